@@ -1,0 +1,403 @@
+//! What a host sends ([`DataOut`]) and gets ([`DataIn`]), as runs of frames.
+
+use crate::frame::{FRAME_BYTES, Frame, FrameMut};
+
+/// Bytes on their way from a host, received straight into frames.
+///
+/// The frames are laid out as the *volume's* blocks are: byte 0 of the data stands at offset
+/// `phase` of the first frame. A write to LBA 3 of a 512e volume has phase 1536, so that the store
+/// takes each frame as a block, and only has to fill the edges.
+#[derive(Debug, Default)]
+pub struct DataOut {
+    frames: Vec<FrameMut>,
+    phase: usize,
+    len: usize,
+}
+
+impl DataOut {
+    /// Room for `len` bytes, whose first stands at offset `phase` (0..4096) of the first frame.
+    /// The bytes are stale until they were written.
+    pub fn new(len: usize, phase: usize) -> Self {
+        assert!(phase < FRAME_BYTES);
+        let count = if len == 0 { 0 } else { (phase + len).div_ceil(FRAME_BYTES) };
+        Self { frames: (0..count).map(|_| FrameMut::stale()).collect(), phase, len }
+    }
+
+    /// A copy of `bytes`, laid out at `phase`.
+    pub fn from_bytes(bytes: &[u8], phase: usize) -> Self {
+        let mut data = Self::new(bytes.len(), phase);
+        data.write_at(0, bytes);
+        data
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where in its first frame the data starts.
+    pub fn phase(&self) -> usize {
+        self.phase
+    }
+
+    /// The longest run of bytes from `offset` that is in one piece in memory; empty at the end.
+    pub fn slice_from(&self, offset: usize) -> &[u8] {
+        if offset >= self.len {
+            return &[];
+        }
+        let at = self.phase + offset;
+        let start = at % FRAME_BYTES;
+        let end = (start + self.len - offset).min(FRAME_BYTES);
+        &self.frames[at / FRAME_BYTES][start..end]
+    }
+
+    /// As [`DataOut::slice_from`], to be filled.
+    pub fn slice_from_mut(&mut self, offset: usize) -> &mut [u8] {
+        if offset >= self.len {
+            return &mut [];
+        }
+        let at = self.phase + offset;
+        let start = at % FRAME_BYTES;
+        let end = (start + self.len - offset).min(FRAME_BYTES);
+        &mut self.frames[at / FRAME_BYTES][start..end]
+    }
+
+    /// All of `offset..offset + len`, in pieces to be filled (for a vectored read).
+    ///
+    /// # Panics
+    /// If the range is not inside the data.
+    pub fn slices_mut(&mut self, offset: usize, len: usize) -> impl Iterator<Item = &mut [u8]> {
+        assert!(offset + len <= self.len);
+        let start = self.phase + offset;
+        let end = start + len;
+        let first = if len == 0 { self.frames.len() } else { start / FRAME_BYTES };
+        self.frames.iter_mut().enumerate().skip(first).map_while(move |(index, frame)| {
+            let base = index * FRAME_BYTES;
+            if base >= end {
+                return None;
+            }
+            Some(&mut frame[start.max(base) - base..end.min(base + FRAME_BYTES) - base])
+        })
+    }
+
+    /// The bytes in pieces, in order.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        let end = self.phase + self.len;
+        self.frames.iter().enumerate().map(move |(index, frame)| {
+            let base = index * FRAME_BYTES;
+            &frame[self.phase.max(base) - base..end.min(base + FRAME_BYTES) - base]
+        })
+    }
+
+    /// Copies `bytes` in at `offset`.
+    ///
+    /// # Panics
+    /// If they do not fit.
+    pub fn write_at(&mut self, offset: usize, bytes: &[u8]) {
+        assert!(offset + bytes.len() <= self.len);
+        let mut done = 0;
+        while done < bytes.len() {
+            let room = self.slice_from_mut(offset + done);
+            let n = room.len().min(bytes.len() - done);
+            room[..n].copy_from_slice(&bytes[done..done + n]);
+            done += n;
+        }
+    }
+
+    /// Copies `out.len()` bytes from `offset` out.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn read_at(&self, offset: usize, out: &mut [u8]) {
+        assert!(offset + out.len() <= self.len);
+        let mut done = 0;
+        while done < out.len() {
+            let piece = self.slice_from(offset + done);
+            let n = piece.len().min(out.len() - done);
+            out[done..done + n].copy_from_slice(&piece[..n]);
+            done += n;
+        }
+    }
+
+    /// All of it in one piece: for parameter lists, not for data.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut out = vec![0; self.len];
+        self.read_at(0, &mut out);
+        out
+    }
+
+    /// `len` bytes from `offset` as data of their own, laid out at `phase`. Costs no copy where
+    /// the range starts and ends with frames and the layout stays the same.
+    pub fn split(mut self, offset: usize, len: usize, phase: usize) -> DataOut {
+        assert!(offset + len <= self.len);
+        if len > 0 && (self.phase + offset) % FRAME_BYTES == phase {
+            let first = (self.phase + offset) / FRAME_BYTES;
+            let count = (phase + len).div_ceil(FRAME_BYTES);
+            self.frames.truncate(first + count);
+            self.frames.drain(..first);
+            return DataOut { frames: self.frames, phase, len };
+        }
+        let mut out = DataOut::new(len, phase);
+        let mut done = 0;
+        while done < len {
+            let room = out.slice_from_mut(done);
+            let n = room.len();
+            self.read_at(offset + done, room);
+            done += n;
+        }
+        out
+    }
+
+    /// `len` bytes from the front as data of their own; the rest stays. Moves frames, and copies
+    /// nothing.
+    ///
+    /// # Panics
+    /// If there are fewer, or if the cut is inside a frame and not at the end of the data.
+    pub fn take_front(&mut self, len: usize) -> DataOut {
+        assert!(len <= self.len);
+        if len == self.len {
+            let phase = std::mem::take(&mut self.phase);
+            let frames = std::mem::take(&mut self.frames);
+            return DataOut { frames, phase, len: std::mem::take(&mut self.len) };
+        }
+        let end = self.phase + len;
+        assert!(end.is_multiple_of(FRAME_BYTES), "data can be cut only between frames");
+        let frames = self.frames.drain(..end / FRAME_BYTES).collect();
+        self.len -= len;
+        DataOut { frames, phase: std::mem::take(&mut self.phase), len }
+    }
+
+    /// The frames, the phase and the length. In the first and the last frame the bytes outside of
+    /// the data are stale.
+    pub fn into_frames(self) -> (Vec<FrameMut>, usize, usize) {
+        (self.frames, self.phase, self.len)
+    }
+}
+
+/// A run of bytes in one frame.
+#[derive(Clone, Debug)]
+pub struct FrameSlice {
+    frame: Frame,
+    start: u16,
+    len: u16,
+}
+
+impl FrameSlice {
+    /// `len` bytes from `start`.
+    ///
+    /// # Panics
+    /// If they are not inside the frame.
+    pub fn new(frame: Frame, start: usize, len: usize) -> Self {
+        assert!(start + len <= FRAME_BYTES);
+        Self { frame, start: start as u16, len: len as u16 }
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        let start = usize::from(self.start);
+        &self.frame[start..start + usize::from(self.len)]
+    }
+}
+
+/// Bytes on their way to a host, gathered from frames that others hold too.
+#[derive(Clone, Debug, Default)]
+pub struct DataIn {
+    pieces: Vec<FrameSlice>,
+    len: usize,
+}
+
+impl DataIn {
+    /// No bytes.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// A copy of `bytes`: for parameter data.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut data = Self::default();
+        for piece in bytes.chunks(FRAME_BYTES) {
+            data.push(FrameSlice::new(FrameMut::from_bytes(piece).freeze(), 0, piece.len()));
+        }
+        data
+    }
+
+    /// `len` bytes out of consecutive frames, from offset `phase` of the first.
+    ///
+    /// # Panics
+    /// If the frames hold fewer.
+    pub fn from_frames(frames: impl IntoIterator<Item = Frame>, phase: usize, len: usize) -> Self {
+        let mut data = Self::default();
+        let mut start = phase;
+        for frame in frames {
+            let n = (FRAME_BYTES - start).min(len - data.len);
+            data.push(FrameSlice::new(frame, start, n));
+            start = 0;
+            if data.len == len {
+                break;
+            }
+        }
+        assert_eq!(data.len, len, "the frames hold fewer bytes than were asked for");
+        data
+    }
+
+    /// Adds a piece at the end.
+    pub fn push(&mut self, piece: FrameSlice) {
+        if piece.len > 0 {
+            self.len += usize::from(piece.len);
+            self.pieces.push(piece);
+        }
+    }
+
+    /// Adds other data at the end; the frames are shared, not copied.
+    pub fn append(&mut self, mut other: DataIn) {
+        self.pieces.append(&mut other.pieces);
+        self.len += other.len;
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Drops what is behind `len` bytes (an allocation length).
+    pub fn truncate(&mut self, len: usize) {
+        let mut kept = 0;
+        for index in 0..self.pieces.len() {
+            if kept == len {
+                self.pieces.truncate(index);
+                break;
+            }
+            let piece = &mut self.pieces[index];
+            let n = usize::from(piece.len).min(len - kept);
+            piece.len = n as u16;
+            kept += n;
+        }
+        self.len = self.len.min(len);
+    }
+
+    /// The bytes in pieces, in order.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        self.pieces.iter().map(FrameSlice::bytes)
+    }
+
+    /// The pieces, in order.
+    pub fn pieces(&self) -> &[FrameSlice] {
+        &self.pieces
+    }
+
+    /// `len` bytes from the front as data of their own; the rest stays. Shares the frames.
+    pub fn split_front(&mut self, len: usize) -> DataIn {
+        let len = len.min(self.len);
+        let mut front = DataIn::default();
+        let mut whole = 0;
+        while front.len < len {
+            let piece = &mut self.pieces[whole];
+            let n = usize::from(piece.len).min(len - front.len);
+            let taken =
+                FrameSlice { frame: piece.frame.clone(), start: piece.start, len: n as u16 };
+            piece.start += n as u16;
+            piece.len -= n as u16;
+            if piece.len == 0 {
+                whole += 1;
+            }
+            front.push(taken);
+        }
+        self.pieces.drain(..whole);
+        self.len -= len;
+        front
+    }
+
+    /// All of it in one piece.
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.slices().flatten().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_out_keeps_bytes_at_any_phase() {
+        let bytes: Vec<u8> = (0..10_000u32).map(|n| n as u8).collect();
+        for phase in [0, 512, 3584] {
+            let data = DataOut::from_bytes(&bytes, phase);
+            assert_eq!(data.to_vec(), bytes);
+            assert_eq!(data.slices().flatten().copied().collect::<Vec<_>>(), bytes);
+            let part = DataOut::from_bytes(&bytes, phase).split(512, 9_000, 0);
+            assert_eq!(part.to_vec(), bytes[512..9_512]);
+            let aligned = (FRAME_BYTES - phase) % FRAME_BYTES;
+            let part = DataOut::from_bytes(&bytes, phase).split(aligned, 5_000, 0);
+            assert_eq!(part.to_vec(), bytes[aligned..aligned + 5_000]);
+        }
+    }
+
+    #[test]
+    fn slices_mut_cover_exactly_the_range() {
+        let mut data = DataOut::from_bytes(&[1; 9_000], 1_000);
+        for piece in data.slices_mut(3_000, 5_000) {
+            piece.fill(2);
+        }
+        let bytes = data.to_vec();
+        assert!(bytes[..3_000].iter().all(|&b| b == 1));
+        assert!(bytes[3_000..8_000].iter().all(|&b| b == 2));
+        assert!(bytes[8_000..].iter().all(|&b| b == 1));
+        assert_eq!(data.slices_mut(0, 0).count(), 0);
+    }
+
+    #[test]
+    fn data_out_is_taken_from_the_front_between_frames() {
+        let bytes: Vec<u8> = (0..20_000u32).map(|n| (n / 3) as u8).collect();
+        for phase in [0, 512, 3584] {
+            let mut data = DataOut::from_bytes(&bytes, phase);
+            let len = 2 * FRAME_BYTES - phase;
+            let front = data.take_front(len);
+            assert_eq!((front.phase(), data.phase()), (phase, 0));
+            assert_eq!(front.to_vec(), bytes[..len]);
+            assert_eq!(data.to_vec(), bytes[len..]);
+            let rest = data.take_front(data.len());
+            assert_eq!(rest.to_vec(), bytes[len..]);
+            assert!(data.is_empty());
+            assert_eq!(data.take_front(0).len(), 0);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "between frames")]
+    fn data_out_is_not_cut_inside_a_frame() {
+        DataOut::new(10_000, 512).take_front(4096);
+    }
+
+    #[test]
+    fn data_in_is_joined() {
+        let bytes: Vec<u8> = (0..9_000u32).map(|n| (n / 5) as u8).collect();
+        let mut data = DataIn::from_bytes(&bytes[..4_500]);
+        data.append(DataIn::from_bytes(&bytes[4_500..]));
+        data.append(DataIn::empty());
+        assert_eq!((data.len(), data.to_vec()), (9_000, bytes));
+    }
+
+    #[test]
+    fn data_in_splits_and_truncates() {
+        let bytes: Vec<u8> = (0..9_000u32).map(|n| (n / 7) as u8).collect();
+        let mut data = DataIn::from_bytes(&bytes);
+        let front = data.split_front(5_000);
+        assert_eq!(front.to_vec(), bytes[..5_000]);
+        assert_eq!(data.to_vec(), bytes[5_000..]);
+        data.truncate(100);
+        assert_eq!(data.to_vec(), bytes[5_000..5_100]);
+        assert_eq!(data.len(), 100);
+        data.truncate(0);
+        assert!(data.is_empty() && data.pieces().is_empty());
+    }
+}

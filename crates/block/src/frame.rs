@@ -1,0 +1,205 @@
+//! Frames: 4 KiB of memory, aligned to 4 KiB, counted by reference.
+//!
+//! A frame is received into from a socket, hashed, written to the device and kept in the cache
+//! without being copied. A [`FrameMut`] has one owner and can be filled; freezing it gives a
+//! [`Frame`], which can be shared and never changes again. A frame that nobody holds goes back to
+//! a small pool of the thread that dropped it, so that steady load allocates nothing.
+
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, OnceLock};
+
+/// Bytes in a frame.
+pub const FRAME_BYTES: usize = 4096;
+
+/// How many frames a thread keeps for reuse: 16 MiB, a few of the largest commands.
+const POOL_FRAMES_MAX: usize = 4096;
+
+#[repr(C, align(4096))]
+struct Page([u8; FRAME_BYTES]);
+
+/// The page is boxed so that the reference count does not stand in the same, aligned, allocation:
+/// that would double its size.
+struct Inner(Box<Page>);
+
+thread_local! {
+    static POOL: RefCell<Vec<Arc<Inner>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn take_from_pool() -> Option<Arc<Inner>> {
+    POOL.try_with(|pool| pool.borrow_mut().pop()).ok().flatten()
+}
+
+fn give_to_pool(mut inner: Arc<Inner>) {
+    if Arc::get_mut(&mut inner).is_none() {
+        return;
+    }
+    // A thread that is ending has no pool any more: the frame is freed instead.
+    let _ = POOL.try_with(|pool| {
+        let mut pool = pool.borrow_mut();
+        if pool.len() < POOL_FRAMES_MAX {
+            pool.push(inner);
+        }
+    });
+}
+
+/// A frame with one owner, which can be filled.
+pub struct FrameMut(Option<Arc<Inner>>);
+
+impl FrameMut {
+    /// A frame of zeros.
+    pub fn zeroed() -> Self {
+        let mut frame = Self::stale();
+        frame.fill(0);
+        frame
+    }
+
+    /// A frame with any bytes in it, also those of an earlier use: for who overwrites all of it.
+    pub fn stale() -> Self {
+        Self(Some(
+            take_from_pool().unwrap_or_else(|| Arc::new(Inner(Box::new(Page([0; FRAME_BYTES]))))),
+        ))
+    }
+
+    /// A frame that starts with `bytes` and is zeros behind them.
+    ///
+    /// # Panics
+    /// If `bytes` is longer than a frame.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut frame = Self::stale();
+        frame[..bytes.len()].copy_from_slice(bytes);
+        frame[bytes.len()..].fill(0);
+        frame
+    }
+
+    /// Ends the filling: from here on it is shared and constant.
+    pub fn freeze(mut self) -> Frame {
+        Frame(self.0.take())
+    }
+}
+
+impl Deref for FrameMut {
+    type Target = [u8; FRAME_BYTES];
+
+    fn deref(&self) -> &[u8; FRAME_BYTES] {
+        let inner = self.0.as_ref().expect("a FrameMut holds its page until it is frozen");
+        &inner.0.0
+    }
+}
+
+impl DerefMut for FrameMut {
+    fn deref_mut(&mut self) -> &mut [u8; FRAME_BYTES] {
+        let inner = self.0.as_mut().expect("a FrameMut holds its page until it is frozen");
+        &mut Arc::get_mut(inner).expect("a FrameMut has one owner").0.0
+    }
+}
+
+impl Drop for FrameMut {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.take() {
+            give_to_pool(inner);
+        }
+    }
+}
+
+impl std::fmt::Debug for FrameMut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FrameMut")
+    }
+}
+
+/// A frame that is shared and constant.
+#[derive(Clone)]
+pub struct Frame(Option<Arc<Inner>>);
+
+impl Frame {
+    /// The one frame of zeros that all share.
+    pub fn zeros() -> Frame {
+        static ZEROS: OnceLock<Frame> = OnceLock::new();
+        ZEROS.get_or_init(|| FrameMut::zeroed().freeze()).clone()
+    }
+
+    /// The frame as one that can be filled: itself where nobody else holds it, else a copy.
+    pub fn into_mut(mut self) -> FrameMut {
+        let mut inner = self.0.take().expect("a Frame holds its page");
+        if Arc::get_mut(&mut inner).is_some() {
+            FrameMut(Some(inner))
+        } else {
+            FrameMut::from_bytes(&inner.0.0)
+        }
+    }
+
+    /// Whether both are the same memory.
+    pub fn is_same(&self, other: &Frame) -> bool {
+        match (&self.0, &other.0) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Deref for Frame {
+    type Target = [u8; FRAME_BYTES];
+
+    fn deref(&self) -> &[u8; FRAME_BYTES] {
+        let inner = self.0.as_ref().expect("a Frame holds its page");
+        &inner.0.0
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.take() {
+            // Not the last holder: just count down. Two last holders that race here both see the
+            // other, and the page is freed instead of pooled, which is right as well.
+            if Arc::strong_count(&inner) == 1 {
+                give_to_pool(inner);
+            }
+        }
+    }
+}
+
+impl PartialEq for Frame {
+    fn eq(&self, other: &Frame) -> bool {
+        self.is_same(other) || self[..] == other[..]
+    }
+}
+
+impl Eq for Frame {}
+
+impl std::fmt::Debug for Frame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Frame({:02x?}…)", &self[..8])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_aligned_and_reused() {
+        let first = FrameMut::stale();
+        let address = first.as_ptr() as usize;
+        assert_eq!(address % FRAME_BYTES, 0);
+        drop(first.freeze());
+        assert_eq!(FrameMut::stale().as_ptr() as usize, address);
+    }
+
+    #[test]
+    fn a_shared_frame_is_copied_before_it_is_filled() {
+        let shared = FrameMut::from_bytes(b"one").freeze();
+        let other = shared.clone();
+        let mut copy = other.into_mut();
+        copy[0] = b'O';
+        assert_eq!(&shared[..3], b"one");
+        assert_eq!(&copy[..4], b"One\0");
+    }
+
+    #[test]
+    fn a_frame_with_one_holder_is_filled_in_place() {
+        let frame = FrameMut::zeroed().freeze();
+        let address = frame.as_ptr();
+        assert_eq!(frame.into_mut().as_ptr(), address);
+    }
+}

@@ -1,0 +1,27 @@
+//! The vocabulary of block storage, shared by the protocols above and the store below.
+//!
+//! Protocol crates and the store never depend on each other; both speak in the types of this
+//! crate. It depends on nothing, does no I/O, and has four parts:
+//!
+//! * [`units`]: one newtype a quantity (sectors, blocks, ids),
+//! * [`frame`]: 4 KiB of aligned memory, the unit in which data moves without being copied,
+//! * [`data`]: what a host sends and gets, as runs of frames,
+//! * [`request`]: what may be asked of a volume, and the answers,
+//! * [`lun`]: what one initiator sees.
+
+pub mod data;
+pub mod frame;
+pub mod lun;
+pub mod request;
+pub mod units;
+
+pub use data::{DataIn, DataOut};
+pub use frame::{FRAME_BYTES, Frame, FrameMut};
+pub use lun::{ArrayIdentity, LogicalBlockSize, LunMap, VolumeAttributes};
+pub use request::{
+    CopySegment, LbaExtent, LbaState, SpaceUse, VolumeError, VolumeReply, VolumeRequest,
+};
+pub use units::{
+    BLOCK_BYTES, BlockCount, BlockNumber, BlockRange, SECTOR_BYTES, SECTORS_PER_BLOCK, Sector,
+    SectorCount, SectorRange, VolumeId,
+};

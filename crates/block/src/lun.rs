@@ -1,0 +1,78 @@
+//! What one initiator sees: logical unit numbers and the volumes behind them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::units::{SectorCount, VolumeId};
+
+/// The size of a logical block as the host sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogicalBlockSize {
+    /// 512 bytes on 4 KiB physical blocks (512e).
+    #[default]
+    B512,
+    /// 4096 bytes (4Kn).
+    B4096,
+}
+
+impl LogicalBlockSize {
+    /// In bytes.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::B512 => 512,
+            Self::B4096 => 4096,
+        }
+    }
+
+    /// In sectors: 1 or 8.
+    pub fn sectors(self) -> u64 {
+        self.bytes() / crate::units::SECTOR_BYTES
+    }
+}
+
+/// What a protocol tells of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeAttributes {
+    /// The volume.
+    pub id: VolumeId,
+    /// Its size; a multiple of the logical block.
+    pub size: SectorCount,
+    /// Its logical block.
+    pub logical_block: LogicalBlockSize,
+    /// Its NAA type 6 (registered extended) designator, big endian, never used twice.
+    pub naa: [u8; 16],
+    /// Its unit serial number (VPD 80h): ASCII.
+    pub serial: String,
+    /// Whether answers come before data is durable (`durability = "flush"`): WCE.
+    pub write_cache: bool,
+}
+
+/// The volumes that one initiator may reach, by LUN (0..=16383). Anything else is not there for it.
+#[derive(Clone, Debug, Default)]
+pub struct LunMap {
+    /// Goes up with every change of the map or of a volume in it, so that a session can tell
+    /// cheaply whether there is something to tell the host.
+    pub generation: u64,
+    /// The volumes.
+    pub luns: BTreeMap<u16, Arc<VolumeAttributes>>,
+}
+
+impl LunMap {
+    /// The volume with this NAA designator, if the initiator may reach it.
+    pub fn by_naa(&self, naa: &[u8; 16]) -> Option<&Arc<VolumeAttributes>> {
+        self.luns.values().find(|volume| volume.naa == *naa)
+    }
+}
+
+/// What all volumes of an array share in INQUIRY. ESXi copies only between equal product names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayIdentity {
+    /// T10 vendor identification, up to 8 ASCII characters.
+    pub vendor: String,
+    /// Product identification, up to 16 ASCII characters.
+    pub product: String,
+    /// Product revision level, up to 4 ASCII characters.
+    pub revision: String,
+    /// The iSCSI name of the target.
+    pub target_name: String,
+}
