@@ -1,0 +1,120 @@
+//! Segments and places.
+//!
+//! A pool is divided into segments of one size. Segment 0 holds the superblocks; the others hold
+//! either log records or metadata. The size grows with the pool so that there are at most 65,536
+//! of them, and their table stays within 1 MiB whatever the pool's size.
+
+use block::BLOCK_BYTES;
+
+use crate::FormatError;
+
+/// Places are counted in units of 64 bytes, so that compressed chunks and nodes pack.
+pub const PLACE_UNIT_BYTES: u64 = 64;
+/// Units in a 4 KiB block.
+pub const UNITS_PER_BLOCK: u32 = (BLOCK_BYTES / PLACE_UNIT_BYTES) as u32;
+/// The smallest segment. The largest log record fits in it twice.
+pub const SEGMENT_BYTES_MIN: u64 = 16 << 20;
+/// The largest segment.
+pub const SEGMENT_BYTES_MAX: u64 = 4 << 30;
+/// The most segments in a pool.
+pub const SEGMENTS_MAX: u64 = 65_536;
+/// The smallest pool: the log, two checkpoints and the reserve need room beside the data.
+pub const POOL_BYTES_MIN: u64 = 256 << 20;
+
+/// Where some stored bytes are: a segment, and an offset in it in units of 64 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The segment; 0 is nowhere.
+    pub segment: u32,
+    /// The offset in the segment, in units of 64 bytes.
+    pub offset_units: u32,
+}
+
+impl Place {
+    /// Nowhere.
+    pub const NONE: Place = Place { segment: 0, offset_units: 0 };
+
+    /// Whether it is nowhere.
+    pub fn is_none(self) -> bool {
+        self.segment == 0
+    }
+}
+
+/// How a pool is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes in a segment: a power of two, at least 16 MiB.
+    pub segment_bytes: u64,
+    /// How many segments there are, the one of the superblocks included.
+    pub segment_count: u32,
+}
+
+impl Geometry {
+    /// Divides a pool of `capacity_bytes`.
+    pub fn for_capacity(capacity_bytes: u64) -> Result<Self, FormatError> {
+        if capacity_bytes < POOL_BYTES_MIN {
+            return Err(FormatError { what: "the pool is smaller than 256 MiB", offset: 0 });
+        }
+        let mut segment_bytes = SEGMENT_BYTES_MIN;
+        while capacity_bytes / segment_bytes > SEGMENTS_MAX {
+            segment_bytes *= 2;
+        }
+        if segment_bytes > SEGMENT_BYTES_MAX {
+            return Err(FormatError { what: "the pool is larger than 256 TiB", offset: 0 });
+        }
+        let segment_count = (capacity_bytes / segment_bytes) as u32;
+        Ok(Self { segment_bytes, segment_count })
+    }
+
+    /// Checks what was read from a superblock.
+    pub fn check(self, capacity_bytes: u64) -> Result<Self, FormatError> {
+        let fits = self.segment_bytes.is_power_of_two()
+            && (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&self.segment_bytes)
+            && u64::from(self.segment_count) <= SEGMENTS_MAX
+            && self.segment_bytes * u64::from(self.segment_count) <= capacity_bytes;
+        if fits { Ok(self) } else { Err(FormatError { what: "impossible geometry", offset: 0 }) }
+    }
+
+    /// Blocks of 4 KiB in a segment.
+    pub fn blocks_per_segment(self) -> u32 {
+        (self.segment_bytes / BLOCK_BYTES) as u32
+    }
+
+    /// Where on the device a place is, in bytes.
+    pub fn offset_bytes(self, place: Place) -> u64 {
+        u64::from(place.segment) * self.segment_bytes
+            + u64::from(place.offset_units) * PLACE_UNIT_BYTES
+    }
+
+    /// Whether `bytes` from `place` on are inside one segment that can hold data.
+    pub fn contains(self, place: Place, bytes: u64) -> bool {
+        place.segment > 0
+            && place.segment < self.segment_count
+            && u64::from(place.offset_units) * PLACE_UNIT_BYTES + bytes <= self.segment_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_grow_with_the_pool() {
+        let small = Geometry::for_capacity(1 << 30).unwrap();
+        assert_eq!((small.segment_bytes, small.segment_count), (16 << 20, 64));
+        let large = Geometry::for_capacity(100 << 40).unwrap();
+        assert!(u64::from(large.segment_count) <= SEGMENTS_MAX);
+        assert!(large.check(100 << 40).is_ok());
+        assert!(Geometry::for_capacity(1 << 20).is_err());
+        assert!(Geometry::for_capacity(1 << 60).is_err());
+    }
+
+    #[test]
+    fn places_outside_of_the_pool_are_refused() {
+        let geometry = Geometry::for_capacity(1 << 30).unwrap();
+        assert!(geometry.contains(Place { segment: 1, offset_units: 0 }, 16 << 20));
+        assert!(!geometry.contains(Place { segment: 1, offset_units: 1 }, 16 << 20));
+        assert!(!geometry.contains(Place { segment: 64, offset_units: 0 }, 64));
+        assert!(!geometry.contains(Place::NONE, 64));
+    }
+}

@@ -1,0 +1,40 @@
+//! Every durable byte: layout, encoding, checksums, versions. No I/O.
+//!
+//! The byte tables that open each module are the source of `docs/on-disk-format.md`; sizes and
+//! offsets are held by assertions beside them. All integers are little endian and of fixed width.
+//! Decoding takes untrusted bytes: it returns an error, and never panics.
+//!
+//! ```text
+//! pool      | segment 0: superblocks | segment 1 | segment 2 | …       all of one size
+//! log       | record | record | …                 chained from segment to segment
+//! record    | header, entries | payload |         4 KiB aligned
+//! metadata  | nodes, pages, streams |             written by checkpoints
+//! ```
+
+pub mod checksum;
+pub mod codec;
+pub mod entry;
+pub mod geometry;
+pub mod log;
+pub mod map;
+pub mod page;
+pub mod row;
+pub mod superblock;
+
+pub use checksum::{Fingerprint, Keys, Seal};
+pub use entry::Entry;
+pub use geometry::{Geometry, PLACE_UNIT_BYTES, Place};
+pub use log::{LogPosition, RecordHeader};
+pub use map::{ChunkId, MapEntry, NodeId};
+pub use row::{ChunkRow, Codec, NodeRow, SegmentRow, SegmentState, VolumeRow};
+pub use superblock::Superblock;
+
+/// The bytes are not what the format says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} at byte {offset}")]
+pub struct FormatError {
+    /// What is wrong.
+    pub what: &'static str,
+    /// Where, from the start of the structure.
+    pub offset: usize,
+}

@@ -1,0 +1,207 @@
+//! The map: what a volume's blocks are, in nodes of 256 entries.
+//!
+//! ```text
+//! entry, 8 bytes        bits 60..64  kind: 0 hole, 1 zeros, 2 pattern, 3 chunk, 4 node
+//!                       bits  0..60  pattern: the 32 bits that repeat; chunk, node: the id
+//! node, 2048 bytes      256 entries. Level 1 (a leaf): an entry a block. Level n > 1: an entry
+//!                       for each 256^(n-1) blocks, which is a node of level n-1, or a hole,
+//!                       zeros or a pattern for all of them.
+//! ```
+
+use crate::FormatError;
+use crate::codec::{put, u64_at};
+
+/// Entries in a node.
+pub const NODE_FANOUT: usize = 256;
+/// Bytes of a node.
+pub const NODE_BYTES: usize = NODE_FANOUT * 8;
+/// The highest level: a node of level 5 spans 4 PiB, the largest volume 64 TiB.
+pub const LEVEL_MAX: u8 = 5;
+
+const KIND_SHIFT: u32 = 60;
+const ID_MASK: u64 = (1 << KIND_SHIFT) - 1;
+
+/// Names a chunk: one stored 4 KiB block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChunkId(pub u64);
+
+/// Names a node of the map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u64);
+
+/// What a part of a volume is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MapEntry {
+    /// Never written, or unmapped: reads as zeros.
+    #[default]
+    Hole,
+    /// Written with zeros.
+    Zero,
+    /// Written with these 32 bits (as they stand in memory, little endian), repeated.
+    Pattern(u32),
+    /// A block, by its chunk.
+    Chunk(ChunkId),
+    /// A part of the map, by its node.
+    Node(NodeId),
+}
+
+impl MapEntry {
+    /// As it is stored.
+    pub fn encode(self) -> u64 {
+        let (kind, value) = match self {
+            Self::Hole => (0, 0),
+            Self::Zero => (1, 0),
+            Self::Pattern(bits) => (2, u64::from(bits)),
+            Self::Chunk(id) => (3, id.0),
+            Self::Node(id) => (4, id.0),
+        };
+        debug_assert!(value <= ID_MASK);
+        kind << KIND_SHIFT | value & ID_MASK
+    }
+
+    /// From what was stored.
+    pub fn decode(raw: u64) -> Result<Self, FormatError> {
+        let value = raw & ID_MASK;
+        match (raw >> KIND_SHIFT, value) {
+            (0, 0) => Ok(Self::Hole),
+            (1, 0) => Ok(Self::Zero),
+            (2, bits) if bits <= u64::from(u32::MAX) => Ok(Self::Pattern(bits as u32)),
+            (3, id) => Ok(Self::Chunk(ChunkId(id))),
+            (4, id) => Ok(Self::Node(NodeId(id))),
+            _ => Err(FormatError { what: "unknown kind of map entry", offset: 0 }),
+        }
+    }
+
+    /// Whether it says something of all blocks below it alike.
+    pub fn is_uniform(self) -> bool {
+        matches!(self, Self::Hole | Self::Zero | Self::Pattern(_))
+    }
+
+    /// Whether the blocks count as mapped (SBC-4).
+    pub fn is_mapped(self) -> bool {
+        self != Self::Hole
+    }
+}
+
+/// How many blocks a node of `level` spans; a level of 0 is a block itself.
+pub fn span_blocks(level: u8) -> u64 {
+    debug_assert!(level <= LEVEL_MAX);
+    1 << (8 * u32::from(level))
+}
+
+/// The lowest level whose node spans `blocks`.
+pub fn level_for(blocks: u64) -> u8 {
+    (1..LEVEL_MAX).find(|&level| span_blocks(level) >= blocks).unwrap_or(LEVEL_MAX)
+}
+
+/// A node in memory: the entries as they are stored, all of them known to decode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    raw: [u64; NODE_FANOUT],
+}
+
+impl Node {
+    /// A node that says `entry` of everything.
+    pub fn uniform(entry: MapEntry) -> Self {
+        Self { raw: [entry.encode(); NODE_FANOUT] }
+    }
+
+    /// The entry at `index` (0..256).
+    pub fn get(&self, index: usize) -> MapEntry {
+        MapEntry::decode(self.raw[index]).expect("checked when it was decoded or set")
+    }
+
+    /// Changes the entry at `index` (0..256).
+    pub fn set(&mut self, index: usize, entry: MapEntry) {
+        self.raw[index] = entry.encode();
+    }
+
+    /// All entries, in order.
+    pub fn entries(&self) -> impl Iterator<Item = MapEntry> + '_ {
+        (0..NODE_FANOUT).map(|index| self.get(index))
+    }
+
+    /// Writes it to `out`, which has [`NODE_BYTES`].
+    pub fn encode(&self, out: &mut [u8]) {
+        for (index, raw) in self.raw.iter().enumerate() {
+            put(out, index * 8, &raw.to_le_bytes());
+        }
+    }
+
+    /// Reads it; `level` says whether its entries name chunks or nodes.
+    pub fn decode(bytes: &[u8], level: u8) -> Result<Self, FormatError> {
+        if bytes.len() != NODE_BYTES {
+            return Err(FormatError { what: "a node has 2048 bytes", offset: 0 });
+        }
+        let mut node = Self::uniform(MapEntry::Hole);
+        for (index, slot) in node.raw.iter_mut().enumerate() {
+            let offset = index * 8;
+            let raw = u64_at(bytes, offset);
+            let entry = MapEntry::decode(raw).map_err(|error| FormatError { offset, ..error })?;
+            let wrong = match entry {
+                MapEntry::Chunk(_) => level != 1,
+                MapEntry::Node(_) => level == 1,
+                _ => false,
+            };
+            if wrong {
+                return Err(FormatError { what: "an entry that its level can't have", offset });
+            }
+            *slot = raw;
+        }
+        Ok(node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_survive_and_unknown_ones_are_refused() {
+        let entries = [
+            MapEntry::Hole,
+            MapEntry::Zero,
+            MapEntry::Pattern(u32::MAX),
+            MapEntry::Chunk(ChunkId(ID_MASK)),
+            MapEntry::Node(NodeId(1)),
+        ];
+        for entry in entries {
+            assert_eq!(MapEntry::decode(entry.encode()), Ok(entry));
+        }
+        assert!(MapEntry::decode(5 << KIND_SHIFT).is_err());
+        assert!(MapEntry::decode(1).is_err());
+        assert!(MapEntry::decode(2 << KIND_SHIFT | 1 << 32).is_err());
+    }
+
+    #[test]
+    fn a_leaf_names_no_nodes_and_an_inner_node_no_chunks() {
+        let mut bytes = [0; NODE_BYTES];
+        Node::uniform(MapEntry::Chunk(ChunkId(9))).encode(&mut bytes);
+        assert!(Node::decode(&bytes, 1).is_ok());
+        assert!(Node::decode(&bytes, 2).is_err());
+        Node::uniform(MapEntry::Node(NodeId(9))).encode(&mut bytes);
+        assert!(Node::decode(&bytes, 1).is_err());
+        assert!(Node::decode(&bytes, 2).is_ok());
+    }
+
+    #[test]
+    fn golden_bytes_of_a_node() {
+        let mut bytes = [0xff; NODE_BYTES];
+        let mut node = Node::uniform(MapEntry::Hole);
+        node.set(1, MapEntry::Pattern(0xdead_beef));
+        node.set(2, MapEntry::Chunk(ChunkId(0x0102_0304)));
+        node.encode(&mut bytes);
+        assert_eq!(bytes[..8], [0; 8]);
+        assert_eq!(bytes[8..16], [0xef, 0xbe, 0xad, 0xde, 0, 0, 0, 0x20]);
+        assert_eq!(bytes[16..24], [4, 3, 2, 1, 0, 0, 0, 0x30]);
+    }
+
+    #[test]
+    fn levels_span_what_they_say() {
+        assert_eq!(span_blocks(1) * 4096, 1 << 20);
+        assert_eq!(span_blocks(2) * 4096, 256 << 20);
+        assert_eq!(level_for(1), 1);
+        assert_eq!(level_for(257), 2);
+        assert_eq!(level_for((64 << 40) / 4096), 5);
+    }
+}

@@ -1,0 +1,355 @@
+//! Rows of the tables. A row of zeros is free.
+//!
+//! ```text
+//! chunk row, 32 bytes                        node row, 32 bytes
+//!  0  4  segment                              0  4  segment
+//!  4  4  offset, in units of 64 bytes         4  4  offset, in units of 64 bytes
+//!  8  2  stored length, in units              8  4  reference count
+//! 10  1  codec                               12  8  checksum of the node
+//! 11  1  low 4 bits: index in its group      20  5  blocks mapped below it
+//!        high 4 bits: blocks in it - 1       25  5  blocks below it that name a chunk
+//! 12  4  reference count                     30  1  level
+//! 16 16  fingerprint of the 4 KiB            31  1  1: in use
+//!
+//! volume row, 32 bytes                       segment row, 16 bytes
+//!  0  8  root: a map entry, hole or node      0  1  state: 0 free, 1 log, 2 metadata
+//!  8  8  size, in blocks                      1  3  zero
+//! 16  1  level of the root                    4  4  live units of 64 bytes
+//! 17  1  1: in use                            8  8  LSN at which it was opened
+//! 18 14  zero
+//! ```
+
+use crate::checksum::Fingerprint;
+use crate::codec::{b16_at, put, u32_at, u40_at, u64_at};
+use crate::geometry::Place;
+use crate::map::{LEVEL_MAX, MapEntry};
+
+/// Bytes of a row of the chunk, node and volume tables.
+pub const ROW_BYTES: usize = 32;
+/// Bytes of a row of the segment table.
+pub const SEGMENT_ROW_BYTES: usize = 16;
+/// The most blocks that are compressed together.
+pub const GROUP_BLOCKS_MAX: u8 = 8;
+
+/// How a chunk's bytes are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Codec {
+    /// As they are.
+    #[default]
+    Raw,
+    /// LZ4 block format, behind two bytes of exact length.
+    Lz4,
+    /// Zstandard, behind two bytes of exact length.
+    Zstd,
+}
+
+impl Codec {
+    /// As it is stored.
+    pub fn encode(self) -> u8 {
+        match self {
+            Self::Raw => 1,
+            Self::Lz4 => 2,
+            Self::Zstd => 3,
+        }
+    }
+
+    /// From what was stored.
+    pub fn decode(raw: u8) -> Option<Self> {
+        match raw {
+            1 => Some(Self::Raw),
+            2 => Some(Self::Lz4),
+            3 => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// Where a chunk is, and how often it is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkRow {
+    /// Where its group is stored. Nowhere while it waits in memory (`durability = "flush"`).
+    pub place: Place,
+    /// How long the stored group is, in units of 64 bytes.
+    pub stored_units: u16,
+    /// How it is stored.
+    pub codec: Codec,
+    /// Which block of the group it is, 0..8.
+    pub group_index: u8,
+    /// How many blocks the group has, 1..=8.
+    pub group_blocks: u8,
+    /// How many entries of live leaves name it.
+    pub reference_count: u32,
+    /// The hash of its 4 KiB, which is also their checksum.
+    pub fingerprint: Fingerprint,
+}
+
+impl ChunkRow {
+    /// The row; `None` where it is free.
+    ///
+    /// # Panics
+    /// If `raw` is shorter than [`ROW_BYTES`].
+    pub fn decode(raw: &[u8]) -> Option<Self> {
+        let codec = Codec::decode(raw[10])?;
+        Some(Self {
+            place: Place { segment: u32_at(raw, 0), offset_units: u32_at(raw, 4) },
+            stored_units: u16::from_le_bytes([raw[8], raw[9]]),
+            codec,
+            group_index: raw[11] & 0x0f,
+            group_blocks: (raw[11] >> 4) + 1,
+            reference_count: u32_at(raw, 12),
+            fingerprint: Fingerprint(b16_at(raw, 16)),
+        })
+    }
+
+    /// Counts references of a stored row up or down, without decoding the rest, and returns how
+    /// many there are then; `None` where the row is free, or the count would leave its range.
+    ///
+    /// # Panics
+    /// If `raw` is shorter than [`ROW_BYTES`].
+    pub fn count_references(raw: &mut [u8], change: i32) -> Option<u32> {
+        Codec::decode(raw[10])?;
+        let count = u32_at(raw, 12).checked_add_signed(change)?;
+        put(raw, 12, &count.to_le_bytes());
+        Some(count)
+    }
+
+    /// This block's part of what its group takes on the medium, in units of 64 bytes: the parts
+    /// of all blocks of a group add up to its length.
+    pub fn share_units(&self) -> u32 {
+        let (units, blocks) = (u32::from(self.stored_units), u32::from(self.group_blocks));
+        units / blocks + u32::from(u32::from(self.group_index) < units % blocks)
+    }
+
+    /// Writes the row to `out`, which has [`ROW_BYTES`].
+    pub fn encode(&self, out: &mut [u8]) {
+        put(out, 0, &self.place.segment.to_le_bytes());
+        put(out, 4, &self.place.offset_units.to_le_bytes());
+        put(out, 8, &self.stored_units.to_le_bytes());
+        out[10] = self.codec.encode();
+        out[11] = self.group_index & 0x0f | (self.group_blocks - 1) << 4;
+        put(out, 12, &self.reference_count.to_le_bytes());
+        put(out, 16, &self.fingerprint.0);
+    }
+}
+
+/// Where a node is, how often it is named, and what is below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeRow {
+    /// Where it is stored; nowhere if it never was.
+    pub place: Place,
+    /// How many entries of live nodes, or volumes, name it.
+    pub reference_count: u32,
+    /// The checksum of its stored bytes.
+    pub checksum: u64,
+    /// How many blocks below it are mapped.
+    pub mapped_blocks: u64,
+    /// How many blocks below it name a chunk.
+    pub data_blocks: u64,
+    /// Its level, 1 for a leaf.
+    pub level: u8,
+}
+
+impl NodeRow {
+    /// The row; `None` where it is free or impossible.
+    ///
+    /// # Panics
+    /// If `raw` is shorter than [`ROW_BYTES`].
+    pub fn decode(raw: &[u8]) -> Option<Self> {
+        let level = raw[30];
+        if raw[31] != 1 || level == 0 || level > LEVEL_MAX {
+            return None;
+        }
+        Some(Self {
+            place: Place { segment: u32_at(raw, 0), offset_units: u32_at(raw, 4) },
+            reference_count: u32_at(raw, 8),
+            checksum: u64_at(raw, 12),
+            mapped_blocks: u40_at(raw, 20),
+            data_blocks: u40_at(raw, 25),
+            level,
+        })
+    }
+
+    /// Writes the row to `out`, which has [`ROW_BYTES`].
+    pub fn encode(&self, out: &mut [u8]) {
+        put(out, 0, &self.place.segment.to_le_bytes());
+        put(out, 4, &self.place.offset_units.to_le_bytes());
+        put(out, 8, &self.reference_count.to_le_bytes());
+        put(out, 12, &self.checksum.to_le_bytes());
+        put(out, 20, &self.mapped_blocks.to_le_bytes()[..5]);
+        put(out, 25, &self.data_blocks.to_le_bytes()[..5]);
+        out[30] = self.level;
+        out[31] = 1;
+    }
+}
+
+impl NodeRow {
+    /// Counts references of a stored row up or down, without decoding the rest, and returns how
+    /// many there are then; `None` where the row is free, or the count would leave its range.
+    ///
+    /// # Panics
+    /// If `raw` is shorter than [`ROW_BYTES`].
+    pub fn count_references(raw: &mut [u8], change: i32) -> Option<u32> {
+        if raw[31] != 1 {
+            return None;
+        }
+        let count = u32_at(raw, 8).checked_add_signed(change)?;
+        put(raw, 8, &count.to_le_bytes());
+        Some(count)
+    }
+
+    /// Mapped and data blocks of a stored row; `None` where it is free.
+    ///
+    /// # Panics
+    /// If `raw` is shorter than [`ROW_BYTES`].
+    pub fn block_counts(raw: &[u8]) -> Option<(u64, u64)> {
+        // Five bytes each: what stands behind them in the eight is shifted out.
+        let (mapped, data) = (u64_at(raw, 20) & U40_MASK, u64_at(raw, 22) >> 24);
+        (raw[31] == 1).then_some((mapped, data))
+    }
+}
+
+const U40_MASK: u64 = (1 << 40) - 1;
+
+/// A volume's map and size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumeRow {
+    /// A hole or a node.
+    pub root: MapEntry,
+    /// How many blocks it has.
+    pub size_blocks: u64,
+    /// The level of the root.
+    pub level: u8,
+}
+
+impl VolumeRow {
+    /// The row; `None` where it is free or impossible.
+    ///
+    /// # Panics
+    /// If `raw` is shorter than [`ROW_BYTES`].
+    pub fn decode(raw: &[u8]) -> Option<Self> {
+        let root = MapEntry::decode(u64_at(raw, 0)).ok()?;
+        let level = raw[16];
+        let possible = matches!(root, MapEntry::Hole | MapEntry::Node(_));
+        if raw[17] != 1 || level == 0 || level > LEVEL_MAX || !possible {
+            return None;
+        }
+        Some(Self { root, size_blocks: u64_at(raw, 8), level })
+    }
+
+    /// Writes the row to `out`, which has [`ROW_BYTES`].
+    pub fn encode(&self, out: &mut [u8]) {
+        put(out, 0, &self.root.encode().to_le_bytes());
+        put(out, 8, &self.size_blocks.to_le_bytes());
+        out[16] = self.level;
+        out[17] = 1;
+    }
+}
+
+/// What a segment is used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SegmentState {
+    /// Nothing: it can be written.
+    #[default]
+    Free,
+    /// Log records, and the data in them.
+    Log,
+    /// Nodes, pages and streams of checkpoints.
+    Metadata,
+}
+
+/// How a segment is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentRow {
+    /// What for.
+    pub state: SegmentState,
+    /// How much of it is live, in units of 64 bytes.
+    pub live_units: u32,
+    /// The LSN at which it was opened.
+    pub opened_lsn: u64,
+}
+
+impl SegmentRow {
+    /// The row; `None` where it is impossible.
+    ///
+    /// # Panics
+    /// If `raw` is shorter than [`SEGMENT_ROW_BYTES`].
+    pub fn decode(raw: &[u8]) -> Option<Self> {
+        let state = match raw[0] {
+            0 => SegmentState::Free,
+            1 => SegmentState::Log,
+            2 => SegmentState::Metadata,
+            _ => return None,
+        };
+        Some(Self { state, live_units: u32_at(raw, 4), opened_lsn: u64_at(raw, 8) })
+    }
+
+    /// The row as it is stored.
+    pub fn encode(&self) -> [u8; SEGMENT_ROW_BYTES] {
+        let mut out = [0; SEGMENT_ROW_BYTES];
+        out[0] = match self.state {
+            SegmentState::Free => 0,
+            SegmentState::Log => 1,
+            SegmentState::Metadata => 2,
+        };
+        put(&mut out, 4, &self.live_units.to_le_bytes());
+        put(&mut out, 8, &self.opened_lsn.to_le_bytes());
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::NodeId;
+
+    #[test]
+    fn rows_survive() {
+        let place = Place { segment: 7, offset_units: 0x0102_0304 };
+        let chunk = ChunkRow {
+            place,
+            stored_units: 64,
+            codec: Codec::Lz4,
+            group_index: 5,
+            group_blocks: 8,
+            reference_count: 3,
+            fingerprint: Fingerprint([9; 16]),
+        };
+        let node = NodeRow {
+            place,
+            reference_count: 2,
+            checksum: 0x1122_3344_5566_7788,
+            mapped_blocks: (1 << 40) - 1,
+            data_blocks: 17,
+            level: 5,
+        };
+        let volume = VolumeRow { root: MapEntry::Node(NodeId(4)), size_blocks: 99, level: 2 };
+        let segment = SegmentRow { state: SegmentState::Metadata, live_units: 5, opened_lsn: 6 };
+        let mut raw = [0; ROW_BYTES];
+        chunk.encode(&mut raw);
+        assert_eq!(ChunkRow::decode(&raw), Some(chunk));
+        assert_eq!(ChunkRow::count_references(&mut raw, 2), Some(5));
+        assert_eq!(ChunkRow::count_references(&mut raw, -2), Some(3));
+        assert_eq!(ChunkRow::count_references(&mut raw, -4), None);
+        assert_eq!(ChunkRow::count_references(&mut [0; ROW_BYTES], 1), None);
+        assert_eq!(raw[..12], [7, 0, 0, 0, 4, 3, 2, 1, 64, 0, 2, 0x75]);
+        node.encode(&mut raw);
+        assert_eq!(NodeRow::decode(&raw), Some(node));
+        assert_eq!(NodeRow::block_counts(&raw), Some((node.mapped_blocks, node.data_blocks)));
+        assert_eq!(NodeRow::count_references(&mut raw, 3), Some(5));
+        assert_eq!(NodeRow::count_references(&mut raw, -5), Some(0));
+        assert_eq!(NodeRow::count_references(&mut raw, -1), None);
+        assert_eq!(NodeRow::count_references(&mut [0; ROW_BYTES], 1), None);
+        raw = [0; ROW_BYTES];
+        volume.encode(&mut raw);
+        assert_eq!(VolumeRow::decode(&raw), Some(volume));
+        assert_eq!(SegmentRow::decode(&segment.encode()), Some(segment));
+    }
+
+    #[test]
+    fn a_row_of_zeros_is_free() {
+        let raw = [0; ROW_BYTES];
+        assert_eq!(ChunkRow::decode(&raw), None);
+        assert_eq!(NodeRow::decode(&raw), None);
+        assert_eq!(VolumeRow::decode(&raw), None);
+    }
+}

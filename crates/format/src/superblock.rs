@@ -1,0 +1,248 @@
+//! The superblock: what names all else. Two copies are written in turn, so that one is always
+//! whole; the valid one with the higher sequence counts.
+//!
+//! ```text
+//!    0  8  magic "HOLDFAST"         112  8  next chunk id
+//!    8  4  version (1)              120  8  next node id
+//!   12  4  zero                     128  8  next volume id
+//!   16 16  pool id                  136 40  log position: segment 4, block 4, next segment 4,
+//!   32 32  root key                         zero 4, LSN 8, seal of the record before 16
+//!   64  8  sequence                 176 24  chunk table: reference 16, height 1, zero 7
+//!   72  8  epoch                    200 24  node table, likewise
+//!   80  8  capacity in bytes        224 24  volume table, likewise
+//!   88  8  segment size in bytes    248 24  segment stream: reference 16, length 4, zero 4
+//!   96  4  segments                 272 24  config stream, likewise
+//!  100  4  open metadata segment    296 24  pending stream, likewise
+//!  104  4  its next free block     4064 32  BLAKE3 of the bytes before
+//!  108  4  zero
+//! ```
+
+use block::{BLOCK_BYTES, VolumeId};
+
+use crate::FormatError;
+use crate::checksum::{Seal, superblock_sum};
+use crate::codec::Reader;
+use crate::geometry::Geometry;
+use crate::log::LogPosition;
+use crate::map::{ChunkId, NodeId};
+use crate::page::{PageRef, StreamRef, TABLE_HEIGHT_MAX, TableRoot};
+
+const MAGIC: [u8; 8] = *b"HOLDFAST";
+const VERSION: u32 = 1;
+const SUM_AT: usize = 4064;
+/// Bytes of a superblock.
+pub const SUPERBLOCK_BYTES: usize = BLOCK_BYTES as usize;
+/// Where the two copies are, in bytes: apart, so that one bad spot can't take both.
+pub const SUPERBLOCK_OFFSETS_BYTES: [u64; 2] = [0, 8 << 20];
+
+/// What names all else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// The pool's own name, for ever.
+    pub pool_id: [u8; 16],
+    /// What the pool's keys are derived from.
+    pub root_key: [u8; 32],
+    /// One more with every superblock that is written.
+    pub sequence: u64,
+    /// One more with every opening of the pool.
+    pub epoch: u64,
+    /// The size of the pool.
+    pub capacity_bytes: u64,
+    /// How it is divided.
+    pub geometry: Geometry,
+    /// The metadata segment that checkpoints go on filling, 0 for none.
+    pub metadata_segment: u32,
+    /// The first 4 KiB block in it that is free.
+    pub metadata_block: u32,
+    /// The first chunk id that was never given.
+    pub next_chunk: ChunkId,
+    /// The first node id that was never given.
+    pub next_node: NodeId,
+    /// The first volume id that was never given.
+    pub next_volume: VolumeId,
+    /// Where replay starts.
+    pub log: LogPosition,
+    /// Where chunks are.
+    pub chunks: TableRoot,
+    /// Where nodes are.
+    pub nodes: TableRoot,
+    /// The volumes.
+    pub volumes: TableRoot,
+    /// The segment rows.
+    pub segments: StreamRef,
+    /// The key-value space.
+    pub config: StreamRef,
+    /// Nodes to be freed, and staged chunks.
+    pub pending: StreamRef,
+}
+
+fn encode_root(out: &mut Vec<u8>, root: TableRoot) {
+    out.extend_from_slice(&root.page.encode());
+    out.push(root.height);
+    out.extend_from_slice(&[0; 7]);
+}
+
+fn decode_root(reader: &mut Reader<'_>) -> Result<TableRoot, FormatError> {
+    let page = PageRef::decode(reader)?;
+    let height = reader.u8()?;
+    reader.bytes(7)?;
+    if height > TABLE_HEIGHT_MAX {
+        return Err(reader.error("a table that is too high"));
+    }
+    Ok(TableRoot { page, height })
+}
+
+impl Superblock {
+    /// As it is stored: [`SUPERBLOCK_BYTES`] bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(SUPERBLOCK_BYTES);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&self.pool_id);
+        out.extend_from_slice(&self.root_key);
+        for value in [self.sequence, self.epoch, self.capacity_bytes, self.geometry.segment_bytes] {
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        for value in [self.geometry.segment_count, self.metadata_segment, self.metadata_block, 0] {
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        for value in [self.next_chunk.0, self.next_node.0, self.next_volume.0] {
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        for value in [self.log.segment, self.log.block, self.log.next_segment, 0] {
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        out.extend_from_slice(&self.log.lsn.to_le_bytes());
+        out.extend_from_slice(&self.log.previous.0);
+        for root in [self.chunks, self.nodes, self.volumes] {
+            encode_root(&mut out, root);
+        }
+        for stream in [self.segments, self.config, self.pending] {
+            out.extend_from_slice(&stream.encode());
+        }
+        debug_assert_eq!(out.len(), 320);
+        out.resize(SUM_AT, 0);
+        let sum = superblock_sum(&out);
+        out.extend_from_slice(&sum);
+        out
+    }
+
+    /// From what was stored.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        if bytes.len() != SUPERBLOCK_BYTES {
+            return Err(FormatError { what: "a superblock has 4096 bytes", offset: 0 });
+        }
+        let mut reader = Reader::new(bytes);
+        if reader.array()? != MAGIC {
+            return Err(FormatError { what: "no superblock", offset: 0 });
+        }
+        if superblock_sum(&bytes[..SUM_AT]) != bytes[SUM_AT..] {
+            return Err(FormatError { what: "wrong checksum of a superblock", offset: SUM_AT });
+        }
+        if reader.u32()? != VERSION {
+            return Err(FormatError { what: "unknown version of the format", offset: 8 });
+        }
+        reader.u32()?;
+        let pool_id = reader.array()?;
+        let root_key = reader.array()?;
+        let (sequence, epoch) = (reader.u64()?, reader.u64()?);
+        let (capacity_bytes, segment_bytes) = (reader.u64()?, reader.u64()?);
+        let segment_count = reader.u32()?;
+        let geometry = Geometry { segment_bytes, segment_count }.check(capacity_bytes)?;
+        let (metadata_segment, metadata_block) = (reader.u32()?, reader.u32()?);
+        reader.u32()?;
+        let next_chunk = ChunkId(reader.u64()?);
+        let next_node = NodeId(reader.u64()?);
+        let next_volume = VolumeId(reader.u64()?);
+        let log = decode_position(&mut reader)?;
+        Ok(Self {
+            pool_id,
+            root_key,
+            sequence,
+            epoch,
+            capacity_bytes,
+            geometry,
+            metadata_segment,
+            metadata_block,
+            next_chunk,
+            next_node,
+            next_volume,
+            log,
+            chunks: decode_root(&mut reader)?,
+            nodes: decode_root(&mut reader)?,
+            volumes: decode_root(&mut reader)?,
+            segments: StreamRef::decode(&mut reader)?,
+            config: StreamRef::decode(&mut reader)?,
+            pending: StreamRef::decode(&mut reader)?,
+        })
+    }
+}
+
+fn decode_position(reader: &mut Reader<'_>) -> Result<LogPosition, FormatError> {
+    let (segment, block, next_segment) = (reader.u32()?, reader.u32()?, reader.u32()?);
+    reader.u32()?;
+    let lsn = reader.u64()?;
+    let previous = Seal(reader.array()?);
+    Ok(LogPosition { segment, block, next_segment, lsn, previous })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::Place;
+
+    fn superblock() -> Superblock {
+        let page = PageRef { place: Place { segment: 2, offset_units: 3 }, checksum: 4 };
+        let stream = StreamRef { page, length_bytes: 5 };
+        Superblock {
+            pool_id: [1; 16],
+            root_key: [2; 32],
+            sequence: 3,
+            epoch: 4,
+            capacity_bytes: 1 << 30,
+            geometry: Geometry::for_capacity(1 << 30).unwrap(),
+            metadata_segment: 5,
+            metadata_block: 6,
+            next_chunk: ChunkId(7),
+            next_node: NodeId(8),
+            next_volume: VolumeId(9),
+            log: LogPosition {
+                segment: 10,
+                block: 11,
+                next_segment: 12,
+                lsn: 13,
+                previous: Seal([14; 16]),
+            },
+            chunks: TableRoot { page, height: 1 },
+            nodes: TableRoot { page, height: 2 },
+            volumes: TableRoot::default(),
+            segments: stream,
+            config: StreamRef::default(),
+            pending: stream,
+        }
+    }
+
+    #[test]
+    fn a_superblock_survives_and_every_flipped_byte_is_found() {
+        let bytes = superblock().encode();
+        assert_eq!(bytes.len(), SUPERBLOCK_BYTES);
+        assert_eq!(Superblock::decode(&bytes), Ok(superblock()));
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1;
+            assert!(Superblock::decode(&flipped).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn golden_offsets() {
+        let bytes = superblock().encode();
+        assert_eq!(&bytes[..8], b"HOLDFAST");
+        assert_eq!(bytes[72], 4);
+        assert_eq!(bytes[136..140], [10, 0, 0, 0]);
+        assert_eq!(bytes[152..160], [13, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[192], 1);
+        assert_eq!(bytes[296..300], [2, 0, 0, 0]);
+    }
+}
