@@ -1,0 +1,37 @@
+//! Time.
+
+use std::time::{Duration, Instant};
+
+/// A monotonic clock that starts at zero when it is made. Copies of it tell the same time.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    /// A clock that starts now.
+    pub fn start() -> Self {
+        Self { start: Instant::now() }
+    }
+
+    /// The time since the start. Never goes back.
+    pub fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_tell_the_same_time_and_it_goes_on() {
+        let clock = Clock::start();
+        let copy = clock;
+        let first = clock.now();
+        std::thread::sleep(Duration::from_millis(2));
+        let second = copy.now();
+        assert!(second >= first + Duration::from_millis(2));
+        assert!(clock.now() >= second);
+    }
+}

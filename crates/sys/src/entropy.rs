@@ -1,0 +1,26 @@
+//! Random bytes.
+
+use std::io;
+
+/// Fills `bytes` with what the kernel's generator gives: fit for keys and challenges.
+///
+/// # Errors
+/// If the kernel has no generator, or refuses it (a seccomp filter). There is no other source that
+/// a key may come from, so the caller must give up what it wanted the bytes for.
+pub fn entropy(bytes: &mut [u8]) -> io::Result<()> {
+    getrandom::fill(bytes).map_err(|error| {
+        io::Error::other(format!("the kernel's random generator does not answer: {error}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn two_draws_differ() {
+        let (mut first, mut second) = ([0; 32], [0; 32]);
+        super::entropy(&mut first).unwrap();
+        super::entropy(&mut second).unwrap();
+        assert_ne!(first, second);
+        assert_ne!(first, [0; 32]);
+    }
+}

@@ -1,0 +1,308 @@
+//! A disk that is a file or a block device.
+#![allow(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use block::{FRAME_BYTES, Frame, FrameMut};
+
+use crate::disk::Disk;
+use crate::prepare::{UNIT_BYTES, Units};
+use crate::{fiemap, iovec};
+
+/// How long an opening waits for the lock: a process that was killed lets go of its files only
+/// when the transfers that it had under way have ended.
+const LOCK_WAIT: Duration = Duration::from_millis(1500);
+const LOCK_RETRY: Duration = Duration::from_millis(10);
+
+/// Zeros to write, as large as a unit and aligned as `O_DIRECT` wants it.
+#[repr(C, align(4096))]
+struct Zeros([u8; UNIT_BYTES as usize]);
+static ZEROS: Zeros = Zeros([0; UNIT_BYTES as usize]);
+
+/// A file or a block device, moved past the page cache (`O_DIRECT`), owned by one process.
+#[derive(Debug)]
+pub struct FileDisk {
+    file: File,
+    len_bytes: u64,
+    units: Units,
+    notices: Vec<String>,
+    /// Whether a write can carry its own flush (`RWF_DSYNC`).
+    dsync: AtomicBool,
+}
+
+impl FileDisk {
+    /// Makes a file of `len_bytes` (a multiple of 4096) at `path`, which must not exist, with all
+    /// of its space reserved; or, where `path` is a block device, takes the device, of which
+    /// `len_bytes` are used.
+    ///
+    /// # Errors
+    /// If the file exists, there is no room, the device is smaller or in use, or what the system
+    /// says. A file that was made is removed again.
+    pub fn create(path: &Path, len_bytes: u64) -> io::Result<Self> {
+        if len_bytes == 0 || !len_bytes.is_multiple_of(FRAME_BYTES as u64) {
+            return Err(invalid(format!("{len_bytes} bytes is not a multiple of 4096")));
+        }
+        if is_block_device(path) {
+            let mut disk = Self::open(path)?;
+            if disk.len_bytes < len_bytes {
+                return Err(invalid(format!(
+                    "{} has {} bytes, fewer than {len_bytes}",
+                    path.display(),
+                    disk.len_bytes
+                )));
+            }
+            disk.len_bytes = len_bytes;
+            return Ok(disk);
+        }
+        let (file, notice) = open_direct(OpenOptions::new().create_new(true), path)?;
+        let made = Self::reserve(file, path, len_bytes, notice);
+        if made.is_err() {
+            // What failed is reported; an empty file left behind is not worth a second error.
+            let _ = std::fs::remove_file(path);
+        }
+        made
+    }
+
+    fn reserve(
+        file: File,
+        path: &Path,
+        len_bytes: u64,
+        notice: Option<String>,
+    ) -> io::Result<Self> {
+        lock(&file, path)?;
+        let len = i64::try_from(len_bytes).map_err(|_| invalid("too long for a file".into()))?;
+        // SAFETY: the descriptor is open for the duration of the call; no memory is passed.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) } < 0 {
+            let error = io::Error::last_os_error();
+            let text = format!("could not reserve {len_bytes} bytes: {error}");
+            return Err(io::Error::new(error.kind(), text));
+        }
+        file.sync_all()?;
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            File::open(parent)?.sync_all()?;
+        }
+        Ok(Self::over(file, len_bytes, notice))
+    }
+
+    /// Opens the file or the block device at `path`, and locks it.
+    ///
+    /// # Errors
+    /// `WouldBlock` if another process has it; what the system says.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let device = is_block_device(path);
+        if device {
+            // On a device this flag says: not while it is mounted or otherwise in use.
+            options.custom_flags(libc::O_EXCL);
+        }
+        let (mut file, notice) = open_direct(&mut options, path)?;
+        lock(&file, path)?;
+        let len_bytes = file.seek(SeekFrom::End(0))? / FRAME_BYTES as u64 * FRAME_BYTES as u64;
+        let mut disk = Self::over(file, len_bytes, notice);
+        if device {
+            disk.units = Units::all_written();
+        }
+        Ok(disk)
+    }
+
+    fn over(file: File, len_bytes: u64, notice: Option<String>) -> Self {
+        // Where the filesystem does not tell, nothing is known to be untouched, and nothing will
+        // be prepared: slower, never wrong.
+        let units = fiemap::written_ranges(&file, len_bytes).map_or_else(
+            |_| Units::all_written(),
+            |ranges| Units::with_written(len_bytes, &ranges),
+        );
+        let notices = notice.into_iter().collect();
+        Self { file, len_bytes, units, notices, dsync: AtomicBool::new(true) }
+    }
+
+    /// What an administrator should know about this disk, one sentence each; mostly nothing.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    pub(crate) fn units(&self) -> &Units {
+        &self.units
+    }
+
+    pub(crate) fn raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    /// Refuses what is not in whole frames inside the disk. Writing past the end would make a
+    /// file longer.
+    pub(crate) fn check_range(&self, offset_bytes: u64, frame_count: usize) -> io::Result<()> {
+        let len = (frame_count * FRAME_BYTES) as u64;
+        let end = offset_bytes.checked_add(len).filter(|end| *end <= self.len_bytes);
+        if end.is_none() || !offset_bytes.is_multiple_of(FRAME_BYTES as u64) {
+            return Err(invalid(format!(
+                "{len} bytes at {offset_bytes} are not in whole frames of a disk of {} bytes",
+                self.len_bytes
+            )));
+        }
+        Ok(())
+    }
+
+    /// Writes zeros and flushes them. For who has claimed the units. In as few calls as can be:
+    /// each changes the file's marks, and while the filesystem's journal has such a change open,
+    /// durable writes to other parts of the file wait for the journal as well.
+    pub(crate) fn write_zeros(&self, offset_bytes: u64, len_bytes: u64) -> io::Result<()> {
+        let mut done = 0;
+        while done < len_bytes {
+            let iovecs: Vec<libc::iovec> = (done..len_bytes)
+                .step_by(ZEROS.0.len())
+                .take(iovec::IOVECS_MAX)
+                .map(|at| libc::iovec {
+                    iov_base: ZEROS.0.as_ptr().cast_mut().cast(),
+                    iov_len: ZEROS.0.len().min((len_bytes - at) as usize),
+                })
+                .collect();
+            let offset = (offset_bytes + done) as i64;
+            // SAFETY: each vector names bytes of a static that never changes; the kernel only
+            // reads them.
+            let result = unsafe {
+                let count = iovecs.len() as i32;
+                libc::pwritev2(self.file.as_raw_fd(), iovecs.as_ptr(), count, offset, 0)
+            };
+            done += advance(result, "the device took no bytes")? as u64;
+        }
+        self.flush()
+    }
+
+    fn write_vectored(&self, offset_bytes: u64, frames: &[Frame], flags: i32) -> io::Result<()> {
+        let mut iovecs = Vec::with_capacity(frames.len().min(iovec::IOVECS_MAX));
+        let mut done = 0;
+        while iovec::for_write(&mut iovecs, frames, done) > 0 {
+            let offset = (offset_bytes + done as u64) as i64;
+            // SAFETY: each vector names bytes of a frame that `frames` keeps alive and that
+            // nobody can change; the kernel only reads them.
+            let result = unsafe {
+                let count = iovecs.len() as i32;
+                libc::pwritev2(self.file.as_raw_fd(), iovecs.as_ptr(), count, offset, flags)
+            };
+            done += advance(result, "the device took no bytes")?;
+        }
+        Ok(())
+    }
+}
+
+impl Disk for FileDisk {
+    fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.check_range(offset_bytes, frames.len())?;
+        let mut iovecs = Vec::with_capacity(frames.len().min(iovec::IOVECS_MAX));
+        let mut done = 0;
+        while iovec::for_read(&mut iovecs, frames, done) > 0 {
+            let offset = (offset_bytes + done as u64) as i64;
+            // SAFETY: each vector names bytes of a frame that `frames` borrows exclusively for
+            // longer than the call.
+            let result = unsafe {
+                let count = iovecs.len() as i32;
+                libc::preadv(self.file.as_raw_fd(), iovecs.as_ptr(), count, offset)
+            };
+            done += advance(result, "the device ended early")?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        self.check_range(offset_bytes, frames.len())?;
+        self.units.before_write(offset_bytes, (frames.len() * FRAME_BYTES) as u64);
+        self.write_vectored(offset_bytes, frames, 0)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn write_durable(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        if frames.len() > iovec::IOVECS_MAX || !self.dsync.load(Ordering::Relaxed) {
+            self.write(offset_bytes, frames)?;
+            return self.flush();
+        }
+        self.check_range(offset_bytes, frames.len())?;
+        self.units.before_write(offset_bytes, (frames.len() * FRAME_BYTES) as u64);
+        match self.write_vectored(offset_bytes, frames, libc::RWF_DSYNC) {
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                self.dsync.store(false, Ordering::Relaxed);
+                self.write_vectored(offset_bytes, frames, 0)?;
+                self.flush()
+            }
+            result => result,
+        }
+    }
+}
+
+/// What a transfer that returned `result` has moved; 0 where it must be called again.
+fn advance(result: isize, ended: &str) -> io::Result<usize> {
+    match usize::try_from(result) {
+        Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, ended.to_owned())),
+        Ok(bytes) => Ok(bytes),
+        Err(_) => {
+            let error = io::Error::last_os_error();
+            if error.kind() == io::ErrorKind::Interrupted { Ok(0) } else { Err(error) }
+        }
+    }
+}
+
+fn invalid(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
+fn is_block_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+/// Opens past the page cache; through it, with a notice, where the filesystem refuses that.
+fn open_direct(options: &mut OpenOptions, path: &Path) -> io::Result<(File, Option<String>)> {
+    let flags = if is_block_device(path) { libc::O_EXCL } else { 0 };
+    options.read(true).write(true);
+    match options.custom_flags(flags | libc::O_DIRECT).open(path) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            // The kernel may have made the file before it refused the flag.
+            let file = options.custom_flags(flags).create_new(false).open(path)?;
+            let notice = format!(
+                "{}: the filesystem refuses O_DIRECT; data passes through the page cache, which \
+                 costs speed and memory (writes stay durable)",
+                path.display()
+            );
+            Ok((file, Some(notice)))
+        }
+        result => result.map(|file| (file, None)).map_err(|error| {
+            io::Error::new(error.kind(), format!("could not open {}: {error}", path.display()))
+        }),
+    }
+}
+
+/// Takes the lock that says "this process has the pool".
+fn lock(file: &File, path: &Path) -> io::Result<()> {
+    let start = Instant::now();
+    loop {
+        // SAFETY: the descriptor is open for the duration of the call; no memory is passed.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::WouldBlock {
+            return Err(error);
+        }
+        if start.elapsed() > LOCK_WAIT {
+            let text = format!("{} is in use by another process", path.display());
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, text));
+        }
+        std::thread::sleep(LOCK_RETRY);
+    }
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

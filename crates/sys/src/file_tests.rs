@@ -1,0 +1,138 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::prepare::Preparer;
+
+fn frames(seed: u8, count: usize) -> Vec<Frame> {
+    (0..count)
+        .map(|index| {
+            let mut frame = FrameMut::zeroed();
+            frame.fill(seed.wrapping_add(index as u8));
+            frame[0] = index as u8;
+            frame.freeze()
+        })
+        .collect()
+}
+
+fn read(disk: &FileDisk, offset_bytes: u64, count: usize) -> Vec<Frame> {
+    let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
+    disk.read(offset_bytes, &mut frames).unwrap();
+    frames.into_iter().map(FrameMut::freeze).collect()
+}
+
+#[test]
+fn what_was_written_is_read_in_any_length() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("disk");
+    let disk = FileDisk::create(&path, 32 << 20).unwrap();
+    for (count, offset) in [(1, 0), (7, 8192), (1024, 1 << 20), (2500, 16 << 20)] {
+        let data = frames(count as u8, count);
+        disk.write_durable(offset, &data).unwrap();
+        assert_eq!(read(&disk, offset, count), data);
+    }
+    drop(disk);
+    let disk = FileDisk::open(&path).unwrap();
+    assert_eq!(disk.len_bytes(), 32 << 20);
+    assert_eq!(read(&disk, 16 << 20, 2500), frames(2500usize as u8, 2500));
+    assert_eq!(read(&disk, 12 << 20, 1), vec![Frame::zeros()]);
+}
+
+#[test]
+fn nothing_goes_past_the_end_or_off_the_grid() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = FileDisk::create(&dir.path().join("disk"), 1 << 20).unwrap();
+    let one = frames(1, 1);
+    for offset in [1 << 20, 512, u64::MAX - 4095] {
+        let error = disk.write(offset, &one).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{offset}");
+        assert!(disk.read(offset, &mut [FrameMut::stale()]).is_err());
+    }
+    assert!(disk.write((1 << 20) - 4096, &one).is_ok());
+    assert!(FileDisk::create(&dir.path().join("odd"), 1000).is_err());
+}
+
+#[test]
+fn a_pool_has_one_owner_and_is_not_made_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("disk");
+    let disk = FileDisk::create(&path, 1 << 20).unwrap();
+    let error = FileDisk::open(&path).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    assert!(error.to_string().contains("in use"), "{error}");
+    assert_eq!(FileDisk::create(&path, 1 << 20).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    drop(disk);
+    FileDisk::open(&path).unwrap();
+}
+
+#[test]
+fn a_file_that_does_not_fit_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("disk");
+    let error = FileDisk::create(&path, 1 << 60).unwrap_err();
+    assert!(error.to_string().contains("could not reserve"), "{error}");
+    assert!(!path.exists());
+}
+
+#[test]
+fn preparing_never_touches_data() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("disk");
+    let disk = FileDisk::create(&path, 8 << 20).unwrap();
+    let data = frames(9, 3);
+    disk.write_durable((2 << 20) + 4096, &data).unwrap();
+    if disk.untouched_bytes() == 0 {
+        eprintln!("this filesystem does not tell what was written: nothing to prepare");
+        return;
+    }
+    assert_eq!(disk.untouched_bytes(), 7 << 20);
+    assert_eq!(disk.prepare_ahead(0, 4 << 20).unwrap(), 3 << 20);
+    assert_eq!(disk.prepare_ahead(0, 4 << 20).unwrap(), 0);
+    assert_eq!(read(&disk, (2 << 20) + 4096, 3), data);
+    drop(disk);
+    // What was prepared, and what was written, is known again after an opening.
+    let disk = FileDisk::open(&path).unwrap();
+    assert_eq!(disk.untouched_bytes(), 4 << 20);
+    assert_eq!(disk.prepare_ahead(0, 8 << 20).unwrap(), 4 << 20);
+    assert_eq!(read(&disk, (2 << 20) + 4096, 3), data);
+}
+
+#[test]
+fn data_wins_over_zeros_that_are_written_at_the_same_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(FileDisk::create(&dir.path().join("disk"), 64 << 20).unwrap());
+    let background = Preparer::start(disk.clone(), 32 << 20, |text| panic!("{text}")).unwrap();
+    let data = frames(77, 64);
+    for unit in 0..64u64 {
+        disk.write_durable(unit * UNIT_BYTES + 65536, &data).unwrap();
+        assert_eq!(read(&disk, unit * UNIT_BYTES + 65536, 64), data);
+    }
+    drop(background);
+    for unit in 0..64u64 {
+        assert_eq!(read(&disk, unit * UNIT_BYTES + 65536, 64), data, "unit {unit}");
+        assert_eq!(read(&disk, unit * UNIT_BYTES, 1), vec![Frame::zeros()]);
+    }
+}
+
+/// Not a test of behaviour: prints what preparing is worth here. `--ignored --nocapture` runs it.
+#[test]
+#[ignore = "a measurement"]
+fn measure_preparing() {
+    let dir = tempfile::tempdir_in(std::env::var("MEASURE_DIR").unwrap_or(".".into())).unwrap();
+    let two = frames(5, 2);
+    for prepared in [false, true] {
+        let path = dir.path().join(format!("disk-{prepared}"));
+        let disk = FileDisk::create(&path, 128 << 20).unwrap();
+        let start = Instant::now();
+        if prepared {
+            disk.prepare_ahead(0, 128 << 20).unwrap();
+            println!("preparing 128 MiB: {:?}", start.elapsed());
+        }
+        let start = Instant::now();
+        let count = 4000;
+        for index in 0..count {
+            disk.write_durable(index * 8192, &two).unwrap();
+        }
+        let each = start.elapsed() / count as u32;
+        println!("prepared {prepared}: {each:?} a durable 8 KiB write");
+    }
+}

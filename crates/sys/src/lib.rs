@@ -1,0 +1,22 @@
+//! The only effects: disks, the clock, entropy. The only crate of the array that may be `unsafe`.
+//!
+//! * [`Disk`]: what the store needs of a disk; [`FileDisk`] is a real one,
+//! * [`Ring`]: the asynchronous way to the same disk, one a front-end thread,
+//! * [`Clock`]: time since the start,
+//! * [`entropy()`]: random bytes from the kernel.
+
+pub mod clock;
+pub mod disk;
+pub mod entropy;
+mod fiemap;
+pub mod file;
+mod iovec;
+pub mod prepare;
+pub mod ring;
+
+pub use clock::Clock;
+pub use disk::Disk;
+pub use entropy::entropy;
+pub use file::FileDisk;
+pub use prepare::Preparer;
+pub use ring::{Buffers, Completion, Ring};

@@ -1,0 +1,480 @@
+//! Disk transfers that a thread starts and comes back for: io_uring.
+//!
+//! Each front-end thread has a ring of its own. It queues transfers, starts all of them with one
+//! system call ([`Ring::submit`]), and collects those that have ended ([`Ring::complete`]). The
+//! ring owns the memory of a transfer while the kernel may touch it. Its descriptor becomes
+//! readable when something has ended, so that one `epoll_wait` covers sockets and disk.
+//!
+//! Where the kernel or a seccomp filter refuses io_uring the same calls do the transfers one after
+//! the other in [`Ring::submit`], and [`Ring::notices`] says so.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use block::{FRAME_BYTES, Frame, FrameMut};
+use io_uring::{IoUring, opcode, squeue, types};
+
+use crate::disk::Disk;
+use crate::file::FileDisk;
+use crate::iovec::{self, IOVECS_MAX};
+
+/// The memory of a transfer.
+#[derive(Debug)]
+pub enum Buffers {
+    /// Filled by a read.
+    Read(Vec<FrameMut>),
+    /// Given to a write.
+    Write(Vec<Frame>),
+}
+
+impl Buffers {
+    fn len_bytes(&self) -> usize {
+        FRAME_BYTES
+            * match self {
+                Self::Read(frames) => frames.len(),
+                Self::Write(frames) => frames.len(),
+            }
+    }
+}
+
+/// A transfer that has ended.
+#[derive(Debug)]
+pub struct Completion {
+    /// What the caller called it.
+    pub user_data: u64,
+    /// Its memory. After a failed read the bytes are unspecified.
+    pub buffers: Buffers,
+    /// Whether all of it was done; of a durable write, whether it is durable.
+    pub result: io::Result<()>,
+}
+
+/// One thread's way to a disk. Must stay on the thread that made it.
+pub struct Ring {
+    disk: Arc<FileDisk>,
+    engine: Engine,
+    notices: Vec<String>,
+    /// The kernel ties the ring to one thread.
+    not_send: PhantomData<*const ()>,
+}
+
+enum Engine {
+    Uring(Box<Uring>),
+    Blocking { queued: VecDeque<Queued>, done: VecDeque<Completion> },
+}
+
+/// A transfer that the blocking engine has not done yet.
+struct Queued {
+    user_data: u64,
+    offset_bytes: u64,
+    buffers: Buffers,
+    durable: bool,
+}
+
+impl Ring {
+    /// A ring on the calling thread, with at most `entries` transfers in the kernel at once; more
+    /// wait in the ring. Where io_uring is refused the transfers block (see [`Ring::notices`]).
+    pub fn new(disk: Arc<FileDisk>, entries: u32) -> Self {
+        match Uring::new(&disk, entries) {
+            Ok(uring) => Self {
+                disk,
+                engine: Engine::Uring(Box::new(uring)),
+                notices: Vec::new(),
+                not_send: PhantomData,
+            },
+            Err(error) => {
+                let mut ring = Self::blocking(disk);
+                ring.notices.push(format!(
+                    "the kernel refuses io_uring ({error}): each disk transfer blocks its \
+                     front-end thread, which costs speed (allow io_uring_setup in the sandbox, or \
+                     use Linux 5.10 or newer)"
+                ));
+                ring
+            }
+        }
+    }
+
+    /// A ring that does its transfers one after the other, without io_uring.
+    pub fn blocking(disk: Arc<FileDisk>) -> Self {
+        let engine = Engine::Blocking { queued: VecDeque::new(), done: VecDeque::new() };
+        Self { disk, engine, notices: Vec::new(), not_send: PhantomData }
+    }
+
+    /// What an administrator should know about this ring, one sentence each; mostly nothing.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// A descriptor that signals (edge-triggered) that something has ended; `None` where all has
+    /// ended when [`Ring::submit`] returns.
+    pub fn poll_fd(&self) -> Option<RawFd> {
+        match &self.engine {
+            Engine::Uring(uring) => Some(uring.event.as_raw_fd()),
+            Engine::Blocking { .. } => None,
+        }
+    }
+
+    /// How many transfers were queued and are not collected yet.
+    pub fn in_flight(&self) -> usize {
+        match &self.engine {
+            Engine::Uring(uring) => uring.slots.len() - uring.free.len(),
+            Engine::Blocking { queued, done } => queued.len() + done.len(),
+        }
+    }
+
+    /// Queues a read of `frames` from `offset_bytes` on.
+    ///
+    /// # Errors
+    /// If the range is not inside the disk; the frames are dropped then.
+    pub fn read(
+        &mut self,
+        user_data: u64,
+        offset_bytes: u64,
+        frames: Vec<FrameMut>,
+    ) -> io::Result<()> {
+        self.disk.check_range(offset_bytes, frames.len())?;
+        self.queue(Queued {
+            user_data,
+            offset_bytes,
+            buffers: Buffers::Read(frames),
+            durable: false,
+        });
+        Ok(())
+    }
+
+    /// Queues a write of `frames` from `offset_bytes` on; `durable` ones end when they are on the
+    /// medium.
+    ///
+    /// # Errors
+    /// If the range is not inside the disk.
+    pub fn write(
+        &mut self,
+        user_data: u64,
+        offset_bytes: u64,
+        frames: Vec<Frame>,
+        durable: bool,
+    ) -> io::Result<()> {
+        self.disk.check_range(offset_bytes, frames.len())?;
+        // The blocking engine goes through `Disk`, which does this itself.
+        if matches!(self.engine, Engine::Uring(_)) {
+            let len_bytes = (frames.len() * FRAME_BYTES) as u64;
+            self.disk.units().before_write(offset_bytes, len_bytes);
+        }
+        self.queue(Queued { user_data, offset_bytes, buffers: Buffers::Write(frames), durable });
+        Ok(())
+    }
+
+    fn queue(&mut self, transfer: Queued) {
+        match &mut self.engine {
+            Engine::Uring(uring) => uring.queue(transfer),
+            Engine::Blocking { queued, .. } => queued.push_back(transfer),
+        }
+    }
+
+    /// Starts what was queued.
+    ///
+    /// # Errors
+    /// If the kernel refuses the call itself; what was queued stays queued.
+    pub fn submit(&mut self) -> io::Result<()> {
+        match &mut self.engine {
+            Engine::Uring(uring) => uring.submit(),
+            Engine::Blocking { queued, done } => {
+                done.extend(queued.drain(..).map(|transfer| perform(&self.disk, transfer)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds to `out` what has ended. Costs no system call while nothing has.
+    ///
+    /// # Errors
+    /// If the kernel refuses the call itself.
+    pub fn complete(&mut self, out: &mut Vec<Completion>) -> io::Result<()> {
+        match &mut self.engine {
+            Engine::Uring(uring) => uring.complete(out),
+            Engine::Blocking { done, .. } => {
+                out.extend(done.drain(..));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn perform(disk: &FileDisk, transfer: Queued) -> Completion {
+    let Queued { user_data, offset_bytes, mut buffers, durable } = transfer;
+    let result = match &mut buffers {
+        Buffers::Read(frames) => disk.read(offset_bytes, frames),
+        Buffers::Write(frames) if durable => disk.write_durable(offset_bytes, frames),
+        Buffers::Write(frames) => disk.write(offset_bytes, frames),
+    };
+    Completion { user_data, buffers, result }
+}
+
+/// A transfer in the kernel, or waiting for room there.
+struct Transfer {
+    user_data: u64,
+    offset_bytes: u64,
+    buffers: Buffers,
+    done_bytes: usize,
+    /// Whether each write carries its flush.
+    dsync: bool,
+    /// Whether a flush must follow the last write.
+    sync_after: bool,
+}
+
+#[derive(Default)]
+struct Slot {
+    transfer: Option<Transfer>,
+    /// Kept for the next transfer of the slot.
+    iovecs: Vec<libc::iovec>,
+}
+
+struct Uring {
+    uring: IoUring,
+    event: OwnedFd,
+    fd: RawFd,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Slots whose next step is to be given to the kernel.
+    ready: VecDeque<u32>,
+    /// Steps that are in the kernel.
+    in_kernel: u32,
+    entries: u32,
+}
+
+impl Uring {
+    fn new(disk: &FileDisk, entries: u32) -> io::Result<Self> {
+        let uring = build(entries)?;
+        // SAFETY: no memory is passed; the result is checked before it is used.
+        let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if event < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just made, and nobody else has it.
+        let event = unsafe { OwnedFd::from_raw_fd(event) };
+        uring.submitter().register_eventfd(event.as_raw_fd())?;
+        uring.submitter().register_files(&[disk.raw_fd()])?;
+        Ok(Self {
+            uring,
+            event,
+            fd: disk.raw_fd(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            ready: VecDeque::new(),
+            in_kernel: 0,
+            entries,
+        })
+    }
+
+    fn queue(&mut self, queued: Queued) {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        // Nothing to write, durably, is a flush.
+        let one_call = (1..=IOVECS_MAX * FRAME_BYTES).contains(&queued.buffers.len_bytes());
+        self.slots[index as usize].transfer = Some(Transfer {
+            user_data: queued.user_data,
+            offset_bytes: queued.offset_bytes,
+            done_bytes: 0,
+            dsync: queued.durable && one_call,
+            sync_after: queued.durable && !one_call,
+            buffers: queued.buffers,
+        });
+        self.ready.push_back(index);
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        // More than one turn only when the submission queue is full; what is in the kernel is
+        // bounded by the completion queue's size, so that this can't overflow.
+        while !self.ready.is_empty() && self.in_kernel < self.entries {
+            self.push_ready();
+            self.enter()?;
+        }
+        Ok(())
+    }
+
+    fn push_ready(&mut self) {
+        let mut submission = self.uring.submission();
+        while self.in_kernel < self.entries && !submission.is_full() {
+            let Some(index) = self.ready.pop_front() else { break };
+            let entry = next_step(&mut self.slots[index as usize]).user_data(u64::from(index));
+            // SAFETY: the vectors and the frames that the entry names belong to the slot, whose
+            // transfer is neither moved out nor changed before the entry's completion was taken
+            // from the queue; `Drop` waits for that too.
+            if unsafe { submission.push(&entry) }.is_err() {
+                self.ready.push_front(index);
+                break;
+            }
+            self.in_kernel += 1;
+        }
+    }
+
+    fn enter(&mut self) -> io::Result<()> {
+        match self.uring.submit() {
+            Ok(_) => Ok(()),
+            // Not now: the entries stay in the queue for the next call.
+            Err(error) if is_transient(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn complete(&mut self, out: &mut Vec<Completion>) -> io::Result<()> {
+        let submission = self.uring.submission();
+        if submission.taskrun() || submission.cq_overflow() || !submission.is_empty() {
+            drop(submission);
+            self.enter()?;
+        } else {
+            drop(submission);
+        }
+        loop {
+            let Some((index, result)) =
+                self.uring.completion().next().map(|entry| (entry.user_data(), entry.result()))
+            else {
+                break;
+            };
+            self.in_kernel -= 1;
+            self.step_ended(index as u32, result, out);
+        }
+        self.submit()
+    }
+
+    /// Goes on with a transfer, or ends it.
+    fn step_ended(&mut self, index: u32, result: i32, out: &mut Vec<Completion>) {
+        let slot = &mut self.slots[index as usize];
+        let Some(transfer) = &mut slot.transfer else { return };
+        let result = match transfer.after(result) {
+            Progress::More => return self.ready.push_back(index),
+            Progress::Ended(result) => result,
+        };
+        if let Some(Transfer { user_data, buffers, .. }) = slot.transfer.take() {
+            out.push(Completion { user_data, buffers, result });
+            self.free.push(index);
+        }
+    }
+}
+
+enum Progress {
+    More,
+    Ended(io::Result<()>),
+}
+
+impl Transfer {
+    fn is_moved(&self) -> bool {
+        self.done_bytes >= self.buffers.len_bytes()
+    }
+
+    /// What follows the end of a step with `result`: bytes, or a negative error number.
+    fn after(&mut self, result: i32) -> Progress {
+        if result < 0 {
+            return match -result {
+                libc::EINTR | libc::EAGAIN => Progress::More,
+                // The filesystem has no flush within a write: a flush follows it.
+                libc::EOPNOTSUPP if self.dsync => {
+                    (self.dsync, self.sync_after) = (false, true);
+                    Progress::More
+                }
+                error => Progress::Ended(Err(io::Error::from_raw_os_error(error))),
+            };
+        }
+        if self.is_moved() {
+            return Progress::Ended(Ok(())); // that was the flush
+        }
+        if result == 0 {
+            let text = "the device moved no bytes";
+            return Progress::Ended(Err(io::Error::new(io::ErrorKind::UnexpectedEof, text)));
+        }
+        self.done_bytes += result as usize;
+        if !self.is_moved() || self.sync_after { Progress::More } else { Progress::Ended(Ok(())) }
+    }
+}
+
+/// The kernel's next step for a transfer: a part of its bytes, or the flush behind them.
+fn next_step(slot: &mut Slot) -> squeue::Entry {
+    let file = types::Fixed(0);
+    let Some(transfer) = &mut slot.transfer else { return opcode::Nop::new().build() };
+    let offset = transfer.offset_bytes + transfer.done_bytes as u64;
+    if transfer.is_moved() && transfer.sync_after {
+        return opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build();
+    }
+    match &mut transfer.buffers {
+        Buffers::Read(frames) => {
+            iovec::for_read(&mut slot.iovecs, frames, transfer.done_bytes);
+            let count = slot.iovecs.len() as u32;
+            opcode::Readv::new(file, slot.iovecs.as_ptr(), count).offset(offset).build()
+        }
+        Buffers::Write(frames) => {
+            iovec::for_write(&mut slot.iovecs, frames, transfer.done_bytes);
+            let count = slot.iovecs.len() as u32;
+            let flags = if transfer.dsync { libc::RWF_DSYNC } else { 0 };
+            opcode::Writev::new(file, slot.iovecs.as_ptr(), count)
+                .offset(offset)
+                .rw_flags(flags)
+                .build()
+        }
+    }
+}
+
+/// A ring with the cheapest way of completing that the kernel has.
+fn build(entries: u32) -> io::Result<IoUring> {
+    // Linux 6.1: completions are worked off only when this thread asks for them.
+    let newest = IoUring::builder()
+        .setup_cqsize(entries * 2)
+        .setup_single_issuer()
+        .setup_coop_taskrun()
+        .setup_taskrun_flag()
+        .setup_defer_taskrun()
+        .build(entries);
+    if !matches!(&newest, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
+        return newest;
+    }
+    // Linux 5.19: at least no interrupts for them.
+    let newer = IoUring::builder()
+        .setup_cqsize(entries * 2)
+        .setup_coop_taskrun()
+        .setup_taskrun_flag()
+        .build(entries);
+    if !matches!(&newer, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
+        return newer;
+    }
+    IoUring::builder().setup_cqsize(entries * 2).build(entries)
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        self.ready.clear();
+        while self.in_kernel > 0 {
+            match self.uring.submit_and_wait(1) {
+                Ok(_) => {}
+                Err(error) if is_transient(&error) => {}
+                Err(_) => {
+                    // The kernel may still write to this memory: it must never be used again.
+                    std::mem::forget(std::mem::take(&mut self.slots));
+                    return;
+                }
+            }
+            self.in_kernel -= (self.uring.completion().count() as u32).min(self.in_kernel);
+        }
+    }
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match &self.engine {
+            Engine::Uring(uring) => format!("io_uring on descriptor {}", uring.fd),
+            Engine::Blocking { .. } => "blocking".into(),
+        };
+        f.debug_struct("Ring").field("kind", &kind).field("in_flight", &self.in_flight()).finish()
+    }
+}
+
+#[cfg(test)]
+#[path = "ring_tests.rs"]
+mod tests;

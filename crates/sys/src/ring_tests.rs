@@ -1,0 +1,190 @@
+use std::time::{Duration, Instant};
+
+use super::*;
+
+fn disk(len_bytes: u64) -> (tempfile::TempDir, Arc<FileDisk>) {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = FileDisk::create(&dir.path().join("disk"), len_bytes).unwrap();
+    (dir, Arc::new(disk))
+}
+
+fn frames(seed: usize, count: usize) -> Vec<Frame> {
+    (0..count)
+        .map(|index| {
+            let mut frame = FrameMut::zeroed();
+            frame[..8].copy_from_slice(&(seed as u64 * 100_003 + index as u64).to_le_bytes());
+            frame.freeze()
+        })
+        .collect()
+}
+
+/// Waits for the next event of the descriptor as a front end does.
+fn wait(fd: RawFd) {
+    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one pollfd is passed, which lives longer than the call.
+    let ready = unsafe { libc::poll(&raw mut poll, 1, 10_000) };
+    assert_eq!(ready, 1, "nothing has ended within 10 s");
+}
+
+fn collect(ring: &mut Ring, count: usize) -> Vec<Completion> {
+    let mut out = Vec::new();
+    let start = Instant::now();
+    loop {
+        ring.complete(&mut out).unwrap();
+        if out.len() >= count {
+            return out;
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "{} of {count} have ended", out.len());
+        if let Some(fd) = ring.poll_fd() {
+            wait(fd);
+        }
+    }
+}
+
+fn write_and_read_back(mut ring: Ring) {
+    let sizes = [1, 3, 1024, 1025, 2600, 1, 1, 1, 64, 2];
+    let place = |index: usize| (index as u64) << 24;
+    for (index, size) in sizes.into_iter().enumerate() {
+        let durable = index % 2 == 0 || size > 1024;
+        ring.write(index as u64, place(index), frames(index, size), durable).unwrap();
+    }
+    assert_eq!(ring.in_flight(), sizes.len());
+    ring.submit().unwrap();
+    for completion in collect(&mut ring, sizes.len()) {
+        completion.result.unwrap();
+        let index = completion.user_data as usize;
+        assert!(
+            matches!(completion.buffers, Buffers::Write(f) if f == frames(index, sizes[index]))
+        );
+    }
+    for (index, size) in sizes.into_iter().enumerate() {
+        let room = (0..size).map(|_| FrameMut::stale()).collect();
+        ring.read(1000 + index as u64, place(index), room).unwrap();
+    }
+    ring.submit().unwrap();
+    for completion in collect(&mut ring, sizes.len()) {
+        completion.result.unwrap();
+        let index = completion.user_data as usize - 1000;
+        let Buffers::Read(read) = completion.buffers else {
+            panic!("a read gives its memory back")
+        };
+        let read: Vec<Frame> = read.into_iter().map(FrameMut::freeze).collect();
+        assert!(read == frames(index, sizes[index]), "transfer {index}");
+    }
+    assert_eq!(ring.in_flight(), 0);
+}
+
+#[test]
+fn transfers_of_any_length_end_with_their_bytes() {
+    let (_dir, disk) = disk(256 << 20);
+    let ring = Ring::new(disk, 4); // fewer entries than transfers: the rest waits
+    assert!(ring.poll_fd().is_some(), "no io_uring here: {:?}", ring.notices());
+    write_and_read_back(ring);
+}
+
+#[test]
+fn the_blocking_engine_does_the_same() {
+    let (_dir, disk) = disk(256 << 20);
+    let ring = Ring::blocking(disk);
+    assert!(ring.poll_fd().is_none());
+    write_and_read_back(ring);
+}
+
+#[test]
+fn ranges_outside_of_the_disk_are_refused() {
+    let (_dir, disk) = disk(1 << 20);
+    for mut ring in [Ring::new(disk.clone(), 4), Ring::blocking(disk)] {
+        assert!(ring.write(1, 1 << 20, frames(1, 1), true).is_err());
+        assert!(ring.read(1, u64::MAX - 4095, vec![FrameMut::stale()]).is_err());
+        assert!(ring.read(1, 100, vec![FrameMut::stale()]).is_err());
+        assert_eq!(ring.in_flight(), 0);
+    }
+}
+
+#[test]
+fn a_file_that_became_shorter_is_an_error_not_a_hang() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("disk");
+    let disk = Arc::new(FileDisk::create(&path, 1 << 20).unwrap());
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(8192).unwrap();
+    for mut ring in [Ring::new(disk.clone(), 4), Ring::blocking(disk)] {
+        ring.read(7, 4096, (0..4).map(|_| FrameMut::stale()).collect()).unwrap();
+        ring.submit().unwrap();
+        let ended = collect(&mut ring, 1);
+        assert_eq!(ended[0].user_data, 7);
+        let kind = ended[0].result.as_ref().unwrap_err().kind();
+        assert_eq!(kind, io::ErrorKind::UnexpectedEof);
+    }
+}
+
+#[test]
+fn dropping_a_ring_waits_for_the_kernel() {
+    let (_dir, disk) = disk(64 << 20);
+    for round in 0..20 {
+        let mut ring = Ring::new(disk.clone(), 64);
+        for index in 0..32 {
+            ring.write(index, index << 20, frames(round, 64), false).unwrap();
+        }
+        ring.submit().unwrap();
+        drop(ring);
+        let mut read = vec![FrameMut::stale()];
+        disk.read(31 << 20, &mut read).unwrap();
+        assert_eq!(read[0][..], frames(round, 1)[0][..]);
+    }
+}
+
+#[test]
+fn a_step_that_moved_less_is_continued() {
+    let buffers = Buffers::Write(frames(0, 3));
+    let mut transfer = Transfer {
+        user_data: 0,
+        offset_bytes: 0,
+        buffers,
+        done_bytes: 0,
+        dsync: true,
+        sync_after: false,
+    };
+    assert!(matches!(transfer.after(-libc::EAGAIN), Progress::More));
+    assert!(matches!(transfer.after(-libc::EOPNOTSUPP), Progress::More));
+    assert!(transfer.sync_after && !transfer.dsync);
+    assert!(matches!(transfer.after(4096 + 512), Progress::More));
+    assert_eq!(transfer.done_bytes, 4608);
+    assert!(matches!(transfer.after(3 * 4096 - 4608), Progress::More), "the flush is missing");
+    assert!(matches!(transfer.after(0), Progress::Ended(Ok(()))));
+    assert!(matches!(transfer.after(-libc::EIO), Progress::Ended(Err(_))));
+}
+
+/// Not a test of behaviour: prints how fast this disk is. `--ignored --nocapture` runs it.
+#[test]
+#[ignore = "a measurement"]
+fn measure_ring() {
+    let dir = tempfile::tempdir_in(std::env::var("MEASURE_DIR").unwrap_or(".".into())).unwrap();
+    for (prepared, preparer) in [(false, true), (true, false)] {
+        let path = dir.path().join(format!("disk-{prepared}-{preparer}"));
+        let disk = Arc::new(FileDisk::create(&path, 768 << 20).unwrap());
+        if prepared {
+            disk.prepare_ahead(0, 768 << 20).unwrap();
+        }
+        let background = preparer.then(|| {
+            crate::Preparer::start(disk.clone(), 256 << 20, |text| println!("{text}")).unwrap()
+        });
+        for frames_each in [2, 16] {
+            let mut ring = Ring::new(disk.clone(), 64);
+            let start = Instant::now();
+            let count = 6_000;
+            let base = (frames_each as u64 - 2) * (12 << 20);
+            for index in 0..count {
+                let at = base + index * frames_each as u64 * 4096;
+                ring.write(index, at, frames(1, frames_each), true).unwrap();
+                ring.submit().unwrap();
+                collect(&mut ring, 1);
+            }
+            println!(
+                "prepared {prepared} preparer {preparer}: {:?} a durable write of {} KiB",
+                start.elapsed() / count as u32,
+                frames_each * 4
+            );
+        }
+        drop(background);
+    }
+}
