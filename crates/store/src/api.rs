@@ -1,0 +1,223 @@
+//! What the store's callers see.
+
+use std::io;
+
+use block::{Frame, FrameMut, SectorCount, VolumeError, VolumeId, VolumeReply};
+
+use crate::edit::Edit;
+use crate::fetch::Fetch;
+
+/// Which sink an answer goes to, and what it is called there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Token {
+    /// From [`crate::Store::register_sink`].
+    pub sink: SinkId,
+    /// Anything; it comes back in [`Sink::complete`].
+    pub id: u64,
+}
+
+/// Names a registered [`Sink`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SinkId(pub u16);
+
+/// Where the answers of queued requests go. Called by whichever thread finished the commit, with
+/// no lock of the store held: post to a mailbox and wake the owner if it is another thread.
+pub trait Sink: Send + Sync {
+    /// The request that was started with `id` has ended, or must be started again.
+    fn complete(&self, id: u64, outcome: Outcome);
+
+    /// Work is queued and nobody holds the writer's role: call [`crate::Store::take_commit`].
+    fn commit_wanted(&self);
+}
+
+/// How a queued request ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The answer.
+    Reply(Result<VolumeReply, VolumeError>),
+    /// What it depends on has changed meanwhile: perform the reads (perhaps none), and
+    /// [`crate::Store::resume`](crate::Store::resume) with the same token.
+    Again(Box<ReadOperation>),
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Started {
+    /// Answered already.
+    Done(Result<VolumeReply, VolumeError>),
+    /// Device reads are needed first: perform them, then [`crate::Store::resume`].
+    Read(Box<ReadOperation>),
+    /// It joined the open record; the answer comes through the token's sink.
+    Queued,
+}
+
+/// One device read.
+#[derive(Debug)]
+pub struct DiskRead {
+    /// Where, in bytes, a multiple of 4096.
+    pub offset_bytes: u64,
+    /// What to fill.
+    pub frames: Vec<FrameMut>,
+    /// Set by the caller: whether the device filled the frames.
+    pub failed: bool,
+}
+
+/// A request that waits for device reads.
+#[derive(Debug)]
+pub struct ReadOperation {
+    /// What to read, in any order, also at the same time. Fill the frames in place, or take the
+    /// vectors out and put them back.
+    pub reads: Vec<DiskRead>,
+    pub(crate) pending: Pending,
+}
+
+/// What goes on once the reads are done.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// Answer with what was read.
+    Read { fetch: Fetch, phase: usize, len: usize },
+    /// Fill an edit's gathers, and submit it.
+    Edit { fetches: Vec<Fetch>, edit: Box<Edit> },
+    /// Look again what an edit needs.
+    Restart(Box<Edit>),
+}
+
+/// One write to the device, which makes all of its requests durable. Without frames it is a flush
+/// and nothing else.
+#[derive(Debug)]
+pub struct Commit {
+    /// Where, in bytes, a multiple of 4096.
+    pub offset_bytes: u64,
+    /// What to write.
+    pub frames: Vec<Frame>,
+    /// Whether it must be flushed before it is finished.
+    pub flush: bool,
+}
+
+/// Changes that an administrator makes: all of them in one commit, or none.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    /// What happens to volumes.
+    pub volumes: Vec<VolumeChange>,
+    /// What is put into (`Some`) or taken out of (`None`) the durable key-value space that belongs
+    /// to the layer above: names, hosts, connections. Keys up to 255 bytes, values up to 64 KiB.
+    pub config: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+/// What happens to a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VolumeChange {
+    /// A new, empty volume. The id must come from [`crate::Store::allocate_volume_id`].
+    Create {
+        /// Its id.
+        id: VolumeId,
+        /// Its size, a multiple of 8 sectors, up to 64 TiB.
+        size: SectorCount,
+    },
+    /// A new size; what is behind it is unmapped.
+    Resize {
+        /// Which.
+        id: VolumeId,
+        /// Its new size, a multiple of 8 sectors, up to 64 TiB.
+        size: SectorCount,
+    },
+    /// The end of a volume.
+    Destroy {
+        /// Which.
+        id: VolumeId,
+    },
+}
+
+/// How the pool stands.
+#[derive(Clone, Debug, Default)]
+pub struct PoolStatus {
+    /// The pool's own name, for ever.
+    pub pool_id: [u8; 16],
+    /// The epoch: one more at each opening.
+    pub epoch: u64,
+    /// Bytes that the pool can hold.
+    pub capacity_bytes: u64,
+    /// Bytes of volume data that are stored (after reduction, without metadata).
+    pub data_bytes: u64,
+    /// Bytes of segments that can't be written: data, metadata, the log, and what is dead in them.
+    pub allocated_bytes: u64,
+    /// Bytes that volumes are provisioned for, together.
+    pub provisioned_bytes: u64,
+    /// Bytes that hosts have mapped in all volumes, together.
+    pub mapped_bytes: u64,
+    /// How many volumes there are.
+    pub volume_count: u64,
+    /// Bytes of log since the last checkpoint: what recovery would replay.
+    pub log_bytes: u64,
+    /// Commits since the store was opened.
+    pub commit_count: u64,
+    /// Checkpoints since the store was opened.
+    pub checkpoint_count: u64,
+}
+
+/// How a volume stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumeStatus {
+    /// Which.
+    pub id: VolumeId,
+    /// Its size.
+    pub size: SectorCount,
+    /// Bytes mapped: written and not unmapped since, zeros and patterns too.
+    pub mapped_bytes: u64,
+    /// Bytes of them that name stored data (neither zeros nor a pattern), before sharing.
+    pub data_bytes: u64,
+}
+
+/// When an answer may be given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Only what is on the medium is answered. WCE is 0.
+    #[default]
+    Commit,
+    /// Writes are answered from memory; SYNCHRONIZE CACHE and FUA make them durable. WCE is 1.
+    Flush,
+}
+
+/// How a store is opened.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// When an answer may be given.
+    pub durability: Durability,
+    /// Bytes of data that are kept in memory for reading.
+    pub cache_bytes: u64,
+    /// Bytes of log behind a checkpoint that make the next one due.
+    pub checkpoint_log_bytes: u64,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Commit,
+            cache_bytes: 1 << 30,
+            checkpoint_log_bytes: 512 << 20,
+        }
+    }
+}
+
+/// Why a pool can't be made, opened or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The device failed.
+    #[error("the device failed: {0}")]
+    Io(#[from] io::Error),
+    /// There is no pool here.
+    #[error("this is not a Holdfast pool: {0}")]
+    NotAPool(String),
+    /// The bytes are damaged.
+    #[error("the pool is damaged: {0}")]
+    Damaged(String),
+    /// The device is too small, or too big.
+    #[error("{0}")]
+    Size(String),
+    /// The request does not make sense.
+    #[error("{0}")]
+    Invalid(String),
+    /// A request to a volume failed.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+}

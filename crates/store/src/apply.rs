@@ -1,0 +1,366 @@
+//! Applying redo entries: the one place where the state changes, live and in recovery alike.
+
+use std::sync::Arc;
+
+use block::{Frame, VolumeId};
+use format::map::{level_for, span_blocks};
+use format::{
+    ChunkId, ChunkRow, Codec, Entry, Fingerprint, MapEntry, Place, VolumeRow,
+    geometry::UNITS_PER_BLOCK,
+};
+use parking_lot::RwLock;
+
+use crate::StoreError;
+use crate::map::{Editor, Value};
+use crate::world::{State, Volume, World};
+
+/// Where the payload of the record is that an entry came with.
+#[derive(Clone, Copy)]
+pub(crate) struct Payload<'a> {
+    /// Its first byte; nowhere while the record waits in memory.
+    pub(crate) place: Place,
+    /// Its blocks, if they are in memory.
+    pub(crate) frames: &'a [Frame],
+}
+
+impl Payload<'_> {
+    fn place_of(&self, units: u32) -> Place {
+        if self.place.is_none() {
+            return Place::NONE;
+        }
+        Place { offset_units: self.place.offset_units + units, ..self.place }
+    }
+
+    fn frame_of(&self, units: u32, index: usize) -> Option<&Frame> {
+        self.frames.get((units / UNITS_PER_BLOCK) as usize + index)
+    }
+}
+
+/// Applies the entries of a record, in order.
+pub(crate) fn apply_all(
+    world: &World,
+    state: &mut State,
+    entries: &[Entry],
+    payload: Payload<'_>,
+) -> Result<(), StoreError> {
+    let mut unnamed = false;
+    for entry in entries {
+        unnamed |= !apply(world, state, entry, payload)?;
+    }
+    if unnamed {
+        free_unnamed(world, state, entries)?;
+    }
+    Ok(())
+}
+
+/// Applies one entry. `false`: its volume is gone, or not so long any more, so that chunks of this
+/// record may be named by nothing.
+pub(crate) fn apply(
+    world: &World,
+    state: &mut State,
+    entry: &Entry,
+    payload: Payload<'_>,
+) -> Result<bool, StoreError> {
+    match entry {
+        Entry::Store { first, payload_units, staged, fingerprints } => {
+            let group = Group { codec: Codec::Raw, stored_units: UNITS_PER_BLOCK as u16 };
+            let stored = Stored { first: *first, units: *payload_units, group, staged: *staged };
+            store_chunks(world, state, stored, fingerprints, payload)?;
+        }
+        Entry::StoreGroup { first, payload_units, stored_units, codec, staged, fingerprints } => {
+            let group = Group { codec: *codec, stored_units: *stored_units };
+            let stored = Stored { first: *first, units: *payload_units, group, staged: *staged };
+            store_chunks(world, state, stored, fingerprints, payload)?;
+        }
+        Entry::Map { volume, start, count, first } => {
+            unstage(state, *first, *count);
+            let value = Value::Run { first: *first, counted: false };
+            return set(world, state, *volume, *start, u64::from(*count), value);
+        }
+        Entry::Fill { volume, start, count, entry } => {
+            let value = match entry {
+                MapEntry::Chunk(id) => Value::Same(*id),
+                uniform => Value::Uniform(*uniform),
+            };
+            return set(world, state, *volume, *start, *count, value);
+        }
+        Entry::Copy { source, source_start, destination, destination_start, count } => {
+            let from = (*source, *source_start);
+            copy(world, state, from, (*destination, *destination_start), *count)?;
+        }
+        Entry::VolumeCreate { volume, size_blocks } => {
+            create(world, state, *volume, MapEntry::Hole, *size_blocks, level_for(*size_blocks))?;
+        }
+        Entry::VolumeResize { volume, size_blocks } => resize(world, state, *volume, *size_blocks)?,
+        Entry::VolumeDestroy { volume } => destroy(world, state, *volume)?,
+        Entry::VolumeClone { source, volume } => clone(world, state, *source, *volume)?,
+        Entry::Config { key, value } => match value {
+            Some(value) => drop(state.config.insert(key.clone(), value.clone())),
+            None => drop(state.config.remove(key)),
+        },
+        Entry::Relocate { first, payload_units, fingerprints } => {
+            relocate(world, state, *first, *payload_units, fingerprints, payload)?;
+        }
+        Entry::Release { first, count } => {
+            unstage(state, *first, *count);
+            for id in first.0..first.0 + u64::from(*count) {
+                world.free_unnamed_chunk(&mut state.segments, ChunkId(id))?;
+            }
+        }
+    }
+    Ok(true)
+}
+
+#[derive(Clone, Copy)]
+struct Group {
+    codec: Codec,
+    stored_units: u16,
+}
+
+#[derive(Clone, Copy)]
+struct Stored {
+    first: ChunkId,
+    units: u32,
+    group: Group,
+    staged: bool,
+}
+
+fn store_chunks(
+    world: &World,
+    state: &mut State,
+    stored: Stored,
+    fingerprints: &[Fingerprint],
+    payload: Payload<'_>,
+) -> Result<(), StoreError> {
+    let raw = stored.group.codec == Codec::Raw;
+    for (index, fingerprint) in fingerprints.iter().enumerate() {
+        let units = stored.units + if raw { index as u32 * UNITS_PER_BLOCK } else { 0 };
+        let row = ChunkRow {
+            place: payload.place_of(units),
+            stored_units: stored.group.stored_units,
+            codec: stored.group.codec,
+            group_index: if raw { 0 } else { index as u8 },
+            group_blocks: if raw { 1 } else { fingerprints.len() as u8 },
+            reference_count: 0,
+            fingerprint: *fingerprint,
+        };
+        let id = ChunkId(stored.first.0 + index as u64);
+        world.chunks.update(&world.medium, id.0, |raw| row.encode(raw))?;
+        if !row.place.is_none() {
+            state.segments.add_live(row.place, row.share_units());
+        }
+        if raw && let Some(frame) = payload.frame_of(stored.units, index) {
+            if row.place.is_none() {
+                world.unplaced.write().insert(id, frame.clone());
+            } else {
+                world.keep_chunk(id, frame.clone());
+            }
+        }
+    }
+    let end = stored.first.0 + fingerprints.len() as u64;
+    state.next_chunk = state.next_chunk.max(end);
+    if stored.staged {
+        state.staged.insert(stored.first.0, fingerprints.len() as u32);
+    }
+    Ok(())
+}
+
+/// Chunks are named now, or released: they are not staged any more. They leave the list as they
+/// came, whole.
+fn unstage(state: &mut State, first: ChunkId, count: u32) {
+    if state.staged.is_empty() {
+        return;
+    }
+    let range = first.0..first.0 + u64::from(count);
+    let gone: Vec<u64> = state.staged.range(range).map(|(first, _)| *first).collect();
+    for first in gone {
+        state.staged.remove(&first);
+    }
+}
+
+/// Changes a volume's map under its lock, and stores its row if that has changed.
+fn with_map<T>(
+    world: &World,
+    volume: VolumeId,
+    change: impl FnOnce(&mut VolumeRow) -> Result<T, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    let Some(volume) = world.volume(volume) else { return Ok(None) };
+    let mut guard = volume.map.write();
+    let Some(map) = guard.as_mut() else { return Ok(None) };
+    let before = *map;
+    let result = change(map)?;
+    if *map != before {
+        let after = *map;
+        world.volume_table.update(&world.medium, volume.id.0, |raw| after.encode(raw))?;
+    }
+    Ok(Some(result))
+}
+
+fn fits(map: &VolumeRow, start: u64, count: u64) -> bool {
+    start.checked_add(count).is_some_and(|end| end <= map.size_blocks)
+}
+
+fn set(
+    world: &World,
+    state: &mut State,
+    volume: VolumeId,
+    start: u64,
+    count: u64,
+    value: Value<'_>,
+) -> Result<bool, StoreError> {
+    let done = with_map(world, volume, |map| {
+        if !fits(map, start, count) {
+            return Ok(false);
+        }
+        Editor { world, state }.set(map, start, count, value)?;
+        Ok(true)
+    })?;
+    Ok(done.unwrap_or(false))
+}
+
+fn copy(
+    world: &World,
+    state: &mut State,
+    (source, source_start): (VolumeId, u64),
+    (destination, start): (VolumeId, u64),
+    count: u64,
+) -> Result<(), StoreError> {
+    let fitting = |id: VolumeId, start: u64| {
+        let volume = world.volume(id)?;
+        let map = *volume.map.read();
+        map.filter(|map| fits(map, start, count))
+    };
+    // The writer is the only one that changes maps, so what was read stays true.
+    let (Some(from), Some(_)) = (fitting(source, source_start), fitting(destination, start)) else {
+        return Ok(());
+    };
+    let pieces = Editor { world, state }.gather(&from, source_start, count, start)?;
+    with_map(world, destination, |map| {
+        let mut editor = Editor { world, state };
+        for piece in &pieces {
+            editor.set(map, piece.start, piece.count, piece.value())?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn create(
+    world: &World,
+    state: &mut State,
+    id: VolumeId,
+    root: MapEntry,
+    size_blocks: u64,
+    level: u8,
+) -> Result<(), StoreError> {
+    if world.volume(id).is_some() {
+        return Err(StoreError::Damaged(format!("volume {id} is created twice")));
+    }
+    let row = VolumeRow { root, size_blocks, level };
+    world.volume_table.update(&world.medium, id.0, |raw| row.encode(raw))?;
+    let volume = Arc::new(Volume { id, map: RwLock::new(Some(row)) });
+    world.volumes.write().insert(id, volume);
+    state.next_volume = state.next_volume.max(id.0 + 1);
+    state.provisioned_blocks += size_blocks;
+    Ok(())
+}
+
+fn clone(
+    world: &World,
+    state: &mut State,
+    source: VolumeId,
+    id: VolumeId,
+) -> Result<(), StoreError> {
+    let Some(from) = world.volume(source) else { return Ok(()) };
+    let Some(row) = *from.map.read() else { return Ok(()) };
+    if let MapEntry::Node(node) = row.root {
+        world.nodes.update_row(&world.medium, node, |row| row.reference_count += 1)?;
+    }
+    create(world, state, id, row.root, row.size_blocks, row.level)
+}
+
+fn resize(
+    world: &World,
+    state: &mut State,
+    id: VolumeId,
+    size_blocks: u64,
+) -> Result<(), StoreError> {
+    with_map(world, id, |map| {
+        let old = map.size_blocks;
+        if size_blocks < old {
+            let value = Value::Uniform(MapEntry::Hole);
+            Editor { world, state }.set(map, size_blocks, old - size_blocks, value)?;
+        }
+        while span_blocks(map.level) < size_blocks {
+            Editor { world, state }.raise(map)?;
+        }
+        map.size_blocks = size_blocks;
+        state.provisioned_blocks = state.provisioned_blocks - old + size_blocks;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn destroy(world: &World, state: &mut State, id: VolumeId) -> Result<(), StoreError> {
+    let Some(volume) = world.volumes.write().remove(&id) else { return Ok(()) };
+    let Some(map) = volume.map.write().take() else { return Ok(()) };
+    world.volume_table.update(&world.medium, id.0, |raw| raw.fill(0))?;
+    state.provisioned_blocks -= map.size_blocks;
+    Editor { world, state }.release(map.root)
+}
+
+fn relocate(
+    world: &World,
+    state: &mut State,
+    first: ChunkId,
+    units: u32,
+    fingerprints: &[Fingerprint],
+    payload: Payload<'_>,
+) -> Result<(), StoreError> {
+    for (index, fingerprint) in fingerprints.iter().enumerate() {
+        let id = ChunkId(first.0 + index as u64);
+        let place = payload.place_of(units + index as u32 * UNITS_PER_BLOCK);
+        let moved = world.chunks.update(&world.medium, id.0, |raw| {
+            // Freed or replaced since it was read: then there is nothing to move.
+            let mut row = ChunkRow::decode(raw).filter(|row| row.fingerprint == *fingerprint)?;
+            let old = (row.place, row.share_units());
+            row = ChunkRow {
+                place,
+                stored_units: UNITS_PER_BLOCK as u16,
+                codec: Codec::Raw,
+                group_index: 0,
+                group_blocks: 1,
+                ..row
+            };
+            row.encode(raw);
+            Some((old, row.share_units()))
+        })?;
+        let Some(((old_place, old_units), new_units)) = moved else { continue };
+        if !old_place.is_none() {
+            state.segments.sub_live(old_place, old_units);
+        }
+        if !place.is_none() {
+            state.segments.add_live(place, new_units);
+        } else if let Some(frame) = payload.frame_of(units, index) {
+            world.unplaced.write().insert(id, frame.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Frees the chunks of a record that nothing names, but for the staged ones.
+fn free_unnamed(world: &World, state: &mut State, entries: &[Entry]) -> Result<(), StoreError> {
+    for entry in entries {
+        let (first, count) = match entry {
+            Entry::Store { first, staged: false, fingerprints, .. } => (first, fingerprints.len()),
+            Entry::StoreGroup { first, staged: false, fingerprints, .. } => {
+                (first, fingerprints.len())
+            }
+            _ => continue,
+        };
+        for id in first.0..first.0 + count as u64 {
+            world.free_unnamed_chunk(&mut state.segments, ChunkId(id))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! Proving that all adds up: every count is made again from the maps, and compared.
+
+use std::collections::HashMap;
+
+use block::{BLOCK_BYTES, FrameMut};
+use format::map::span_blocks;
+use format::{ChunkId, ChunkRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
+
+use crate::store::Store;
+use crate::world::{Counts, State, World};
+use crate::{NODE_UNITS, StoreError};
+
+/// What is checked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CheckOptions {
+    /// Read every chunk and compare it with its fingerprint.
+    pub data: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct CheckReport {
+    /// What is wrong, a line each; empty if all adds up.
+    pub findings: Vec<String>,
+    /// How many volumes there are.
+    pub volumes: u64,
+    /// How many nodes.
+    pub nodes: u64,
+    /// How many chunks.
+    pub chunks: u64,
+    /// How many chunks were read and compared.
+    pub chunks_read: u64,
+}
+
+/// Findings beyond this are counted only: a damaged pool has more than anyone reads.
+const FINDINGS_MAX: usize = 1000;
+
+struct Checker<'a> {
+    world: &'a World,
+    report: CheckReport,
+    chunk_references: HashMap<ChunkId, u32>,
+    node_references: HashMap<NodeId, u32>,
+    node_counts: HashMap<NodeId, Counts>,
+    live_units: HashMap<u32, u64>,
+}
+
+impl Store {
+    /// Counts everything again, and compares. Holds the writer's lock all the while: for a pool
+    /// that is not in use.
+    pub fn check(&self, options: CheckOptions) -> Result<CheckReport, StoreError> {
+        let streams = {
+            let checkpointer = self.checkpointing.lock();
+            checkpointer.streams.clone()
+        };
+        let writer = self.writer.lock();
+        let mut checker = Checker {
+            world: &self.world,
+            report: CheckReport::default(),
+            chunk_references: HashMap::new(),
+            node_references: HashMap::new(),
+            node_counts: HashMap::new(),
+            live_units: HashMap::new(),
+        };
+        checker.maps(&writer.state);
+        checker.node_rows(&writer.state)?;
+        checker.chunk_rows(&writer.state, options)?;
+        for (place, units) in streams.iter().flatten() {
+            checker.add_live(*place, *units);
+        }
+        checker.segments(&writer.state);
+        Ok(checker.report)
+    }
+}
+
+impl Checker<'_> {
+    fn find(&mut self, finding: String) {
+        if self.report.findings.len() < FINDINGS_MAX {
+            self.report.findings.push(finding);
+        }
+    }
+
+    fn add_live(&mut self, place: Place, units: u32) {
+        if !place.is_none() {
+            *self.live_units.entry(place.segment).or_default() += u64::from(units);
+        }
+    }
+
+    /// Walks all maps, and those parts that wait to be freed.
+    fn maps(&mut self, state: &State) {
+        let mut volumes: Vec<_> = self.world.volumes.read().values().cloned().collect();
+        volumes.sort_unstable_by_key(|volume| volume.id);
+        let mut provisioned = 0;
+        for volume in volumes {
+            let Some(map) = *volume.map.read() else { continue };
+            self.report.volumes += 1;
+            provisioned += map.size_blocks;
+            self.entry(map.root, map.level);
+            if span_blocks(map.level) < map.size_blocks {
+                self.find(format!("the map of volume {} is too low for its size", volume.id));
+            }
+        }
+        for &id in &state.pending {
+            self.children(id);
+        }
+        if provisioned != state.provisioned_blocks {
+            let counted = state.provisioned_blocks;
+            self.find(format!("{provisioned} blocks are provisioned, but {counted} are counted"));
+        }
+    }
+
+    /// One more entry says this; returns what is below it.
+    fn entry(&mut self, entry: MapEntry, level: u8) -> Counts {
+        match entry {
+            MapEntry::Hole => Counts::default(),
+            MapEntry::Zero | MapEntry::Pattern(_) => Counts { mapped: span_blocks(level), data: 0 },
+            MapEntry::Chunk(id) => {
+                *self.chunk_references.entry(id).or_default() += 1;
+                Counts { mapped: 1, data: 1 }
+            }
+            MapEntry::Node(id) => {
+                *self.node_references.entry(id).or_default() += 1;
+                match self.node_counts.get(&id) {
+                    Some(counts) => *counts,
+                    None => self.children(id),
+                }
+            }
+        }
+    }
+
+    /// Visits a node for the first time.
+    fn children(&mut self, id: NodeId) -> Counts {
+        let world = self.world;
+        let (row, node) =
+            match (world.nodes.row(&world.medium, id), world.nodes.get(&world.medium, id)) {
+                (Ok(row), Ok(node)) => (row, node),
+                (Err(error), _) | (_, Err(error)) => {
+                    self.find(error.to_string());
+                    return Counts::default();
+                }
+            };
+        let mut counts = Counts::default();
+        for child in node.entries() {
+            counts += self.entry(child, row.level - 1);
+        }
+        self.node_counts.insert(id, counts);
+        counts
+    }
+
+    fn node_rows(&mut self, state: &State) -> Result<(), StoreError> {
+        let world = self.world;
+        let mut rows = Vec::new();
+        let mut pages = Vec::new();
+        world.nodes.table.visit(
+            &world.medium,
+            &mut |page| pages.push(page.place),
+            &mut |id, raw| rows.push((NodeId(id), NodeRow::decode(raw))),
+        )?;
+        world.volume_table.visit(
+            &world.medium,
+            &mut |page| pages.push(page.place),
+            &mut |_, _| {},
+        )?;
+        pages.into_iter().for_each(|place| self.add_live(place, format::geometry::UNITS_PER_BLOCK));
+        for (id, row) in rows {
+            self.report.nodes += 1;
+            let Some(row) = row else {
+                self.find(format!("the row of node {} is impossible", id.0));
+                continue;
+            };
+            self.add_live(row.place, NODE_UNITS);
+            let named = self.node_references.remove(&id).unwrap_or(0);
+            if named != row.reference_count || named == 0 && !state.pending.contains(&id) {
+                let counted = row.reference_count;
+                self.find(format!("node {} is named {named} times, but {counted} counted", id.0));
+            }
+            let counts = self.node_counts.get(&id).copied().unwrap_or_default();
+            if (counts.mapped, counts.data) != (row.mapped_blocks, row.data_blocks) {
+                self.find(format!("node {} counts its blocks wrongly: {counts:?}, {row:?}", id.0));
+            }
+        }
+        for (id, named) in std::mem::take(&mut self.node_references) {
+            self.find(format!("node {} is named {named} times, but has no row", id.0));
+        }
+        Ok(())
+    }
+
+    fn chunk_rows(&mut self, state: &State, options: CheckOptions) -> Result<(), StoreError> {
+        let world = self.world;
+        let mut rows = Vec::new();
+        let mut pages = Vec::new();
+        world.chunks.visit(&world.medium, &mut |page| pages.push(page.place), &mut |id, raw| {
+            rows.push((ChunkId(id), ChunkRow::decode(raw)))
+        })?;
+        pages.into_iter().for_each(|place| self.add_live(place, format::geometry::UNITS_PER_BLOCK));
+        for (id, row) in rows {
+            self.report.chunks += 1;
+            let Some(row) = row else {
+                self.find(format!("the row of chunk {} is impossible", id.0));
+                continue;
+            };
+            self.add_live(row.place, row.share_units());
+            let named = self.chunk_references.remove(&id).unwrap_or(0);
+            let staged = state
+                .staged
+                .range(..=id.0)
+                .next_back()
+                .is_some_and(|(first, count)| id.0 < first + u64::from(*count));
+            if named != row.reference_count || named == 0 && !staged {
+                let counted = row.reference_count;
+                self.find(format!("chunk {} is named {named} times, but {counted} counted", id.0));
+            }
+            if id.0 >= state.next_chunk {
+                self.find(format!("chunk {} has an id that was not given yet", id.0));
+            }
+            if options.data && !row.place.is_none() {
+                self.read_chunk(id, &row);
+            }
+        }
+        for (id, named) in std::mem::take(&mut self.chunk_references) {
+            self.find(format!("chunk {} is named {named} times, but has no row", id.0));
+        }
+        Ok(())
+    }
+
+    fn read_chunk(&mut self, id: ChunkId, row: &ChunkRow) {
+        let medium = &self.world.medium;
+        let offset = medium.geometry.offset_bytes(row.place);
+        let mut frame = [FrameMut::stale()];
+        let readable = medium.geometry.contains(row.place, BLOCK_BYTES)
+            && medium.disk.read(offset, &mut frame).is_ok();
+        self.report.chunks_read += 1;
+        if !readable || medium.keys.fingerprint(&frame[0][..]) != row.fingerprint {
+            self.find(format!("chunk {} at byte {offset} is not what was written", id.0));
+        }
+    }
+
+    fn segments(&mut self, state: &State) {
+        let rows: Vec<_> = state.segments.rows().collect();
+        for (segment, row) in rows {
+            let counted = self.live_units.remove(&segment).unwrap_or(0);
+            if counted != u64::from(row.live_units) {
+                let noted = row.live_units;
+                self.find(format!("segment {segment} has {counted} live units, but {noted} noted"));
+            }
+            if row.state == SegmentState::Free && counted > 0 {
+                self.find(format!("segment {segment} is free, but {counted} units are live"));
+            }
+        }
+    }
+}

@@ -1,0 +1,470 @@
+//! Checkpoints: from time to time the state goes to the medium as a whole, so that recovery has
+//! little to replay and the log's segments become free.
+//!
+//! 1. Under the writer's lock, *capture*: every changed node and page gets its next place, bottom
+//!    up, so that parents know places and checksums. What is captured is shared, not copied: the
+//!    first change behind the capture copies the page.
+//! 2. Without the lock, write all of it into metadata segments, and flush.
+//! 3. Write the superblock, the older of the two copies, and flush. From here on it is the truth.
+//! 4. Free the segments in which nothing was live at the capture.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use block::{BLOCK_BYTES, Frame, FrameMut, VolumeError};
+use format::map::{NODE_BYTES, Node};
+use format::page::{PAGE_BYTES, PageRef, STREAM_PIECE_BYTES_MAX, StreamRef, encode_stream_piece};
+use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
+use format::{Geometry, NodeId, PLACE_UNIT_BYTES, Place, SegmentState, Superblock};
+
+use crate::medium::Medium;
+use crate::segments::Segments;
+use crate::store::Store;
+use crate::table::PagePlacer;
+use crate::writer::Writer;
+use crate::{Durability, NODE_UNITS, StoreError};
+
+const PAGE_UNITS: u32 = (PAGE_BYTES as u64 / PLACE_UNIT_BYTES) as u32;
+/// How much is written to the device at once.
+const WRITE_BLOCKS_MAX: usize = 256;
+
+/// What outlives a checkpoint for the next one.
+pub(crate) struct Checkpointer {
+    superblock: Superblock,
+    /// The pieces of the streams that the superblock names.
+    pub(crate) streams: [Vec<(Place, u32)>; 3],
+}
+
+impl Checkpointer {
+    pub(crate) fn new(superblock: Superblock) -> Self {
+        Self { superblock, streams: Default::default() }
+    }
+
+    pub(crate) fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// Writes a superblock over the older copy.
+    pub(crate) fn write_superblock(
+        &mut self,
+        medium: &Medium,
+        superblock: Superblock,
+    ) -> Result<(), StoreError> {
+        let offset = SUPERBLOCK_OFFSETS_BYTES[(superblock.sequence % 2) as usize];
+        let frame = FrameMut::from_bytes(&superblock.encode()).freeze();
+        medium.disk.write(offset, &[frame])?;
+        medium.disk.flush()?;
+        self.superblock = superblock;
+        Ok(())
+    }
+}
+
+/// Hands out places in metadata segments.
+struct Placer<'a> {
+    segments: &'a mut Segments,
+    geometry: Geometry,
+    lsn: u64,
+    segment: u32,
+    block: u32,
+}
+
+impl Placer<'_> {
+    /// `units` units of 64 bytes in one piece, from the start of a block on.
+    fn place(&mut self, units: u32) -> Result<Place, StoreError> {
+        let units_per_block = format::geometry::UNITS_PER_BLOCK;
+        let blocks = units.div_ceil(units_per_block);
+        if self.segment == 0 || self.block + blocks > self.geometry.blocks_per_segment() {
+            let opened = self.segments.open(SegmentState::Metadata, self.lsn);
+            self.segment = opened.ok_or_else(|| {
+                StoreError::Size("the pool has no segment left for a checkpoint".into())
+            })?;
+            self.block = 0;
+        }
+        let place = Place { segment: self.segment, offset_units: self.block * units_per_block };
+        self.block += blocks;
+        self.segments.add_live(place, units);
+        Ok(place)
+    }
+
+    fn release(&mut self, place: Place, units: u32) {
+        if !place.is_none() {
+            self.segments.sub_live(place, units);
+        }
+    }
+}
+
+impl PagePlacer for Placer<'_> {
+    fn place_page(&mut self, old: PageRef) -> Result<Place, StoreError> {
+        self.release(old.place, PAGE_UNITS);
+        self.place(PAGE_UNITS)
+    }
+
+    fn release_page(&mut self, old: PageRef) {
+        self.release(old.place, PAGE_UNITS);
+    }
+}
+
+/// Something to be written in whole blocks.
+enum Image {
+    Page(Frame),
+    Nodes(Vec<Arc<Node>>),
+    Bytes(Vec<u8>),
+}
+
+impl Image {
+    fn into_frames(self) -> Vec<Frame> {
+        match self {
+            Image::Page(frame) => vec![frame],
+            Image::Nodes(nodes) => {
+                let mut frame = FrameMut::zeroed();
+                for (index, node) in nodes.iter().enumerate() {
+                    node.encode(&mut frame[index * NODE_BYTES..(index + 1) * NODE_BYTES]);
+                }
+                vec![frame.freeze()]
+            }
+            Image::Bytes(bytes) => bytes
+                .chunks(BLOCK_BYTES as usize)
+                .map(|part| FrameMut::from_bytes(part).freeze())
+                .collect(),
+        }
+    }
+}
+
+/// All that a checkpoint writes, and what it makes free.
+struct Capture {
+    images: Vec<(Place, Image)>,
+    superblock: Superblock,
+    streams: [Vec<(Place, u32)>; 3],
+    dead: Vec<u32>,
+    log_segments: BTreeSet<u32>,
+}
+
+/// Nodes that share a block.
+const NODES_PER_BLOCK: usize = BLOCK_BYTES as usize / NODE_BYTES;
+
+impl Store {
+    /// Whether enough log has gathered for a checkpoint, or segments run short.
+    pub fn checkpoint_due(&self) -> bool {
+        let mut writer = self.writer.lock();
+        if writer.failed || writer.log_bytes == 0 {
+            return false;
+        }
+        let reserve = crate::segments::reserve_segments(self.world.medium.geometry.segment_count);
+        let short = writer.state.segments.free_count() <= reserve + reserve / 2;
+        let segment_bytes = self.world.medium.geometry.segment_bytes;
+        writer.log_bytes >= self.options.checkpoint_log_bytes
+            || short && writer.log_bytes >= segment_bytes
+    }
+
+    /// Writes a checkpoint. Waits, while the data path goes on; for a background thread.
+    pub fn checkpoint(&self) -> Result<(), StoreError> {
+        let mut checkpointer = self.checkpointing.lock();
+        if self.options.durability == Durability::Flush {
+            self.raise_barrier();
+        }
+        let (captured, answers) = {
+            let mut writer = self.writer.lock();
+            // After a failed write memory and medium differ: that must not become the truth.
+            let captured = if writer.failed {
+                Err(StoreError::Volume(VolumeError::WriteFailed))
+            } else {
+                self.capture(&mut writer, &checkpointer)
+            };
+            writer.failed |= captured.is_err();
+            let mut answers = writer.abandon(&self.world);
+            if writer.barrier {
+                writer.barrier = false;
+                writer.take_waiting(&self.world, &mut answers);
+            }
+            (captured, answers)
+        };
+        self.answer(answers);
+        let capture = captured?;
+        let written = self.write_capture(&mut checkpointer, capture);
+        if written.is_err() {
+            // Places were given that hold nothing: another checkpoint must not build on them.
+            let answers = {
+                let mut writer = self.writer.lock();
+                writer.failed = true;
+                writer.abandon(&self.world)
+            };
+            self.answer(answers);
+        }
+        written
+    }
+
+    /// Lets nothing new in until all that was applied early is on the medium.
+    fn raise_barrier(&self) {
+        self.writer.lock().barrier = true;
+        loop {
+            let (idle, failed) = {
+                let writer = self.writer.lock();
+                (writer.is_idle(), writer.failed)
+            };
+            if idle || failed {
+                return;
+            }
+            if !self.commit_here() {
+                // Another thread holds the writer's role, and will not hold it long.
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn capture(
+        &self,
+        writer: &mut Writer,
+        checkpointer: &Checkpointer,
+    ) -> Result<Capture, StoreError> {
+        let old = checkpointer.superblock();
+        let world = &self.world;
+        let position = writer.position;
+        let mut images = Vec::new();
+        let mut placer = Placer {
+            segments: &mut writer.state.segments,
+            geometry: world.medium.geometry,
+            lsn: position.lsn,
+            segment: old.metadata_segment,
+            block: old.metadata_block,
+        };
+        self.capture_nodes(&mut placer, &mut images)?;
+        let mut roots = [old.chunks, old.nodes, old.volumes];
+        let tables = [&world.chunks, &world.nodes.table, &world.volume_table];
+        for (root, table) in roots.iter_mut().zip(tables) {
+            let (new, pages) = table.capture(&world.medium, &mut placer)?;
+            *root = new;
+            let pages = pages.into_iter();
+            images.extend(pages.map(|image| (image.reference.place, Image::Page(image.page))));
+        }
+        for (place, units) in checkpointer.streams.iter().flatten() {
+            placer.release(*place, *units);
+        }
+        let mut streams: [Vec<(Place, u32)>; 3] = Default::default();
+        let config = encode_config(writer.state.config.iter());
+        let config = add_stream(&world.medium, &mut placer, &config, &mut images, &mut streams[0])?;
+        let pending = encode_pending(&writer.state.pending, &writer.state.staged);
+        let pending =
+            add_stream(&world.medium, &mut placer, &pending, &mut images, &mut streams[1])?;
+        let segments =
+            add_segment_stream(&world.medium, &mut placer, &mut images, &mut streams[2])?;
+        let (metadata_segment, metadata_block) = (placer.segment, placer.block);
+        writer.log_bytes = 0;
+        // The log may have gone on already, behind what is applied: also through segments in which
+        // nothing is live yet.
+        let rows = &writer.state.segments;
+        writer.log_segments.retain(|segment| {
+            [position.segment, position.next_segment].contains(segment)
+                || rows.row(*segment).opened_lsn >= position.lsn
+        });
+        let mut keep = writer.log_segments.clone();
+        keep.insert(metadata_segment);
+        let dead = writer.state.segments.dead(&keep);
+        let superblock = Superblock {
+            sequence: old.sequence + 1,
+            metadata_segment,
+            metadata_block,
+            next_chunk: format::ChunkId(writer.state.next_chunk),
+            next_node: NodeId(writer.state.next_node),
+            next_volume: block::VolumeId(writer.state.next_volume),
+            log: position,
+            chunks: roots[0],
+            nodes: roots[1],
+            volumes: roots[2],
+            segments,
+            config,
+            pending,
+            ..old.clone()
+        };
+        let log_segments = writer.log_segments.clone();
+        Ok(Capture { images, superblock, streams, dead, log_segments })
+    }
+
+    /// Places the changed nodes, two to a block, and notes place and checksum in their rows.
+    fn capture_nodes(
+        &self,
+        placer: &mut Placer<'_>,
+        images: &mut Vec<(Place, Image)>,
+    ) -> Result<(), StoreError> {
+        let medium = &self.world.medium;
+        let mut bytes = [0; NODE_BYTES];
+        for group in self.world.nodes.take_dirty().chunks(NODES_PER_BLOCK) {
+            let first = placer.place(group.len() as u32 * NODE_UNITS)?;
+            for (index, (id, node)) in group.iter().enumerate() {
+                node.encode(&mut bytes);
+                let checksum = medium.keys.page_sum(&bytes);
+                let offset_units = first.offset_units + index as u32 * NODE_UNITS;
+                let place = Place { offset_units, ..first };
+                let old = self.world.nodes.update_row(medium, *id, |row| {
+                    row.checksum = checksum;
+                    std::mem::replace(&mut row.place, place)
+                })?;
+                placer.release(old, NODE_UNITS);
+            }
+            let nodes = group.iter().map(|(_, node)| node.clone()).collect();
+            images.push((first, Image::Nodes(nodes)));
+        }
+        Ok(())
+    }
+
+    fn write_capture(
+        &self,
+        checkpointer: &mut Checkpointer,
+        capture: Capture,
+    ) -> Result<(), StoreError> {
+        let medium = &self.world.medium;
+        write_images(medium, capture.images)?;
+        medium.disk.flush()?;
+        checkpointer.write_superblock(medium, capture.superblock)?;
+        checkpointer.streams = capture.streams;
+        let token = self.world.turn_reader_token();
+        let mut writer = self.writer.lock();
+        // What was dead at the capture is dead for good, unless the log has opened it since.
+        let still: Vec<u32> = capture
+            .dead
+            .into_iter()
+            .filter(|segment| {
+                !capture.log_segments.contains(segment) && !writer.log_segments.contains(segment)
+            })
+            .collect();
+        for segment in &still {
+            writer.unreclaimable.remove(segment);
+        }
+        writer.state.segments.free(still, &token);
+        drop(writer);
+        self.checkpoint_count.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Frees nodes that nothing names any more, some at a time; returns whether more are left.
+    pub fn housekeep(&self) -> bool {
+        let mut writer = self.writer.lock();
+        if writer.failed || writer.state.pending.is_empty() {
+            return false;
+        }
+        let mut editor = crate::map::Editor { world: &self.world, state: &mut writer.state };
+        match editor.free_pending(HOUSEKEEPING_NODES) {
+            Ok(more) => more,
+            Err(_) => {
+                writer.failed = true;
+                false
+            }
+        }
+    }
+}
+
+/// Nodes freed in one turn of housekeeping: the writer is held for about a millisecond.
+const HOUSEKEEPING_NODES: usize = 64;
+
+/// Writes images, those that stand in a row together.
+fn write_images(medium: &Medium, images: Vec<(Place, Image)>) -> Result<(), StoreError> {
+    let mut start_bytes = 0;
+    let mut batch: Vec<Frame> = Vec::new();
+    for (place, image) in images {
+        let offset = medium.geometry.offset_bytes(place);
+        let follows = offset == start_bytes + batch.len() as u64 * BLOCK_BYTES;
+        if !batch.is_empty() && (!follows || batch.len() >= WRITE_BLOCKS_MAX) {
+            medium.disk.write(start_bytes, &batch)?;
+            batch.clear();
+        }
+        if batch.is_empty() {
+            start_bytes = offset;
+        }
+        batch.extend(image.into_frames());
+    }
+    if !batch.is_empty() {
+        medium.disk.write(start_bytes, &batch)?;
+    }
+    Ok(())
+}
+
+/// Places a stream, its last piece first, because each names the one behind it.
+fn add_stream(
+    medium: &Medium,
+    placer: &mut Placer<'_>,
+    content: &[u8],
+    images: &mut Vec<(Place, Image)>,
+    placed: &mut Vec<(Place, u32)>,
+) -> Result<StreamRef, StoreError> {
+    let mut next = StreamRef::default();
+    let pieces: Vec<&[u8]> = content.chunks(STREAM_PIECE_BYTES_MAX).collect();
+    for part in pieces.into_iter().rev() {
+        let units = stream_units(part.len());
+        let place = placer.place(units)?;
+        placed.push((place, units));
+        next = push_piece(medium, place, next, part, images);
+    }
+    Ok(next)
+}
+
+fn stream_units(content_bytes: usize) -> u32 {
+    let bytes = content_bytes + format::page::STREAM_HEADER_BYTES;
+    bytes.div_ceil(PLACE_UNIT_BYTES as usize) as u32
+}
+
+fn push_piece(
+    medium: &Medium,
+    place: Place,
+    next: StreamRef,
+    part: &[u8],
+    images: &mut Vec<(Place, Image)>,
+) -> StreamRef {
+    let piece = encode_stream_piece(next, part);
+    let page = PageRef { place, checksum: medium.keys.page_sum(&piece) };
+    let reference = StreamRef { page, length_bytes: piece.len() as u32 };
+    images.push((place, Image::Bytes(piece)));
+    reference
+}
+
+/// The segment table describes the segments it is itself written to: so it is placed first, and
+/// encoded when nothing changes any more.
+fn add_segment_stream(
+    medium: &Medium,
+    placer: &mut Placer<'_>,
+    images: &mut Vec<(Place, Image)>,
+    placed: &mut Vec<(Place, u32)>,
+) -> Result<StreamRef, StoreError> {
+    let length = placer.segments.encode().len();
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while at < length {
+        let bytes = (length - at).min(STREAM_PIECE_BYTES_MAX);
+        let units = stream_units(bytes);
+        let place = placer.place(units)?;
+        placed.push((place, units));
+        parts.push((place, at..at + bytes));
+        at += bytes;
+    }
+    let content = placer.segments.encode();
+    let mut next = StreamRef::default();
+    for (place, range) in parts.into_iter().rev() {
+        next = push_piece(medium, place, next, &content[range], images);
+    }
+    Ok(next)
+}
+
+/// Key length 1, value length 4, key, value; again and again.
+fn encode_config<'a>(pairs: impl Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (key, value) in pairs {
+        out.push(key.len() as u8);
+        out.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        out.extend_from_slice(key);
+        out.extend_from_slice(value);
+    }
+    out
+}
+
+/// The number of nodes 8, their ids 8 each; then first chunk 8 and count 4 of each staged run.
+fn encode_pending(pending: &[NodeId], staged: &std::collections::BTreeMap<u64, u32>) -> Vec<u8> {
+    if pending.is_empty() && staged.is_empty() {
+        return Vec::new();
+    }
+    let mut out = (pending.len() as u64).to_le_bytes().to_vec();
+    pending.iter().for_each(|id| out.extend_from_slice(&id.0.to_le_bytes()));
+    for (first, count) in staged {
+        out.extend_from_slice(&first.to_le_bytes());
+        out.extend_from_slice(&count.to_le_bytes());
+    }
+    out
+}

@@ -1,0 +1,61 @@
+//! What a block is, before it costs space: zeros, a repeated pattern, or data with a fingerprint.
+
+use block::{FRAME_BYTES, Frame};
+use format::{Fingerprint, Keys, MapEntry};
+
+/// What the front end found out about a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Zeros or 32 bits that repeat: the map entry says it all.
+    Uniform(MapEntry),
+    /// Anything else.
+    Data(Fingerprint),
+}
+
+impl Class {
+    /// The fingerprint, of data.
+    pub(crate) fn fingerprint(&self) -> Option<Fingerprint> {
+        match self {
+            Self::Data(fingerprint) => Some(*fingerprint),
+            Self::Uniform(_) => None,
+        }
+    }
+}
+
+/// The map entry of a block that is the same 32 bits all over.
+pub(crate) fn uniform_entry(frame: &Frame) -> Option<MapEntry> {
+    // A block that equals itself four bytes on repeats its first four. Most blocks differ at once.
+    if frame[..FRAME_BYTES - 4] != frame[4..] {
+        return None;
+    }
+    let bits = u32::from_le_bytes([frame[0], frame[1], frame[2], frame[3]]);
+    Some(if bits == 0 { MapEntry::Zero } else { MapEntry::Pattern(bits) })
+}
+
+/// Looks at a block.
+pub(crate) fn classify(keys: &Keys, frame: &Frame) -> Class {
+    match uniform_entry(frame) {
+        Some(entry) => Class::Uniform(entry),
+        None => Class::Data(keys.fingerprint(&frame[..])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use block::FrameMut;
+
+    #[test]
+    fn zeros_and_patterns_are_found_and_nothing_else() {
+        assert_eq!(uniform_entry(&Frame::zeros()), Some(MapEntry::Zero));
+        let mut frame = FrameMut::zeroed();
+        frame.chunks_exact_mut(4).for_each(|word| word.copy_from_slice(&[1, 2, 3, 4]));
+        let pattern = frame.freeze();
+        assert_eq!(uniform_entry(&pattern), Some(MapEntry::Pattern(0x0403_0201)));
+        for at in [0, 1, 2048, 4095] {
+            let mut frame = FrameMut::from_bytes(&pattern[..]);
+            frame[at] ^= 1;
+            assert_eq!(uniform_entry(&frame.freeze()), None, "byte {at}");
+        }
+    }
+}

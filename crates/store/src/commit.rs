@@ -1,0 +1,200 @@
+//! The commit: sealing the open record, and what follows when it is durable.
+
+use block::{BLOCK_BYTES, Frame, VolumeError, VolumeReply};
+use format::geometry::UNITS_PER_BLOCK;
+use format::log::header_blocks;
+use format::{ChunkId, ChunkRow, Entry, LogPosition, Place, SegmentState};
+
+use crate::apply::{Payload, apply_all};
+use crate::map::Editor;
+use crate::record::Record;
+use crate::world::World;
+use crate::writer::{Answer, Writer};
+use crate::{Commit, StoreError};
+
+/// Nodes freed with each commit, so that what a large unmap or a destroyed volume has left behind
+/// goes away while the array works.
+const PENDING_NODES_PER_COMMIT: usize = 16;
+
+/// A record on its way to the device.
+pub(crate) struct InFlight {
+    pub(crate) record: Record,
+    /// Where the record is, and where the next one goes.
+    pub(crate) payload: Place,
+    pub(crate) next: LogPosition,
+    pub(crate) lsn: u64,
+    pub(crate) applied: bool,
+}
+
+impl Writer {
+    /// Seals the open record, if the device is free.
+    pub(crate) fn take_commit(&mut self, world: &World) -> Option<Commit> {
+        if !self.wants_commit() {
+            return None;
+        }
+        let record = std::mem::take(&mut self.open);
+        if record.entries.is_empty() {
+            return Some(self.flush_only(record));
+        }
+        let header = header_blocks(record.entries_bytes);
+        let blocks = header + record.frames.len() as u32;
+        if !self.make_room(blocks) {
+            self.open = record;
+            self.failed = true;
+            return None;
+        }
+        let position = self.tail;
+        let (header_frames, seal) =
+            record.seal(&world.medium.keys, &position, (self.epoch, self.flushed_lsn), header);
+        let payload = Place {
+            segment: position.segment,
+            offset_units: (position.block + header) * UNITS_PER_BLOCK,
+        };
+        if self.early() && self.place_early(world, &record, payload).is_err() {
+            self.failed = true;
+            return None;
+        }
+        let place =
+            Place { segment: position.segment, offset_units: position.block * UNITS_PER_BLOCK };
+        let frames: Vec<Frame> =
+            header_frames.into_iter().chain(record.frames.iter().cloned()).collect();
+        let flush = record.flush || !self.early();
+        let next = LogPosition {
+            block: position.block + blocks,
+            lsn: position.lsn + 1,
+            previous: seal,
+            ..position
+        };
+        self.log_bytes += u64::from(blocks) * BLOCK_BYTES;
+        self.in_flight =
+            Some(InFlight { record, payload, next, lsn: position.lsn, applied: self.early() });
+        let offset_bytes = world.medium.geometry.offset_bytes(place);
+        Some(Commit { offset_bytes, frames, flush })
+    }
+
+    /// A commit without a record, for who waits for nothing but a flush.
+    fn flush_only(&mut self, record: Record) -> Commit {
+        let next = self.tail;
+        let lsn = next.lsn - 1;
+        self.in_flight = Some(InFlight { record, payload: Place::NONE, next, lsn, applied: true });
+        Commit { offset_bytes: 0, frames: Vec::new(), flush: true }
+    }
+
+    /// Moves to the following segment if `blocks` do not fit this one. `false`: the pool is full
+    /// to the last segment.
+    fn make_room(&mut self, blocks: u32) -> bool {
+        if blocks <= self.segment_rest_blocks() {
+            return true;
+        }
+        let segment = self.tail.next_segment;
+        let lsn = self.tail.lsn;
+        let Some(next_segment) = self.state.segments.open(SegmentState::Log, lsn) else {
+            return false;
+        };
+        self.tail = LogPosition { segment, block: 0, next_segment, ..self.tail };
+        self.log_segments.extend([segment, next_segment]);
+        true
+    }
+
+    /// Gives the chunks of a record that was applied early their place.
+    fn place_early(
+        &mut self,
+        world: &World,
+        record: &Record,
+        payload: Place,
+    ) -> Result<(), StoreError> {
+        for entry in &record.entries {
+            let (Entry::Store { first, payload_units, fingerprints, .. }
+            | Entry::Relocate { first, payload_units, fingerprints }) = entry
+            else {
+                continue;
+            };
+            for index in 0..fingerprints.len() as u64 {
+                let id = ChunkId(first.0 + index);
+                let place = Place {
+                    offset_units: payload.offset_units
+                        + payload_units
+                        + index as u32 * UNITS_PER_BLOCK,
+                    ..payload
+                };
+                let units = world.chunks.update(&world.medium, id.0, |raw| {
+                    let mut row = ChunkRow::decode(raw).filter(|row| row.place.is_none())?;
+                    row.place = place;
+                    row.encode(raw);
+                    Some(row.share_units())
+                })?;
+                if let Some(units) = units {
+                    self.state.segments.add_live(place, units);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The commit in flight has ended. It is applied by [`Writer::apply_landed`]; until then the
+    /// next one may be on its way already.
+    pub(crate) fn land(&mut self, commit: &Commit, written: bool) {
+        let Some(done) = self.in_flight.take() else { return };
+        self.failed |= !written;
+        if written {
+            self.tail = done.next;
+            self.commit_count += 1;
+            if commit.flush {
+                self.flushed_lsn = done.lsn;
+            }
+        }
+        self.landed.push_back((done, written));
+    }
+
+    /// Applies what has landed, in order, and returns who is to be answered.
+    pub(crate) fn apply_landed(&mut self, world: &World) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        while let Some((done, written)) = self.landed.pop_front() {
+            if written {
+                self.position = done.next;
+                self.failed |= self.apply(world, &done).is_err();
+            }
+            let good = written && !self.failed;
+            let reply = if good { Ok(()) } else { Err(VolumeError::WriteFailed) };
+            answers.extend(
+                done.record
+                    .waiting
+                    .iter()
+                    .map(|token| Answer::Reply(*token, reply.clone().map(|()| VolumeReply::Done))),
+            );
+            answers.extend(done.record.staging.into_iter().map(|(token, edit)| match &reply {
+                Ok(()) => Answer::Again(token, edit),
+                Err(error) => Answer::Reply(token, Err(error.clone())),
+            }));
+        }
+        self.take_waiting(world, &mut answers);
+        answers
+    }
+
+    fn apply(&mut self, world: &World, done: &InFlight) -> Result<(), StoreError> {
+        if done.applied {
+            self.keep_placed(world, done);
+        } else {
+            let payload = Payload { place: done.payload, frames: &done.record.frames };
+            apply_all(world, &mut self.state, &done.record.entries, payload)?;
+        }
+        Editor { world, state: &mut self.state }.free_pending(PENDING_NODES_PER_COMMIT)?;
+        Ok(())
+    }
+
+    /// What was only in memory is on the medium now: from here on the cache may lose it.
+    fn keep_placed(&self, world: &World, done: &InFlight) {
+        let mut unplaced = world.unplaced.write();
+        for entry in &done.record.entries {
+            if let Entry::Store { first, fingerprints, .. }
+            | Entry::Relocate { first, fingerprints, .. } = entry
+            {
+                for id in first.0..first.0 + fingerprints.len() as u64 {
+                    if let Some(frame) = unplaced.remove(&ChunkId(id)) {
+                        world.keep_chunk(ChunkId(id), frame);
+                    }
+                }
+            }
+        }
+    }
+}

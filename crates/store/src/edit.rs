@@ -1,0 +1,495 @@
+//! Edits: what a request that changes something comes down to.
+//!
+//! A request becomes steps in whole blocks, and *gathers*: sectors of a step's blocks that come
+//! from what volumes hold now (the edges of a write that is not aligned to 4 KiB, a copy between
+//! different alignments, all that COMPARE AND WRITE compares). The blocks that gathers need are
+//! read first; the writer takes the edit only if none of their map entries has changed meanwhile.
+//! Chunks never change, so an unchanged entry is unchanged content; else the reading starts again.
+
+use std::collections::BTreeMap;
+
+use block::request::limits::{COPY_SEGMENTS_MAX, TRANSFER_BYTES_MAX, UNMAP_RANGES_MAX};
+use block::{
+    BLOCK_BYTES, BlockCount, BlockNumber, BlockRange, CopySegment, DataOut, Frame, FrameMut,
+    SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, SectorCount, SectorRange, VolumeError, VolumeId,
+    VolumeRequest,
+};
+use format::{Fingerprint, Keys, MapEntry};
+
+use crate::classify::{Class, classify, uniform_entry};
+use crate::stage::{LinkedRun, PARTS_MAX, Staging};
+
+/// The most blocks that one edit brings as data.
+pub(crate) const EDIT_BLOCKS_MAX: u64 = TRANSFER_BYTES_MAX / BLOCK_BYTES + 2;
+
+/// One step of an edit, in whole blocks.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Blocks become these.
+    Put { volume: VolumeId, start: BlockNumber, frames: Vec<Frame>, classes: Vec<Class> },
+    /// Blocks become a hole, zeros or a pattern.
+    Fill { volume: VolumeId, range: BlockRange, entry: MapEntry },
+    /// Blocks all become this one.
+    Repeat { volume: VolumeId, range: BlockRange, frame: Frame, fingerprint: Fingerprint },
+    /// Blocks become what was staged for them.
+    Linked { volume: VolumeId, range: BlockRange, runs: Vec<LinkedRun> },
+    /// Blocks become what others are.
+    Copy { source: VolumeId, from: BlockNumber, destination: VolumeId, to: BlockRange },
+}
+
+/// A sector of a step's block that comes from what a volume holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gather {
+    /// Which step; none: the part that is being staged.
+    step: Option<usize>,
+    pub(crate) frame: usize,
+    /// Which sector of the frame, 0..8.
+    sector: u64,
+    /// Which sector of the block that it comes from.
+    from: u64,
+}
+
+impl Step {
+    /// What it changes.
+    pub(crate) fn target(&self) -> (VolumeId, BlockRange) {
+        match self {
+            Self::Put { volume, start, frames, .. } => {
+                (*volume, BlockRange { start: *start, count: BlockCount(frames.len() as u64) })
+            }
+            Self::Fill { volume, range, .. }
+            | Self::Repeat { volume, range, .. }
+            | Self::Linked { volume, range, .. } => (*volume, *range),
+            Self::Copy { destination, to, .. } => (*destination, *to),
+        }
+    }
+}
+
+/// What COMPARE AND WRITE expects.
+#[derive(Debug)]
+struct Compare {
+    volume: VolumeId,
+    range: SectorRange,
+    expected: DataOut,
+}
+
+/// What a request comes down to.
+#[derive(Debug, Default)]
+pub(crate) struct Edit {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) fua: bool,
+    compare: Option<Compare>,
+    /// What the map said of the wanted blocks when they were read.
+    pub(crate) expectations: Vec<(VolumeId, BlockNumber, MapEntry)>,
+    /// The blocks that must be read, with the sectors that are taken from each.
+    pub(crate) wanted: Wanted,
+    pub(crate) staging: Staging,
+}
+
+/// Blocks that must be read, with the sectors that are taken from each.
+pub(crate) type Wanted = BTreeMap<(VolumeId, BlockNumber), Vec<Gather>>;
+
+/// Sizes of volumes, for checking ranges.
+pub(crate) trait Sizes {
+    /// The size of a volume, or why there is none.
+    fn size(&self, volume: VolumeId) -> Result<SectorCount, VolumeError>;
+}
+
+impl Edit {
+    /// Plans a request that changes something.
+    pub(crate) fn plan(request: VolumeRequest, sizes: &dyn Sizes) -> Result<Edit, VolumeError> {
+        match request {
+            VolumeRequest::Write { volume, range, data, fua } => {
+                let mut edit = Edit { fua, ..Edit::default() };
+                edit.check(volume, range, sizes)?;
+                edit.put(volume, range, data)?;
+                Ok(edit)
+            }
+            VolumeRequest::CompareAndWrite { volume, range, expected, data, fua } => {
+                let mut edit = Edit { fua, ..Edit::default() };
+                edit.check(volume, range, sizes)?;
+                if range.bytes() != Some(expected.len() as u64) {
+                    return Err(VolumeError::TooLong);
+                }
+                edit.put(volume, range, data)?;
+                for block in blocks_of(range.covering_blocks()) {
+                    edit.wanted.entry((volume, block)).or_default();
+                }
+                edit.compare = Some(Compare { volume, range, expected });
+                Ok(edit)
+            }
+            VolumeRequest::Zero { volume, range, fua } => {
+                let mut edit = Edit { fua, ..Edit::default() };
+                edit.check(volume, range, sizes)?;
+                edit.fill(volume, range, MapEntry::Zero, &Frame::zeros());
+                Ok(edit)
+            }
+            VolumeRequest::Fill { volume, range, pattern, fua } => {
+                let mut edit = Edit { fua, ..Edit::default() };
+                edit.check(volume, range, sizes)?;
+                match uniform_entry(&pattern) {
+                    Some(entry) => edit.fill(volume, range, entry, &pattern),
+                    None => edit.repeat(volume, range, &pattern),
+                }
+                Ok(edit)
+            }
+            VolumeRequest::Unmap { volume, ranges } => {
+                let mut edit = Edit::default();
+                for &range in &ranges {
+                    edit.check(volume, range, sizes)?;
+                }
+                edit.unmap(volume, ranges)?;
+                Ok(edit)
+            }
+            VolumeRequest::Copy { segments } => Edit::plan_copy(&segments, sizes),
+            _ => Err(VolumeError::TooLong),
+        }
+    }
+
+    fn check(
+        &self,
+        volume: VolumeId,
+        range: SectorRange,
+        sizes: &dyn Sizes,
+    ) -> Result<(), VolumeError> {
+        if range.fits(sizes.size(volume)?) { Ok(()) } else { Err(VolumeError::OutOfRange) }
+    }
+
+    /// Adds a step that puts `data`; sectors of the edge blocks that it does not cover are
+    /// gathered from the volume itself.
+    fn put(
+        &mut self,
+        volume: VolumeId,
+        range: SectorRange,
+        data: DataOut,
+    ) -> Result<(), VolumeError> {
+        let bytes = range.bytes().unwrap_or(u64::MAX);
+        if bytes > TRANSFER_BYTES_MAX || bytes != data.len() as u64 {
+            return Err(VolumeError::TooLong);
+        }
+        if range.is_empty() {
+            return Ok(());
+        }
+        let phase = range.start.offset_in_block_bytes();
+        let data = if data.phase() == phase { data } else { data.split(0, bytes as usize, phase) };
+        let frames = data.into_frames().0.into_iter().map(FrameMut::freeze).collect();
+        let blocks = range.covering_blocks();
+        self.steps.push(Step::Put { volume, start: blocks.start, frames, classes: Vec::new() });
+        self.gather_edges(volume, range, blocks);
+        Ok(())
+    }
+
+    /// Gathers, for the step that was added last, the sectors of `blocks` outside of `range`.
+    fn gather_edges(&mut self, volume: VolumeId, range: SectorRange, blocks: BlockRange) {
+        let first = blocks.start.sector().0;
+        let end = blocks.end().sector().0;
+        let range_end = range.start.0 + range.count.0;
+        for sector in (first..range.start.0).chain(range_end..end) {
+            self.gather_sector(sector - first, (volume, Sector(sector)));
+        }
+    }
+
+    /// Gathers sector `at` of the step that was added last from `origin`.
+    fn gather_sector(&mut self, at: u64, origin: (VolumeId, Sector)) {
+        let (volume, sector) = origin;
+        let gather = gather_of(Some(self.steps.len() - 1), at, sector);
+        self.wanted.entry((volume, sector.block())).or_default().push(gather);
+    }
+
+    /// Splits a range into its whole blocks and the partial ones at its ends.
+    fn split_edges(range: SectorRange) -> (Vec<SectorRange>, BlockRange) {
+        let end = range.start.0 + range.count.0;
+        let first = range.start.0.div_ceil(SECTORS_PER_BLOCK);
+        let last = end / SECTORS_PER_BLOCK;
+        if first > last {
+            return (vec![range], BlockRange::new(first, 0));
+        }
+        let mut edges = Vec::new();
+        let (inner_start, inner_end) = (first * SECTORS_PER_BLOCK, last * SECTORS_PER_BLOCK);
+        if range.start.0 < inner_start {
+            edges.push(SectorRange::new(range.start.0, inner_start - range.start.0));
+        }
+        if inner_end < end {
+            edges.push(SectorRange::new(inner_end, end - inner_end));
+        }
+        (edges, BlockRange::new(first, last - first))
+    }
+
+    fn fill_edges(&mut self, volume: VolumeId, edges: &[SectorRange], pattern: &Frame) {
+        for &edge in edges {
+            let blocks = edge.covering_blocks();
+            let frames = vec![FrameMut::from_bytes(&pattern[..]).freeze()];
+            self.steps.push(Step::Put { volume, start: blocks.start, frames, classes: Vec::new() });
+            self.gather_edges(volume, edge, blocks);
+        }
+    }
+
+    fn fill(&mut self, volume: VolumeId, range: SectorRange, entry: MapEntry, pattern: &Frame) {
+        if range.is_empty() {
+            return;
+        }
+        let (edges, range) = Self::split_edges(range);
+        if range.count.0 > 0 {
+            self.steps.push(Step::Fill { volume, range, entry });
+        }
+        self.fill_edges(volume, &edges, pattern);
+    }
+
+    /// Several ranges may each cover a part of one block: what they leave of it is gathered once.
+    fn unmap(&mut self, volume: VolumeId, ranges: Vec<SectorRange>) -> Result<(), VolumeError> {
+        if ranges.len() > UNMAP_RANGES_MAX {
+            return Err(VolumeError::TooLong);
+        }
+        let mut partial: BTreeMap<BlockNumber, u8> = BTreeMap::new();
+        for range in merge(ranges) {
+            let (edges, range) = Self::split_edges(range);
+            if range.count.0 > 0 {
+                self.steps.push(Step::Fill { volume, range, entry: MapEntry::Hole });
+            }
+            for edge in edges {
+                for sector in edge.start.0..edge.start.0 + edge.count.0 {
+                    let mask = partial.entry(Sector(sector).block()).or_default();
+                    *mask |= 1 << (sector % SECTORS_PER_BLOCK);
+                }
+            }
+        }
+        for (block, mask) in partial {
+            let range = BlockRange { start: block, count: BlockCount(1) };
+            if mask == u8::MAX {
+                self.steps.push(Step::Fill { volume, range, entry: MapEntry::Hole });
+                continue;
+            }
+            let frames = vec![FrameMut::zeroed().freeze()];
+            self.steps.push(Step::Put { volume, start: block, frames, classes: Vec::new() });
+            for at in (0..SECTORS_PER_BLOCK).filter(|at| mask & 1 << at == 0) {
+                self.gather_sector(at, (volume, Sector(block.sector().0 + at)));
+            }
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, volume: VolumeId, range: SectorRange, pattern: &Frame) {
+        if range.is_empty() {
+            return;
+        }
+        let (edges, range) = Self::split_edges(range);
+        if range.count.0 > 0 {
+            let (frame, fingerprint) = (pattern.clone(), Fingerprint::default());
+            self.steps.push(Step::Repeat { volume, range, frame, fingerprint });
+        }
+        self.fill_edges(volume, &edges, pattern);
+    }
+
+    fn plan_copy(segments: &[CopySegment], sizes: &dyn Sizes) -> Result<Edit, VolumeError> {
+        if segments.len() > COPY_SEGMENTS_MAX {
+            return Err(VolumeError::TooLong);
+        }
+        let mut edit = Edit::default();
+        let moved: u64 = segments.iter().map(moved_blocks).sum();
+        let staged = moved + 2 * segments.len() as u64 > EDIT_BLOCKS_MAX;
+        for (index, segment) in segments.iter().enumerate() {
+            let from = SectorRange { start: segment.source_start, count: segment.count };
+            let to = SectorRange { start: segment.destination_start, count: segment.count };
+            edit.check(segment.source, from, sizes)?;
+            edit.check(segment.destination, to, sizes)?;
+            if to.is_empty() || segment.source == segment.destination && from == to {
+                continue;
+            }
+            edit.copy_segment(&segments[..=index], to, staged);
+            if edit.part_count() > PARTS_MAX {
+                return Err(VolumeError::TooLong);
+            }
+        }
+        edit.stage_segments(segments);
+        Ok(edit)
+    }
+
+    /// Adds the steps of the last of `segments`.
+    fn copy_segment(&mut self, segments: &[CopySegment], to: SectorRange, staged: bool) {
+        let segment = segments[segments.len() - 1];
+        let (edges, inner) = if moved_blocks(&segment) == 0 {
+            let (edges, inner) = Self::split_edges(to);
+            if inner.count.0 > 0 {
+                // Sectors map by a constant, and the phase is the same: so do blocks.
+                let offset = inner.start.sector().0 - to.start.0;
+                let from = Sector(segment.source_start.0 + offset).block();
+                let (source, destination) = (segment.source, segment.destination);
+                self.steps.push(Step::Copy { source, from, destination, to: inner });
+            }
+            (edges, BlockRange::default())
+        } else if staged {
+            Self::split_edges(to)
+        } else {
+            (vec![to], BlockRange::default())
+        };
+        self.stage(segments, inner);
+        for edge in edges {
+            let blocks = edge.covering_blocks();
+            let frames = blocks_of(blocks).map(|_| FrameMut::stale().freeze()).collect();
+            let volume = segment.destination;
+            self.steps.push(Step::Put { volume, start: blocks.start, frames, classes: Vec::new() });
+            let first = blocks.start.sector().0;
+            for sector in first..blocks.end().sector().0 {
+                let origin = origin_of(segments, (volume, Sector(sector)));
+                self.gather_sector(sector - first, origin);
+            }
+        }
+    }
+
+    /// The blocks that must be read before the edit can be submitted.
+    pub(crate) fn wanted_blocks(&self) -> impl Iterator<Item = (VolumeId, BlockNumber)> + '_ {
+        self.wanted.keys().copied()
+    }
+
+    /// Whether blocks must be read.
+    pub(crate) fn wants_blocks(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// Fills the gathers, and compares; `contents` are the wanted blocks in their order.
+    pub(crate) fn fill_gathers(&mut self, contents: &[Frame]) -> Result<(), VolumeError> {
+        let by_block: Vec<(&(VolumeId, BlockNumber), &Frame)> =
+            self.wanted.keys().zip(contents).collect();
+        if let Some(compare) = &self.compare {
+            compare.run(&by_block)?;
+        }
+        let wanted = std::mem::take(&mut self.wanted);
+        for (gathers, content) in wanted.values().zip(contents) {
+            for gather in gathers {
+                let Some(frame) = self.frame_of(gather) else { continue };
+                let mut filled = std::mem::replace(frame, Frame::zeros()).into_mut();
+                let to = (gather.sector * SECTOR_BYTES) as usize;
+                let from = (gather.from * SECTOR_BYTES) as usize;
+                let length = SECTOR_BYTES as usize;
+                filled[to..to + length].copy_from_slice(&content[from..from + length]);
+                *frame = filled.freeze();
+            }
+        }
+        self.wanted = wanted;
+        Ok(())
+    }
+
+    /// The frame that a gather fills.
+    fn frame_of(&mut self, gather: &Gather) -> Option<&mut Frame> {
+        let Some(step) = gather.step else { return self.staged_frame(gather) };
+        match self.steps.get_mut(step) {
+            Some(Step::Put { frames, classes, .. }) => {
+                classes.clear();
+                frames.get_mut(gather.frame)
+            }
+            _ => None,
+        }
+    }
+
+    /// Finds zeros and patterns, and fingerprints the rest: the front end's part of the work.
+    pub(crate) fn classify(&mut self, keys: &Keys) {
+        for step in &mut self.steps {
+            match step {
+                Step::Put { frames, classes, .. } if classes.is_empty() => {
+                    classes.extend(frames.iter().map(|frame| classify(keys, frame)));
+                }
+                Step::Repeat { frame, fingerprint, .. } => {
+                    *fingerprint = keys.fingerprint(&frame[..]);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// How many blocks of data it brings, at most.
+    pub(crate) fn data_blocks(&self) -> usize {
+        self.steps
+            .iter()
+            .map(|step| match step {
+                Step::Put { classes, frames, .. } if classes.is_empty() => frames.len(),
+                Step::Put { classes, .. } => {
+                    classes.iter().filter(|class| matches!(class, Class::Data(_))).count()
+                }
+                Step::Repeat { .. } => 1,
+                _ => 0,
+            })
+            .sum()
+    }
+}
+
+impl Compare {
+    /// Compares what was read with what is expected; the first byte that differs is the error.
+    fn run(&self, blocks: &[(&(VolumeId, BlockNumber), &Frame)]) -> Result<(), VolumeError> {
+        let start_bytes = self.range.start.0 * SECTOR_BYTES;
+        let mut offset = 0;
+        while offset < self.expected.len() {
+            let at = start_bytes + offset as u64;
+            let block = BlockNumber(at / BLOCK_BYTES);
+            let within = (at % BLOCK_BYTES) as usize;
+            let piece = self.expected.slice_from(offset);
+            let length = piece.len().min(BLOCK_BYTES as usize - within);
+            let found = blocks.iter().find(|(key, _)| **key == (self.volume, block));
+            let Some((_, frame)) = found else {
+                return Err(VolumeError::Medium { sector: block.sector() });
+            };
+            let held = &frame[within..within + length];
+            if let Some(at) = held.iter().zip(piece).position(|(a, b)| a != b) {
+                return Err(VolumeError::Miscompare { offset_bytes: offset + at });
+            }
+            offset += length;
+        }
+        Ok(())
+    }
+}
+
+/// How many blocks a segment must move, because its ends are not aligned alike.
+fn moved_blocks(segment: &CopySegment) -> u64 {
+    let phase = |sector: Sector| sector.0 % SECTORS_PER_BLOCK;
+    if phase(segment.source_start) == phase(segment.destination_start) {
+        return 0;
+    }
+    segment.count.0.div_ceil(SECTORS_PER_BLOCK) + 1
+}
+
+/// Where a sector's content stood before the first of `segments`, if it is asked for behind the
+/// last of them.
+pub(crate) fn origin_of(
+    segments: &[CopySegment],
+    wanted: (VolumeId, Sector),
+) -> (VolumeId, Sector) {
+    let (mut volume, mut sector) = wanted;
+    for segment in segments.iter().rev() {
+        let start = segment.destination_start.0;
+        let covers = (start..start + segment.count.0).contains(&sector.0);
+        if volume == segment.destination && covers {
+            sector = Sector(segment.source_start.0 + (sector.0 - start));
+            volume = segment.source;
+        }
+    }
+    (volume, sector)
+}
+
+/// A gather of sector `at` of a step (or of a part), from a sector of a volume.
+pub(crate) fn gather_of(step: Option<usize>, at: u64, from: Sector) -> Gather {
+    Gather {
+        step,
+        frame: (at / SECTORS_PER_BLOCK) as usize,
+        sector: at % SECTORS_PER_BLOCK,
+        from: from.0 % SECTORS_PER_BLOCK,
+    }
+}
+
+pub(crate) fn blocks_of(range: BlockRange) -> impl Iterator<Item = BlockNumber> {
+    (range.start.0..range.end().0).map(BlockNumber)
+}
+
+/// In order, with ranges that touch or overlap made one.
+fn merge(mut ranges: Vec<SectorRange>) -> Vec<SectorRange> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut merged: Vec<SectorRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let end = range.start.0 + range.count.0;
+        match merged.last_mut() {
+            Some(last) if range.start.0 <= last.start.0 + last.count.0 => {
+                last.count.0 = last.count.0.max(end - last.start.0);
+            }
+            _ => merged.push(range),
+        }
+    }
+    merged
+}

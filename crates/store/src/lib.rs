@@ -1,0 +1,59 @@
+//! The store: log, map, chunk table, checkpoints, recovery, check.
+//!
+//! It decides, and has no effects of its own: it says which device reads and which one write it
+//! wants, and is told when they are done. A front end drives it like this:
+//!
+//! ```text
+//! match store.start(request, token) {
+//!     Started::Done(result) => answer(result),
+//!     Started::Read(op)     => perform op.reads, then store.resume(op, token) -> Started
+//!     Started::Queued       => the answer comes through the sink of `token`
+//! }
+//! // after a batch of those: whoever finds the writer's role free takes it
+//! while let Some(commit) = store.take_commit() {
+//!     write commit.frames at commit.offset_bytes (and flush, if commit.flush)
+//!     store.finish_commit(commit, result);   // calls the sinks
+//! }
+//! ```
+//!
+//! The way of a write, top to bottom: [`Store::start`] plans an *edit* (`edit`), the front end
+//! fingerprints its blocks (`classify`), the edit joins the open record (`writer`, `record`), the
+//! record is written (`commit`), its entries are applied (`apply`) to the map (`map`) and the
+//! tables (`table`). The way of a read: `walk` down the map, `fetch` from cache or device.
+//! `checkpoint` and `recovery` are the two ends of a crash, and `check` proves that all adds up.
+
+mod api;
+mod apply;
+mod check;
+mod checkpoint;
+mod classify;
+mod commit;
+mod edit;
+mod fetch;
+mod inspect;
+mod map;
+mod medium;
+mod nodes;
+mod reclaim;
+mod record;
+mod recovery;
+mod segments;
+mod stage;
+mod store;
+mod table;
+#[cfg(test)]
+mod tests;
+mod walk;
+mod world;
+mod writer;
+
+pub use api::{
+    Change, Commit, DiskRead, Durability, OpenOptions, Outcome, PoolStatus, ReadOperation, Sink,
+    SinkId, Started, StoreError, Token, VolumeChange, VolumeStatus,
+};
+pub use check::{CheckOptions, CheckReport};
+pub use inspect::{InspectOptions, InspectReport, inspect};
+pub use store::Store;
+
+/// Units of 64 bytes that a node takes on the medium.
+const NODE_UNITS: u32 = (format::map::NODE_BYTES as u64 / format::PLACE_UNIT_BYTES) as u32;

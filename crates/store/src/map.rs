@@ -1,0 +1,494 @@
+//! Changing a volume's map: the writer's side of the radix tree.
+//!
+//! A node that is named once is changed in place; one that is named more often is copied first, and
+//! its children get a reference more. Aligned parts are grafted: the destination names the source's
+//! node, and nothing below it is touched.
+
+use format::map::{NODE_FANOUT, Node, span_blocks};
+use format::{ChunkId, MapEntry, NodeId, NodeRow, Place, VolumeRow};
+
+use crate::StoreError;
+use crate::world::{Counts, State, World};
+
+/// What some blocks become.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value<'a> {
+    /// All alike: a hole, zeros or a pattern.
+    Uniform(MapEntry),
+    /// All the same chunk.
+    Same(ChunkId),
+    /// Consecutive chunks. `counted`: they bear the references already.
+    Run { first: ChunkId, counted: bool },
+    /// Nodes of one level in a row, which bear the references already.
+    Graft { nodes: &'a [NodeId], level: u8 },
+}
+
+/// A part of a copy's source, which bears a reference for the destination.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub(crate) start: u64,
+    pub(crate) count: u64,
+    content: Content,
+}
+
+/// What a piece is.
+#[derive(Clone, Debug)]
+enum Content {
+    Uniform(MapEntry),
+    Chunks(ChunkId),
+    Nodes(Vec<NodeId>, u8),
+}
+
+impl Piece {
+    /// What the destination becomes.
+    pub(crate) fn value(&self) -> Value<'_> {
+        match &self.content {
+            Content::Uniform(entry) => Value::Uniform(*entry),
+            Content::Chunks(first) => Value::Run { first: *first, counted: true },
+            Content::Nodes(nodes, level) => Value::Graft { nodes, level: *level },
+        }
+    }
+}
+
+/// Changes maps.
+pub(crate) struct Editor<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) state: &'a mut State,
+}
+
+impl Editor<'_> {
+    /// Sets `count` blocks from `start` of a map to `value`.
+    pub(crate) fn set(
+        &mut self,
+        map: &mut VolumeRow,
+        start: u64,
+        count: u64,
+        value: Value<'_>,
+    ) -> Result<(), StoreError> {
+        if count > 0 {
+            map.root = self.set_entry(map.root, map.level, start, count, value)?;
+            if map.root.is_uniform() && map.root != MapEntry::Hole {
+                map.root = MapEntry::Node(self.own(map.root, map.level)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a level on top of a map, so that it spans 256 times as much.
+    pub(crate) fn raise(&mut self, map: &mut VolumeRow) -> Result<(), StoreError> {
+        if map.root != MapEntry::Hole {
+            let counts = self.world.counts(map.root, map.level)?;
+            let mut node = Node::uniform(MapEntry::Hole);
+            node.set(0, map.root);
+            map.root = MapEntry::Node(self.new_node(node, map.level + 1, counts)?);
+        }
+        map.level += 1;
+        Ok(())
+    }
+
+    /// Sets blocks `start..start + count` of what `entry` spans, and returns the new entry.
+    fn set_entry(
+        &mut self,
+        entry: MapEntry,
+        level: u8,
+        start: u64,
+        count: u64,
+        value: Value<'_>,
+    ) -> Result<MapEntry, StoreError> {
+        if start == 0
+            && count == span_blocks(level)
+            && let Some(new) = whole(level, value)
+        {
+            self.release(entry)?;
+            return Ok(new);
+        }
+        if level == 1 {
+            self.set_leaf(entry, start, count, value)
+        } else {
+            self.set_inner(entry, level, start, count, value)
+        }
+    }
+
+    fn set_inner(
+        &mut self,
+        entry: MapEntry,
+        level: u8,
+        start: u64,
+        count: u64,
+        value: Value<'_>,
+    ) -> Result<MapEntry, StoreError> {
+        if entry.is_uniform() && matches!(value, Value::Uniform(new) if new == entry) {
+            return Ok(entry);
+        }
+        let id = self.own(entry, level)?;
+        let node = self.world.nodes.get(&self.world.medium, id)?;
+        let span = span_blocks(level - 1);
+        let mut changes: Vec<(usize, MapEntry)> = Vec::new();
+        let (mut before, mut after) = (Counts::default(), Counts::default());
+        let mut at = start;
+        while at < start + count {
+            let (index, offset) = ((at / span) as usize, at % span);
+            let whole_children = (start + count - at) / span;
+            let value = advance(value, at - start);
+            if offset == 0 && whole_children > 0 && whole(level - 1, value).is_some() {
+                let first = changes.len();
+                push_whole(&mut changes, index, whole_children as usize, value);
+                after += self.counts_of(&changes[first..], level - 1)?;
+                before += self.release_all(&node, &changes[first..], level - 1)?;
+                at += whole_children * span;
+                continue;
+            }
+            let here = (span - offset).min(start + count - at);
+            let old = node.get(index);
+            before += self.world.counts(old, level - 1)?;
+            let new = self.set_entry(old, level - 1, offset, here, value)?;
+            after += self.world.counts(new, level - 1)?;
+            if new != old {
+                changes.push((index, new));
+            }
+            at += here;
+        }
+        drop(node);
+        if !changes.is_empty() {
+            self.world.nodes.change(&self.world.medium, id, |node| {
+                changes.iter().for_each(|&(index, new)| node.set(index, new));
+            })?;
+        }
+        self.adjust(id, before, after)?;
+        Ok(MapEntry::Node(id))
+    }
+
+    /// What is below some new entries.
+    fn counts_of(&self, entries: &[(usize, MapEntry)], level: u8) -> Result<Counts, StoreError> {
+        let mut counts = Counts::default();
+        let mut nodes = Vec::with_capacity(entries.len());
+        for (_, entry) in entries {
+            match entry {
+                MapEntry::Node(id) => nodes.push(*id),
+                other => counts += self.world.counts(*other, level)?,
+            }
+        }
+        counts += self.world.nodes.counts_of(&self.world.medium, &nodes)?;
+        Ok(counts)
+    }
+
+    /// Releases the entries of a node that others replace, and returns what was below them.
+    fn release_all(
+        &mut self,
+        node: &Node,
+        replaced: &[(usize, MapEntry)],
+        level: u8,
+    ) -> Result<Counts, StoreError> {
+        let mut counts = Counts::default();
+        let mut nodes = Vec::with_capacity(replaced.len());
+        for (index, _) in replaced {
+            match node.get(*index) {
+                MapEntry::Node(id) => nodes.push(id),
+                other => counts += self.world.counts(other, level)?,
+            }
+        }
+        let pending = &mut self.state.pending;
+        counts += self.world.nodes.release_all(&self.world.medium, &nodes, pending)?;
+        Ok(counts)
+    }
+
+    fn set_leaf(
+        &mut self,
+        entry: MapEntry,
+        start: u64,
+        count: u64,
+        value: Value<'_>,
+    ) -> Result<MapEntry, StoreError> {
+        if entry.is_uniform() && matches!(value, Value::Uniform(new) if new == entry) {
+            return Ok(entry);
+        }
+        let id = self.own(entry, 1)?;
+        let (mut before, mut after) = (Counts::default(), Counts::default());
+        let mut named = Vec::with_capacity(count as usize);
+        for offset in 0..count {
+            let new = block_entry(value, offset);
+            after += self.world.counts(new, 0)?;
+            named.extend(chunk_of(new));
+        }
+        if !matches!(value, Value::Run { counted: true, .. }) {
+            self.world.reference_chunks(&named)?;
+        }
+        let mut replaced = Vec::with_capacity(count as usize);
+        self.world.nodes.change(&self.world.medium, id, |node| {
+            for offset in 0..count {
+                let index = (start + offset) as usize;
+                replaced.push(node.get(index));
+                node.set(index, block_entry(value, offset));
+            }
+        })?;
+        for old in &replaced {
+            before += self.world.counts(*old, 0)?;
+        }
+        let released: Vec<ChunkId> = replaced.into_iter().filter_map(chunk_of).collect();
+        self.world.release_chunks(&mut self.state.segments, &released)?;
+        self.adjust(id, before, after)?;
+        Ok(MapEntry::Node(id))
+    }
+
+    fn adjust(&mut self, id: NodeId, before: Counts, after: Counts) -> Result<(), StoreError> {
+        if before == after {
+            return Ok(());
+        }
+        self.world.nodes.update_row(&self.world.medium, id, |row| {
+            row.mapped_blocks = row.mapped_blocks + after.mapped - before.mapped;
+            row.data_blocks = row.data_blocks + after.data - before.data;
+        })
+    }
+
+    /// A node that says what `entry` says, and that only this entry names.
+    fn own(&mut self, entry: MapEntry, level: u8) -> Result<NodeId, StoreError> {
+        let MapEntry::Node(id) = entry else {
+            let counts = self.world.counts(entry, level)?;
+            return self.new_node(Node::uniform(entry), level, counts);
+        };
+        let medium = &self.world.medium;
+        let row = self.world.nodes.row(medium, id)?;
+        if row.reference_count == 1 {
+            return Ok(id);
+        }
+        let node = self.world.nodes.get(medium, id)?;
+        let chunks: Vec<ChunkId> = node.entries().filter_map(chunk_of).collect();
+        let nodes: Vec<NodeId> = node.entries().filter_map(node_of).collect();
+        self.world.reference_chunks(&chunks)?;
+        self.world.nodes.reference_all(medium, &nodes)?;
+        self.world.nodes.update_row(medium, id, |row| row.reference_count -= 1)?;
+        let counts = Counts { mapped: row.mapped_blocks, data: row.data_blocks };
+        self.new_node(Node::clone(&node), level, counts)
+    }
+
+    fn new_node(&mut self, node: Node, level: u8, counts: Counts) -> Result<NodeId, StoreError> {
+        let id = NodeId(self.state.next_node);
+        self.state.next_node += 1;
+        let row = NodeRow {
+            place: Place::NONE,
+            reference_count: 1,
+            checksum: 0,
+            mapped_blocks: counts.mapped,
+            data_blocks: counts.data,
+            level,
+        };
+        self.world.nodes.insert(&self.world.medium, id, node, row)?;
+        Ok(id)
+    }
+
+    /// One entry less says it. A node that nothing names any more waits in `pending`, so that
+    /// dropping a large part of a map costs little here.
+    pub(crate) fn release(&mut self, entry: MapEntry) -> Result<(), StoreError> {
+        match entry {
+            MapEntry::Chunk(id) => self.world.release_chunks(&mut self.state.segments, &[id]),
+            MapEntry::Node(id) => {
+                let left = self.world.nodes.update_row(&self.world.medium, id, |row| {
+                    row.reference_count -= 1;
+                    row.reference_count
+                })?;
+                if left == 0 {
+                    self.state.pending.push(id);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Frees up to `nodes_max` pending nodes; returns whether more are left.
+    pub(crate) fn free_pending(&mut self, nodes_max: usize) -> Result<bool, StoreError> {
+        for _ in 0..nodes_max {
+            let Some(id) = self.state.pending.pop() else { return Ok(false) };
+            let node = self.world.nodes.get(&self.world.medium, id)?;
+            let chunks: Vec<ChunkId> = node.entries().filter_map(chunk_of).collect();
+            let nodes: Vec<NodeId> = node.entries().filter_map(node_of).collect();
+            self.world.release_chunks(&mut self.state.segments, &chunks)?;
+            let unnamed = &mut self.state.pending;
+            self.world.nodes.release_all(&self.world.medium, &nodes, unnamed)?;
+            let place = self.world.nodes.remove(&self.world.medium, id)?;
+            if !place.is_none() {
+                self.state.segments.sub_live(place, crate::NODE_UNITS);
+            }
+        }
+        Ok(!self.state.pending.is_empty())
+    }
+
+    /// Takes a reference on everything in `count` blocks from `start` of `map`, as pieces that can
+    /// be set `start - to` further down.
+    pub(crate) fn gather(
+        &mut self,
+        map: &VolumeRow,
+        start: u64,
+        count: u64,
+        to: u64,
+    ) -> Result<Vec<Piece>, StoreError> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let wanted = Wanted { start, end: start + count, to };
+        if count > 0 {
+            self.gather_entry(map.root, map.level, 0, wanted, &mut pieces)?;
+        }
+        let medium = &self.world.medium;
+        for piece in &pieces {
+            if let Content::Nodes(nodes, _) = &piece.content {
+                self.world.nodes.reference_all(medium, nodes)?;
+            }
+        }
+        Ok(pieces)
+    }
+
+    fn gather_entry(
+        &mut self,
+        entry: MapEntry,
+        level: u8,
+        base: u64,
+        wanted: Wanted,
+        pieces: &mut Vec<Piece>,
+    ) -> Result<(), StoreError> {
+        let start = wanted.start.max(base);
+        let end = wanted.end.min(base + span_blocks(level));
+        let to = wanted.to + (start - wanted.start);
+        if let Some((node, to)) = graft_of(entry, level, base, wanted) {
+            push_node(pieces, to, node, level);
+            return Ok(());
+        }
+        match entry {
+            MapEntry::Node(id) => {
+                let node = self.world.nodes.get(&self.world.medium, id)?;
+                let span = span_blocks(level - 1);
+                for index in (start - base) / span..=(end - 1 - base) / span {
+                    debug_assert!(index < NODE_FANOUT as u64);
+                    let (child, at) = (node.get(index as usize), base + index * span);
+                    match graft_of(child, level - 1, at, wanted) {
+                        Some((node, to)) => push_node(pieces, to, node, level - 1),
+                        None => self.gather_entry(child, level - 1, at, wanted, pieces)?,
+                    }
+                }
+            }
+            MapEntry::Chunk(first) => {
+                self.world.reference_chunks(&[first])?;
+                push_chunk(pieces, to, first);
+            }
+            uniform => push_uniform(pieces, to, end - start, uniform),
+        }
+        Ok(())
+    }
+}
+
+/// The node that the destination can name as it is, and where: all of it is wanted, and it comes to
+/// stand where a node of its level can.
+fn graft_of(entry: MapEntry, level: u8, base: u64, wanted: Wanted) -> Option<(NodeId, u64)> {
+    let MapEntry::Node(node) = entry else { return None };
+    let span = span_blocks(level);
+    if base < wanted.start || base + span > wanted.end {
+        return None;
+    }
+    let to = wanted.to + (base - wanted.start);
+    // A span is a power of two.
+    (to & (span - 1) == 0).then_some((node, to))
+}
+
+#[derive(Clone, Copy)]
+struct Wanted {
+    start: u64,
+    end: u64,
+    to: u64,
+}
+
+fn chunk_of(entry: MapEntry) -> Option<ChunkId> {
+    match entry {
+        MapEntry::Chunk(id) => Some(id),
+        _ => None,
+    }
+}
+
+fn node_of(entry: MapEntry) -> Option<NodeId> {
+    match entry {
+        MapEntry::Node(id) => Some(id),
+        _ => None,
+    }
+}
+
+/// The one entry that says `value` of a whole span of `level`, if there is one.
+fn whole(level: u8, value: Value<'_>) -> Option<MapEntry> {
+    match value {
+        Value::Uniform(entry) => Some(entry),
+        Value::Graft { nodes, level: at } if at == level => {
+            nodes.first().map(|node| MapEntry::Node(*node))
+        }
+        _ => None,
+    }
+}
+
+/// Whole children from `index` on become `value`, which says each of them in one entry.
+fn push_whole(changes: &mut Vec<(usize, MapEntry)>, index: usize, count: usize, value: Value<'_>) {
+    match value {
+        Value::Graft { nodes, .. } => {
+            let nodes = nodes.iter().take(count).enumerate();
+            changes.extend(nodes.map(|(at, node)| (index + at, MapEntry::Node(*node))));
+        }
+        Value::Uniform(entry) => changes.extend((index..index + count).map(|at| (at, entry))),
+        Value::Same(_) | Value::Run { .. } => {}
+    }
+}
+
+/// The value `blocks` further on.
+fn advance(value: Value<'_>, blocks: u64) -> Value<'_> {
+    match value {
+        Value::Graft { nodes, level } => {
+            let skipped = ((blocks / span_blocks(level)) as usize).min(nodes.len());
+            Value::Graft { nodes: &nodes[skipped..], level }
+        }
+        Value::Run { first, counted } => Value::Run { first: ChunkId(first.0 + blocks), counted },
+        other => other,
+    }
+}
+
+/// What `value` says of its block `offset`.
+fn block_entry(value: Value<'_>, offset: u64) -> MapEntry {
+    match value {
+        Value::Uniform(entry) => entry,
+        Value::Same(chunk) => MapEntry::Chunk(chunk),
+        Value::Run { first, .. } => MapEntry::Chunk(ChunkId(first.0 + offset)),
+        Value::Graft { .. } => unreachable!("a graft is as long as its node's span"),
+    }
+}
+
+fn push_chunk(pieces: &mut Vec<Piece>, start: u64, chunk: ChunkId) {
+    if let Some(last) = pieces.last_mut()
+        && last.start + last.count == start
+        && let Content::Chunks(first) = last.content
+        && first.0 + last.count == chunk.0
+    {
+        last.count += 1;
+        return;
+    }
+    pieces.push(Piece { start, count: 1, content: Content::Chunks(chunk) });
+}
+
+fn push_node(pieces: &mut Vec<Piece>, start: u64, node: NodeId, level: u8) {
+    let count = span_blocks(level);
+    if let Some(last) = pieces.last_mut()
+        && last.start + last.count == start
+        && let Content::Nodes(nodes, same) = &mut last.content
+        && *same == level
+    {
+        nodes.push(node);
+        last.count += count;
+        return;
+    }
+    let mut nodes = Vec::with_capacity(NODE_FANOUT);
+    nodes.push(node);
+    pieces.push(Piece { start, count, content: Content::Nodes(nodes, level) });
+}
+
+fn push_uniform(pieces: &mut Vec<Piece>, start: u64, count: u64, entry: MapEntry) {
+    if let Some(last) = pieces.last_mut()
+        && last.start + last.count == start
+        && let Content::Uniform(same) = last.content
+        && same == entry
+    {
+        last.count += count;
+        return;
+    }
+    pieces.push(Piece { start, count, content: Content::Uniform(entry) });
+}

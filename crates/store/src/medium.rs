@@ -1,0 +1,90 @@
+//! Reading metadata from the device, and believing it only after its checksum.
+
+use std::sync::Arc;
+
+use block::{BLOCK_BYTES, Frame, FrameMut};
+use format::map::{NODE_BYTES, Node};
+use format::page::{PAGE_BYTES, PageRef, StreamRef, decode_stream_piece};
+use format::{Geometry, Keys, PLACE_UNIT_BYTES, Place};
+
+use crate::StoreError;
+
+/// The device, how it is divided, and the keys of its checksums.
+pub(crate) struct Medium {
+    pub(crate) disk: Arc<dyn sys::Disk>,
+    pub(crate) geometry: Geometry,
+    pub(crate) keys: Keys,
+}
+
+fn damaged(what: &str, place: Place) -> StoreError {
+    let Place { segment, offset_units } = place;
+    StoreError::Damaged(format!("{what} in segment {segment} at byte {}", offset_units * 64))
+}
+
+impl Medium {
+    /// `length_bytes` bytes from `place` on.
+    fn read_bytes(&self, place: Place, length_bytes: usize) -> Result<Vec<u8>, StoreError> {
+        if !self.geometry.contains(place, length_bytes as u64) {
+            return Err(damaged("a reference that leaves the pool", place));
+        }
+        let offset = self.geometry.offset_bytes(place);
+        let skip = (offset % BLOCK_BYTES) as usize;
+        let count = (skip + length_bytes).div_ceil(BLOCK_BYTES as usize);
+        let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
+        self.disk.read(offset - skip as u64, &mut frames)?;
+        let mut bytes: Vec<u8> = Vec::with_capacity(count * BLOCK_BYTES as usize);
+        frames.iter().for_each(|frame| bytes.extend_from_slice(&frame[..]));
+        bytes.drain(..skip);
+        bytes.truncate(length_bytes);
+        Ok(bytes)
+    }
+
+    /// A page of a table.
+    pub(crate) fn read_page(&self, page: PageRef) -> Result<Frame, StoreError> {
+        let place = page.place;
+        if !self.geometry.contains(place, PAGE_BYTES as u64)
+            || !place.offset_units.is_multiple_of(format::geometry::UNITS_PER_BLOCK)
+        {
+            return Err(damaged("a reference that leaves the pool", place));
+        }
+        let mut frame = [FrameMut::stale()];
+        self.disk.read(self.geometry.offset_bytes(place), &mut frame)?;
+        let [frame] = frame;
+        if self.keys.page_sum(&frame[..]) != page.checksum {
+            return Err(damaged("wrong checksum of a page", place));
+        }
+        Ok(frame.freeze())
+    }
+
+    /// A node of the map.
+    pub(crate) fn read_node(&self, page: PageRef, level: u8) -> Result<Node, StoreError> {
+        let bytes = self.read_bytes(page.place, NODE_BYTES)?;
+        if self.keys.page_sum(&bytes) != page.checksum {
+            return Err(damaged("wrong checksum of a node", page.place));
+        }
+        Node::decode(&bytes, level).map_err(|error| damaged(&error.to_string(), page.place))
+    }
+
+    /// All of a stream; `placed` gets the place of each piece, and its length in units of 64 bytes.
+    pub(crate) fn read_stream(
+        &self,
+        first: StreamRef,
+        placed: &mut Vec<(Place, u32)>,
+    ) -> Result<Vec<u8>, StoreError> {
+        let mut content = Vec::new();
+        let mut next = first;
+        while next.length_bytes > 0 {
+            let piece = self.read_bytes(next.page.place, next.length_bytes as usize)?;
+            if self.keys.page_sum(&piece) != next.page.checksum {
+                return Err(damaged("wrong checksum of a stream", next.page.place));
+            }
+            let (behind, part) = decode_stream_piece(&piece)
+                .map_err(|error| damaged(&error.to_string(), next.page.place))?;
+            content.extend_from_slice(part);
+            let units = u64::from(next.length_bytes).div_ceil(PLACE_UNIT_BYTES) as u32;
+            placed.push((next.page.place, units));
+            next = behind;
+        }
+        Ok(content)
+    }
+}

@@ -1,0 +1,206 @@
+//! The nodes of all maps, by id: in memory once they were wanted, with their rows in a table.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use format::map::Node;
+use format::page::{PageRef, TableRoot};
+use format::row::ROW_BYTES;
+use format::{NodeId, NodeRow, Place};
+use parking_lot::{Mutex, RwLock};
+
+use crate::StoreError;
+use crate::medium::Medium;
+use crate::table::{FastState, Table};
+use crate::world::Counts;
+
+const SHARDS: usize = 64;
+
+struct Slot {
+    node: Arc<Node>,
+    dirty: bool,
+}
+
+/// All nodes.
+pub(crate) struct Nodes {
+    pub(crate) table: Table,
+    shards: Vec<RwLock<HashMap<NodeId, Slot, FastState>>>,
+    dirty: Mutex<Vec<NodeId>>,
+}
+
+fn missing(id: NodeId) -> StoreError {
+    StoreError::Damaged(format!("node {} is named but does not exist", id.0))
+}
+
+/// The ids so that rows of one page follow each other: looking a page up costs more than the rows.
+fn by_page(ids: &[NodeId]) -> Cow<'_, [NodeId]> {
+    if ids.is_sorted() {
+        return Cow::Borrowed(ids);
+    }
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    Cow::Owned(sorted)
+}
+
+impl Nodes {
+    /// The nodes whose rows are in the table at `root`.
+    pub(crate) fn new(root: TableRoot) -> Self {
+        Self {
+            table: Table::new(root),
+            shards: (0..SHARDS).map(|_| RwLock::new(HashMap::default())).collect(),
+            dirty: Mutex::new(Vec::new()),
+        }
+    }
+
+    fn shard(&self, id: NodeId) -> &RwLock<HashMap<NodeId, Slot, FastState>> {
+        &self.shards[id.0 as usize % SHARDS]
+    }
+
+    /// The row of a node that must exist.
+    pub(crate) fn row(&self, medium: &Medium, id: NodeId) -> Result<NodeRow, StoreError> {
+        self.table.get(medium, id.0, NodeRow::decode)?.ok_or_else(|| missing(id))
+    }
+
+    /// Changes the row of a node that must exist.
+    pub(crate) fn update_row<T>(
+        &self,
+        medium: &Medium,
+        id: NodeId,
+        change: impl FnOnce(&mut NodeRow) -> T,
+    ) -> Result<T, StoreError> {
+        let result = self.table.update(medium, id.0, |raw| {
+            let mut row = NodeRow::decode(raw)?;
+            let result = change(&mut row);
+            row.encode(raw);
+            Some(result)
+        })?;
+        result.ok_or_else(|| missing(id))
+    }
+
+    /// What is below nodes that must exist, together.
+    pub(crate) fn counts_of(&self, medium: &Medium, ids: &[NodeId]) -> Result<Counts, StoreError> {
+        let mut counts = Counts::default();
+        let mut lost = None;
+        let ids = &*by_page(ids);
+        let row = |index: usize| ids[index].0;
+        self.table.get_many(
+            medium,
+            ids.len(),
+            row,
+            &mut |index, raw| match NodeRow::block_counts(raw) {
+                Some((mapped, data)) => counts += Counts { mapped, data },
+                None => lost = Some(ids[index]),
+            },
+        )?;
+        lost.map_or(Ok(counts), |id| Err(missing(id)))
+    }
+
+    /// One reference more for each of some nodes that must exist.
+    pub(crate) fn reference_all(&self, medium: &Medium, ids: &[NodeId]) -> Result<(), StoreError> {
+        let mut lost = None;
+        let ids = &*by_page(ids);
+        let row = |index: usize| ids[index].0;
+        self.table.update_many(medium, ids.len(), row, &mut |index, raw| {
+            if NodeRow::count_references(raw, 1).is_none() {
+                lost = Some(ids[index]);
+            }
+        })?;
+        lost.map_or(Ok(()), |id| Err(missing(id)))
+    }
+
+    /// One reference less for each of some nodes that must exist; what is below them, together.
+    /// Those that nothing names any more go to `unnamed`.
+    pub(crate) fn release_all(
+        &self,
+        medium: &Medium,
+        ids: &[NodeId],
+        unnamed: &mut Vec<NodeId>,
+    ) -> Result<Counts, StoreError> {
+        let mut counts = Counts::default();
+        let mut lost = None;
+        let ids = &*by_page(ids);
+        let row = |index: usize| ids[index].0;
+        self.table.update_many(medium, ids.len(), row, &mut |index, raw| {
+            let below = NodeRow::block_counts(raw);
+            match (below, NodeRow::count_references(raw, -1)) {
+                (Some((mapped, data)), Some(left)) => {
+                    counts += Counts { mapped, data };
+                    if left == 0 {
+                        unnamed.push(ids[index]);
+                    }
+                }
+                _ => lost = Some(ids[index]),
+            }
+        })?;
+        lost.map_or(Ok(counts), |id| Err(missing(id)))
+    }
+
+    /// The node, from memory or from the medium.
+    pub(crate) fn get(&self, medium: &Medium, id: NodeId) -> Result<Arc<Node>, StoreError> {
+        if let Some(slot) = self.shard(id).read().get(&id) {
+            return Ok(slot.node.clone());
+        }
+        let row = self.row(medium, id)?;
+        let reference = PageRef { place: row.place, checksum: row.checksum };
+        let node = Arc::new(medium.read_node(reference, row.level)?);
+        let mut shard = self.shard(id).write();
+        Ok(shard.entry(id).or_insert(Slot { node, dirty: false }).node.clone())
+    }
+
+    /// Changes a node that is named once (a copy is made only if a reader holds it just now).
+    pub(crate) fn change<T>(
+        &self,
+        medium: &Medium,
+        id: NodeId,
+        change: impl FnOnce(&mut Node) -> T,
+    ) -> Result<T, StoreError> {
+        drop(self.get(medium, id)?);
+        let mut shard = self.shard(id).write();
+        let slot = shard.get_mut(&id).ok_or_else(|| missing(id))?;
+        if !slot.dirty {
+            slot.dirty = true;
+            self.dirty.lock().push(id);
+        }
+        Ok(change(Arc::make_mut(&mut slot.node)))
+    }
+
+    /// Adds a node that was never stored.
+    pub(crate) fn insert(
+        &self,
+        medium: &Medium,
+        id: NodeId,
+        node: Node,
+        row: NodeRow,
+    ) -> Result<(), StoreError> {
+        self.table.update(medium, id.0, |raw| row.encode(raw))?;
+        self.shard(id).write().insert(id, Slot { node: Arc::new(node), dirty: true });
+        self.dirty.lock().push(id);
+        Ok(())
+    }
+
+    /// Removes a node, and returns where it was stored.
+    pub(crate) fn remove(&self, medium: &Medium, id: NodeId) -> Result<Place, StoreError> {
+        let row = self.row(medium, id)?;
+        self.table.update(medium, id.0, |raw| raw[..ROW_BYTES].fill(0))?;
+        self.shard(id).write().remove(&id);
+        Ok(row.place)
+    }
+
+    /// The nodes that have changed since the last capture, in the order of their ids; from here
+    /// on they count as unchanged. The caller holds the writer's lock.
+    pub(crate) fn take_dirty(&self) -> Vec<(NodeId, Arc<Node>)> {
+        let mut ids = std::mem::take(&mut *self.dirty.lock());
+        ids.sort_unstable();
+        ids.dedup();
+        let mut nodes = Vec::with_capacity(ids.len());
+        for id in ids {
+            // A node that was removed since is not in memory any more.
+            if let Some(slot) = self.shard(id).write().get_mut(&id) {
+                slot.dirty = false;
+                nodes.push((id, slot.node.clone()));
+            }
+        }
+        nodes
+    }
+}

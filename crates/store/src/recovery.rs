@@ -1,0 +1,464 @@
+//! Making a pool, and opening one: the newest checkpoint, and the log behind it.
+//!
+//! | found | done |
+//! |---|---|
+//! | two valid superblocks | the one with the higher sequence counts |
+//! | one valid superblock | it counts; the other was torn while it was written |
+//! | none | this is not a pool, or damaged beyond what can be opened |
+//! | a record with the expected LSN, chain and seal | its entries are applied |
+//! | no such record here, but at the start of the following segment | the log went on there |
+//! | no such record at either place | the log ends here |
+//! | records behind the last known flush whose payload is wrong | the log ends before the first |
+
+use std::sync::Arc;
+
+use block::{BLOCK_BYTES, FrameMut, VolumeId};
+use format::codec::Reader;
+use format::geometry::UNITS_PER_BLOCK;
+use format::log::LogPosition;
+use format::page::{StreamRef, TableRoot};
+use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
+use format::{
+    ChunkId, Entry, FormatError, Geometry, Keys, NodeId, Place, RecordHeader, Seal, SegmentState,
+    Superblock, VolumeRow,
+};
+use parking_lot::RwLock;
+
+use crate::apply::{Payload, apply_all};
+use crate::checkpoint::Checkpointer;
+use crate::medium::Medium;
+use crate::segments::Segments;
+use crate::store::Store;
+use crate::world::{State, Volume, World};
+use crate::writer::Writer;
+use crate::{OpenOptions, StoreError};
+
+/// How much of the log is read at once: 1 MiB.
+const WINDOW_BLOCKS: u64 = 256;
+
+/// How far behind the log's end a segment is searched for records that prove it wrong: 64 MiB.
+const LOST_RECORD_BLOCKS_MAX: u32 = 16_384;
+
+fn damaged(error: FormatError) -> StoreError {
+    StoreError::Damaged(error.to_string())
+}
+
+impl Store {
+    /// Makes a pool on `disk`. `entropy` is random: the pool's name and its keys come from it.
+    pub fn create(disk: &dyn sys::Disk, entropy: &[u8; 64]) -> Result<(), StoreError> {
+        let capacity_bytes = disk.len_bytes();
+        let geometry = Geometry::for_capacity(capacity_bytes)
+            .map_err(|error| StoreError::Size(error.what.to_string()))?;
+        let mut pool_id = [0; 16];
+        pool_id.copy_from_slice(&entropy[..16]);
+        let mut root_key = [0; 32];
+        root_key.copy_from_slice(&entropy[16..48]);
+        let log = LogPosition {
+            segment: 1,
+            block: 0,
+            next_segment: 2,
+            lsn: 1,
+            previous: Seal::default(),
+        };
+        let superblock = Superblock {
+            pool_id,
+            root_key,
+            sequence: 1,
+            epoch: 0,
+            capacity_bytes,
+            geometry,
+            metadata_segment: 0,
+            metadata_block: 0,
+            next_chunk: ChunkId(1),
+            next_node: NodeId(1),
+            next_volume: VolumeId(1),
+            log,
+            chunks: TableRoot::default(),
+            nodes: TableRoot::default(),
+            volumes: TableRoot::default(),
+            segments: StreamRef::default(),
+            config: StreamRef::default(),
+            pending: StreamRef::default(),
+        };
+        // The first record must not be found by accident: what was there before is wiped.
+        disk.write(geometry.offset_bytes(Place { segment: 1, offset_units: 0 }), &[zero()])?;
+        disk.write(geometry.offset_bytes(Place { segment: 2, offset_units: 0 }), &[zero()])?;
+        for offset in SUPERBLOCK_OFFSETS_BYTES {
+            disk.write(offset, &[zero()])?;
+        }
+        disk.flush()?;
+        let frame = FrameMut::from_bytes(&superblock.encode()).freeze();
+        disk.write(SUPERBLOCK_OFFSETS_BYTES[1], &[frame])?;
+        disk.flush()?;
+        Ok(())
+    }
+
+    /// Opens a pool: recovers it, and takes the next epoch.
+    pub fn open(disk: Arc<dyn sys::Disk>, options: OpenOptions) -> Result<Store, StoreError> {
+        // What a crash has left in the device's own cache becomes durable before it is believed.
+        disk.flush()?;
+        let mut store = Self::load(disk, options)?;
+        store.begin_epoch()?;
+        Ok(store)
+    }
+
+    /// Recovers a pool in memory, and writes nothing.
+    pub fn load(disk: Arc<dyn sys::Disk>, options: OpenOptions) -> Result<Store, StoreError> {
+        let superblock = newest_superblock(&*disk)?;
+        let geometry = superblock.geometry;
+        let keys = Keys::derive(&superblock.root_key);
+        let medium = Medium { disk, geometry, keys };
+        let mut checkpointer = Checkpointer::new(superblock.clone());
+        let state = load_state(&medium, &superblock, &mut checkpointer)?;
+        let roots = [superblock.chunks, superblock.nodes, superblock.volumes];
+        let world = World::new(medium, options.cache_bytes, roots);
+        let mut writer = Writer::new(
+            state,
+            superblock.epoch,
+            options.durability,
+            superblock.log,
+            geometry.blocks_per_segment(),
+        );
+        load_volumes(&world, &mut writer.state)?;
+        replay(&world, &mut writer, &superblock)?;
+        release_staged(&world, &mut writer.state)?;
+        Ok(Store::assemble(world, writer, checkpointer, options))
+    }
+
+    /// From here on records of the epoch before are refused.
+    fn begin_epoch(&mut self) -> Result<(), StoreError> {
+        let mut checkpointer = self.checkpointing.lock();
+        let old = checkpointer.superblock().clone();
+        let superblock = Superblock { sequence: old.sequence + 1, epoch: old.epoch + 1, ..old };
+        let mut writer = self.writer.lock();
+        writer.epoch = superblock.epoch;
+        checkpointer.write_superblock(&self.world.medium, superblock)
+    }
+}
+
+fn zero() -> block::Frame {
+    FrameMut::zeroed().freeze()
+}
+
+/// Both copies as they were read, in their order.
+pub(crate) fn read_superblocks(
+    disk: &dyn sys::Disk,
+) -> Result<[Result<Superblock, FormatError>; 2], StoreError> {
+    let read = |offset: u64| -> Result<Result<Superblock, FormatError>, StoreError> {
+        if offset + BLOCK_BYTES > disk.len_bytes() {
+            return Ok(Err(FormatError { what: "the device ends before it", offset: 0 }));
+        }
+        let mut frames = [FrameMut::zeroed()];
+        // A copy that can't be read is a copy that is not there: the other may be.
+        if disk.read(offset, &mut frames).is_err() {
+            return Ok(Err(FormatError { what: "unreadable", offset: 0 }));
+        }
+        Ok(Superblock::decode(&frames[0][..]))
+    };
+    Ok([read(SUPERBLOCK_OFFSETS_BYTES[0])?, read(SUPERBLOCK_OFFSETS_BYTES[1])?])
+}
+
+fn newest_superblock(disk: &dyn sys::Disk) -> Result<Superblock, StoreError> {
+    let mut copies = read_superblocks(disk)?;
+    if copies.iter().any(Result::is_err) {
+        // One torn copy is what a crash leaves, but a misread one must not lead to an old state.
+        copies = read_superblocks(disk)?;
+    }
+    let reason = copies.iter().find_map(|copy| copy.as_ref().err().cloned());
+    let newest = copies.into_iter().flatten().max_by_key(|superblock| superblock.sequence);
+    let superblock = newest.ok_or_else(|| {
+        StoreError::NotAPool(reason.map_or_else(String::new, |error| error.to_string()))
+    })?;
+    if superblock.capacity_bytes > disk.len_bytes() {
+        return Err(StoreError::Damaged(format!(
+            "the pool has {} bytes, but its device only {}",
+            superblock.capacity_bytes,
+            disk.len_bytes()
+        )));
+    }
+    Ok(superblock)
+}
+
+fn load_state(
+    medium: &Medium,
+    superblock: &Superblock,
+    checkpointer: &mut Checkpointer,
+) -> Result<State, StoreError> {
+    let streams = [superblock.config, superblock.pending, superblock.segments];
+    let mut contents = Vec::new();
+    for (stream, placed) in streams.into_iter().zip(&mut checkpointer.streams) {
+        contents.push(medium.read_stream(stream, placed)?);
+    }
+    let segments = if superblock.segments.length_bytes == 0 {
+        Segments::new(medium.geometry)
+    } else {
+        Segments::decode(medium.geometry, &contents[2])?
+    };
+    let mut state = State {
+        segments,
+        next_chunk: superblock.next_chunk.0,
+        next_node: superblock.next_node.0,
+        next_volume: superblock.next_volume.0,
+        pending: Vec::new(),
+        staged: Default::default(),
+        config: Default::default(),
+        provisioned_blocks: 0,
+    };
+    decode_config(&contents[0], &mut state).map_err(damaged)?;
+    decode_pending(&contents[1], &mut state).map_err(damaged)?;
+    Ok(state)
+}
+
+fn decode_config(bytes: &[u8], state: &mut State) -> Result<(), FormatError> {
+    let mut reader = Reader::new(bytes);
+    while reader.remaining() > 0 {
+        let key_bytes = usize::from(reader.u8()?);
+        let value_bytes = reader.u32()? as usize;
+        let key = reader.bytes(key_bytes)?.to_vec();
+        let value = reader.bytes(value_bytes)?.to_vec();
+        state.config.insert(key, value);
+    }
+    Ok(())
+}
+
+fn decode_pending(bytes: &[u8], state: &mut State) -> Result<(), FormatError> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let mut reader = Reader::new(bytes);
+    for _ in 0..reader.u64()? {
+        state.pending.push(NodeId(reader.u64()?));
+    }
+    while reader.remaining() > 0 {
+        state.staged.insert(reader.u64()?, reader.u32()?);
+    }
+    Ok(())
+}
+
+fn load_volumes(world: &World, state: &mut State) -> Result<(), StoreError> {
+    let mut volumes = world.volumes.write();
+    let mut failed = None;
+    world.volume_table.visit(&world.medium, &mut |_| {}, &mut |id, raw| {
+        let id = VolumeId(id);
+        match VolumeRow::decode(raw) {
+            Some(row) => {
+                state.provisioned_blocks += row.size_blocks;
+                volumes.insert(id, Arc::new(Volume { id, map: RwLock::new(Some(row)) }));
+            }
+            None => failed = Some(id),
+        }
+    })?;
+    match failed {
+        Some(id) => Err(StoreError::Damaged(format!("the row of volume {id} is impossible"))),
+        None => Ok(()),
+    }
+}
+
+/// Staged chunks belong to a command that was not finished: they go.
+fn release_staged(world: &World, state: &mut State) -> Result<(), StoreError> {
+    for (first, count) in std::mem::take(&mut state.staged) {
+        for id in first..first + u64::from(count) {
+            world.free_unnamed_chunk(&mut state.segments, ChunkId(id))?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads the log in large pieces.
+pub(crate) struct LogReader<'a> {
+    medium: &'a Medium,
+    window: Vec<FrameMut>,
+    window_offset_bytes: u64,
+}
+
+impl<'a> LogReader<'a> {
+    pub(crate) fn new(medium: &'a Medium) -> Self {
+        Self { medium, window: Vec::new(), window_offset_bytes: 0 }
+    }
+
+    /// `count` blocks from `block` of a segment on, as bytes; `None` past the segment's end.
+    pub(crate) fn blocks(
+        &mut self,
+        segment: u32,
+        block: u32,
+        count: u32,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let place = Place { segment, offset_units: block.saturating_mul(UNITS_PER_BLOCK) };
+        let bytes = u64::from(count) * BLOCK_BYTES;
+        if !self.medium.geometry.contains(place, bytes) {
+            return Ok(None);
+        }
+        let offset = self.medium.geometry.offset_bytes(place);
+        let mut out = Vec::with_capacity(bytes as usize);
+        for index in 0..u64::from(count) {
+            out.extend_from_slice(&self.frame(offset + index * BLOCK_BYTES)?[..]);
+        }
+        Ok(Some(out))
+    }
+
+    fn frame(&mut self, offset_bytes: u64) -> Result<&FrameMut, StoreError> {
+        let end = self.window_offset_bytes + self.window.len() as u64 * BLOCK_BYTES;
+        if !(self.window_offset_bytes..end).contains(&offset_bytes) {
+            let left = (self.medium.disk.len_bytes() - offset_bytes) / BLOCK_BYTES;
+            self.window.resize_with(left.min(WINDOW_BLOCKS) as usize, FrameMut::stale);
+            self.medium.disk.read(offset_bytes, &mut self.window)?;
+            self.window_offset_bytes = offset_bytes;
+        }
+        Ok(&self.window[((offset_bytes - self.window_offset_bytes) / BLOCK_BYTES) as usize])
+    }
+
+    /// The record at a position, if it is the one that must be there.
+    pub(crate) fn record(
+        &mut self,
+        at: &LogPosition,
+    ) -> Result<Option<(RecordHeader, Vec<Entry>)>, StoreError> {
+        let found = self.record_at(at.segment, at.block)?;
+        Ok(found.filter(|(header, _)| header.lsn == at.lsn && header.previous == at.previous))
+    }
+
+    /// Any record of this pool that begins at a block.
+    pub(crate) fn record_at(
+        &mut self,
+        segment: u32,
+        block: u32,
+    ) -> Result<Option<(RecordHeader, Vec<Entry>)>, StoreError> {
+        let Some(first) = self.blocks(segment, block, 1)? else { return Ok(None) };
+        let Ok(header) = RecordHeader::decode(&first) else { return Ok(None) };
+        let count = u32::from(header.header_blocks);
+        let Some(record) = self.blocks(segment, block, count)? else { return Ok(None) };
+        let end = u64::from(block) + header.total_blocks();
+        if !header.verify(&record, &self.medium.keys)
+            || end > u64::from(self.medium.geometry.blocks_per_segment())
+        {
+            return Ok(None);
+        }
+        // The seal is right, so these are bytes that we wrote: if they make no sense, say so.
+        let entries = header.entries(&record).map_err(damaged)?;
+        Ok(Some((header, entries)))
+    }
+}
+
+/// A record that was found, and where.
+struct Found {
+    at: LogPosition,
+    header: RecordHeader,
+    entries: Vec<Entry>,
+}
+
+/// Follows the log from the checkpoint's position to its end.
+fn replay(world: &World, writer: &mut Writer, superblock: &Superblock) -> Result<(), StoreError> {
+    let mut reader = LogReader::new(&world.medium);
+    let mut position = superblock.log;
+    let mut epoch = 0;
+    // Records whose payload may be torn: they wait until a later one says that they were flushed.
+    let mut unsure: Vec<Found> = Vec::new();
+    open_segment(writer, position.segment, position.lsn);
+    open_segment(writer, position.next_segment, position.lsn);
+    while let Some(found) = next_record(&mut reader, &position)? {
+        if found.header.epoch < epoch || found.header.epoch > superblock.epoch {
+            break;
+        }
+        epoch = found.header.epoch;
+        position = behind(&found);
+        let flushed = found.header.flushed_lsn;
+        unsure.push(found);
+        let sure = unsure.iter().take_while(|record| record.header.lsn <= flushed).count();
+        for record in unsure.drain(..sure) {
+            apply_record(world, writer, &record)?;
+        }
+    }
+    for record in unsure {
+        if !payload_is_intact(world, &record)? {
+            break;
+        }
+        apply_record(world, writer, &record)?;
+    }
+    no_record_is_lost(&mut reader, &writer.position, superblock.epoch)
+}
+
+/// At the log's end: whether a record behind it says that one was flushed which is not there. A
+/// crash can't leave that; a damaged record does, and must not pass for the end.
+fn no_record_is_lost(
+    reader: &mut LogReader<'_>,
+    end: &LogPosition,
+    epoch: u64,
+) -> Result<(), StoreError> {
+    let blocks = reader.medium.geometry.blocks_per_segment().min(LOST_RECORD_BLOCKS_MAX);
+    let here = (end.block..blocks).map(|block| (end.segment, block));
+    for (segment, block) in here.chain([(end.next_segment, 0)]) {
+        let Some((header, _)) = reader.record_at(segment, block)? else { continue };
+        if header.lsn > end.lsn && header.flushed_lsn >= end.lsn && header.epoch <= epoch {
+            return Err(StoreError::Damaged(format!(
+                "record {} of the log was flushed but can't be read, at block {} of segment {}",
+                end.lsn, end.block, end.segment
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn next_record(
+    reader: &mut LogReader<'_>,
+    position: &LogPosition,
+) -> Result<Option<Found>, StoreError> {
+    let there = LogPosition { segment: position.next_segment, block: 0, ..*position };
+    for at in [*position, there] {
+        if let Some((header, entries)) = reader.record(&at)? {
+            let at = LogPosition { next_segment: header.next_segment, ..at };
+            return Ok(Some(Found { at, header, entries }));
+        }
+    }
+    Ok(None)
+}
+
+fn behind(found: &Found) -> LogPosition {
+    LogPosition {
+        block: found.at.block + found.header.total_blocks() as u32,
+        lsn: found.header.lsn + 1,
+        previous: found.header.seal,
+        ..found.at
+    }
+}
+
+fn open_segment(writer: &mut Writer, segment: u32, lsn: u64) {
+    writer.state.segments.reopen(segment, SegmentState::Log, lsn);
+    writer.log_segments.insert(segment);
+}
+
+fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
+    open_segment(writer, record.at.segment, record.header.lsn);
+    open_segment(writer, record.at.next_segment, record.header.lsn);
+    let payload = Payload { place: payload_place(record), frames: &[] };
+    apply_all(world, &mut writer.state, &record.entries, payload)?;
+    writer.log_bytes += record.header.total_blocks() * BLOCK_BYTES;
+    writer.recovered(behind(record));
+    Ok(())
+}
+
+fn payload_place(record: &Found) -> Place {
+    let block = record.at.block + u32::from(record.header.header_blocks);
+    Place { segment: record.at.segment, offset_units: block * UNITS_PER_BLOCK }
+}
+
+/// Whether every block that the record brought is what its fingerprint says.
+fn payload_is_intact(world: &World, record: &Found) -> Result<bool, StoreError> {
+    let medium = &world.medium;
+    let start = medium.geometry.offset_bytes(payload_place(record));
+    for entry in &record.entries {
+        let (units, fingerprints) = match entry {
+            Entry::Store { payload_units, fingerprints, .. }
+            | Entry::Relocate { payload_units, fingerprints, .. } => (payload_units, fingerprints),
+            _ => continue,
+        };
+        let mut frames: Vec<FrameMut> = fingerprints.iter().map(|_| FrameMut::stale()).collect();
+        medium.disk.read(start + u64::from(*units) * format::PLACE_UNIT_BYTES, &mut frames)?;
+        let intact = frames
+            .iter()
+            .zip(fingerprints)
+            .all(|(frame, sum)| medium.keys.fingerprint(&frame[..]) == *sum);
+        if !intact {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

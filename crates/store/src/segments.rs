@@ -1,0 +1,156 @@
+//! Which segments are free, and how much of each is live. Owned by the writer.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Weak};
+
+use format::row::SEGMENT_ROW_BYTES;
+use format::{Geometry, Place, SegmentRow, SegmentState};
+
+use crate::StoreError;
+
+/// Held by who reads from the device: a segment that was freed is not written again before all
+/// readers are gone that may have found a place in it.
+#[derive(Debug, Default)]
+pub(crate) struct ReaderToken;
+
+/// The segment table.
+pub(crate) struct Segments {
+    rows: Vec<SegmentRow>,
+    free: BTreeSet<u32>,
+    /// Freed, but perhaps still read from: oldest first.
+    limbo: VecDeque<(Weak<ReaderToken>, Vec<u32>)>,
+    live_log_units: u64,
+}
+
+/// Segments that only metadata, reclaim and checkpoints may take, so that unmap and the like
+/// proceed when the pool is full: a two-hundredth, at least 4, at most 64.
+pub(crate) fn reserve_segments(segment_count: u32) -> u32 {
+    (segment_count / 200).clamp(4, 64)
+}
+
+impl Segments {
+    /// A table in which all but segment 0 are free.
+    pub(crate) fn new(geometry: Geometry) -> Self {
+        let rows = vec![SegmentRow::default(); geometry.segment_count as usize];
+        Self {
+            rows,
+            free: (1..geometry.segment_count).collect(),
+            limbo: VecDeque::new(),
+            live_log_units: 0,
+        }
+    }
+
+    /// The table that a checkpoint has stored.
+    pub(crate) fn decode(geometry: Geometry, bytes: &[u8]) -> Result<Self, StoreError> {
+        let mut segments = Self::new(geometry);
+        if bytes.len() != segments.rows.len() * SEGMENT_ROW_BYTES {
+            return Err(StoreError::Damaged("the segment table has another length".into()));
+        }
+        for (index, raw) in bytes.chunks_exact(SEGMENT_ROW_BYTES).enumerate() {
+            let row = SegmentRow::decode(raw)
+                .ok_or_else(|| StoreError::Damaged("an impossible segment row".into()))?;
+            if row.state != SegmentState::Free {
+                segments.free.remove(&(index as u32));
+            }
+            if row.state == SegmentState::Log {
+                segments.live_log_units += u64::from(row.live_units);
+            }
+            segments.rows[index] = row;
+        }
+        Ok(segments)
+    }
+
+    /// As a checkpoint stores it.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        self.rows.iter().flat_map(SegmentRow::encode).collect()
+    }
+
+    /// The row of a segment.
+    pub(crate) fn row(&self, segment: u32) -> SegmentRow {
+        self.rows[segment as usize]
+    }
+
+    /// How many segments can be opened now.
+    pub(crate) fn free_count(&mut self) -> u32 {
+        self.reap();
+        self.free.len() as u32
+    }
+
+    /// How many segments are neither free nor on the way to it.
+    pub(crate) fn used_count(&self) -> u32 {
+        self.rows.iter().filter(|row| row.state != SegmentState::Free).count() as u32
+    }
+
+    /// Bytes that are live in log segments: volume data.
+    pub(crate) fn live_log_bytes(&self) -> u64 {
+        self.live_log_units * format::PLACE_UNIT_BYTES
+    }
+
+    /// Opens a free segment, the lowest (so that the same history gives the same places).
+    pub(crate) fn open(&mut self, state: SegmentState, lsn: u64) -> Option<u32> {
+        self.reap();
+        let segment = self.free.pop_first()?;
+        self.rows[segment as usize] = SegmentRow { state, live_units: 0, opened_lsn: lsn };
+        Some(segment)
+    }
+
+    /// Recovery found that this segment was opened behind the checkpoint.
+    pub(crate) fn reopen(&mut self, segment: u32, state: SegmentState, lsn: u64) {
+        if self.free.remove(&segment) {
+            self.rows[segment as usize] = SegmentRow { state, live_units: 0, opened_lsn: lsn };
+        }
+    }
+
+    /// Some stored bytes are live.
+    pub(crate) fn add_live(&mut self, place: Place, units: u32) {
+        let row = &mut self.rows[place.segment as usize];
+        row.live_units += units;
+        if row.state == SegmentState::Log {
+            self.live_log_units += u64::from(units);
+        }
+    }
+
+    /// Some stored bytes are dead.
+    pub(crate) fn sub_live(&mut self, place: Place, units: u32) {
+        let row = &mut self.rows[place.segment as usize];
+        assert!(row.live_units >= units, "a segment's live bytes went below zero");
+        row.live_units -= units;
+        if row.state == SegmentState::Log {
+            self.live_log_units -= u64::from(units);
+        }
+    }
+
+    /// The segments in which nothing is live, without those in `keep`.
+    pub(crate) fn dead(&self, keep: &BTreeSet<u32>) -> Vec<u32> {
+        (1..self.rows.len() as u32)
+            .filter(|segment| {
+                let row = self.rows[*segment as usize];
+                row.state != SegmentState::Free && row.live_units == 0 && !keep.contains(segment)
+            })
+            .collect()
+    }
+
+    /// Frees segments, for when the readers that hold `token` (an earlier one) are gone.
+    pub(crate) fn free(&mut self, segments: Vec<u32>, token: &Arc<ReaderToken>) {
+        for &segment in &segments {
+            assert_eq!(self.rows[segment as usize].live_units, 0, "a live segment was freed");
+            self.rows[segment as usize] = SegmentRow::default();
+        }
+        self.limbo.push_back((Arc::downgrade(token), segments));
+    }
+
+    fn reap(&mut self) {
+        while let Some((token, _)) = self.limbo.front()
+            && token.strong_count() == 0
+        {
+            if let Some((_, segments)) = self.limbo.pop_front() {
+                self.free.extend(segments);
+            }
+        }
+    }
+
+    /// The segments in use with what is live in each, for the checker.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, SegmentRow)> + '_ {
+        self.rows.iter().enumerate().map(|(index, row)| (index as u32, *row))
+    }
+}

@@ -1,0 +1,167 @@
+//! Staging: how a copy is one commit though it must move more data than a record holds.
+//!
+//! A copy whose source and destination are not aligned alike to 4 KiB can't share blocks. Up to a
+//! record's worth it simply brings its blocks along. A longer one brings them in *parts*, a commit
+//! each, as chunks that nothing names yet; the last commit, a few bytes a part, names them all at
+//! once. After a crash in between the chunks are staged still, and recovery releases them.
+//!
+//! Each part is read at its own time, as a copy by the host would be; what the destination keeps
+//! in its partly covered blocks is taken with the last commit, and only if it has not changed.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use block::{BlockNumber, BlockRange, CopySegment, Frame, FrameMut, Sector, VolumeId};
+use format::{ChunkId, Keys, MapEntry};
+
+use crate::classify::{Class, classify};
+use crate::edit::{Edit, Gather, Step, Wanted, blocks_of, gather_of, origin_of};
+
+/// Blocks in a part: 4 MiB.
+pub(crate) const PART_BLOCKS_MAX: u64 = 1024;
+/// The most parts of one copy, 32 GiB: the entries that name them must fit one record.
+pub(crate) const PARTS_MAX: usize = 8192;
+/// A part with more runs than this is stored as it is, zeros and all, so that it stays one entry.
+const PART_RUNS_MAX: usize = 4;
+
+/// A run of blocks whose content is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkedRun {
+    pub(crate) count: u64,
+    /// A hole, zeros or a pattern; or the first of consecutive chunks.
+    pub(crate) entry: MapEntry,
+}
+
+/// Blocks that are still to be brought.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// The step that names them in the end.
+    step: usize,
+    /// The copy's segments up to and with the one that it belongs to.
+    segments: usize,
+    volume: VolumeId,
+    range: BlockRange,
+}
+
+/// The parts of an edit.
+#[derive(Debug, Default)]
+pub(crate) struct Staging {
+    segments: Vec<CopySegment>,
+    parts: VecDeque<Part>,
+    current: Option<Part>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) classes: Vec<Class>,
+    /// What the last commit wants, while a part is brought.
+    last_wanted: Wanted,
+}
+
+impl Edit {
+    /// Adds steps that name `inner` once its parts were brought.
+    pub(crate) fn stage(&mut self, segments: &[CopySegment], inner: BlockRange) {
+        let Some(segment) = segments.last() else { return };
+        let volume = segment.destination;
+        let mut at = inner.start.0;
+        while at < inner.end().0 {
+            let count = PART_BLOCKS_MAX.min(inner.end().0 - at);
+            let range = BlockRange::new(at, count);
+            let part = Part { step: self.steps.len(), segments: segments.len(), volume, range };
+            self.staging.parts.push_back(part);
+            self.steps.push(Step::Linked { volume, range, runs: Vec::new() });
+            at += count;
+        }
+    }
+
+    /// What all parts need to know.
+    pub(crate) fn stage_segments(&mut self, segments: &[CopySegment]) {
+        if !self.staging.parts.is_empty() {
+            self.staging.segments = segments.to_vec();
+        }
+    }
+
+    /// How many parts there are.
+    pub(crate) fn part_count(&self) -> usize {
+        self.staging.parts.len()
+    }
+
+    /// Whether a part is being brought.
+    pub(crate) fn is_staging(&self) -> bool {
+        self.staging.current.is_some()
+    }
+
+    /// Turns to the next part, if there is one and none is under way.
+    pub(crate) fn begin_part(&mut self) {
+        if self.is_staging() {
+            return;
+        }
+        let Some(part) = self.staging.parts.pop_front() else { return };
+        let mut wanted: Wanted = BTreeMap::new();
+        let segments = &self.staging.segments[..part.segments];
+        let first = part.range.start.sector().0;
+        for sector in first..part.range.end().sector().0 {
+            let (volume, from) = origin_of(segments, (part.volume, Sector(sector)));
+            let gather = gather_of(None, sector - first, from);
+            wanted.entry((volume, from.block())).or_default().push(gather);
+        }
+        self.staging.frames = blocks_of(part.range).map(|_| FrameMut::stale().freeze()).collect();
+        self.staging.classes.clear();
+        self.staging.last_wanted = std::mem::replace(&mut self.wanted, wanted);
+        self.staging.current = Some(part);
+    }
+
+    /// The frame that a gather of a part fills.
+    pub(crate) fn staged_frame(&mut self, gather: &Gather) -> Option<&mut Frame> {
+        self.staging.frames.get_mut(gather.frame)
+    }
+
+    /// Looks at the blocks of the part under way.
+    pub(crate) fn classify_part(&mut self, keys: &Keys) {
+        let staging = &mut self.staging;
+        staging.classes = staging.frames.iter().map(|frame| classify(keys, frame)).collect();
+        let runs = staging.classes.chunk_by(|a, b| match (a, b) {
+            (Class::Data(_), Class::Data(_)) => true,
+            (a, b) => a == b,
+        });
+        if runs.count() > PART_RUNS_MAX {
+            let sums = staging.frames.iter().map(|frame| keys.fingerprint(&frame[..]));
+            staging.classes = sums.map(Class::Data).collect();
+        }
+    }
+
+    /// The part under way is in the log: notes what names it, and turns back to the last commit.
+    pub(crate) fn end_part(&mut self, runs: Vec<LinkedRun>) {
+        let staging = &mut self.staging;
+        let Some(part) = staging.current.take() else { return };
+        self.wanted = std::mem::take(&mut staging.last_wanted);
+        staging.frames.clear();
+        staging.classes.clear();
+        if let Some(Step::Linked { runs: named, .. }) = self.steps.get_mut(part.step) {
+            *named = runs;
+        }
+    }
+
+    /// The chunks that were brought and that nothing names yet: first id and count.
+    pub(crate) fn staged_chunks(&self) -> Vec<(ChunkId, u32)> {
+        let mut chunks = Vec::new();
+        for step in &self.steps {
+            let Step::Linked { runs, .. } = step else { continue };
+            for run in runs {
+                if let MapEntry::Chunk(first) = run.entry {
+                    chunks.push((first, run.count as u32));
+                }
+            }
+        }
+        chunks
+    }
+}
+
+/// Where the runs of a linked step start.
+pub(crate) fn run_starts(
+    start: BlockNumber,
+    runs: &[LinkedRun],
+) -> impl Iterator<Item = (u64, LinkedRun)> + '_ {
+    let mut at = start.0;
+    runs.iter().map(move |run| {
+        let here = at;
+        at += run.count;
+        (here, *run)
+    })
+}

@@ -1,0 +1,606 @@
+//! The store as its callers see it: requests in, device reads and commits out.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use block::{
+    BLOCK_BYTES, DataIn, LbaExtent, LbaState, Sector, SectorCount, SectorRange, SpaceUse,
+    VolumeError, VolumeId, VolumeReply, VolumeRequest,
+};
+use format::{Entry, MapEntry};
+use parking_lot::{Condvar, Mutex, RwLock};
+
+use crate::api::Pending;
+use crate::edit::{Edit, Sizes};
+use crate::fetch::Fetch;
+use crate::walk::walk;
+use crate::world::World;
+use crate::writer::{Answer, Job, Submitted, Writer};
+use crate::{
+    Change, Commit, Durability, OpenOptions, Outcome, PoolStatus, ReadOperation, Sink, SinkId,
+    Started, StoreError, Token, VolumeChange, VolumeStatus,
+};
+
+/// The most bytes of entries that one administrator's change may take.
+const CHANGE_BYTES_MAX: usize = 256 << 10;
+
+/// How much one look for extents covers: 1 GiB.
+const EXTENTS_SECTORS_MAX: u64 = (1 << 30) / block::SECTOR_BYTES;
+
+/// The store. Shared by all threads behind an [`Arc`].
+pub struct Store {
+    pub(crate) world: World,
+    pub(crate) writer: Mutex<Writer>,
+    /// One checkpoint at a time.
+    pub(crate) checkpointing: Mutex<crate::checkpoint::Checkpointer>,
+    pub(crate) options: OpenOptions,
+    pub(crate) pool_id: [u8; 16],
+    pub(crate) capacity_bytes: u64,
+    pub(crate) checkpoint_count: AtomicU64,
+    sinks: RwLock<Vec<Arc<dyn Sink>>>,
+    waiters: Arc<Waiters>,
+}
+
+/// The sink of callers that wait on the spot.
+#[derive(Default)]
+struct Waiters {
+    outcomes: Mutex<HashMap<u64, Outcome>>,
+    arrived: Condvar,
+    next: AtomicU64,
+}
+
+const WAITERS: SinkId = SinkId(0);
+
+impl Sink for Waiters {
+    fn complete(&self, id: u64, outcome: Outcome) {
+        self.outcomes.lock().insert(id, outcome);
+        self.arrived.notify_all();
+    }
+
+    fn commit_wanted(&self) {
+        self.arrived.notify_all();
+    }
+}
+
+impl Sizes for World {
+    fn size(&self, id: VolumeId) -> Result<SectorCount, VolumeError> {
+        let volume = self.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
+        let map = volume.map.read();
+        let map = map.as_ref().ok_or(VolumeError::NoSuchVolume(id))?;
+        Ok(SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK))
+    }
+}
+
+impl Store {
+    pub(crate) fn assemble(
+        world: World,
+        writer: Writer,
+        checkpointer: crate::checkpoint::Checkpointer,
+        options: OpenOptions,
+    ) -> Self {
+        let waiters = Arc::new(Waiters::default());
+        let superblock = checkpointer.superblock();
+        Self {
+            pool_id: superblock.pool_id,
+            capacity_bytes: superblock.capacity_bytes,
+            world,
+            writer: Mutex::new(writer),
+            checkpointing: Mutex::new(checkpointer),
+            options,
+            checkpoint_count: AtomicU64::new(0),
+            sinks: RwLock::new(vec![waiters.clone()]),
+            waiters,
+        }
+    }
+
+    /// Makes a place for answers. At most 65,535 in a store's life.
+    ///
+    /// # Panics
+    /// If there are more.
+    pub fn register_sink(&self, sink: Arc<dyn Sink>) -> SinkId {
+        let mut sinks = self.sinks.write();
+        let id = u16::try_from(sinks.len()).expect("at most 65,535 sinks");
+        sinks.push(sink);
+        SinkId(id)
+    }
+
+    /// Starts a request.
+    pub fn start(&self, request: VolumeRequest, token: Token) -> Started {
+        match request {
+            VolumeRequest::Read { volume, range } => self.start_read(volume, range),
+            VolumeRequest::Flush { volume } => self.start_flush(volume, token),
+            VolumeRequest::Extents { volume, range, limit } => {
+                Started::Done(self.extents(volume, range, limit))
+            }
+            VolumeRequest::Space { volume } => Started::Done(self.space(volume)),
+            change => match Edit::plan(change, &self.world) {
+                Ok(edit) => self.start_edit(Box::new(edit), token),
+                Err(error) => Started::Done(Err(error)),
+            },
+        }
+    }
+
+    /// Goes on after the device reads of `operation` were performed.
+    // It comes boxed from `Started`, and goes back as it came.
+    #[allow(clippy::boxed_local)]
+    pub fn resume(&self, operation: Box<ReadOperation>, token: Token) -> Started {
+        let ReadOperation { reads, pending } = *operation;
+        match pending {
+            Pending::Read { mut fetch, phase, len } => {
+                fetch.finish(&self.world, reads);
+                Started::Done(data_reply(fetch, phase, len))
+            }
+            Pending::Edit { mut fetches, edit } => {
+                let mut reads = reads.into_iter();
+                for fetch in &mut fetches {
+                    let mine = reads.by_ref().take(fetch.read_count).collect();
+                    fetch.finish(&self.world, mine);
+                }
+                self.gathered(edit, fetches, token)
+            }
+            Pending::Restart(edit) => self.start_edit(edit, token),
+        }
+    }
+
+    fn start_read(&self, volume: VolumeId, range: SectorRange) -> Started {
+        match self.locate(volume, range) {
+            Ok(mut fetch) => {
+                let phase = range.start.offset_in_block_bytes();
+                let len = (range.count.0 * block::SECTOR_BYTES) as usize;
+                let reads = fetch.take_reads();
+                if reads.is_empty() {
+                    return Started::Done(data_reply(fetch, phase, len));
+                }
+                let pending = Pending::Read { fetch, phase, len };
+                Started::Read(Box::new(ReadOperation { reads, pending }))
+            }
+            Err(error) => Started::Done(Err(error)),
+        }
+    }
+
+    fn locate(&self, id: VolumeId, range: SectorRange) -> Result<Fetch, VolumeError> {
+        let volume = self.world.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
+        if range.end().is_none() {
+            return Err(VolumeError::OutOfRange);
+        }
+        if range.bytes().is_none_or(|bytes| bytes > block::request::limits::TRANSFER_BYTES_MAX) {
+            return Err(VolumeError::TooLong);
+        }
+        let mut fetch = Fetch::default();
+        fetch.locate(&self.world, &volume, range.covering_blocks())?;
+        Ok(fetch)
+    }
+
+    fn start_flush(&self, volume: VolumeId, token: Token) -> Started {
+        if self.world.volume(volume).is_none() {
+            return Started::Done(Err(VolumeError::NoSuchVolume(volume)));
+        }
+        if self.options.durability == Durability::Commit {
+            // What was answered is durable already.
+            return Started::Done(Ok(VolumeReply::Done));
+        }
+        match self.writer.lock().submit(&self.world, token, Job::Flush) {
+            Submitted::Done(reply) => Started::Done(reply),
+            _ => Started::Queued,
+        }
+    }
+
+    /// Reads what an edit needs from volumes, and submits it.
+    fn start_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
+        edit.begin_part();
+        if !edit.wants_blocks() {
+            return self.submit(edit, token);
+        }
+        let mut fetches = Vec::new();
+        let mut reads = Vec::new();
+        for (id, block) in edit.wanted_blocks() {
+            let range =
+                SectorRange { start: block.sector(), count: SectorCount(block::SECTORS_PER_BLOCK) };
+            match self.locate(id, range) {
+                Ok(mut fetch) => {
+                    reads.extend(fetch.take_reads());
+                    fetches.push(fetch);
+                }
+                Err(error) => return self.give_up(&edit, error),
+            }
+        }
+        if reads.is_empty() {
+            return self.gathered(edit, fetches, token);
+        }
+        let pending = Pending::Edit { fetches, edit };
+        Started::Read(Box::new(ReadOperation { reads, pending }))
+    }
+
+    fn gathered(&self, mut edit: Box<Edit>, fetches: Vec<Fetch>, token: Token) -> Started {
+        edit.expectations.clear();
+        let mut contents = Vec::with_capacity(fetches.len());
+        let wanted: Vec<_> = edit.wanted_blocks().collect();
+        for ((volume, _), fetch) in wanted.into_iter().zip(fetches) {
+            for found in &fetch.blocks {
+                edit.expectations.push((volume, found.block, found.entry));
+            }
+            match fetch.frames() {
+                Ok(frames) => contents.extend(frames),
+                Err(error) => return self.give_up(&edit, error),
+            }
+        }
+        match edit.fill_gathers(&contents) {
+            Ok(()) => self.submit(edit, token),
+            Err(error) => self.give_up(&edit, error),
+        }
+    }
+
+    /// Answers with an error, and lets go of what the edit has staged.
+    fn give_up(&self, edit: &Edit, error: VolumeError) -> Started {
+        self.writer.lock().release_staged(&self.world, edit);
+        Started::Done(Err(error))
+    }
+
+    fn submit(&self, mut edit: Box<Edit>, token: Token) -> Started {
+        let job = if edit.is_staging() {
+            // A part may be read at any time of the copy.
+            edit.expectations.clear();
+            edit.classify_part(&self.world.medium.keys);
+            Job::Stage(edit)
+        } else {
+            edit.classify(&self.world.medium.keys);
+            Job::Edit(edit)
+        };
+        let submitted = self.writer.lock().submit(&self.world, token, job);
+        match submitted {
+            Submitted::Queued => Started::Queued,
+            Submitted::Done(reply) => Started::Done(reply),
+            Submitted::Stale(edit) => Started::Read(restart(edit)),
+        }
+    }
+
+    fn extents(
+        &self,
+        id: VolumeId,
+        range: SectorRange,
+        limit: usize,
+    ) -> Result<VolumeReply, VolumeError> {
+        let volume = self.world.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
+        let guard = volume.map.read();
+        let map = guard.as_ref().ok_or(VolumeError::NoSuchVolume(id))?;
+        if !range.fits(SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK)) {
+            return Err(VolumeError::OutOfRange);
+        }
+        // A walk holds the volume's lock: what is further away is for the next request.
+        let range = SectorRange::new(range.start.0, range.count.0.min(EXTENTS_SECTORS_MAX));
+        let mut extents: Vec<LbaExtent> = Vec::new();
+        let walked = walk(&self.world, map, range.covering_blocks(), &mut |run| {
+            let state =
+                if run.entry == MapEntry::Hole { LbaState::Deallocated } else { LbaState::Mapped };
+            let start = block::BlockNumber(run.start).sector();
+            push_extent(&mut extents, clip(start, run.count, range), state);
+            Ok(())
+        });
+        walked.map_err(|_| VolumeError::Medium { sector: range.start })?;
+        extents.truncate(limit);
+        Ok(VolumeReply::Extents(extents))
+    }
+
+    fn space(&self, id: VolumeId) -> Result<VolumeReply, VolumeError> {
+        let status = self.volume_status(id).ok_or(VolumeError::NoSuchVolume(id))?;
+        let pool = self.pool_status();
+        Ok(VolumeReply::Space(SpaceUse {
+            pool_capacity_bytes: pool.capacity_bytes,
+            pool_used_bytes: pool.allocated_bytes,
+            volume_mapped_bytes: status.mapped_bytes,
+        }))
+    }
+
+    /// Takes the writer's role, if it is free and something is queued: write the commit, then
+    /// [`Store::finish_commit`].
+    pub fn take_commit(&self) -> Option<Commit> {
+        let (commit, abandoned) = {
+            let mut writer = self.writer.lock();
+            (writer.take_commit(&self.world), writer.abandon(&self.world))
+        };
+        self.answer(abandoned);
+        commit
+    }
+
+    /// Gives the writer's role back: applies the commit and answers its requests.
+    pub fn finish_commit(&self, commit: Commit, result: io::Result<()>) {
+        self.writer.lock().land(&commit, result.is_ok());
+        self.settle_commits();
+    }
+
+    /// As [`Store::finish_commit`], in two steps: takes the next commit first, so that the device
+    /// works while the one that has ended is applied. Start the write of what is returned, and
+    /// call [`Store::settle_commits`] in any case.
+    pub fn hand_on_commit(&self, commit: Commit, result: io::Result<()>) -> Option<Commit> {
+        let mut writer = self.writer.lock();
+        writer.land(&commit, result.is_ok());
+        writer.take_commit(&self.world)
+    }
+
+    /// Applies the commits that have ended, and answers their requests.
+    pub fn settle_commits(&self) {
+        let answers = {
+            let mut writer = self.writer.lock();
+            let mut answers = writer.apply_landed(&self.world);
+            answers.extend(writer.abandon(&self.world));
+            answers
+        };
+        self.answer(answers);
+    }
+
+    pub(crate) fn answer(&self, answers: Vec<Answer>) {
+        if answers.is_empty() {
+            return;
+        }
+        let sinks = self.sinks.read();
+        for answer in answers {
+            let (token, outcome) = match answer {
+                Answer::Reply(token, reply) => (token, Outcome::Reply(reply)),
+                Answer::Again(token, edit) => (token, Outcome::Again(restart(edit))),
+            };
+            if let Some(sink) = sinks.get(usize::from(token.sink.0)) {
+                sink.complete(token.id, outcome);
+            }
+        }
+    }
+
+    /// Does a request from start to end on the calling thread, which waits (for management, tests
+    /// and tools; not for front ends).
+    pub fn execute(&self, request: VolumeRequest) -> Result<VolumeReply, VolumeError> {
+        let token = self.waiting_token();
+        let started = self.start(request, token);
+        let reply = self.settle(started, token);
+        self.hand_over();
+        reply
+    }
+
+    pub(crate) fn waiting_token(&self) -> Token {
+        Token { sink: WAITERS, id: self.waiters.next.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    pub(crate) fn settle(
+        &self,
+        mut started: Started,
+        token: Token,
+    ) -> Result<VolumeReply, VolumeError> {
+        loop {
+            started = match started {
+                Started::Done(reply) => return reply,
+                Started::Read(mut operation) => {
+                    self.perform(&mut operation);
+                    self.resume(operation, token)
+                }
+                Started::Queued => match self.wait_for(token) {
+                    Outcome::Reply(reply) => return reply,
+                    Outcome::Again(operation) => Started::Read(operation),
+                },
+            };
+        }
+    }
+
+    fn perform(&self, operation: &mut ReadOperation) {
+        for read in &mut operation.reads {
+            let result = self.world.medium.disk.read(read.offset_bytes, &mut read.frames);
+            read.failed = result.is_err();
+        }
+    }
+
+    /// Waits for an answer, and does the writer's work meanwhile if nobody else does.
+    fn wait_for(&self, token: Token) -> Outcome {
+        loop {
+            if let Some(outcome) = self.waiters.outcomes.lock().remove(&token.id) {
+                return outcome;
+            }
+            if self.commit_here() {
+                continue;
+            }
+            let mut outcomes = self.waiters.outcomes.lock();
+            if !outcomes.contains_key(&token.id) && self.writer.lock().is_leading() {
+                // The thread that holds the role answers; the time-out only bounds a race with it.
+                let patience = std::time::Duration::from_millis(5);
+                self.waiters.arrived.wait_for(&mut outcomes, patience);
+            }
+        }
+    }
+
+    /// Takes and finishes commits until there is none to take; whether there was one.
+    pub(crate) fn commit_here(&self) -> bool {
+        let Some(mut commit) = self.take_commit() else { return false };
+        loop {
+            let result = self.write_commit(&commit);
+            let next = self.hand_on_commit(commit, result);
+            self.settle_commits();
+            match next {
+                Some(next) => commit = next,
+                None => return true,
+            }
+        }
+    }
+
+    fn write_commit(&self, commit: &Commit) -> io::Result<()> {
+        let disk = &self.world.medium.disk;
+        match (commit.frames.is_empty(), commit.flush) {
+            (true, _) => disk.flush(),
+            (false, true) => disk.write_durable(commit.offset_bytes, &commit.frames),
+            (false, false) => disk.write(commit.offset_bytes, &commit.frames),
+        }
+    }
+
+    /// What gathered behind a waiting caller's commit is led by who waits for it.
+    pub(crate) fn hand_over(&self) {
+        let next = {
+            let writer = self.writer.lock();
+            if !writer.wants_commit() {
+                return;
+            }
+            writer.first_waiting()
+        };
+        match next {
+            Some(token) if token.sink != WAITERS => {
+                let sinks = self.sinks.read();
+                if let Some(sink) = sinks.get(usize::from(token.sink.0)) {
+                    sink.commit_wanted();
+                }
+            }
+            // Another waiting caller takes it by itself; what nobody waits for is written here.
+            Some(_) => drop(self.waiters.arrived.notify_all()),
+            None => drop(self.commit_here()),
+        }
+    }
+
+    /// Makes a change; durable when it returns. Waits.
+    pub fn change(&self, change: Change) -> Result<(), StoreError> {
+        let entries = self.entries_of(change)?;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let token = self.waiting_token();
+        let submitted = self.writer.lock().submit(&self.world, token, Job::Entries(entries));
+        let started = match submitted {
+            Submitted::Done(reply) => Started::Done(reply),
+            _ => Started::Queued,
+        };
+        let reply = self.settle(started, token);
+        self.hand_over();
+        reply.map(|_| ()).map_err(StoreError::Volume)
+    }
+
+    /// Checks a change, and turns it into entries. Changes come from one administrator at a time
+    /// (the layer above sees to that), so what was checked here still holds when they are applied.
+    fn entries_of(&self, change: Change) -> Result<Vec<Entry>, StoreError> {
+        let mut entries = Vec::new();
+        for volume in change.volumes {
+            entries.push(self.volume_entry(volume)?);
+        }
+        for (key, value) in change.config {
+            let too_long = value
+                .as_ref()
+                .is_some_and(|value| value.len() > format::entry::CONFIG_VALUE_BYTES_MAX);
+            if key.is_empty() || key.len() > 255 || too_long {
+                return Err(StoreError::Invalid(
+                    "a key has 1 to 255 bytes, and a value up to 64 KiB".into(),
+                ));
+            }
+            entries.push(Entry::Config { key, value });
+        }
+        if entries.iter().map(Entry::encoded_bytes).sum::<usize>() > CHANGE_BYTES_MAX {
+            return Err(StoreError::Invalid("the change is too long for one commit".into()));
+        }
+        Ok(entries)
+    }
+
+    fn volume_entry(&self, change: VolumeChange) -> Result<Entry, StoreError> {
+        let blocks = |size: SectorCount| {
+            let bytes = size.bytes().unwrap_or(u64::MAX);
+            let valid = bytes > 0
+                && bytes <= block::request::limits::VOLUME_BYTES_MAX
+                && bytes.is_multiple_of(BLOCK_BYTES);
+            valid.then_some(bytes / BLOCK_BYTES).ok_or_else(|| {
+                StoreError::Invalid("a volume's size is a multiple of 4 KiB, up to 64 TiB".into())
+            })
+        };
+        let exists = |id: VolumeId| match self.world.volume(id) {
+            Some(_) => Ok(()),
+            None => Err(StoreError::Volume(VolumeError::NoSuchVolume(id))),
+        };
+        match change {
+            VolumeChange::Create { id, size } => {
+                let known = id.0 > 0 && id.0 < self.writer.lock().state.next_volume;
+                if self.world.volume(id).is_some() || !known {
+                    return Err(StoreError::Invalid(format!("volume id {id} is not a new one")));
+                }
+                Ok(Entry::VolumeCreate { volume: id, size_blocks: blocks(size)? })
+            }
+            VolumeChange::Resize { id, size } => {
+                exists(id)?;
+                Ok(Entry::VolumeResize { volume: id, size_blocks: blocks(size)? })
+            }
+            VolumeChange::Destroy { id } => {
+                exists(id)?;
+                Ok(Entry::VolumeDestroy { volume: id })
+            }
+        }
+    }
+
+    /// A volume id that was never given before (durable once it was used in a change).
+    pub fn allocate_volume_id(&self) -> VolumeId {
+        let mut writer = self.writer.lock();
+        let id = VolumeId(writer.state.next_volume);
+        writer.state.next_volume += 1;
+        id
+    }
+
+    /// All of the key-value space, in the order of the keys.
+    pub fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let writer = self.writer.lock();
+        writer.state.config.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    /// How the pool stands.
+    pub fn pool_status(&self) -> PoolStatus {
+        let volumes: Vec<VolumeId> = self.world.volumes.read().keys().copied().collect();
+        let mapped = volumes.iter().filter_map(|id| self.volume_status(*id));
+        let mapped_bytes = mapped.map(|status| status.mapped_bytes).sum();
+        let writer = self.writer.lock();
+        let segment_bytes = self.world.medium.geometry.segment_bytes;
+        let segments = u64::from(self.world.medium.geometry.segment_count) - 1;
+        PoolStatus {
+            pool_id: self.pool_id,
+            epoch: writer.epoch,
+            capacity_bytes: segments * segment_bytes,
+            data_bytes: writer.state.segments.live_log_bytes(),
+            allocated_bytes: u64::from(writer.state.segments.used_count()) * segment_bytes,
+            provisioned_bytes: writer.state.provisioned_blocks * BLOCK_BYTES,
+            mapped_bytes,
+            volume_count: volumes.len() as u64,
+            log_bytes: writer.log_bytes,
+            commit_count: writer.commit_count,
+            checkpoint_count: self.checkpoint_count.load(Ordering::Relaxed),
+        }
+    }
+
+    /// How a volume stands.
+    pub fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
+        let volume = self.world.volume(id)?;
+        let map = (*volume.map.read())?;
+        let counts = self.world.counts(map.root, map.level).ok()?;
+        Some(VolumeStatus {
+            id,
+            size: SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK),
+            mapped_bytes: counts.mapped * BLOCK_BYTES,
+            data_bytes: counts.data * BLOCK_BYTES,
+        })
+    }
+
+    /// Whether the writer has given up, so that only reads are answered.
+    pub fn has_failed(&self) -> bool {
+        self.writer.lock().failed
+    }
+}
+
+fn restart(edit: Box<Edit>) -> Box<ReadOperation> {
+    Box::new(ReadOperation { reads: Vec::new(), pending: Pending::Restart(edit) })
+}
+
+fn data_reply(fetch: Fetch, phase: usize, len: usize) -> Result<VolumeReply, VolumeError> {
+    Ok(VolumeReply::Data(DataIn::from_frames(fetch.frames()?, phase, len)))
+}
+
+/// The part of some blocks that is inside `range`.
+fn clip(start: Sector, blocks: u64, range: SectorRange) -> SectorRange {
+    let first = start.0.max(range.start.0);
+    let end = (start.0 + blocks * block::SECTORS_PER_BLOCK).min(range.start.0 + range.count.0);
+    SectorRange::new(first, end - first)
+}
+
+fn push_extent(extents: &mut Vec<LbaExtent>, range: SectorRange, state: LbaState) {
+    if let Some(last) = extents.last_mut()
+        && last.state == state
+    {
+        last.range.count.0 += range.count.0;
+        return;
+    }
+    extents.push(LbaExtent { range, state });
+}

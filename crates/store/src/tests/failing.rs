@@ -1,0 +1,131 @@
+//! What the simulator found around failed writes and records on their way; each was wrong once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+use crate::{Durability, Outcome, Sink, Started, StoreError, Token};
+
+/// A disk whose writes fail from some moment on.
+struct FailingDisk(Arc<MemoryDisk>, AtomicBool);
+
+impl FailingDisk {
+    fn check(&self) -> io::Result<()> {
+        if self.1.load(Ordering::Relaxed) { Err(io::Error::other("broken")) } else { Ok(()) }
+    }
+}
+
+impl sys::Disk for FailingDisk {
+    fn len_bytes(&self) -> u64 {
+        self.0.len_bytes()
+    }
+
+    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.0.read(offset_bytes, frames)
+    }
+
+    fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        self.check()?;
+        self.0.write(offset_bytes, frames)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.check()
+    }
+}
+
+#[derive(Default)]
+struct Answers(Mutex<Vec<(u64, Outcome)>>);
+
+impl Sink for Answers {
+    fn complete(&self, id: u64, outcome: Outcome) {
+        self.0.lock().push((id, outcome));
+    }
+
+    fn commit_wanted(&self) {}
+}
+
+struct Bench {
+    disk: Arc<FailingDisk>,
+    store: Store,
+    answers: Arc<Answers>,
+    token: Token,
+    volume: VolumeId,
+}
+
+fn bench(durability: Durability) -> Bench {
+    let disk = Arc::new(FailingDisk(MemoryDisk::new(256 << 20), AtomicBool::new(false)));
+    Store::create(&*disk, &[7; 64]).unwrap();
+    let options = OpenOptions { durability, ..OpenOptions::default() };
+    let store = Store::open(disk.clone(), options).unwrap();
+    let answers = Arc::<Answers>::default();
+    let token = Token { sink: store.register_sink(answers.clone()), id: 1 };
+    let volume = volume(&store, MIB);
+    Bench { disk, store, answers, token, volume }
+}
+
+fn start_write(bench: &Bench, bytes: &[u8]) -> Started {
+    let range = SectorRange::new(0, bytes.len() as u64 / 512);
+    let data = DataOut::from_bytes(bytes, 0);
+    let request = VolumeRequest::Write { volume: bench.volume, range, data, fua: false };
+    bench.store.start(request, bench.token)
+}
+
+#[test]
+fn a_block_is_read_from_memory_until_its_record_is_written() {
+    let bench = bench(Durability::Flush);
+    let bytes = distinct(8, 1);
+    assert!(matches!(start_write(&bench, &bytes), Started::Done(Ok(_))));
+    // Its chunk has a place now, but nothing is there yet.
+    let commit = bench.store.take_commit().unwrap();
+    assert_eq!(read(&bench.store, bench.volume, 0, 8), bytes);
+    sys::Disk::write(&*bench.disk, commit.offset_bytes, &commit.frames).unwrap();
+    bench.store.finish_commit(commit, Ok(()));
+    assert_eq!(read(&bench.store, bench.volume, 0, 8), bytes);
+}
+
+#[test]
+fn what_waits_is_answered_when_a_checkpoint_fails() {
+    let bench = bench(Durability::Commit);
+    assert!(matches!(start_write(&bench, &distinct(8, 1)), Started::Queued));
+    bench.disk.1.store(true, Ordering::Relaxed);
+    assert!(bench.store.checkpoint().is_err());
+    assert!(bench.store.take_commit().is_none());
+    let answers = bench.answers.0.lock();
+    let [(1, Outcome::Reply(Err(VolumeError::WriteFailed)))] = answers[..] else {
+        panic!("{answers:?}");
+    };
+}
+
+#[test]
+fn a_checkpoint_never_stores_what_a_failed_write_has_left_in_memory() {
+    let bench = bench(Durability::Flush);
+    assert!(matches!(start_write(&bench, &distinct(8, 1)), Started::Done(Ok(_))));
+    let commit = bench.store.take_commit().unwrap();
+    bench.store.finish_commit(commit, Err(io::Error::other("broken once")));
+    let refused = bench.store.checkpoint().unwrap_err();
+    assert!(matches!(refused, StoreError::Volume(VolumeError::WriteFailed)), "{refused}");
+    let Bench { disk, store, volume, .. } = bench;
+    drop(store);
+    let store = Store::open(disk, OpenOptions::default()).unwrap();
+    assert_eq!(read(&store, volume, 0, 8), vec![0; 4096]);
+    assert_sound(&store);
+}
+
+#[test]
+fn a_record_that_rots_in_the_middle_of_the_log_is_damage_and_not_its_end() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, MIB);
+    let begin = store.writer.lock().position;
+    for at in 0..3 {
+        write(&store, id, at * 8, &distinct(8, at + 1)).unwrap();
+    }
+    drop(store);
+    let offset = u64::from(begin.segment) * (16 << 20) + u64::from(begin.block) * 4096;
+    let mut frame = [FrameMut::stale()];
+    sys::Disk::read(&*disk, offset, &mut frame).unwrap();
+    let [mut frame] = frame;
+    frame[100] ^= 1;
+    sys::Disk::write(&*disk, offset, &[frame.freeze()]).unwrap();
+    let opened = Store::open(disk, OpenOptions::default());
+    assert!(matches!(opened, Err(StoreError::Damaged(_))), "a lost record was not noticed");
+}

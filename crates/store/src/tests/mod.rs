@@ -1,0 +1,221 @@
+//! Tests of the store against a disk in memory.
+
+mod copies;
+mod failing;
+mod model;
+mod reclaim;
+
+use std::io;
+use std::sync::Arc;
+
+use block::{
+    CopySegment, DataOut, Frame, FrameMut, Sector, SectorCount, SectorRange, VolumeError, VolumeId,
+    VolumeReply, VolumeRequest,
+};
+use parking_lot::Mutex;
+
+use crate::{Change, CheckOptions, OpenOptions, Store, VolumeChange};
+
+/// A disk in memory, whose blocks cost nothing before they are written.
+pub(crate) struct MemoryDisk {
+    blocks: Mutex<std::collections::HashMap<u64, Frame>>,
+    len_bytes: u64,
+}
+
+impl MemoryDisk {
+    pub(crate) fn new(len_bytes: u64) -> Arc<Self> {
+        Arc::new(Self { blocks: Mutex::default(), len_bytes })
+    }
+}
+
+impl sys::Disk for MemoryDisk {
+    fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        let blocks = self.blocks.lock();
+        for (index, frame) in frames.iter_mut().enumerate() {
+            match blocks.get(&(offset_bytes / 4096 + index as u64)) {
+                Some(stored) => frame.copy_from_slice(&stored[..]),
+                None => frame.fill(0),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        let mut blocks = self.blocks.lock();
+        for (index, frame) in frames.iter().enumerate() {
+            blocks.insert(offset_bytes / 4096 + index as u64, frame.clone());
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub(crate) const MIB: u64 = 2048;
+
+pub(crate) fn pool(len_bytes: u64) -> (Arc<MemoryDisk>, Store) {
+    let disk = MemoryDisk::new(len_bytes);
+    Store::create(&*disk, &[7; 64]).unwrap();
+    let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+    (disk, store)
+}
+
+pub(crate) fn volume(store: &Store, sectors: u64) -> VolumeId {
+    let id = store.allocate_volume_id();
+    let size = SectorCount(sectors);
+    let change = Change { volumes: vec![VolumeChange::Create { id, size }], ..Change::default() };
+    store.change(change).unwrap();
+    id
+}
+
+pub(crate) fn write(
+    store: &Store,
+    volume: VolumeId,
+    start: u64,
+    bytes: &[u8],
+) -> Result<(), VolumeError> {
+    let range = SectorRange::new(start, bytes.len() as u64 / 512);
+    let data = DataOut::from_bytes(bytes, range.start.offset_in_block_bytes());
+    store.execute(VolumeRequest::Write { volume, range, data, fua: false }).map(|_| ())
+}
+
+pub(crate) fn read(store: &Store, volume: VolumeId, start: u64, count: u64) -> Vec<u8> {
+    let range = SectorRange::new(start, count);
+    match store.execute(VolumeRequest::Read { volume, range }) {
+        Ok(VolumeReply::Data(data)) => data.to_vec(),
+        other => panic!("read {range:?}: {other:?}"),
+    }
+}
+
+pub(crate) fn segment(
+    source: VolumeId,
+    from: u64,
+    destination: VolumeId,
+    to: u64,
+    count: u64,
+) -> CopySegment {
+    CopySegment {
+        source,
+        source_start: Sector(from),
+        destination,
+        destination_start: Sector(to),
+        count: SectorCount(count),
+    }
+}
+
+pub(crate) fn assert_sound(store: &Store) {
+    let report = store.check(CheckOptions { data: true }).unwrap();
+    assert_eq!(report.findings, Vec::<String>::new());
+}
+
+/// Bytes that no two blocks share.
+pub(crate) fn distinct(sectors: u64, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..sectors * 64)
+        .flat_map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_le_bytes()
+        })
+        .collect()
+}
+
+#[test]
+fn what_was_written_is_read_also_after_reopening() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 64 * MIB);
+    let data = distinct(64, 1);
+    write(&store, id, 128, &data).unwrap();
+    write(&store, id, 131, &data[..1024]).unwrap();
+    let mut expected = data.clone();
+    expected[3 * 512..5 * 512].copy_from_slice(&data[..1024]);
+    assert_eq!(read(&store, id, 128, 64), expected);
+    assert_eq!(read(&store, id, 0, 8), vec![0; 4096]);
+    assert_sound(&store);
+    drop(store);
+    let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+    assert_eq!(read(&store, id, 128, 64), expected);
+    assert_sound(&store);
+    store.checkpoint().unwrap();
+    assert_sound(&store);
+    drop(store);
+    let store = Store::open(disk, OpenOptions::default()).unwrap();
+    assert_eq!(store.pool_status().log_bytes, 0);
+    assert_eq!(read(&store, id, 128, 64), expected);
+    assert_sound(&store);
+}
+
+#[test]
+fn zeros_and_patterns_cost_no_data() {
+    let (_, store) = pool(1 << 30);
+    let id = volume(&store, 64 * MIB);
+    write(&store, id, 0, &vec![0; 1 << 20]).unwrap();
+    write(&store, id, MIB, &[0xab, 0xcd, 0, 1].repeat(1 << 18)).unwrap();
+    assert_eq!(store.pool_status().data_bytes, 0);
+    assert_eq!(store.volume_status(id).unwrap().mapped_bytes, 2 << 20);
+    assert_eq!(read(&store, id, MIB + 5, 1), [0xab, 0xcd, 0, 1].repeat(128));
+    write(&store, id, 0, &distinct(8, 3)).unwrap();
+    assert_eq!(store.pool_status().data_bytes, 4096);
+    assert_sound(&store);
+}
+
+#[test]
+fn compare_and_write_compares_before_it_writes() {
+    let (_, store) = pool(1 << 30);
+    let id = volume(&store, MIB);
+    let data = distinct(4, 9);
+    write(&store, id, 5, &data).unwrap();
+    let range = SectorRange::new(5, 4);
+    let compare = |expected: &[u8], new: &[u8]| {
+        store.execute(VolumeRequest::CompareAndWrite {
+            volume: id,
+            range,
+            expected: DataOut::from_bytes(expected, 2560),
+            data: DataOut::from_bytes(new, 2560),
+            fua: false,
+        })
+    };
+    let mut wrong = data.clone();
+    wrong[1500] ^= 1;
+    let miss = compare(&wrong, &[1; 2048]).unwrap_err();
+    assert_eq!(miss, VolumeError::Miscompare { offset_bytes: 1500 });
+    assert_eq!(read(&store, id, 5, 4), data);
+    compare(&data, &[1; 2048]).unwrap();
+    assert_eq!(read(&store, id, 5, 4), vec![1; 2048]);
+    assert_eq!(read(&store, id, 4, 1), vec![0; 512]);
+    assert_sound(&store);
+}
+
+#[test]
+fn a_pool_that_is_full_says_so_and_still_unmaps() {
+    let (_, store) = pool(256 << 20);
+    let id = volume(&store, 1024 * MIB);
+    let mut at = 0;
+    let full = loop {
+        match write(&store, id, at, &distinct(2048, at + 1)) {
+            Ok(()) => at += 2048,
+            Err(error) => break error,
+        }
+        if store.checkpoint_due() {
+            store.checkpoint().unwrap();
+        }
+        assert!(at < 512 * MIB, "the pool never gets full");
+    };
+    assert_eq!(full, VolumeError::NoSpace);
+    assert_eq!(read(&store, id, 0, 2048), distinct(2048, 1));
+    let ranges = vec![SectorRange::new(0, at)];
+    store.execute(VolumeRequest::Unmap { volume: id, ranges }).unwrap();
+    while store.housekeep() {}
+    store.checkpoint().unwrap();
+    store.checkpoint().unwrap();
+    assert_eq!(store.pool_status().data_bytes, 0);
+    write(&store, id, 0, &distinct(2048, 5)).unwrap();
+    assert_sound(&store);
+}

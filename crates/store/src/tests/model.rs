@@ -1,0 +1,234 @@
+//! Random requests against a naive model, with checkpoints and reopening in between.
+
+use std::collections::BTreeMap;
+
+use block::FrameMut;
+use proptest::prelude::*;
+
+use super::*;
+
+const SECTORS: u64 = 3 * MIB;
+
+#[derive(Clone, Debug)]
+enum Action {
+    Write { volume: usize, start: u64, count: u64, seed: u64 },
+    Zero { volume: usize, start: u64, count: u64 },
+    Fill { volume: usize, start: u64, count: u64, byte: u8, uniform: bool },
+    Unmap { volume: usize, ranges: Vec<(u64, u64)> },
+    Copy { from: usize, start: u64, to: usize, at: u64, count: u64 },
+    CompareAndWrite { volume: usize, start: u64, count: u64, seed: u64, right: bool },
+    Recreate { volume: usize },
+    Checkpoint,
+    Reopen,
+}
+
+fn range() -> impl Strategy<Value = (u64, u64)> {
+    let start = prop_oneof![
+        0..SECTORS,
+        (0..SECTORS / 8).prop_map(|block| block * 8),
+        (0..3u64).prop_map(|mib| mib * MIB)
+    ];
+    let count =
+        prop_oneof![1..40u64, (1..600u64).prop_map(|b| b * 8), (1..4u64).prop_map(|m| m * MIB)];
+    (start, count).prop_map(|(start, count)| (start, count.min(SECTORS - start)))
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let v = 0..2usize;
+    prop_oneof![
+        4 => (v.clone(), range(), any::<u64>()).prop_map(|(volume, (start, count), seed)| {
+            Action::Write { volume, start, count: count.min(300), seed }
+        }),
+        1 => (v.clone(), range()).prop_map(|(volume, (start, count))| {
+            Action::Zero { volume, start, count }
+        }),
+        1 => (v.clone(), range(), any::<u8>(), any::<bool>()).prop_map(
+            |(volume, (start, count), byte, uniform)| {
+                Action::Fill { volume, start, count, byte, uniform }
+            }
+        ),
+        2 => (v.clone(), proptest::collection::vec(range(), 1..4)).prop_map(|(volume, ranges)| {
+            Action::Unmap { volume, ranges }
+        }),
+        5 => (v.clone(), range(), v.clone(), range(), any::<bool>()).prop_map(
+            |(from, (start, a), to, (at, b), phase)| {
+                let at = if phase { at / 8 * 8 + start % 8 } else { at };
+                let room = (SECTORS - start).min(SECTORS.saturating_sub(at));
+                // Only copies that keep the phase may be long: the others move data.
+                let limit = if at % 8 == start % 8 { SECTORS } else { 500 };
+                Action::Copy { from, start, to, at, count: a.min(b).min(room).min(limit) }
+            }
+        ),
+        2 => (v.clone(), range(), any::<u64>(), any::<bool>()).prop_map(
+            |(volume, (start, count), seed, right)| {
+                let count = count.min(100);
+                Action::CompareAndWrite { volume, start, count, seed, right }
+            }
+        ),
+        1 => v.prop_map(|volume| Action::Recreate { volume }),
+        1 => Just(Action::Checkpoint),
+        1 => Just(Action::Reopen),
+    ]
+}
+
+struct Model {
+    store: Store,
+    disk: Arc<MemoryDisk>,
+    durability: crate::Durability,
+    volumes: [(VolumeId, Vec<u8>); 2],
+}
+
+fn bytes(start: u64, count: u64) -> std::ops::Range<usize> {
+    start as usize * 512..(start + count) as usize * 512
+}
+
+impl Model {
+    fn new(durability: crate::Durability) -> Self {
+        let disk = MemoryDisk::new(512 << 20);
+        Store::create(&*disk, &[3; 64]).unwrap();
+        let store = Self::open(&disk, durability);
+        let volumes = [(); 2].map(|()| (volume(&store, SECTORS), vec![0; SECTORS as usize * 512]));
+        Self { store, disk, durability, volumes }
+    }
+
+    fn open(disk: &Arc<MemoryDisk>, durability: crate::Durability) -> Store {
+        let options = OpenOptions { durability, cache_bytes: 1 << 20, ..OpenOptions::default() };
+        Store::open(disk.clone(), options).unwrap()
+    }
+
+    fn run(&mut self, action: &Action) {
+        match *action {
+            Action::Write { volume, start, count, seed } => {
+                let data = distinct(count, seed);
+                let (id, model) = &mut self.volumes[volume];
+                write(&self.store, *id, start, &data).unwrap();
+                model[bytes(start, count)].copy_from_slice(&data);
+            }
+            Action::Zero { volume, start, count } => {
+                let (id, model) = &mut self.volumes[volume];
+                let range = SectorRange::new(start, count);
+                let request = VolumeRequest::Zero { volume: *id, range, fua: false };
+                self.store.execute(request).unwrap();
+                model[bytes(start, count)].fill(0);
+            }
+            Action::Fill { volume, start, count, byte, uniform } => {
+                let (id, model) = &mut self.volumes[volume];
+                let mut pattern = FrameMut::stale();
+                for (at, slot) in pattern.iter_mut().enumerate() {
+                    *slot = if uniform { byte } else { byte.wrapping_add((at / 7) as u8) };
+                }
+                let pattern = pattern.freeze();
+                let range = SectorRange::new(start, count);
+                for at in bytes(start, count) {
+                    model[at] = pattern[at % 4096];
+                }
+                let request = VolumeRequest::Fill { volume: *id, range, pattern, fua: false };
+                self.store.execute(request).unwrap();
+            }
+            Action::Unmap { volume, ref ranges } => {
+                let (id, model) = &mut self.volumes[volume];
+                ranges.iter().for_each(|&(start, count)| model[bytes(start, count)].fill(0));
+                let ranges = ranges.iter().map(|&(s, c)| SectorRange::new(s, c)).collect();
+                self.store.execute(VolumeRequest::Unmap { volume: *id, ranges }).unwrap();
+            }
+            Action::Copy { from, start, to, at, count } => {
+                let data = self.volumes[from].1[bytes(start, count)].to_vec();
+                let segments =
+                    vec![segment(self.volumes[from].0, start, self.volumes[to].0, at, count)];
+                self.store.execute(VolumeRequest::Copy { segments }).unwrap();
+                self.volumes[to].1[bytes(at, count)].copy_from_slice(&data);
+            }
+            Action::CompareAndWrite { volume, start, count, seed, right } => {
+                self.compare_and_write(volume, start, count, seed, right);
+            }
+            Action::Recreate { volume: index } => {
+                let id = self.volumes[index].0;
+                let volumes = vec![VolumeChange::Destroy { id }];
+                self.store.change(Change { volumes, ..Change::default() }).unwrap();
+                self.volumes[index] =
+                    (volume(&self.store, SECTORS), vec![0; SECTORS as usize * 512]);
+            }
+            Action::Checkpoint => self.store.checkpoint().unwrap(),
+            Action::Reopen => {
+                let volume = self.volumes[0].0;
+                self.store.execute(VolumeRequest::Flush { volume }).unwrap();
+                self.store = Self::open(&self.disk, self.durability);
+            }
+        }
+    }
+
+    fn compare_and_write(&mut self, volume: usize, start: u64, count: u64, seed: u64, right: bool) {
+        let (id, model) = &mut self.volumes[volume];
+        let mut expected = model[bytes(start, count)].to_vec();
+        let wrong_at = (seed % expected.len() as u64) as usize;
+        if !right {
+            expected[wrong_at] ^= 0x40;
+        }
+        let data = distinct(count, seed);
+        let range = SectorRange::new(start, count);
+        let phase = range.start.offset_in_block_bytes();
+        let result = self.store.execute(VolumeRequest::CompareAndWrite {
+            volume: *id,
+            range,
+            expected: DataOut::from_bytes(&expected, phase),
+            data: DataOut::from_bytes(&data, phase),
+            fua: false,
+        });
+        if right {
+            result.unwrap();
+            model[bytes(start, count)].copy_from_slice(&data);
+        } else {
+            let miss = VolumeError::Miscompare { offset_bytes: wrong_at };
+            assert_eq!(result.unwrap_err(), miss);
+        }
+    }
+
+    fn assert_same(&self) {
+        for (id, model) in &self.volumes {
+            for start in (0..SECTORS).step_by(MIB as usize) {
+                let held = read(&self.store, *id, start, MIB);
+                assert!(held == model[bytes(start, MIB)], "volume {id} differs behind {start}");
+            }
+        }
+        assert_sound(&self.store);
+    }
+}
+
+fn run_all(actions: &[Action], durability: crate::Durability) {
+    let mut model = Model::new(durability);
+    for action in actions {
+        model.run(action);
+    }
+    model.assert_same();
+    model.run(&Action::Reopen);
+    model.assert_same();
+    let status = model.store.pool_status();
+    let sizes: BTreeMap<VolumeId, u64> = model
+        .volumes
+        .iter()
+        .map(|(id, _)| (*id, model.store.volume_status(*id).unwrap().mapped_bytes))
+        .collect();
+    assert_eq!(status.mapped_bytes, sizes.values().sum::<u64>());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 96,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_store_does_what_a_naive_model_does(
+        actions in proptest::collection::vec(action(), 1..40),
+    ) {
+        run_all(&actions, crate::Durability::Commit);
+    }
+
+    #[test]
+    fn so_it_does_when_it_answers_from_memory(
+        actions in proptest::collection::vec(action(), 1..40),
+    ) {
+        run_all(&actions, crate::Durability::Flush);
+    }
+}

@@ -1,0 +1,206 @@
+//! What all threads share ([`World`]), and what only the writer changes ([`State`]).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use block::{Frame, VolumeId};
+use format::page::TableRoot;
+use format::row::ROW_BYTES;
+use format::{ChunkId, ChunkRow, Fingerprint, MapEntry, NodeId, VolumeRow};
+use parking_lot::{Mutex, RwLock};
+use quick_cache::sync::Cache;
+
+use crate::StoreError;
+use crate::medium::Medium;
+use crate::nodes::Nodes;
+use crate::segments::{ReaderToken, Segments};
+use crate::table::{FastState, Table};
+
+/// A volume's map. Readers hold the lock for the walk only; the writer while it applies an entry.
+pub(crate) struct Volume {
+    pub(crate) id: VolumeId,
+    /// `None` once it was destroyed.
+    pub(crate) map: RwLock<Option<VolumeRow>>,
+}
+
+/// What all threads share.
+pub(crate) struct World {
+    pub(crate) medium: Medium,
+    pub(crate) volumes: RwLock<HashMap<VolumeId, Arc<Volume>, FastState>>,
+    pub(crate) volume_table: Table,
+    pub(crate) nodes: Nodes,
+    pub(crate) chunks: Table,
+    /// The content of chunks. Chunk ids are never used twice, so nothing in it can be stale.
+    pub(crate) cache: Cache<ChunkId, Frame>,
+    /// Chunks that have no place yet (`durability = "flush"`): nobody can read them elsewhere.
+    pub(crate) unplaced: RwLock<HashMap<ChunkId, Frame, FastState>>,
+    token: Mutex<Arc<ReaderToken>>,
+}
+
+/// What only the writer changes.
+pub(crate) struct State {
+    pub(crate) segments: Segments,
+    pub(crate) next_chunk: u64,
+    pub(crate) next_node: u64,
+    pub(crate) next_volume: u64,
+    /// Nodes that nothing names any more, whose children are still to be released.
+    pub(crate) pending: Vec<NodeId>,
+    /// Chunks that stay without a reference: first id and count.
+    pub(crate) staged: BTreeMap<u64, u32>,
+    pub(crate) config: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub(crate) provisioned_blocks: u64,
+}
+
+pub(crate) fn missing_chunk(id: ChunkId) -> StoreError {
+    StoreError::Damaged(format!("chunk {} is named but does not exist", id.0))
+}
+
+impl World {
+    pub(crate) fn new(
+        medium: Medium,
+        cache_bytes: u64,
+        [chunks, nodes, volumes]: [TableRoot; 3],
+    ) -> Self {
+        let frames = (cache_bytes / block::BLOCK_BYTES).max(16);
+        Self {
+            medium,
+            volumes: RwLock::new(HashMap::default()),
+            volume_table: Table::new(volumes),
+            nodes: Nodes::new(nodes),
+            chunks: Table::new(chunks),
+            cache: Cache::new(frames as usize),
+            unplaced: RwLock::new(HashMap::default()),
+            token: Mutex::new(Arc::new(ReaderToken)),
+        }
+    }
+
+    pub(crate) fn volume(&self, id: VolumeId) -> Option<Arc<Volume>> {
+        self.volumes.read().get(&id).cloned()
+    }
+
+    /// What a reader of the device holds meanwhile.
+    pub(crate) fn reader_token(&self) -> Arc<ReaderToken> {
+        self.token.lock().clone()
+    }
+
+    /// Begins a new generation of readers, and returns the token of the one before.
+    pub(crate) fn turn_reader_token(&self) -> Arc<ReaderToken> {
+        std::mem::replace(&mut *self.token.lock(), Arc::new(ReaderToken))
+    }
+
+    /// The row of a chunk that must exist.
+    pub(crate) fn chunk(&self, id: ChunkId) -> Result<ChunkRow, StoreError> {
+        self.chunks.get(&self.medium, id.0, ChunkRow::decode)?.ok_or_else(|| missing_chunk(id))
+    }
+
+    /// One more entry names each of some chunks.
+    pub(crate) fn reference_chunks(&self, ids: &[ChunkId]) -> Result<(), StoreError> {
+        let mut lost = None;
+        let row = |index: usize| ids[index].0;
+        self.chunks.update_many(&self.medium, ids.len(), row, &mut |index, raw| {
+            if ChunkRow::count_references(raw, 1).is_none() {
+                lost = Some(ids[index]);
+            }
+        })?;
+        lost.map_or(Ok(()), |id| Err(missing_chunk(id)))
+    }
+
+    /// One entry less names each of some chunks; the last one frees it.
+    pub(crate) fn release_chunks(
+        &self,
+        segments: &mut Segments,
+        ids: &[ChunkId],
+    ) -> Result<(), StoreError> {
+        let mut lost = None;
+        let row = |index: usize| ids[index].0;
+        self.chunks.update_many(&self.medium, ids.len(), row, &mut |index, raw| {
+            match ChunkRow::count_references(raw, -1) {
+                Some(0) => {
+                    if let Some(row) = ChunkRow::decode(raw) {
+                        self.forget_chunk(segments, ids[index], &row);
+                    }
+                    raw[..ROW_BYTES].fill(0);
+                }
+                Some(_) => {}
+                None => lost = Some(ids[index]),
+            }
+        })?;
+        lost.map_or(Ok(()), |id| Err(missing_chunk(id)))
+    }
+
+    /// Frees the chunk if nothing names it.
+    pub(crate) fn free_unnamed_chunk(
+        &self,
+        segments: &mut Segments,
+        id: ChunkId,
+    ) -> Result<(), StoreError> {
+        let freed = self.chunks.update(&self.medium, id.0, |raw| {
+            let row = ChunkRow::decode(raw).filter(|row| row.reference_count == 0)?;
+            raw[..ROW_BYTES].fill(0);
+            Some(row)
+        })?;
+        if let Some(row) = freed {
+            self.forget_chunk(segments, id, &row);
+        }
+        Ok(())
+    }
+
+    fn forget_chunk(&self, segments: &mut Segments, id: ChunkId, row: &ChunkRow) {
+        if row.place.is_none() {
+            self.unplaced.write().remove(&id);
+        } else {
+            segments.sub_live(row.place, row.share_units());
+        }
+        self.cache.remove(&id);
+    }
+
+    /// The content of a chunk, if it is in memory.
+    pub(crate) fn cached_chunk(&self, id: ChunkId) -> Option<Frame> {
+        self.cache.get(&id)
+    }
+
+    /// Keeps the content of a chunk for later reads.
+    pub(crate) fn keep_chunk(&self, id: ChunkId, frame: Frame) {
+        self.cache.insert(id, frame);
+    }
+
+    /// Whether `frame` is what the fingerprint was made of.
+    pub(crate) fn is_intact(&self, frame: &Frame, fingerprint: Fingerprint) -> bool {
+        self.medium.keys.fingerprint(&frame[..]) == fingerprint
+    }
+
+    /// Mapped and data blocks below an entry of a node of `level` + 1 (0: a block).
+    pub(crate) fn counts(&self, entry: MapEntry, level: u8) -> Result<Counts, StoreError> {
+        let span = format::map::span_blocks(level);
+        Ok(match entry {
+            MapEntry::Hole => Counts::default(),
+            MapEntry::Zero | MapEntry::Pattern(_) => Counts { mapped: span, data: 0 },
+            MapEntry::Chunk(_) => Counts { mapped: 1, data: 1 },
+            MapEntry::Node(id) => {
+                let row = self.nodes.row(&self.medium, id)?;
+                Counts { mapped: row.mapped_blocks, data: row.data_blocks }
+            }
+        })
+    }
+}
+
+/// How many blocks are mapped, and how many of them name a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) mapped: u64,
+    pub(crate) data: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.mapped += other.mapped;
+        self.data += other.data;
+    }
+}
+
+impl std::ops::SubAssign for Counts {
+    fn sub_assign(&mut self, other: Self) {
+        self.mapped -= other.mapped;
+        self.data -= other.data;
+    }
+}

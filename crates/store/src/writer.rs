@@ -1,0 +1,425 @@
+//! The writer: the one owner of the log's tail and of all that changes.
+//!
+//! Requests join the *open record*. When the device is free, the record is sealed and becomes the
+//! *commit* in flight; when that is durable its entries are applied, its requests answered, and
+//! what has gathered meanwhile is the next. With `durability = "flush"` entries are applied and
+//! answered when they join, and the record follows.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use block::{BLOCK_BYTES, Frame, VolumeError, VolumeReply};
+use format::geometry::UNITS_PER_BLOCK;
+use format::log::RECORD_ENTRIES_BYTES_MAX;
+use format::{Entry, LogPosition, Place};
+
+use crate::apply::{Payload, apply_all};
+use crate::commit::InFlight;
+use crate::edit::Edit;
+use crate::record::{Record, contains, entries_bytes_max, entry_target};
+use crate::segments::reserve_segments;
+use crate::walk::entry_of;
+use crate::world::{State, World};
+use crate::{Durability, StoreError, Token};
+
+/// Payload blocks in a record at most: 6 MiB. With its entries a record fits any segment twice.
+const RECORD_BLOCKS_MAX: usize = 1536;
+/// A record is cut to what is left of its segment if at least so many blocks are left: 1 MiB.
+const SEGMENT_REST_BLOCKS_MIN: u32 = 256;
+/// Free segments that only checkpoints may take: without them nothing would ever become free.
+const RESERVE_FOR_CHECKPOINT: u32 = 2;
+/// Blocks for header and entries that are kept free when a record is cut to a segment's rest.
+const HEADER_BLOCKS_MAX: u32 = (RECORD_ENTRIES_BYTES_MAX / BLOCK_BYTES as usize) as u32 + 1;
+
+/// Something that changes the pool.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// A request of a host.
+    Edit(Box<Edit>),
+    /// An administrator's change.
+    Entries(Vec<Entry>),
+    /// A part of a long copy: the edit goes on once it is durable.
+    Stage(Box<Edit>),
+    /// SYNCHRONIZE CACHE: nothing but durability.
+    Flush,
+    /// Chunks that move to a new place, with their content.
+    Relocate { entries: Vec<Entry>, frames: Vec<Frame> },
+}
+
+/// An answer to be given once no lock is held.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Reply(Token, Result<VolumeReply, VolumeError>),
+    Again(Token, Box<Edit>),
+}
+
+/// What became of a job.
+#[derive(Debug)]
+pub(crate) enum Submitted {
+    /// It joined, and is answered by a later commit.
+    Queued,
+    /// Answered.
+    Done(Result<VolumeReply, VolumeError>),
+    /// A block has changed since it was read: read again.
+    Stale(Box<Edit>),
+}
+
+/// The writer.
+pub(crate) struct Writer {
+    pub(crate) state: State,
+    pub(crate) epoch: u64,
+    pub(crate) durability: Durability,
+    pub(crate) open: Record,
+    pub(crate) in_flight: Option<InFlight>,
+    /// Jobs that did not fit the open record, in order.
+    overflow: VecDeque<(Token, Job)>,
+    /// Edits that read blocks which the open record or the one in flight changes.
+    deferred: Vec<(Token, Box<Edit>)>,
+    /// Where the first record is, or will be, that is not applied yet.
+    pub(crate) position: LogPosition,
+    /// Where the record is that is in flight, or the next one will be.
+    pub(crate) tail: LogPosition,
+    /// Records that are durable (or have failed) and not applied yet, oldest first.
+    pub(crate) landed: VecDeque<(InFlight, bool)>,
+    blocks_per_segment: u32,
+    /// The last record that is known to be durable.
+    pub(crate) flushed_lsn: u64,
+    /// The store has failed; nothing is taken any more.
+    pub(crate) failed: bool,
+    /// While a checkpoint waits for memory and medium to agree (`durability = "flush"`).
+    pub(crate) barrier: bool,
+    /// Bytes of log since the last checkpoint.
+    pub(crate) log_bytes: u64,
+    /// Segments that recovery would read.
+    pub(crate) log_segments: BTreeSet<u32>,
+    pub(crate) commit_count: u64,
+    /// Log segments that could not be emptied: what is live in them is damaged.
+    pub(crate) unreclaimable: BTreeSet<u32>,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        state: State,
+        epoch: u64,
+        durability: Durability,
+        position: LogPosition,
+        blocks_per_segment: u32,
+    ) -> Self {
+        Self {
+            state,
+            epoch,
+            durability,
+            open: Record::default(),
+            in_flight: None,
+            overflow: VecDeque::new(),
+            deferred: Vec::new(),
+            flushed_lsn: position.lsn - 1,
+            position,
+            tail: position,
+            landed: VecDeque::new(),
+            blocks_per_segment,
+            failed: false,
+            barrier: false,
+            log_bytes: 0,
+            log_segments: BTreeSet::from([position.segment, position.next_segment]),
+            commit_count: 0,
+            unreclaimable: BTreeSet::new(),
+        }
+    }
+
+    /// Recovery has applied all in front of `position`.
+    pub(crate) fn recovered(&mut self, position: LogPosition) {
+        self.position = position;
+        self.tail = position;
+        self.flushed_lsn = position.lsn - 1;
+    }
+
+    pub(crate) fn early(&self) -> bool {
+        self.durability == Durability::Flush
+    }
+
+    /// Whether nothing waits and nothing is in flight.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight.is_none() && self.landed.is_empty() && self.open.is_empty()
+    }
+
+    /// Whether a commit is in flight, or still to be applied.
+    pub(crate) fn is_leading(&self) -> bool {
+        self.in_flight.is_some() || !self.landed.is_empty()
+    }
+
+    /// Whether a commit can be taken.
+    pub(crate) fn wants_commit(&self) -> bool {
+        self.in_flight.is_none() && !self.open.is_empty() && !self.failed
+    }
+
+    /// Who could be asked to take the next commit.
+    pub(crate) fn first_waiting(&self) -> Option<Token> {
+        self.open.waiting.first().copied()
+    }
+
+    /// Takes a job.
+    pub(crate) fn submit(&mut self, world: &World, token: Token, job: Job) -> Submitted {
+        if self.failed {
+            return Submitted::Done(Err(VolumeError::WriteFailed));
+        }
+        if self.barrier || !self.overflow.is_empty() {
+            self.overflow.push_back((token, job));
+            return Submitted::Queued;
+        }
+        self.join(world, token, job)
+    }
+
+    fn join(&mut self, world: &World, token: Token, job: Job) -> Submitted {
+        match job {
+            Job::Flush => {
+                if self.is_idle() && self.flushed_lsn + 1 == self.tail.lsn {
+                    return Submitted::Done(Ok(VolumeReply::Done));
+                }
+                self.open.waiting.push(token);
+                self.open.flush = true;
+                Submitted::Queued
+            }
+            Job::Entries(entries) => {
+                let bytes: usize = entries.iter().map(Entry::encoded_bytes).sum();
+                if !self.has_room(0, bytes) {
+                    self.overflow.push_back((token, Job::Entries(entries)));
+                    return Submitted::Queued;
+                }
+                let first = self.open.entries.len();
+                self.open.entries.extend(entries);
+                self.joined(world, token, first, true)
+            }
+            Job::Relocate { entries, frames } => {
+                self.join_relocation(world, token, entries, frames)
+            }
+            Job::Stage(edit) => self.join_part(world, token, edit),
+            Job::Edit(edit) => self.join_edit(world, token, edit),
+        }
+    }
+
+    fn join_part(&mut self, world: &World, token: Token, mut edit: Box<Edit>) -> Submitted {
+        let reserve = reserve_segments(world.medium.geometry.segment_count);
+        if self.state.segments.free_count() <= reserve {
+            self.release_staged(world, &edit);
+            return Submitted::Done(Err(VolumeError::NoSpace));
+        }
+        let blocks = edit.staging.frames.len();
+        if !self.has_room(blocks, 64 + blocks * 64) {
+            self.overflow.push_back((token, Job::Stage(edit)));
+            return Submitted::Queued;
+        }
+        let first = self.open.entries.len();
+        let frames = std::mem::take(&mut edit.staging.frames);
+        let classes = std::mem::take(&mut edit.staging.classes);
+        let runs = self.open.add_part(&mut self.state.next_chunk, frames, &classes);
+        edit.end_part(runs);
+        if !self.count_entries(world, first) {
+            return Submitted::Done(Err(VolumeError::WriteFailed));
+        }
+        self.open.staging.push((token, edit));
+        Submitted::Queued
+    }
+
+    /// A long copy has failed: what it has brought is not wanted.
+    pub(crate) fn release_staged(&mut self, world: &World, edit: &Edit) {
+        let first = self.open.entries.len();
+        for (chunk, count) in edit.staged_chunks() {
+            self.open.entries.push(Entry::Release { first: chunk, count });
+        }
+        self.count_entries(world, first);
+    }
+
+    /// Counts the entries from `first` on, and applies them where that is done early. `false`: the
+    /// store has failed.
+    fn count_entries(&mut self, world: &World, first: usize) -> bool {
+        let added = &self.open.entries[first..];
+        self.open.entries_bytes += added.iter().map(Entry::encoded_bytes).sum::<usize>();
+        if self.early() && first < self.open.entries.len() {
+            let payload = Payload { place: Place::NONE, frames: &self.open.frames };
+            let added = &self.open.entries[first..];
+            self.failed |= apply_all(world, &mut self.state, added, payload).is_err();
+        }
+        !self.failed
+    }
+
+    fn join_relocation(
+        &mut self,
+        world: &World,
+        token: Token,
+        mut entries: Vec<Entry>,
+        frames: Vec<Frame>,
+    ) -> Submitted {
+        if self.state.segments.free_count() <= RESERVE_FOR_CHECKPOINT {
+            return Submitted::Done(Err(VolumeError::NoSpace));
+        }
+        let bytes: usize = entries.iter().map(Entry::encoded_bytes).sum();
+        if !self.has_room(frames.len(), bytes) {
+            self.overflow.push_back((token, Job::Relocate { entries, frames }));
+            return Submitted::Queued;
+        }
+        let base = self.open.frames.len() as u32 * UNITS_PER_BLOCK;
+        for entry in &mut entries {
+            if let Entry::Relocate { payload_units, .. } = entry {
+                *payload_units += base;
+            }
+        }
+        let first = self.open.entries.len();
+        self.open.entries.extend(entries);
+        self.open.frames.extend(frames);
+        self.joined(world, token, first, true)
+    }
+
+    fn join_edit(&mut self, world: &World, token: Token, edit: Box<Edit>) -> Submitted {
+        if let Some(error) = self.refuse(world, &edit) {
+            self.release_staged(world, &edit);
+            return Submitted::Done(Err(error));
+        }
+        let blocks = edit.data_blocks();
+        if !self.has_room(blocks, entries_bytes_max(&edit)) {
+            self.overflow.push_back((token, Job::Edit(edit)));
+            return Submitted::Queued;
+        }
+        if self.awaits_others(&edit) {
+            self.deferred.push((token, edit));
+            return Submitted::Queued;
+        }
+        match self.is_current(world, &edit) {
+            Ok(true) => {}
+            Ok(false) => return Submitted::Stale(edit),
+            Err(_) => return Submitted::Done(Err(VolumeError::WriteFailed)),
+        }
+        if edit.steps.is_empty() {
+            return Submitted::Done(Ok(VolumeReply::Done));
+        }
+        let first = self.open.entries.len();
+        let fua = edit.fua;
+        for step in edit.steps {
+            self.open.add_step(&mut self.state.next_chunk, step);
+        }
+        self.joined(world, token, first, fua)
+    }
+
+    /// The end of joining: with early answers the entries are applied now.
+    fn joined(&mut self, world: &World, token: Token, first: usize, fua: bool) -> Submitted {
+        if !self.count_entries(world, first) {
+            return Submitted::Done(Err(VolumeError::WriteFailed));
+        }
+        if !self.early() {
+            self.open.waiting.push(token);
+            return Submitted::Queued;
+        }
+        if fua {
+            self.open.waiting.push(token);
+            self.open.flush = true;
+            return Submitted::Queued;
+        }
+        Submitted::Done(Ok(VolumeReply::Done))
+    }
+
+    /// Why the edit can't be done at all, if so.
+    fn refuse(&mut self, world: &World, edit: &Edit) -> Option<VolumeError> {
+        for step in &edit.steps {
+            let (volume, range) = step.target();
+            let map = world.volume(volume).and_then(|volume| *volume.map.read());
+            match map {
+                None => return Some(VolumeError::NoSuchVolume(volume)),
+                Some(map) if range.end().0 > map.size_blocks => {
+                    return Some(VolumeError::OutOfRange);
+                }
+                Some(_) => {}
+            }
+        }
+        let reserve = reserve_segments(world.medium.geometry.segment_count);
+        let free = self.state.segments.free_count();
+        let full =
+            if edit.data_blocks() > 0 { free <= reserve } else { free <= RESERVE_FOR_CHECKPOINT };
+        full.then_some(VolumeError::NoSpace)
+    }
+
+    fn has_room(&self, blocks: usize, bytes: usize) -> bool {
+        let empty = self.open.is_empty();
+        let rest = self.segment_rest_blocks();
+        let cut = rest >= SEGMENT_REST_BLOCKS_MIN + HEADER_BLOCKS_MAX;
+        let limit = if cut { (rest - HEADER_BLOCKS_MAX) as usize } else { RECORD_BLOCKS_MAX };
+        empty
+            || self.open.frames.len() + blocks <= limit.min(RECORD_BLOCKS_MAX)
+                && self.open.entries_bytes + bytes <= RECORD_ENTRIES_BYTES_MAX
+    }
+
+    pub(crate) fn segment_rest_blocks(&self) -> u32 {
+        let next = self.in_flight.as_ref().map_or(self.tail, |commit| commit.next);
+        self.blocks_per_segment - next.block
+    }
+
+    /// Whether the edit has read a block that a record changes which is not applied yet.
+    fn awaits_others(&self, edit: &Edit) -> bool {
+        if edit.expectations.is_empty() || self.early() {
+            return false;
+        }
+        let landed = self.landed.iter().map(|(commit, _)| commit);
+        let unapplied = landed.chain(&self.in_flight).flat_map(|commit| &commit.record.entries);
+        let mut changed = unapplied.chain(&self.open.entries).filter_map(entry_target);
+        changed.any(|(volume, range)| {
+            edit.expectations
+                .iter()
+                .any(|(wanted, block, _)| *wanted == volume && contains(range, *block))
+        })
+    }
+
+    /// Whether the map still says what it said when the edit's blocks were read.
+    fn is_current(&self, world: &World, edit: &Edit) -> Result<bool, StoreError> {
+        for (id, block, expected) in &edit.expectations {
+            let Some(volume) = world.volume(*id) else { return Ok(false) };
+            let guard = volume.map.read();
+            let Some(map) = guard.as_ref() else { return Ok(false) };
+            if block.0 >= map.size_blocks || entry_of(world, map, block.0)? != *expected {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The answers to all that waits, if the store has failed and no commit is in flight whose end
+    /// would answer them.
+    pub(crate) fn abandon(&mut self, world: &World) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        if self.failed && !self.is_leading() {
+            self.take_waiting(world, &mut answers);
+        }
+        answers
+    }
+
+    /// Sends deferred edits back to be read again, and lets overflowing jobs join.
+    pub(crate) fn take_waiting(&mut self, world: &World, answers: &mut Vec<Answer>) {
+        answers.extend(self.deferred.drain(..).map(|(token, edit)| Answer::Again(token, edit)));
+        if self.failed {
+            let failed = std::mem::take(&mut self.open.waiting);
+            let staging = std::mem::take(&mut self.open.staging);
+            let overflow = self.overflow.drain(..).map(|(token, _)| token);
+            answers.extend(
+                failed
+                    .into_iter()
+                    .chain(staging.into_iter().map(|(token, _)| token))
+                    .chain(overflow)
+                    .map(|token| Answer::Reply(token, Err(VolumeError::WriteFailed))),
+            );
+            return;
+        }
+        if self.barrier {
+            return;
+        }
+        let mut waiting = std::mem::take(&mut self.overflow);
+        while let Some((token, job)) = waiting.pop_front() {
+            match self.join(world, token, job) {
+                Submitted::Queued => {}
+                Submitted::Done(reply) => answers.push(Answer::Reply(token, reply)),
+                Submitted::Stale(edit) => answers.push(Answer::Again(token, edit)),
+            }
+            if !self.overflow.is_empty() {
+                // It was put back because the record is full: so must be all behind it.
+                break;
+            }
+        }
+        self.overflow.extend(waiting);
+    }
+}
