@@ -1,0 +1,78 @@
+//! What sectors hold: eight bytes, the *tag*, say all of a sector, so that models are small and a
+//! torn sector can be told from every whole one.
+
+use block::SECTOR_BYTES;
+
+use crate::rng::mix;
+
+/// Says what a sector holds. 0 is zeros; a tag whose halves are equal is a repeated pattern of
+/// four bytes; any other is followed by bytes that depend on it.
+pub type Tag = u64;
+
+const WORDS: usize = SECTOR_BYTES as usize / 8;
+
+/// A tag that no other number gives, and that is no pattern.
+pub fn unique_tag(number: u64) -> Tag {
+    // The halves differ: the upper has its first bit set, and the lower has not.
+    mix(number) & 0xffff_ffff_7fff_ffff | 1 << 63
+}
+
+/// A tag whose sector is a pattern of four bytes.
+pub fn pattern_tag(bits: u32) -> Tag {
+    u64::from(bits) << 32 | u64::from(bits)
+}
+
+fn word(tag: Tag, index: usize) -> u64 {
+    if index == 0 || (tag >> 32) as u32 == tag as u32 {
+        return tag;
+    }
+    mix(tag ^ index as u64)
+}
+
+/// Appends the sector that `tag` stands for.
+pub fn push_sector(tag: Tag, out: &mut Vec<u8>) {
+    for index in 0..WORDS {
+        out.extend_from_slice(&word(tag, index).to_le_bytes());
+    }
+}
+
+/// The sectors that `tags` stand for.
+pub fn bytes_of(tags: &[Tag]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(tags.len() * SECTOR_BYTES as usize);
+    tags.iter().for_each(|&tag| push_sector(tag, &mut out));
+    out
+}
+
+/// What some sectors hold, or which of them is no whole sector that was ever written.
+pub fn tags_of(bytes: &[u8]) -> Result<Vec<Tag>, usize> {
+    let mut tags = Vec::with_capacity(bytes.len() / SECTOR_BYTES as usize);
+    for (at, sector) in bytes.chunks(SECTOR_BYTES as usize).enumerate() {
+        let mut words = sector.chunks_exact(8).map(|raw| {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(raw);
+            u64::from_le_bytes(eight)
+        });
+        let tag = words.next().ok_or(at)?;
+        if sector.len() != SECTOR_BYTES as usize
+            || !words.enumerate().all(|(index, found)| found == word(tag, index + 1))
+        {
+            return Err(at);
+        }
+        tags.push(tag);
+    }
+    Ok(tags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_come_back_and_a_torn_sector_is_seen() {
+        let tags = [0, unique_tag(1), pattern_tag(7), unique_tag(2)];
+        let mut bytes = bytes_of(&tags);
+        assert_eq!(tags_of(&bytes), Ok(tags.to_vec()));
+        bytes[3 * 512 + 77] ^= 1;
+        assert_eq!(tags_of(&bytes), Err(3));
+    }
+}

@@ -1,0 +1,128 @@
+//! Bits that rot, reads that fail, and reads that bring another place's bytes.
+//!
+//! The store may then answer MEDIUM ERROR, or refuse to open; it may never return anything wrong.
+//! What is damaged here is a pool whose log was folded into a checkpoint: a record behind the last
+//! checkpoint whose header rots looks like the end of the log, which no single device can tell.
+//! For the same reason reads go astray only once the pool is open: recovery takes a superblock
+//! that it can't decode for one that was torn, and a record that is not there for the log's end.
+
+use std::sync::Arc;
+
+use block::{
+    CopySegment, DataOut, Sector, SectorCount, SectorRange, VolumeError, VolumeId, VolumeReply,
+    VolumeRequest,
+};
+use store::{Change, CheckOptions, OpenOptions, Store, StoreError, VolumeChange};
+
+use crate::content::{Tag, bytes_of, unique_tag};
+use crate::disk::{Faults, SimDisk, Survival};
+use crate::rng::Rng;
+
+const SECTORS: u64 = 4096;
+
+/// What is wrong with the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// So many bits have turned, anywhere but in segment 0.
+    Rot(u64),
+    /// So many of a thousand reads fail.
+    FailedReads(u64),
+    /// So many of a thousand reads bring another place's bytes.
+    MisdirectedReads(u64),
+}
+
+/// How often the damage was seen, and how often it did no harm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The pool was not opened.
+    pub refused: u64,
+    /// Reads that were answered with MEDIUM ERROR.
+    pub medium_errors: u64,
+    /// Reads that were answered with the right bytes.
+    pub right: u64,
+    /// Pools in which `check` found something, or could not finish.
+    pub found_by_check: u64,
+}
+
+/// Fills a pool, damages its device, and reads all of it. `Err` is data that is wrong.
+pub fn inflict(seed: u64, damage: Damage) -> Result<Seen, String> {
+    let mut rng = Rng::new(seed);
+    let disk = Arc::new(SimDisk::new(256 << 20, seed));
+    let (volume, tags) = fill(&disk, &mut rng).map_err(|error| error.to_string())?;
+    disk.crash(Survival::Nothing, &mut rng);
+    match damage {
+        Damage::Rot(bits) => {
+            for _ in 0..bits {
+                disk.rot(&mut rng);
+            }
+        }
+        Damage::FailedReads(failed_reads_per_mille) => {
+            disk.set_faults(Faults { failed_reads_per_mille, ..Faults::default() });
+        }
+        Damage::MisdirectedReads(_) => {}
+    }
+    let mut seen = Seen::default();
+    let Ok(store) = Store::open(disk.clone(), OpenOptions { cache_bytes: 0, ..Default::default() })
+    else {
+        seen.refused = 1;
+        return Ok(seen);
+    };
+    if let Damage::MisdirectedReads(misdirected_reads_per_mille) = damage {
+        disk.set_faults(Faults { misdirected_reads_per_mille, ..Faults::default() });
+    }
+    for start in (0..SECTORS).step_by(8) {
+        let range = SectorRange::new(start, 8);
+        match store.execute(VolumeRequest::Read { volume, range }) {
+            Ok(VolumeReply::Data(data)) => {
+                let want = bytes_of(&tags[start as usize..start as usize + 8]);
+                if data.to_vec() != want {
+                    return Err(format!("seed {seed}: sectors from {start} on are wrong"));
+                }
+                seen.right += 1;
+            }
+            Err(VolumeError::Medium { .. }) => seen.medium_errors += 1,
+            other => return Err(format!("seed {seed}: reading at {start}: {other:?}")),
+        }
+    }
+    let sound = store.check(CheckOptions { data: true });
+    seen.found_by_check = u64::from(!sound.is_ok_and(|report| report.findings.is_empty()));
+    Ok(seen)
+}
+
+/// A volume that was written and copied in all sorts of ways, with checkpoints, the last at the
+/// end.
+fn fill(disk: &Arc<SimDisk>, rng: &mut Rng) -> Result<(VolumeId, Vec<Tag>), StoreError> {
+    Store::create(&**disk, &[3; 64])?;
+    let store = Store::open(disk.clone(), OpenOptions::default())?;
+    let volume = store.allocate_volume_id();
+    let create = VolumeChange::Create { id: volume, size: SectorCount(SECTORS) };
+    store.change(Change { volumes: vec![create], ..Change::default() })?;
+    let mut tags = vec![0; SECTORS as usize];
+    for round in 0..60 {
+        let start = rng.below(SECTORS);
+        let count = rng.between(1, 200).min(SECTORS - start);
+        let range = SectorRange::new(start, count);
+        let here = start as usize..(start + count) as usize;
+        if rng.chance(25) {
+            let from = rng.below(SECTORS - count);
+            let segment = CopySegment {
+                source: volume,
+                source_start: Sector(from),
+                destination: volume,
+                destination_start: Sector(start),
+                count: SectorCount(count),
+            };
+            store.execute(VolumeRequest::Copy { segments: vec![segment] })?;
+            tags.copy_within(from as usize..(from + count) as usize, here.start);
+        } else {
+            let new: Vec<Tag> = (0..count).map(|at| unique_tag(round << 32 | at)).collect();
+            let data = DataOut::from_bytes(&bytes_of(&new), range.start.offset_in_block_bytes());
+            store.execute(VolumeRequest::Write { volume, range, data, fua: false })?;
+            tags[here].copy_from_slice(&new);
+        }
+        if round % 20 == 19 {
+            store.checkpoint()?;
+        }
+    }
+    Ok((volume, tags))
+}

@@ -1,0 +1,331 @@
+//! The requests under way, and the steps in which they go on.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use block::{SectorCount, VolumeError, VolumeReply};
+use store::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, Store, Token};
+use sys::Disk as _;
+
+use crate::content::tags_of;
+use crate::disk::SimDisk;
+use crate::generate::{Expected, Generated, Generator, Region, touch};
+use crate::model::{Changing, Model};
+use crate::rng::Rng;
+
+/// Where the store's answers arrive.
+#[derive(Default)]
+pub(crate) struct Mailbox(Mutex<Vec<(u64, Outcome)>>);
+
+impl Mailbox {
+    pub(crate) fn take(&self) -> Vec<(u64, Outcome)> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Sink for Mailbox {
+    fn complete(&self, id: u64, outcome: Outcome) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((id, outcome));
+    }
+
+    // The world takes commits by itself, whenever chance wants it.
+    fn commit_wanted(&self) {}
+}
+
+/// What a commit in hand waits for.
+pub(crate) enum CommitStep {
+    Write,
+    Flush,
+    Finish,
+}
+
+struct Op {
+    id: u64,
+    label: String,
+    reads: Vec<Region>,
+    writes: Vec<Region>,
+    expected: Expected,
+    fua: bool,
+    by_block: bool,
+    started: u64,
+    /// The device reads that it waits for, and how many are done.
+    operation: Option<(Box<ReadOperation>, usize)>,
+}
+
+/// The requests under way on one store, and the oracle.
+pub(crate) struct Desk {
+    pub(crate) disk: Arc<SimDisk>,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) sink: SinkId,
+    pub(crate) model: Model,
+    pub(crate) rng: Rng,
+    pub(crate) generator: Generator,
+    pub(crate) durable_answers: bool,
+    /// Whether the pool may be full.
+    pub(crate) may_be_full: bool,
+    pub(crate) commit: Option<(Commit, CommitStep)>,
+    /// A logical clock: one more at each start and each answer.
+    pub(crate) time: u64,
+    pub(crate) answers: u64,
+    pub(crate) refused_full: u64,
+    pub(crate) in_flight_max: usize,
+    ops: Vec<Op>,
+    next_id: u64,
+}
+
+impl Desk {
+    pub(crate) fn new(
+        disk: Arc<SimDisk>,
+        model: Model,
+        generator: Generator,
+        rng: Rng,
+        durable_answers: bool,
+    ) -> Self {
+        Self {
+            disk,
+            mailbox: Arc::default(),
+            sink: SinkId(0),
+            model,
+            rng,
+            generator,
+            durable_answers,
+            may_be_full: false,
+            commit: None,
+            time: 0,
+            answers: 0,
+            refused_full: 0,
+            in_flight_max: 6,
+            ops: Vec::new(),
+            next_id: 0,
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.ops.is_empty() && self.commit.is_none()
+    }
+
+    fn token(&self, id: u64) -> Token {
+        Token { sink: self.sink, id }
+    }
+
+    /// One step by chance.
+    pub(crate) fn step(&mut self, store: &Store) -> Result<(), String> {
+        let reading = self.ops.iter().filter(|op| op.operation.is_some()).count() as u64;
+        let room = self.ops.len() < self.in_flight_max;
+        let weights = [if room { 4 } else { 0 }, 3 * reading.min(2), 3];
+        match self.rng.weighted(&weights) {
+            0 => self.start(store),
+            1 => self.read_one(store),
+            _ => self.commit_one(store),
+        }
+    }
+
+    /// A step that starts nothing; whether there was one.
+    pub(crate) fn settle_one(&mut self, store: &Store) -> Result<bool, String> {
+        if self.ops.iter().any(|op| op.operation.is_some()) {
+            self.read_one(store)?;
+            return Ok(true);
+        }
+        let before = self.answers;
+        let held = self.commit.is_some();
+        self.commit_one(store)?;
+        Ok(held || self.commit.is_some() || self.answers != before)
+    }
+
+    /// Goes on until nothing is under way. Whatever waits then would wait for ever.
+    pub(crate) fn settle(&mut self, store: &Store) -> Result<(), String> {
+        while self.settle_one(store)? {}
+        match self.ops.first() {
+            None => Ok(()),
+            Some(op) => Err(format!("request {} is never answered: {}", op.id, op.label)),
+        }
+    }
+
+    /// The power has failed: what was under way may be there or not.
+    pub(crate) fn give_up(&mut self) {
+        for op in std::mem::take(&mut self.ops) {
+            self.forget(op);
+        }
+        self.commit = None;
+        drop(self.mailbox.take());
+    }
+
+    fn forget(&mut self, op: Op) {
+        if let Expected::Done(effects) = op.expected {
+            let Op { started, by_block, .. } = op;
+            self.model.unknown(Changing { effects, started, by_block });
+        }
+    }
+
+    fn start(&mut self, store: &Store) -> Result<(), String> {
+        let made = self.generator.request(&self.model.now, &mut self.rng);
+        let clash = self.ops.iter().any(|op| {
+            let any = |a: &[Region], b: &[Region]| a.iter().any(|a| b.iter().any(|b| touch(a, b)));
+            any(&op.writes, &made.writes)
+                || any(&op.writes, &made.reads)
+                || any(&op.reads, &made.writes)
+        });
+        if clash {
+            return Ok(());
+        }
+        let Generated { label, request, reads, writes, expected, fua } = made;
+        self.next_id += 1;
+        self.time += 1;
+        let id = self.next_id;
+        self.disk.note(&format!("start {id}: {label}"));
+        let by_block = matches!(request, block::VolumeRequest::Write { .. });
+        let started = self.time;
+        let operation = None;
+        self.ops.push(Op { id, label, reads, writes, expected, fua, by_block, started, operation });
+        let started = store.start(request, self.token(id));
+        self.started(id, started)?;
+        self.collect()
+    }
+
+    /// Whether some request under way touches the volume of a slot.
+    pub(crate) fn is_busy(&self, slot: usize) -> bool {
+        let there = |region: &Region| region.slot == slot;
+        self.ops.iter().any(|op| op.reads.iter().chain(&op.writes).any(there))
+    }
+
+    fn started(&mut self, id: u64, started: Started) -> Result<(), String> {
+        match started {
+            Started::Done(reply) => self.answered(id, reply),
+            Started::Queued => Ok(()),
+            Started::Read(operation) => {
+                let op = self.ops.iter_mut().find(|op| op.id == id);
+                let op = op.ok_or_else(|| format!("request {id} reads, but is not under way"))?;
+                op.operation = Some((operation, 0));
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes what has arrived.
+    pub(crate) fn collect(&mut self) -> Result<(), String> {
+        for (id, outcome) in self.mailbox.take() {
+            match outcome {
+                Outcome::Reply(reply) => self.answered(id, reply)?,
+                Outcome::Again(operation) => self.started(id, Started::Read(operation))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// One device read of one request, or its end.
+    fn read_one(&mut self, store: &Store) -> Result<(), String> {
+        let reading: Vec<usize> =
+            (0..self.ops.len()).filter(|index| self.ops[*index].operation.is_some()).collect();
+        if reading.is_empty() {
+            return Ok(());
+        }
+        let index = reading[self.rng.below(reading.len() as u64) as usize];
+        let Some((mut operation, done)) = self.ops[index].operation.take() else { return Ok(()) };
+        if let Some(read) = operation.reads.get_mut(done) {
+            read.failed = self.disk.read(read.offset_bytes, &mut read.frames).is_err();
+            self.ops[index].operation = Some((operation, done + 1));
+            return Ok(());
+        }
+        let id = self.ops[index].id;
+        let started = store.resume(operation, self.token(id));
+        self.started(id, started)?;
+        self.collect()
+    }
+
+    /// One step of the commit in hand, or takes one.
+    fn commit_one(&mut self, store: &Store) -> Result<(), String> {
+        let Some((commit, step)) = self.commit.take() else {
+            self.commit = store.take_commit().map(|commit| (commit, CommitStep::Write));
+            return self.collect();
+        };
+        let next = match step {
+            CommitStep::Write if commit.frames.is_empty() => Ok(CommitStep::Flush),
+            CommitStep::Write => self
+                .disk
+                .write(commit.offset_bytes, &commit.frames)
+                .map(|()| if commit.flush { CommitStep::Flush } else { CommitStep::Finish }),
+            CommitStep::Flush => self.disk.flush().map(|()| CommitStep::Finish),
+            CommitStep::Finish => {
+                store.finish_commit(commit, Ok(()));
+                return self.collect();
+            }
+        };
+        match next {
+            Ok(step) => self.commit = Some((commit, step)),
+            Err(error) => {
+                store.finish_commit(commit, Err(error));
+                return self.collect();
+            }
+        }
+        Ok(())
+    }
+
+    /// Finishes the commit in hand, if there is one.
+    pub(crate) fn finish_commit(&mut self, store: &Store) -> Result<(), String> {
+        while self.commit.is_some() {
+            self.commit_one(store)?;
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, id: u64, reply: Result<VolumeReply, VolumeError>) -> Result<(), String> {
+        let index = self.ops.iter().position(|op| op.id == id);
+        let index = index.ok_or_else(|| format!("request {id} was answered twice"))?;
+        let op = self.ops.remove(index);
+        self.time += 1;
+        self.answers += 1;
+        let told = match &reply {
+            Ok(VolumeReply::Data(data)) => format!("{} bytes", data.len()),
+            other => format!("{other:?}"),
+        };
+        self.disk.note(&format!("answer {id}: {told}"));
+        let label = op.label.clone();
+        self.judge(op, reply).map_err(|reason| format!("request {id} ({label}): {reason}"))
+    }
+
+    fn judge(&mut self, op: Op, reply: Result<VolumeReply, VolumeError>) -> Result<(), String> {
+        match (reply, op.expected) {
+            (Ok(VolumeReply::Data(data)), Expected::Data(want)) => {
+                let have = tags_of(&data.to_vec())
+                    .map_err(|at| format!("sector {at} of the answer was never written"))?;
+                match want.iter().zip(&have).position(|(want, have)| want != have) {
+                    None if want.len() == have.len() => Ok(()),
+                    at => Err(format!("sector {at:?} of the answer is wrong")),
+                }
+            }
+            (Ok(VolumeReply::Done), Expected::Done(effects)) => {
+                let durable = self.durable_answers || op.fua;
+                let Op { started, by_block, .. } = op;
+                self.model.answered(self.time, Changing { effects, started, by_block }, durable);
+                Ok(())
+            }
+            (Ok(VolumeReply::Done), Expected::Flushed) => {
+                self.model.flushed(op.started);
+                Ok(())
+            }
+            (Err(VolumeError::Miscompare { offset_bytes }), Expected::Miscompare(at))
+                if offset_bytes == at =>
+            {
+                Ok(())
+            }
+            (Err(VolumeError::NoSpace), Expected::Done(_) | Expected::Miscompare(_))
+                if self.may_be_full =>
+            {
+                self.refused_full += 1;
+                Ok(())
+            }
+            (Err(VolumeError::WriteFailed | VolumeError::Medium { .. }), expected)
+                if self.disk.has_failed() =>
+            {
+                self.forget(Op { expected, label: String::new(), ..op });
+                Ok(())
+            }
+            (Err(error), _) => Err(format!("answered with {error:?}")),
+            (Ok(_), expected) => Err(format!("answered as done, not with {expected:?}")),
+        }
+    }
+
+    /// The size of the volume in a slot.
+    pub(crate) fn size(&self, slot: usize) -> SectorCount {
+        SectorCount(self.model.now.volumes[slot].tags.len() as u64)
+    }
+}

@@ -1,0 +1,395 @@
+//! A disk in memory that does what real ones do when the power fails.
+//!
+//! # The fault model
+//! What `docs/crash-consistency.md` assumes of a device, and nothing kinder:
+//! - A write that was followed by a completed flush is there after a crash.
+//! - Of a write that was not, each 512-byte sector independently is there or is not: writes are
+//!   lost, torn, and seem reordered. A sector itself is never torn.
+//! - A crash comes at a write (which may then be there in any part), or at a flush (after which
+//!   any part of what it should have kept is there), or between two I/Os.
+//! - A write can fail, once or for ever, having had any effect.
+//! - Reads can fail, bits can rot, and a read can bring another block's bytes: separate modes, in
+//!   which the store may answer MEDIUM ERROR, or refuse to open, and never anything wrong.
+//! - A device that lies, and loses what it said it had flushed, is outside of what the store
+//!   promises: [`Faults::lying_flush`] is a canary, with which the checker *must* find a loss.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use block::{Frame, FrameMut, SECTOR_BYTES};
+
+use crate::rng::{Rng, mix};
+
+const BLOCK: u64 = block::BLOCK_BYTES;
+
+/// Faults other than a crash.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// Flushes do nothing: the canary.
+    pub lying_flush: bool,
+    /// In so many of a thousand reads, the device reports an error.
+    pub failed_reads_per_mille: u64,
+    /// In so many of a thousand reads, the bytes of another place are delivered.
+    pub misdirected_reads_per_mille: u64,
+}
+
+/// How much of what was not flushed survives a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survival {
+    /// Nothing.
+    Nothing,
+    /// All.
+    All,
+    /// Whole writes, or not.
+    Writes,
+    /// Sectors: a coin for each.
+    Sectors,
+    /// Of each write all sectors but a few, or a few sectors only.
+    Torn,
+}
+
+type Hook = Box<dyn FnMut() + Send>;
+
+/// The disk.
+pub struct SimDisk {
+    inner: Mutex<Inner>,
+    hook: Mutex<Option<Hook>>,
+}
+
+struct Inner {
+    len_bytes: u64,
+    durable: BTreeMap<u64, Frame>,
+    /// What reads see: all that was written.
+    seen: BTreeMap<u64, Frame>,
+    /// Block number and content of each block of each write since the last flush.
+    unflushed: Vec<Vec<(u64, Frame)>>,
+    /// Writes and flushes until now.
+    io_count: u64,
+    /// The I/O at which the power fails.
+    fuse: Option<u64>,
+    /// The I/O that fails alone.
+    error_at: Option<u64>,
+    dead: bool,
+    failed: bool,
+    faults: Faults,
+    rng: Rng,
+    trace: u64,
+    log: Option<Vec<String>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn power_failed() -> io::Error {
+    io::Error::other("simulated: the power has failed")
+}
+
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+fn overlay(below: Option<&Frame>, above: &Frame, keep: impl Fn(usize) -> bool) -> Frame {
+    let mut frame = below.cloned().unwrap_or_else(Frame::zeros).into_mut();
+    for sector in (0..8).filter(|sector| keep(*sector)) {
+        let range = sector * SECTOR_BYTES as usize..(sector + 1) * SECTOR_BYTES as usize;
+        frame[range.clone()].copy_from_slice(&above[range]);
+    }
+    frame.freeze()
+}
+
+impl Inner {
+    fn note(&mut self, kind: &str, offset: u64, blocks: usize, content: u64) {
+        self.trace = mix(self.trace ^ hash_bytes(kind.as_bytes()));
+        self.trace = mix(self.trace ^ offset ^ (blocks as u64) << 48);
+        self.trace = mix(self.trace ^ content);
+        let io = self.io_count;
+        if let Some(log) = &mut self.log {
+            log.push(format!("io {io}: {kind} at {offset:#x}, {blocks} blocks, {content:016x}"));
+        }
+    }
+
+    /// Counts a write or a flush; whether it is to be done, and whether it is to be answered.
+    fn count(&mut self) -> (bool, io::Result<()>) {
+        if self.dead {
+            return (false, Err(power_failed()));
+        }
+        self.io_count += 1;
+        if self.fuse == Some(self.io_count) {
+            self.dead = true;
+            self.failed = true;
+            return (true, Err(power_failed()));
+        }
+        if self.error_at == Some(self.io_count) {
+            self.failed = true;
+            return (true, Err(io::Error::other("simulated: a write error")));
+        }
+        (true, Ok(()))
+    }
+}
+
+impl SimDisk {
+    /// An empty disk.
+    pub fn new(len_bytes: u64, seed: u64) -> Self {
+        let inner = Inner {
+            len_bytes,
+            durable: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            unflushed: Vec::new(),
+            io_count: 0,
+            fuse: None,
+            error_at: None,
+            dead: false,
+            failed: false,
+            faults: Faults::default(),
+            rng: Rng::new(seed),
+            trace: 0,
+            log: None,
+        };
+        Self { inner: Mutex::new(inner), hook: Mutex::new(None) }
+    }
+
+    /// Writes and flushes until now.
+    pub fn io_count(&self) -> u64 {
+        lock(&self.inner).io_count
+    }
+
+    /// The power fails at this I/O, counted from the disk's beginning.
+    pub fn set_fuse(&self, io: Option<u64>) {
+        lock(&self.inner).fuse = io;
+    }
+
+    /// This I/O fails, counted from the disk's beginning, and those behind it do not.
+    pub fn set_error_at(&self, io: Option<u64>) {
+        lock(&self.inner).error_at = io;
+    }
+
+    /// Changes the faults.
+    pub fn set_faults(&self, faults: Faults) {
+        lock(&self.inner).faults = faults;
+    }
+
+    /// Whether the power has failed, and [`SimDisk::crash`] is due.
+    pub fn is_dead(&self) -> bool {
+        lock(&self.inner).dead
+    }
+
+    /// Whether a write or a flush has failed since the last crash.
+    pub fn has_failed(&self) -> bool {
+        lock(&self.inner).failed
+    }
+
+    /// Called behind every write and flush, with nothing locked, but never from within itself: so
+    /// that the world goes on while somebody writes on the spot.
+    pub fn set_hook(&self, hook: Option<Hook>) {
+        *lock(&self.hook) = hook;
+    }
+
+    /// Starts to keep each I/O and each note as a line.
+    pub fn keep_log(&self) {
+        lock(&self.inner).log = Some(Vec::new());
+    }
+
+    /// The lines since [`SimDisk::keep_log`].
+    pub fn take_log(&self) -> Vec<String> {
+        lock(&self.inner).log.take().unwrap_or_default()
+    }
+
+    /// Adds something to the trace that is not an I/O.
+    pub fn note(&self, line: &str) {
+        let mut inner = lock(&self.inner);
+        inner.trace = mix(inner.trace ^ hash_bytes(line.as_bytes()));
+        if let Some(log) = &mut inner.log {
+            log.push(line.to_string());
+        }
+    }
+
+    /// A hash of every I/O and every note until now.
+    pub fn trace(&self) -> u64 {
+        lock(&self.inner).trace
+    }
+
+    /// The power fails, and comes back: what was flushed is there, and of the rest what `survival`
+    /// says.
+    pub fn crash(&self, survival: Survival, rng: &mut Rng) {
+        let mut inner = lock(&self.inner);
+        let inner = &mut *inner;
+        for write in std::mem::take(&mut inner.unflushed) {
+            let sectors = write.len() as u64 * 8;
+            let (whole, mostly) = (rng.chance(50), rng.chance(50));
+            let odd = [rng.below(sectors), rng.below(sectors)];
+            for (index, (number, above)) in write.into_iter().enumerate() {
+                let coins = rng.draw();
+                let keep = |sector: usize| match survival {
+                    Survival::Nothing => false,
+                    Survival::All => true,
+                    Survival::Writes => whole,
+                    Survival::Sectors => coins >> sector & 1 == 1,
+                    Survival::Torn => odd.contains(&(index as u64 * 8 + sector as u64)) != mostly,
+                };
+                let frame = overlay(inner.durable.get(&number), &above, keep);
+                inner.durable.insert(number, frame);
+            }
+        }
+        inner.seen = inner.durable.clone();
+        inner.dead = false;
+        inner.failed = false;
+        inner.fuse = None;
+        inner.error_at = None;
+    }
+
+    /// Turns one bit of a block that was written, other than those of segment 0 (whose loss no
+    /// single device survives); returns the block's number.
+    pub fn rot(&self, rng: &mut Rng) -> Option<u64> {
+        let mut inner = lock(&self.inner);
+        let first = format::geometry::SEGMENT_BYTES_MIN / BLOCK;
+        let numbers: Vec<u64> = inner.seen.range(first..).map(|(number, _)| *number).collect();
+        if numbers.is_empty() {
+            return None;
+        }
+        let number = numbers[rng.below(numbers.len() as u64) as usize];
+        let bit = rng.below(BLOCK * 8);
+        let mut frame = inner.seen.get(&number).cloned()?.into_mut();
+        frame[(bit / 8) as usize] ^= 1 << (bit % 8);
+        let frame = frame.freeze();
+        inner.durable.insert(number, frame.clone());
+        inner.seen.insert(number, frame);
+        Some(number)
+    }
+
+    fn after(&self) {
+        let hook = lock(&self.hook).take();
+        if let Some(mut hook) = hook {
+            hook();
+            *lock(&self.hook) = Some(hook);
+        }
+    }
+}
+
+impl sys::Disk for SimDisk {
+    fn len_bytes(&self) -> u64 {
+        lock(&self.inner).len_bytes
+    }
+
+    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        let mut inner = lock(&self.inner);
+        if inner.dead {
+            return Err(power_failed());
+        }
+        assert!(offset_bytes.is_multiple_of(BLOCK), "a read that is not aligned");
+        let end = offset_bytes + frames.len() as u64 * BLOCK;
+        if end > inner.len_bytes {
+            return Err(io::Error::other("simulated: a read past the end"));
+        }
+        let faults = inner.faults;
+        let (failed, led_astray, other) =
+            (inner.rng.below(1000), inner.rng.below(1000), inner.rng.between(1, 64));
+        let mut first = offset_bytes / BLOCK;
+        if failed < faults.failed_reads_per_mille {
+            inner.note("failed read", offset_bytes, frames.len(), 0);
+            return Err(io::Error::other("simulated: a read error"));
+        }
+        if led_astray < faults.misdirected_reads_per_mille {
+            inner.note("misdirected read", offset_bytes, frames.len(), other);
+            first += other;
+        }
+        for (number, frame) in (first..).zip(frames.iter_mut()) {
+            match inner.seen.get(&number) {
+                Some(stored) => frame.copy_from_slice(&stored[..]),
+                None => frame.fill(0),
+            }
+        }
+        inner.note("read", offset_bytes, frames.len(), 0);
+        Ok(())
+    }
+
+    fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        let result = {
+            let mut inner = lock(&self.inner);
+            assert!(offset_bytes.is_multiple_of(BLOCK), "a write that is not aligned");
+            assert!(
+                offset_bytes + frames.len() as u64 * BLOCK <= inner.len_bytes,
+                "a write past the end"
+            );
+            let (done, result) = inner.count();
+            if done {
+                let content =
+                    frames.iter().fold(0, |hash, frame| mix(hash ^ hash_bytes(&frame[..])));
+                inner.note("write", offset_bytes, frames.len(), content);
+                let blocks: Vec<(u64, Frame)> =
+                    (offset_bytes / BLOCK..).zip(frames.iter().cloned()).collect();
+                if result.is_ok() {
+                    inner.seen.extend(blocks.iter().cloned());
+                }
+                inner.unflushed.push(blocks);
+            }
+            result
+        };
+        self.after();
+        result
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        let result = {
+            let mut inner = lock(&self.inner);
+            let (done, result) = inner.count();
+            if done {
+                inner.note("flush", 0, 0, 0);
+            }
+            if result.is_ok() && !inner.faults.lying_flush {
+                for write in std::mem::take(&mut inner.unflushed) {
+                    inner.durable.extend(write);
+                }
+            }
+            result
+        };
+        self.after();
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sys::Disk as _;
+
+    fn disk_with_two_writes() -> SimDisk {
+        let disk = SimDisk::new(1 << 20, 1);
+        disk.write(0, &[FrameMut::from_bytes(&[1; 4096]).freeze()]).unwrap();
+        disk.flush().unwrap();
+        disk.write(0, &[FrameMut::from_bytes(&[2; 4096]).freeze()]).unwrap();
+        disk
+    }
+
+    fn first_block(disk: &SimDisk) -> Vec<u8> {
+        let mut frames = [FrameMut::stale()];
+        disk.read(0, &mut frames).unwrap();
+        frames[0].to_vec()
+    }
+
+    #[test]
+    fn a_crash_keeps_what_was_flushed_and_tears_the_rest_by_sectors() {
+        let disk = disk_with_two_writes();
+        assert_eq!(first_block(&disk), vec![2; 4096]);
+        disk.crash(Survival::Nothing, &mut Rng::new(1));
+        assert_eq!(first_block(&disk), vec![1; 4096]);
+        let disk = disk_with_two_writes();
+        disk.crash(Survival::Sectors, &mut Rng::new(5));
+        let found = first_block(&disk);
+        assert!(found.contains(&1) && found.contains(&2));
+        assert!(found.chunks(512).all(|sector| sector.iter().all(|byte| *byte == sector[0])));
+    }
+
+    #[test]
+    fn the_fuse_fails_every_io_from_then_on_until_the_crash() {
+        let disk = disk_with_two_writes();
+        disk.set_fuse(Some(disk.io_count() + 1));
+        assert!(disk.flush().is_err() && disk.flush().is_err() && disk.is_dead());
+        disk.crash(Survival::Nothing, &mut Rng::new(1));
+        assert_eq!(first_block(&disk), vec![1; 4096]);
+        assert!(disk.flush().is_ok());
+    }
+}

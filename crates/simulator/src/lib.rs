@@ -1,0 +1,28 @@
+//! A seeded world for the store: a faulty disk, requests in any order, oracles, and crashes.
+//!
+//! A [`history`] is made from one seed and nothing else: which requests are sent, when each device
+//! read and each step of a commit is done, when a checkpoint is written, where the power fails and
+//! which sectors survive. The same seed gives the same history, to the byte; [`Summary::trace`]
+//! is a hash of every I/O and every answer, so that a test can hold it.
+//!
+//! There are three kinds of history:
+//! - [`history`]: requests that are in flight together touch different sectors (often of the same
+//!   blocks), so that the [`model`] knows every byte. Crashes anywhere, also in checkpoints and in
+//!   recovery, and write errors.
+//! - [`contended`]: requests that race on the same sectors; a register for each sector says which
+//!   values some order of the requests allows, and COMPARE AND WRITE must have one winner a value.
+//! - [`damage`]: bits rot, reads fail or are misdirected; nothing wrong may ever be read.
+//!
+//! What the disk may do to the store stands at the top of [`disk`].
+
+pub mod contended;
+pub mod content;
+pub mod damage;
+mod desk;
+pub mod disk;
+mod generate;
+pub mod history;
+pub mod model;
+pub mod rng;
+
+pub use history::{Failure, Plan, Summary, run};

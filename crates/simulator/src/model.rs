@@ -1,0 +1,291 @@
+//! The oracle: what the volumes must hold, and what they may hold after a crash.
+
+use block::VolumeId;
+
+use crate::content::Tag;
+
+/// A volume as the model knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelVolume {
+    /// Its id.
+    pub id: VolumeId,
+    /// What each sector holds.
+    pub tags: Vec<Tag>,
+}
+
+/// All that a pool holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// The volumes, in the order of their slots.
+    pub volumes: Vec<ModelVolume>,
+    /// A number in the configuration that goes up with each of the administrator's changes.
+    pub config: u64,
+}
+
+/// What a request changes, to be all there or not at all.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Sectors of a volume.
+    Sectors {
+        /// The slot of the volume.
+        slot: usize,
+        /// The first sector.
+        start: u64,
+        /// What they hold then.
+        tags: Vec<Tag>,
+    },
+    /// An administrator's change: a new, empty volume takes the place of one.
+    Replace {
+        /// The slot.
+        slot: usize,
+        /// The id of the new volume.
+        id: VolumeId,
+        /// Its size in sectors.
+        sectors: u64,
+    },
+    /// An administrator's change: the number in the configuration.
+    Config(u64),
+}
+
+/// A request that changes something. Its effects touch different sectors.
+#[derive(Clone, Debug)]
+pub struct Changing {
+    /// What it changes.
+    pub effects: Vec<Effect>,
+    /// When it was started.
+    pub started: u64,
+    /// Whether only each 4 KiB block of it is all or nothing (a write), not all of it.
+    pub by_block: bool,
+}
+
+/// The oracle. Requests that are under way together must touch different sectors.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// What must be there whatever happens.
+    pub durable: State,
+    /// What reads must show.
+    pub now: State,
+    /// What was answered, but may be lost, from its end on: when it was answered, and what.
+    answered: Vec<(u64, Changing)>,
+    /// What was not answered (or with an error of the device): it may be there or not.
+    unknown: Vec<Changing>,
+}
+
+impl State {
+    fn apply(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Sectors { slot, start, tags } => {
+                let at = *start as usize;
+                self.volumes[*slot].tags[at..at + tags.len()].copy_from_slice(tags);
+            }
+            Effect::Replace { slot, id, sectors } => {
+                let tags = vec![0; *sectors as usize];
+                self.volumes[*slot] = ModelVolume { id: *id, tags };
+            }
+            Effect::Config(number) => self.config = *number,
+        }
+    }
+
+    fn difference(&self, found: &State) -> Option<String> {
+        if self.config != found.config {
+            return Some(format!("configuration {} became {}", self.config, found.config));
+        }
+        for (slot, (want, have)) in self.volumes.iter().zip(&found.volumes).enumerate() {
+            if want.id != have.id {
+                return Some(format!("slot {slot}: volume {} became {}", want.id, have.id));
+            }
+            let mut pairs = want.tags.iter().zip(&have.tags);
+            if let Some(at) = pairs.position(|(want, have)| want != have) {
+                let (want, have) = (want.tags[at], have.tags[at]);
+                return Some(format!(
+                    "slot {slot} sector {at}: {have:#x} instead of {want:#x} (the first to differ)"
+                ));
+            }
+        }
+        None
+    }
+}
+
+impl Model {
+    /// A model that starts from what is there.
+    pub fn new(state: State) -> Self {
+        Self { durable: state.clone(), now: state, answered: Vec::new(), unknown: Vec::new() }
+    }
+
+    /// A change was answered as done. `durable`: and it promises to be on the medium.
+    pub fn answered(&mut self, time: u64, change: Changing, durable: bool) {
+        change.effects.iter().for_each(|effect| self.now.apply(effect));
+        if durable {
+            // It was never under way together with what touches the same sectors; so it may be
+            // put in front of all that was answered since it started.
+            self.flushed(change.started);
+            change.effects.iter().for_each(|effect| self.durable.apply(effect));
+        } else {
+            self.answered.push((time, change));
+        }
+    }
+
+    /// All that was answered before `time` is durable: a flush that was started then has ended.
+    pub fn flushed(&mut self, time: u64) {
+        let count = self.answered.iter().take_while(|(answered, _)| *answered < time).count();
+        for (_, change) in self.answered.drain(..count) {
+            change.effects.iter().for_each(|effect| self.durable.apply(effect));
+        }
+    }
+
+    /// The volumes that may be in a slot now: the one that was, and those of unknown changes.
+    pub fn candidates(&self, slot: usize) -> Vec<(VolumeId, u64)> {
+        let sizes = |state: &State| {
+            let volume = &state.volumes[slot];
+            (volume.id, volume.tags.len() as u64)
+        };
+        let mut found = vec![sizes(&self.now), sizes(&self.durable)];
+        for change in self.unknown.iter().chain(self.answered.iter().map(|(_, change)| change)) {
+            for effect in &change.effects {
+                if let Effect::Replace { slot: there, id, sectors } = effect
+                    && *there == slot
+                {
+                    found.push((*id, *sectors));
+                }
+            }
+        }
+        found
+    }
+
+    /// A change whose fate is not known: the power failed before it was answered.
+    pub fn unknown(&mut self, change: Changing) {
+        self.unknown.push(change);
+    }
+
+    /// After a crash: whether `found` is allowed. It is the truth from here on.
+    pub fn resolve(&mut self, found: State) -> Result<(), String> {
+        let mut first = None;
+        for kept in (0..=self.answered.len()).rev() {
+            match self.explain(kept, &found) {
+                Ok(()) => {
+                    *self = Self::new(found);
+                    return Ok(());
+                }
+                Err(reason) => first = first.or(Some(reason)),
+            }
+        }
+        Err(first.unwrap_or_default())
+    }
+
+    /// Whether `found` is what the first `kept` answered changes give, with each unknown one there
+    /// or not.
+    fn explain(&self, kept: usize, found: &State) -> Result<(), String> {
+        let mut state = self.durable.clone();
+        for (_, change) in &self.answered[..kept] {
+            change.effects.iter().for_each(|effect| state.apply(effect));
+        }
+        for change in &self.unknown {
+            let before = self.answered.iter().filter(|(time, _)| *time < change.started).count();
+            let possible = kept >= before;
+            settle(&mut state, change, found, possible);
+        }
+        match state.difference(found) {
+            None => Ok(()),
+            Some(difference) => Err(format!(
+                "{difference}; {kept} of {} answered changes kept, {} unknown",
+                self.answered.len(),
+                self.unknown.len()
+            )),
+        }
+    }
+}
+
+/// Decides for an unknown change by what was found; what is neither wholly there nor wholly not
+/// stays as it was, and so differs from what was found.
+fn settle(state: &mut State, change: &Changing, found: &State, possible: bool) {
+    if !possible {
+        return;
+    }
+    let mut parts: Vec<Vec<Effect>> = Vec::new();
+    if change.by_block {
+        for effect in &change.effects {
+            parts.extend(blocks_of(effect).into_iter().map(|part| vec![part]));
+        }
+    } else {
+        parts.push(change.effects.clone());
+    }
+    for part in parts {
+        let there = part.iter().all(|effect| match effect {
+            Effect::Sectors { slot, start, tags } => {
+                let range = *start as usize..*start as usize + tags.len();
+                found.volumes[*slot].tags.get(range) == Some(&tags[..])
+            }
+            Effect::Replace { slot, id, .. } => found.volumes[*slot].id == *id,
+            Effect::Config(number) => found.config == *number,
+        });
+        if there {
+            part.iter().for_each(|effect| state.apply(effect));
+        }
+    }
+}
+
+/// An effect on sectors, cut at the boundaries of 4 KiB blocks.
+fn blocks_of(effect: &Effect) -> Vec<Effect> {
+    let Effect::Sectors { slot, start, tags } = effect else { return vec![effect.clone()] };
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while at < tags.len() {
+        let sector = start + at as u64;
+        let rest = block::SECTORS_PER_BLOCK - sector % block::SECTORS_PER_BLOCK;
+        let count = (rest as usize).min(tags.len() - at);
+        let tags = tags[at..at + count].to_vec();
+        parts.push(Effect::Sectors { slot: *slot, start: sector, tags });
+        at += count;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(tags: &[Tag]) -> State {
+        let volume = ModelVolume { id: VolumeId(1), tags: tags.to_vec() };
+        State { volumes: vec![volume], config: 0 }
+    }
+
+    fn change(start: u64, tags: &[Tag], started: u64, by_block: bool) -> Changing {
+        let tags = tags.to_vec();
+        Changing { effects: vec![Effect::Sectors { slot: 0, start, tags }], started, by_block }
+    }
+
+    #[test]
+    fn an_acknowledged_durable_change_must_be_there() {
+        let mut model = Model::new(state(&[0; 4]));
+        model.answered(1, change(0, &[5, 5], 0, false), true);
+        assert!(model.clone().resolve(state(&[5, 5, 0, 0])).is_ok());
+        assert!(model.resolve(state(&[0; 4])).is_err());
+    }
+
+    #[test]
+    fn an_unknown_offload_is_all_or_nothing_and_a_write_each_block() {
+        let mut model = Model::new(state(&[0; 16]));
+        model.unknown(change(0, &[7; 16], 0, false));
+        let mut half = [0; 16];
+        half[..8].fill(7);
+        assert!(model.clone().resolve(state(&half)).is_err());
+        assert!(model.clone().resolve(state(&[7; 16])).is_ok());
+        let mut model = Model::new(state(&[0; 16]));
+        model.unknown(change(0, &[7; 16], 0, true));
+        assert!(model.clone().resolve(state(&half)).is_ok());
+        half[3] = 0;
+        assert!(model.resolve(state(&half)).is_err());
+    }
+
+    #[test]
+    fn what_is_answered_from_memory_survives_in_order() {
+        let mut model = Model::new(state(&[0; 4]));
+        model.answered(2, change(0, &[1], 1, false), false);
+        model.answered(4, change(1, &[2], 3, false), false);
+        assert!(model.clone().resolve(state(&[1, 0, 0, 0])).is_ok());
+        assert!(model.clone().resolve(state(&[0, 2, 0, 0])).is_err());
+        model.flushed(3);
+        assert!(model.clone().resolve(state(&[0; 4])).is_err());
+        assert!(model.resolve(state(&[1, 2, 0, 0])).is_ok());
+    }
+}

@@ -1,0 +1,37 @@
+//! A damaged device: an error or a refusal, never wrong bytes.
+
+use simulator::damage::{Damage, Seen, inflict};
+
+fn all(damage: Damage) -> Seen {
+    let mut sum = Seen::default();
+    for seed in 0..40 {
+        match inflict(seed, damage) {
+            Ok(seen) => {
+                sum.refused += seen.refused;
+                sum.medium_errors += seen.medium_errors;
+                sum.right += seen.right;
+                sum.found_by_check += seen.found_by_check;
+            }
+            Err(reason) => panic!("{damage:?}: {reason}"),
+        }
+    }
+    sum
+}
+
+#[test]
+fn rotten_bits_are_never_returned() {
+    let seen = all(Damage::Rot(20));
+    assert!(seen.medium_errors > 0 && seen.right > 0 && seen.found_by_check > 0, "{seen:?}");
+}
+
+#[test]
+fn failed_reads_are_medium_errors() {
+    let seen = all(Damage::FailedReads(50));
+    assert!(seen.medium_errors > 0 && seen.right > 0, "{seen:?}");
+}
+
+#[test]
+fn bytes_of_another_place_are_never_returned() {
+    let seen = all(Damage::MisdirectedReads(50));
+    assert!(seen.medium_errors > 0 && seen.right > 0, "{seen:?}");
+}

@@ -1,0 +1,54 @@
+//! The simulator itself: one seed is one history, and a store that loses data is caught.
+
+use simulator::{Plan, run};
+use store::Durability;
+
+#[test]
+fn the_same_seed_gives_the_same_history() {
+    for durability in [Durability::Commit, Durability::Flush] {
+        let plan = Plan { steps: 1000, log: true, ..Plan::new(77, durability) };
+        let first = run(&plan).unwrap_or_else(|failure| panic!("{failure}"));
+        let second = run(&plan).unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(first.answers > 100 && first.crashes > 3 && first.checkpoints > 3, "{first:?}");
+        assert_eq!(first, second);
+        let other = run(&Plan { seed: 78, ..plan }).unwrap_or_else(|failure| panic!("{failure}"));
+        assert_ne!(first.trace, other.trace);
+    }
+}
+
+/// A device that loses what it said it had flushed: with it the checker must find a loss, or it
+/// would find none of the store's own either.
+#[test]
+fn a_disk_that_ignores_flushes_is_caught() {
+    for durability in [Durability::Commit, Durability::Flush] {
+        let caught = (0..10)
+            .filter(|&seed| {
+                run(&Plan { lying_flush: true, ..Plan::new(seed, durability) }).is_err()
+            })
+            .count();
+        assert!(caught >= 8, "only {caught} of 10 histories were seen to lose data");
+    }
+}
+
+#[test]
+fn seeds_that_failed_once_pass() {
+    let lines = include_str!("../seeds.txt").lines();
+    for line in lines.filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+        let mut words = line.split_whitespace();
+        let (Some(durability), Some(seed)) = (words.next(), words.next()) else {
+            panic!("not a durability and a seed: {line}");
+        };
+        let durability = match durability {
+            "commit" => Durability::Commit,
+            "flush" => Durability::Flush,
+            other => panic!("no such durability: {other}"),
+        };
+        let seed: u64 = seed.parse().unwrap_or_else(|_| panic!("no seed: {line}"));
+        let mut plan = Plan::new(seed, durability);
+        // As the program does.
+        plan.steps *= if seed.is_multiple_of(8) { 5 } else { 1 };
+        if let Err(failure) = run(&plan) {
+            panic!("{failure}");
+        }
+    }
+}
