@@ -1,0 +1,46 @@
+//! READ CAPACITY (SBC-3, 5.15 and 5.16).
+
+use block::{LogicalBlockSize, VolumeAttributes};
+
+use crate::response::{Command, Response, Step};
+use crate::sense::Sense;
+use crate::server::Context;
+use crate::table::Outcome;
+
+/// Logical blocks in a volume.
+pub(crate) fn blocks(volume: &VolumeAttributes) -> u64 {
+    volume.size.0 / volume.logical_block.sectors()
+}
+
+/// Logical blocks in a physical block of 4 KiB, as an exponent of 2.
+pub(crate) fn physical_exponent(volume: &VolumeAttributes) -> u8 {
+    match volume.logical_block {
+        LogicalBlockSize::B512 => 3,
+        LogicalBlockSize::B4096 => 0,
+    }
+}
+
+pub(crate) fn read_capacity_10(context: &Context<'_>, command: Command) -> Outcome {
+    let (volume, cdb) = (context.volume()?, &command.cdb);
+    if cdb.u32(2) != 0 && !cdb.bit(8, 0) {
+        return Err(Sense::cdb_bytes(2));
+    }
+    let last = blocks(volume).saturating_sub(1);
+    let mut out = [0; 8];
+    out[..4].copy_from_slice(&u32::try_from(last).unwrap_or(u32::MAX).to_be_bytes());
+    out[4..].copy_from_slice(&(volume.logical_block.bytes() as u32).to_be_bytes());
+    Ok(Step::Done(Response::parameters(&out, out.len())))
+}
+
+pub(crate) fn read_capacity_16(context: &Context<'_>, command: Command) -> Outcome {
+    let (volume, cdb) = (context.volume()?, &command.cdb);
+    if cdb.u64(2) != 0 && !cdb.bit(14, 0) {
+        return Err(Sense::cdb_bytes(2));
+    }
+    let mut out = [0; 32];
+    out[..8].copy_from_slice(&blocks(volume).saturating_sub(1).to_be_bytes());
+    out[8..12].copy_from_slice(&(volume.logical_block.bytes() as u32).to_be_bytes());
+    out[13] = physical_exponent(volume);
+    out[14] = 0xc0; // LBPME and LBPRZ: thin, and what is not mapped reads as zeros
+    Ok(Step::Done(Response::parameters(&out, cdb.u32(10) as usize)))
+}

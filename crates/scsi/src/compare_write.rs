@@ -1,0 +1,50 @@
+//! COMPARE AND WRITE (SBC-3, 5.2): VMware's lock.
+
+use block::VolumeRequest;
+use block::request::limits::COMPARE_AND_WRITE_SECTORS_MAX;
+
+use crate::read_write::{fua, lay_out, refuse_protection, sectors};
+use crate::response::{Command, Response, Rest, Step, request};
+use crate::sense::Sense;
+use crate::server::Context;
+use crate::table::Outcome;
+
+/// The most logical blocks, as Block Limits reports them.
+pub(crate) fn blocks_max(volume: &block::VolumeAttributes) -> u64 {
+    (COMPARE_AND_WRITE_SECTORS_MAX / volume.logical_block.sectors()).min(255)
+}
+
+pub(crate) fn compare_and_write(context: &Context<'_>, command: Command) -> Outcome {
+    let (volume, cdb) = (context.volume()?, &command.cdb);
+    refuse_protection(cdb)?;
+    let blocks = u64::from(cdb.u8(13));
+    let range = sectors(volume, cdb.u64(2), blocks)?;
+    if blocks > blocks_max(volume) {
+        return Err(Sense::cdb_bytes(13));
+    }
+    let half = (blocks * volume.logical_block.bytes()) as usize;
+    let wanted = Some(2 * half as u64);
+    if blocks == 0 && !command.data_out.is_empty() {
+        // More blocks than the field can count come so: no other length is meant than too much.
+        return Err(Sense::cdb_bytes(13));
+    }
+    // A lock is taken wholly or not at all, so both halves must have come, and nothing else.
+    if command.data_out.len() != 2 * half {
+        let response = Response::check(Sense::INFORMATION_UNIT);
+        return Ok(Step::Done(Response { transfer_bytes_wanted: wanted, ..response }));
+    }
+    if blocks == 0 {
+        return Ok(Step::Done(Response { transfer_bytes_wanted: wanted, ..Response::good() }));
+    }
+    let phase = range.start.offset_in_block_bytes();
+    let mut write = vec![0; half];
+    command.data_out.read_at(half, &mut write);
+    let caw = VolumeRequest::CompareAndWrite {
+        volume: volume.id,
+        range,
+        expected: lay_out(command.data_out, half, phase),
+        data: block::DataOut::from_bytes(&write, phase),
+        fua: fua(cdb),
+    };
+    Ok(request(volume, wanted, Rest::Answer, caw))
+}

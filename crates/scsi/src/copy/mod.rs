@@ -1,0 +1,171 @@
+//! Third-party copy (SPC-4, 5.17, 6.4 to 6.5, 6.18 to 6.24): EXTENDED COPY and what tells of it.
+//!
+//! A parameter list is parsed wholly before anything happens ([`parse`]). Each CSCD descriptor is
+//! then looked up among the volumes that the *sender* may reach, and nowhere else ([`cscd`]):
+//! naming another's volume leads nowhere (CVE-2020-28374). All segments become one
+//! [`VolumeRequest::Copy`], that is one commit.
+//!
+//! A segment that can't be processed ends the copy. The segments before it are copied, as the
+//! sense data names it by its number and so says that they were (SPC-4, 5.17.7.4).
+
+pub(crate) mod cscd;
+pub(crate) mod limits;
+pub(crate) mod parse;
+pub(crate) mod results;
+
+use block::{CopySegment, SECTOR_BYTES, VolumeReply, VolumeRequest};
+
+use crate::copy::cscd::Cscd;
+use crate::copy::parse::{Form, List, ListUse, Segment};
+use crate::copy::results::{CopyResult, Listed};
+use crate::nexus::Nexus;
+use crate::read_write::sectors;
+use crate::response::{Command, Response, Rest, Step, request};
+use crate::sense::{Sense, SenseKey};
+use crate::server::Context;
+use crate::table::{Access, Outcome};
+
+/// COPY TARGET DEVICE NOT REACHABLE.
+const NOT_REACHABLE: Sense = Sense::new(SenseKey::CopyAborted, 0x0d, 0x02);
+/// UNREACHABLE COPY TARGET: a segment names a descriptor that is not in the list.
+const NO_SUCH_CSCD: Sense = Sense::new(SenseKey::CopyAborted, 0x08, 0x04);
+/// INCORRECT COPY TARGET DEVICE TYPE.
+const WRONG_TYPE: Sense = Sense::new(SenseKey::CopyAborted, 0x0d, 0x03);
+/// THIRD PARTY DEVICE FAILURE: the volume refused, as by a reservation.
+const DEVICE_FAILURE: Sense = Sense::new(SenseKey::CopyAborted, 0x0d, 0x01);
+/// The range passes the end of a volume. No more exact code goes with COPY ABORTED.
+const OUT_OF_RANGE: Sense = Sense::new(SenseKey::CopyAborted, 0x00, 0x00);
+/// UNEXPECTED INEXACT SEGMENT: the bytes do not fill the destination's last block.
+const INEXACT: Sense = Sense::new(SenseKey::CopyAborted, 0x26, 0x0a);
+
+/// What remains of a copy when the volumes have answered.
+#[derive(Debug)]
+pub(crate) struct CopyRest {
+    /// Where its result is kept, if it has a list identifier.
+    listed: Option<Listed>,
+    /// The failure to tell after the segments before it were copied.
+    failure: Option<Sense>,
+    /// Segments in the request.
+    segments: u16,
+    /// Bytes that they copy.
+    bytes: u64,
+}
+
+pub(crate) fn extended_copy_lid1(context: &Context<'_>, command: Command) -> Outcome {
+    extended_copy(context, &command, Form::Lid1)
+}
+
+pub(crate) fn extended_copy_lid4(context: &Context<'_>, command: Command) -> Outcome {
+    extended_copy(context, &command, Form::Lid4)
+}
+
+fn extended_copy(context: &Context<'_>, command: &Command, form: Form) -> Outcome {
+    let volume = context.volume()?;
+    let length = command.cdb.u32(10) as usize;
+    let wanted = Some(length as u64);
+    if length == 0 {
+        return Ok(Step::Done(Response { transfer_bytes_wanted: wanted, ..Response::good() }));
+    }
+    if length > limits::PARAMETER_BYTES_MAX {
+        return Err(Sense::PARAMETER_LIST_LENGTH);
+    }
+    let bytes = crate::bytes::parameter_list(&command.data_out, length)?;
+    let list = parse::parse(&bytes, form)?;
+    let listed = match list.list_use {
+        ListUse::None => None,
+        list_use => Some(results::begin(context.nexus, list.id, form, list_use)?),
+    };
+    let (segments, failure) = resolve(context, &list);
+    let bytes = segments.iter().map(|segment| segment.count.0 * SECTOR_BYTES).sum();
+    let processed = failure.map_or(list.segments.len(), |(index, _)| index);
+    let rest = CopyRest {
+        listed,
+        failure: failure.map(|(_, sense)| sense),
+        segments: processed as u16,
+        bytes,
+    };
+    if segments.is_empty() {
+        return finish(context.nexus, rest, Ok(VolumeReply::Done)).map(|step| done(step, wanted));
+    }
+    Ok(request(volume, wanted, Rest::Copy(Box::new(rest)), VolumeRequest::Copy { segments }))
+}
+
+fn done(step: Step, wanted: Option<u64>) -> Step {
+    match step {
+        Step::Done(response) => Step::Done(Response { transfer_bytes_wanted: wanted, ..response }),
+        step => step,
+    }
+}
+
+/// The segments as requests, up to the first that can't be processed: its number and why.
+fn resolve(context: &Context<'_>, list: &List) -> (Vec<CopySegment>, Option<(usize, Sense)>) {
+    let cscds: Vec<Cscd> =
+        list.cscds.iter().map(|descriptor| cscd::resolve(context, descriptor)).collect();
+    let mut out = Vec::with_capacity(list.segments.len());
+    for (index, segment) in list.segments.iter().enumerate() {
+        match resolve_one(context, list, &cscds, segment) {
+            Ok(copy) if copy.count.0 > 0 => out.push(copy),
+            Ok(_) => {}
+            Err(mut sense) => {
+                sense.command_specific = Some(index as u64);
+                return (out, Some((index, sense)));
+            }
+        }
+    }
+    (out, None)
+}
+
+fn resolve_one(
+    context: &Context<'_>,
+    list: &List,
+    cscds: &[Cscd],
+    segment: &Segment,
+) -> Result<CopySegment, Sense> {
+    let source = cscd::find(context, list, cscds, segment.source)?;
+    let destination = cscd::find(context, list, cscds, segment.destination)?;
+    let reservations = &context.server.reservations;
+    if reservations.conflict(source.id, context.nexus, Access::Read)
+        || reservations.conflict(destination.id, context.nexus, Access::Write)
+    {
+        return Err(DEVICE_FAILURE);
+    }
+    // The number of blocks counts blocks of the one that DC names (SPC-4, 6.4.6.5).
+    let counted = if segment.counts_destination { destination } else { source };
+    let bytes = u64::from(segment.blocks) * counted.logical_block.bytes();
+    let (from, to) = (source.logical_block.bytes(), destination.logical_block.bytes());
+    if bytes % from != 0 || bytes % to != 0 {
+        return Err(INEXACT);
+    }
+    let read = sectors(source, segment.source_lba, bytes / from).map_err(|_| OUT_OF_RANGE)?;
+    let write =
+        sectors(destination, segment.destination_lba, bytes / to).map_err(|_| OUT_OF_RANGE)?;
+    Ok(CopySegment {
+        source: source.id,
+        source_start: read.start,
+        destination: destination.id,
+        destination_start: write.start,
+        count: write.count,
+    })
+}
+
+/// Ends a copy: keeps its result, and answers.
+pub(crate) fn finish(nexus: &Nexus, rest: CopyRest, result: Result<VolumeReply, Sense>) -> Outcome {
+    let CopyRest { listed, failure, mut segments, mut bytes } = rest;
+    let sense = match result {
+        Ok(_) => failure,
+        // Nothing was copied, so it is the first segment that failed. A full pool is told as hosts
+        // know it, else the volume's failure is a third party's.
+        Err(sense) => {
+            (segments, bytes) = (0, 0);
+            let told = if sense.key == SenseKey::DataProtect { sense } else { DEVICE_FAILURE };
+            Some(Sense { command_specific: Some(0), ..told })
+        }
+    };
+    if let Some(listed) = listed {
+        listed.end(nexus, CopyResult { segments, bytes, sense });
+    }
+    match sense {
+        None => Ok(Step::Done(Response::good())),
+        Some(sense) => Err(sense),
+    }
+}

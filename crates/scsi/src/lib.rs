@@ -1,0 +1,45 @@
+//! SCSI without a transport: a command in, a response or a request to a volume out.
+//!
+//! [`DeviceServer`] is what all logical units of the array share. A transport makes a [`Nexus`]
+//! for each session, gives every command to [`DeviceServer::execute`], runs the
+//! [`block::VolumeRequest`] that comes back, and gives its result to [`DeviceServer::resume`],
+//! until the [`Step`] is a [`Response`]. Nothing here waits, draws randomness or reads a clock.
+//!
+//! The standards are SPC-4, SBC-3 (SBC-4 where it says more) and SAM-5; the clause of each command
+//! stands beside its code.
+
+mod alua;
+mod bytes;
+mod capacity;
+mod cdb;
+mod compare_write;
+mod copy;
+mod inquiry;
+mod log;
+mod long;
+mod luns;
+mod mode;
+mod nexus;
+mod opcodes;
+mod provisioning;
+mod read_write;
+mod reservations;
+mod response;
+mod sense;
+mod server;
+mod small;
+mod table;
+mod unmap;
+mod verify;
+mod vpd;
+mod write_same;
+
+pub use cdb::{Cdb, data_out_phase};
+pub use nexus::{InitiatorPort, Nexus, TargetPort};
+pub use response::{Command, Pending, Response, Status, Step};
+pub use sense::{FieldPointer, Sense, SenseKey};
+pub use server::DeviceServer;
+pub use table::commands;
+
+#[cfg(test)]
+mod tests;

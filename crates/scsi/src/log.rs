@@ -1,0 +1,51 @@
+//! LOG SENSE (SPC-4, 6.8): the supported pages, and logical block provisioning (SBC-3, 6.4.5).
+
+use block::{SpaceUse, VolumeRequest};
+
+use crate::response::{Command, Response, Rest, Step, request};
+use crate::sense::Sense;
+use crate::server::Context;
+use crate::table::Outcome;
+
+const SUPPORTED: u8 = 0x00;
+const PROVISIONING: u8 = 0x0c;
+/// The unit of the counts: 1 MiB, as VPD B2h says by its threshold exponent.
+const SET_BYTES: u64 = 1 << 20;
+
+pub(crate) fn sense(context: &Context<'_>, command: Command) -> Outcome {
+    let (volume, cdb) = (context.volume()?, &command.cdb);
+    let allocation_length = usize::from(cdb.u16(7));
+    if cdb.bit(1, 0) {
+        return Err(Sense::cdb_field(1, 0)); // SP: nothing is saved
+    }
+    if cdb.u8(3) != 0 {
+        return Err(Sense::cdb_bytes(3));
+    }
+    match cdb.u8(2) & 0x3f {
+        SUPPORTED => {
+            let out = [SUPPORTED, 0, 0, 2, SUPPORTED, PROVISIONING];
+            Ok(Step::Done(Response::parameters(&out, allocation_length)))
+        }
+        PROVISIONING => {
+            let space = VolumeRequest::Space { volume: volume.id };
+            Ok(request(volume, None, Rest::SpaceLog { allocation_length }, space))
+        }
+        _ => Err(Sense::cdb_field(2, 5)),
+    }
+}
+
+/// The provisioning page: what is available and what is used, shared by all logical units.
+pub(crate) fn provisioning_data(space: SpaceUse) -> Vec<u8> {
+    let free = space.pool_capacity_bytes.saturating_sub(space.pool_used_bytes) / SET_BYTES;
+    let used = space.pool_used_bytes.div_ceil(SET_BYTES);
+    let mut out = vec![PROVISIONING, 0, 0, 0];
+    for (code, count) in [(1_u16, free), (2, used)] {
+        out.extend(code.to_be_bytes());
+        out.extend([0x03, 8]); // binary list; 8 bytes follow
+        out.extend(u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes());
+        out.extend([0x02, 0, 0, 0]); // scope: not dedicated to this logical unit
+    }
+    let length = (out.len() - 4) as u16;
+    out[2..4].copy_from_slice(&length.to_be_bytes());
+    out
+}

@@ -1,0 +1,101 @@
+//! Transfers that are longer than a volume takes at once: one request after the other, each ending
+//! between blocks of 4 KiB, so that no block is touched twice and no data is moved.
+//!
+//! Such a command is not one commit: SBC-3 asks for that only of COMPARE AND WRITE and of the
+//! atomic writes. A reader sees each block of 4 KiB as it was or as it will be.
+
+use block::request::limits::TRANSFER_BYTES_MAX;
+use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeRequest};
+
+use crate::nexus::Nexus;
+use crate::sense::Sense;
+
+/// Takes the next piece off the front of a range; `None` where nothing is left.
+fn take_piece(left: &mut SectorRange) -> Option<SectorRange> {
+    let room = TRANSFER_BYTES_MAX - left.start.offset_in_block_bytes() as u64;
+    let piece = SectorRange::new(left.start.0, left.count.0.min(room / SECTOR_BYTES));
+    left.start.0 += piece.count.0;
+    left.count.0 -= piece.count.0;
+    (!piece.is_empty()).then_some(piece)
+}
+
+/// Whether a range needs more than one request.
+pub(crate) fn is_long(range: SectorRange) -> bool {
+    range.count.0 > TRANSFER_BYTES_MAX / SECTOR_BYTES
+}
+
+/// A read that is not over.
+#[derive(Debug)]
+pub(crate) struct LongRead {
+    volume: VolumeId,
+    /// What was not asked for yet.
+    left: SectorRange,
+    /// How many bytes were asked for.
+    asked_bytes: u64,
+    data: DataIn,
+}
+
+impl LongRead {
+    pub(crate) fn new(volume: VolumeId, range: SectorRange) -> Self {
+        Self { volume, left: range, asked_bytes: 0, data: DataIn::empty() }
+    }
+
+    /// The next piece to read; `None` at the end.
+    pub(crate) fn next(&mut self) -> Option<VolumeRequest> {
+        let range = take_piece(&mut self.left)?;
+        self.asked_bytes += range.count.0 * SECTOR_BYTES;
+        Some(VolumeRequest::Read { volume: self.volume, range })
+    }
+
+    /// Takes what was read for [`LongRead::next`].
+    pub(crate) fn take(&mut self, data: DataIn) -> Result<(), Sense> {
+        self.data.append(data);
+        if self.data.len() as u64 == self.asked_bytes {
+            Ok(())
+        } else {
+            Err(Sense::INTERNAL_FAILURE) // not what was asked for: later bytes would be shifted
+        }
+    }
+
+    /// All that was read.
+    pub(crate) fn into_data(self) -> DataIn {
+        self.data
+    }
+}
+
+/// A write that is not over.
+#[derive(Debug)]
+pub(crate) struct LongWrite {
+    volume: VolumeId,
+    left: SectorRange,
+    data: DataOut,
+    fua: bool,
+    /// What [`Nexus::preemptions`] was at the start.
+    preemptions: u64,
+}
+
+impl LongWrite {
+    /// `data` has the range's length, and the phase of its start.
+    pub(crate) fn new(
+        nexus: &Nexus,
+        volume: VolumeId,
+        range: SectorRange,
+        data: DataOut,
+        fua: bool,
+    ) -> Self {
+        let preemptions = if is_long(range) { nexus.preemptions(volume) } else { 0 };
+        Self { volume, left: range, data, fua, preemptions }
+    }
+
+    /// Whether PREEMPT AND ABORT has named the nexus while there was something left to write.
+    pub(crate) fn is_preempted(&self, nexus: &Nexus) -> bool {
+        !self.left.is_empty() && nexus.preemptions(self.volume) != self.preemptions
+    }
+
+    /// The next piece to write; `None` at the end.
+    pub(crate) fn next(&mut self) -> Option<VolumeRequest> {
+        let range = take_piece(&mut self.left)?;
+        let data = self.data.take_front((range.count.0 * SECTOR_BYTES) as usize);
+        Some(VolumeRequest::Write { volume: self.volume, range, data, fua: self.fua })
+    }
+}

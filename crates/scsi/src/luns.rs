@@ -1,0 +1,64 @@
+//! Logical unit numbers (SAM-5, 4.7) and REPORT LUNS (SPC-4, 6.33).
+
+use crate::response::{Command, Response, Step};
+use crate::sense::Sense;
+use crate::server::Context;
+use crate::table::Outcome;
+
+/// What a logical unit number names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lun {
+    /// A unit that may hold a volume: 0..=16383.
+    Unit(u16),
+    /// The REPORT LUNS well-known logical unit.
+    ReportLuns,
+    /// Nothing that exists here.
+    Unknown,
+}
+
+/// The REPORT LUNS well-known logical unit number.
+const REPORT_LUNS: [u8; 8] = [0xc1, 0x01, 0, 0, 0, 0, 0, 0];
+
+/// Reads a logical unit number: one level, peripheral or flat addressing.
+#[inline]
+pub(crate) fn decode(lun: [u8; 8]) -> Lun {
+    if lun == REPORT_LUNS {
+        return Lun::ReportLuns;
+    }
+    if lun[2..] != [0; 6] {
+        return Lun::Unknown;
+    }
+    match lun[0] {
+        0 => Lun::Unit(lun[1].into()),
+        0x40..=0x7f => Lun::Unit(u16::from_be_bytes([lun[0] & 0x3f, lun[1]])),
+        _ => Lun::Unknown,
+    }
+}
+
+/// Writes a logical unit number: peripheral addressing below 256, flat above.
+pub(crate) fn encode(lun: u16) -> [u8; 8] {
+    let [high, low] = lun.to_be_bytes();
+    let first = if high == 0 { 0 } else { 0x40 | high };
+    [first, low, 0, 0, 0, 0, 0, 0]
+}
+
+pub(crate) fn report_luns(context: &Context<'_>, command: Command) -> Outcome {
+    let (units, well_known) = match command.cdb.u8(2) {
+        0x00 => (true, false),
+        0x01 => (false, true),
+        0x02 => (true, true),
+        0x10 => (false, false), // administrative logical units: there are none
+        _ => return Err(Sense::cdb_bytes(2)),
+    };
+    let mut out = vec![0; 8];
+    if well_known {
+        out.extend(REPORT_LUNS);
+    }
+    if units {
+        out.extend(context.luns.luns.keys().flat_map(|&lun| encode(lun)));
+    }
+    let length = (out.len() - 8) as u32;
+    out[..4].copy_from_slice(&length.to_be_bytes());
+    context.nexus.luns_reported();
+    Ok(Step::Done(Response::parameters(&out, command.cdb.u32(6) as usize)))
+}

@@ -1,0 +1,189 @@
+//! MODE SENSE and MODE SELECT (SPC-4, 6.11 to 6.14, 7.5; SBC-3, 6.5). No field can be changed:
+//! MODE SELECT takes what is already so, and refuses the rest.
+
+use block::VolumeAttributes;
+
+use crate::bytes::{be_u8, be_u16, parameter_list};
+use crate::capacity::blocks;
+use crate::response::{Command, Response, Step};
+use crate::sense::Sense;
+use crate::server::Context;
+use crate::table::Outcome;
+
+/// DPOFUA: DPO and FUA are taken (SBC-3, 6.5.1).
+const DEVICE_SPECIFIC: u8 = 0x10;
+/// The pages, in the order in which "all pages" returns them.
+const PAGES: [u8; 4] = [0x01, 0x08, 0x0a, 0x1c];
+
+/// Which of its values a page shall hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Control {
+    Current,
+    Changeable,
+    Default,
+}
+
+/// A page in the form of page 0 (without subpages).
+fn page(volume: &VolumeAttributes, code: u8, control: Control) -> Option<Vec<u8>> {
+    let (length, fields): (u8, &[(usize, u8)]) = match code {
+        // Read-write error recovery: no field applies to a medium that corrects itself.
+        0x01 => (0x0a, &[]),
+        // Caching: WCE follows the array's durability; the host can't change it.
+        0x08 if volume.write_cache => (0x12, &[(2, 0x04)]),
+        0x08 => (0x12, &[]),
+        // Control: GLTSD; unrestricted reordering; busy timeout unlimited.
+        0x0a => (0x0a, &[(2, 0x02), (3, 0x10), (8, 0xff), (9, 0xff)]),
+        // Informational exceptions: DEXCPT, none are reported.
+        0x1c => (0x0a, &[(2, 0x08)]),
+        _ => return None,
+    };
+    let mut out = vec![0; usize::from(length) + 2];
+    out[0] = code;
+    out[1] = length;
+    if control != Control::Changeable {
+        for &(at, value) in fields {
+            out[at] = value;
+        }
+    }
+    Some(out)
+}
+
+fn block_descriptor(volume: &VolumeAttributes, long: bool) -> Vec<u8> {
+    let block = (volume.logical_block.bytes() as u32).to_be_bytes();
+    let count = blocks(volume);
+    let mut out = Vec::with_capacity(16);
+    if long {
+        out.extend(count.to_be_bytes());
+        out.extend([0; 4]);
+        out.extend(block);
+    } else {
+        out.extend(u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes());
+        out.extend([0, block[1], block[2], block[3]]);
+    }
+    out
+}
+
+/// The block descriptors and pages that a MODE SENSE asks for.
+fn body(context: &Context<'_>, command: &Command, long: bool) -> Result<(usize, Vec<u8>), Sense> {
+    let (volume, cdb) = (context.volume()?, &command.cdb);
+    let control = match cdb.u8(2) >> 6 {
+        0 => Control::Current,
+        1 => Control::Changeable,
+        2 => Control::Default,
+        _ => return Err(Sense::SAVING_NOT_SUPPORTED),
+    };
+    let (code, subpage) = (cdb.u8(2) & 0x3f, cdb.u8(3));
+    if subpage != 0 && subpage != 0xff {
+        return Err(Sense::cdb_bytes(3));
+    }
+    let mut out = Vec::new();
+    if !cdb.bit(1, 3) {
+        out = block_descriptor(volume, long);
+    }
+    let descriptors = out.len();
+    if code == 0x3f {
+        out.extend(PAGES.iter().filter_map(|&code| page(volume, code, control)).flatten());
+    } else {
+        out.extend(page(volume, code, control).ok_or(Sense::cdb_field(2, 5))?);
+    }
+    Ok((descriptors, out))
+}
+
+pub(crate) fn sense_6(context: &Context<'_>, command: Command) -> Outcome {
+    let (descriptors, body) = body(context, &command, false)?;
+    let mut out = vec![(body.len() + 3) as u8, 0, DEVICE_SPECIFIC, descriptors as u8];
+    out.extend(body);
+    Ok(Step::Done(Response::parameters(&out, command.cdb.u8(4).into())))
+}
+
+pub(crate) fn sense_10(context: &Context<'_>, command: Command) -> Outcome {
+    let long = command.cdb.bit(1, 4);
+    let (descriptors, body) = body(context, &command, long)?;
+    let [high, low] = ((body.len() + 6) as u16).to_be_bytes();
+    let long_lba = u8::from(long && descriptors > 0);
+    let mut out = vec![high, low, 0, DEVICE_SPECIFIC, long_lba, 0, 0, descriptors as u8];
+    out.extend(body);
+    Ok(Step::Done(Response::parameters(&out, command.cdb.u16(7).into())))
+}
+
+/// Takes a parameter list whose header has `header` bytes.
+fn select(context: &Context<'_>, command: &Command, length: usize, header: usize) -> Outcome {
+    let (volume, cdb) = (context.volume()?, &command.cdb);
+    let done = Response { transfer_bytes_wanted: Some(length as u64), ..Response::good() };
+    if cdb.bit(1, 0) {
+        return Err(Sense::cdb_field(1, 0)); // SP: nothing is saved
+    }
+    if !cdb.bit(1, 4) {
+        return Err(Sense::cdb_field(1, 4)); // PF: pages of the standard's format only
+    }
+    if length == 0 {
+        return Ok(Step::Done(done));
+    }
+    let list = parameter_list(&command.data_out, length)?;
+    if list.len() < header {
+        return Err(Sense::PARAMETER_LIST_LENGTH);
+    }
+    let (long, descriptors) = if header == 4 {
+        (false, usize::from(be_u8(&list, 3)))
+    } else {
+        (be_u8(&list, 4) & 1 != 0, usize::from(be_u16(&list, 6)))
+    };
+    let mut at = header;
+    if descriptors > 0 {
+        let want = block_descriptor(volume, long);
+        if descriptors != want.len() {
+            return Err(Sense::parameter(header - 1, 0));
+        }
+        let got = list.get(at..at + descriptors).ok_or(Sense::PARAMETER_LIST_LENGTH)?;
+        check_descriptor(got, &want, at)?;
+        at += descriptors;
+    }
+    while at < list.len() {
+        at = check_page(volume, &list, at)?;
+    }
+    Ok(Step::Done(done))
+}
+
+/// A block descriptor must name the block length that is, and as many blocks as there are, or 0
+/// for all of them (SBC-3, 6.5.2).
+fn check_descriptor(got: &[u8], want: &[u8], at: usize) -> Result<(), Sense> {
+    let count = if got.len() == 16 { 8 } else { 4 };
+    let (got_count, got_rest) = got.split_at(count);
+    let (want_count, want_rest) = want.split_at(count);
+    if got_count != want_count && got_count.iter().any(|&byte| byte != 0) {
+        return Err(Sense::parameter(at, 0));
+    }
+    if got_rest != want_rest {
+        return Err(Sense::parameter(at + count, 0));
+    }
+    Ok(())
+}
+
+/// Checks that the page at `at` changes nothing; the offset of the next.
+fn check_page(volume: &VolumeAttributes, list: &[u8], at: usize) -> Result<usize, Sense> {
+    let first = be_u8(list, at);
+    if first & 0x40 != 0 {
+        return Err(Sense::parameter(at, 0)); // SPF: there are no subpages
+    }
+    let want = page(volume, first & 0x3f, Control::Current).ok_or(Sense::parameter(at, 0))?;
+    if at + 2 > list.len() {
+        return Err(Sense::PARAMETER_LIST_LENGTH);
+    }
+    if be_u8(list, at + 1) != want[1] {
+        return Err(Sense::parameter(at + 1, 0));
+    }
+    let got = list.get(at..at + want.len()).ok_or(Sense::PARAMETER_LIST_LENGTH)?;
+    // PS (bit 7 of byte 0) is reserved here, and not looked at.
+    match got.iter().zip(&want).skip(1).position(|(got, want)| got != want) {
+        Some(differs) => Err(Sense::parameter(at + 1 + differs, 0)),
+        None => Ok(at + want.len()),
+    }
+}
+
+pub(crate) fn select_6(context: &Context<'_>, command: Command) -> Outcome {
+    select(context, &command, command.cdb.u8(4).into(), 4)
+}
+
+pub(crate) fn select_10(context: &Context<'_>, command: Command) -> Outcome {
+    select(context, &command, command.cdb.u16(7).into(), 8)
+}

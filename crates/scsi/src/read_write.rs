@@ -1,0 +1,225 @@
+//! READ, WRITE, PRE-FETCH and SYNCHRONIZE CACHE of all lengths (SBC-3, 5.11 to 5.14, 5.6, 5.30).
+
+use block::request::limits::COMMAND_BYTES_MAX;
+use block::{DataOut, SectorRange, VolumeAttributes, VolumeRequest};
+
+use crate::cdb::Cdb;
+use crate::long::{LongRead, LongWrite, is_long};
+use crate::response::{Command, Response, Rest, Step, request};
+use crate::sense::Sense;
+use crate::server::Context;
+use crate::table::Outcome;
+
+/// What a CDB addresses, and where its length stands (for field pointers).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    pub lba: u64,
+    pub blocks: u64,
+    pub length_at: u16,
+}
+
+impl Extent {
+    /// Of a 6-byte CDB, where a length of 0 means 256 (SBC-3, 5.11).
+    pub(crate) fn of_6(cdb: &Cdb) -> Self {
+        let lba = u64::from(cdb.u32(0) & 0x1f_ffff);
+        let blocks = match cdb.u8(4) {
+            0 => 256,
+            blocks => u64::from(blocks),
+        };
+        Self { lba, blocks, length_at: 4 }
+    }
+
+    /// Of a 10-byte CDB.
+    pub(crate) fn of_10(cdb: &Cdb) -> Self {
+        Self { lba: cdb.u32(2).into(), blocks: cdb.u16(7).into(), length_at: 7 }
+    }
+
+    /// Of a 12-byte CDB.
+    pub(crate) fn of_12(cdb: &Cdb) -> Self {
+        Self { lba: cdb.u32(2).into(), blocks: cdb.u32(6).into(), length_at: 6 }
+    }
+
+    /// Of a 16-byte CDB.
+    pub(crate) fn of_16(cdb: &Cdb) -> Self {
+        Self { lba: cdb.u64(2), blocks: cdb.u32(10).into(), length_at: 10 }
+    }
+
+    /// As sectors of the volume, if they are there.
+    pub(crate) fn sectors(self, volume: &VolumeAttributes) -> Result<SectorRange, Sense> {
+        sectors(volume, self.lba, self.blocks)
+    }
+
+    /// As sectors, if they are there and no more than one command may move.
+    pub(crate) fn transfer(self, volume: &VolumeAttributes) -> Result<SectorRange, Sense> {
+        let range = self.sectors(volume)?;
+        if self.blocks > COMMAND_BYTES_MAX / volume.logical_block.bytes() {
+            return Err(Sense::cdb_bytes(self.length_at));
+        }
+        Ok(range)
+    }
+}
+
+/// Logical blocks as sectors of the volume; LOGICAL BLOCK ADDRESS OUT OF RANGE where they pass its
+/// end. No blocks are in range up to the end.
+pub(crate) fn sectors(
+    volume: &VolumeAttributes,
+    lba: u64,
+    blocks: u64,
+) -> Result<SectorRange, Sense> {
+    let unit = volume.logical_block.sectors();
+    let range = lba.checked_mul(unit).zip(blocks.checked_mul(unit));
+    match range.map(|(start, count)| SectorRange::new(start, count)) {
+        Some(range) if range.fits(volume.size) => Ok(range),
+        _ => Err(Sense::OUT_OF_RANGE),
+    }
+}
+
+/// RDPROTECT, WRPROTECT or VRPROTECT must be 0: there is no protection information.
+pub(crate) fn refuse_protection(cdb: &Cdb) -> Result<(), Sense> {
+    if cdb.u8(1) & 0xe0 != 0 { Err(Sense::cdb_field(1, 7)) } else { Ok(()) }
+}
+
+/// FUA: bit 3 of byte 1.
+pub(crate) fn fua(cdb: &Cdb) -> bool {
+    cdb.bit(1, 3)
+}
+
+fn read(context: &Context<'_>, extent: Extent) -> Outcome {
+    let volume = context.volume()?;
+    let range = extent.transfer(volume)?;
+    if range.is_empty() {
+        return Ok(Step::Done(Response::good()));
+    }
+    if is_long(range) {
+        let mut long = LongRead::new(volume.id, range);
+        let first = long.next().ok_or(Sense::INTERNAL_FAILURE)?;
+        return Ok(request(volume, None, Rest::Read(Box::new(long)), first));
+    }
+    let read = VolumeRequest::Read { volume: volume.id, range };
+    Ok(request(volume, None, Rest::Answer, read))
+}
+
+pub(crate) fn read_6(context: &Context<'_>, command: Command) -> Outcome {
+    read(context, Extent::of_6(&command.cdb))
+}
+
+pub(crate) fn read_10(context: &Context<'_>, command: Command) -> Outcome {
+    refuse_protection(&command.cdb)?;
+    read(context, Extent::of_10(&command.cdb))
+}
+
+pub(crate) fn read_12(context: &Context<'_>, command: Command) -> Outcome {
+    refuse_protection(&command.cdb)?;
+    read(context, Extent::of_12(&command.cdb))
+}
+
+pub(crate) fn read_16(context: &Context<'_>, command: Command) -> Outcome {
+    refuse_protection(&command.cdb)?;
+    read(context, Extent::of_16(&command.cdb))
+}
+
+/// The data of a write, and how many bytes the CDB called for.
+pub(crate) struct Arrived {
+    pub data: DataOut,
+    pub range: SectorRange,
+    pub wanted: u64,
+}
+
+/// Fits what the host sent to what the CDB calls for. More is cut off; less writes the blocks that
+/// came, as the residual tells the host (RFC 7143, 11.4.5). A part of a block is refused, with
+/// nothing written.
+pub(crate) fn arrived(
+    volume: &VolumeAttributes,
+    extent: Extent,
+    data: DataOut,
+) -> Result<Result<Arrived, Step>, Sense> {
+    let mut range = extent.transfer(volume)?;
+    let block = volume.logical_block.bytes();
+    let wanted = extent.blocks * block;
+    let have = (data.len() as u64).min(wanted);
+    if !have.is_multiple_of(block) {
+        let mut response = Response::check(Sense::INFORMATION_UNIT);
+        response.transfer_bytes_wanted = Some(wanted);
+        return Ok(Err(Step::Done(response)));
+    }
+    range.count.0 = have / block * volume.logical_block.sectors();
+    if range.is_empty() {
+        let mut response = Response::good();
+        response.transfer_bytes_wanted = Some(wanted);
+        return Ok(Err(Step::Done(response)));
+    }
+    let data = lay_out(data, have as usize, range.start.offset_in_block_bytes());
+    Ok(Ok(Arrived { data, range, wanted }))
+}
+
+/// The first `len` bytes at `phase`: costs nothing where the transport laid them out so.
+pub(crate) fn lay_out(data: DataOut, len: usize, phase: usize) -> DataOut {
+    if data.len() == len && data.phase() == phase { data } else { data.split(0, len, phase) }
+}
+
+fn write(context: &Context<'_>, extent: Extent, data: DataOut, fua: bool) -> Outcome {
+    let volume = context.volume()?;
+    match arrived(volume, extent, data)? {
+        Err(step) => Ok(step),
+        Ok(Arrived { data, range, wanted }) if is_long(range) => {
+            let mut write = Box::new(LongWrite::new(context.nexus, volume.id, range, data, fua));
+            let first = write.next().ok_or(Sense::INTERNAL_FAILURE)?;
+            Ok(request(volume, Some(wanted), Rest::Write { write, verify: None }, first))
+        }
+        Ok(Arrived { data, range, wanted }) => {
+            let write = VolumeRequest::Write { volume: volume.id, range, data, fua };
+            Ok(request(volume, Some(wanted), Rest::Answer, write))
+        }
+    }
+}
+
+pub(crate) fn write_6(context: &Context<'_>, command: Command) -> Outcome {
+    write(context, Extent::of_6(&command.cdb), command.data_out, false)
+}
+
+pub(crate) fn write_10(context: &Context<'_>, command: Command) -> Outcome {
+    refuse_protection(&command.cdb)?;
+    write(context, Extent::of_10(&command.cdb), command.data_out, fua(&command.cdb))
+}
+
+pub(crate) fn write_12(context: &Context<'_>, command: Command) -> Outcome {
+    refuse_protection(&command.cdb)?;
+    write(context, Extent::of_12(&command.cdb), command.data_out, fua(&command.cdb))
+}
+
+pub(crate) fn write_16(context: &Context<'_>, command: Command) -> Outcome {
+    refuse_protection(&command.cdb)?;
+    write(context, Extent::of_16(&command.cdb), command.data_out, fua(&command.cdb))
+}
+
+/// PRE-FETCH answers GOOD, not CONDITION MET: what it names is not promised to be in the cache
+/// (SBC-3, 5.8). A length of 0 means up to the end of the medium.
+fn prefetch(context: &Context<'_>, extent: Extent) -> Outcome {
+    extent.sectors(context.volume()?)?;
+    Ok(Step::Done(Response::good()))
+}
+
+pub(crate) fn prefetch_10(context: &Context<'_>, command: Command) -> Outcome {
+    prefetch(context, Extent::of_10(&command.cdb))
+}
+
+pub(crate) fn prefetch_16(context: &Context<'_>, command: Command) -> Outcome {
+    prefetch(context, Extent::of_16(&command.cdb))
+}
+
+/// SYNCHRONIZE CACHE (SBC-3, 5.30): makes all of the volume durable, whatever the range. IMMED is
+/// allowed to answer earlier, and does not.
+fn synchronize(context: &Context<'_>, extent: Extent) -> Outcome {
+    let volume = context.volume()?;
+    extent.sectors(volume)?;
+    let flush = VolumeRequest::Flush { volume: volume.id };
+    Ok(request(volume, None, Rest::Answer, flush))
+}
+
+pub(crate) fn synchronize_10(context: &Context<'_>, command: Command) -> Outcome {
+    synchronize(context, Extent::of_10(&command.cdb))
+}
+
+pub(crate) fn synchronize_16(context: &Context<'_>, command: Command) -> Outcome {
+    synchronize(context, Extent::of_16(&command.cdb))
+}

@@ -1,0 +1,209 @@
+//! Reservations: who may do what to a volume (SPC-4, 5.13; RESERVE and RELEASE of SPC-2, 7.21).
+//!
+//! [`Reservations`] owns the state of all volumes. A command that minds reservations asks
+//! [`Reservations::conflict`]; while nobody holds anything, that is one load.
+
+pub(crate) mod persistent;
+pub(crate) mod report;
+pub(crate) mod spc2;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use block::VolumeId;
+use parking_lot::RwLock;
+
+use crate::nexus::{InitiatorPort, Nexus};
+use crate::table::Access;
+
+/// The two ends of an I_T nexus, which outlive its sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NexusId {
+    pub initiator: InitiatorPort,
+    pub target_port: u16,
+}
+
+impl NexusId {
+    pub(crate) fn of(nexus: &Nexus) -> Self {
+        Self { initiator: nexus.initiator().clone(), target_port: nexus.target_port() }
+    }
+
+    pub(crate) fn is(&self, nexus: &Nexus) -> bool {
+        self.target_port == nexus.target_port() && self.initiator == *nexus.initiator()
+    }
+}
+
+/// The types of a persistent reservation (SPC-4, 6.15.3.4), by their codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    WriteExclusive = 1,
+    ExclusiveAccess = 3,
+    WriteExclusiveRegistrantsOnly = 5,
+    ExclusiveAccessRegistrantsOnly = 6,
+    WriteExclusiveAllRegistrants = 7,
+    ExclusiveAccessAllRegistrants = 8,
+}
+
+impl Kind {
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            1 => Self::WriteExclusive,
+            3 => Self::ExclusiveAccess,
+            5 => Self::WriteExclusiveRegistrantsOnly,
+            6 => Self::ExclusiveAccessRegistrantsOnly,
+            7 => Self::WriteExclusiveAllRegistrants,
+            8 => Self::ExclusiveAccessAllRegistrants,
+            _ => return None,
+        })
+    }
+
+    /// Whether reads of others are barred too.
+    fn bars_reads(self) -> bool {
+        use Kind::{
+            ExclusiveAccess, ExclusiveAccessAllRegistrants, ExclusiveAccessRegistrantsOnly,
+        };
+        matches!(
+            self,
+            ExclusiveAccess | ExclusiveAccessRegistrantsOnly | ExclusiveAccessAllRegistrants
+        )
+    }
+
+    /// Whether every registered nexus holds it.
+    pub(crate) fn all_registrants(self) -> bool {
+        matches!(self, Self::WriteExclusiveAllRegistrants | Self::ExclusiveAccessAllRegistrants)
+    }
+
+    /// Whether registered nexuses are not barred.
+    pub(crate) fn admits_registrants(self) -> bool {
+        !matches!(self, Self::WriteExclusive | Self::ExclusiveAccess)
+    }
+}
+
+/// A registered nexus and its key.
+#[derive(Clone, Debug)]
+pub(crate) struct Registrant {
+    pub nexus: NexusId,
+    pub key: u64,
+}
+
+/// A persistent reservation. Of the "all registrants" types the holder is who made it, which
+/// matters to nobody.
+#[derive(Clone, Debug)]
+pub(crate) struct Reservation {
+    pub kind: Kind,
+    pub holder: NexusId,
+}
+
+/// The reservations of a volume.
+#[derive(Debug, Default)]
+pub(crate) struct VolumeState {
+    /// PRGENERATION.
+    pub generation: u32,
+    pub registrants: Vec<Registrant>,
+    pub reservation: Option<Reservation>,
+    /// Who holds it by RESERVE.
+    pub spc2: Option<NexusId>,
+}
+
+impl VolumeState {
+    pub(crate) fn key_of(&self, nexus: &Nexus) -> Option<u64> {
+        self.registrants.iter().find(|who| who.nexus.is(nexus)).map(|who| who.key)
+    }
+
+    /// Whether the nexus holds the persistent reservation.
+    pub(crate) fn holds(&self, nexus: &Nexus) -> bool {
+        self.reservation.as_ref().is_some_and(|reservation| {
+            if reservation.kind.all_registrants() {
+                self.key_of(nexus).is_some()
+            } else {
+                reservation.holder.is(nexus)
+            }
+        })
+    }
+
+    fn is_used(&self) -> bool {
+        self.spc2.is_some() || self.reservation.is_some() || !self.registrants.is_empty()
+    }
+
+    fn conflict(&self, nexus: &Nexus, access: Access) -> bool {
+        if self.spc2.as_ref().is_some_and(|holder| !holder.is(nexus)) {
+            // RELEASE by another is no error: it does nothing (SPC-2, 7.17).
+            return !matches!(access, Access::Free | Access::Reserve);
+        }
+        if access == Access::Reserve {
+            return !self.registrants.is_empty() || self.reservation.is_some();
+        }
+        let Some(reservation) = &self.reservation else { return false };
+        if self.holds(nexus)
+            || (reservation.kind.admits_registrants() && self.key_of(nexus).is_some())
+        {
+            return false;
+        }
+        match access {
+            Access::Free | Access::Status | Access::Persistent | Access::Reserve => false,
+            Access::Read => reservation.kind.bars_reads(),
+            Access::Write => true,
+        }
+    }
+}
+
+/// The reservations of all volumes.
+#[derive(Debug, Default)]
+pub(crate) struct Reservations {
+    /// How many volumes have any.
+    used: AtomicUsize,
+    volumes: RwLock<BTreeMap<VolumeId, VolumeState>>,
+}
+
+impl Reservations {
+    /// Whether a reservation of another nexus bars such a command.
+    #[inline]
+    pub(crate) fn conflict(&self, volume: VolumeId, nexus: &Nexus, access: Access) -> bool {
+        if self.used.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let volumes = self.volumes.read();
+        volumes.get(&volume).is_some_and(|state| state.conflict(nexus, access))
+    }
+
+    /// Looks at or changes the state of a volume.
+    pub(crate) fn with<T>(&self, volume: VolumeId, act: impl FnOnce(&mut VolumeState) -> T) -> T {
+        let mut volumes = self.volumes.write();
+        let out = act(volumes.entry(volume).or_default());
+        self.count(&volumes);
+        out
+    }
+
+    fn count(&self, volumes: &BTreeMap<VolumeId, VolumeState>) {
+        let used = volumes.values().filter(|state| state.is_used()).count();
+        self.used.store(used, Ordering::Release);
+    }
+
+    /// A reset of the logical unit: RESERVE ends, persistent reservations stay.
+    pub(crate) fn reset(&self, volume: VolumeId) {
+        let mut volumes = self.volumes.write();
+        if let Some(state) = volumes.get_mut(&volume) {
+            state.spc2 = None;
+        }
+        self.count(&volumes);
+    }
+
+    /// The volume was destroyed.
+    pub(crate) fn forget(&self, volume: VolumeId) {
+        let mut volumes = self.volumes.write();
+        volumes.remove(&volume);
+        self.count(&volumes);
+    }
+
+    /// The loss of a nexus: what it held by RESERVE ends.
+    pub(crate) fn nexus_loss(&self, nexus: &Nexus) {
+        let mut volumes = self.volumes.write();
+        for state in volumes.values_mut() {
+            if state.spc2.as_ref().is_some_and(|holder| holder.is(nexus)) {
+                state.spc2 = None;
+            }
+        }
+        self.count(&volumes);
+    }
+}

@@ -1,0 +1,72 @@
+//! Commands of a few lines: TEST UNIT READY, REQUEST SENSE, START STOP UNIT, PREVENT ALLOW MEDIUM
+//! REMOVAL, READ DEFECT DATA.
+
+use crate::response::{Command, Response, Step};
+use crate::sense::Sense;
+use crate::server::{Context, Unit};
+use crate::table::Outcome;
+
+/// TEST UNIT READY (SPC-4, 6.47).
+pub(crate) fn test_unit_ready(context: &Context<'_>, _: Command) -> Outcome {
+    match context.unit {
+        Unit::Volume(_) | Unit::ReportLuns => Ok(Step::Done(Response::good())),
+        Unit::Empty | Unit::Unknown => Err(Sense::NO_SUCH_UNIT),
+    }
+}
+
+/// REQUEST SENSE (SPC-4, 6.39): the next unit attention, which it clears, or that there is nothing;
+/// for a unit that does not exist that it does not exist.
+pub(crate) fn request_sense(context: &Context<'_>, command: Command) -> Outcome {
+    let sense = match context.unit {
+        Unit::Volume(volume) => {
+            context.nexus.take_attention(volume.id).map_or(Sense::NONE, |what| what.sense())
+        }
+        Unit::ReportLuns => Sense::NONE,
+        Unit::Empty | Unit::Unknown => Sense::NO_SUCH_UNIT,
+    };
+    let length = usize::from(command.cdb.u8(4));
+    Ok(Step::Done(if command.cdb.bit(1, 0) {
+        Response::parameters(&sense.descriptor_bytes(), length)
+    } else {
+        Response::parameters(&sense.bytes(), length)
+    }))
+}
+
+/// START STOP UNIT (SBC-3, 5.25). The unit is always started: starting is nothing, and a medium
+/// that is not removable can't be ejected or stopped by one of many hosts.
+pub(crate) fn start_stop_unit(context: &Context<'_>, command: Command) -> Outcome {
+    context.volume()?;
+    let power = command.cdb.u8(4) >> 4;
+    let (load_eject, start) = (command.cdb.bit(4, 1), command.cdb.bit(4, 0));
+    if power > 0 {
+        return Err(Sense::cdb_field(4, 7)); // there are no power conditions
+    }
+    if load_eject {
+        return Err(Sense::cdb_field(4, 1)); // RMB is 0
+    }
+    let _ = start; // a stop is accepted, and the unit stays ready
+    Ok(Step::Done(Response::good()))
+}
+
+/// PREVENT ALLOW MEDIUM REMOVAL (SBC-3, 5.9): the medium can't be removed anyway.
+pub(crate) fn prevent_allow(context: &Context<'_>, command: Command) -> Outcome {
+    context.volume()?;
+    if command.cdb.u8(4) & 0x02 != 0 {
+        return Err(Sense::cdb_field(4, 1)); // obsolete values
+    }
+    Ok(Step::Done(Response::good()))
+}
+
+/// READ DEFECT DATA (10) (SBC-3, 5.17): flash has no list that a host could use, so it is empty.
+pub(crate) fn read_defect_data_10(context: &Context<'_>, command: Command) -> Outcome {
+    context.volume()?;
+    let out = [0, command.cdb.u8(2) & 0x1f, 0, 0];
+    Ok(Step::Done(Response::parameters(&out, command.cdb.u16(7).into())))
+}
+
+/// READ DEFECT DATA (12) (SBC-3, 5.18).
+pub(crate) fn read_defect_data_12(context: &Context<'_>, command: Command) -> Outcome {
+    context.volume()?;
+    let out = [0, command.cdb.u8(1) & 0x1f, 0, 0, 0, 0, 0, 0];
+    Ok(Step::Done(Response::parameters(&out, command.cdb.u32(6) as usize)))
+}

@@ -1,0 +1,248 @@
+//! The one table of commands: it drives dispatch, reservation checks and what REPORT SUPPORTED
+//! OPERATION CODES says, so that the three can't differ.
+
+use crate::response::{Command, Step};
+use crate::sense::Sense;
+use crate::server::Context;
+
+/// What a command handler returns: a step, or the sense data of a CHECK CONDITION.
+pub(crate) type Outcome = Result<Step, Sense>;
+
+/// How reservations of other initiators restrain a command (SPC-4, table 67; SBC-3, table 13;
+/// SPC-2, table 9 for RESERVE).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Never.
+    Free,
+    /// Only by RESERVE of SPC-2: it tells of the unit, and moves no data.
+    Status,
+    /// By exclusive access reservations, and by RESERVE.
+    Read,
+    /// By every reservation.
+    Write,
+    /// RESERVE and RELEASE: their own rules.
+    Reserve,
+    /// PERSISTENT RESERVE IN and OUT: their own rules, but RESERVE bars them.
+    Persistent,
+}
+
+/// One command, or one service action of a command.
+pub(crate) struct Entry {
+    /// What it is called, as the standard does.
+    pub name: &'static str,
+    /// Byte 0.
+    pub opcode: u8,
+    /// The service action in bits 4..0 of byte 1, if the command has them.
+    pub action: Option<u8>,
+    /// The CDB usage map (SPC-4, 6.34.3): byte 0 the opcode, then a bit for each that is looked at.
+    pub usage: &'static [u8],
+    /// What reservations it minds.
+    pub access: Access,
+    /// Whether it also works where there is no volume (INQUIRY and its like).
+    pub without_volume: bool,
+    /// What runs it.
+    pub run: fn(&Context<'_>, Command) -> Outcome,
+}
+
+/// The first entry of each opcode in the table, plus one; 0 where there is none.
+static FIRST: [u8; 256] = first_entries();
+
+const fn first_entries() -> [u8; 256] {
+    let mut first = [0; 256];
+    let mut index = COMMANDS.len();
+    while index > 0 {
+        first[COMMANDS[index - 1].opcode as usize] = index as u8;
+        index -= 1;
+    }
+    first
+}
+
+/// The entries of an opcode; empty if it is not supported.
+pub(crate) fn entries(opcode: u8) -> &'static [Entry] {
+    let first = usize::from(FIRST[usize::from(opcode)]);
+    if first == 0 {
+        return &[];
+    }
+    let rest = &COMMANDS[first - 1..];
+    let count = rest.iter().take_while(|entry| entry.opcode == opcode).count();
+    &rest[..count]
+}
+
+/// The entry that runs a CDB with this opcode and these low bits of byte 1.
+#[inline]
+pub(crate) fn find(opcode: u8, service_action: u8) -> Result<&'static Entry, Sense> {
+    let first = usize::from(FIRST[usize::from(opcode)]);
+    if first == 0 {
+        return Err(Sense::INVALID_OPCODE);
+    }
+    let entry = &COMMANDS[first - 1];
+    if entry.action.is_none() {
+        return Ok(entry);
+    }
+    entries(opcode)
+        .iter()
+        .find(|entry| entry.action == Some(service_action))
+        .ok_or(Sense::cdb_field(1, 4))
+}
+
+/// Every command and service action that is served: its name, its opcode, its service action. For
+/// documents that must not drift from the code.
+pub fn commands() -> impl Iterator<Item = (&'static str, u8, Option<u8>)> {
+    COMMANDS.iter().map(|entry| (entry.name, entry.opcode, entry.action))
+}
+
+/// Short for an entry without service action.
+const fn plain(
+    name: &'static str,
+    access: Access,
+    usage: &'static [u8],
+    run: fn(&Context<'_>, Command) -> Outcome,
+) -> Entry {
+    Entry { name, opcode: usage[0], action: None, usage, access, without_volume: false, run }
+}
+
+/// Short for an entry with a service action: the low bits of usage byte 1.
+const fn action(
+    name: &'static str,
+    access: Access,
+    usage: &'static [u8],
+    run: fn(&Context<'_>, Command) -> Outcome,
+) -> Entry {
+    let action = Some(usage[1] & 0x1f);
+    Entry { name, opcode: usage[0], action, usage, access, without_volume: false, run }
+}
+
+/// Short for an entry that needs no volume.
+const fn anywhere(
+    name: &'static str,
+    usage: &'static [u8],
+    run: fn(&Context<'_>, Command) -> Outcome,
+) -> Entry {
+    let access = Access::Free;
+    Entry { name, opcode: usage[0], action: None, usage, access, without_volume: true, run }
+}
+
+use crate::{
+    alua, capacity, compare_write, copy, inquiry, log, luns, mode, opcodes, provisioning,
+    read_write, reservations, small, unmap, verify, write_same,
+};
+use Access::{Free, Persistent, Read, Reserve, Status, Write};
+
+const F: u8 = 0xff;
+/// The CONTROL byte: NACA is refused, nothing else is looked at.
+const C: u8 = 0x04;
+
+/// Every command that is served; the entries of one opcode stand together.
+#[rustfmt::skip]
+pub(crate) static COMMANDS: &[Entry] = &[
+    Entry { access: Status, ..anywhere("TEST UNIT READY", &[0x00, 0, 0, 0, 0, C],
+        small::test_unit_ready) },
+    anywhere("REQUEST SENSE", &[0x03, 0x01, 0, 0, F, C], small::request_sense),
+    plain("READ (6)", Read, &[0x08, 0x1f, F, F, F, C], read_write::read_6),
+    plain("WRITE (6)", Write, &[0x0a, 0x1f, F, F, F, C], read_write::write_6),
+    anywhere("INQUIRY", &[0x12, 0x01, F, F, F, C], inquiry::inquiry),
+    plain("MODE SELECT (6)", Write, &[0x15, 0x11, 0, 0, F, C], mode::select_6),
+    plain("RESERVE (6)", Reserve, &[0x16, 0, 0, 0, 0, C], reservations::spc2::reserve),
+    plain("RELEASE (6)", Reserve, &[0x17, 0, 0, 0, 0, C], reservations::spc2::release),
+    plain("MODE SENSE (6)", Read, &[0x1a, 0x08, F, F, F, C], mode::sense_6),
+    plain("START STOP UNIT", Status, &[0x1b, 0x01, 0, 0x0f, 0xf7, C], small::start_stop_unit),
+    plain("PREVENT ALLOW MEDIUM REMOVAL", Status, &[0x1e, 0, 0, 0, 0x03, C],
+        small::prevent_allow),
+    plain("READ CAPACITY (10)", Status, &[0x25, 0, F, F, F, F, 0, 0, 0x01, C],
+        capacity::read_capacity_10),
+    plain("READ (10)", Read, &[0x28, 0xf8, F, F, F, F, 0x1f, F, F, C], read_write::read_10),
+    plain("WRITE (10)", Write, &[0x2a, 0xf8, F, F, F, F, 0x1f, F, F, C], read_write::write_10),
+    plain("WRITE AND VERIFY (10)", Write, &[0x2e, 0xf6, F, F, F, F, 0x1f, F, F, C],
+        verify::write_and_verify_10),
+    plain("VERIFY (10)", Read, &[0x2f, 0xf6, F, F, F, F, 0x1f, F, F, C], verify::verify_10),
+    plain("PRE-FETCH (10)", Read, &[0x34, 0x02, F, F, F, F, 0x1f, F, F, C],
+        read_write::prefetch_10),
+    plain("SYNCHRONIZE CACHE (10)", Write, &[0x35, 0x02, F, F, F, F, 0x1f, F, F, C],
+        read_write::synchronize_10),
+    plain("READ DEFECT DATA (10)", Read, &[0x37, 0, 0x1f, 0, 0, 0, 0, F, F, C],
+        small::read_defect_data_10),
+    plain("WRITE SAME (10)", Write, &[0x41, 0xf8, F, F, F, F, 0x1f, F, F, C],
+        write_same::write_same_10),
+    plain("UNMAP", Write, &[0x42, 0x01, 0, 0, 0, 0, 0x1f, F, F, C], unmap::unmap),
+    plain("LOG SENSE", Status, &[0x4d, 0x01, F, F, 0, F, F, F, F, C], log::sense),
+    plain("MODE SELECT (10)", Write, &[0x55, 0x11, 0, 0, 0, 0, 0, F, F, C], mode::select_10),
+    plain("RESERVE (10)", Reserve, &[0x56, 0x12, 0, 0, 0, 0, 0, F, F, C],
+        reservations::spc2::reserve_10),
+    plain("RELEASE (10)", Reserve, &[0x57, 0x12, 0, 0, 0, 0, 0, F, F, C],
+        reservations::spc2::release_10),
+    plain("MODE SENSE (10)", Read, &[0x5a, 0x18, F, F, 0, 0, 0, F, F, C], mode::sense_10),
+    action("READ KEYS", Persistent, &[0x5e, 0x00, 0, 0, 0, 0, 0, F, F, C],
+        reservations::report::read_keys),
+    action("READ RESERVATION", Persistent, &[0x5e, 0x01, 0, 0, 0, 0, 0, F, F, C],
+        reservations::report::read_reservation),
+    action("REPORT CAPABILITIES", Persistent, &[0x5e, 0x02, 0, 0, 0, 0, 0, F, F, C],
+        reservations::report::report_capabilities),
+    action("READ FULL STATUS", Persistent, &[0x5e, 0x03, 0, 0, 0, 0, 0, F, F, C],
+        reservations::report::read_full_status),
+    action("REGISTER", Persistent, &[0x5f, 0x00, 0, 0, 0, F, F, F, F, C],
+        reservations::persistent::out),
+    action("RESERVE", Persistent, &[0x5f, 0x01, F, 0, 0, F, F, F, F, C],
+        reservations::persistent::out),
+    action("RELEASE", Persistent, &[0x5f, 0x02, F, 0, 0, F, F, F, F, C],
+        reservations::persistent::out),
+    action("CLEAR", Persistent, &[0x5f, 0x03, 0, 0, 0, F, F, F, F, C],
+        reservations::persistent::out),
+    action("PREEMPT", Persistent, &[0x5f, 0x04, F, 0, 0, F, F, F, F, C],
+        reservations::persistent::out),
+    action("PREEMPT AND ABORT", Persistent, &[0x5f, 0x05, F, 0, 0, F, F, F, F, C],
+        reservations::persistent::out),
+    action("REGISTER AND IGNORE EXISTING KEY", Persistent, &[0x5f, 0x06, 0, 0, 0, F, F, F, F, C],
+        reservations::persistent::out),
+    action("EXTENDED COPY (LID1)", Write, &[0x83, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C],
+        copy::extended_copy_lid1),
+    action("EXTENDED COPY (LID4)", Write, &[0x83, 0x01, 0, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C],
+        copy::extended_copy_lid4),
+    action("RECEIVE COPY STATUS (LID1)", Status,
+        &[0x84, 0x00, F, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C], copy::results::status_lid1),
+    action("RECEIVE COPY DATA (LID1)", Status,
+        &[0x84, 0x01, F, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C], copy::results::data_lid1),
+    action("RECEIVE COPY OPERATING PARAMETERS", Status,
+        &[0x84, 0x03, 0, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C],
+        copy::results::operating_parameters),
+    action("RECEIVE COPY FAILURE DETAILS (LID1)", Status,
+        &[0x84, 0x04, F, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C], copy::results::failure_lid1),
+    action("RECEIVE COPY STATUS (LID4)", Status,
+        &[0x84, 0x05, F, F, F, F, 0, 0, 0, 0, F, F, F, F, 0, C], copy::results::status_lid4),
+    action("RECEIVE COPY DATA (LID4)", Status,
+        &[0x84, 0x06, F, F, F, F, 0, 0, 0, 0, F, F, F, F, 0, C], copy::results::data_lid4),
+    plain("READ (16)", Read, &[0x88, 0xf8, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C],
+        read_write::read_16),
+    plain("COMPARE AND WRITE", Write, &[0x89, 0xf8, F, F, F, F, F, F, F, F, 0, 0, 0, F, 0x1f, C],
+        compare_write::compare_and_write),
+    plain("WRITE (16)", Write, &[0x8a, 0xf8, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C],
+        read_write::write_16),
+    plain("WRITE AND VERIFY (16)", Write,
+        &[0x8e, 0xf6, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C], verify::write_and_verify_16),
+    plain("VERIFY (16)", Read, &[0x8f, 0xf6, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C],
+        verify::verify_16),
+    plain("PRE-FETCH (16)", Read, &[0x90, 0x02, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C],
+        read_write::prefetch_16),
+    plain("SYNCHRONIZE CACHE (16)", Write,
+        &[0x91, 0x02, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C], read_write::synchronize_16),
+    plain("WRITE SAME (16)", Write, &[0x93, 0xf9, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C],
+        write_same::write_same_16),
+    action("READ CAPACITY (16)", Status, &[0x9e, 0x10, F, F, F, F, F, F, F, F, F, F, F, F, 1, C],
+        capacity::read_capacity_16),
+    action("GET LBA STATUS", Read, &[0x9e, 0x12, F, F, F, F, F, F, F, F, F, F, F, F, 0, C],
+        provisioning::get_lba_status),
+    anywhere("REPORT LUNS", &[0xa0, 0, F, 0, 0, 0, F, F, F, F, 0, C], luns::report_luns),
+    action("REPORT TARGET PORT GROUPS", Free, &[0xa3, 0xea, 0, 0, 0, 0, F, F, F, F, 0, C],
+        alua::report),
+    action("REPORT SUPPORTED OPERATION CODES", Free, &[0xa3, 0x0c, 0x87, F, F, F, F, F, F, F, 0, C],
+        opcodes::report_operation_codes),
+    action("REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS", Free,
+        &[0xa3, 0x0d, 0x80, 0, 0, 0, F, F, F, F, 0, C], opcodes::report_task_management),
+    plain("READ (12)", Read, &[0xa8, 0xf8, F, F, F, F, F, F, F, F, 0x1f, C], read_write::read_12),
+    plain("WRITE (12)", Write, &[0xaa, 0xf8, F, F, F, F, F, F, F, F, 0x1f, C],
+        read_write::write_12),
+    plain("WRITE AND VERIFY (12)", Write, &[0xae, 0xf6, F, F, F, F, F, F, F, F, 0x1f, C],
+        verify::write_and_verify_12),
+    plain("VERIFY (12)", Read, &[0xaf, 0xf6, F, F, F, F, F, F, F, F, 0x1f, C], verify::verify_12),
+    plain("READ DEFECT DATA (12)", Read, &[0xb7, 0x1f, 0, 0, 0, 0, F, F, F, F, 0, C],
+        small::read_defect_data_12),
+];

@@ -1,0 +1,192 @@
+//! Vital product data (SPC-4, 7.8; SBC-3, 6.6).
+
+use block::VolumeAttributes;
+use block::request::limits::{COMMAND_BYTES_MAX, UNMAP_RANGES_MAX, VOLUME_BYTES_MAX};
+
+use crate::bytes::put_text;
+use crate::capacity::physical_exponent;
+use crate::inquiry::peripheral;
+use crate::nexus::TargetPort;
+use crate::sense::Sense;
+use crate::server::{Context, Unit};
+
+/// The pages of a volume, in ascending order.
+pub(crate) const PAGES: [u8; 10] = [0x00, 0x80, 0x83, 0x85, 0x86, 0x87, 0x8f, 0xb0, 0xb1, 0xb2];
+
+/// The page with this code, with its header.
+pub(crate) fn page(context: &Context<'_>, code: u8) -> Result<Vec<u8>, Sense> {
+    let body = match (&context.unit, code) {
+        (Unit::Volume(_), 0x00) => PAGES.to_vec(),
+        (Unit::Volume(volume), code) => volume_page(context, volume, code)?,
+        (_, 0x00) => vec![0x00],
+        _ => return Err(Sense::cdb_bytes(2)),
+    };
+    let [high, low] = (body.len() as u16).to_be_bytes();
+    let mut out = vec![peripheral(&context.unit), code, high, low];
+    out.extend(body);
+    Ok(out)
+}
+
+fn volume_page(
+    context: &Context<'_>,
+    volume: &VolumeAttributes,
+    code: u8,
+) -> Result<Vec<u8>, Sense> {
+    Ok(match code {
+        0x80 => volume.serial.clone().into_bytes(),
+        0x83 => device_identification(context, volume),
+        0x85 => Vec::new(), // no management address is told over the data path
+        0x86 => extended_inquiry(volume),
+        0x87 => vec![0x3f, 0xff, 0x00, 0x00], // all pages: shared by all nexuses
+        0x8f => crate::copy::limits::third_party_copy_page(volume),
+        0xb0 => block_limits(volume),
+        0xb1 => block_characteristics(),
+        0xb2 => logical_block_provisioning(volume),
+        _ => return Err(Sense::cdb_bytes(2)),
+    })
+}
+
+/// A name of a logical unit: code set, designator type, bytes.
+pub(crate) struct Designator {
+    pub code_set: u8,
+    pub kind: u8,
+    pub bytes: Vec<u8>,
+}
+
+/// Bytes of a T10 vendor identification.
+const VENDOR_BYTES: usize = 8;
+const BINARY: u8 = 1;
+const ASCII: u8 = 2;
+const UTF8: u8 = 3;
+
+/// The names of a volume.
+pub(crate) fn designators(vendor: &str, volume: &VolumeAttributes) -> Vec<Designator> {
+    let mut t10 = vec![0; VENDOR_BYTES];
+    put_text(&mut t10, vendor);
+    t10.extend(volume.serial.bytes());
+    let mut name = String::from("naa.");
+    for byte in volume.naa {
+        name.push_str(&format!("{byte:02x}"));
+    }
+    vec![
+        Designator { code_set: BINARY, kind: 3, bytes: volume.naa.to_vec() },
+        Designator { code_set: BINARY, kind: 2, bytes: eui(&volume.naa).to_vec() },
+        Designator { code_set: ASCII, kind: 1, bytes: t10 },
+        Designator { code_set: UTF8, kind: 8, bytes: name_string(&name) },
+    ]
+}
+
+/// Whether one of the names of a volume that fit a CSCD descriptor (20 bytes) is this. Looks at
+/// many volumes for a command, so it makes no copies.
+pub(crate) fn is_named(
+    vendor: &str,
+    volume: &VolumeAttributes,
+    code_set: u8,
+    kind: u8,
+    name: &[u8],
+) -> bool {
+    match (code_set, kind) {
+        (BINARY, 3) => name == volume.naa,
+        (BINARY, 2) => name == eui(&volume.naa),
+        (ASCII, 1) => name.split_at_checked(VENDOR_BYTES).is_some_and(|(first, serial)| {
+            let mut own = [0; VENDOR_BYTES];
+            put_text(&mut own, vendor);
+            first == own && serial == volume.serial.as_bytes()
+        }),
+        _ => false,
+    }
+}
+
+/// The 16-byte EUI-64 based name with the same company and the same bits as an NAA 6 name: the
+/// vendor extension as identifier extension, then company and vendor identifier (SPC-4, 7.8.6.5.4).
+fn eui(naa: &[u8; 16]) -> [u8; 16] {
+    let number = u128::from_be_bytes(*naa);
+    let (high, low) = ((number >> 64) as u64, number as u64);
+    // Drops the NAA nibble, which leaves four zero bits at the end of the vendor's part.
+    (u128::from(low) << 64 | u128::from(high << 4)).to_be_bytes()
+}
+
+/// A SCSI name string: ended by a zero, filled to four bytes (SPC-4, 7.8.6.11).
+fn name_string(name: &str) -> Vec<u8> {
+    let mut bytes = name.as_bytes().to_vec();
+    bytes.push(0);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+fn put_designator(out: &mut Vec<u8>, association: u8, designator: &Designator) {
+    let bytes = &designator.bytes[..designator.bytes.len().min(255)];
+    // Ports and the device belong to a protocol: PIV, and iSCSI's identifier 5.
+    let (protocol, piv) = if association == 0 { (0, 0) } else { (0x50, 0x80) };
+    out.extend([protocol | designator.code_set, piv | association << 4 | designator.kind, 0]);
+    out.push(bytes.len() as u8);
+    out.extend(bytes);
+}
+
+fn device_identification(context: &Context<'_>, volume: &VolumeAttributes) -> Vec<u8> {
+    let identity = &context.server.identity;
+    let mut out = Vec::new();
+    for designator in designators(&identity.vendor, volume) {
+        put_designator(&mut out, 0, &designator);
+    }
+    let id = context.nexus.target_port();
+    let port = context.server.ports.iter().find(|port| port.relative_id == id);
+    if let Some(TargetPort { relative_id, group, name }) = port {
+        let four = |number: u16| {
+            let [high, low] = number.to_be_bytes();
+            vec![0, 0, high, low]
+        };
+        put_designator(
+            &mut out,
+            1,
+            &Designator { code_set: BINARY, kind: 4, bytes: four(*relative_id) },
+        );
+        put_designator(&mut out, 1, &Designator { code_set: BINARY, kind: 5, bytes: four(*group) });
+        let bytes = name_string(name);
+        put_designator(&mut out, 1, &Designator { code_set: UTF8, kind: 8, bytes });
+    }
+    let bytes = name_string(&identity.target_name);
+    put_designator(&mut out, 2, &Designator { code_set: UTF8, kind: 8, bytes });
+    out
+}
+
+fn extended_inquiry(volume: &VolumeAttributes) -> Vec<u8> {
+    let mut out = vec![0; 60];
+    out[1] = 0x01; // SIMPSUP
+    out[2] = u8::from(volume.write_cache); // V_SUP
+    out[3] = 0x01; // LUICLR
+    out
+}
+
+fn block_limits(volume: &VolumeAttributes) -> Vec<u8> {
+    let block = volume.logical_block.bytes();
+    let physical = 1_u32 << physical_exponent(volume);
+    let mut out = vec![0; 60];
+    out[1] = crate::compare_write::blocks_max(volume) as u8;
+    out[2..4].copy_from_slice(&(physical as u16).to_be_bytes());
+    out[4..8].copy_from_slice(&((COMMAND_BYTES_MAX / block) as u32).to_be_bytes());
+    out[8..12]
+        .copy_from_slice(&((block::request::limits::LEAF_BYTES / block) as u32).to_be_bytes());
+    out[16..20].copy_from_slice(&u32::MAX.to_be_bytes()); // UNMAP: as long as the field allows
+    out[20..24].copy_from_slice(&(UNMAP_RANGES_MAX as u32).to_be_bytes());
+    out[24..28].copy_from_slice(&physical.to_be_bytes()); // freed in blocks of 4 KiB
+    out[28..32].copy_from_slice(&0x8000_0000_u32.to_be_bytes()); // UGAVALID, aligned to LBA 0
+    out[32..40].copy_from_slice(&(VOLUME_BYTES_MAX / block).to_be_bytes()); // WRITE SAME
+    out
+}
+
+fn block_characteristics() -> Vec<u8> {
+    let mut out = vec![0; 60];
+    out[1] = 0x01; // no rotation
+    out
+}
+
+/// Units in which provisioning is counted: 2^n logical blocks make 1 MiB, so that 32 bits do.
+pub(crate) fn threshold_exponent(volume: &VolumeAttributes) -> u8 {
+    8 + physical_exponent(volume)
+}
+
+fn logical_block_provisioning(volume: &VolumeAttributes) -> Vec<u8> {
+    // LBPU, LBPWS, LBPWS10, LBPRZ; thin provisioned.
+    vec![threshold_exponent(volume), 0xe4, 0x02, 0x00]
+}
