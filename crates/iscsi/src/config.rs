@@ -1,0 +1,160 @@
+//! What the target is told when it is made, and what it asks of the management above it.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One address where the target listens (RFC 7143, 4.4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Portal {
+    /// The address. One with an unspecified IP (`0.0.0.0`, `::`) is told to initiators as the
+    /// address at which they came in.
+    pub address: SocketAddr,
+    /// The tag of the portal group it belongs to: all connections of a session use portals of
+    /// one group.
+    pub tag: u16,
+}
+
+/// What bounds the target's memory and time, whatever its peers send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Commands in a session that are not answered yet: the window that MaxCmdSN opens. 1..=4096.
+    pub commands_per_session: u32,
+    /// Immediate commands on a connection that are not answered yet; they need no window.
+    pub immediate_commands_per_connection: u32,
+    /// Sessions, discovery included.
+    pub sessions: usize,
+    /// Connections in a session (MaxConnections). 1..=65535.
+    pub connections_per_session: u16,
+    /// MaxRecvDataSegmentLength as declared to initiators, in bytes. 512..=16777215.
+    pub receive_segment_bytes: u32,
+    /// MaxBurstLength as offered, in bytes. 512..=16777215.
+    pub burst_bytes: u32,
+    /// FirstBurstLength as offered, in bytes. 512..=`burst_bytes`.
+    pub first_burst_bytes: u32,
+    /// MaxOutstandingR2T as offered. 1..=64.
+    pub outstanding_r2t: u16,
+    /// The most data that one command may bring, in bytes. What a longer one has behind it is
+    /// never asked for: SCSI refuses such commands, or does not want so much.
+    pub data_out_bytes_per_command: u32,
+    /// The memory for data on its way in on one connection, in bytes: commands that do not fit
+    /// wait for their R2T, and one that never fits until it is alone. Unsolicited data comes on
+    /// top: FirstBurstLength for each command.
+    pub data_out_bytes_per_connection: usize,
+    /// Answers that wait to be sent, in bytes, above which nothing more is received.
+    pub output_bytes: usize,
+    /// Text of one negotiation (login or text request), in bytes.
+    pub text_bytes: usize,
+    /// How long a login may take.
+    pub login_timeout: Duration,
+    /// How long a connection may be silent before it is asked whether it lives (NOP-In).
+    pub ping_after: Duration,
+    /// How long the answer to that may take before the connection is dropped.
+    pub ping_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            commands_per_session: 128,
+            immediate_commands_per_connection: 32,
+            sessions: 1024,
+            connections_per_session: 8,
+            receive_segment_bytes: 262_144,
+            burst_bytes: 1 << 20,
+            first_burst_bytes: 262_144,
+            outstanding_r2t: 4,
+            data_out_bytes_per_command: block::request::limits::COMMAND_BYTES_MAX as u32,
+            data_out_bytes_per_connection: 32 << 20,
+            output_bytes: 16 << 20,
+            text_bytes: 65_536,
+            login_timeout: Duration::from_secs(15),
+            ping_after: Duration::from_secs(30),
+            ping_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Limits {
+    /// The same with every value inside its range, so that all else can rely on it.
+    pub(crate) fn clamped(mut self) -> Self {
+        let most = (1 << 24) - 1;
+        self.commands_per_session = self.commands_per_session.clamp(1, 4096);
+        self.immediate_commands_per_connection = self.immediate_commands_per_connection.max(1);
+        self.sessions = self.sessions.clamp(1, 65_535);
+        self.connections_per_session = self.connections_per_session.max(1);
+        self.receive_segment_bytes = self.receive_segment_bytes.clamp(8192, most);
+        self.burst_bytes = self.burst_bytes.clamp(512, most);
+        self.first_burst_bytes = self.first_burst_bytes.clamp(512, self.burst_bytes);
+        self.outstanding_r2t = self.outstanding_r2t.clamp(1, 64);
+        self.data_out_bytes_per_command =
+            self.data_out_bytes_per_command.clamp(self.first_burst_bytes, 1 << 30);
+        self.text_bytes = self.text_bytes.max(8192);
+        self
+    }
+}
+
+/// The target: one iSCSI node with its portals.
+#[derive(Clone)]
+pub struct TargetConfig {
+    /// Its iSCSI name: `iqn.…`, `eui.…` or `naa.…`.
+    pub target_name: String,
+    /// Its alias, for people; empty for none.
+    pub target_alias: String,
+    /// Where it listens.
+    pub portals: Vec<Portal>,
+    /// What bounds it.
+    pub limits: Limits,
+    /// Who may log in.
+    pub access: Arc<dyn Access>,
+    /// Where in its 4 KiB block the data of a CDB starts, in bytes (0..4096), so that data is
+    /// received as the volume's blocks are laid out. Any CDB may come, of 16 bytes and more.
+    pub data_out_phase: fn(&[u8]) -> usize,
+}
+
+impl fmt::Debug for TargetConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TargetConfig")
+            .field("target_name", &self.target_name)
+            .field("portals", &self.portals)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the machine asks of the management above it. Asked at each login, so that a change holds
+/// from the next login on.
+pub trait Access: Send + Sync {
+    /// How the initiator with this name may log in; `None` where it may not (the login is answered
+    /// with 0202, authorization failure).
+    fn initiator(&self, initiator_name: &str) -> Option<InitiatorAccess>;
+}
+
+/// How an initiator may log in.
+#[derive(Clone, Debug, Default)]
+pub struct InitiatorAccess {
+    /// What it must prove; `None` where its name is enough.
+    pub chap: Option<ChapCredentials>,
+}
+
+/// The two sides of CHAP (RFC 7143, 12.1.3; RFC 1994). `Debug` shows no secret.
+#[derive(Clone)]
+pub struct ChapCredentials {
+    /// The name that the initiator gives (CHAP_N).
+    pub user: String,
+    /// What it must know.
+    pub secret: Vec<u8>,
+    /// The name and secret by which the target proves itself, where the initiator asks it to
+    /// (mutual CHAP).
+    pub mutual: Option<(String, Vec<u8>)>,
+}
+
+impl fmt::Debug for ChapCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChapCredentials")
+            .field("user", &self.user)
+            .field("mutual", &self.mutual.as_ref().map(|(user, _)| user))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,271 @@
+//! SCSI commands: from the header to the layer above (RFC 7143, 11.3).
+//!
+//! Flags: F 80h, R 40h, W 20h, ATTR 07h. 20..24 Expected Data Transfer Length, 32..48 CDB.
+
+use block::{DataOut, FRAME_BYTES};
+
+use super::{Connection, Held, Plan};
+use crate::event::{Cdb, Command, Event, TaskAttribute};
+use crate::pdu::{Bhs, NO_TAG, RejectReason};
+use crate::receive::Sink;
+use crate::session::Admission;
+use crate::task::{Collect, DataFault, Task, TaskState};
+
+const READ: u8 = 0x40;
+const WRITE: u8 = 0x20;
+
+impl Connection {
+    pub(super) fn begin_command(&mut self, bhs: Bhs, ahs: Option<&[u8]>) {
+        if self.nexus().is_none_or(|nexus| nexus.discovery) {
+            return self.protocol_error(&bhs);
+        }
+        if bhs.immediate() {
+            if self.immediate >= self.target.config().limits.immediate_commands_per_connection {
+                return self.refuse(bhs, RejectReason::TooManyImmediate);
+            }
+            self.immediate += 1;
+        }
+        let admission = self.admit(&bhs);
+        if admission == Admission::Dropped {
+            return self.take(bhs, Plan::Ignore, Sink::Discard);
+        }
+        match self.new_task(&bhs, ahs, admission) {
+            // Without data there is nothing to wait for.
+            Ok(task) if bhs.data_bytes() == 0 => {
+                self.finish_command(&bhs, task, admission, Sink::Discard, 0, true);
+                self.release_held();
+            }
+            Ok(mut task) => {
+                let sink = Sink::Data(std::mem::take(&mut task.incoming.data), 0);
+                self.take(bhs, Plan::Command(task, admission), sink);
+            }
+            Err(reason) => {
+                self.free_place(bhs.immediate());
+                self.refuse(bhs, reason);
+                self.closed |= reason == RejectReason::Protocol;
+            }
+        }
+    }
+
+    /// The task of a command, with room for its data.
+    fn new_task(
+        &mut self,
+        bhs: &Bhs,
+        ahs: Option<&[u8]>,
+        admission: Admission,
+    ) -> Result<Task, RejectReason> {
+        let flags = bhs.flags();
+        let expected = bhs.u32(20);
+        let expected_out = if flags & WRITE != 0 { expected } else { 0 };
+        let expected_in = if flags & (READ | WRITE) == READ { expected } else { 0 };
+        if bhs.task_tag() == NO_TAG {
+            return Err(RejectReason::Protocol);
+        }
+        if self.tasks.contains_key(&bhs.task_tag()) {
+            return Err(RejectReason::TaskInProgress);
+        }
+        let unsolicited = expected_out > 0 && !bhs.is_final();
+        self.check_unsolicited(bhs.data_bytes() as u32, expected_out, unsolicited)?;
+        let cdb = Cdb { fixed: bhs.array(32), extended: extended_cdb(bhs, ahs)? };
+        self.next_serial = self.next_serial.wrapping_add(1);
+        let mut task = Task {
+            serial: self.next_serial,
+            lun: bhs.lun(),
+            cdb,
+            attribute: attribute(flags),
+            immediate: bhs.immediate(),
+            expected_out,
+            expected_in,
+            state: TaskState::Held,
+            aborted: false,
+            incoming: Collect { unsolicited, ..Collect::default() },
+        };
+        if expected_out > 0 {
+            self.make_room(&mut task, bhs.data_bytes(), admission);
+        }
+        Ok(task)
+    }
+
+    fn check_unsolicited(
+        &self,
+        data_bytes: u32,
+        expected_out: u32,
+        more: bool,
+    ) -> Result<(), RejectReason> {
+        let immediate_data = data_bytes == 0
+            || self.params.immediate_data
+                && data_bytes <= expected_out.min(self.params.first_burst_bytes);
+        if immediate_data && !(more && self.params.initial_r2t) {
+            Ok(())
+        } else {
+            Err(RejectReason::Protocol)
+        }
+    }
+
+    /// Room for all the data where there is memory for it, else for what comes unasked.
+    fn make_room(&mut self, task: &mut Task, data_bytes: usize, admission: Admission) {
+        let config = self.target.config();
+        let wanted = task.expected_out.min(config.limits.data_out_bytes_per_command);
+        let unasked = if task.incoming.unsolicited {
+            wanted.min(self.params.first_burst_bytes) as usize
+        } else {
+            data_bytes
+        };
+        let phase = (config.data_out_phase)(task.cdb.bytes()) % FRAME_BYTES;
+        let all = wanted as usize;
+        let more = all.saturating_sub(unasked);
+        let now = admission == Admission::Now && self.has_memory(more);
+        let granted = if now { more } else { 0 };
+        task.incoming.wanted = wanted;
+        task.incoming.data = DataOut::new(all.min(unasked) + granted, phase);
+        task.incoming.granted = granted;
+        self.granted_bytes += granted;
+    }
+
+    /// Whether so many bytes more may be granted. One task always gets them, so that some go on.
+    fn has_memory(&self, bytes: usize) -> bool {
+        let most = self.target.config().limits.data_out_bytes_per_connection;
+        self.granted_bytes == 0 || self.granted_bytes + bytes <= most
+    }
+
+    pub(super) fn finish_command(
+        &mut self,
+        bhs: &Bhs,
+        mut task: Task,
+        admission: Admission,
+        sink: Sink,
+        bytes: usize,
+        right: bool,
+    ) {
+        let (tag, serial) = (bhs.task_tag(), task.serial);
+        let incoming = &mut task.incoming;
+        if let Sink::Data(data, _) = sink {
+            incoming.data = data;
+        }
+        incoming.received = bytes as u32;
+        incoming.unsolicited_end = incoming.received;
+        if !right {
+            self.reject(bhs, RejectReason::DataDigest);
+            incoming.fault = Some(DataFault::Crc);
+        }
+        if incoming.received >= incoming.wanted {
+            incoming.unsolicited = false;
+        }
+        self.tasks.insert(tag, task);
+        match admission {
+            Admission::Held => self.held.push((bhs.cmd_sn(), Held::Command(tag, serial))),
+            _ => self.activate(tag, serial),
+        }
+    }
+
+    /// A command's turn has come.
+    pub(super) fn activate(&mut self, tag: u32, serial: u32) {
+        let Some(task) = self.tasks.get_mut(&tag).filter(|task| task.serial == serial) else {
+            return;
+        };
+        if task.aborted {
+            self.forget(self.handle(tag, serial));
+            return;
+        }
+        task.state = TaskState::Collecting;
+        self.proceed(tag);
+    }
+
+    /// Delivers a command whose data is there, or asks for more of it.
+    pub(super) fn proceed(&mut self, tag: u32) {
+        let Some(task) = self.tasks.get(&tag) else { return };
+        if task.state != TaskState::Collecting {
+            return;
+        }
+        if task.incoming.is_done() {
+            match task.incoming.fault {
+                None => self.deliver(tag),
+                Some(fault) => self.fail_task(tag, fault),
+            }
+        } else if !task.incoming.unsolicited && task.incoming.fault.is_none() {
+            self.solicit(tag);
+        }
+    }
+
+    fn deliver(&mut self, tag: u32) {
+        let connection = self.id;
+        let Some(session) = self.session.as_ref().map(|session| session.nexus.session) else {
+            return;
+        };
+        let Some(task) = self.tasks.get_mut(&tag) else { return };
+        task.state = TaskState::Delivered;
+        let empty = Cdb { fixed: task.cdb.fixed, extended: None };
+        let command = Command {
+            task: crate::event::TaskHandle {
+                connection,
+                initiator_task_tag: tag,
+                serial: task.serial,
+            },
+            session,
+            lun: task.lun,
+            cdb: std::mem::replace(&mut task.cdb, empty),
+            attribute: task.attribute,
+            immediate: task.immediate,
+            data_out: std::mem::take(&mut task.incoming.data),
+            expected_out_bytes: task.expected_out,
+            expected_in_bytes: task.expected_in,
+        };
+        self.events.push_back(Event::Command(command));
+    }
+
+    /// Gives a task the room for all its data, if there is memory.
+    pub(super) fn grow(&mut self, tag: u32) -> bool {
+        let Some(task) = self.tasks.get(&tag) else { return false };
+        let (all, have) = (task.incoming.wanted as usize, task.incoming.data.len());
+        if all == have {
+            return true;
+        }
+        if !self.has_memory(all - have) {
+            return false;
+        }
+        let Some(task) = self.tasks.get_mut(&tag) else { return false };
+        let incoming = &mut task.incoming;
+        let mut data = DataOut::new(all, incoming.data.phase());
+        let mut at = 0;
+        while at < incoming.received as usize {
+            let piece = incoming.data.slice_from(at);
+            let n = piece.len().min(incoming.received as usize - at);
+            data.write_at(at, &piece[..n]);
+            at += n;
+        }
+        incoming.granted += all - have;
+        incoming.data = data;
+        self.granted_bytes += all - have;
+        true
+    }
+}
+
+fn attribute(flags: u8) -> TaskAttribute {
+    match flags & 7 {
+        1 => TaskAttribute::Simple,
+        2 => TaskAttribute::Ordered,
+        3 => TaskAttribute::HeadOfQueue,
+        4 => TaskAttribute::Aca,
+        _ => TaskAttribute::Untagged,
+    }
+}
+
+/// The CDB behind the header, if it has more than 16 bytes (RFC 7143, 11.2.2): segments of
+/// 0..2 AHSLength, 2 AHSType, 3.. content, padded to 4 bytes. Type 1: one reserved byte, then the
+/// rest of the CDB.
+fn extended_cdb(bhs: &Bhs, ahs: Option<&[u8]>) -> Result<Option<Box<[u8]>>, RejectReason> {
+    let Some(mut rest) = ahs else { return Ok(None) };
+    while let [high, low, kind, content @ ..] = rest {
+        let bytes = usize::from(u16::from_be_bytes([*high, *low]));
+        let segment = content.get(..bytes).ok_or(RejectReason::InvalidField)?;
+        if kind & 0x3f == 1 {
+            let [_, more @ ..] = segment else { return Err(RejectReason::InvalidField) };
+            let mut cdb = bhs.array::<16>(32).to_vec();
+            cdb.extend_from_slice(more);
+            return Ok(Some(cdb.into_boxed_slice()));
+        }
+        let padded = (3 + bytes).next_multiple_of(4);
+        rest = rest.get(padded..).unwrap_or(&[]);
+    }
+    Ok(None)
+}

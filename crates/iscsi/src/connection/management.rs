@@ -1,0 +1,165 @@
+//! Task management (RFC 7143, 11.5 and 11.6).
+//!
+//! Request: 1 function 7Fh, 8..16 LUN, 20..24 Referenced Task Tag, 32..36 RefCmdSN.
+
+use block::DataOut;
+
+use super::{Connection, Held, StatSn};
+use crate::event::{
+    AbortScope, Event, ManagementFunction, ManagementHandle, ManagementOutcome, TaskHandle,
+    TaskManagement,
+};
+use crate::pdu::{Bhs, RejectReason, build};
+use crate::session::Admission;
+use crate::task::{Task, TaskState};
+use crate::transmit::OutData;
+
+/// Responses (11.6.1).
+const COMPLETE: u8 = 0;
+const NO_SUCH_TASK: u8 = 1;
+const NO_REASSIGNMENT: u8 = 4;
+const NOT_SUPPORTED: u8 = 5;
+
+impl Connection {
+    /// Answers a task management request; once.
+    pub fn respond_management(&mut self, handle: ManagementHandle, outcome: ManagementOutcome) {
+        let Some(place) = self.managements.iter().position(|pending| *pending == handle) else {
+            return;
+        };
+        self.managements.swap_remove(place);
+        let response = match outcome {
+            ManagementOutcome::Complete => COMPLETE,
+            ManagementOutcome::TaskDoesNotExist => NO_SUCH_TASK,
+            ManagementOutcome::LunDoesNotExist => 2,
+            ManagementOutcome::NotSupported => NOT_SUPPORTED,
+            ManagementOutcome::AuthorizationFailed => 6,
+            ManagementOutcome::Rejected => 255,
+        };
+        self.free_place(handle.immediate);
+        if !self.closed {
+            let bhs = build::management(handle.initiator_task_tag, response);
+            self.send(bhs, OutData::None, StatSn::Advance);
+        }
+    }
+
+    /// Ends tasks because of a request on another connection. Returns those that the layer above
+    /// holds: nothing will be sent for them, and [`Connection::forget`] or
+    /// [`Connection::respond`] frees them.
+    pub fn abort(&mut self, scope: AbortScope) -> Vec<TaskHandle> {
+        self.abort_where(|_, task| match scope {
+            AbortScope::All => true,
+            AbortScope::Lun(lun) => task.lun == lun,
+        })
+    }
+
+    fn abort_where(&mut self, mut ends: impl FnMut(u32, &Task) -> bool) -> Vec<TaskHandle> {
+        let mut affected = Vec::new();
+        let mut gone = Vec::new();
+        for (tag, task) in &mut self.tasks {
+            if !ends(*tag, task) {
+                continue;
+            }
+            if task.state == TaskState::Delivered {
+                task.aborted = true;
+                affected.push((*tag, task.serial));
+            } else if task.state == TaskState::Held {
+                // Its place is free when its number's turn has come: were it free before, the
+                // window would grow with each abort.
+                task.aborted = true;
+                task.incoming.data = DataOut::default();
+            } else {
+                gone.push(*tag);
+            }
+        }
+        for tag in gone {
+            if let Some(task) = self.tasks.remove(&tag) {
+                self.release(&task);
+            }
+        }
+        self.feed_starved();
+        affected.into_iter().map(|(tag, serial)| self.handle(tag, serial)).collect()
+    }
+
+    /// Carries out a task management request, or asks the layer above to.
+    pub(super) fn manage(&mut self, bhs: &Bhs) {
+        let Some(session) = self.session.as_ref().map(|session| session.nexus.session) else {
+            return;
+        };
+        if bhs.immediate() {
+            if self.immediate >= self.target.config().limits.immediate_commands_per_connection {
+                return self.reject(bhs, RejectReason::TooManyImmediate);
+            }
+            self.immediate += 1;
+        }
+        let lun = bhs.lun();
+        let on_lun = |_: u32, task: &Task| task.lun == lun;
+        let (function, affected) = match bhs.flags() & 0x7f {
+            1 => return self.abort_task(bhs, session),
+            2 => (ManagementFunction::AbortTaskSet, self.abort_where(on_lun)),
+            4 => (ManagementFunction::ClearTaskSet, self.abort_where(on_lun)),
+            5 => (ManagementFunction::LogicalUnitReset, self.abort_where(on_lun)),
+            6 => (ManagementFunction::TargetWarmReset, self.abort_where(|_, _| true)),
+            7 => (ManagementFunction::TargetColdReset, self.abort_where(|_, _| true)),
+            8 => return self.manage_at_once(bhs, NO_REASSIGNMENT),
+            _ => return self.manage_at_once(bhs, NOT_SUPPORTED),
+        };
+        self.pass_on(bhs, session, function, affected);
+    }
+
+    fn abort_task(&mut self, bhs: &Bhs, session: crate::event::SessionId) {
+        let (tag, ref_cmd_sn) = (bhs.u32(20), bhs.u32(32));
+        if self.tasks.contains_key(&tag) {
+            let affected = self.abort_where(|other, _| other == tag);
+            return match affected.first().copied() {
+                Some(task) => {
+                    let function = ManagementFunction::AbortTask { task };
+                    self.pass_on(bhs, session, function, affected);
+                }
+                // It was still waiting for its data or its turn.
+                None => self.manage_at_once(bhs, COMPLETE),
+            };
+        }
+        let awaited = self.session.as_ref().is_some_and(|session| session.is_awaited(ref_cmd_sn));
+        if !awaited {
+            return self.manage_at_once(bhs, NO_SUCH_TASK);
+        }
+        // It has not come yet: its number counts as received, so that it never will (11.6.1).
+        let mut ghost = Bhs::answer(0, 0);
+        ghost.put_u32(24, ref_cmd_sn);
+        match self.admit(&ghost) {
+            Admission::Now => self.free_place(false),
+            Admission::Held => self.held.push((ref_cmd_sn, Held::Nothing)),
+            Admission::Dropped => {}
+        }
+        self.manage_at_once(bhs, COMPLETE);
+    }
+
+    fn manage_at_once(&mut self, bhs: &Bhs, response: u8) {
+        self.free_place(bhs.immediate());
+        let bhs = build::management(bhs.task_tag(), response);
+        self.send(bhs, OutData::None, StatSn::Advance);
+    }
+
+    fn pass_on(
+        &mut self,
+        bhs: &Bhs,
+        session: crate::event::SessionId,
+        function: ManagementFunction,
+        affected: Vec<TaskHandle>,
+    ) {
+        let handle = ManagementHandle {
+            connection: self.id,
+            initiator_task_tag: bhs.task_tag(),
+            immediate: bhs.immediate(),
+        };
+        self.managements.push(handle);
+        let lun = bhs.lun();
+        self.events.push_back(Event::TaskManagement(TaskManagement {
+            handle,
+            session,
+            function,
+            lun,
+            affected,
+        }));
+    }
+}

@@ -1,0 +1,384 @@
+//! One connection: its parts, and what the layer above calls.
+
+mod command;
+mod data_out;
+mod management;
+mod receive;
+mod requests;
+mod respond;
+mod text;
+mod time;
+
+use std::collections::VecDeque;
+use std::io::{IoSlice, IoSliceMut};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::event::{ConnectionId, Ended, Event, NexusInfo, TaskHandle};
+use crate::login::Login;
+use crate::negotiate::Params;
+use crate::pdu::{Bhs, RejectReason, build};
+use crate::receive::Receive;
+use crate::session::{Admission, Session, before};
+use crate::target::Target;
+use crate::task::{Task, TaskState, Tasks};
+use crate::transmit::{OutData, Transmit};
+
+/// How a connection came to be.
+#[derive(Clone)]
+pub struct Opening {
+    /// Which of the target's portals it came in at.
+    pub portal_index: usize,
+    /// The address at this end of the socket.
+    pub local: SocketAddr,
+    /// The address at the other end.
+    pub peer: SocketAddr,
+    /// Unpredictable bytes, used for nothing else: CHAP challenges come from them.
+    pub entropy: [u8; 32],
+    /// The time: since any moment, but the same for all calls.
+    pub now: Duration,
+}
+
+/// What is kept of a PDU between its header and its end.
+// A command is kept here and not boxed, as that would be an allocation for each.
+#[allow(clippy::large_enum_variant)]
+enum Plan {
+    /// A SCSI command, with where it stands in the session's order.
+    Command(Task, Admission),
+    /// Data of the task with this serial number.
+    DataOut(u32),
+    /// Anything else.
+    Other,
+    /// To be received, and no more.
+    Ignore,
+}
+
+/// A request that waits for those before it.
+enum Held {
+    /// The task with this tag and serial number.
+    Command(u32, u32),
+    /// Any other.
+    Other(Bhs, Vec<u8>),
+    /// One that was aborted before it came.
+    Nothing,
+}
+
+/// What StatSN an answer carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StatSn {
+    /// The next, which it uses up.
+    Advance,
+    /// The next, which it does not use up.
+    Current,
+    /// None.
+    Absent,
+}
+
+/// One connection. Owned by the thread that serves its socket.
+pub struct Connection {
+    target: Arc<Target>,
+    id: ConnectionId,
+    local: SocketAddr,
+    peer: SocketAddr,
+    /// Set by other connections of the session that want this one to close.
+    closing: Arc<AtomicBool>,
+    /// Until full-feature phase.
+    login: Option<Box<Login>>,
+    /// From full-feature phase on.
+    session: Option<Arc<Session>>,
+    params: Params,
+    stat_sn: u32,
+    receive: Receive<Plan>,
+    transmit: Transmit,
+    events: VecDeque<Event>,
+    wake: Vec<ConnectionId>,
+    tasks: Tasks,
+    next_serial: u32,
+    held: Vec<(u32, Held)>,
+    /// Tasks that wait for memory: tag and serial number.
+    starved: VecDeque<(u32, u32)>,
+    /// Memory for data that was or will be asked for.
+    granted_bytes: usize,
+    /// Immediate requests that are not answered.
+    immediate: u32,
+    /// Task management requests that are not answered.
+    managements: Vec<crate::event::ManagementHandle>,
+    text: Option<text::Exchange>,
+    clock: time::Clock,
+    closed: bool,
+    /// Whether it was logged out, so that its end is not a loss.
+    logged_out: bool,
+    ended: bool,
+}
+
+impl Connection {
+    /// A connection that was just accepted.
+    pub fn new(target: Arc<Target>, opening: Opening) -> Connection {
+        let portal_tag =
+            target.config().portals.get(opening.portal_index).map_or(1, |portal| portal.tag);
+        let login = Login::new(target.clone(), portal_tag, opening.entropy);
+        Self {
+            id: target.new_connection_id(),
+            clock: time::Clock::new(opening.now),
+            target,
+            local: opening.local,
+            peer: opening.peer,
+            closing: Arc::default(),
+            login: Some(Box::new(login)),
+            session: None,
+            params: Params::default(),
+            stat_sn: 1,
+            receive: Receive::new(),
+            transmit: Transmit::default(),
+            events: VecDeque::new(),
+            wake: Vec::new(),
+            tasks: Tasks::default(),
+            next_serial: 0,
+            held: Vec::new(),
+            starved: VecDeque::new(),
+            granted_bytes: 0,
+            immediate: 0,
+            managements: Vec::new(),
+            text: None,
+            closed: false,
+            logged_out: false,
+            ended: false,
+        }
+    }
+
+    /// Its name.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// The address at the other end.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// The session, from when it is in full-feature phase.
+    pub fn nexus(&self) -> Option<&Arc<NexusInfo>> {
+        self.session.as_ref().map(|session| &session.nexus)
+    }
+
+    /// How many commands are not answered.
+    pub fn outstanding(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Where the next bytes from the socket go, in order, appended to `out`: the receive buffer,
+    /// or, in the middle of a long data segment, the frames of its command first, so that data is
+    /// not copied. At most 257 slices. None where nothing is to be received: the connection is
+    /// closed, or so much output waits that the peer has to take some first. What is read has to
+    /// be told to [`Connection::received`] before anything else is called.
+    pub fn receive_slices<'a>(&'a mut self, out: &mut Vec<IoSliceMut<'a>>) {
+        if !self.closed && !self.is_output_full() {
+            self.receive.slices(out);
+        }
+    }
+
+    /// `bytes` were read into the slices, from the first on. Parses all there is.
+    ///
+    /// # Panics
+    /// If `bytes` is more than the slices had room for.
+    pub fn received(&mut self, bytes: usize, now: Duration) {
+        if bytes > 0 {
+            self.clock.heard(now);
+        }
+        self.receive.received(bytes);
+        self.process();
+    }
+
+    /// What happened, in order.
+    pub fn next_event(&mut self) -> Option<Event> {
+        if self.events.is_empty() {
+            self.look_around();
+        }
+        self.events.pop_front()
+    }
+
+    /// What to send next: appends slices of up to `bytes_max` bytes in all (at most 512 slices).
+    pub fn transmit_slices<'a>(&'a self, out: &mut Vec<IoSlice<'a>>, bytes_max: usize) {
+        self.transmit.slices(out, bytes_max);
+    }
+
+    /// `bytes` of them were sent. May lead to new events, as requests that waited for room go on.
+    ///
+    /// # Panics
+    /// If `bytes` is more than there was.
+    pub fn transmitted(&mut self, bytes: usize) {
+        let was_full = self.is_output_full();
+        self.transmit.transmitted(bytes);
+        if was_full && !self.is_output_full() {
+            self.process();
+        }
+    }
+
+    /// Whether there is something to send.
+    pub fn has_output(&self) -> bool {
+        self.transmit.waiting_bytes() > 0
+    }
+
+    /// How many bytes wait to be sent.
+    pub fn output_bytes(&self) -> usize {
+        self.transmit.waiting_bytes()
+    }
+
+    /// Closes it after all output was sent.
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// Whether it is to be closed, after all output was sent.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The socket is lost or closed. Tells what ended with it.
+    pub fn end(mut self) -> Ended {
+        self.detach()
+    }
+
+    /// Whether so much waits to be sent that nothing more is received, and nothing long should be
+    /// prepared ([`crate::Limits::output_bytes`]).
+    pub fn is_output_full(&self) -> bool {
+        self.transmit.waiting_bytes() > self.target.config().limits.output_bytes
+    }
+
+    /// Sees what other connections of the session did.
+    fn look_around(&mut self) {
+        let dead = self.session.as_ref().is_some_and(|session| session.is_dead());
+        if dead || self.closing.load(Ordering::Acquire) {
+            self.closed = true;
+        } else {
+            self.release_held();
+        }
+    }
+
+    /// Sends an answer.
+    fn send(&mut self, mut bhs: Bhs, data: OutData, stat_sn: StatSn) {
+        if stat_sn != StatSn::Absent {
+            bhs.put_u32(24, self.stat_sn);
+        }
+        if stat_sn == StatSn::Advance {
+            self.stat_sn = self.stat_sn.wrapping_add(1);
+        }
+        let (expected, max) = match (&self.session, &self.login) {
+            (Some(session), _) => (session.expected(), session.max()),
+            (None, Some(login)) => (login.cmd_sn(), login.cmd_sn()),
+            (None, None) => (0, 0),
+        };
+        bhs.put_u32(28, expected);
+        bhs.put_u32(32, max);
+        self.transmit.push(bhs, data);
+    }
+
+    /// Rejects a PDU.
+    fn reject(&mut self, bhs: &Bhs, reason: RejectReason) {
+        let data = OutData::Bytes(bhs.0.to_vec());
+        self.send(build::reject(reason), data, StatSn::Advance);
+    }
+
+    /// Rejects a PDU that breaks the protocol, and closes: its sender can't be followed any more.
+    fn protocol_error(&mut self, bhs: &Bhs) {
+        self.reject(bhs, RejectReason::Protocol);
+        self.closed = true;
+    }
+
+    /// Puts a request in the session's order.
+    fn admit(&mut self, bhs: &Bhs) -> Admission {
+        let Some(session) = &self.session else { return Admission::Dropped };
+        if bhs.immediate() {
+            return Admission::Now;
+        }
+        let admission = session.admit(bhs.cmd_sn(), self.id, &mut self.wake);
+        self.tell_wakes();
+        admission
+    }
+
+    fn tell_wakes(&mut self) {
+        for connection in self.wake.drain(..) {
+            if connection != self.id {
+                self.events.push_back(Event::Wake { connection });
+            }
+        }
+    }
+
+    /// A request is answered: its place is free.
+    fn free_place(&mut self, immediate: bool) {
+        if immediate {
+            self.immediate = self.immediate.saturating_sub(1);
+        } else if let Some(session) = &self.session {
+            session.free_place();
+        }
+    }
+
+    /// Goes on with requests whose predecessors have come.
+    fn release_held(&mut self) {
+        while !self.closed && !self.held.is_empty() {
+            let Some(expected) = self.session.as_ref().map(|session| session.expected()) else {
+                return;
+            };
+            let next = (0..self.held.len())
+                .filter(|at| before(self.held[*at].0, expected))
+                .max_by_key(|at| expected.wrapping_sub(self.held[*at].0));
+            let Some(next) = next else { return };
+            match self.held.swap_remove(next).1 {
+                Held::Command(tag, serial) => self.activate(tag, serial),
+                Held::Other(bhs, data) => self.execute(&bhs, data),
+                Held::Nothing => self.free_place(false),
+            }
+        }
+    }
+
+    fn handle(&self, tag: u32, serial: u32) -> TaskHandle {
+        TaskHandle { connection: self.id, initiator_task_tag: tag, serial }
+    }
+
+    fn detach(&mut self) -> Ended {
+        let mut ended = Ended::default();
+        if std::mem::replace(&mut self.ended, true) {
+            return ended;
+        }
+        self.closed = true;
+        let places = self.tasks.values().filter(|task| !task.immediate).count()
+            + self.held.iter().filter(|(_, held)| !matches!(held, Held::Command(..))).count()
+            + self.managements.iter().filter(|handle| !handle.immediate).count();
+        for (tag, task) in &self.tasks {
+            if task.state == TaskState::Delivered {
+                ended.tasks.push(self.handle(*tag, task.serial));
+            }
+        }
+        self.tasks.clear();
+        if let Some(session) = self.session.clone() {
+            for _ in 0..places {
+                session.free_place();
+            }
+            let lost = !self.logged_out;
+            if self.target.leave(&session, self.id, lost, &mut ended.wake) {
+                ended.session = Some(session.nexus.clone());
+            }
+        }
+        ended
+    }
+}
+
+impl Drop for Connection {
+    /// A connection that is dropped without [`Connection::end`] leaves its session all the same.
+    fn drop(&mut self) {
+        self.detach();
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("id", &self.id)
+            .field("peer", &self.peer)
+            .field("nexus", &self.nexus())
+            .field("closed", &self.closed)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,156 @@
+//! From bytes to requests: which PDU it is, where its data goes, what to do when it is there.
+
+use super::{Connection, Held, Plan, StatSn};
+use crate::event::Event;
+use crate::login::{Login, Status};
+use crate::pdu::{Bhs, NO_TAG, RejectReason, opcode};
+use crate::receive::{Header, Incoming, Sink};
+use crate::session::{Admission, Member};
+use crate::transmit::OutData;
+
+impl Connection {
+    /// Takes all PDUs that are there.
+    pub(super) fn process(&mut self) {
+        while !self.closed && !self.is_output_full() {
+            if self.receive.in_data() {
+                match self.receive.finish() {
+                    Some((incoming, right)) => self.finish(incoming, right),
+                    None => return,
+                }
+                continue;
+            }
+            match self.receive.header() {
+                Header::Incomplete => return,
+                // What follows can't be found any more (RFC 7143, 7.7).
+                Header::Corrupt => self.closed = true,
+                Header::Complete(bhs, ahs) => self.begin(bhs, ahs.as_deref()),
+            }
+        }
+    }
+
+    fn begin(&mut self, bhs: Bhs, ahs: Option<&[u8]>) {
+        let limits = &self.target.config().limits;
+        let bytes_max = match self.login {
+            Some(_) => limits.text_bytes,
+            None => limits.receive_segment_bytes as usize,
+        };
+        if self.login.is_some() {
+            if bhs.opcode() != opcode::LOGIN || bhs.data_bytes() > bytes_max {
+                self.closed = true;
+                return;
+            }
+            return self.take(bhs, Plan::Other, Sink::Bytes(Vec::new()));
+        }
+        if bhs.data_bytes() > bytes_max {
+            return self.protocol_error(&bhs);
+        }
+        self.receive.bulk = false;
+        match bhs.opcode() {
+            opcode::COMMAND => self.begin_command(bhs, ahs),
+            opcode::DATA_OUT => self.begin_data_out(bhs),
+            opcode::NOP_OUT | opcode::TEXT | opcode::LOGOUT | opcode::MANAGEMENT => {
+                self.take(bhs, Plan::Other, Sink::Bytes(Vec::new()));
+            }
+            opcode::LOGIN => self.protocol_error(&bhs),
+            // Error recovery level 0 knows no SNACK (RFC 7143, 11.16).
+            opcode::SNACK => self.refuse(bhs, RejectReason::Snack),
+            _ => self.refuse(bhs, RejectReason::NotSupported),
+        }
+    }
+
+    /// Rejects a PDU, and receives its data for nothing.
+    pub(super) fn refuse(&mut self, bhs: Bhs, reason: RejectReason) {
+        self.reject(&bhs, reason);
+        self.take(bhs, Plan::Ignore, Sink::Discard);
+    }
+
+    /// The data of this PDU goes to `sink`; `plan` says what then.
+    pub(super) fn take(&mut self, bhs: Bhs, plan: Plan, sink: Sink) {
+        self.receive.begin(bhs, plan, sink);
+    }
+
+    fn finish(&mut self, incoming: Incoming<Plan>, right: bool) {
+        let Incoming { bhs, plan, sink, bytes, .. } = incoming;
+        match (plan, sink) {
+            (Plan::Command(task, admission), sink) => {
+                self.finish_command(&bhs, task, admission, sink, bytes, right);
+            }
+            (Plan::DataOut(serial), sink) => {
+                self.finish_data_out(&bhs, serial, sink, bytes, right);
+            }
+            (Plan::Other, Sink::Bytes(data)) => self.finish_other(bhs, data, right),
+            (Plan::Other | Plan::Ignore, _) => {}
+        }
+        self.release_held();
+    }
+
+    fn finish_other(&mut self, bhs: Bhs, data: Vec<u8>, right: bool) {
+        if self.login.is_some() {
+            return self.login_request(&bhs, &data);
+        }
+        // The answer to a ping of ours has no tag and no place in the order.
+        let answer = bhs.opcode() == opcode::NOP_OUT && bhs.task_tag() == NO_TAG;
+        let admission = if answer { Admission::Now } else { self.admit(&bhs) };
+        if admission == Admission::Dropped {
+            return;
+        }
+        if !right {
+            // What it asked for is not known; its number counts as received (RFC 7143, 7.8).
+            self.reject(&bhs, RejectReason::DataDigest);
+            if !answer && !bhs.immediate() {
+                self.free_place(false);
+            }
+            return;
+        }
+        match admission {
+            Admission::Held => self.held.push((bhs.cmd_sn(), Held::Other(bhs, data))),
+            _ => self.execute(&bhs, data),
+        }
+    }
+
+    fn login_request(&mut self, bhs: &Bhs, data: &[u8]) {
+        let Some(mut login) = self.login.take() else { return };
+        let reply = login.request(bhs, data);
+        let reply = match reply {
+            Ok(reply) if !reply.complete => {
+                self.login = Some(login);
+                self.send(reply.bhs, OutData::Bytes(reply.text), StatSn::Advance);
+                return;
+            }
+            Ok(reply) => self.enter_full_feature(&login, reply.bhs).map(|bhs| (bhs, reply.text)),
+            Err(status) => Err(status),
+        };
+        match reply {
+            Ok((bhs, text)) => {
+                self.send(bhs, OutData::Bytes(text), StatSn::Advance);
+                self.receive.header_digest = self.params.header_digest;
+                self.receive.data_digest = self.params.data_digest;
+                self.transmit.header_digest = self.params.header_digest;
+                self.transmit.data_digest = self.params.data_digest;
+            }
+            Err(status) => {
+                self.login = Some(login);
+                let refusal = Login::refusal(bhs, status);
+                self.send(refusal, OutData::None, StatSn::Advance);
+                self.closed = true;
+            }
+        }
+    }
+
+    fn enter_full_feature(&mut self, login: &Login, mut answer: Bhs) -> Result<Bhs, Status> {
+        let member = Member { cid: login.cid(), id: self.id, closing: self.closing.clone() };
+        let established = self.target.establish(&login.claim(), member)?;
+        let nexus = established.session.nexus.clone();
+        answer.put(14, &nexus.tsih.to_be_bytes());
+        self.params = login.params();
+        self.session = Some(established.session);
+        self.wake.extend(established.wake);
+        self.events.push_back(if established.is_new {
+            Event::SessionStarted { nexus, replaces: established.replaces }
+        } else {
+            Event::ConnectionAdded { nexus }
+        });
+        self.tell_wakes();
+        Ok(answer)
+    }
+}

@@ -1,0 +1,115 @@
+//! Answers to commands: Data-In, status, residuals (RFC 7143, 11.4 and 11.7).
+
+use block::DataIn;
+
+use super::{Connection, StatSn};
+use crate::event::{TaskHandle, TaskResponse};
+use crate::pdu::build::{self, Residual};
+use crate::task::{DataFault, Task};
+use crate::transmit::OutData;
+
+const GOOD: u8 = 0x00;
+const CHECK_CONDITION: u8 = 0x02;
+/// The most sense data that is sent (SPC-4, 4.5.1).
+const SENSE_BYTES_MAX: usize = 252;
+/// The most data in one Data-In, whatever the initiator takes: the others' answers wait behind it.
+const SEGMENT_BYTES_MAX: u32 = 262_144;
+
+impl Connection {
+    /// Answers a command. Nothing is sent for one that was aborted or is not there any more, so
+    /// every [`crate::Event::Command`] may be answered, and every one has to be, to free its
+    /// place ([`Connection::forget`] does too).
+    pub fn respond(&mut self, task: TaskHandle, response: TaskResponse) {
+        if let Some(done) = self.remove(task) {
+            if !done.aborted && !self.closed {
+                self.answer(task.initiator_task_tag, &done, response);
+            }
+            self.feed_starved();
+        }
+    }
+
+    /// A command that was aborted has ended. Nothing is sent.
+    pub fn forget(&mut self, task: TaskHandle) {
+        if self.remove(task).is_some() {
+            self.feed_starved();
+        }
+    }
+
+    /// Answers a command whose data came wrong.
+    pub(super) fn fail_task(&mut self, tag: u32, fault: DataFault) {
+        let Some(serial) = self.tasks.get(&tag).map(|task| task.serial) else { return };
+        let handle = self.handle(tag, serial);
+        let sense = fault.sense();
+        self.respond(
+            handle,
+            TaskResponse { status: CHECK_CONDITION, sense, ..TaskResponse::default() },
+        );
+    }
+
+    fn remove(&mut self, handle: TaskHandle) -> Option<Task> {
+        let tag = handle.initiator_task_tag;
+        let there = self.tasks.get(&tag).is_some_and(|task| task.serial == handle.serial);
+        if !there || handle.connection != self.id {
+            return None;
+        }
+        let task = self.tasks.remove(&tag)?;
+        self.release(&task);
+        Some(task)
+    }
+
+    /// Gives back what a task took.
+    pub(super) fn release(&mut self, task: &Task) {
+        self.granted_bytes -= task.incoming.granted;
+        self.free_place(task.immediate);
+    }
+
+    fn answer(&mut self, tag: u32, task: &Task, response: TaskResponse) {
+        let TaskResponse { status, sense, mut data, transfer_bytes_wanted } = response;
+        let expected = task.expected_out.max(task.expected_in);
+        let unsaid = if task.expected_out > 0 { u64::from(expected) } else { data.len() as u64 };
+        let residual = Residual::of(expected, transfer_bytes_wanted.unwrap_or(unsaid));
+        data.truncate(task.expected_in as usize);
+        let collapse = status == GOOD && sense.is_empty() && !data.is_empty();
+        let data_in = self.send_data(tag, data, collapse.then_some((status, residual)));
+        if collapse {
+            return;
+        }
+        let bhs = build::response(tag, status, residual, data_in + task.incoming.asked);
+        let data = if sense.is_empty() {
+            OutData::None
+        } else {
+            let sense = &sense[..sense.len().min(SENSE_BYTES_MAX)];
+            let mut bytes = (sense.len() as u16).to_be_bytes().to_vec();
+            bytes.extend_from_slice(sense);
+            OutData::Bytes(bytes)
+        };
+        self.send(bhs, data, StatSn::Advance);
+    }
+
+    /// Sends data in segments, the last one with the status where there is one to send with it.
+    fn send_data(&mut self, tag: u32, mut data: DataIn, last: Option<(u8, Residual)>) -> u32 {
+        let segment = self.params.send_segment_bytes.min(SEGMENT_BYTES_MAX) & !3;
+        let burst = self.params.burst_bytes;
+        let (mut sn, mut offset) = (0, 0u32);
+        while !data.is_empty() {
+            let in_burst = burst - offset % burst;
+            let bytes = (data.len() as u32).min(segment).min(in_burst);
+            let piece = if bytes as usize == data.len() {
+                std::mem::take(&mut data)
+            } else {
+                data.split_front(bytes as usize)
+            };
+            let is_last = data.is_empty();
+            let mut bhs = build::data_in(tag, sn, offset, is_last || bytes == in_burst);
+            let mut stat_sn = StatSn::Absent;
+            if let (true, Some((status, residual))) = (is_last, last) {
+                build::collapse(&mut bhs, status, residual);
+                stat_sn = StatSn::Advance;
+            }
+            self.send(bhs, OutData::Data(piece), stat_sn);
+            sn += 1;
+            offset += bytes;
+        }
+        sn
+    }
+}

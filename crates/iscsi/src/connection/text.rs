@@ -1,0 +1,130 @@
+//! Text requests: SendTargets and the few keys that may change in full-feature phase (RFC 7143,
+//! 11.10, 11.11, appendix C).
+//!
+//! Flags: F 80h, C 40h. 20..24 Target Transfer Tag: FFFFFFFFh begins an exchange.
+
+use super::{Connection, StatSn};
+use crate::pdu::{Bhs, FINAL, NO_TAG, RejectReason, build};
+use crate::text;
+use crate::transmit::OutData;
+
+const CONTINUE: u8 = 0x40;
+
+/// An exchange that takes several PDUs.
+pub(super) struct Exchange {
+    transfer_tag: u32,
+    /// What was asked so far.
+    request: Vec<u8>,
+    /// What is still to be answered.
+    reply: Vec<u8>,
+}
+
+impl Connection {
+    pub(super) fn text_request(&mut self, bhs: &Bhs, data: &[u8]) {
+        let tag = bhs.u32(20);
+        let mut exchange = match self.text.take() {
+            Some(exchange) if exchange.transfer_tag == tag => exchange,
+            // A new one ends what was open (RFC 7143, 11.10.4).
+            _ if tag == NO_TAG => {
+                self.next_serial = self.next_serial.wrapping_add(1);
+                let transfer_tag = self.next_serial & 0x7fff_ffff;
+                Exchange { transfer_tag, request: Vec::new(), reply: Vec::new() }
+            }
+            _ => return self.reject(bhs, RejectReason::InvalidField),
+        };
+        let limits = &self.target.config().limits;
+        if exchange.request.len() + data.len() > limits.text_bytes {
+            return self.reject(bhs, RejectReason::LongOperation);
+        }
+        exchange.request.extend_from_slice(data);
+        if bhs.flags() & CONTINUE == 0 {
+            let Some(pairs) = text::parse(&std::mem::take(&mut exchange.request)) else {
+                return self.reject(bhs, RejectReason::Protocol);
+            };
+            for (key, value) in &pairs {
+                self.text_key(key, value, &mut exchange.reply);
+            }
+        }
+        if exchange.reply.len() > self.target.config().limits.text_bytes.max(1 << 20) {
+            return self.reject(bhs, RejectReason::LongOperation);
+        }
+        self.text_reply(bhs, exchange);
+    }
+
+    /// Sends as much of the answer as the initiator takes at once.
+    fn text_reply(&mut self, bhs: &Bhs, mut exchange: Exchange) {
+        let most = self.params.send_segment_bytes as usize;
+        let asked_more = bhs.flags() & CONTINUE != 0;
+        let (part, flags) = if asked_more {
+            (Vec::new(), 0)
+        } else if exchange.reply.len() > most {
+            let rest = exchange.reply.split_off(most);
+            (std::mem::replace(&mut exchange.reply, rest), CONTINUE)
+        } else {
+            (std::mem::take(&mut exchange.reply), bhs.flags() & FINAL)
+        };
+        let transfer_tag = if flags & FINAL != 0 { NO_TAG } else { exchange.transfer_tag };
+        if transfer_tag != NO_TAG {
+            self.text = Some(exchange);
+        }
+        let mut answer = build::text(bhs.task_tag(), transfer_tag, flags);
+        answer.put(8, &bhs.lun());
+        self.send(answer, OutData::Bytes(part), StatSn::Advance);
+    }
+
+    fn text_key(&mut self, key: &str, value: &str, out: &mut Vec<u8>) {
+        match key {
+            "SendTargets" => self.send_targets(value, out),
+            "MaxRecvDataSegmentLength" => match text::number(value) {
+                Some(bytes @ 512..=0xff_ffff) => self.params.send_segment_bytes = bytes as u32,
+                _ => text::push(out, key, "Reject"),
+            },
+            "InitiatorAlias" => {}
+            "HeaderDigest"
+            | "DataDigest"
+            | "MaxConnections"
+            | "InitialR2T"
+            | "ImmediateData"
+            | "MaxBurstLength"
+            | "FirstBurstLength"
+            | "MaxOutstandingR2T"
+            | "DataPDUInOrder"
+            | "DataSequenceInOrder"
+            | "ErrorRecoveryLevel"
+            | "DefaultTime2Wait"
+            | "DefaultTime2Retain"
+            | "InitiatorName"
+            | "TargetName"
+            | "SessionType"
+            | "AuthMethod" => text::push(out, key, "Reject"),
+            _ => text::push(out, key, "NotUnderstood"),
+        }
+    }
+
+    /// All targets that this initiator may see: this one, as it is logged in. `All` is for
+    /// discovery sessions, the empty value (the session's own target) for normal ones.
+    fn send_targets(&self, value: &str, out: &mut Vec<u8>) {
+        let config = self.target.config();
+        let discovery = self.nexus().is_some_and(|nexus| nexus.discovery);
+        match value {
+            "All" if discovery => {}
+            "" if !discovery => {}
+            "All" | "" => return text::push(out, "SendTargets", "Reject"),
+            name if name.eq_ignore_ascii_case(&config.target_name) => {}
+            _ => return,
+        }
+        text::push(out, "TargetName", &config.target_name);
+        let mut told = Vec::new();
+        for portal in &config.portals {
+            let mut address = portal.address;
+            if address.ip().is_unspecified() {
+                address.set_ip(self.local.ip());
+            }
+            let value = format!("{address},{}", portal.tag);
+            if !told.contains(&value) {
+                text::push(out, "TargetAddress", &value);
+                told.push(value);
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What a connection tells the layer above, and what that answers.
+
+use std::sync::Arc;
+
+use block::{DataIn, DataOut};
+
+/// Names a connection of the target, for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// Names a session of the target, for ever (a TSIH is used again).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u64);
+
+/// Names a SCSI command on its way. A handle that has ended is never valid again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TaskHandle {
+    /// The connection to which the answer goes.
+    pub connection: ConnectionId,
+    /// The initiator's tag for it.
+    pub initiator_task_tag: u32,
+    pub(crate) serial: u32,
+}
+
+/// Names a task management request that is not answered yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ManagementHandle {
+    /// The connection to which the answer goes.
+    pub connection: ConnectionId,
+    pub(crate) initiator_task_tag: u32,
+    pub(crate) immediate: bool,
+}
+
+/// Who talks to whom: the I_T nexus (RFC 7143, 4.4.1; SAM-5, 4.7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NexusInfo {
+    /// The session.
+    pub session: SessionId,
+    /// The initiator's iSCSI name.
+    pub initiator_name: String,
+    /// The initiator's part of the session's name. With the name it is the SCSI initiator port.
+    pub isid: [u8; 6],
+    /// The target's part of the session's name (TSIH).
+    pub tsih: u16,
+    /// The tag of the portal group: with the target's name it is the SCSI target port.
+    pub portal_tag: u16,
+    /// Whether it is a discovery session: it carries no commands.
+    pub discovery: bool,
+}
+
+/// How a command is queued (SAM-5, 8.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskAttribute {
+    /// No attribute given (0): as simple.
+    Untagged,
+    /// SIMPLE (1).
+    Simple,
+    /// ORDERED (2).
+    Ordered,
+    /// HEAD OF QUEUE (3).
+    HeadOfQueue,
+    /// ACA (4).
+    Aca,
+}
+
+/// A command descriptor block: 16 bytes, or more with an extended CDB (RFC 7143, 11.2.2.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cdb {
+    pub(crate) fixed: [u8; 16],
+    pub(crate) extended: Option<Box<[u8]>>,
+}
+
+impl Cdb {
+    /// The bytes, at least 16.
+    pub fn bytes(&self) -> &[u8] {
+        self.extended.as_deref().unwrap_or(&self.fixed)
+    }
+}
+
+/// A SCSI command, with all its data.
+#[derive(Debug)]
+pub struct Command {
+    /// To answer it with.
+    pub task: TaskHandle,
+    /// The session it came on.
+    pub session: SessionId,
+    /// The logical unit, as it stood in the PDU (SAM-5, 4.6).
+    pub lun: [u8; 8],
+    /// What is to be done.
+    pub cdb: Cdb,
+    /// How it is queued.
+    pub attribute: TaskAttribute,
+    /// Whether it is an immediate command (delivered out of order).
+    pub immediate: bool,
+    /// What the initiator sent: as much as it announced, up to
+    /// [`crate::Limits::data_out_bytes_per_command`]. Its phase is what
+    /// [`crate::TargetConfig::data_out_phase`] said.
+    pub data_out: DataOut,
+    /// How many bytes the initiator announced to send (Expected Data Transfer Length of a write).
+    pub expected_out_bytes: u32,
+    /// How many bytes the initiator expects (Expected Data Transfer Length of a read).
+    pub expected_in_bytes: u32,
+}
+
+/// The answer to a command.
+#[derive(Clone, Debug, Default)]
+pub struct TaskResponse {
+    /// The SCSI status: 00h GOOD, 02h CHECK CONDITION, 08h BUSY, 18h RESERVATION CONFLICT, ….
+    pub status: u8,
+    /// Sense data, with CHECK CONDITION; else empty. At most 252 bytes are sent.
+    pub sense: Vec<u8>,
+    /// What the initiator gets. What is behind its expected length is cut off.
+    pub data: DataIn,
+    /// How many bytes the CDB would have moved had the initiator's expected length allowed it: the
+    /// residual is the difference. `None` is the length of `data` for commands that read, and
+    /// all that was announced for those that write.
+    pub transfer_bytes_wanted: Option<u64>,
+}
+
+/// What a task management request asks (RFC 7143, 11.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManagementFunction {
+    /// ABORT TASK. (Of a task that is not there, or has not all its data: answered here.)
+    AbortTask {
+        /// The task.
+        task: TaskHandle,
+    },
+    /// ABORT TASK SET: all tasks of this session on the logical unit.
+    AbortTaskSet,
+    /// CLEAR TASK SET: all tasks of all sessions on the logical unit.
+    ClearTaskSet,
+    /// LOGICAL UNIT RESET.
+    LogicalUnitReset,
+    /// TARGET WARM RESET: as LOGICAL UNIT RESET for all logical units.
+    TargetWarmReset,
+    /// TARGET COLD RESET: as warm; then all connections are to be closed
+    /// ([`crate::Connection::close`]).
+    TargetColdReset,
+}
+
+/// A task management request.
+#[derive(Debug)]
+pub struct TaskManagement {
+    /// To answer it with.
+    pub handle: ManagementHandle,
+    /// The session it came on.
+    pub session: SessionId,
+    /// What is asked.
+    pub function: ManagementFunction,
+    /// The logical unit.
+    pub lun: [u8; 8],
+    /// The tasks *of this connection* that it ends and that the layer above holds, those that an
+    /// earlier request aborted and that have not ended yet included. No status of
+    /// theirs will be sent any more. Those of other connections: [`crate::Connection::abort`].
+    pub affected: Vec<TaskHandle>,
+}
+
+/// The answer to a task management request (RFC 7143, 11.6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManagementOutcome {
+    /// Function complete: no task that it names has an effect from here on.
+    Complete,
+    /// The task does not exist.
+    TaskDoesNotExist,
+    /// The logical unit does not exist.
+    LunDoesNotExist,
+    /// The function is not supported.
+    NotSupported,
+    /// The initiator may not do that.
+    AuthorizationFailed,
+    /// The function is rejected.
+    Rejected,
+}
+
+/// Which tasks [`crate::Connection::abort`] ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbortScope {
+    /// Those on one logical unit.
+    Lun([u8; 8]),
+    /// All.
+    All,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event {
+    /// The first connection of a session is in full-feature phase.
+    SessionStarted {
+        /// Who.
+        nexus: Arc<NexusInfo>,
+        /// The session whose place it takes (session reinstatement, RFC 7143, 6.3.5). Its
+        /// connections close by themselves; its tasks are to be aborted as if they had ended.
+        replaces: Option<SessionId>,
+    },
+    /// A further connection of a session is in full-feature phase. It is best served by the thread
+    /// that serves the others.
+    ConnectionAdded {
+        /// Who.
+        nexus: Arc<NexusInfo>,
+    },
+    /// A command, with all its data, in the session's order.
+    Command(Command),
+    /// Tasks are to be ended. To be answered after they have ended.
+    TaskManagement(TaskManagement),
+    /// Another connection may go on, or has to close: call its `next_event`, and look whether
+    /// it is closed.
+    Wake {
+        /// Which.
+        connection: ConnectionId,
+    },
+}
+
+/// What ended with a connection.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// The tasks that the layer above holds. Their answers are not wanted any more.
+    pub tasks: Vec<TaskHandle>,
+    /// The session, if this was its last connection.
+    pub session: Option<Arc<NexusInfo>>,
+    /// Connections of the same session that have to close: as [`Event::Wake`].
+    pub wake: Vec<ConnectionId>,
+}

@@ -1,0 +1,60 @@
+//! The target side of iSCSI (RFC 7143) as a sans-IO machine: bytes and time go in, bytes, events
+//! and a deadline come out. No threads, no sockets, no clock.
+//!
+//! A [`Target`] is shared by all connections. A [`Connection`] is owned by the thread that serves
+//! its socket, which runs this loop:
+//!
+//! 1. read into [`Connection::receive_slices`], tell [`Connection::received`];
+//! 2. take [`Connection::next_event`] until there is none; answer commands with
+//!    [`Connection::respond`], at once or later;
+//! 3. send [`Connection::transmit_slices`], tell [`Connection::transmitted`];
+//! 4. at [`Connection::deadline`], call [`Connection::tick`];
+//! 5. when [`Connection::is_closed`] and there is no output left, or the socket is lost, close
+//!    the socket and call [`Connection::end`].
+
+//!
+//! # Several connections in a session
+//! Their requests share one order (CmdSN). Where a request on one connection lets another go on, or
+//! makes it close (logout, reinstatement, loss at error recovery level 0), [`Event::Wake`] and
+//! [`Ended::wake`] name it: its thread calls its `next_event` and looks at `is_closed`. The
+//! shared state is safe on any threads; it is fastest where one thread serves them all
+//! ([`Event::ConnectionAdded`] says which belong together).
+//!
+//! # Ending tasks
+//! [`Event::TaskManagement`] names the tasks of its own connection. CLEAR TASK SET and the resets
+//! reach others too: [`Connection::abort`] on each of them. The request is to be answered
+//! ([`Connection::respond_management`]) after all of them have had their last effect, and each
+//! is freed by [`Connection::respond`] (which sends nothing then) or [`Connection::forget`].
+//!
+//! # Bounds
+//! A connection holds at most: the receive buffer, [`Limits::output_bytes`] of output and what one
+//! more request adds, [`Limits::commands_per_session`] commands with FirstBurstLength of
+//! unsolicited data each, [`Limits::data_out_bytes_per_connection`] of solicited data, and texts of
+//! [`Limits::text_bytes`]. The number of sockets is bounded by who accepts them.
+
+mod chap;
+mod config;
+mod connection;
+mod digest;
+mod event;
+mod login;
+mod negotiate;
+mod pdu;
+mod receive;
+mod session;
+mod target;
+mod task;
+mod text;
+mod transmit;
+
+pub use config::{Access, ChapCredentials, InitiatorAccess, Limits, Portal, TargetConfig};
+pub use connection::{Connection, Opening};
+pub use event::{
+    AbortScope, Cdb, Command, ConnectionId, Ended, Event, ManagementFunction, ManagementHandle,
+    ManagementOutcome, NexusInfo, SessionId, TaskAttribute, TaskHandle, TaskManagement,
+    TaskResponse,
+};
+pub use target::Target;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Bytes in, PDUs out: the receive buffer, and data segments that go straight into frames.
+
+use std::io::IoSliceMut;
+
+use block::DataOut;
+
+use crate::digest;
+use crate::pdu::{BHS_BYTES, Bhs, padding};
+
+/// The receive buffer: room for a thousand headers, or the head of a long data segment.
+const BUFFER_BYTES: usize = 65_536;
+/// How much is received of a long data segment together with its header.
+const BULK_HEAD_BYTES: usize = 2048;
+/// The most slices for one read.
+const SLICES_MAX: usize = 256;
+
+/// Where a data segment goes.
+#[derive(Debug)]
+pub(crate) enum Sink {
+    /// To a text, a ping or the like.
+    Bytes(Vec<u8>),
+    /// To a command's data, from this offset.
+    Data(DataOut, usize),
+    /// Nowhere. Its digest is not checked.
+    Discard,
+}
+
+/// A PDU whose header is there.
+#[derive(Debug)]
+pub(crate) struct Incoming<T> {
+    /// The header.
+    pub(crate) bhs: Bhs,
+    /// What was decided when the header came.
+    pub(crate) plan: T,
+    /// Where its data goes.
+    pub(crate) sink: Sink,
+    done: usize,
+    /// Length of the data, without padding.
+    pub(crate) bytes: usize,
+}
+
+impl std::fmt::Debug for Bhs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Bhs({:02x?})", self.0)
+    }
+}
+
+/// What the header parser found.
+pub(crate) enum Header {
+    /// More bytes are needed.
+    Incomplete,
+    /// The digest is wrong, so nothing of the stream can be trusted any more.
+    Corrupt,
+    /// A header with its additional segments.
+    Complete(Bhs, Option<Box<[u8]>>),
+}
+
+/// The receiving side. `T` is what is kept with a PDU between its header and its end.
+pub(crate) struct Receive<T> {
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+    incoming: Option<Incoming<T>>,
+    /// Whether long data is likely to come next: then only a little is received into the buffer,
+    /// so that the rest goes straight into frames.
+    pub(crate) bulk: bool,
+    /// Whether headers carry a digest.
+    pub(crate) header_digest: bool,
+    /// Whether data segments carry one.
+    pub(crate) data_digest: bool,
+}
+
+impl<T> Receive<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            start: 0,
+            end: 0,
+            incoming: None,
+            bulk: false,
+            header_digest: false,
+            data_digest: false,
+        }
+    }
+
+    /// Where the next bytes go.
+    pub(crate) fn slices<'a>(&'a mut self, out: &mut Vec<IoSliceMut<'a>>) {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        let mut room = SLICES_MAX;
+        let is_empty = self.end == 0;
+        let head_only = self.bulk && is_empty && self.incoming.is_none();
+        if let Some(Incoming { sink: Sink::Data(data, offset), done, bytes, .. }) =
+            self.incoming.as_mut().filter(|_| is_empty)
+        {
+            for slice in data.slices_mut(*offset + *done, *bytes - *done) {
+                if room == 0 {
+                    return;
+                }
+                out.push(IoSliceMut::new(slice));
+                room -= 1;
+            }
+        }
+        let end = if head_only { BULK_HEAD_BYTES } else { self.buffer.len() };
+        if room > 0 && self.end < end {
+            out.push(IoSliceMut::new(&mut self.buffer[self.end..end]));
+        }
+    }
+
+    /// `bytes` were read into the slices.
+    pub(crate) fn received(&mut self, mut bytes: usize) {
+        let is_empty = self.start == self.end;
+        if let Some(incoming) = self.incoming.as_mut().filter(|_| is_empty)
+            && matches!(incoming.sink, Sink::Data(..))
+        {
+            let n = bytes.min(incoming.bytes - incoming.done);
+            incoming.done += n;
+            bytes -= n;
+        }
+        assert!(bytes <= self.buffer.len() - self.end, "more was received than there was room for");
+        self.end += bytes;
+    }
+
+    fn available(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Whether the header of a PDU is there, and its data is not yet.
+    pub(crate) fn in_data(&self) -> bool {
+        self.incoming.is_some()
+    }
+
+    /// Takes the next header off the buffer.
+    pub(crate) fn header(&mut self) -> Header {
+        let digest_bytes = if self.header_digest { 4 } else { 0 };
+        let Some(fixed) = self.available().first_chunk::<BHS_BYTES>() else {
+            return Header::Incomplete;
+        };
+        let bhs = Bhs(*fixed);
+        let bytes = BHS_BYTES + bhs.ahs_bytes();
+        let Some(all) = self.available().get(..bytes + digest_bytes) else {
+            return Header::Incomplete;
+        };
+        if self.header_digest && digest::of(&all[..bytes]) != all[bytes..] {
+            return Header::Corrupt;
+        }
+        let ahs = (bytes > BHS_BYTES).then(|| Box::from(&all[BHS_BYTES..bytes]));
+        self.start += bytes + digest_bytes;
+        Header::Complete(bhs, ahs)
+    }
+
+    /// The data segment of the header that was taken goes to `sink`.
+    pub(crate) fn begin(&mut self, bhs: Bhs, plan: T, sink: Sink) {
+        let bytes = bhs.data_bytes();
+        self.incoming = Some(Incoming { bhs, plan, sink, done: 0, bytes });
+    }
+
+    /// The PDU, once all of it is there, and whether its data digest is right.
+    pub(crate) fn finish(&mut self) -> Option<(Incoming<T>, bool)> {
+        let Self { buffer, start, end, incoming, .. } = self;
+        let current = incoming.as_mut()?;
+        let taken = (*end - *start).min(current.bytes - current.done);
+        let piece = &buffer[*start..*start + taken];
+        match &mut current.sink {
+            Sink::Bytes(bytes) => bytes.extend_from_slice(piece),
+            Sink::Data(data, offset) => data.write_at(*offset + current.done, piece),
+            Sink::Discard => {}
+        }
+        current.done += taken;
+        *start += taken;
+        if current.done < current.bytes {
+            return None;
+        }
+        let pad = padding(current.bytes);
+        let digest_bytes = if self.data_digest && current.bytes > 0 { 4 } else { 0 };
+        let tail = self.buffer[self.start..self.end].get(..pad + digest_bytes)?;
+        let right = digest_bytes == 0 || {
+            let (pad, sum) = tail.split_at(pad);
+            match &current.sink {
+                Sink::Bytes(bytes) => digest::of_pieces(std::iter::once(&bytes[..]), pad) == sum,
+                Sink::Data(data, offset) => {
+                    digest::of_range(data, *offset, current.bytes, pad) == sum
+                }
+                Sink::Discard => true,
+            }
+        };
+        self.start += pad + digest_bytes;
+        self.incoming.take().map(|incoming| (incoming, right))
+    }
+}

@@ -1,0 +1,200 @@
+//! A session: what its connections share, possibly on several threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::event::{ConnectionId, NexusInfo};
+use crate::negotiate::Params;
+
+/// Whether `a` comes before `b` in serial number arithmetic (RFC 1982).
+pub(crate) fn before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+/// What becomes of a request with a CmdSN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It is the next.
+    Now,
+    /// An earlier one is missing.
+    Held,
+    /// It is outside of the window, or was there before: ignored (RFC 7143, 4.2.2.1).
+    Dropped,
+}
+
+/// A connection as its session knows it.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) cid: u16,
+    pub(crate) id: ConnectionId,
+    /// Tells the connection to close.
+    pub(crate) closing: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Requests beyond a hole: CmdSN and the connection that keeps them. At most a window.
+    held: Vec<(u32, ConnectionId)>,
+    members: Vec<Member>,
+}
+
+/// A session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) nexus: Arc<NexusInfo>,
+    /// What the leading login agreed on.
+    pub(crate) params: Params,
+    expected: AtomicU32,
+    max: AtomicU32,
+    dead: AtomicBool,
+    state: Mutex<State>,
+}
+
+impl Session {
+    pub(crate) fn new(nexus: NexusInfo, params: Params, cmd_sn: u32, window: u32) -> Self {
+        Self {
+            nexus: Arc::new(nexus),
+            params,
+            expected: AtomicU32::new(cmd_sn),
+            max: AtomicU32::new(cmd_sn.wrapping_add(window).wrapping_sub(1)),
+            dead: AtomicBool::new(false),
+            state: Mutex::default(),
+        }
+    }
+
+    /// ExpCmdSN.
+    pub(crate) fn expected(&self) -> u32 {
+        self.expected.load(Ordering::Acquire)
+    }
+
+    /// MaxCmdSN.
+    pub(crate) fn max(&self) -> u32 {
+        self.max.load(Ordering::Acquire)
+    }
+
+    /// A request that took a place in the window was answered: the window opens by one. As each
+    /// request closes it by one, MaxCmdSN never goes back and bounds what is outstanding.
+    pub(crate) fn free_place(&self) {
+        self.max.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Whether it ended: its connections have to close.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+
+    /// Puts a request in order. Adds to `wake` the other connections that may go on.
+    pub(crate) fn admit(
+        &self,
+        cmd_sn: u32,
+        connection: ConnectionId,
+        wake: &mut Vec<ConnectionId>,
+    ) -> Admission {
+        let mut state = self.state.lock();
+        let expected = self.expected();
+        if before(cmd_sn, expected) || before(self.max(), cmd_sn) {
+            return Admission::Dropped;
+        }
+        if cmd_sn != expected {
+            if state.held.iter().any(|(held, _)| *held == cmd_sn) {
+                return Admission::Dropped;
+            }
+            state.held.push((cmd_sn, connection));
+            return Admission::Held;
+        }
+        let mut next = cmd_sn.wrapping_add(1);
+        while let Some(place) = state.held.iter().position(|(held, _)| *held == next) {
+            let (_, owner) = state.held.swap_remove(place);
+            if owner != connection && !wake.contains(&owner) {
+                wake.push(owner);
+            }
+            next = next.wrapping_add(1);
+        }
+        self.expected.store(next, Ordering::Release);
+        Admission::Now
+    }
+
+    /// Whether a CmdSN is in the window and was not received.
+    pub(crate) fn is_awaited(&self, cmd_sn: u32) -> bool {
+        let state = self.state.lock();
+        !before(cmd_sn, self.expected())
+            && !before(self.max(), cmd_sn)
+            && !state.held.iter().any(|(held, _)| *held == cmd_sn)
+    }
+
+    /// Adds a connection. One with the same CID is closed (connection reinstatement, RFC 7143,
+    /// 6.3.4). `Err` where there are too many, or the session has ended.
+    pub(crate) fn join(
+        &self,
+        member: Member,
+        wake: &mut Vec<ConnectionId>,
+    ) -> Result<(), JoinError> {
+        let mut state = self.state.lock();
+        if self.is_dead() {
+            return Err(JoinError::Ended);
+        }
+        if let Some(place) = state.members.iter().position(|old| old.cid == member.cid) {
+            let old = state.members.swap_remove(place);
+            old.closing.store(true, Ordering::Release);
+            wake.push(old.id);
+        }
+        if state.members.len() >= usize::from(self.params.max_connections) {
+            return Err(JoinError::TooMany);
+        }
+        state.members.push(member);
+        Ok(())
+    }
+
+    /// The name of a connection within the session.
+    pub(crate) fn cid_of(&self, id: ConnectionId) -> Option<u16> {
+        let state = self.state.lock();
+        state.members.iter().find(|member| member.id == id).map(|member| member.cid)
+    }
+
+    /// Tells the connection with this CID to close; false where there is none.
+    pub(crate) fn close_member(&self, cid: u16, wake: &mut Vec<ConnectionId>) -> bool {
+        let mut state = self.state.lock();
+        let Some(place) = state.members.iter().position(|member| member.cid == cid) else {
+            return false;
+        };
+        let member = state.members.swap_remove(place);
+        member.closing.store(true, Ordering::Release);
+        wake.push(member.id);
+        true
+    }
+
+    /// Ends it: all its connections have to close.
+    pub(crate) fn kill(&self, wake: &mut Vec<ConnectionId>) {
+        let state = self.state.lock();
+        self.dead.store(true, Ordering::Release);
+        wake.extend(state.members.iter().map(|member| member.id));
+    }
+
+    /// A connection leaves. One that is lost takes the session with it, as error recovery level 0
+    /// recovers nothing less (RFC 7143, 7.1.4.4). Returns whether it was the last.
+    pub(crate) fn leave(&self, id: ConnectionId, lost: bool, wake: &mut Vec<ConnectionId>) -> bool {
+        let mut state = self.state.lock();
+        let Some(place) = state.members.iter().position(|member| member.id == id) else {
+            return false;
+        };
+        state.members.swap_remove(place);
+        if state.members.is_empty() {
+            self.dead.store(true, Ordering::Release);
+            return true;
+        }
+        if lost {
+            self.dead.store(true, Ordering::Release);
+            wake.extend(state.members.iter().map(|member| member.id));
+        }
+        false
+    }
+}
+
+/// Why a connection can't be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JoinError {
+    Ended,
+    TooMany,
+}

@@ -1,0 +1,187 @@
+//! What all connections of the target share: its configuration and the table of sessions.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::config::TargetConfig;
+use crate::event::{ConnectionId, NexusInfo, SessionId};
+use crate::negotiate::Params;
+use crate::session::{JoinError, Member, Session};
+
+/// What all connections share.
+pub struct Target {
+    config: TargetConfig,
+    next_connection: AtomicU64,
+    sessions: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    by_tsih: HashMap<u16, Arc<Session>>,
+    last_tsih: u16,
+    next_session: u64,
+}
+
+/// What a login asks for when it enters full-feature phase.
+pub(crate) struct Claim<'a> {
+    pub(crate) initiator_name: &'a str,
+    pub(crate) isid: [u8; 6],
+    /// 0 for a new session.
+    pub(crate) tsih: u16,
+    pub(crate) portal_tag: u16,
+    pub(crate) discovery: bool,
+    pub(crate) cmd_sn: u32,
+    pub(crate) params: Params,
+}
+
+/// What it got.
+pub(crate) struct Established {
+    pub(crate) session: Arc<Session>,
+    pub(crate) is_new: bool,
+    pub(crate) replaces: Option<SessionId>,
+    pub(crate) wake: Vec<ConnectionId>,
+}
+
+/// Why it did not get it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClaimError {
+    /// No session has this TSIH, ISID, name and portal group (020A).
+    NoSuchSession,
+    /// The session has as many connections as were agreed on (0206).
+    TooManyConnections,
+    /// There are as many sessions as there may be (0302).
+    OutOfResources,
+}
+
+impl Target {
+    /// A target without sessions.
+    pub fn new(mut config: TargetConfig) -> Arc<Target> {
+        config.limits = config.limits.clamped();
+        Arc::new(Self { config, next_connection: AtomicU64::new(1), sessions: Mutex::default() })
+    }
+
+    /// What it was made with, the limits brought into their ranges.
+    pub fn config(&self) -> &TargetConfig {
+        &self.config
+    }
+
+    /// The sessions that there are.
+    pub fn sessions(&self) -> Vec<Arc<NexusInfo>> {
+        self.sessions.lock().by_tsih.values().map(|session| session.nexus.clone()).collect()
+    }
+
+    pub(crate) fn new_connection_id(&self) -> ConnectionId {
+        ConnectionId(self.next_connection.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The session that a login with a TSIH means.
+    pub(crate) fn find(&self, claim: &Claim<'_>) -> Option<Arc<Session>> {
+        let table = self.sessions.lock();
+        let session = table.by_tsih.get(&claim.tsih)?;
+        (is_same_port(&session.nexus, claim) && !session.is_dead()).then(|| session.clone())
+    }
+
+    /// Makes or finds the session of a login that enters full-feature phase.
+    pub(crate) fn establish(
+        &self,
+        claim: &Claim<'_>,
+        member: Member,
+    ) -> Result<Established, ClaimError> {
+        let mut wake = Vec::new();
+        if claim.tsih != 0 {
+            let session = self.find(claim).ok_or(ClaimError::NoSuchSession)?;
+            session.join(member, &mut wake).map_err(|error| match error {
+                JoinError::Ended => ClaimError::NoSuchSession,
+                JoinError::TooMany => ClaimError::TooManyConnections,
+            })?;
+            return Ok(Established { session, is_new: false, replaces: None, wake });
+        }
+        let mut table = self.sessions.lock();
+        let replaces = table.remove_same_port(claim, &mut wake);
+        if table.by_tsih.len() >= self.config.limits.sessions {
+            return Err(ClaimError::OutOfResources);
+        }
+        let session = table.insert(claim, self.config.limits.commands_per_session)?;
+        session.join(member, &mut wake).map_err(|_| ClaimError::TooManyConnections)?;
+        Ok(Established { session, is_new: true, replaces, wake })
+    }
+
+    /// Ends a session: all its connections have to close.
+    pub(crate) fn kill(&self, session: &Arc<Session>, wake: &mut Vec<ConnectionId>) {
+        session.kill(wake);
+        self.sessions.lock().remove(session);
+    }
+
+    /// A connection leaves its session. Returns whether it was the last.
+    pub(crate) fn leave(
+        &self,
+        session: &Arc<Session>,
+        id: ConnectionId,
+        lost: bool,
+        wake: &mut Vec<ConnectionId>,
+    ) -> bool {
+        let last = session.leave(id, lost, wake);
+        if session.is_dead() {
+            self.sessions.lock().remove(session);
+        }
+        last
+    }
+}
+
+impl Table {
+    /// Session reinstatement (RFC 7143, 6.3.5).
+    fn remove_same_port(
+        &mut self,
+        claim: &Claim<'_>,
+        wake: &mut Vec<ConnectionId>,
+    ) -> Option<SessionId> {
+        let session = self.by_tsih.values().find(|old| is_same_port(&old.nexus, claim))?.clone();
+        session.kill(wake);
+        self.remove(&session);
+        Some(session.nexus.session)
+    }
+
+    fn remove(&mut self, session: &Arc<Session>) {
+        let tsih = session.nexus.tsih;
+        if self.by_tsih.get(&tsih).is_some_and(|there| Arc::ptr_eq(there, session)) {
+            self.by_tsih.remove(&tsih);
+        }
+    }
+
+    fn insert(&mut self, claim: &Claim<'_>, window: u32) -> Result<Arc<Session>, ClaimError> {
+        let tsih = (1..=u16::MAX)
+            .map(|step| self.last_tsih.wrapping_add(step))
+            .find(|tsih| *tsih != 0 && !self.by_tsih.contains_key(tsih))
+            .ok_or(ClaimError::OutOfResources)?;
+        self.last_tsih = tsih;
+        self.next_session += 1;
+        let nexus = NexusInfo {
+            session: SessionId(self.next_session),
+            initiator_name: claim.initiator_name.to_owned(),
+            isid: claim.isid,
+            tsih,
+            portal_tag: claim.portal_tag,
+            discovery: claim.discovery,
+        };
+        let session = Arc::new(Session::new(nexus, claim.params, claim.cmd_sn, window));
+        self.by_tsih.insert(tsih, session.clone());
+        Ok(session)
+    }
+}
+
+fn is_same_port(nexus: &NexusInfo, claim: &Claim<'_>) -> bool {
+    nexus.isid == claim.isid
+        && nexus.initiator_name == claim.initiator_name
+        && nexus.portal_tag == claim.portal_tag
+        && nexus.discovery == claim.discovery
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Target").field("config", &self.config).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,184 @@
+//! Task management.
+
+use super::*;
+
+fn request(peer: &mut Peer, function: u8, tag: u32, ref_cmd_sn: u32) {
+    let mut bhs = Bhs::answer(opcode::MANAGEMENT | 0x40, 0x80 | function);
+    bhs.put(8, &LUN);
+    bhs.put_u32(16, 500);
+    bhs.put_u32(20, tag);
+    bhs.put_u32(24, peer.cmd_sn);
+    bhs.put_u32(32, ref_cmd_sn);
+    peer.send(bhs, b"");
+}
+
+fn answer(peer: &mut Peer) -> u8 {
+    peer.expect(opcode::MANAGEMENT_RESPONSE).0.0[2]
+}
+
+fn asked(peer: &mut Peer) -> TaskManagement {
+    match peer.event() {
+        Some(Event::TaskManagement(request)) => request,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_aborted_task_sends_no_status_and_the_answer_waits_for_its_end() {
+    let target = target();
+    let mut peer = Peer::logged_in(&target, &[]);
+    let bhs = peer.command(0xc1, 1, 4, 0x28);
+    peer.send(bhs, b"");
+    let task = peer.next_command().task;
+    for _ in 0..2 {
+        request(&mut peer, 1, 1, 10);
+        peer.expect_silence();
+    }
+    let first = asked(&mut peer);
+    assert_eq!(first.function, ManagementFunction::AbortTask { task });
+    assert_eq!((first.affected, first.lun), (vec![task], LUN));
+    let again = asked(&mut peer);
+    assert_eq!(again.affected, [task], "it has not ended yet");
+    peer.connection.respond(task, good(b"data"));
+    peer.expect_silence();
+    peer.connection.respond_management(first.handle, ManagementOutcome::Complete);
+    assert_eq!(answer(&mut peer), 0);
+    request(&mut peer, 1, 1, 10);
+    assert_eq!(answer(&mut peer), 1, "it does not exist any more");
+}
+
+#[test]
+fn a_task_that_waits_for_data_is_aborted_here() {
+    let target = target();
+    let mut peer = Peer::logged_in(&target, &[]);
+    let bhs = peer.command(0xa1, 1, 1024, 0x2a);
+    peer.send(bhs, b"");
+    let (r2t, _) = peer.expect(opcode::R2T);
+    request(&mut peer, 1, 1, 10);
+    let (bhs, _) = peer.expect(opcode::MANAGEMENT_RESPONSE);
+    assert_eq!((bhs.0[2], bhs.u32(32)), (0, 18));
+    peer.send(peer.data_out(1, r2t.u32(20), 0, 0, true), &pattern(1024));
+    peer.expect_silence();
+    assert!(peer.no_command() && !peer.connection.is_closed());
+}
+
+#[test]
+fn a_task_that_has_not_come_yet_never_will() {
+    let target = target();
+    let mut peer = Peer::logged_in(&target, &[]);
+    request(&mut peer, 1, 1, 10);
+    assert_eq!(answer(&mut peer), 0);
+    let bhs = peer.command(0xc1, 1, 4, 0x28);
+    peer.send(bhs, b"");
+    assert!(peer.no_command());
+    let bhs = peer.command(0xc1, 2, 4, 0x28);
+    peer.send(bhs, b"");
+    assert_eq!(peer.next_command().task.initiator_task_tag, 2);
+}
+
+/// Requests beyond a hole are aborted again and again: the window must not move.
+#[test]
+fn aborts_beyond_a_hole_do_not_widen_the_window() {
+    let target = target();
+    let mut peer = Peer::logged_in(&target, &[]);
+    for round in 0..20 {
+        peer.cmd_sn = 11 + round;
+        let bhs = peer.command(0xa1, 100 + round, 4, 0x2a);
+        peer.send(bhs, b"data");
+        request(&mut peer, 1, 100 + round, 11 + round);
+        let (bhs, _) = peer.expect(opcode::MANAGEMENT_RESPONSE);
+        assert_eq!((bhs.u32(28), bhs.u32(32)), (10, 17));
+        request(&mut peer, 1, 900, 17 - round % 7);
+        peer.expect(opcode::MANAGEMENT_RESPONSE);
+    }
+    assert!(peer.connection.outstanding() <= 8);
+    peer.cmd_sn = 10;
+    let bhs = peer.command(0xc1, 1, 4, 0x28);
+    peer.send(bhs, b"");
+    let task = peer.next_command().task;
+    assert!(peer.no_command());
+    assert_eq!(peer.connection.outstanding(), 1);
+    peer.connection.respond(task, good(b"data"));
+    let (bhs, _) = peer.expect(opcode::DATA_IN);
+    assert_eq!(bhs.u32(32) - bhs.u32(28), 7, "the window is whole");
+}
+
+#[test]
+fn sets_and_resets_name_the_tasks_they_end() {
+    let target = target();
+    for (function, expected) in [
+        (2, ManagementFunction::AbortTaskSet),
+        (4, ManagementFunction::ClearTaskSet),
+        (5, ManagementFunction::LogicalUnitReset),
+        (6, ManagementFunction::TargetWarmReset),
+        (7, ManagementFunction::TargetColdReset),
+    ] {
+        let mut peer = Peer::logged_in(&target, &[]);
+        let here = peer.command(0xc1, 1, 4, 0x28);
+        let mut elsewhere = peer.command(0xc1, 2, 4, 0x28);
+        elsewhere.0[9] = 9;
+        let collecting = peer.command(0xa1, 3, 1024, 0x2a);
+        for bhs in [here, elsewhere, collecting] {
+            peer.send(bhs, b"");
+        }
+        peer.expect(opcode::R2T);
+        let one = peer.next_command().task;
+        let two = peer.next_command().task;
+        request(&mut peer, function, NO_TAG, 0);
+        let mut request = asked(&mut peer);
+        assert_eq!(request.function, expected);
+        request.affected.sort_by_key(|task| task.initiator_task_tag);
+        let all = function >= 6;
+        assert_eq!(request.affected, if all { vec![one, two] } else { vec![one] });
+        peer.connection.forget(one);
+        peer.connection.respond(two, good(b"data"));
+        peer.connection.respond_management(request.handle, ManagementOutcome::Complete);
+        if !all {
+            peer.expect(opcode::DATA_IN);
+        }
+        assert_eq!(answer(&mut peer), 0);
+        peer.connection.respond_management(request.handle, ManagementOutcome::Complete);
+        peer.expect_silence();
+        assert_eq!(peer.connection.outstanding(), 0);
+    }
+}
+
+#[test]
+fn what_is_not_supported_is_said() {
+    let target = target();
+    let mut peer = Peer::logged_in(&target, &[]);
+    for (function, response) in [(3, 5), (8, 4), (9, 5), (0x7f, 5)] {
+        request(&mut peer, function, NO_TAG, 0);
+        assert_eq!(answer(&mut peer), response);
+    }
+}
+
+#[test]
+fn another_connection_can_end_tasks() {
+    let target = target();
+    let mut peer = Peer::logged_in(&target, &[]);
+    for tag in 1..=2 {
+        let mut bhs = peer.command(0xc1, tag, 4, 0x28);
+        bhs.0[9] = tag as u8;
+        peer.send(bhs, b"");
+    }
+    let one = peer.next_command().task;
+    let two = peer.next_command().task;
+    assert_eq!(peer.connection.abort(AbortScope::Lun([0, 1, 0, 0, 0, 0, 0, 0])), [one]);
+    peer.connection.respond(one, good(b"data"));
+    peer.expect_silence();
+    peer.connection.respond(two, good(b"data"));
+    peer.expect(opcode::DATA_IN);
+}
+
+#[test]
+fn the_end_tells_what_was_outstanding() {
+    let target = target();
+    let mut peer = Peer::logged_in(&target, &[]);
+    let bhs = peer.command(0xc1, 1, 4, 0x28);
+    peer.send(bhs, b"");
+    let task = peer.next_command().task;
+    let bhs = peer.command(0xa1, 2, 4, 0x2a);
+    peer.send(bhs, b"");
+    assert_eq!(peer.connection.end().tasks, [task]);
+}
