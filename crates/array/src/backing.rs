@@ -1,0 +1,44 @@
+//! What the array needs of the store. A seam, so that the model can be tested by itself.
+
+use block::VolumeId;
+use store::{Change, PoolStatus, Store, StoreError, VolumeStatus};
+
+/// A store, as the array uses it.
+pub trait Backing: Send + Sync {
+    /// Makes a change, wholly or not at all; durable when it returns. Waits.
+    fn change(&self, change: Change) -> Result<(), StoreError>;
+
+    /// All of the key-value space, in the order of the keys.
+    fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)>;
+
+    /// A volume id that was never given before.
+    fn allocate_volume_id(&self) -> VolumeId;
+
+    /// How the pool stands.
+    fn pool_status(&self) -> PoolStatus;
+
+    /// How a volume stands; `None` where there is no such volume.
+    fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus>;
+}
+
+impl Backing for Store {
+    fn change(&self, change: Change) -> Result<(), StoreError> {
+        Store::change(self, change)
+    }
+
+    fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        Store::config(self)
+    }
+
+    fn allocate_volume_id(&self) -> VolumeId {
+        Store::allocate_volume_id(self)
+    }
+
+    fn pool_status(&self) -> PoolStatus {
+        Store::pool_status(self)
+    }
+
+    fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
+        Store::volume_status(self, id)
+    }
+}

@@ -1,0 +1,117 @@
+//! CHAP users and secrets (RFC 7143 section 12.1.3). Secrets are stored, because CHAP needs them in
+//! the clear on both sides; they are never shown, logged or answered.
+
+use std::fmt;
+
+use crate::Error;
+
+/// The shortest secret: 96 bits (RFC 7143 section 9.2.1).
+pub const SECRET_BYTES_MIN: usize = 12;
+/// The longest secret.
+pub const SECRET_BYTES_MAX: usize = 255;
+/// The longest user name.
+pub const USER_BYTES_MAX: usize = 255;
+
+/// A secret, which `Debug` does not show.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Checks a secret.
+    ///
+    /// # Errors
+    /// `invalid_chap`. The message never holds the secret.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        let refuse = |why: &str| Err(Error::invalid("invalid_chap", why));
+        if !(SECRET_BYTES_MIN..=SECRET_BYTES_MAX).contains(&text.len()) {
+            return refuse("A CHAP secret must have 12 to 255 characters.");
+        }
+        if !text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+            return refuse("A CHAP secret must hold printable ASCII characters only.");
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The secret itself, for computing a response.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// One side's user and secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChapUser {
+    /// The user (CHAP_N).
+    pub user: String,
+    /// Its secret.
+    pub secret: Secret,
+}
+
+impl ChapUser {
+    /// Checks both.
+    ///
+    /// # Errors
+    /// `invalid_chap`.
+    pub fn new(user: &str, secret: &str) -> Result<Self, Error> {
+        let printable = user.chars().all(|c| !c.is_control());
+        if user.is_empty() || user.len() > USER_BYTES_MAX || !printable {
+            let text = "A CHAP user must have 1 to 255 printable characters.";
+            return Err(Error::invalid("invalid_chap", text));
+        }
+        Ok(Self { user: user.to_owned(), secret: Secret::new(secret)? })
+    }
+}
+
+/// How a host and the target authenticate each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chap {
+    /// What the host must know.
+    pub initiator: ChapUser,
+    /// What the target proves to know, if the host asks (mutual CHAP).
+    pub target: Option<ChapUser>,
+}
+
+impl Chap {
+    /// Puts both together.
+    ///
+    /// # Errors
+    /// `invalid_chap` where both directions have the same secret, which would let a host be
+    /// answered with its own challenge (RFC 7143 section 9.2.1).
+    pub fn new(initiator: ChapUser, target: Option<ChapUser>) -> Result<Self, Error> {
+        if target.as_ref().is_some_and(|t| t.secret == initiator.secret) {
+            let text = "The two secrets of mutual CHAP must differ.";
+            return Err(Error::invalid("invalid_chap", text));
+        }
+        Ok(Self { initiator, target })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_checked_and_never_shown() {
+        assert!(Secret::new("elevenchars").is_err());
+        assert!(Secret::new("twelve\nchars").is_err());
+        let user = ChapUser::new("esx1", "correct horse").unwrap();
+        let shown = format!("{user:?}");
+        assert!(shown.contains("esx1") && !shown.contains("horse"), "{shown}");
+        let error = ChapUser::new("esx1", "short-horse").unwrap_err();
+        assert!(!error.to_string().contains("horse"));
+    }
+
+    #[test]
+    fn mutual_secrets_differ() {
+        let a = ChapUser::new("esx1", "correct horse").unwrap();
+        let b = ChapUser::new("array", "correct horse").unwrap();
+        assert_eq!(Chap::new(a.clone(), Some(b)).unwrap_err().code(), "invalid_chap");
+        assert!(Chap::new(a, None).is_ok());
+    }
+}

@@ -1,0 +1,173 @@
+//! Why a change is refused. Every message is one line, and says what to do.
+//!
+//! Clients match on words of these messages ("already exists", "does not exist", "existing
+//! connections", "already in use"): they are part of the interface and do not change.
+
+use block::VolumeError;
+use store::StoreError;
+
+/// What sort of refusal it is: what a management protocol derives its status from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The request does not make sense, whatever the state of the array.
+    Invalid,
+    /// It names something that is not there.
+    NotFound,
+    /// It contradicts what is there.
+    Conflict,
+    /// There is no room.
+    Full,
+    /// The device or the pool is at fault.
+    Fault,
+}
+
+/// Why a change is refused. Nothing of it has happened then.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name, size, initiator or user that is not allowed; the text says what is.
+    #[error("{text}")]
+    Invalid {
+        /// What was wrong, for programs: `invalid_name`, `invalid_size`, …
+        code: &'static str,
+        /// What was wrong, for people.
+        text: String,
+    },
+    /// A volume has this name, or one that differs in case only.
+    #[error("Volume already exists: {0}. Choose another name.")]
+    VolumeExists(String),
+    /// No volume has this name.
+    #[error("Volume does not exist: {0}. The list of volumes shows their names.")]
+    NoSuchVolume(String),
+    /// A host has this name, or one that differs in case only.
+    #[error("Host already exists: {0}. Choose another name.")]
+    HostExists(String),
+    /// No host has this name.
+    #[error("Host does not exist: {0}. The list of hosts shows their names.")]
+    NoSuchHost(String),
+    /// The initiator name belongs to another host.
+    #[error("The initiator {initiator} is already in use by host {host}. Remove it there first.")]
+    InitiatorInUse {
+        /// The initiator name.
+        initiator: String,
+        /// Who has it.
+        host: String,
+    },
+    /// The volume is connected to the host.
+    #[error("Connection already exists. Volume {volume} is connected to host {host} as LUN {lun}.")]
+    ConnectionExists {
+        /// The volume.
+        volume: String,
+        /// The host.
+        host: String,
+        /// As what.
+        lun: u16,
+    },
+    /// The volume is not connected to the host.
+    #[error("Connection does not exist: volume {volume} is not connected to host {host}.")]
+    NoSuchConnection {
+        /// The volume.
+        volume: String,
+        /// The host.
+        host: String,
+    },
+    /// Another volume of the host has this LUN.
+    #[error("LUN {lun} of host {host} is already in use by volume {volume}. Choose another.")]
+    LunInUse {
+        /// The LUN.
+        lun: u16,
+        /// The host.
+        host: String,
+        /// Who has it.
+        volume: String,
+    },
+    /// What is to be destroyed or deleted is connected.
+    #[error("{object} has existing connections ({count}). Disconnect them first.")]
+    ExistingConnections {
+        /// What: `Volume x` or `Host y`.
+        object: String,
+        /// How many.
+        count: usize,
+    },
+    /// The new size is smaller, and truncating was not asked for.
+    #[error(
+        "Volume {volume} has {size_bytes} bytes: a smaller size cuts data off for ever. \
+         Ask for it explicitly (truncate)."
+    )]
+    WouldTruncate {
+        /// The volume.
+        volume: String,
+        /// What it has.
+        size_bytes: u64,
+    },
+    /// The array has as many as it can have.
+    #[error("The array has as many {what} as it can have ({limit}). Remove some first.")]
+    Limit {
+        /// What there are too many of.
+        what: &'static str,
+        /// How many there can be.
+        limit: usize,
+    },
+    /// What is stored contradicts itself, or is newer than this program.
+    #[error("The stored configuration can't be used: {0}. `holdfast inspect` shows more.")]
+    Damaged(String),
+    /// The pool has no room for the change.
+    #[error("The pool is full. Unmap or destroy something, or make the pool bigger.")]
+    PoolFull,
+    /// The store did not make the change.
+    #[error("The store refused the change: {0}.")]
+    Store(StoreError),
+}
+
+impl Error {
+    /// What it is, for programs. Stable.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid { code, .. } => code,
+            Self::VolumeExists(_) => "volume_exists",
+            Self::NoSuchVolume(_) => "no_such_volume",
+            Self::HostExists(_) => "host_exists",
+            Self::NoSuchHost(_) => "no_such_host",
+            Self::InitiatorInUse { .. } => "initiator_in_use",
+            Self::ConnectionExists { .. } => "connection_exists",
+            Self::NoSuchConnection { .. } => "no_such_connection",
+            Self::LunInUse { .. } => "lun_in_use",
+            Self::ExistingConnections { .. } => "existing_connections",
+            Self::WouldTruncate { .. } => "would_truncate",
+            Self::Limit { .. } => "limit_reached",
+            Self::Damaged(_) => "damaged",
+            Self::PoolFull => "pool_full",
+            Self::Store(_) => "store_failed",
+        }
+    }
+
+    /// What sort of refusal it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Invalid { .. } | Self::WouldTruncate { .. } => Kind::Invalid,
+            Self::NoSuchVolume(_) | Self::NoSuchHost(_) | Self::NoSuchConnection { .. } => {
+                Kind::NotFound
+            }
+            Self::VolumeExists(_)
+            | Self::HostExists(_)
+            | Self::InitiatorInUse { .. }
+            | Self::ConnectionExists { .. }
+            | Self::LunInUse { .. }
+            | Self::ExistingConnections { .. } => Kind::Conflict,
+            Self::Limit { .. } | Self::PoolFull => Kind::Full,
+            Self::Damaged(_) | Self::Store(_) => Kind::Fault,
+        }
+    }
+
+    pub(crate) fn invalid(code: &'static str, text: impl Into<String>) -> Self {
+        Self::Invalid { code, text: text.into() }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Volume(VolumeError::NoSpace) => Self::PoolFull,
+            other => Self::Store(other),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Hosts: who may log in, under which names and with which secrets.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use store::Change;
+
+use crate::name::{HostName, InitiatorName};
+use crate::state::{Host, HostEntry, HostId, State};
+use crate::{Array, Chap, Error, HOSTS_MAX, INITIATORS_PER_HOST_MAX, record};
+
+/// A host that is to be made.
+#[derive(Clone, Debug)]
+pub struct NewHost {
+    /// What it is called.
+    pub name: HostName,
+    /// Its iSCSI names, at most 64.
+    pub initiators: Vec<InitiatorName>,
+    /// What it must know to log in; `None` lets it in by its name.
+    pub chap: Option<Chap>,
+    /// When, in milliseconds since 1970.
+    pub created_ms: u64,
+}
+
+/// What to change of a host; `None` leaves it as it is.
+#[derive(Clone, Debug, Default)]
+pub struct HostChange {
+    /// A new name.
+    pub name: Option<HostName>,
+    /// All of its iSCSI names from now on.
+    pub initiators: Option<Vec<InitiatorName>>,
+    /// Its CHAP from now on; `Some(None)` takes it away.
+    pub chap: Option<Option<Chap>>,
+}
+
+/// A host, as it is shown: secrets are not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostInfo {
+    /// Its name.
+    pub name: String,
+    /// Its iSCSI names, in the order they were given.
+    pub initiators: Vec<String>,
+    /// The user it logs in with, if it must.
+    pub chap_user: Option<String>,
+    /// The user that the target answers with, in mutual CHAP.
+    pub chap_target_user: Option<String>,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// How many volumes are connected to it.
+    pub connection_count: usize,
+}
+
+fn check_initiators(
+    state: &State,
+    own: Option<HostId>,
+    initiators: &[InitiatorName],
+) -> Result<(), Error> {
+    if initiators.len() > INITIATORS_PER_HOST_MAX {
+        let limit = INITIATORS_PER_HOST_MAX;
+        return Err(Error::Limit { what: "initiators of one host", limit });
+    }
+    let mut given = BTreeSet::new();
+    for initiator in initiators {
+        if !given.insert(initiator) {
+            let text = format!("The iSCSI name {initiator} is given twice.");
+            return Err(Error::invalid("invalid_initiator", text));
+        }
+        let holder = state.initiators.get(initiator).filter(|id| own != Some(**id));
+        if let Some(entry) = holder.and_then(|id| state.hosts.get(id)) {
+            let (initiator, host) = (initiator.to_string(), entry.host.name.to_string());
+            return Err(Error::InitiatorInUse { initiator, host });
+        }
+    }
+    Ok(())
+}
+
+impl Array {
+    /// Makes a host; durable when it returns.
+    ///
+    /// # Errors
+    /// `host_exists`, `initiator_in_use`, `invalid_initiator`, `limit_reached`, and those of the
+    /// store.
+    pub fn create_host(&self, new: NewHost) -> Result<HostInfo, Error> {
+        let plan = |state: &State| {
+            if state.host(new.name.as_str()).is_ok() {
+                return Err(Error::HostExists(new.name.to_string()));
+            }
+            if state.hosts.len() >= HOSTS_MAX {
+                return Err(Error::Limit { what: "hosts", limit: HOSTS_MAX });
+            }
+            check_initiators(state, None, &new.initiators)?;
+            let id = HostId(state.next_host_id);
+            let NewHost { name, initiators, chap, created_ms } = new;
+            let host = Host { name, initiators, chap, created_ms };
+            let row = (record::host_key(id), Some(record::host(&host)?));
+            Ok((Change { config: vec![row], ..Change::default() }, (id, host)))
+        };
+        self.change(plan, |state, (id, host)| {
+            let info = host_info(&host, 0);
+            state.insert_host(id, host);
+            info
+        })
+    }
+
+    /// Changes a host; its connections stay.
+    ///
+    /// # Errors
+    /// Those of [`Array::create_host`], and `no_such_host`.
+    pub fn change_host(&self, name: &str, change: HostChange) -> Result<HostInfo, Error> {
+        let plan = |state: &State| {
+            let (id, entry) = state.host(name)?;
+            let mut host = entry.host.clone();
+            if let Some(new_name) = change.name {
+                if state.host(new_name.as_str()).is_ok_and(|(other, _)| other != id) {
+                    return Err(Error::HostExists(new_name.to_string()));
+                }
+                host.name = new_name;
+            }
+            if let Some(initiators) = change.initiators {
+                check_initiators(state, Some(id), &initiators)?;
+                host.initiators = initiators;
+            }
+            host.chap = change.chap.unwrap_or(host.chap);
+            let row = (record::host_key(id), Some(record::host(&host)?));
+            Ok((Change { config: vec![row], ..Change::default() }, (id, host, entry.luns.len())))
+        };
+        self.change(plan, |state, (id, host, connection_count)| {
+            let info = host_info(&host, connection_count);
+            state.replace_host(id, host);
+            info
+        })
+    }
+
+    /// Deletes a host.
+    ///
+    /// # Errors
+    /// `no_such_host`, `existing_connections`, and those of the store.
+    pub fn delete_host(&self, name: &str) -> Result<(), Error> {
+        let plan = |state: &State| {
+            let (id, entry) = state.host(name)?;
+            let count = entry.luns.len();
+            if count > 0 {
+                let object = format!("Host {}", entry.host.name);
+                return Err(Error::ExistingConnections { object, count });
+            }
+            let config = vec![(record::host_key(id), None)];
+            Ok((Change { config, ..Change::default() }, id))
+        };
+        self.change(plan, State::remove_host)
+    }
+
+    /// A host.
+    ///
+    /// # Errors
+    /// `no_such_host`.
+    pub fn host(&self, name: &str) -> Result<HostInfo, Error> {
+        self.state.read().host(name).map(|(_, entry)| entry.info())
+    }
+
+    /// Up to `limit` hosts in the order of their names (without case), from the first one behind
+    /// `after`.
+    pub fn hosts(&self, after: Option<&str>, limit: usize) -> Vec<HostInfo> {
+        let state = self.state.read();
+        let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
+        let rows = state.host_names.range((from, Bound::Unbounded));
+        rows.filter_map(|(_, id)| state.hosts.get(id)).take(limit).map(HostEntry::info).collect()
+    }
+}
+
+impl HostEntry {
+    fn info(&self) -> HostInfo {
+        host_info(&self.host, self.luns.len())
+    }
+}
+
+fn host_info(host: &Host, connection_count: usize) -> HostInfo {
+    let chap = host.chap.as_ref();
+    HostInfo {
+        name: host.name.to_string(),
+        initiators: host.initiators.iter().map(ToString::to_string).collect(),
+        chap_user: chap.map(|chap| chap.initiator.user.clone()),
+        chap_target_user: chap.and_then(|chap| chap.target.as_ref()).map(|t| t.user.clone()),
+        created_ms: host.created_ms,
+        connection_count,
+    }
+}

@@ -1,0 +1,143 @@
+//! What an administrator names: volumes, hosts, connections and the settings of the array.
+//!
+//! An [`Array`] keeps them in memory, indexed for the questions that protocols and management ask,
+//! and durable in the key-value space of the store. Every change is checked first, then committed
+//! in *one* [`store::Change`], together with what it does to volumes, and only then shown: a crash
+//! leaves all of it or none.
+//!
+//! * [`name`]: which names are allowed, and how they compare,
+//! * [`identity`]: serial numbers and NAA designators, which never change or repeat,
+//! * [`chap`]: users and secrets,
+//! * [`settings`]: the name of the array, of its target, and the company identifier,
+//! * [`backing`]: what is needed of the store,
+//! * [`error`]: why a change is refused.
+
+pub mod backing;
+pub mod chap;
+mod connections;
+pub mod error;
+mod hosts;
+pub mod identity;
+mod initiators;
+pub mod name;
+mod record;
+pub mod settings;
+mod state;
+mod volumes;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use store::Change;
+
+pub use backing::Backing;
+pub use chap::{Chap, ChapUser, Secret};
+pub use connections::ConnectionInfo;
+pub use error::{Error, Kind};
+pub use hosts::{HostChange, HostInfo, NewHost};
+pub use identity::CompanyId;
+pub use initiators::Initiator;
+pub use name::{HostName, InitiatorName, VolumeName};
+pub use settings::{Settings, SettingsChange};
+pub use store::PoolStatus;
+pub use volumes::{NewVolume, VolumeInfo};
+
+use state::State;
+
+/// The most volumes of an array; each costs about 1 KiB of memory.
+pub const VOLUMES_MAX: usize = 50_000;
+/// The most hosts of an array; each costs about 4 KiB of memory.
+pub const HOSTS_MAX: usize = 10_000;
+/// The most initiator names of a host; a record of them must fit one value of the store.
+pub const INITIATORS_PER_HOST_MAX: usize = 64;
+/// The lowest LUN that is given to a volume. LUN 0 stays free, as hosts and clients expect.
+pub const LUN_MIN: u16 = 1;
+/// The highest LUN: the last of the flat space addressing method (SAM-5 4.7.7.4).
+pub const LUN_MAX: u16 = 16_383;
+
+/// The objects of an array. Shared by all threads; changes wait for each other, readers never wait
+/// for a commit.
+pub struct Array {
+    backing: Arc<dyn Backing>,
+    state: RwLock<State>,
+    /// Held from the check of a change until it is shown, so that changes are one after another.
+    turn: Mutex<()>,
+    /// The newest generation in `state`, to be asked without its lock.
+    generation: AtomicU64,
+}
+
+impl std::fmt::Debug for Array {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Array").field("generation", &self.generation()).finish_non_exhaustive()
+    }
+}
+
+/// How many objects there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Volumes.
+    pub volumes: usize,
+    /// Hosts.
+    pub hosts: usize,
+    /// Connections.
+    pub connections: usize,
+}
+
+impl Array {
+    /// Loads the array from its store. `write_cache` is what protocols report of every volume
+    /// (WCE): whether the store answers before data is durable.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] where the stored objects contradict each other, or were written by a
+    /// newer version.
+    pub fn open(backing: Arc<dyn Backing>, write_cache: bool) -> Result<Self, Error> {
+        let state = State::load(backing.as_ref(), write_cache)?;
+        let generation = AtomicU64::new(state.generation);
+        Ok(Self { backing, state: RwLock::new(state), turn: Mutex::new(()), generation })
+    }
+
+    /// Goes up with every change that an initiator could notice: a cheap way to tell whether any
+    /// [`Array::lun_map`] may have changed.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// How the pool stands.
+    pub fn pool(&self) -> PoolStatus {
+        self.backing.pool_status()
+    }
+
+    /// How many objects there are.
+    pub fn counts(&self) -> Counts {
+        let state = self.state.read();
+        Counts {
+            volumes: state.volumes.len(),
+            hosts: state.hosts.len(),
+            connections: state.connection_count,
+        }
+    }
+
+    /// Checks a change, commits it, shows it: the only way in which anything changes.
+    ///
+    /// `plan` sees the state and says what to commit; `show` applies the same to the state after it
+    /// is durable, and can't fail.
+    fn change<P, R>(
+        &self,
+        plan: impl FnOnce(&State) -> Result<(Change, P), Error>,
+        show: impl FnOnce(&mut State, P) -> R,
+    ) -> Result<R, Error> {
+        let _turn = self.turn.lock();
+        let (change, planned) = plan(&self.state.read())?;
+        if !change.volumes.is_empty() || !change.config.is_empty() {
+            self.backing.change(change)?;
+        }
+        let mut state = self.state.write();
+        let shown = show(&mut state, planned);
+        self.generation.store(state.generation, Ordering::Release);
+        Ok(shown)
+    }
+}

@@ -1,0 +1,232 @@
+//! How the array's objects stand in the key-value space of the store.
+//!
+//! ```text
+//! key                                     value (JSON)
+//! 's'                                     settings
+//! 'v' volume id (8, big endian)           volume
+//! 'h' host id (8)                         host, with its CHAP secrets
+//! 'c' host id (8) volume id (8)           connection
+//! ```
+//!
+//! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
+//! refused, never guessed at.
+
+use block::{LogicalBlockSize, VolumeId};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::identity::Serial;
+use crate::name::{HostName, InitiatorName, VolumeName};
+use crate::state::{Host, HostId, VolumeRecord};
+use crate::{Chap, ChapUser, CompanyId, Error, Settings};
+
+const VERSION: u8 = 1;
+
+/// A record, by its key.
+pub(crate) enum Stored {
+    Settings(Settings),
+    Volume(VolumeRecord),
+    Host(HostId, Host),
+    Connection(HostId, VolumeId, u16),
+}
+
+#[derive(Serialize, Deserialize)]
+struct SettingsRow {
+    v: u8,
+    name: String,
+    target_name: String,
+    company_id: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct VolumeRow {
+    v: u8,
+    name: String,
+    size_sectors: u64,
+    block_bytes: u64,
+    company_id: u32,
+    created_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct HostRow {
+    v: u8,
+    name: String,
+    initiators: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chap: Option<UserRow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chap_target: Option<UserRow>,
+    created_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct UserRow {
+    user: String,
+    secret: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ConnectionRow {
+    v: u8,
+    lun: u16,
+}
+
+#[derive(Deserialize)]
+struct VersionOnly {
+    v: u8,
+}
+
+pub(crate) fn settings_key() -> Vec<u8> {
+    b"s".to_vec()
+}
+
+pub(crate) fn volume_key(id: VolumeId) -> Vec<u8> {
+    key(b'v', &[id.0])
+}
+
+pub(crate) fn host_key(id: HostId) -> Vec<u8> {
+    key(b'h', &[id.0])
+}
+
+pub(crate) fn connection_key(host: HostId, volume: VolumeId) -> Vec<u8> {
+    key(b'c', &[host.0, volume.0])
+}
+
+fn key(kind: u8, ids: &[u64]) -> Vec<u8> {
+    let mut key = vec![kind];
+    ids.iter().for_each(|id| key.extend_from_slice(&id.to_be_bytes()));
+    key
+}
+
+pub(crate) fn settings(settings: &Settings) -> Result<Vec<u8>, Error> {
+    encode(&SettingsRow {
+        v: VERSION,
+        name: settings.name.to_string(),
+        target_name: settings.target_name.to_string(),
+        company_id: settings.company_id.get(),
+    })
+}
+
+pub(crate) fn volume(volume: &VolumeRecord) -> Result<Vec<u8>, Error> {
+    encode(&VolumeRow {
+        v: VERSION,
+        name: volume.name.to_string(),
+        size_sectors: volume.size.0,
+        block_bytes: volume.logical_block.bytes(),
+        company_id: volume.company_id.get(),
+        created_ms: volume.created_ms,
+    })
+}
+
+pub(crate) fn host(host: &Host) -> Result<Vec<u8>, Error> {
+    let row = |user: &ChapUser| UserRow {
+        user: user.user.clone(),
+        secret: user.secret.expose().to_owned(),
+    };
+    let chap = host.chap.as_ref();
+    encode(&HostRow {
+        v: VERSION,
+        name: host.name.to_string(),
+        initiators: host.initiators.iter().map(ToString::to_string).collect(),
+        chap: chap.map(|chap| row(&chap.initiator)),
+        chap_target: chap.and_then(|chap| chap.target.as_ref()).map(row),
+        created_ms: host.created_ms,
+    })
+}
+
+pub(crate) fn connection(lun: u16) -> Result<Vec<u8>, Error> {
+    encode(&ConnectionRow { v: VERSION, lun })
+}
+
+fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(row).map_err(|error| Error::Damaged(format!("can't be encoded: {error}")))
+}
+
+/// Decodes one record. The pool's id is part of the names that volumes have.
+pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Stored, Error> {
+    let id = |bytes: &[u8]| {
+        let bytes: [u8; 8] = bytes.try_into().map_err(|_| damaged(key, "the key is damaged"))?;
+        Ok::<u64, Error>(u64::from_be_bytes(bytes))
+    };
+    match key {
+        [b's'] => parse::<SettingsRow>(key, value).and_then(|row| decode_settings(&row)),
+        [b'v', rest @ ..] => {
+            let volume = VolumeId(id(rest)?);
+            decode_volume(key, volume, &parse(key, value)?, pool_id)
+        }
+        [b'h', rest @ ..] => {
+            let host = decode_host(&parse(key, value)?)?;
+            Ok(Stored::Host(HostId(id(rest)?), host))
+        }
+        [b'c', rest @ ..] if rest.len() == 16 => {
+            let row: ConnectionRow = parse(key, value)?;
+            let (host, volume) = rest.split_at(8);
+            Ok(Stored::Connection(HostId(id(host)?), VolumeId(id(volume)?), row.lun))
+        }
+        _ => Err(damaged(key, "nobody knows this key")),
+    }
+}
+
+fn damaged(key: &[u8], why: &str) -> Error {
+    Error::Damaged(format!("record {}: {why}", key.escape_ascii()))
+}
+
+fn parse<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, Error> {
+    // The text of serde's error could quote the value, and so a secret: only its place is told.
+    let explain = |error: serde_json::Error| damaged(key, &format!("column {}", error.column()));
+    let VersionOnly { v } = serde_json::from_slice(value).map_err(explain)?;
+    if v != VERSION {
+        return Err(damaged(key, &format!("has version {v}; this program knows {VERSION}")));
+    }
+    serde_json::from_slice(value).map_err(explain)
+}
+
+fn decode_settings(row: &SettingsRow) -> Result<Stored, Error> {
+    Ok(Stored::Settings(Settings {
+        name: HostName::of_array(&row.name)?,
+        target_name: InitiatorName::new(&row.target_name)?,
+        company_id: CompanyId::new(row.company_id)?,
+    }))
+}
+
+fn decode_volume(
+    key: &[u8],
+    id: VolumeId,
+    row: &VolumeRow,
+    pool_id: &[u8; 16],
+) -> Result<Stored, Error> {
+    let logical_block = match row.block_bytes {
+        512 => LogicalBlockSize::B512,
+        4096 => LogicalBlockSize::B4096,
+        other => return Err(damaged(key, &format!("a logical block of {other} bytes"))),
+    };
+    let serial = Serial::new(pool_id, id).ok_or_else(|| damaged(key, "the id is too big"))?;
+    Ok(Stored::Volume(VolumeRecord {
+        id,
+        name: VolumeName::new(&row.name)?,
+        size: block::SectorCount(row.size_sectors),
+        logical_block,
+        company_id: CompanyId::new(row.company_id)?,
+        serial,
+        created_ms: row.created_ms,
+    }))
+}
+
+fn decode_host(row: &HostRow) -> Result<Host, Error> {
+    let user = |row: &UserRow| ChapUser::new(&row.user, &row.secret);
+    let chap = match &row.chap {
+        None => None,
+        Some(initiator) => {
+            let target = row.chap_target.as_ref().map(user).transpose()?;
+            Some(Chap::new(user(initiator)?, target)?)
+        }
+    };
+    let initiators = row.initiators.iter().map(|name| InitiatorName::new(name));
+    Ok(Host {
+        name: HostName::new(&row.name)?,
+        initiators: initiators.collect::<Result<_, _>>()?,
+        chap,
+        created_ms: row.created_ms,
+    })
+}

@@ -1,0 +1,78 @@
+//! The settings of an array that are kept in its pool.
+
+use store::Change;
+
+use crate::name::{HostName, InitiatorName};
+use crate::{Array, CompanyId, Error, record};
+
+/// What an administrator may set of the array itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// What the array is called.
+    pub name: HostName,
+    /// The iSCSI name of its target. A change is seen by hosts after the next start.
+    pub target_name: InitiatorName,
+    /// Whose identifier stands in the NAA designators of volumes that are made from now on.
+    pub company_id: CompanyId,
+}
+
+/// What to set; `None` leaves it as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SettingsChange {
+    /// See [`Settings::name`].
+    pub name: Option<HostName>,
+    /// See [`Settings::target_name`].
+    pub target_name: Option<InitiatorName>,
+    /// See [`Settings::company_id`].
+    pub company_id: Option<CompanyId>,
+}
+
+impl Settings {
+    /// What a pool starts with. The target's name stands under `internal`, the domain that is set
+    /// aside for private use, and tells pools apart by 48 bits of their id.
+    pub(crate) fn defaults(pool_id: &[u8; 16]) -> Result<Self, Error> {
+        let tail: String = pool_id.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self {
+            name: HostName::of_array(&format!("holdfast-{tail}"))?,
+            target_name: InitiatorName::new(&format!("iqn.2026-11.internal.holdfast:{tail}"))?,
+            company_id: CompanyId::default(),
+        })
+    }
+
+    fn with(mut self, change: SettingsChange) -> Self {
+        self.name = change.name.unwrap_or(self.name);
+        self.target_name = change.target_name.unwrap_or(self.target_name);
+        self.company_id = change.company_id.unwrap_or(self.company_id);
+        self
+    }
+}
+
+impl Array {
+    /// The settings.
+    pub fn settings(&self) -> Settings {
+        self.state.read().settings.clone()
+    }
+
+    /// Changes settings; durable when it returns. Nothing is written where nothing changes.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn change_settings(&self, change: SettingsChange) -> Result<Settings, Error> {
+        self.change(
+            |state| {
+                let settings = state.settings.clone().with(change);
+                let mut change = Change::default();
+                if settings != state.settings {
+                    change
+                        .config
+                        .push((record::settings_key(), Some(record::settings(&settings)?)));
+                }
+                Ok((change, settings))
+            },
+            |state, settings| {
+                state.settings = settings.clone();
+                settings
+            },
+        )
+    }
+}

@@ -1,0 +1,238 @@
+//! Volumes: make, show, resize, rename, destroy.
+
+use std::ops::Bound;
+
+use block::request::limits::VOLUME_BYTES_MAX;
+use block::{BLOCK_BYTES, LogicalBlockSize, SECTOR_BYTES, SectorCount, VolumeId};
+use store::{Change, VolumeChange};
+
+use crate::identity::{Serial, naa_text};
+use crate::name::VolumeName;
+use crate::state::{State, VolumeEntry, VolumeRecord};
+use crate::{Array, Error, VOLUMES_MAX, record};
+
+/// A volume that is to be made.
+#[derive(Clone, Debug)]
+pub struct NewVolume {
+    /// What it is called.
+    pub name: VolumeName,
+    /// Its size: a multiple of 4096, from 4096 to 64 TiB.
+    pub size_bytes: u64,
+    /// Its logical block.
+    pub logical_block: LogicalBlockSize,
+    /// When, in milliseconds since 1970.
+    pub created_ms: u64,
+}
+
+/// A volume, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeInfo {
+    /// Its id, for ever.
+    pub id: VolumeId,
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Its logical block.
+    pub logical_block: LogicalBlockSize,
+    /// Its serial number: 24 upper-case hex digits.
+    pub serial: String,
+    /// Its NAA designator, as hosts show it: `naa.6…`.
+    pub naa: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// Bytes that hosts have written and not unmapped since.
+    pub mapped_bytes: u64,
+    /// Bytes of them that are stored data, not zeros or a pattern, before sharing.
+    pub data_bytes: u64,
+    /// To how many hosts it is connected.
+    pub connection_count: usize,
+}
+
+/// Checks a size, and counts it in sectors.
+fn sectors(size_bytes: u64) -> Result<SectorCount, Error> {
+    let refuse = |text: String| Err(Error::invalid("invalid_size", text));
+    if size_bytes == 0 || size_bytes > VOLUME_BYTES_MAX {
+        return refuse(format!(
+            "A volume has from {BLOCK_BYTES} bytes to 64 TiB; {size_bytes} bytes were asked for."
+        ));
+    }
+    if !size_bytes.is_multiple_of(BLOCK_BYTES) {
+        let next = size_bytes.next_multiple_of(BLOCK_BYTES);
+        return refuse(format!(
+            "A volume's size is a multiple of {BLOCK_BYTES} bytes; not {size_bytes}: try {next}."
+        ));
+    }
+    Ok(SectorCount(size_bytes / SECTOR_BYTES))
+}
+
+impl Array {
+    /// Makes a volume; durable when it returns.
+    ///
+    /// # Errors
+    /// `volume_exists`, `invalid_size`, `limit_reached`, and those of the store.
+    pub fn create_volume(&self, new: NewVolume) -> Result<VolumeInfo, Error> {
+        let size = sectors(new.size_bytes)?;
+        let plan = |state: &State| {
+            if state.volume(new.name.as_str()).is_ok() {
+                return Err(Error::VolumeExists(new.name.to_string()));
+            }
+            if state.volumes.len() >= VOLUMES_MAX {
+                return Err(Error::Limit { what: "volumes", limit: VOLUMES_MAX });
+            }
+            let id = self.backing.allocate_volume_id();
+            let serial = Serial::new(&state.pool_id, id)
+                .ok_or(Error::Limit { what: "volumes ever made", limit: 1 << 40 })?;
+            let record = VolumeRecord {
+                id,
+                name: new.name,
+                size,
+                logical_block: new.logical_block,
+                company_id: state.settings.company_id,
+                serial,
+                created_ms: new.created_ms,
+            };
+            let change = Change {
+                volumes: vec![VolumeChange::Create { id, size }],
+                config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
+            };
+            Ok((change, record))
+        };
+        self.change(plan, |state, record| {
+            let id = record.id;
+            state.insert_volume(record);
+            self.volume_info(&state.volumes[&id])
+        })
+    }
+
+    /// Gives a volume a new size. A smaller one cuts data off, and must be asked for with
+    /// `truncate`.
+    ///
+    /// # Errors
+    /// `no_such_volume`, `invalid_size`, `would_truncate`, and those of the store.
+    pub fn resize_volume(
+        &self,
+        name: &str,
+        size_bytes: u64,
+        truncate: bool,
+    ) -> Result<VolumeInfo, Error> {
+        self.update_volume(name, None, Some(size_bytes), truncate)
+    }
+
+    /// Gives a volume a new name. Connections, serial and data stay.
+    ///
+    /// # Errors
+    /// `no_such_volume`, `volume_exists`, and those of the store.
+    pub fn rename_volume(&self, name: &str, new_name: VolumeName) -> Result<VolumeInfo, Error> {
+        self.update_volume(name, Some(new_name), None, false)
+    }
+
+    /// Gives a volume a new name, a new size, or both at once.
+    ///
+    /// # Errors
+    /// Those of [`Array::resize_volume`] and [`Array::rename_volume`].
+    pub fn update_volume(
+        &self,
+        name: &str,
+        new_name: Option<VolumeName>,
+        size_bytes: Option<u64>,
+        truncate: bool,
+    ) -> Result<VolumeInfo, Error> {
+        let size = size_bytes.map(sectors).transpose()?;
+        let plan = |state: &State| {
+            let old = &state.volume(name)?.record;
+            let mut record = old.clone();
+            if let Some(new_name) = new_name {
+                let taken = state.volume(new_name.as_str()).ok();
+                if taken.is_some_and(|other| other.record.id != old.id) {
+                    return Err(Error::VolumeExists(new_name.to_string()));
+                }
+                record.name = new_name;
+            }
+            record.size = size.unwrap_or(old.size);
+            if record.size < old.size && !truncate {
+                let size_bytes = old.size.0 * SECTOR_BYTES;
+                return Err(Error::WouldTruncate { volume: old.name.to_string(), size_bytes });
+            }
+            let mut change = Change::default();
+            if record.size != old.size {
+                let (id, size) = (record.id, record.size);
+                change.volumes.push(VolumeChange::Resize { id, size });
+            }
+            if record != *old {
+                let row = record::volume(&record)?;
+                change.config.push((record::volume_key(record.id), Some(row)));
+            }
+            Ok((change, record))
+        };
+        self.change(plan, |state, record| {
+            let id = record.id;
+            state.replace_volume(record);
+            self.volume_info(&state.volumes[&id])
+        })
+    }
+
+    /// Destroys a volume and its data, at once and for ever.
+    ///
+    /// # Errors
+    /// `no_such_volume`, `existing_connections`, and those of the store.
+    pub fn destroy_volume(&self, name: &str) -> Result<(), Error> {
+        let plan = |state: &State| {
+            let entry = state.volume(name)?;
+            let (id, count) = (entry.record.id, entry.hosts.len());
+            if count > 0 {
+                let object = format!("Volume {}", entry.record.name);
+                return Err(Error::ExistingConnections { object, count });
+            }
+            let change = Change {
+                volumes: vec![VolumeChange::Destroy { id }],
+                config: vec![(record::volume_key(id), None)],
+            };
+            Ok((change, id))
+        };
+        self.change(plan, State::remove_volume)
+    }
+
+    /// A volume.
+    ///
+    /// # Errors
+    /// `no_such_volume`.
+    pub fn volume(&self, name: &str) -> Result<VolumeInfo, Error> {
+        let state = self.state.read();
+        state.volume(name).map(|entry| self.volume_info(entry))
+    }
+
+    /// The name of the volume with this id, if there is one.
+    pub fn volume_name(&self, id: VolumeId) -> Option<String> {
+        self.state.read().volumes.get(&id).map(|entry| entry.record.name.to_string())
+    }
+
+    /// Up to `limit` volumes in the order of their names (without case), from the first one behind
+    /// `after`.
+    pub fn volumes(&self, after: Option<&str>, limit: usize) -> Vec<VolumeInfo> {
+        let state = self.state.read();
+        let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
+        let rows = state.volume_names.range((from, Bound::Unbounded));
+        rows.filter_map(|(_, id)| state.volumes.get(id))
+            .take(limit)
+            .map(|entry| self.volume_info(entry))
+            .collect()
+    }
+
+    fn volume_info(&self, entry: &VolumeEntry) -> VolumeInfo {
+        let record = &entry.record;
+        let status = self.backing.volume_status(record.id);
+        VolumeInfo {
+            id: record.id,
+            name: record.name.to_string(),
+            size_bytes: record.size.0 * SECTOR_BYTES,
+            logical_block: record.logical_block,
+            serial: record.serial.to_string(),
+            naa: naa_text(&entry.attributes.naa),
+            created_ms: record.created_ms,
+            mapped_bytes: status.map_or(0, |status| status.mapped_bytes),
+            data_bytes: status.map_or(0, |status| status.data_bytes),
+            connection_count: entry.hosts.len(),
+        }
+    }
+}
