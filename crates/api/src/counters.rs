@@ -1,0 +1,56 @@
+//! What the front end counts, as it is answered.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What the front end counts, since the start.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Counters {
+    /// The sockets.
+    pub wire: WireCounters,
+    /// What all initiators did to all volumes, by class of command.
+    pub totals: BTreeMap<String, CommandCounters>,
+    /// The same for each initiator and volume.
+    pub paths: Vec<PathCounters>,
+}
+
+/// What went over the sockets.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct WireCounters {
+    /// Bytes of TCP payload received.
+    pub received_bytes: u64,
+    /// Bytes of TCP payload sent.
+    pub sent_bytes: u64,
+    /// Connections that are open now.
+    pub connections: u64,
+}
+
+/// Commands of one class. A mean latency is the sum of latencies by the count.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct CommandCounters {
+    /// Commands that succeeded.
+    pub ok: u64,
+    /// Commands that did not: an ATS miscompare too.
+    pub failed: u64,
+    /// Bytes of volumes that the successful ones read, wrote, copied, zeroed or deallocated.
+    pub bytes: u64,
+    /// The sum of the latencies of the successful ones.
+    pub ok_latency_us: u64,
+    /// The sum of the latencies of the others.
+    pub failed_latency_us: u64,
+}
+
+/// What one initiator did to one volume.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct PathCounters {
+    /// The iSCSI name of the initiator.
+    pub initiator: String,
+    /// The id of the volume; none for commands to a LUN without one.
+    pub volume_id: Option<u64>,
+    /// The name of the volume, if it still exists.
+    pub volume: Option<String>,
+    /// By class of command; only what happened.
+    pub commands: BTreeMap<String, CommandCounters>,
+}

@@ -1,0 +1,118 @@
+//! Refusals, as HTTP tells them.
+
+use array::Kind;
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::http::StatusCode;
+use axum::http::header::WWW_AUTHENTICATE;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The body of a refusal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Refusal {
+    /// What it is, for programs: `volume_exists`, `no_such_host`, … Does not change.
+    #[schema(example = "volume_exists")]
+    pub code: String,
+    /// What it is and what to do, for people: one line.
+    pub message: String,
+}
+
+/// A refusal with its status: 400 the request makes no sense, 401 no token, 404 it names what is
+/// not there, 409 it contradicts what is there, 507 there is no room, 500 the array is at fault.
+#[derive(Debug)]
+pub struct ApiError {
+    status: StatusCode,
+    body: Refusal,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
+        Self { status, body: Refusal { code: code.to_owned(), message: message.into() } }
+    }
+
+    pub(crate) fn unauthorized() -> Self {
+        let text = "The token is missing or wrong: send `Authorization: Bearer TOKEN`; the token \
+                    stands in the run file of the array.";
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", text)
+    }
+
+    pub(crate) fn no_such_path() -> Self {
+        let text = "There is nothing at this path; /v1/openapi.json lists what there is.";
+        Self::new(StatusCode::NOT_FOUND, "no_such_path", text)
+    }
+
+    pub(crate) fn no_such_method() -> Self {
+        let text = "This path does not take that method; /v1/openapi.json lists what it takes.";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "no_such_method", text)
+    }
+
+    pub(crate) fn broken() -> Self {
+        let text = "The array failed to do this; its log says why.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", text)
+    }
+
+    /// A request that could not be read. `text` may span lines.
+    fn unreadable(status: StatusCode, text: &str) -> Self {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let code = match status {
+            StatusCode::PAYLOAD_TOO_LARGE => "body_too_long",
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported_media_type",
+            _ => "bad_request",
+        };
+        // 422 says no more than 400 here, and clients know 400.
+        let status = match status {
+            StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+            other => other,
+        };
+        Self::new(status, code, text)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.body)).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            let bearer = axum::http::HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
+        }
+        response
+    }
+}
+
+impl From<array::Error> for ApiError {
+    fn from(error: array::Error) -> Self {
+        let status = match error.kind() {
+            Kind::Invalid => StatusCode::BAD_REQUEST,
+            Kind::NotFound => StatusCode::NOT_FOUND,
+            Kind::Conflict => StatusCode::CONFLICT,
+            Kind::Full => StatusCode::INSUFFICIENT_STORAGE,
+            Kind::Fault => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, error.code(), error.to_string())
+    }
+}
+
+impl From<JsonRejection> for ApiError {
+    fn from(rejection: JsonRejection) -> Self {
+        // Only the place of a fault is told where the body may hold a secret.
+        let text = match &rejection {
+            JsonRejection::JsonSyntaxError(_) => "The body is not JSON.".to_owned(),
+            other => other.body_text(),
+        };
+        Self::unreadable(rejection.status(), &text)
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::unreadable(rejection.status(), &rejection.body_text())
+    }
+}
+
+impl From<PathRejection> for ApiError {
+    fn from(rejection: PathRejection) -> Self {
+        Self::unreadable(rejection.status(), &rejection.body_text())
+    }
+}

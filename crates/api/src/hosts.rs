@@ -1,0 +1,140 @@
+//! `/v1/hosts`.
+
+use array::{Chap, ChapUser, HostName, InitiatorName, NewHost};
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+
+use crate::{
+    ApiError, ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts, PAGE_MAX, Page,
+    Refusal, Shared, blocking,
+};
+
+/// All hosts, or a part of them, in the order of their names.
+#[utoipa::path(get, path = "/v1/hosts", params(Page), responses(
+    (status = 200, body = Hosts),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn list(
+    State(interface): Shared,
+    page: Result<Query<Page>, QueryRejection>,
+) -> Result<Json<Hosts>, ApiError> {
+    let Query(page) = page?;
+    blocking(interface, move |interface| {
+        let limit = page.limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
+        let mut found = interface.array.hosts(page.after.as_deref(), limit + 1);
+        let more = found.len() > limit;
+        found.truncate(limit);
+        Ok(Json(Hosts { hosts: found.into_iter().map(Host::from).collect(), more }))
+    })
+    .await
+}
+
+/// Makes a host.
+#[utoipa::path(post, path = "/v1/hosts", request_body = HostCreate, responses(
+    (status = 201, body = Host),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+    (status = 409, body = Refusal),
+    (status = 507, body = Refusal),
+))]
+pub(crate) async fn create(
+    State(interface): Shared,
+    body: Result<Json<HostCreate>, JsonRejection>,
+) -> Result<(StatusCode, Json<Host>), ApiError> {
+    let Json(asked) = body?;
+    blocking(interface, move |interface| {
+        let new = NewHost {
+            name: HostName::new(&asked.name)?,
+            initiators: initiators(&asked.iqns)?,
+            chap: asked.chap.as_ref().map(chap).transpose()?,
+            created_ms: (interface.now_ms)(),
+        };
+        Ok((StatusCode::CREATED, Json(interface.array.create_host(new)?.into())))
+    })
+    .await
+}
+
+fn initiators(names: &[String]) -> Result<Vec<InitiatorName>, array::Error> {
+    names.iter().map(|name| InitiatorName::new(name)).collect()
+}
+
+fn chap(asked: &ChapSetting) -> Result<Chap, array::Error> {
+    let user = |given: &Credentials| ChapUser::new(&given.user, &given.secret);
+    Chap::new(user(&asked.initiator)?, asked.target.as_ref().map(user).transpose()?)
+}
+
+/// A host.
+#[utoipa::path(get, path = "/v1/hosts/{name}", params(("name" = String, Path)), responses(
+    (status = 200, body = Host),
+    (status = 401, body = Refusal),
+    (status = 404, body = Refusal),
+))]
+pub(crate) async fn show(
+    State(interface): Shared,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<Host>, ApiError> {
+    let Path(name) = name?;
+    blocking(interface, move |interface| Ok(Json(interface.array.host(&name)?.into()))).await
+}
+
+/// Changes a host; its connections stay.
+#[utoipa::path(
+    patch,
+    path = "/v1/hosts/{name}",
+    params(("name" = String, Path)),
+    request_body = HostChange,
+    responses(
+        (status = 200, body = Host),
+        (status = 400, body = Refusal),
+        (status = 401, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+        (status = 507, body = Refusal),
+    )
+)]
+pub(crate) async fn change(
+    State(interface): Shared,
+    name: Result<Path<String>, PathRejection>,
+    body: Result<Json<HostChange>, JsonRejection>,
+) -> Result<Json<Host>, ApiError> {
+    let (Path(name), Json(asked)) = (name?, body?);
+    blocking(interface, move |interface| {
+        let chap = match (&asked.chap, asked.remove_chap) {
+            (Some(_), true) => {
+                let text = "Either set CHAP or remove it, not both.".to_owned();
+                return Err(array::Error::Invalid { code: "invalid_chap", text });
+            }
+            (Some(asked), false) => Some(Some(chap(asked)?)),
+            (None, true) => Some(None),
+            (None, false) => None,
+        };
+        let change = array::HostChange {
+            name: asked.name.map(|name| HostName::new(&name)).transpose()?,
+            initiators: asked.iqns.map(|names| initiators(&names)).transpose()?,
+            chap,
+        };
+        Ok(Json(interface.array.change_host(&name, change)?.into()))
+    })
+    .await
+}
+
+/// Deletes a host.
+#[utoipa::path(delete, path = "/v1/hosts/{name}", params(("name" = String, Path)), responses(
+    (status = 204, description = "It is gone."),
+    (status = 401, body = Refusal),
+    (status = 404, body = Refusal),
+    (status = 409, body = Refusal),
+))]
+pub(crate) async fn delete(
+    State(interface): Shared,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, ApiError> {
+    let Path(name) = name?;
+    blocking(interface, move |interface| {
+        interface.array.delete_host(&name).map(|()| StatusCode::NO_CONTENT)
+    })
+    .await
+}

@@ -1,0 +1,143 @@
+//! The management interface: JSON over HTTP, under `/v1`.
+//!
+//! This crate says which requests there are, what they mean and how they are refused; it opens no
+//! socket and reads no clock. The program that listens hands [`router`] what it needs in an
+//! [`Interface`]. Every request but `GET /v1/version` carries `Authorization: Bearer TOKEN`.
+//! `GET /v1/openapi.json` describes all of it, from the same source as the handlers.
+//!
+//! A refusal is `{"code": …, "message": …}`: the code is for programs and does not change, the
+//! message is one line for people.
+
+mod auth;
+mod connections;
+mod counters;
+mod error;
+mod hosts;
+mod system;
+mod types;
+mod volumes;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use array::Array;
+use axum::extract::DefaultBodyLimit;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::{Json, Router, middleware};
+use tower_http::timeout::RequestBodyTimeoutLayer;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use auth::Token;
+pub use counters::{CommandCounters, Counters, PathCounters, WireCounters};
+pub use error::{ApiError, Refusal};
+pub use types::*;
+
+/// The longest body of a request, in bytes: a host with all of its names, several times over.
+pub const BODY_BYTES_MAX: usize = 64 << 10;
+/// How long a body may be silent while it is received.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most objects of one answer that is a list.
+pub const PAGE_MAX: usize = 10_000;
+
+/// What the interface manages, and what it can't know by itself.
+pub struct Interface {
+    /// The objects of the array.
+    pub array: Arc<Array>,
+    /// What requests must carry.
+    pub token: Token,
+    /// The program and how it was started.
+    pub facts: Facts,
+    /// What the front end counts.
+    pub telemetry: Arc<dyn Telemetry>,
+    /// The time in milliseconds since 1970.
+    pub now_ms: fn() -> u64,
+}
+
+/// What does not change while the program runs.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// The version of the program.
+    pub version: String,
+    /// Where the target listens, as `ADDR:PORT`.
+    pub portals: Vec<String>,
+    /// `commit` or `flush`.
+    pub durability: String,
+    /// When it was started, in milliseconds since 1970.
+    pub started_ms: u64,
+}
+
+/// What the front end counts. Called from a thread that may wait.
+pub trait Telemetry: Send + Sync {
+    /// The counters; the names of volumes are filled in by the interface.
+    fn counters(&self) -> Counters;
+}
+
+type Shared = axum::extract::State<Arc<Interface>>;
+
+/// The description of the interface, without its paths, which the handlers add.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Holdfast", description = "Management of a Holdfast array."),
+    components(schemas(Refusal)),
+    security(("token" = []))
+)]
+struct Description;
+
+/// Everything there is, as a service for one HTTP server. Must run within a tokio runtime.
+pub fn router(interface: Arc<Interface>) -> Router {
+    let (routes, description) = routes().split_for_parts();
+    let description = Arc::new(described(description));
+    routes
+        .route("/v1/openapi.json", get(move || async move { Json(description.as_ref().clone()) }))
+        .fallback(|| async { ApiError::no_such_path().into_response() })
+        .method_not_allowed_fallback(|| async { ApiError::no_such_method().into_response() })
+        .layer(middleware::from_fn_with_state(interface.clone(), auth::check))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(RequestBodyTimeoutLayer::new(BODY_TIMEOUT))
+        .with_state(interface)
+}
+
+/// The description of the interface: OpenAPI 3.1.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    described(routes().split_for_parts().1)
+}
+
+fn routes() -> OpenApiRouter<Arc<Interface>> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(system::version))
+        .routes(routes!(system::status))
+        .routes(routes!(system::pool))
+        .routes(routes!(system::counters))
+        .routes(routes!(system::settings, system::change_settings))
+        .routes(routes!(volumes::list, volumes::create))
+        .routes(routes!(volumes::show, volumes::change, volumes::destroy))
+        .routes(routes!(hosts::list, hosts::create))
+        .routes(routes!(hosts::show, hosts::change, hosts::delete))
+        .routes(routes!(connections::list, connections::connect))
+        .routes(routes!(connections::disconnect))
+}
+
+fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
+    let components = description.components.get_or_insert_default();
+    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    components.add_security_scheme("token", bearer);
+    description
+}
+
+/// Runs what may wait for the store on a thread that may.
+async fn blocking<T: Send + 'static>(
+    interface: Arc<Interface>,
+    work: impl FnOnce(&Interface) -> Result<T, array::Error> + Send + 'static,
+) -> Result<T, ApiError> {
+    match tokio::task::spawn_blocking(move || work(&interface)).await {
+        Ok(result) => result.map_err(ApiError::from),
+        Err(_) => Err(ApiError::broken()),
+    }
+}

@@ -1,0 +1,104 @@
+//! The array itself: version, status, pool, settings, counters.
+
+use array::{CompanyId, HostName, InitiatorName, SettingsChange};
+use axum::Json;
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+
+use crate::{
+    ApiError, ArraySettings, ArraySettingsChange, Counters, Pool, Refusal, Shared, Status, Version,
+    blocking,
+};
+
+/// Which program answers.
+#[utoipa::path(get, path = "/v1/version", security(()), responses((status = 200, body = Version)))]
+pub(crate) async fn version(State(interface): Shared) -> Json<Version> {
+    Json(Version {
+        product: "holdfast".into(),
+        version: interface.facts.version.clone(),
+        api: vec!["v1".into()],
+    })
+}
+
+/// How the array stands.
+#[utoipa::path(get, path = "/v1/status", responses(
+    (status = 200, body = Status),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn status(State(interface): Shared) -> Result<Json<Status>, ApiError> {
+    blocking(interface, |interface| {
+        let settings = interface.array.settings();
+        let counts = interface.array.counts();
+        let facts = interface.facts.clone();
+        Ok(Json(Status {
+            name: settings.name.to_string(),
+            version: facts.version,
+            target_name: settings.target_name.to_string(),
+            portals: facts.portals,
+            durability: facts.durability,
+            started_ms: facts.started_ms,
+            volumes: counts.volumes,
+            hosts: counts.hosts,
+            connections: counts.connections,
+            pool: interface.array.pool().into(),
+        }))
+    })
+    .await
+}
+
+/// How the pool stands.
+#[utoipa::path(get, path = "/v1/pool", responses(
+    (status = 200, body = Pool),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn pool(State(interface): Shared) -> Result<Json<Pool>, ApiError> {
+    blocking(interface, |interface| Ok(Json(interface.array.pool().into()))).await
+}
+
+/// What the front end counts.
+#[utoipa::path(get, path = "/v1/counters", responses(
+    (status = 200, body = Counters),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn counters(State(interface): Shared) -> Result<Json<Counters>, ApiError> {
+    blocking(interface, |interface| {
+        let mut counters = interface.telemetry.counters();
+        for path in &mut counters.paths {
+            let id = path.volume_id.map(block::VolumeId);
+            path.volume = id.and_then(|id| interface.array.volume_name(id));
+        }
+        Ok(Json(counters))
+    })
+    .await
+}
+
+/// The settings that are kept in the pool.
+#[utoipa::path(get, path = "/v1/settings", responses(
+    (status = 200, body = ArraySettings),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn settings(State(interface): Shared) -> Result<Json<ArraySettings>, ApiError> {
+    blocking(interface, |interface| Ok(Json(interface.array.settings().into()))).await
+}
+
+/// Changes settings.
+#[utoipa::path(patch, path = "/v1/settings", request_body = ArraySettingsChange, responses(
+    (status = 200, body = ArraySettings),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn change_settings(
+    State(interface): Shared,
+    body: Result<Json<ArraySettingsChange>, JsonRejection>,
+) -> Result<Json<ArraySettings>, ApiError> {
+    let Json(asked) = body?;
+    blocking(interface, move |interface| {
+        let change = SettingsChange {
+            name: asked.name.map(|name| HostName::of_array(&name)).transpose()?,
+            target_name: asked.target_name.map(|name| InitiatorName::new(&name)).transpose()?,
+            company_id: asked.company_id.map(|id| CompanyId::parse(&id)).transpose()?,
+        };
+        Ok(Json(interface.array.change_settings(change)?.into()))
+    })
+    .await
+}

@@ -1,0 +1,293 @@
+//! The interface over an array in memory: statuses, tokens, and what is never told.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use array::{Array, Backing};
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use block::{SectorCount, VolumeError, VolumeId};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use store::{Change, PoolStatus, StoreError, VolumeStatus};
+use tower::ServiceExt;
+
+use super::*;
+
+type Kept = (BTreeMap<Vec<u8>, Vec<u8>>, HashMap<VolumeId, SectorCount>);
+
+#[derive(Default)]
+struct MemoryStore {
+    kept: Mutex<Kept>,
+    next_id: AtomicU64,
+    is_full: AtomicBool,
+}
+
+impl Backing for MemoryStore {
+    fn change(&self, change: Change) -> Result<(), StoreError> {
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err(StoreError::Volume(VolumeError::NoSpace));
+        }
+        let mut kept = self.kept.lock().unwrap();
+        for change in change.volumes {
+            match change {
+                store::VolumeChange::Create { id, size }
+                | store::VolumeChange::Resize { id, size } => kept.1.insert(id, size),
+                store::VolumeChange::Destroy { id } => kept.1.remove(&id),
+            };
+        }
+        for (key, value) in change.config {
+            match value {
+                Some(value) => kept.0.insert(key, value),
+                None => kept.0.remove(&key),
+            };
+        }
+        Ok(())
+    }
+
+    fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.kept.lock().unwrap().0.clone().into_iter().collect()
+    }
+
+    fn allocate_volume_id(&self) -> VolumeId {
+        VolumeId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn pool_status(&self) -> PoolStatus {
+        PoolStatus { pool_id: [7; 16], capacity_bytes: 1 << 40, ..PoolStatus::default() }
+    }
+
+    fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
+        let size = *self.kept.lock().unwrap().1.get(&id)?;
+        Some(VolumeStatus { id, size, mapped_bytes: 4096, data_bytes: 0 })
+    }
+}
+
+struct Quiet;
+
+impl Telemetry for Quiet {
+    fn counters(&self) -> Counters {
+        let path = PathCounters { volume_id: Some(0), ..PathCounters::default() };
+        Counters { paths: vec![path], ..Counters::default() }
+    }
+}
+
+struct World {
+    store: Arc<MemoryStore>,
+    router: Router,
+    token: String,
+}
+
+impl World {
+    fn new() -> Self {
+        let store = Arc::new(MemoryStore::default());
+        let token = Token::from_entropy(&[0xab; 32]);
+        let exposed = token.expose().to_owned();
+        let interface = Interface {
+            array: Arc::new(Array::open(store.clone(), false).unwrap()),
+            token,
+            facts: Facts::default(),
+            telemetry: Arc::new(Quiet),
+            now_ms: || 1234,
+        };
+        Self { store, router: router(Arc::new(interface)), token: exposed }
+    }
+
+    async fn send(&self, request: Request<Body>) -> (StatusCode, Value) {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let status = response.status();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let value =
+            if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
+        if status.is_client_error() || status.is_server_error() {
+            let message = value["message"].as_str().unwrap();
+            assert!(!message.is_empty() && !message.contains('\n'), "{message}");
+        }
+        (status, value)
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("authorization", format!("Bearer {}", self.token));
+        let request = match body {
+            Some(body) => request
+                .header("content-type", "application/json")
+                .body(Body::from(body.to_string())),
+            None => request.body(Body::empty()),
+        };
+        let (status, value) = self.send(request.unwrap()).await;
+        (status.as_u16(), value)
+    }
+}
+
+#[tokio::test]
+async fn everything_but_the_version_needs_the_token() {
+    let world = World::new();
+    let description = serde_json::to_value(openapi()).unwrap();
+    let paths = description["paths"].as_object().unwrap();
+    assert!(paths.len() >= 11);
+    for (path, methods) in paths {
+        for method in methods.as_object().unwrap().keys() {
+            for header in [None, Some("Bearer "), Some("Bearer abab"), Some("Basic x"), Some("é")]
+            {
+                let mut request = Request::builder().method(method.to_uppercase().as_str());
+                request = request.uri(path.replace(['{', '}'], ""));
+                if let Some(header) = header {
+                    request = request.header("authorization", header.as_bytes());
+                }
+                let (status, value) = world.send(request.body(Body::empty()).unwrap()).await;
+                if path == "/v1/version" {
+                    assert_eq!((status, &value["product"]), (StatusCode::OK, &json!("holdfast")));
+                } else {
+                    assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path}");
+                    assert_eq!(value["code"], "unauthorized");
+                }
+            }
+        }
+    }
+    let lost = Request::builder().uri("/nowhere").body(Body::empty()).unwrap();
+    assert_eq!(world.send(lost).await.0, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_volume_lives_and_dies() {
+    let world = World::new();
+    let new = json!({"name": "db1", "size_bytes": 1 << 30});
+    let (status, made) = world.ask("POST", "/v1/volumes", Some(new.clone())).await;
+    assert_eq!((status, &made["created_ms"]), (201, &json!(1234)));
+    assert_eq!(made["block_bytes"], 512);
+    let (status, refused) = world.ask("POST", "/v1/volumes", Some(new)).await;
+    assert_eq!((status, &refused["code"]), (409, &json!("volume_exists")));
+    assert_eq!(world.ask("GET", "/v1/volumes/DB1", None).await, (200, made.clone()));
+    let host = json!({"name": "esx1", "iqns": ["iqn.2026-11.com.example:1"]});
+    assert_eq!(world.ask("POST", "/v1/hosts", Some(host)).await.0, 201);
+    let pair = json!({"volume": "db1", "host": "esx1"});
+    let (status, connection) = world.ask("POST", "/v1/connections", Some(pair)).await;
+    assert_eq!((status, &connection["lun"]), (201, &json!(1)));
+    let (status, refused) = world.ask("DELETE", "/v1/volumes/db1", None).await;
+    assert_eq!((status, &refused["code"]), (409, &json!("existing_connections")));
+    let (_, counters) = world.ask("GET", "/v1/counters", None).await;
+    assert_eq!(counters["paths"][0]["volume"], "db1");
+    let change = json!({"size_bytes": 4096, "name": "db2"});
+    let (status, refused) = world.ask("PATCH", "/v1/volumes/db1", Some(change)).await;
+    assert_eq!((status, &refused["code"]), (400, &json!("would_truncate")));
+    let change = json!({"size_bytes": 4096, "name": "db2", "truncate": true});
+    let (status, changed) = world.ask("PATCH", "/v1/volumes/db1", Some(change)).await;
+    assert_eq!((status, &changed["serial"]), (200, &made["serial"]));
+    assert_eq!(world.ask("DELETE", "/v1/connections/db2/esx1", None).await.0, 204);
+    assert_eq!(world.ask("DELETE", "/v1/volumes/db2", None).await.0, 204);
+    assert_eq!(world.ask("GET", "/v1/volumes/db2", None).await.0, 404);
+    let (_, status) = world.ask("GET", "/v1/status", None).await;
+    assert_eq!((&status["volumes"], &status["hosts"]), (&json!(0), &json!(1)));
+}
+
+#[tokio::test]
+async fn a_full_pool_is_507() {
+    let world = World::new();
+    world.store.is_full.store(true, Ordering::Relaxed);
+    let new = json!({"name": "db1", "size_bytes": 4096});
+    let (status, refused) = world.ask("POST", "/v1/volumes", Some(new)).await;
+    assert_eq!((status, &refused["code"]), (507, &json!("pool_full")));
+}
+
+#[tokio::test]
+async fn secrets_go_in_and_never_come_out() {
+    let world = World::new();
+    let chap = json!({
+        "initiator": {"user": "u", "secret": "correct horse"},
+        "target": {"user": "t", "secret": "battery staple"},
+    });
+    let host = json!({"name": "esx1", "iqns": ["iqn.2026-11.com.example:1"], "chap": chap});
+    let (status, made) = world.ask("POST", "/v1/hosts", Some(host)).await;
+    assert_eq!((status, &made["chap_user"]), (201, &json!("u")));
+    let (_, list) = world.ask("GET", "/v1/hosts", None).await;
+    for value in [made, list] {
+        let text = value.to_string();
+        assert!(!text.contains("horse") && !text.contains("staple"), "{text}");
+    }
+    let both = json!({"chap": chap, "remove_chap": true});
+    assert_eq!(world.ask("PATCH", "/v1/hosts/esx1", Some(both)).await.0, 400);
+    let remove = json!({"remove_chap": true});
+    let (_, changed) = world.ask("PATCH", "/v1/hosts/esx1", Some(remove)).await;
+    assert_eq!(changed["chap_user"], Value::Null);
+}
+
+#[tokio::test]
+async fn lists_come_in_pages() {
+    let world = World::new();
+    for n in 0..5 {
+        let new = json!({"name": format!("v{n}"), "size_bytes": 4096});
+        assert_eq!(world.ask("POST", "/v1/volumes", Some(new)).await.0, 201);
+    }
+    let mut after = String::new();
+    let mut names = Vec::new();
+    loop {
+        let path = format!("/v1/volumes?limit=2{after}");
+        let (_, page) = world.ask("GET", &path, None).await;
+        let found = page["volumes"].as_array().unwrap();
+        names.extend(found.iter().map(|volume| volume["name"].as_str().unwrap().to_owned()));
+        if page["more"] == json!(false) {
+            break;
+        }
+        after = format!("&after={}", names.last().unwrap());
+    }
+    assert_eq!(names, ["v0", "v1", "v2", "v3", "v4"]);
+}
+
+#[tokio::test]
+async fn bad_requests_get_clear_answers() {
+    let world = World::new();
+    let long = json!({"name": "x".repeat(BODY_BYTES_MAX), "size_bytes": 4096});
+    for (method, path, body, status) in [
+        ("POST", "/v1/volumes", Some(json!({})), 400),
+        ("POST", "/v1/volumes", Some(json!({"name": "a", "size_bytes": -1})), 400),
+        ("POST", "/v1/volumes", Some(json!({"name": "a", "size_bytes": 4097})), 400),
+        ("POST", "/v1/volumes", Some(json!({"name": "a/b", "size_bytes": 4096})), 400),
+        ("POST", "/v1/volumes", Some(json!({"name": "a", "size_bytes": 4096, "x": 1})), 400),
+        (
+            "POST",
+            "/v1/volumes",
+            Some(json!({"name": "a", "size_bytes": 4096, "block_bytes": 520})),
+            400,
+        ),
+        ("POST", "/v1/volumes", Some(json!([])), 400),
+        ("POST", "/v1/volumes", Some(long), 413),
+        ("POST", "/v1/volumes", None, 415),
+        ("GET", "/v1/volumes?limit=many", None, 400),
+        ("GET", "/v1/volumes?color=red", None, 400),
+        ("GET", "/v1/volumes/%ff", None, 400),
+        ("GET", "/v1/volumes/none", None, 404),
+        ("GET", "/v1/connections?host=none", None, 404),
+        ("DELETE", "/v1/connections/none/none", None, 404),
+        ("POST", "/v1/connections", Some(json!({"volume": "a", "host": "b", "lun": 65536})), 400),
+        ("PATCH", "/v1/settings", Some(json!({"company_id": "xyz"})), 400),
+        ("PUT", "/v1/volumes", None, 405),
+        ("GET", "/v2/volumes", None, 404),
+    ] {
+        let (found, _) = world.ask(method, path, body).await;
+        assert_eq!(found, status, "{method} {path}");
+    }
+    let broken = Request::builder()
+        .method("POST")
+        .uri("/v1/volumes")
+        .header("authorization", format!("bearer {}", world.token))
+        .header("content-type", "application/json")
+        .body(Body::from("{\"name\": "));
+    assert_eq!(world.send(broken.unwrap()).await.0, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn the_description_is_served_and_whole() {
+    let world = World::new();
+    let (status, served) = world.ask("GET", "/v1/openapi.json", None).await;
+    assert_eq!((status, &served), (200, &serde_json::to_value(openapi()).unwrap()));
+    let text = served.to_string();
+    let schemas = served["components"]["schemas"].as_object().unwrap();
+    for reference in text.split("#/components/schemas/").skip(1) {
+        let name = reference.split('"').next().unwrap();
+        assert!(schemas.contains_key(name), "{name} is named but not described");
+    }
+}

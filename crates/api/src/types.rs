@@ -1,0 +1,359 @@
+//! What is sent and answered. The command line speaks in the same types.
+
+use std::fmt;
+
+use array::{ConnectionInfo, HostInfo, VolumeInfo};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// Which program answers. The only answer that needs no token.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Version {
+    /// `holdfast`.
+    pub product: String,
+    /// The version of the program.
+    pub version: String,
+    /// The versions of the interface that it speaks.
+    pub api: Vec<String>,
+}
+
+/// How the array stands.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Status {
+    /// What the array is called.
+    pub name: String,
+    /// The version of the program.
+    pub version: String,
+    /// The iSCSI name of the target.
+    pub target_name: String,
+    /// Where the target listens.
+    pub portals: Vec<String>,
+    /// When an answer is given: `commit` (it is on the medium) or `flush`.
+    pub durability: String,
+    /// When the program was started, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// How many volumes there are.
+    pub volumes: usize,
+    /// How many hosts there are.
+    pub hosts: usize,
+    /// How many connections there are.
+    pub connections: usize,
+    /// The pool.
+    pub pool: Pool,
+}
+
+/// How the pool stands.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Pool {
+    /// The pool's name for ever: 32 hex digits.
+    pub id: String,
+    /// How often it was opened.
+    pub epoch: u64,
+    /// Bytes that it can hold.
+    pub capacity_bytes: u64,
+    /// Bytes that can't be written: data, metadata, log, and what is dead in them.
+    pub allocated_bytes: u64,
+    /// Bytes of volume data that are stored, after reduction.
+    pub data_bytes: u64,
+    /// Bytes that volumes are provisioned for.
+    pub provisioned_bytes: u64,
+    /// Bytes that hosts have written and not unmapped since.
+    pub mapped_bytes: u64,
+    /// Bytes of log that a recovery would replay.
+    pub log_bytes: u64,
+    /// Commits since the start.
+    pub commit_count: u64,
+    /// Checkpoints since the start.
+    pub checkpoint_count: u64,
+}
+
+impl From<array::PoolStatus> for Pool {
+    fn from(status: array::PoolStatus) -> Self {
+        Self {
+            id: status.pool_id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            epoch: status.epoch,
+            capacity_bytes: status.capacity_bytes,
+            allocated_bytes: status.allocated_bytes,
+            data_bytes: status.data_bytes,
+            provisioned_bytes: status.provisioned_bytes,
+            mapped_bytes: status.mapped_bytes,
+            log_bytes: status.log_bytes,
+            commit_count: status.commit_count,
+            checkpoint_count: status.checkpoint_count,
+        }
+    }
+}
+
+/// A volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Volume {
+    /// Its id, for ever.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Its logical block: 512 or 4096.
+    pub block_bytes: u64,
+    /// Its serial number: 24 upper-case hex digits, never used twice.
+    pub serial: String,
+    /// Its NAA designator as hosts show it.
+    pub naa: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// Bytes that hosts have written and not unmapped since.
+    pub mapped_bytes: u64,
+    /// Bytes of them that are stored data, not zeros or a pattern, before sharing.
+    pub data_bytes: u64,
+    /// To how many hosts it is connected.
+    pub connections: usize,
+}
+
+impl From<VolumeInfo> for Volume {
+    fn from(volume: VolumeInfo) -> Self {
+        Self {
+            id: volume.id.0,
+            name: volume.name,
+            size_bytes: volume.size_bytes,
+            block_bytes: volume.logical_block.bytes(),
+            serial: volume.serial,
+            naa: volume.naa,
+            created_ms: volume.created_ms,
+            mapped_bytes: volume.mapped_bytes,
+            data_bytes: volume.data_bytes,
+            connections: volume.connection_count,
+        }
+    }
+}
+
+/// Some volumes, in the order of their names.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Volumes {
+    /// The volumes.
+    pub volumes: Vec<Volume>,
+    /// Whether there are more behind the last one: ask again with its name as `after`.
+    pub more: bool,
+}
+
+/// A volume to make.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeCreate {
+    /// 1 to 63 of A-Z a-z 0-9 - _.
+    pub name: String,
+    /// A multiple of 4096, up to 64 TiB.
+    pub size_bytes: u64,
+    /// 512 (the default) or 4096.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u64>,
+}
+
+/// What to change of a volume.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeChange {
+    /// A new name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A new size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// Whether a smaller size may cut data off.
+    #[serde(default)]
+    pub truncate: bool,
+}
+
+/// A host; its secrets are never told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its iSCSI names.
+    pub iqns: Vec<String>,
+    /// The user it logs in with, if it must.
+    pub chap_user: Option<String>,
+    /// The user that the target answers with, in mutual CHAP.
+    pub chap_target_user: Option<String>,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// How many volumes are connected to it.
+    pub connections: usize,
+}
+
+impl From<HostInfo> for Host {
+    fn from(host: HostInfo) -> Self {
+        Self {
+            name: host.name,
+            iqns: host.initiators,
+            chap_user: host.chap_user,
+            chap_target_user: host.chap_target_user,
+            created_ms: host.created_ms,
+            connections: host.connection_count,
+        }
+    }
+}
+
+/// Some hosts, in the order of their names.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Hosts {
+    /// The hosts.
+    pub hosts: Vec<Host>,
+    /// Whether there are more behind the last one: ask again with its name as `after`.
+    pub more: bool,
+}
+
+/// A user and its secret. `Debug` does not show the secret.
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Credentials {
+    /// The user.
+    pub user: String,
+    /// The secret: 12 to 255 printable ASCII characters.
+    pub secret: String,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// How a host and the target authenticate each other.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChapSetting {
+    /// What the host must know.
+    pub initiator: Credentials,
+    /// What the target proves to know, if the host asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Credentials>,
+}
+
+/// A host to make.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostCreate {
+    /// 1 to 63 of A-Z a-z 0-9 -.
+    pub name: String,
+    /// Its iSCSI names, at most 64.
+    #[serde(default)]
+    pub iqns: Vec<String>,
+    /// What it must know to log in; without it, its name lets it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap: Option<ChapSetting>,
+}
+
+/// What to change of a host.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostChange {
+    /// A new name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// All of its iSCSI names from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iqns: Option<Vec<String>>,
+    /// Its CHAP from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap: Option<ChapSetting>,
+    /// Takes its CHAP away.
+    #[serde(default)]
+    pub remove_chap: bool,
+}
+
+/// A volume that a host may reach.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Connection {
+    /// The volume.
+    pub volume: String,
+    /// The host.
+    pub host: String,
+    /// The LUN under which the host sees it.
+    pub lun: u16,
+}
+
+impl From<ConnectionInfo> for Connection {
+    fn from(connection: ConnectionInfo) -> Self {
+        let ConnectionInfo { volume, host, lun } = connection;
+        Self { volume, host, lun }
+    }
+}
+
+/// Some connections, in the order of the hosts' names and the LUNs.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Connections {
+    /// The connections.
+    pub connections: Vec<Connection>,
+}
+
+/// A connection to make.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectionCreate {
+    /// The volume.
+    pub volume: String,
+    /// The host.
+    pub host: String,
+    /// 1 to 16383; without it, the lowest that is free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lun: Option<u16>,
+}
+
+/// The settings of the array that are kept in its pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ArraySettings {
+    /// What the array is called.
+    pub name: String,
+    /// The iSCSI name of its target. Hosts see a change after the next start.
+    pub target_name: String,
+    /// The company identifier in the NAA designators of volumes that are made from now on.
+    #[schema(example = "02-48-46")]
+    pub company_id: String,
+}
+
+impl From<array::Settings> for ArraySettings {
+    fn from(settings: array::Settings) -> Self {
+        Self {
+            name: settings.name.to_string(),
+            target_name: settings.target_name.to_string(),
+            company_id: settings.company_id.to_string(),
+        }
+    }
+}
+
+/// What to change of the settings.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArraySettingsChange {
+    /// See [`ArraySettings::name`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// See [`ArraySettings::target_name`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_name: Option<String>,
+    /// See [`ArraySettings::company_id`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub company_id: Option<String>,
+}
+
+/// Which part of a list.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Page {
+    /// Only what is behind this name.
+    pub after: Option<String>,
+    /// At most so many: 1 to 10000, which is also the default.
+    pub limit: Option<usize>,
+}
+
+/// Which connections.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ConnectionFilter {
+    /// Only those of this volume.
+    pub volume: Option<String>,
+    /// Only those of this host.
+    pub host: Option<String>,
+}

@@ -1,0 +1,132 @@
+//! `/v1/volumes`.
+
+use array::{NewVolume, VolumeName};
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use block::LogicalBlockSize;
+
+use crate::{
+    ApiError, PAGE_MAX, Page, Refusal, Shared, Volume, VolumeChange, VolumeCreate, Volumes,
+    blocking,
+};
+
+/// All volumes, or a part of them, in the order of their names.
+#[utoipa::path(get, path = "/v1/volumes", params(Page), responses(
+    (status = 200, body = Volumes),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn list(
+    State(interface): Shared,
+    page: Result<Query<Page>, QueryRejection>,
+) -> Result<Json<Volumes>, ApiError> {
+    let Query(page) = page?;
+    blocking(interface, move |interface| {
+        let limit = page.limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
+        let mut found = interface.array.volumes(page.after.as_deref(), limit + 1);
+        let more = found.len() > limit;
+        found.truncate(limit);
+        Ok(Json(Volumes { volumes: found.into_iter().map(Volume::from).collect(), more }))
+    })
+    .await
+}
+
+/// Makes a volume.
+#[utoipa::path(post, path = "/v1/volumes", request_body = VolumeCreate, responses(
+    (status = 201, body = Volume),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+    (status = 409, body = Refusal),
+    (status = 507, body = Refusal),
+))]
+pub(crate) async fn create(
+    State(interface): Shared,
+    body: Result<Json<VolumeCreate>, JsonRejection>,
+) -> Result<(StatusCode, Json<Volume>), ApiError> {
+    let Json(asked) = body?;
+    blocking(interface, move |interface| {
+        let new = NewVolume {
+            name: VolumeName::new(&asked.name)?,
+            size_bytes: asked.size_bytes,
+            logical_block: logical_block(asked.block_bytes)?,
+            created_ms: (interface.now_ms)(),
+        };
+        Ok((StatusCode::CREATED, Json(interface.array.create_volume(new)?.into())))
+    })
+    .await
+}
+
+fn logical_block(bytes: Option<u64>) -> Result<LogicalBlockSize, array::Error> {
+    match bytes {
+        None | Some(512) => Ok(LogicalBlockSize::B512),
+        Some(4096) => Ok(LogicalBlockSize::B4096),
+        Some(other) => Err(array::Error::Invalid {
+            code: "invalid_block_size",
+            text: format!("A logical block has 512 or 4096 bytes; {other} were asked for."),
+        }),
+    }
+}
+
+/// A volume.
+#[utoipa::path(get, path = "/v1/volumes/{name}", params(("name" = String, Path)), responses(
+    (status = 200, body = Volume),
+    (status = 401, body = Refusal),
+    (status = 404, body = Refusal),
+))]
+pub(crate) async fn show(
+    State(interface): Shared,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<Volume>, ApiError> {
+    let Path(name) = name?;
+    blocking(interface, move |interface| Ok(Json(interface.array.volume(&name)?.into()))).await
+}
+
+/// Gives a volume a new name, a new size, or both at once.
+#[utoipa::path(
+    patch,
+    path = "/v1/volumes/{name}",
+    params(("name" = String, Path)),
+    request_body = VolumeChange,
+    responses(
+        (status = 200, body = Volume),
+        (status = 400, body = Refusal),
+        (status = 401, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+        (status = 507, body = Refusal),
+    )
+)]
+pub(crate) async fn change(
+    State(interface): Shared,
+    name: Result<Path<String>, PathRejection>,
+    body: Result<Json<VolumeChange>, JsonRejection>,
+) -> Result<Json<Volume>, ApiError> {
+    let (Path(name), Json(asked)) = (name?, body?);
+    blocking(interface, move |interface| {
+        let new_name = asked.name.map(|name| VolumeName::new(&name)).transpose()?;
+        let array = &interface.array;
+        let volume = array.update_volume(&name, new_name, asked.size_bytes, asked.truncate)?;
+        Ok(Json(volume.into()))
+    })
+    .await
+}
+
+/// Destroys a volume and its data, at once and for ever.
+#[utoipa::path(delete, path = "/v1/volumes/{name}", params(("name" = String, Path)), responses(
+    (status = 204, description = "It is gone."),
+    (status = 401, body = Refusal),
+    (status = 404, body = Refusal),
+    (status = 409, body = Refusal),
+))]
+pub(crate) async fn destroy(
+    State(interface): Shared,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, ApiError> {
+    let Path(name) = name?;
+    blocking(interface, move |interface| {
+        interface.array.destroy_volume(&name).map(|()| StatusCode::NO_CONTENT)
+    })
+    .await
+}
