@@ -1,0 +1,269 @@
+//! The verbs and their arguments. They do not change: scripts depend on them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use super::failure::EXIT_CODES;
+use super::size;
+
+/// An all-flash storage array in software.
+#[derive(Debug, Parser)]
+#[command(name = "holdfast", version, about, after_help = EXIT_CODES)]
+#[command(propagate_version = true, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What every verb takes.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// Answer in JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// The pool: its directory or device. Names the running array, too.
+    #[arg(long, global = true, value_name = "DIR-OR-DEVICE", env = "HOLDFAST_POOL")]
+    pub pool: Option<PathBuf>,
+    /// The management address: where `serve` listens, or where the array is.
+    #[arg(long, global = true, value_name = "ADDR:PORT", env = "HOLDFAST_API")]
+    pub api: Option<SocketAddr>,
+    /// A file with the token for `--api`: the array's run file, or the token alone.
+    #[arg(long, global = true, value_name = "FILE", env = "HOLDFAST_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Make pools.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Pool(PoolVerb),
+    /// Run the array until SIGTERM or SIGINT.
+    #[command(after_help = EXIT_CODES)]
+    Serve(ServeArgs),
+    /// Make, show, change and destroy volumes.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Volume(VolumeVerb),
+    /// Make, show and delete hosts.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Host(HostVerb),
+    /// Let a host reach a volume.
+    #[command(after_help = EXIT_CODES)]
+    Connect(ConnectArgs),
+    /// Take a volume away from a host.
+    #[command(after_help = EXIT_CODES)]
+    Disconnect(DisconnectArgs),
+    /// Show how the array stands.
+    #[command(after_help = EXIT_CODES)]
+    Status,
+    /// Read a pool that is not being served, and check all of its invariants.
+    #[command(after_help = EXIT_CODES)]
+    Inspect(InspectArgs),
+}
+
+/// `pool …`.
+#[derive(Debug, Subcommand)]
+pub enum PoolVerb {
+    /// Make a pool in a directory (a file `pool.data`), or on a block device.
+    Create {
+        /// Where.
+        #[arg(value_name = "DIR-OR-DEVICE")]
+        place: PathBuf,
+        /// How much it holds, at least 1G; a file of this size is reserved. Default: a quarter of
+        /// the free space, 64G at most; of a device all of it.
+        #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+        capacity: Option<u64>,
+        /// Overwrite a device that is not blank.
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// `serve`; the pool and the management address stand in [`Common`].
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Where to serve iSCSI. Each address is a port of the target.
+    #[arg(long, required = true, value_delimiter = ',', value_name = "ADDR:PORT[,ADDR:PORT…]")]
+    pub iscsi: Vec<SocketAddr>,
+    /// The configuration.
+    #[arg(long, value_name = "FILE.toml")]
+    pub config: Option<PathBuf>,
+}
+
+/// `volume …`.
+#[derive(Debug, Subcommand)]
+pub enum VolumeVerb {
+    /// Make an empty volume.
+    Create {
+        /// 1 to 63 of A-Z a-z 0-9 - _.
+        name: String,
+        /// A multiple of 4096 bytes, up to 64T.
+        #[arg(long, value_parser = size::parse)]
+        size: u64,
+        /// The logical block, in bytes: 512 (on 4 KiB), or 4096.
+        #[arg(long, value_name = "512|4096", default_value_t = 512)]
+        #[arg(value_parser = parse_block_size)]
+        block_size: u64,
+    },
+    /// List all volumes.
+    List,
+    /// Show a volume and its connections.
+    Show {
+        /// Which.
+        name: String,
+    },
+    /// Give a volume a new size.
+    Resize {
+        /// Which.
+        name: String,
+        /// The new size.
+        #[arg(long, value_parser = size::parse)]
+        size: u64,
+        /// Let a smaller size cut data off, for ever.
+        #[arg(long)]
+        truncate: bool,
+    },
+    /// Give a volume a new name.
+    Rename {
+        /// Which.
+        name: String,
+        /// The new name.
+        new_name: String,
+    },
+    /// Destroy a volume and its data, at once and for ever.
+    Destroy {
+        /// Which.
+        name: String,
+    },
+}
+
+fn parse_block_size(text: &str) -> Result<u64, String> {
+    match size::parse(text)? {
+        bytes @ (512 | 4096) => Ok(bytes),
+        _ => Err("a logical block has 512 or 4096 bytes".into()),
+    }
+}
+
+/// `host …`.
+#[derive(Debug, Subcommand)]
+pub enum HostVerb {
+    /// Make a host.
+    Create {
+        /// 1 to 63 of A-Z a-z 0-9 -.
+        name: String,
+        /// Its iSCSI names.
+        #[arg(long, required = true, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
+        iqn: Vec<String>,
+        /// The CHAP user that it must log in with.
+        #[arg(long, value_name = "USER", requires = "chap_secret_file")]
+        chap_user: Option<String>,
+        /// The file with its secret, 12 to 255 characters; `-` reads the standard input.
+        #[arg(long, value_name = "FILE", requires = "chap_user")]
+        chap_secret_file: Option<PathBuf>,
+        /// The user by which the target proves itself (mutual CHAP).
+        #[arg(long, value_name = "USER", requires_all = ["chap_user", "chap_target_secret_file"])]
+        chap_target_user: Option<String>,
+        /// The file with the target's secret.
+        #[arg(long, value_name = "FILE", requires = "chap_target_user")]
+        chap_target_secret_file: Option<PathBuf>,
+    },
+    /// List all hosts.
+    List,
+    /// Show a host and its connections.
+    Show {
+        /// Which.
+        name: String,
+    },
+    /// Delete a host.
+    Delete {
+        /// Which.
+        name: String,
+    },
+}
+
+/// `connect`.
+#[derive(Debug, Args)]
+pub struct ConnectArgs {
+    /// The volume.
+    pub volume: String,
+    /// The host.
+    pub host: String,
+    /// 1 to 16383. Default: the lowest that is free.
+    #[arg(long)]
+    pub lun: Option<u16>,
+}
+
+/// `disconnect`.
+#[derive(Debug, Args)]
+pub struct DisconnectArgs {
+    /// The volume.
+    pub volume: String,
+    /// The host.
+    pub host: String,
+}
+
+/// `inspect`.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// The pool: its directory or device.
+    #[arg(value_name = "DIR-OR-DEVICE")]
+    pub place: Option<PathBuf>,
+    /// Show the map of this volume, by its name or id.
+    #[arg(long, value_name = "NAME-OR-ID")]
+    pub volume: Option<String>,
+    /// Also read all data, and compare it with its fingerprints.
+    #[arg(long)]
+    pub data: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::Cli;
+
+    #[test]
+    fn the_verbs_are_those_that_were_promised() {
+        Cli::command().debug_assert();
+        for line in [
+            "pool create /dev/sdx --capacity 10G",
+            "serve --pool d --iscsi 127.0.0.1:3260,127.0.0.1:3261 --api 127.0.0.1:80 --config f",
+            "volume create v --size 64T",
+            "volume create v --size 10G --block-size 4096 --json",
+            "volume list --json",
+            "volume show v",
+            "volume resize v --size 20G --truncate",
+            "volume rename v w",
+            "volume destroy v",
+            "host create h --iqn iqn.a iqn.b --chap-user u --chap-secret-file f",
+            "host list",
+            "host show h",
+            "host delete h",
+            "connect v h --lun 7",
+            "disconnect v h",
+            "status --json --pool d",
+            "inspect d --volume v --data",
+            "inspect",
+        ] {
+            let words = std::iter::once("holdfast").chain(line.split(' '));
+            assert!(Cli::try_parse_from(words).is_ok(), "{line}");
+        }
+        for line in [
+            "volume create v",
+            "volume create v --size 10X",
+            "volume create v --size 10G --block-size 520",
+            "host create h",
+            "host create h --iqn iqn.a --chap-user u",
+            "serve --pool d --iscsi localhost",
+            "connect v",
+        ] {
+            let words = std::iter::once("holdfast").chain(line.split(' '));
+            let error = Cli::try_parse_from(words).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}");
+        }
+    }
+}

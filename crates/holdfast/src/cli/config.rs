@@ -1,0 +1,285 @@
+//! The configuration of `serve`: a TOML file in which everything has a default.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use array::{ChapUser, CompanyId, HostName, InitiatorName, SettingsChange};
+use serde::{Deserialize, Deserializer, de};
+
+use super::access::ChapDefaults;
+use super::failure::Failure;
+use super::host::read_secret;
+use super::size;
+
+/// The least memory for data that is read: below it, a single large read would not fit.
+const CACHE_BYTES_MIN: u64 = 16 << 20;
+/// The least log between checkpoints.
+const CHECKPOINT_LOG_BYTES_MIN: u64 = 16 << 20;
+/// The most front-end threads.
+const THREADS_MAX: usize = 256;
+
+/// All of it. Fields that nobody knows are refused, so that a misspelt one is noticed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// When an answer is given.
+    pub durability: Durability,
+    /// Bytes of data that are kept in memory for reading.
+    #[serde(deserialize_with = "bytes")]
+    pub cache: u64,
+    /// Bytes of log that make a checkpoint due.
+    #[serde(deserialize_with = "bytes")]
+    pub checkpoint_log: u64,
+    /// Bytes of new space that are kept ready ahead of the log.
+    #[serde(deserialize_with = "bytes")]
+    pub prepare_ahead: u64,
+    /// Front-end threads; 0 is one a core, at most 8.
+    pub threads: usize,
+    /// What the array is called; kept in the pool.
+    pub array_name: Option<String>,
+    /// The iSCSI name of the target; kept in the pool.
+    pub target_name: Option<String>,
+    /// The company identifier of new volumes' NAA names; kept in the pool.
+    pub company_id: Option<String>,
+    /// Whether the management interface may listen on other addresses than loopback.
+    pub allow_remote_api: bool,
+    /// What is logged.
+    pub log_level: LogLevel,
+    /// What bounds iSCSI.
+    pub iscsi: IscsiLimits,
+    /// CHAP for hosts that say nothing else.
+    pub chap: ChapConfig,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let store = store::OpenOptions::default();
+        Self {
+            durability: Durability::Commit,
+            cache: store.cache_bytes,
+            checkpoint_log: store.checkpoint_log_bytes,
+            prepare_ahead: 256 << 20,
+            threads: 0,
+            array_name: None,
+            target_name: None,
+            company_id: None,
+            allow_remote_api: false,
+            log_level: LogLevel::Info,
+            iscsi: IscsiLimits::default(),
+            chap: ChapConfig::default(),
+        }
+    }
+}
+
+/// When an answer is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// When what it tells of is on the medium. WCE is 0.
+    Commit,
+    /// From memory; SYNCHRONIZE CACHE and FUA make it durable. WCE is 1.
+    Flush,
+}
+
+impl Durability {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Flush => "flush",
+        }
+    }
+
+    /// As the store takes it.
+    pub fn of_store(self) -> store::Durability {
+        match self {
+            Self::Commit => store::Durability::Commit,
+            Self::Flush => store::Durability::Flush,
+        }
+    }
+}
+
+/// What is logged: this, and what is graver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl From<LogLevel> for tracing::Level {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Error => Self::ERROR,
+            LogLevel::Warn => Self::WARN,
+            LogLevel::Info => Self::INFO,
+            LogLevel::Debug => Self::DEBUG,
+            LogLevel::Trace => Self::TRACE,
+        }
+    }
+}
+
+/// What bounds iSCSI; see `iscsi::Limits` for what each means.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct IscsiLimits {
+    /// Sessions, discovery included.
+    pub sessions: Option<usize>,
+    /// Connections in a session.
+    pub connections_per_session: Option<u16>,
+    /// Commands in a session that are not answered yet.
+    pub commands_per_session: Option<u32>,
+}
+
+impl IscsiLimits {
+    /// The defaults, with what the file says.
+    pub fn limits(&self) -> iscsi::Limits {
+        let mut limits = iscsi::Limits::default();
+        limits.sessions = self.sessions.unwrap_or(limits.sessions);
+        limits.connections_per_session =
+            self.connections_per_session.unwrap_or(limits.connections_per_session);
+        limits.commands_per_session =
+            self.commands_per_session.unwrap_or(limits.commands_per_session);
+        limits
+    }
+}
+
+/// CHAP for hosts that say nothing else.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChapConfig {
+    /// Whether hosts without CHAP are refused.
+    pub required: bool,
+    /// The user by which the target proves itself.
+    pub target_user: Option<String>,
+    /// The file with its secret.
+    pub target_secret_file: Option<PathBuf>,
+}
+
+impl Config {
+    /// Reads a file, or takes the defaults where there is none.
+    pub fn load(path: Option<&Path>) -> Result<Self, Failure> {
+        let Some(path) = path else { return Ok(Self::default()) };
+        let text =
+            fs::read_to_string(path).map_err(|error| Failure::of_file("read", path, &error))?;
+        let refuse = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
+        let config: Self = toml::from_str(&text).map_err(|error| {
+            let line = error
+                .span()
+                .map_or(1, |span| text.get(..span.start).unwrap_or("").matches('\n').count() + 1);
+            refuse(format!("line {line}: {}", error.message()))
+        })?;
+        config.check().map_err(refuse)?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.cache < CACHE_BYTES_MIN {
+            return Err("cache must be at least 16M".into());
+        }
+        if self.checkpoint_log < CHECKPOINT_LOG_BYTES_MIN {
+            return Err("checkpoint_log must be at least 16M".into());
+        }
+        if self.threads > THREADS_MAX {
+            return Err(format!("threads must be at most {THREADS_MAX}"));
+        }
+        if self.chap.target_user.is_some() != self.chap.target_secret_file.is_some() {
+            return Err("chap.target_user and chap.target_secret_file go together".into());
+        }
+        self.settings().map(drop).map_err(|error| error.to_string())
+    }
+
+    /// What the file says of settings that are kept in the pool.
+    pub fn settings(&self) -> Result<SettingsChange, array::Error> {
+        let initiator = |name: &String| InitiatorName::new(name);
+        Ok(SettingsChange {
+            name: self.array_name.as_deref().map(HostName::of_array).transpose()?,
+            target_name: self.target_name.as_ref().map(initiator).transpose()?,
+            company_id: self.company_id.as_deref().map(CompanyId::parse).transpose()?,
+        })
+    }
+
+    /// How the store is opened.
+    pub fn store_options(&self) -> store::OpenOptions {
+        store::OpenOptions {
+            durability: self.durability.of_store(),
+            cache_bytes: self.cache,
+            checkpoint_log_bytes: self.checkpoint_log,
+        }
+    }
+
+    /// What holds for hosts that say nothing else; reads the secret.
+    pub fn chap_defaults(&self) -> Result<ChapDefaults, Failure> {
+        let mut defaults = ChapDefaults { required: self.chap.required, target: None };
+        if let (Some(user), Some(file)) = (&self.chap.target_user, &self.chap.target_secret_file) {
+            let user = ChapUser::new(user, &read_secret(file)?);
+            defaults.target = Some(user.map_err(|error| Failure::Usage(error.to_string()))?);
+        }
+        Ok(defaults)
+    }
+}
+
+/// A size: `"256M"`, or a number of bytes.
+fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Size {
+        Bytes(u64),
+        Text(String),
+    }
+    match Size::deserialize(deserializer) {
+        Ok(Size::Bytes(bytes)) => Ok(bytes),
+        Ok(Size::Text(text)) => size::parse(&text).map_err(de::Error::custom),
+        Err(_) => Err(de::Error::custom("a size looks like \"256M\" or 268435456")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> Result<Config, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        Config::load(Some(file.path())).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn everything_can_be_said_and_nothing_must() {
+        load("").unwrap();
+        let config = load(
+            "durability = \"flush\"\ncache = \"1G\"\ncheckpoint_log = 67108864\n\
+             prepare_ahead = 0\nthreads = 2\narray_name = \"lab\"\n\
+             target_name = \"iqn.2026-11.com.example:lab\"\ncompany_id = \"02-48-46\"\n\
+             allow_remote_api = true\nlog_level = \"debug\"\n\
+             [iscsi]\nsessions = 10\n[chap]\nrequired = true\n",
+        )
+        .unwrap();
+        assert_eq!(config.store_options().cache_bytes, 1 << 30);
+        assert_eq!(config.store_options().durability, store::Durability::Flush);
+        assert_eq!(config.iscsi.limits().sessions, 10);
+        assert!(config.chap_defaults().unwrap().required);
+    }
+
+    #[test]
+    fn a_fault_is_told_with_its_line() {
+        for (text, told) in [
+            ("\ncahce = 1", "line 2"),
+            ("durability = \"sometimes\"", "line 1"),
+            ("\n\ncache = \"lots\"", "line 3"),
+            ("cache = -1", "a size looks like"),
+            ("cache = \"1M\"", "16M"),
+            ("threads = 1000", "256"),
+            ("target_name = \"disk\"", "iqn."),
+            ("company_id = \"xx\"", "six hex digits"),
+            ("[chap]\ntarget_user = \"u\"", "go together"),
+            ("cache = ", "line 1"),
+        ] {
+            let error = load(text).unwrap_err();
+            assert!(error.contains(told) && !error.contains('\n'), "{text:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Exit codes, and what is said with them.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// What every verb's help ends with.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  the array, or the pool, says no: the reason is on the standard error
+  2  the command line or the configuration makes no sense
+  3  no array can be reached, or several can
+  4  this machine failed: a file, a device or an address can't be had";
+
+/// Why a verb did not do what it was asked for: one line, which says what to do.
+#[derive(Debug)]
+pub enum Failure {
+    /// The array, or the pool, says no.
+    Refused(String),
+    /// The command line or the configuration makes no sense.
+    Usage(String),
+    /// No array can be reached, or several can.
+    Unreachable(String),
+    /// A file, a device or an address can't be had.
+    Machine(String),
+}
+
+impl Failure {
+    /// The exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Refused(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Unreachable(_) => 3,
+            Self::Machine(_) => 4,
+        })
+    }
+
+    /// What the system said of a file.
+    pub fn of_file(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
+        Self::Machine(format!("can't {what} {}: {error}", path.display()))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Refused(text)
+        | Self::Usage(text)
+        | Self::Unreachable(text)
+        | Self::Machine(text)) = self;
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        f.write_str(lines.next().unwrap_or("unknown"))?;
+        lines.try_for_each(|line| write!(f, " {line}"))
+    }
+}
+
+impl From<array::Error> for Failure {
+    fn from(error: array::Error) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
+impl From<store::StoreError> for Failure {
+    fn from(error: store::StoreError) -> Self {
+        match error {
+            store::StoreError::Io(_) => Self::Machine(error.to_string()),
+            other => Self::Refused(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! `host …`.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use api::{ChapSetting, Connection, Connections, Credentials, Host, HostCreate, Hosts};
+use serde::Serialize;
+use serde_json::json;
+
+use super::args::{Common, HostVerb};
+use super::client::{Client, part, path_of};
+use super::failure::Failure;
+use super::output::{Align, facts, show, table, time};
+
+/// A secret file is one line; this is the most that is read of it.
+const SECRET_FILE_BYTES_MAX: u64 = 4096;
+
+/// A host with its connections.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    host: Host,
+    connected_to: Vec<Connection>,
+}
+
+/// Does a verb.
+pub fn run(common: &Common, verb: &HostVerb) -> Result<(), Failure> {
+    let json = common.json;
+    match verb {
+        HostVerb::Create {
+            name,
+            iqn,
+            chap_user,
+            chap_secret_file,
+            chap_target_user,
+            chap_target_secret_file,
+        } => {
+            let initiator = credentials(chap_user, chap_secret_file.as_deref())?;
+            let target = credentials(chap_target_user, chap_target_secret_file.as_deref())?;
+            let chap = initiator.map(|initiator| ChapSetting { initiator, target });
+            let new = HostCreate { name: name.clone(), iqns: iqn.clone(), chap };
+            let made: Host = Client::find(common)?.post("/v1/hosts", &new)?;
+            let text = || {
+                format!("Host {0} is made. Connect it: holdfast connect VOLUME {0}\n", made.name)
+            };
+            show(json, &made, text)
+        }
+        HostVerb::List => list(&Client::find(common)?, json),
+        HostVerb::Show { name } => show_one(&Client::find(common)?, json, name),
+        HostVerb::Delete { name } => {
+            Client::find(common)?.delete(&path_of("hosts", name)?)?;
+            show(json, &json!({ "deleted": name }), || format!("Host {name} is deleted.\n"))
+        }
+    }
+}
+
+fn credentials(user: &Option<String>, file: Option<&Path>) -> Result<Option<Credentials>, Failure> {
+    let (Some(user), Some(file)) = (user, file) else { return Ok(None) };
+    Ok(Some(Credentials { user: user.clone(), secret: read_secret(file)? }))
+}
+
+/// The first line of a file, or of the standard input for `-`.
+pub fn read_secret(file: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = if file == Path::new("-") {
+        std::io::stdin().take(SECRET_FILE_BYTES_MAX).read_to_string(&mut text)
+    } else {
+        fs::File::open(file)
+            .and_then(|file| file.take(SECRET_FILE_BYTES_MAX).read_to_string(&mut text))
+    };
+    read.map_err(|error| Failure::of_file("read the secret in", file, &error))?;
+    let secret = text.trim_end_matches(['\n', '\r']);
+    if secret.contains('\n') {
+        let text = format!("{} must hold one line: the secret", file.display());
+        return Err(Failure::Usage(text));
+    }
+    Ok(secret.to_owned())
+}
+
+fn list(client: &Client, json: bool) -> Result<(), Failure> {
+    let mut hosts: Vec<Host> = Vec::new();
+    let mut path = "/v1/hosts".to_owned();
+    loop {
+        let page: Hosts = client.get(&path)?;
+        hosts.extend(page.hosts);
+        match hosts.last() {
+            Some(last) if page.more => path = format!("/v1/hosts?after={}", part(&last.name)),
+            _ => break,
+        }
+    }
+    let columns = [
+        ("NAME", Align::Left),
+        ("VOLUMES", Align::Right),
+        ("CHAP", Align::Left),
+        ("IQNS", Align::Left),
+    ];
+    let row = |host: &Host| {
+        vec![
+            host.name.clone(),
+            host.connections.to_string(),
+            chap_text(host).to_owned(),
+            host.iqns.join(" "),
+        ]
+    };
+    show(json, &hosts, || {
+        let rows: Vec<_> = hosts.iter().map(row).collect();
+        table(&columns, &rows, "No hosts. Make one: holdfast host create NAME --iqn IQN")
+    })
+}
+
+fn chap_text(host: &Host) -> &'static str {
+    match (&host.chap_user, &host.chap_target_user) {
+        (None, _) => "no",
+        (Some(_), None) => "yes",
+        (Some(_), Some(_)) => "mutual",
+    }
+}
+
+fn show_one(client: &Client, json: bool, name: &str) -> Result<(), Failure> {
+    let host: Host = client.get(&path_of("hosts", name)?)?;
+    let found: Connections = client.get(&format!("/v1/connections?host={}", part(name)))?;
+    let shown = Shown { host, connected_to: found.connections };
+    show(json, &shown, || {
+        let host = &shown.host;
+        let mut rows = vec![
+            ("Name", host.name.clone()),
+            ("IQNs", host.iqns.join(" ")),
+            ("CHAP", chap_text(host).to_owned()),
+        ];
+        rows.extend(host.chap_user.clone().map(|user| ("CHAP user", user)));
+        rows.extend(host.chap_target_user.clone().map(|user| ("Target's user", user)));
+        rows.push(("Made", time(host.created_ms)));
+        let connections = shown.connected_to.iter();
+        let lines = connections.map(|c| vec![c.lun.to_string(), c.volume.clone()]);
+        let columns = [("LUN", Align::Right), ("VOLUME", Align::Left)];
+        let lines: Vec<_> = lines.collect();
+        format!("{}\n{}", facts(&rows), table(&columns, &lines, "No volumes are connected."))
+    })
+}

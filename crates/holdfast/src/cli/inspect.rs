@@ -1,0 +1,78 @@
+//! `inspect`: reads a pool that nobody serves, and checks it. Nothing is written.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use array::Array;
+use block::VolumeId;
+use serde::Serialize;
+use store::{InspectOptions, InspectReport, OpenOptions, Store};
+use sys::{Disk, FileDisk};
+
+use super::args::{Common, InspectArgs};
+use super::failure::Failure;
+use super::output::show;
+use super::pool::{Place, open_disk};
+
+/// What the store saw, and the names that an administrator gave.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    report: InspectReport,
+    /// The names of the volumes, by their ids.
+    names: BTreeMap<u64, String>,
+}
+
+/// Shows the pool. Findings are told in the report, and make the exit code 1.
+pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> {
+    let Some(pool) = options.place.as_ref().or(common.pool.as_ref()) else {
+        let text = "inspect needs a pool: holdfast inspect DIR-OR-DEVICE";
+        return Err(Failure::Usage(text.into()));
+    };
+    let place = Place::of_existing(pool)?;
+    let disk = Arc::new(open_disk(&place)?);
+    let objects = load_objects(&disk);
+    let names = objects.as_ref().map(names_of).unwrap_or_default();
+    let asked = options.volume.as_deref();
+    let volume = match (asked.map(|name| find(name, &names)).transpose(), &objects) {
+        (Err(_), Err(failure)) => return Err(Failure::Refused(failure.to_string())),
+        (found, _) => found?,
+    };
+    let wanted = InspectOptions { volume, data: options.data };
+    let mut report = store::inspect(disk, wanted)?;
+    // A store that can't be loaded has failed above; what fails here are the objects in it.
+    report.findings.extend(objects.err().map(|failure| failure.to_string()));
+    let is_sound = report.findings.is_empty();
+    let shown = Shown { report, names };
+    show(common.json, &shown, || text(&shown))?;
+    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What an administrator named, checked against the volumes of the store.
+fn load_objects(disk: &Arc<FileDisk>) -> Result<Array, Failure> {
+    let disk: Arc<dyn Disk> = disk.clone();
+    let options = OpenOptions { cache_bytes: 0, ..OpenOptions::default() };
+    let store = Store::load(disk, options)?;
+    Ok(Array::open(Arc::new(store), false)?)
+}
+
+fn names_of(array: &Array) -> BTreeMap<u64, String> {
+    array.volumes(None, usize::MAX).into_iter().map(|volume| (volume.id.0, volume.name)).collect()
+}
+
+/// A volume by its name or its id. No name consists of digits only.
+fn find(asked: &str, names: &BTreeMap<u64, String>) -> Result<VolumeId, Failure> {
+    if let Ok(id) = asked.parse() {
+        return Ok(VolumeId(id));
+    }
+    let found = names.iter().find(|(_, name)| name.eq_ignore_ascii_case(asked));
+    found.map(|(id, _)| VolumeId(*id)).ok_or_else(|| {
+        Failure::Refused(format!("Volume does not exist: {asked}. Leave --volume out to list all."))
+    })
+}
+
+fn text(shown: &Shown) -> String {
+    let names = shown.names.iter().map(|(id, name)| format!("name        {id}: {name}\n"));
+    format!("{}{}\n", names.collect::<String>(), shown.report)
+}

@@ -1,0 +1,61 @@
+//! The command line.
+//!
+//! * [`args`]: the verbs and their arguments,
+//! * [`failure`]: exit codes,
+//! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it,
+//! * [`pool`], [`volume`], [`host`], [`connection`], [`status`], [`inspect`]: the verbs,
+//! * [`serve`]: the array itself, with its [`config`], its [`http`] server and the small parts
+//!   ([`access`], [`telemetry`]) that join crates which don't know each other,
+//! * [`size`], [`output`]: what people type and read.
+
+mod access;
+mod args;
+mod client;
+mod config;
+mod connection;
+mod discover;
+mod failure;
+mod host;
+mod http;
+mod inspect;
+mod output;
+mod pool;
+mod serve;
+mod size;
+mod status;
+mod telemetry;
+mod volume;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Verb};
+use failure::Failure;
+
+/// Does what the command line asks for. A failure is one line on the standard error.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    match perform(&cli) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("holdfast: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
+    let common = &cli.common;
+    match &cli.verb {
+        Verb::Pool(verb) => pool::run(common, verb)?,
+        Verb::Serve(options) => serve::run(common, options)?,
+        Verb::Volume(verb) => volume::run(common, verb)?,
+        Verb::Host(verb) => host::run(common, verb)?,
+        Verb::Connect(options) => connection::connect(common, options)?,
+        Verb::Disconnect(options) => connection::disconnect(common, options)?,
+        Verb::Status => status::run(common)?,
+        Verb::Inspect(options) => return inspect::run(common, options),
+    }
+    Ok(ExitCode::SUCCESS)
+}

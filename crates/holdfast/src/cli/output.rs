@@ -1,0 +1,129 @@
+//! What is printed: JSON for programs, tables for people.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::failure::Failure;
+
+/// Prints lines. A reader that went away (`| head`) is no failure.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::Machine(format!("can't write the output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints `value` as JSON, or else what `human` makes.
+pub fn show<T: Serialize>(
+    json: bool,
+    value: &T,
+    human: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    if !json {
+        return print(&human());
+    }
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::Machine(format!("can't write JSON: {error}")))?;
+    print(&format!("{text}\n"))
+}
+
+/// Where a column's text stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// An aligned table with a line of headings; says so where it has no rows.
+pub fn table(columns: &[(&str, Align)], rows: &[Vec<String>], nothing: &str) -> String {
+    if rows.is_empty() {
+        return format!("{nothing}\n");
+    }
+    let heads: Vec<String> = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
+    let lines: Vec<&Vec<String>> = std::iter::once(&heads).chain(rows).collect();
+    let width = |at: usize| {
+        let cells = lines.iter().filter_map(|line| line.get(at));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let mut text = String::new();
+    for line in lines {
+        let cells =
+            line.iter().zip(columns).zip(&widths).map(|((cell, (_, align)), &width)| match align {
+                Align::Left => format!("{cell:<width$}"),
+                Align::Right => format!("{cell:>width$}"),
+            });
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Lines of a name and a value.
+pub fn facts(rows: &[(&str, String)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0) + 1;
+    let lines = rows.iter().map(|(name, value)| {
+        let name = format!("{name}:");
+        format!("{name:<width$} {value}\n")
+    });
+    lines.collect()
+}
+
+/// `2026-11-21 22:05:09 UTC`.
+pub fn time(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date_of(days);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// The date, so many days after 1970-01-01, in the proleptic Gregorian calendar. Years are counted
+/// from March, so that the day that leap years add is the last of its year.
+fn date_of(days: u64) -> (u64, u64, u64) {
+    let since_march_0 = days + 719_468;
+    let era = since_march_0 / 146_097;
+    let day_of_era = since_march_0 % 146_097;
+    let leap_days = day_of_era / 1460 - day_of_era / 36_524 + day_of_era / 146_096;
+    let year_of_era = (day_of_era - leap_days.min(day_of_era)) / 365;
+    let before_year = 365 * year_of_era + year_of_era / 4 - year_of_era / 100;
+    let day_of_year = day_of_era - before_year;
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_aligned() {
+        let columns = [("NAME", Align::Left), ("SIZE", Align::Right)];
+        let rows = [vec!["a".into(), "10 GiB".into()], vec!["longer".into(), "1 B".into()]];
+        assert_eq!(table(&columns, &rows, ""), "NAME      SIZE\na       10 GiB\nlonger     1 B\n");
+        assert_eq!(table(&columns, &[], "No volumes."), "No volumes.\n");
+    }
+
+    #[test]
+    fn times_follow_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59:59 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (951_868_800, "2000-03-01 00:00:00 UTC"),
+            (1_798_761_599, "2026-12-31 23:59:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(time(seconds * 1000), text);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! `pool create`, and where a pool is.
+
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use store::Store;
+use sys::FileDisk;
+
+use super::args::{Common, PoolVerb};
+use super::failure::Failure;
+use super::output::show;
+use super::size::human;
+
+/// The file that holds a pool, in the pool's directory.
+const DATA_FILE: &str = "pool.data";
+/// The least that a pool holds.
+const CAPACITY_BYTES_MIN: u64 = 1 << 30;
+/// One part in so many of the free space becomes a pool where nobody said how much: others need
+/// room beside it too.
+const DEFAULT_SHARE: u64 = 4;
+/// The most that a pool holds where nobody said how much.
+const CAPACITY_BYTES_DEFAULT_MAX: u64 = 64 << 30;
+/// A capacity is a multiple of this; what is over is left unused.
+const CAPACITY_STEP_BYTES: u64 = 1 << 20;
+/// How much of a device must be blank: every partition table and filesystem shows there.
+const BLANK_BYTES: u64 = 1 << 20;
+
+/// Where a pool is.
+pub struct Place {
+    /// The directory or device, as an absolute path without links.
+    pub pool: PathBuf,
+    /// The file or device that holds the bytes.
+    pub data: PathBuf,
+}
+
+impl Place {
+    /// The place of a pool that exists.
+    pub fn of_existing(path: &Path) -> Result<Self, Failure> {
+        let missing = || {
+            let path = path.display();
+            let text = format!("there is no pool at {path}; make one: holdfast pool create {path}");
+            Failure::Refused(text)
+        };
+        let place = Self::of(&fs::canonicalize(path).map_err(|_| missing())?)?;
+        if place.data.exists() { Ok(place) } else { Err(missing()) }
+    }
+
+    fn of(path: &Path) -> Result<Self, Failure> {
+        let kind =
+            fs::metadata(path).map_err(|error| Failure::of_file("use", path, &error))?.file_type();
+        let pool = path.to_owned();
+        if kind.is_dir() {
+            return Ok(Self { data: pool.join(DATA_FILE), pool });
+        }
+        if kind.is_block_device() {
+            return Ok(Self { data: pool.clone(), pool });
+        }
+        let text = format!("{} is neither a directory nor a block device", path.display());
+        Err(Failure::Usage(text))
+    }
+
+    fn is_device(&self) -> bool {
+        self.pool == self.data
+    }
+}
+
+/// Opens the disk of a pool; refuses one that is in use.
+pub fn open_disk(place: &Place) -> Result<FileDisk, Failure> {
+    FileDisk::open(&place.data).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::ResourceBusy => {
+            let pool = place.pool.display();
+            Failure::Refused(format!("{pool} is in use by another process; stop that first"))
+        }
+        _ => Failure::of_file("open", &place.data, &error),
+    })
+}
+
+/// Does a verb.
+pub fn run(common: &Common, verb: &PoolVerb) -> Result<(), Failure> {
+    let PoolVerb::Create { place, capacity, force } = verb;
+    let is_new_directory = !place.exists();
+    if is_new_directory {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(place)
+            .map_err(|error| Failure::of_file("make the directory", place, &error))?;
+    }
+    let found = fs::canonicalize(place).map_err(|error| Failure::of_file("use", place, &error))?;
+    let made = Place::of(&found).and_then(|place| {
+        create(&place, *capacity, *force).map(|(bytes, notice)| (place, bytes, notice))
+    });
+    if made.is_err() && is_new_directory {
+        // Only the directory that was made just now, and only if it is still empty.
+        let _ = fs::remove_dir(&found);
+    }
+    let (place, bytes, notice) = made?;
+    let (pool, data) = (place.pool.display(), place.data.display());
+    let told = json!({ "pool": place.pool, "data": place.data, "capacity_bytes": bytes });
+    show(common.json, &told, || {
+        format!(
+            "Pool made: {data}, {}{notice}.\nServe it: holdfast serve --pool {pool} \
+             --iscsi 127.0.0.1:3260 --api 127.0.0.1:3280\n",
+            human(bytes)
+        )
+    })
+}
+
+/// Makes the pool; returns its size, and what is to be said of it.
+fn create(
+    place: &Place,
+    capacity: Option<u64>,
+    force: bool,
+) -> Result<(u64, &'static str), Failure> {
+    let exists = !place.is_device() && place.data.exists();
+    if exists {
+        let (pool, data) = (place.pool.display(), place.data.display());
+        return Err(Failure::Refused(format!(
+            "there is a pool in {pool}; choose another directory, or remove {data} and its data"
+        )));
+    }
+    if place.is_device() && !force {
+        check_blank(&place.data)?;
+    }
+    let (bytes, notice) = match capacity {
+        Some(bytes) => (bytes, ""),
+        None if place.is_device() => (device_bytes(&place.data)?, " (the whole device)"),
+        None => default_capacity(free_bytes(&place.pool)?),
+    };
+    let bytes = bytes / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES;
+    if bytes < CAPACITY_BYTES_MIN {
+        let text = format!("a pool needs at least 1G; this would have {}", human(bytes));
+        return Err(Failure::Refused(text));
+    }
+    let made = FileDisk::create(&place.data, bytes)
+        .map_err(|error| Failure::of_file("make", &place.data, &error))
+        .and_then(|disk| {
+            if !place.is_device() {
+                make_private(&place.data)?;
+            }
+            let mut entropy = [0; 64];
+            sys::entropy(&mut entropy).map_err(|error| Failure::Machine(error.to_string()))?;
+            Store::create(&disk, &entropy).map_err(Failure::from)
+        });
+    if made.is_err() && !place.is_device() {
+        // It did not exist before, and holds nothing.
+        let _ = fs::remove_file(&place.data);
+    }
+    made.map(|()| (bytes, notice))
+}
+
+/// How large a file is where nobody said, and what is to be said of it. It is reserved at once, so
+/// others must find room beside it.
+fn default_capacity(free_bytes: u64) -> (u64, &'static str) {
+    let share = free_bytes / DEFAULT_SHARE;
+    if share < CAPACITY_BYTES_DEFAULT_MAX {
+        (share, " (a quarter of the free space; --capacity sets another)")
+    } else {
+        (CAPACITY_BYTES_DEFAULT_MAX, " (--capacity sets another)")
+    }
+}
+
+/// The pool holds what hosts wrote, and CHAP secrets: only its owner may read it. It holds nothing
+/// yet.
+fn make_private(data: &Path) -> Result<(), Failure> {
+    fs::set_permissions(data, Permissions::from_mode(0o600))
+        .map_err(|error| Failure::of_file("protect", data, &error))
+}
+
+fn free_bytes(directory: &Path) -> Result<u64, Failure> {
+    let stat = rustix::fs::statvfs(directory)
+        .map_err(|error| Failure::of_file("ask for the space in", directory, &error.into()))?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+fn device_bytes(device: &Path) -> Result<u64, Failure> {
+    let length = File::open(device).and_then(|mut file| file.seek(SeekFrom::End(0)));
+    length.map_err(|error| Failure::of_file("open", device, &error))
+}
+
+/// Refuses a device on which something stands.
+fn check_blank(device: &Path) -> Result<(), Failure> {
+    let mut head = Vec::new();
+    File::open(device)
+        .and_then(|file| file.take(BLANK_BYTES).read_to_end(&mut head))
+        .map_err(|error| Failure::of_file("read", device, &error))?;
+    if head.iter().all(|&byte| byte == 0) {
+        return Ok(());
+    }
+    let device = device.display();
+    Err(Failure::Refused(format!(
+        "{device} is not blank: something stands in its first MiB; --force overwrites it"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_that_nobody_sized_leaves_room_beside_it() {
+        assert_eq!(default_capacity(40 << 30).0, 10 << 30);
+        assert_eq!(default_capacity(10 << 40).0, 64 << 30);
+        assert!(default_capacity(2 << 30).0 < CAPACITY_BYTES_MIN);
+    }
+}

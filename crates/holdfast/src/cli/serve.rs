@@ -1,0 +1,219 @@
+//! `serve`: opens the pool, and joins front end and management around it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use api::{Facts, Interface, Token};
+use array::{Array, Settings};
+use block::ArrayIdentity;
+use serde_json::json;
+use store::Store;
+
+use super::access::HostAccess;
+use super::args::{Common, ServeArgs};
+use super::config::{Config, Durability, LogLevel};
+use super::discover::{Registered, RunFile};
+use super::failure::Failure;
+use super::http::{Bound, Server};
+use super::output::show;
+use super::pool::{Place, open_disk};
+use super::telemetry::FrontEnd;
+use crate::serve::{Running, ServeError, ServeOptions};
+
+/// Where management listens unless it is said: a free port, which verbs find by the run file.
+const API_DEFAULT: &str = "127.0.0.1:0";
+
+/// Serves until SIGTERM or SIGINT.
+pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
+    let config = Config::load(options.config.as_deref())?;
+    let Some(pool) = &common.pool else {
+        let text =
+            "serve needs a pool: --pool DIR-OR-DEVICE (make one with `holdfast pool create`)";
+        return Err(Failure::Usage(text.into()));
+    };
+    let api = api_address(common.api, config.allow_remote_api)?;
+    start_log(config.log_level);
+    let place = Place::of_existing(pool)?;
+    let bound = Bound::new(api)
+        .map_err(|error| Failure::Machine(format!("can't listen on {api} (--api): {error}")))?;
+    let (opened, serving) = open(&place, &config, &options.iscsi)?;
+    let mut manager = Manager { common, place: &place, bound: Some(bound), opened, running: None };
+    let mut failed = None;
+    let served = crate::serve::run(serving, |running| {
+        let shutdown = running.shutdown.clone();
+        if let Err(failure) = manager.start(running) {
+            shutdown.trigger();
+            failed = Some(failure);
+        }
+    });
+    drop(manager);
+    match (failed, served) {
+        (Some(failure), _) => Err(failure),
+        (None, Err(error)) => Err(of_serving(error)),
+        (None, Ok(())) => Ok(()),
+    }
+}
+
+fn of_serving(error: ServeError) -> Failure {
+    match error {
+        ServeError::Listen { .. } => Failure::Machine(format!("{error} (--iscsi)")),
+        ServeError::PortalCount(_) => Failure::Usage(error.to_string()),
+        ServeError::Start(_) | ServeError::Checkpoint(_) => Failure::Machine(error.to_string()),
+    }
+}
+
+/// The interface speaks plain HTTP, so its token must not cross a network unasked.
+fn api_address(asked: Option<SocketAddr>, allow_remote: bool) -> Result<SocketAddr, Failure> {
+    let address = match asked {
+        Some(address) => address,
+        None => API_DEFAULT.parse().map_err(|_| Failure::Usage("no --api".into()))?,
+    };
+    if address.ip().is_loopback() || allow_remote {
+        return Ok(address);
+    }
+    Err(Failure::Usage(format!(
+        "--api {address} is not a loopback address, and management is not encrypted: use 127.0.0.1 \
+         or set allow_remote_api = true in the configuration"
+    )))
+}
+
+fn start_log(level: LogLevel) {
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::from(level))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_target(false);
+    // There is one already only in a test that runs several arrays.
+    let _ = subscriber.try_init();
+}
+
+/// What management needs of an open pool.
+struct Opened {
+    array: Arc<Array>,
+    settings: Settings,
+    durability: Durability,
+}
+
+fn open(
+    place: &Place,
+    config: &Config,
+    iscsi: &[SocketAddr],
+) -> Result<(Opened, ServeOptions), Failure> {
+    let chap = config.chap_defaults()?;
+    let disk = Arc::new(open_disk(place)?);
+    let store = Arc::new(Store::open(disk.clone(), config.store_options())?);
+    let write_cache = config.durability == Durability::Flush;
+    let array = Arc::new(Array::open(store.clone(), write_cache)?);
+    let settings = array.change_settings(config.settings()?)?;
+    let serving = ServeOptions {
+        disk,
+        store,
+        identity: identity(&settings),
+        target_alias: settings.name.to_string(),
+        portals: iscsi.to_vec(),
+        access: Arc::new(HostAccess::new(array.clone(), chap)),
+        luns: array.clone(),
+        limits: config.iscsi.limits(),
+        threads: config.threads,
+        prepare_ahead_bytes: config.prepare_ahead,
+    };
+    Ok((Opened { array, settings, durability: config.durability }, serving))
+}
+
+/// What hosts are told of the array. ESXi copies only between volumes of one product.
+fn identity(settings: &Settings) -> ArrayIdentity {
+    ArrayIdentity {
+        vendor: "HOLDFAST".into(),
+        product: "Holdfast".into(),
+        revision: env!("CARGO_PKG_VERSION").chars().take(4).collect(),
+        target_name: settings.target_name.to_string(),
+    }
+}
+
+/// The management of an array that serves. Dropped in the order of the fields of `running`: the
+/// run files go first, so that no verb finds an interface that is about to end.
+struct Manager<'a> {
+    common: &'a Common,
+    place: &'a Place,
+    bound: Option<Bound>,
+    opened: Opened,
+    running: Option<(Registered, Server)>,
+}
+
+impl Manager<'_> {
+    fn start(&mut self, running: Running) -> Result<(), Failure> {
+        let Some(bound) = self.bound.take() else { return Ok(()) };
+        let mut entropy = [0; 32];
+        sys::entropy(&mut entropy).map_err(|error| Failure::Machine(error.to_string()))?;
+        let token = Token::from_entropy(&entropy);
+        let run = RunFile {
+            v: 1,
+            api: bound.address,
+            token: token.expose().to_owned(),
+            pid: std::process::id(),
+            pool: self.place.pool.clone(),
+        };
+        let facts = Facts {
+            version: env!("CARGO_PKG_VERSION").into(),
+            portals: running.portals.iter().map(ToString::to_string).collect(),
+            durability: self.opened.durability.name().into(),
+            started_ms: now_ms(),
+        };
+        let interface = Arc::new(Interface {
+            array: self.opened.array.clone(),
+            token,
+            facts,
+            telemetry: Arc::new(FrontEnd(running.counters.clone())),
+            now_ms,
+        });
+        let api = bound.address;
+        let server = bound
+            .start(move || api::router(interface))
+            .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
+        self.running = Some((Registered::new(&run)?, server));
+        self.announce(&running.portals, api, &self.place.pool)
+    }
+
+    /// One line when hosts and verbs can come.
+    fn announce(
+        &self,
+        portals: &[SocketAddr],
+        api: SocketAddr,
+        pool: &Path,
+    ) -> Result<(), Failure> {
+        let target = self.opened.settings.target_name.to_string();
+        let told = json!({
+            "serving": pool,
+            "target_name": target,
+            "portals": portals,
+            "api": api,
+        });
+        show(self.common.json, &told, || {
+            let portals = portals.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let pool = pool.display();
+            format!("Serving {pool} as {target} on {portals}; management on http://{api}\n")
+        })
+    }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn management_stays_on_loopback_unless_it_is_allowed_out() {
+        let far = Some("192.0.2.1:80".parse().unwrap());
+        assert!(matches!(api_address(far, false), Err(Failure::Usage(_))));
+        assert!(api_address(Some("0.0.0.0:80".parse().unwrap()), false).is_err());
+        assert!(api_address(far, true).is_ok());
+        assert!(api_address(Some("[::1]:80".parse().unwrap()), false).is_ok());
+        assert!(api_address(None, false).unwrap().ip().is_loopback());
+    }
+}

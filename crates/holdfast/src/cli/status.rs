@@ -1,0 +1,42 @@
+//! `status`.
+
+use api::Status;
+
+use super::args::Common;
+use super::client::Client;
+use super::failure::Failure;
+use super::output::{facts, show, time};
+use super::size::human;
+
+/// Shows how the array stands.
+pub fn run(common: &Common) -> Result<(), Failure> {
+    let status: Status = Client::find(common)?.get("/v1/status")?;
+    show(common.json, &status, || text(&status))
+}
+
+fn text(status: &Status) -> String {
+    let pool = &status.pool;
+    let of_capacity = |bytes: u64| {
+        let percent = bytes as f64 * 100.0 / pool.capacity_bytes.max(1) as f64;
+        format!("{} ({percent:.1}%)", human(bytes))
+    };
+    facts(&[
+        ("Array", format!("{} (Holdfast {})", status.name, status.version)),
+        ("Target", status.target_name.clone()),
+        ("Portals", status.portals.join(" ")),
+        ("Running since", time(status.started_ms)),
+        ("Durability", status.durability.clone()),
+        ("Volumes", status.volumes.to_string()),
+        ("Hosts", status.hosts.to_string()),
+        ("Connections", status.connections.to_string()),
+        ("Pool", format!("{} (opened {} times)", pool.id, pool.epoch)),
+        ("Capacity", human(pool.capacity_bytes)),
+        ("Allocated", of_capacity(pool.allocated_bytes)),
+        ("Data", of_capacity(pool.data_bytes)),
+        ("Provisioned", human(pool.provisioned_bytes)),
+        ("Mapped", human(pool.mapped_bytes)),
+        ("Log to replay", human(pool.log_bytes)),
+        ("Commits", pool.commit_count.to_string()),
+        ("Checkpoints", pool.checkpoint_count.to_string()),
+    ])
+}

@@ -1,0 +1,121 @@
+//! `volume …`.
+
+use api::{Connection, Connections, Volume, VolumeChange, VolumeCreate, Volumes};
+use serde::Serialize;
+use serde_json::json;
+
+use super::args::{Common, VolumeVerb};
+use super::client::{Client, part, path_of};
+use super::failure::Failure;
+use super::output::{Align, facts, show, table, time};
+use super::size::human;
+
+/// A volume with its connections.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    volume: Volume,
+    connected_to: Vec<Connection>,
+}
+
+/// Does a verb.
+pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
+    let client = Client::find(common)?;
+    let json = common.json;
+    match verb {
+        VolumeVerb::Create { name, size, block_size } => {
+            let new = VolumeCreate {
+                name: name.clone(),
+                size_bytes: *size,
+                block_bytes: Some(*block_size),
+            };
+            let made: Volume = client.post("/v1/volumes", &new)?;
+            show(json, &made, || created(&made))
+        }
+        VolumeVerb::List => list(&client, json),
+        VolumeVerb::Show { name } => show_one(&client, json, name),
+        VolumeVerb::Resize { name, size, truncate } => {
+            let change = VolumeChange {
+                size_bytes: Some(*size),
+                truncate: *truncate,
+                ..VolumeChange::default()
+            };
+            let volume: Volume = client.patch(&path_of("volumes", name)?, &change)?;
+            let text = || format!("Volume {} has {} now.\n", volume.name, human(volume.size_bytes));
+            show(json, &volume, text)
+        }
+        VolumeVerb::Rename { name, new_name } => {
+            let change = VolumeChange { name: Some(new_name.clone()), ..VolumeChange::default() };
+            let volume: Volume = client.patch(&path_of("volumes", name)?, &change)?;
+            show(json, &volume, || format!("Volume {name} is called {} now.\n", volume.name))
+        }
+        VolumeVerb::Destroy { name } => {
+            client.delete(&path_of("volumes", name)?)?;
+            show(json, &json!({ "destroyed": name }), || format!("Volume {name} is destroyed.\n"))
+        }
+    }
+}
+
+fn created(volume: &Volume) -> String {
+    let Volume { name, naa, .. } = volume;
+    let size = human(volume.size_bytes);
+    format!("Volume {name} is made: {size}, {naa}. Connect it: holdfast connect {name} HOST\n")
+}
+
+fn list(client: &Client, json: bool) -> Result<(), Failure> {
+    let mut volumes: Vec<Volume> = Vec::new();
+    let mut path = "/v1/volumes".to_owned();
+    loop {
+        let page: Volumes = client.get(&path)?;
+        volumes.extend(page.volumes);
+        match volumes.last() {
+            Some(last) if page.more => path = format!("/v1/volumes?after={}", part(&last.name)),
+            _ => break,
+        }
+    }
+    let columns = [
+        ("NAME", Align::Left),
+        ("SIZE", Align::Right),
+        ("MAPPED", Align::Right),
+        ("BLOCK", Align::Right),
+        ("HOSTS", Align::Right),
+        ("SERIAL", Align::Left),
+    ];
+    let row = |volume: &Volume| {
+        vec![
+            volume.name.clone(),
+            human(volume.size_bytes),
+            human(volume.mapped_bytes),
+            volume.block_bytes.to_string(),
+            volume.connections.to_string(),
+            volume.serial.clone(),
+        ]
+    };
+    show(json, &volumes, || {
+        let rows: Vec<_> = volumes.iter().map(row).collect();
+        table(&columns, &rows, "No volumes. Make one: holdfast volume create NAME --size 10G")
+    })
+}
+
+fn show_one(client: &Client, json: bool, name: &str) -> Result<(), Failure> {
+    let volume: Volume = client.get(&path_of("volumes", name)?)?;
+    let found: Connections = client.get(&format!("/v1/connections?volume={}", part(name)))?;
+    let shown = Shown { volume, connected_to: found.connections };
+    show(json, &shown, || {
+        let volume = &shown.volume;
+        let hosts = shown.connected_to.iter().map(|c| format!("{} (LUN {})", c.host, c.lun));
+        let hosts = hosts.collect::<Vec<_>>().join(", ");
+        facts(&[
+            ("Name", volume.name.clone()),
+            ("Size", format!("{} ({} bytes)", human(volume.size_bytes), volume.size_bytes)),
+            ("Logical block", format!("{} bytes", volume.block_bytes)),
+            ("Mapped", human(volume.mapped_bytes)),
+            ("Data", human(volume.data_bytes)),
+            ("Serial", volume.serial.clone()),
+            ("NAA", volume.naa.clone()),
+            ("Id", volume.id.to_string()),
+            ("Made", time(volume.created_ms)),
+            ("Hosts", if hosts.is_empty() { "none".into() } else { hosts }),
+        ])
+    })
+}

@@ -1,0 +1,182 @@
+//! What goes on beside the front ends: checkpoints, space for the log, signals, the end.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use store::Store;
+use sys::Preparer;
+
+use super::ServeOptions;
+use super::front::Shared;
+use super::mailbox::{Mailbox, Message};
+
+/// Ends the front end. Cheap to clone.
+#[derive(Clone)]
+pub struct Shutdown {
+    mailboxes: Arc<Vec<Arc<Mailbox>>>,
+    triggered: Arc<AtomicBool>,
+}
+
+impl Shutdown {
+    pub(super) fn new(mailboxes: Arc<Vec<Arc<Mailbox>>>) -> Self {
+        Self { mailboxes, triggered: Arc::default() }
+    }
+
+    /// Lets all front ends finish what is under way, and [`super::run`] return. Once is enough.
+    pub fn trigger(&self) {
+        if !self.triggered.swap(true, Ordering::AcqRel) {
+            for mailbox in self.mailboxes.iter() {
+                mailbox.post(Message::Stop);
+            }
+        }
+    }
+
+    /// Whether it was triggered.
+    pub fn is_triggered(&self) -> bool {
+        self.triggered.load(Ordering::Acquire)
+    }
+}
+
+/// A thread that turns SIGTERM and SIGINT into [`Shutdown::trigger`].
+pub(super) struct Signals {
+    handle: signal_hook::iterator::Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Signals {
+    pub(super) fn start(shutdown: &Shutdown) -> io::Result<Self> {
+        let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
+        let handle = signals.handle();
+        let shutdown = shutdown.clone();
+        let thread = thread::Builder::new().name("signals".into()).spawn(move || {
+            for signal in signals.forever() {
+                if shutdown.is_triggered() {
+                    tracing::warn!("signal {signal} again: ending at once, the log is replayed");
+                    std::process::exit(128 + signal);
+                }
+                tracing::info!("signal {signal}: finishing what is under way");
+                shutdown.trigger();
+            }
+        })?;
+        Ok(Self { handle, thread: Some(thread) })
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.handle.close();
+        join(self.thread.take());
+    }
+}
+
+/// How long dropped parts of maps wait at most before they are freed.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// What makes the checkpoint thread run.
+#[derive(Default)]
+pub(super) struct CheckpointBell {
+    state: Mutex<BellState>,
+    rung: Condvar,
+}
+
+#[derive(Default)]
+struct BellState {
+    due: bool,
+    stop: bool,
+}
+
+impl CheckpointBell {
+    /// There is something to do.
+    pub(super) fn ring(&self) {
+        let mut state = self.state.lock();
+        if !state.due {
+            state.due = true;
+            self.rung.notify_one();
+        }
+    }
+
+    fn stop(&self) {
+        self.state.lock().stop = true;
+        self.rung.notify_one();
+    }
+
+    /// Waits until it rings, or a while, as changes of management do not ring; false at the end.
+    fn wait(&self) -> bool {
+        let mut state = self.state.lock();
+        if !state.due && !state.stop {
+            self.rung.wait_for(&mut state, MAINTENANCE_INTERVAL);
+        }
+        !state.stop
+    }
+
+    fn stopped(&self) -> bool {
+        self.state.lock().stop
+    }
+
+    fn done(&self) {
+        self.state.lock().due = false;
+    }
+}
+
+/// A thread that makes the checkpoints that are due, frees what was dropped, and reclaims.
+pub(super) struct Checkpointer {
+    bell: Arc<CheckpointBell>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Checkpointer {
+    pub(super) fn start(store: Arc<Store>, shared: &Arc<Shared>) -> io::Result<Self> {
+        let bell = shared.checkpoint_bell.clone();
+        let its_bell = bell.clone();
+        let thread = thread::Builder::new().name("checkpoint".into()).spawn(move || {
+            while its_bell.wait() {
+                its_bell.done();
+                maintain(&store, &its_bell);
+            }
+        })?;
+        Ok(Self { bell, thread: Some(thread) })
+    }
+}
+
+/// Does all that is to be done, or what is left of it before the end.
+fn maintain(store: &Store, bell: &CheckpointBell) {
+    while !bell.stopped() {
+        match store.maintain() {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                // What was durable stays so; the store takes no more writes if it can't go on.
+                tracing::error!("maintenance failed: {error}");
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        self.bell.stop();
+        join(self.thread.take());
+    }
+}
+
+/// The thread that keeps space ready for the log, where it is wanted.
+pub(super) fn start_preparer(options: &ServeOptions) -> io::Result<Option<Preparer>> {
+    if options.prepare_ahead_bytes == 0 {
+        return Ok(None);
+    }
+    let report = |text: &str| tracing::warn!("{text}");
+    Preparer::start(options.disk.clone(), options.prepare_ahead_bytes, report).map(Some)
+}
+
+fn join(thread: Option<JoinHandle<()>>) {
+    if let Some(thread) = thread {
+        // A panic of that thread was printed when it happened.
+        let _ = thread.join();
+    }
+}

@@ -1,0 +1,274 @@
+//! A command's way: SCSI, the store, SCSI again, and the answer.
+
+use std::sync::Arc;
+
+use block::{LunMap, SectorRange, VolumeId, VolumeReply, VolumeRequest};
+use iscsi::{Command, TaskHandle, TaskResponse};
+use scsi::{Response, Status, Step};
+use store::{Outcome, Started, Token};
+
+use super::counters::{Class, PathCounters};
+use super::front::FrontEnd;
+use super::sockets::Peer;
+use super::tasks::Task;
+
+impl FrontEnd {
+    /// Starts a command.
+    pub(super) fn execute(&mut self, slot: usize, command: Command) {
+        let shared = self.shared.clone();
+        let Some(peer) = self.peers[slot].as_mut() else { return };
+        let Some(nexus) = peer.session.as_ref().map(|session| session.nexus.clone()) else {
+            // A discovery session carries none, and is refused them before they come here.
+            return peer.connection.forget(command.task);
+        };
+        let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
+        let cdb = scsi::Cdb::new(command.cdb.bytes());
+        let path = peer.path(&shared.counters, &nexus.initiator().name, command.lun, &luns);
+        let index = self.tasks.insert(Task {
+            connection: slot,
+            handle: command.task,
+            nexus: nexus.clone(),
+            pending: None,
+            waiting: None,
+            gathers: false,
+            operation: None,
+            reads_left: 0,
+            aborted: false,
+            watches: Vec::new(),
+            class: Class::of_opcode(cdb.opcode()),
+            path,
+            bytes: 0,
+            started: shared.clock.now(),
+        });
+        let command = scsi::Command {
+            lun: command.lun,
+            cdb,
+            data_out: command.data_out,
+            expected_in_bytes: u64::from(command.expected_in_bytes),
+        };
+        let step = shared.scsi.execute(&nexus, &luns, command);
+        self.advance(index, step);
+    }
+
+    pub(super) fn token(&self, index: usize) -> Token {
+        Token { sink: self.sink, id: self.tasks.name(index) }
+    }
+
+    /// Does a command's next steps, until it waits or is over.
+    pub(super) fn advance(&mut self, index: usize, mut step: Step) {
+        loop {
+            let (request, pending) = match step {
+                Step::Done(response) => return self.finish(index, response),
+                Step::Request { request, pending } => (request, pending),
+            };
+            let token = self.token(index);
+            let Some(task) = self.tasks.get_mut(index) else { return };
+            if task.aborted {
+                // Between two requests of one command: the rest of it is not wanted any more.
+                return self.finish(index, Response::with_status(Status::TaskAborted));
+            }
+            let gathers = pending.gathers();
+            task.pending = Some(pending);
+            task.bytes += bytes_of(&request);
+            let Some(request) = self.admit(index, request, gathers) else { return };
+            match self.shared.store.start(request, token) {
+                Started::Done(result) => match self.resume_scsi(index, result) {
+                    Some(next) => step = next,
+                    None => return,
+                },
+                Started::Read(operation) => return self.start_reads(index, operation),
+                Started::Queued => return,
+            }
+        }
+    }
+
+    /// Goes on after the store has looked at a request (again).
+    pub(super) fn request_started(&mut self, index: usize, started: Started) {
+        match started {
+            Started::Done(result) => {
+                if let Some(step) = self.resume_scsi(index, result) {
+                    self.advance(index, step);
+                }
+            }
+            Started::Read(operation) => self.start_reads(index, operation),
+            Started::Queued => {}
+        }
+    }
+
+    /// A queued request has ended, or must be read for again.
+    pub(super) fn request_ended(&mut self, id: u64, outcome: Outcome) {
+        let Some(index) = self.tasks.find(id) else { return };
+        let started = match outcome {
+            Outcome::Reply(result) => Started::Done(result),
+            Outcome::Again(operation) => Started::Read(operation),
+        };
+        self.request_started(index, started);
+    }
+
+    fn resume_scsi(
+        &mut self,
+        index: usize,
+        result: Result<VolumeReply, block::VolumeError>,
+    ) -> Option<Step> {
+        let task = self.tasks.get_mut(index)?;
+        let pending = task.pending.take()?;
+        let nexus = task.nexus.clone();
+        Some(self.shared.scsi.resume(&nexus, pending, result))
+    }
+
+    /// Answers a command, counts it, and tells who waited for its end.
+    pub(super) fn finish(&mut self, index: usize, response: Response) {
+        let Some(task) = self.tasks.remove(index) else { return };
+        let ok = matches!(response.status, Status::Good | Status::ConditionMet);
+        let latency = self.shared.clock.now().saturating_sub(task.started);
+        task.path.count(task.class, ok, task.bytes, latency);
+        let peer = self.peers[task.connection].as_mut();
+        if let Some(peer) = peer.filter(|peer| peer.id == task.handle.connection) {
+            peer.gathers &= !task.gathers;
+            if task.aborted {
+                peer.connection.forget(task.handle);
+            } else if response.after_all {
+                self.respond_after_all(&task, response);
+            } else {
+                peer.connection.respond(task.handle, into_response(response));
+            }
+            self.touch(task.connection);
+        }
+        // Dropping the task drops its watches: who waits is told by that.
+    }
+
+    /// Sends an answer that had to wait.
+    pub(super) fn respond_late(&mut self, slot: usize, handle: TaskHandle, response: Response) {
+        let peer = self.peers[slot].as_mut();
+        if let Some(peer) = peer.filter(|peer| peer.id == handle.connection) {
+            peer.connection.respond(handle, into_response(response));
+            self.touch(slot);
+        }
+    }
+}
+
+fn into_response(response: Response) -> TaskResponse {
+    TaskResponse {
+        status: response.status as u8,
+        sense: response.sense.map(|sense| sense.bytes().to_vec()).unwrap_or_default(),
+        data: response.data_in,
+        transfer_bytes_wanted: response.transfer_bytes_wanted,
+    }
+}
+
+impl Peer {
+    /// What the initiator sees now.
+    pub(super) fn refresh_luns(
+        &mut self,
+        maps: &dyn super::LunMaps,
+        initiator: &str,
+    ) -> &Arc<LunMap> {
+        // First the generation: a change behind it is found at the next command.
+        let generation = maps.generation();
+        let current = self.luns.take().filter(|(of, _)| *of == generation);
+        if current.is_none() {
+            self.paths.clear();
+        }
+        let (_, luns) =
+            self.luns.insert(current.unwrap_or_else(|| (generation, maps.lun_map(initiator))));
+        luns
+    }
+
+    /// The counters of a LUN.
+    fn path(
+        &mut self,
+        counters: &super::Counters,
+        initiator: &str,
+        lun: [u8; 8],
+        luns: &LunMap,
+    ) -> Arc<PathCounters> {
+        if let Some((_, path)) = self.paths.iter().find(|(of, _)| *of == lun) {
+            return path.clone();
+        }
+        let volume = volume_at(luns, lun);
+        let path = counters.path(initiator, volume);
+        // LUNs without a volume are as many as a host likes to name: those are not kept.
+        if volume.is_some() {
+            self.paths.push((lun, path.clone()));
+        }
+        path
+    }
+}
+
+/// The number that a LUN field holds, with peripheral device addressing on bus 0 or with flat space
+/// addressing, in one level (SAM-5, 4.7.7.2 and 4.7.7.4).
+fn lun_number(lun: [u8; 8]) -> Option<u16> {
+    let first = u16::from_be_bytes([lun[0], lun[1]]);
+    if lun[2..] != [0; 6] {
+        return None;
+    }
+    match first >> 14 {
+        0 if first < 0x100 => Some(first),
+        1 => Some(first & 0x3fff),
+        _ => None,
+    }
+}
+
+/// The volume at a LUN.
+pub(super) fn volume_at(luns: &LunMap, lun: [u8; 8]) -> Option<VolumeId> {
+    luns.luns.get(&lun_number(lun)?).map(|volume| volume.id)
+}
+
+/// The LUN fields by which a number can be addressed.
+pub(super) fn lun_fields(number: u16) -> impl Iterator<Item = [u8; 8]> {
+    let field = |first: u16| {
+        let [high, low] = first.to_be_bytes();
+        [high, low, 0, 0, 0, 0, 0, 0]
+    };
+    let peripheral = (number < 0x100).then(|| field(number));
+    peripheral.into_iter().chain([field(0x4000 | (number & 0x3fff))])
+}
+
+/// How many bytes of volumes a request is about.
+fn bytes_of(request: &VolumeRequest) -> u64 {
+    let bytes = |range: &SectorRange| range.bytes().unwrap_or(0);
+    match request {
+        VolumeRequest::Read { range, .. }
+        | VolumeRequest::Write { range, .. }
+        | VolumeRequest::CompareAndWrite { range, .. }
+        | VolumeRequest::Zero { range, .. }
+        | VolumeRequest::Fill { range, .. } => bytes(range),
+        VolumeRequest::Unmap { ranges, .. } => ranges.iter().map(bytes).sum(),
+        VolumeRequest::Copy { segments } => {
+            segments.iter().filter_map(|segment| segment.count.bytes()).sum()
+        }
+        VolumeRequest::Flush { .. }
+        | VolumeRequest::Extents { .. }
+        | VolumeRequest::Space { .. } => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lun_is_found_by_each_of_its_fields() {
+        for number in [0, 1, 255, 256, 16_383] {
+            for field in lun_fields(number) {
+                assert_eq!(lun_number(field), Some(number));
+            }
+        }
+        assert_eq!(lun_fields(300).count(), 1);
+        assert_eq!(lun_number([0x80, 1, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(lun_number([0, 1, 0, 1, 0, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn a_copy_counts_what_it_copies() {
+        let segment = block::CopySegment {
+            source: VolumeId(1),
+            source_start: block::Sector(0),
+            destination: VolumeId(2),
+            destination_start: block::Sector(0),
+            count: block::SectorCount(8),
+        };
+        assert_eq!(bytes_of(&VolumeRequest::Copy { segments: vec![segment; 3] }), 3 * 4096);
+        assert_eq!(bytes_of(&VolumeRequest::Flush { volume: VolumeId(1) }), 0);
+    }
+}

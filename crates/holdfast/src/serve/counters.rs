@@ -1,0 +1,256 @@
+//! What the front end has done: the counters that hosts show (esxtop), seen from the array.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use block::VolumeId;
+use parking_lot::RwLock;
+
+/// The kinds of commands that are counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// READ.
+    Read,
+    /// WRITE.
+    Write,
+    /// EXTENDED COPY (CLONE).
+    Copy,
+    /// COMPARE AND WRITE (ATS).
+    CompareAndWrite,
+    /// WRITE SAME (ZERO).
+    Zero,
+    /// UNMAP (DELETE).
+    Delete,
+    /// All else.
+    Other,
+}
+
+impl Class {
+    /// All, in the order of [`PathSnapshot::classes`].
+    pub const ALL: [Class; 7] = [
+        Class::Read,
+        Class::Write,
+        Class::Copy,
+        Class::CompareAndWrite,
+        Class::Zero,
+        Class::Delete,
+        Class::Other,
+    ];
+
+    /// The class of a command, by its operation code (SBC-4, table 30; SPC-4, table 49).
+    pub fn of_opcode(opcode: u8) -> Self {
+        match opcode {
+            0x08 | 0x28 | 0x88 | 0xa8 => Self::Read,
+            0x0a | 0x2a | 0x2e | 0x8a | 0x8e | 0xaa | 0xae => Self::Write,
+            0x83 => Self::Copy,
+            0x89 => Self::CompareAndWrite,
+            0x41 | 0x93 => Self::Zero,
+            0x42 => Self::Delete,
+            _ => Self::Other,
+        }
+    }
+
+    /// A name for people and for interfaces, which never changes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Copy => "copy",
+            Self::CompareAndWrite => "compare_and_write",
+            Self::Zero => "zero",
+            Self::Delete => "delete",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// What was done of one class. Counts from the start of the process.
+#[derive(Debug, Default)]
+struct ClassCounters {
+    ok: AtomicU64,
+    failed: AtomicU64,
+    bytes: AtomicU64,
+    ok_latency_us: AtomicU64,
+    failed_latency_us: AtomicU64,
+}
+
+/// The same at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassSnapshot {
+    /// Commands that ended with GOOD (or CONDITION MET).
+    pub ok: u64,
+    /// Commands that ended otherwise: an ATS miscompare too.
+    pub failed: u64,
+    /// Bytes of volumes that the successful ones read, wrote, copied, zeroed or deallocated.
+    pub bytes: u64,
+    /// The sum of the latencies of the successful ones, from the last byte received to the answer.
+    pub ok_latency_us: u64,
+    /// The same of those that failed.
+    pub failed_latency_us: u64,
+}
+
+/// What one initiator did to one volume.
+#[derive(Debug, Default)]
+pub struct PathCounters {
+    classes: [ClassCounters; Class::ALL.len()],
+}
+
+impl PathCounters {
+    /// Counts a command that has ended.
+    pub fn count(&self, class: Class, ok: bool, bytes: u64, latency: Duration) {
+        let counters = &self.classes[class as usize];
+        let latency_us = latency.as_micros() as u64;
+        if ok {
+            counters.ok.fetch_add(1, Ordering::Relaxed);
+            counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+            counters.ok_latency_us.fetch_add(latency_us, Ordering::Relaxed);
+        } else {
+            counters.failed.fetch_add(1, Ordering::Relaxed);
+            counters.failed_latency_us.fetch_add(latency_us, Ordering::Relaxed);
+        }
+    }
+
+    fn snapshot(&self) -> [ClassSnapshot; Class::ALL.len()] {
+        Class::ALL.map(|class| {
+            let counters = &self.classes[class as usize];
+            ClassSnapshot {
+                ok: counters.ok.load(Ordering::Relaxed),
+                failed: counters.failed.load(Ordering::Relaxed),
+                bytes: counters.bytes.load(Ordering::Relaxed),
+                ok_latency_us: counters.ok_latency_us.load(Ordering::Relaxed),
+                failed_latency_us: counters.failed_latency_us.load(Ordering::Relaxed),
+            }
+        })
+    }
+}
+
+/// What one initiator did to one volume, at one moment.
+#[derive(Clone, Debug)]
+pub struct PathSnapshot {
+    /// The iSCSI name of the initiator.
+    pub initiator: String,
+    /// The volume; `None` for commands to a LUN that the initiator has no volume at.
+    pub volume: Option<VolumeId>,
+    /// In the order of [`Class::ALL`].
+    pub classes: [ClassSnapshot; Class::ALL.len()],
+}
+
+/// What one front-end thread moved over its sockets.
+#[derive(Debug, Default)]
+pub struct WireCounters {
+    pub(super) received_bytes: AtomicU64,
+    pub(super) sent_bytes: AtomicU64,
+    pub(super) connections: AtomicU64,
+}
+
+/// What all front-end threads moved over their sockets, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireSnapshot {
+    /// Bytes of TCP payload received since the start.
+    pub received_bytes: u64,
+    /// Bytes of TCP payload sent since the start.
+    pub sent_bytes: u64,
+    /// Connections that are open now.
+    pub connections: u64,
+}
+
+type Paths = BTreeMap<(String, Option<VolumeId>), Arc<PathCounters>>;
+
+/// All counters of the front end.
+#[derive(Debug)]
+pub struct Counters {
+    wires: Vec<WireCounters>,
+    paths: RwLock<Paths>,
+}
+
+impl Counters {
+    pub(super) fn new(threads: usize) -> Self {
+        let wires = (0..threads).map(|_| WireCounters::default()).collect();
+        Self { wires, paths: RwLock::default() }
+    }
+
+    /// Those of one thread, which alone changes them.
+    pub(super) fn wire_of(&self, thread: usize) -> &WireCounters {
+        &self.wires[thread]
+    }
+
+    /// Those of an initiator and a volume; to be kept by the connection, not asked a command.
+    pub(super) fn path(&self, initiator: &str, volume: Option<VolumeId>) -> Arc<PathCounters> {
+        let key = (initiator.to_owned(), volume);
+        if let Some(path) = self.paths.read().get(&key) {
+            return path.clone();
+        }
+        self.paths.write().entry(key).or_default().clone()
+    }
+
+    /// What was moved over sockets.
+    pub fn wire(&self) -> WireSnapshot {
+        let sum = |field: fn(&WireCounters) -> &AtomicU64| {
+            self.wires.iter().map(|wire| field(wire).load(Ordering::Relaxed)).sum()
+        };
+        WireSnapshot {
+            received_bytes: sum(|wire| &wire.received_bytes),
+            sent_bytes: sum(|wire| &wire.sent_bytes),
+            connections: sum(|wire| &wire.connections),
+        }
+    }
+
+    /// What each initiator did to each volume, in the order of their names.
+    pub fn paths(&self) -> Vec<PathSnapshot> {
+        let paths = self.paths.read();
+        let snapshot = |((initiator, volume), path): (&(String, _), &Arc<PathCounters>)| {
+            PathSnapshot { initiator: initiator.clone(), volume: *volume, classes: path.snapshot() }
+        };
+        paths.iter().map(snapshot).collect()
+    }
+
+    /// What all initiators did to all volumes, in the order of [`Class::ALL`].
+    pub fn totals(&self) -> [ClassSnapshot; Class::ALL.len()] {
+        let mut totals = [ClassSnapshot::default(); Class::ALL.len()];
+        for path in self.paths.read().values() {
+            for (total, part) in totals.iter_mut().zip(path.snapshot()) {
+                total.ok += part.ok;
+                total.failed += part.failed;
+                total.bytes += part.bytes;
+                total.ok_latency_us += part.ok_latency_us;
+                total.failed_latency_us += part.failed_latency_us;
+            }
+        }
+        totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn success_and_failure_are_counted_apart_for_each_path() {
+        let counters = Counters::new(2);
+        let path = counters.path("iqn.a", Some(VolumeId(7)));
+        assert!(Arc::ptr_eq(&path, &counters.path("iqn.a", Some(VolumeId(7)))));
+        path.count(Class::CompareAndWrite, true, 512, Duration::from_micros(30));
+        path.count(Class::CompareAndWrite, false, 512, Duration::from_micros(12));
+        counters.path("iqn.b", None).count(Class::Other, false, 0, Duration::ZERO);
+        let paths = counters.paths();
+        assert_eq!(paths.len(), 2);
+        let ats = paths[0].classes[Class::CompareAndWrite as usize];
+        assert_eq!((ats.ok, ats.failed, ats.bytes), (1, 1, 512));
+        assert_eq!((ats.ok_latency_us, ats.failed_latency_us), (30, 12));
+        assert_eq!(counters.totals()[Class::Other as usize].failed, 1);
+        counters.wire_of(0).sent_bytes.fetch_add(5, Ordering::Relaxed);
+        counters.wire_of(1).sent_bytes.fetch_add(6, Ordering::Relaxed);
+        assert_eq!(counters.wire().sent_bytes, 11);
+    }
+
+    #[test]
+    fn every_class_has_its_place() {
+        for (index, class) in Class::ALL.into_iter().enumerate() {
+            assert_eq!(class as usize, index);
+        }
+        assert_eq!(Class::of_opcode(0x93), Class::Zero);
+        assert_eq!(Class::of_opcode(0x00), Class::Other);
+    }
+}

@@ -1,0 +1,537 @@
+//! A front-end thread, and its loop: one turn after the other.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use iscsi::{Connection, ConnectionId, Event, Opening, Portal, Target, TargetConfig};
+use mio::net::TcpListener;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+use parking_lot::Mutex;
+use scsi::{DeviceServer, TargetPort};
+use store::{Commit, Outcome, SinkId, Store};
+use sys::{Clock, Completion, FileDisk, Ring};
+
+use super::background::{CheckpointBell, Shutdown};
+use super::counters::{Counters, WireCounters};
+use super::listen::{Accepted, Listeners};
+use super::mailbox::{self, FrontSink, Mailbox, Message};
+use super::management::{Purpose, Sessions};
+use super::sockets::Peer;
+use super::tasks::Tasks;
+use super::{LunMaps, ServeOptions};
+
+const WAKER: Token = Token(0);
+const RING: Token = Token(1);
+const LISTENERS: usize = 2;
+const PEERS: usize = 1 << 17;
+
+/// Disk transfers in the kernel at once, a thread.
+const RING_ENTRIES: u32 = 256;
+/// How often deadlines are looked at: login timeouts and pings are seconds long.
+const TICK: Duration = Duration::from_millis(500);
+/// How long the end waits for hosts to take their answers.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a thread that is ending looks around.
+const STOP_TICK: Duration = Duration::from_millis(5);
+/// Turns without an event that a thread looks around again before it sleeps. A wake-up is dear on a
+/// virtual machine, but looking around is CPU that a host on the same machine lacks: so none.
+const SPIN_TURNS: u32 = 0;
+
+/// What all threads share.
+pub(super) struct Shared {
+    pub store: Arc<Store>,
+    pub scsi: DeviceServer,
+    pub target: Arc<Target>,
+    pub luns: Arc<dyn LunMaps>,
+    pub counters: Arc<Counters>,
+    pub clock: Clock,
+    pub mailboxes: Arc<Vec<Arc<Mailbox>>>,
+    pub shutdown: Shutdown,
+    pub sessions: Mutex<Sessions>,
+    /// Which thread serves a connection.
+    pub places: Mutex<HashMap<ConnectionId, usize>>,
+    pub checkpoint_bell: Arc<CheckpointBell>,
+    disk: Arc<FileDisk>,
+    /// The pollers, until their threads take them.
+    polls: Mutex<Vec<Option<Poll>>>,
+}
+
+impl Shared {
+    pub(super) fn new(options: &ServeOptions, portals: &[SocketAddr]) -> io::Result<Arc<Self>> {
+        let count = super::thread_count(options.threads);
+        let mut mailboxes = Vec::new();
+        let mut polls = Vec::new();
+        for _ in 0..count {
+            let poll = Poll::new()?;
+            mailboxes.push(Arc::new(Mailbox::new(Waker::new(poll.registry(), WAKER)?)));
+            polls.push(Some(poll));
+        }
+        let mailboxes = Arc::new(mailboxes);
+        // A portal is a SCSI target port of its own, in a portal group of its own: its tag (from 1)
+        // is the relative port identifier, too.
+        let tags = 1..=portals.len() as u16;
+        let target_name = &options.identity.target_name;
+        let ports = tags.clone().map(|tag| TargetPort {
+            relative_id: tag,
+            group: tag,
+            name: format!("{target_name},t,0x{tag:04x}"),
+        });
+        let scsi = DeviceServer::new(options.identity.clone(), ports.collect());
+        let target = Target::new(TargetConfig {
+            target_name: target_name.clone(),
+            target_alias: options.target_alias.clone(),
+            portals: portals.iter().zip(tags).map(|(a, tag)| Portal { address: *a, tag }).collect(),
+            limits: options.limits.clone(),
+            access: options.access.clone(),
+            data_out_phase: scsi::data_out_phase,
+        });
+        Ok(Arc::new(Self {
+            store: options.store.clone(),
+            scsi,
+            target,
+            luns: options.luns.clone(),
+            counters: Arc::new(Counters::new(count)),
+            clock: Clock::start(),
+            shutdown: Shutdown::new(mailboxes.clone()),
+            mailboxes,
+            sessions: Mutex::default(),
+            places: Mutex::default(),
+            checkpoint_bell: Arc::default(),
+            disk: options.disk.clone(),
+            polls: Mutex::new(polls),
+        }))
+    }
+
+    /// Tells the thread that serves a connection to look at it.
+    pub(super) fn wake_connection(&self, id: ConnectionId) {
+        let place = self.places.lock().get(&id).copied();
+        if let Some(thread) = place {
+            self.mailboxes[thread].post(Message::Wake(id));
+        }
+    }
+}
+
+/// The threads that were started.
+pub(super) struct Threads(Vec<JoinHandle<()>>);
+
+impl Threads {
+    /// Waits for their end.
+    pub(super) fn join(self) {
+        for thread in self.0 {
+            // It can't have panicked: that ends the process.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Starts all threads. The first one has the listeners.
+pub(super) fn start(
+    shared: &Arc<Shared>,
+    bound: Vec<(SocketAddr, TcpListener)>,
+) -> io::Result<Threads> {
+    let mut bound = Some(bound);
+    let mut threads = Vec::new();
+    for index in 0..shared.mailboxes.len() {
+        let Some(poll) = shared.polls.lock()[index].take() else { continue };
+        let bound = bound.take().unwrap_or_default();
+        let listeners = Listeners::new(bound, poll.registry(), LISTENERS)?;
+        let shared = shared.clone();
+        let builder = thread::Builder::new().name(format!("front-{index}"));
+        threads.push(builder.spawn(move || {
+            // What other threads wait for would never come: better to start again, from the log.
+            let _guard = AbortOnPanic;
+            FrontEnd::new(shared, index, poll, listeners).run();
+        })?);
+    }
+    Ok(Threads(threads))
+}
+
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            tracing::error!("a front-end thread panicked: the process ends");
+            std::process::abort();
+        }
+    }
+}
+
+/// One thread.
+pub(super) struct FrontEnd {
+    pub(super) shared: Arc<Shared>,
+    pub(super) index: usize,
+    pub(super) sink: SinkId,
+    pub(super) ring: Ring,
+    pub(super) peers: Vec<Option<Peer>>,
+    pub(super) places: HashMap<ConnectionId, usize>,
+    pub(super) tasks: Tasks,
+    /// Long reads that wait until their connection may run another, by their tasks' names.
+    pub(super) waiting: VecDeque<u64>,
+    /// The commit that this thread writes, if it has the writer's role.
+    pub(super) commit: Option<Commit>,
+    /// What watches are for, by their id.
+    pub(super) watched: HashMap<u64, Purpose>,
+    pub(super) next_watch: u64,
+    poll: Poll,
+    listeners: Listeners,
+    free_peers: Vec<usize>,
+    ready: Vec<usize>,
+    touched: Vec<usize>,
+    completions: Vec<Completion>,
+    outcomes: Vec<(u64, Outcome)>,
+    messages: Vec<Message>,
+    next_tick: Duration,
+    /// When the end comes whatever is left, once it was asked for.
+    stop_at: Option<Duration>,
+}
+
+impl FrontEnd {
+    fn new(shared: Arc<Shared>, index: usize, poll: Poll, listeners: Listeners) -> Self {
+        mailbox::enter_thread(index);
+        let sink = FrontSink::new(index, &shared.mailboxes[index]);
+        let sink = shared.store.register_sink(Arc::new(sink));
+        let ring = Ring::new(shared.disk.clone(), RING_ENTRIES);
+        for notice in ring.notices().iter().filter(|_| index == 0) {
+            tracing::warn!("{notice}");
+        }
+        if let Some(fd) = ring.poll_fd()
+            && let Err(error) =
+                poll.registry().register(&mut SourceFd(&fd), RING, Interest::READABLE)
+        {
+            panic!("can't wait for the disk: {error}");
+        }
+        Self {
+            shared,
+            index,
+            sink,
+            ring,
+            peers: Vec::new(),
+            places: HashMap::new(),
+            tasks: Tasks::default(),
+            waiting: VecDeque::new(),
+            commit: None,
+            watched: HashMap::new(),
+            next_watch: 0,
+            poll,
+            listeners,
+            free_peers: Vec::new(),
+            ready: Vec::new(),
+            touched: Vec::new(),
+            completions: Vec::new(),
+            outcomes: Vec::new(),
+            messages: Vec::new(),
+            next_tick: Duration::ZERO,
+            stop_at: None,
+        }
+    }
+
+    fn run(mut self) {
+        let mut events = Events::with_capacity(256);
+        let mut spins_left = 0;
+        while !self.is_finished() {
+            let busy = spins_left > 0 || self.has_work();
+            let timeout = if busy { Duration::ZERO } else { self.sleep_time() };
+            match self.poll.poll(&mut events, Some(timeout)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => panic!("can't wait for events: {error}"),
+            }
+            spins_left =
+                if events.is_empty() { u32::saturating_sub(spins_left, 1) } else { SPIN_TURNS };
+            let mut woken = false;
+            for event in &events {
+                woken |= event.token() == WAKER;
+                self.note(event);
+            }
+            self.turn(woken);
+        }
+        for slot in 0..self.peers.len() {
+            self.close(slot);
+        }
+    }
+
+    /// Whether there is something to do that the poller does not know of.
+    fn has_work(&self) -> bool {
+        let blocking = self.ring.poll_fd().is_none() && self.ring.in_flight() > 0;
+        blocking || !self.ready.is_empty() || mailbox::has_own_outcomes()
+    }
+
+    fn sleep_time(&self) -> Duration {
+        let most = if self.stop_at.is_some() { STOP_TICK } else { TICK };
+        self.next_tick.saturating_sub(self.shared.clock.now()).min(most)
+    }
+
+    /// Remembers what the poller said.
+    fn note(&mut self, event: &mio::event::Event) {
+        match event.token() {
+            WAKER | RING => {}
+            Token(token) if token < PEERS => self.listeners.set_pending(),
+            Token(token) => {
+                let slot = token - PEERS;
+                let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_mut) else { return };
+                peer.read_closed |= event.is_read_closed() || event.is_error();
+                if event.is_readable() || peer.read_closed {
+                    peer.readable = true;
+                    self.push_ready(slot);
+                }
+                if event.is_writable() {
+                    self.writable(slot);
+                }
+            }
+        }
+    }
+
+    fn writable(&mut self, slot: usize) {
+        if let Some(peer) = self.peers[slot].as_mut() {
+            peer.writable = true;
+            if peer.connection.has_output() {
+                self.touch(slot);
+            }
+        }
+    }
+
+    /// Everything that can be done without waiting: what came, what ended, one commit for all of
+    /// it, and one send a connection.
+    fn turn(&mut self, woken: bool) {
+        if woken {
+            self.read_mailbox();
+        }
+        self.listeners.accept(&self.shared);
+        for slot in std::mem::take(&mut self.ready) {
+            self.receive(slot);
+        }
+        self.work_off_disk();
+        self.start_commit();
+        self.submit();
+        self.work_off_touched();
+        let now = self.shared.clock.now();
+        if now >= self.next_tick {
+            self.tick(now);
+        }
+        while self.start_waiting() {
+            self.work_off_touched();
+        }
+        // Sending may have freed commands that were held back: their requests must not wait.
+        self.start_commit();
+        self.submit();
+    }
+
+    pub(super) fn submit(&mut self) {
+        if let Err(error) = self.ring.submit() {
+            panic!("can't give transfers to the kernel: {error}");
+        }
+    }
+
+    /// Goes on with all that ended on the disk and in commits, until nothing ends at once.
+    fn work_off_disk(&mut self) {
+        loop {
+            let mut completions = std::mem::take(&mut self.completions);
+            if let Err(error) = self.ring.complete(&mut completions) {
+                panic!("can't take transfers from the kernel: {error}");
+            }
+            let mut outcomes = std::mem::take(&mut self.outcomes);
+            let nothing = completions.is_empty();
+            for completion in completions.drain(..) {
+                self.transfer_ended(completion);
+            }
+            mailbox::take_own_outcomes(&mut outcomes);
+            let done = nothing && outcomes.is_empty();
+            for (id, outcome) in outcomes.drain(..) {
+                self.request_ended(id, outcome);
+            }
+            (self.completions, self.outcomes) = (completions, outcomes);
+            if done {
+                return;
+            }
+        }
+    }
+
+    fn read_mailbox(&mut self) {
+        let mut messages = std::mem::take(&mut self.messages);
+        self.shared.mailboxes[self.index].take(&mut messages);
+        for message in messages.drain(..) {
+            match message {
+                Message::Serve(accepted) => self.serve(*accepted),
+                Message::Outcome(id, outcome) => self.request_ended(id, outcome),
+                Message::Wake(id) => self.wake(id),
+                Message::Abort(what, watch) => self.abort_here(what, None, &watch),
+                Message::WatchAll(watch) => self.tasks.watch_all(&watch),
+                Message::Watched(id) => self.watched(id),
+                Message::Resume(id) => self.resume_session(id),
+                Message::CloseAll => self.close_all(),
+                Message::Stop => self.stop(),
+            }
+        }
+        self.messages = messages;
+    }
+
+    /// Starts to serve a connection.
+    fn serve(&mut self, accepted: Accepted) {
+        let Accepted { mut stream, portal_index, local, peer } = accepted;
+        let mut entropy = [0; 32];
+        let slot = self.free_peers.pop().unwrap_or_else(|| {
+            self.peers.push(None);
+            self.peers.len() - 1
+        });
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let ready = sys::entropy(&mut entropy).and_then(|()| {
+            self.poll.registry().register(&mut stream, Token(PEERS + slot), interest)
+        });
+        if let Err(error) = ready.as_ref() {
+            tracing::warn!("can't serve {peer}: {error}");
+        }
+        if ready.is_err() || self.stop_at.is_some() {
+            self.free_peers.push(slot);
+            self.wire().connections.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let now = self.shared.clock.now();
+        let opening = Opening { portal_index, local, peer, entropy, now };
+        let connection = Connection::new(self.shared.target.clone(), opening);
+        let peer = Peer::new(stream, connection);
+        self.places.insert(peer.id, slot);
+        self.shared.places.lock().insert(peer.id, self.index);
+        self.peers[slot] = Some(peer);
+        self.push_ready(slot);
+    }
+
+    fn push_ready(&mut self, slot: usize) {
+        if let Some(peer) = self.peers[slot].as_mut()
+            && !std::mem::replace(&mut peer.in_ready, true)
+        {
+            self.ready.push(slot);
+        }
+    }
+
+    /// The connection is looked at again before the turn ends: for events, output, and its end.
+    pub(super) fn touch(&mut self, slot: usize) {
+        if let Some(peer) = self.peers[slot].as_mut()
+            && !std::mem::replace(&mut peer.in_touched, true)
+        {
+            self.touched.push(slot);
+        }
+    }
+
+    fn receive(&mut self, slot: usize) {
+        let now = self.shared.clock.now();
+        let Some(peer) = self.peers[slot].as_mut() else { return };
+        peer.in_ready = false;
+        if self.stop_at.is_some() {
+            return;
+        }
+        let more = peer.receive(now, self.shared.counters.wire_of(self.index));
+        self.work_off_events(slot);
+        self.touch(slot);
+        if more {
+            self.push_ready(slot);
+        }
+    }
+
+    /// Does what the machine asks for.
+    pub(super) fn work_off_events(&mut self, slot: usize) {
+        loop {
+            let Some(peer) = self.peers[slot].as_mut() else { return };
+            if peer.held.is_some() {
+                return;
+            }
+            let Some(event) = peer.connection.next_event() else { return };
+            match event {
+                Event::Command(command) => self.execute(slot, command),
+                Event::SessionStarted { nexus, .. } => self.start_session(slot, nexus),
+                Event::ConnectionAdded { nexus } => self.join_session(slot, nexus),
+                Event::TaskManagement(request) => self.manage(slot, request),
+                Event::Wake { connection } => self.shared.wake_connection(connection),
+            }
+        }
+    }
+
+    fn work_off_touched(&mut self) {
+        while let Some(slot) = self.touched.pop() {
+            self.work_off_events(slot);
+            let Some(peer) = self.peers[slot].as_mut() else { continue };
+            peer.in_touched = false;
+            peer.transmit(self.shared.counters.wire_of(self.index));
+            if peer.is_over() {
+                self.close(slot);
+            } else if std::mem::take(&mut peer.blocked) && peer.readable {
+                self.push_ready(slot);
+            }
+        }
+    }
+
+    fn wake(&mut self, id: ConnectionId) {
+        if let Some(slot) = self.places.get(&id).copied() {
+            self.touch(slot);
+        }
+    }
+
+    /// Lets time pass.
+    fn tick(&mut self, now: Duration) {
+        self.next_tick = now + TICK;
+        self.listeners.set_pending();
+        for slot in 0..self.peers.len() {
+            let Some(peer) = self.peers[slot].as_mut() else { continue };
+            if peer.connection.deadline().is_some_and(|deadline| deadline <= now) {
+                peer.connection.tick(now);
+                self.touch(slot);
+            }
+        }
+        self.work_off_touched();
+    }
+
+    /// Closes a connection's socket, and tells what ended with it.
+    fn close(&mut self, slot: usize) {
+        let Some(mut peer) = self.peers[slot].take() else { return };
+        // Dropping the socket takes it out of the poller, too.
+        let _ = self.poll.registry().deregister(&mut peer.stream);
+        self.free_peers.push(slot);
+        self.places.remove(&peer.id);
+        self.shared.places.lock().remove(&peer.id);
+        self.wire().connections.fetch_sub(1, Ordering::Relaxed);
+        let Peer { connection, session, .. } = peer;
+        self.connection_ended(connection.end(), session);
+    }
+
+    fn close_all(&mut self) {
+        for slot in 0..self.peers.len() {
+            if let Some(peer) = self.peers[slot].as_mut() {
+                peer.connection.close();
+                self.touch(slot);
+            }
+        }
+    }
+
+    fn wire(&self) -> &WireCounters {
+        self.shared.counters.wire_of(self.index)
+    }
+
+    /// No new connections and commands from here on.
+    fn stop(&mut self) {
+        self.listeners = Listeners::default();
+        self.stop_at.get_or_insert(self.shared.clock.now() + STOP_TIMEOUT);
+        for slot in 0..self.peers.len() {
+            if let Some(peer) = self.peers[slot].as_mut() {
+                peer.connection.request_logout(0);
+                self.touch(slot);
+            }
+        }
+    }
+
+    /// Whether the end was asked for, and all that is under way has ended.
+    fn is_finished(&self) -> bool {
+        let Some(stop_at) = self.stop_at else { return false };
+        if self.commit.is_some() || self.ring.in_flight() > 0 {
+            return false;
+        }
+        let mut peers = self.peers.iter().flatten();
+        let settled = self.tasks.len() == 0 && !peers.any(|peer| peer.connection.has_output());
+        settled || self.shared.clock.now() >= stop_at
+    }
+}

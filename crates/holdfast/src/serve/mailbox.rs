@@ -1,0 +1,143 @@
+//! What front-end threads tell each other, and what the store tells them.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use block::VolumeId;
+use iscsi::{ConnectionId, SessionId};
+use mio::Waker;
+use parking_lot::Mutex;
+use store::Outcome;
+
+use super::listen::Accepted;
+use super::management::Watch;
+
+/// What a thread may be told.
+pub(super) enum Message {
+    /// A connection to serve.
+    Serve(Box<Accepted>),
+    /// A queued request has ended.
+    Outcome(u64, Outcome),
+    /// A connection of this thread may have something to do.
+    Wake(ConnectionId),
+    /// End tasks; the watch is dropped when they have ended.
+    Abort(AbortWhat, Arc<Watch>),
+    /// Let all tasks hold the watch; it is dropped when they have ended.
+    WatchAll(Arc<Watch>),
+    /// All that a watch waited for has ended.
+    Watched(u64),
+    /// A session that had to wait for the end of another may go on.
+    Resume(ConnectionId),
+    /// Close all connections (TARGET COLD RESET).
+    CloseAll,
+    /// Finish what is under way, and end.
+    Stop,
+}
+
+/// Which tasks are to be ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum AbortWhat {
+    /// Those of any session on a volume.
+    Volume(VolumeId),
+    /// Those of one session on a logical unit.
+    SessionLun(SessionId, [u8; 8]),
+    /// All.
+    Everything,
+}
+
+/// Messages to a thread, which is woken for the first of them only.
+pub(super) struct Mailbox {
+    messages: Mutex<Vec<Message>>,
+    /// Whether the thread was woken and has not looked yet.
+    woken: AtomicBool,
+    waker: Waker,
+}
+
+impl Mailbox {
+    pub(super) fn new(waker: Waker) -> Self {
+        Self { messages: Mutex::default(), woken: AtomicBool::new(false), waker }
+    }
+
+    /// Puts a message in.
+    pub(super) fn post(&self, message: Message) {
+        self.messages.lock().push(message);
+        self.wake();
+    }
+
+    /// Makes the thread look around.
+    pub(super) fn wake(&self) {
+        if !self.woken.swap(true, Ordering::AcqRel)
+            && let Err(error) = self.waker.wake()
+        {
+            // It writes eight bytes to an eventfd; there is no way on without it.
+            panic!("can't wake a front-end thread: {error}");
+        }
+    }
+
+    /// Takes all messages. Must be called after each waking.
+    pub(super) fn take(&self, into: &mut Vec<Message>) {
+        // First the flag: what is posted behind this line wakes again.
+        self.woken.swap(false, Ordering::AcqRel);
+        into.append(&mut self.messages.lock());
+    }
+}
+
+thread_local! {
+    /// Which front-end thread this is.
+    static THREAD: Cell<Option<usize>> = const { Cell::new(None) };
+    /// Outcomes for this thread that it found itself.
+    static OUTCOMES: RefCell<Vec<(u64, Outcome)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Says that the calling thread is the front-end thread with this index.
+pub(super) fn enter_thread(index: usize) {
+    THREAD.set(Some(index));
+}
+
+/// Takes what the calling thread's own calls of the store have ended.
+pub(super) fn take_own_outcomes(into: &mut Vec<(u64, Outcome)>) {
+    OUTCOMES.with_borrow_mut(|outcomes| into.append(outcomes));
+}
+
+/// Whether there are any.
+pub(super) fn has_own_outcomes() -> bool {
+    OUTCOMES.with_borrow(|outcomes| !outcomes.is_empty())
+}
+
+/// Where the store puts the outcomes for a front-end thread: without a lock or a wake-up where that
+/// thread itself finished the commit.
+pub(super) struct FrontSink {
+    thread: usize,
+    /// Weak, because the store lives longer than the front end.
+    mailbox: Weak<Mailbox>,
+}
+
+impl FrontSink {
+    pub(super) fn new(thread: usize, mailbox: &Arc<Mailbox>) -> Self {
+        Self { thread, mailbox: Arc::downgrade(mailbox) }
+    }
+
+    fn is_own(&self) -> bool {
+        THREAD.get() == Some(self.thread)
+    }
+}
+
+impl store::Sink for FrontSink {
+    fn complete(&self, id: u64, outcome: Outcome) {
+        if self.is_own() {
+            OUTCOMES.with_borrow_mut(|outcomes| outcomes.push((id, outcome)));
+        } else if let Some(mailbox) = self.mailbox.upgrade() {
+            mailbox.post(Message::Outcome(id, outcome));
+        }
+    }
+
+    fn commit_wanted(&self) {
+        // A thread asks the store for a commit at the end of each turn anyway.
+        if !self.is_own()
+            && let Some(mailbox) = self.mailbox.upgrade()
+        {
+            mailbox.wake();
+        }
+    }
+}

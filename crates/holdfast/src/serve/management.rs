@@ -1,0 +1,290 @@
+//! Task management, resets, and the beginning and end of sessions: what spans threads.
+//!
+//! A task can't be called back once the store has it, and does not need to be: it ends by itself
+//! within a commit or a read. So to abort tasks is to mark them, and to wait: the request is
+//! answered when the last of them has ended, on whichever thread. Who waits is told by a [`Watch`],
+//! of which each task holds a share: when the last share is dropped, a message is sent.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use block::LunMap;
+use iscsi::{
+    AbortScope, ConnectionId, Ended, ManagementFunction, ManagementOutcome, NexusInfo, SessionId,
+    TaskHandle, TaskManagement,
+};
+use scsi::{InitiatorPort, Nexus, Response};
+
+use super::commands::{lun_fields, volume_at};
+use super::front::FrontEnd;
+use super::mailbox::{AbortWhat, Mailbox, Message};
+use super::tasks::Task;
+
+/// Tells a thread when all that hold a share of it have let go.
+pub(super) struct Watch {
+    mailbox: Arc<Mailbox>,
+    id: u64,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.mailbox.post(Message::Watched(self.id));
+    }
+}
+
+/// What a thread wanted to know the end of tasks for.
+pub(super) enum Purpose {
+    /// To answer a task management request.
+    Answer { slot: usize, request: Box<TaskManagement>, luns: Arc<LunMap> },
+    /// To answer a command.
+    Respond { slot: usize, handle: TaskHandle, response: Box<Response> },
+    /// To end a session.
+    EndSession(Arc<Session>),
+    /// Nothing more: a connection of a session that goes on was lost.
+    Nothing,
+}
+
+/// A session, as the layers above iSCSI know it.
+pub(super) struct Session {
+    pub info: Arc<NexusInfo>,
+    pub nexus: Arc<Nexus>,
+}
+
+/// All sessions that have not ended, tasks included.
+#[derive(Default)]
+pub(super) struct Sessions {
+    by_id: HashMap<SessionId, Arc<Session>>,
+    /// Connections that wait for the end of a session: thread and name.
+    waiting: Vec<(SessionId, usize, ConnectionId)>,
+}
+
+impl Sessions {
+    /// Another session of the same I_T nexus.
+    fn predecessor(&self, info: &NexusInfo) -> Option<SessionId> {
+        let same = |other: &&Arc<Session>| {
+            other.info.initiator_name == info.initiator_name
+                && other.info.isid == info.isid
+                && other.info.portal_tag == info.portal_tag
+                && other.info.session != info.session
+        };
+        self.by_id.values().find(same).map(|session| session.info.session)
+    }
+}
+
+impl FrontEnd {
+    /// A session begins: but not before the one whose place it takes has ended with all of its
+    /// tasks, because a host that logs in again must not see an old command take effect.
+    pub(super) fn start_session(&mut self, slot: usize, info: Arc<NexusInfo>) {
+        let shared = self.shared.clone();
+        let Some(peer) = self.peers[slot].as_mut() else { return };
+        if info.discovery {
+            return;
+        }
+        let mut sessions = shared.sessions.lock();
+        if let Some(predecessor) = sessions.predecessor(&info) {
+            peer.held = Some(info);
+            sessions.waiting.push((predecessor, self.index, peer.id));
+            return;
+        }
+        let port = InitiatorPort { name: info.initiator_name.clone(), isid: info.isid };
+        let nexus = shared.scsi.new_nexus(port, info.portal_tag);
+        tracing::info!("{} logged in at portal {}", info.initiator_name, info.portal_tag);
+        let session = Arc::new(Session { info: info.clone(), nexus });
+        sessions.by_id.insert(info.session, session.clone());
+        // Further connections of this session may have come while it waited.
+        wake_waiting(&mut sessions, info.session, &shared.mailboxes);
+        peer.session = Some(session);
+    }
+
+    /// A further connection of a session; it waits where the session itself does.
+    pub(super) fn join_session(&mut self, slot: usize, info: Arc<NexusInfo>) {
+        let shared = self.shared.clone();
+        let Some(peer) = self.peers[slot].as_mut() else { return };
+        let mut sessions = shared.sessions.lock();
+        match sessions.by_id.get(&info.session) {
+            Some(session) => peer.session = Some(session.clone()),
+            None => {
+                sessions.waiting.push((info.session, self.index, peer.id));
+                peer.held = Some(info);
+            }
+        }
+    }
+
+    /// What a held connection waited for has happened.
+    pub(super) fn resume_session(&mut self, id: ConnectionId) {
+        let Some(slot) = self.places.get(&id).copied() else { return };
+        let Some(info) = self.peers[slot].as_mut().and_then(|peer| peer.held.take()) else {
+            return;
+        };
+        let known = self.shared.sessions.lock().by_id.contains_key(&info.session);
+        if known {
+            self.join_session(slot, info);
+        } else {
+            self.start_session(slot, info);
+        }
+        self.touch(slot);
+    }
+
+    /// A watch that tells this thread.
+    fn watch(&mut self, purpose: Purpose) -> Arc<Watch> {
+        let id = self.next_watch;
+        self.next_watch += 1;
+        self.watched.insert(id, purpose);
+        Arc::new(Watch { mailbox: self.shared.mailboxes[self.index].clone(), id })
+    }
+
+    /// A connection has ended: its tasks are aborted, and its session ends after them.
+    pub(super) fn connection_ended(&mut self, ended: Ended, session: Option<Arc<Session>>) {
+        for connection in &ended.wake {
+            self.shared.wake_connection(*connection);
+        }
+        let last = ended.session.is_some();
+        let purpose = match session {
+            Some(session) if last => Purpose::EndSession(session),
+            _ => Purpose::Nothing,
+        };
+        let watch = self.watch(purpose);
+        for task in ended.tasks {
+            self.tasks.abort(task, &watch);
+        }
+    }
+
+    fn end_session(&mut self, session: &Session) {
+        tracing::info!("the session of {} ended", session.info.initiator_name);
+        self.shared.scsi.nexus_loss(&session.nexus);
+        let mut sessions = self.shared.sessions.lock();
+        sessions.by_id.remove(&session.info.session);
+        wake_waiting(&mut sessions, session.info.session, &self.shared.mailboxes);
+    }
+
+    /// Starts a task management request.
+    pub(super) fn manage(&mut self, slot: usize, request: TaskManagement) {
+        let shared = self.shared.clone();
+        let Some(peer) = self.peers[slot].as_mut() else { return };
+        let Some(nexus) = peer.session.as_ref().map(|session| session.nexus.clone()) else {
+            return peer.connection.respond_management(request.handle, ManagementOutcome::Rejected);
+        };
+        let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
+        tracing::info!("{} asks for {:?}", nexus.initiator().name, request.function);
+        let volume = volume_at(&luns, request.lun);
+        let what = match (request.function, volume) {
+            (ManagementFunction::AbortTask { .. }, _) => None,
+            (ManagementFunction::TargetWarmReset | ManagementFunction::TargetColdReset, _) => {
+                Some(AbortWhat::Everything)
+            }
+            // All others are about a logical unit.
+            (_, None) => {
+                let outcome = ManagementOutcome::LunDoesNotExist;
+                peer.connection.respond_management(request.handle, outcome);
+                return self.touch(slot);
+            }
+            (ManagementFunction::AbortTaskSet, _) => {
+                Some(AbortWhat::SessionLun(request.session, request.lun))
+            }
+            (_, Some(volume)) => Some(AbortWhat::Volume(volume)),
+        };
+        let affected = request.affected.clone();
+        let watch = self.watch(Purpose::Answer { slot, request: Box::new(request), luns });
+        for task in affected {
+            self.tasks.abort(task, &watch);
+        }
+        if let Some(what) = what {
+            self.abort_here(what, Some(slot), &watch);
+            for (index, mailbox) in shared.mailboxes.iter().enumerate() {
+                if index != self.index {
+                    mailbox.post(Message::Abort(what, watch.clone()));
+                }
+            }
+        }
+    }
+
+    /// Ends tasks of this thread's connections, except of the one on which that was asked for.
+    pub(super) fn abort_here(
+        &mut self,
+        what: AbortWhat,
+        except: Option<usize>,
+        watch: &Arc<Watch>,
+    ) {
+        for slot in (0..self.peers.len()).filter(|slot| Some(*slot) != except) {
+            let Some(peer) = self.peers[slot].as_mut() else { continue };
+            let scopes: Vec<AbortScope> = match what {
+                AbortWhat::Everything => vec![AbortScope::All],
+                AbortWhat::SessionLun(session, lun) => {
+                    let same = peer.session.as_ref().is_some_and(|s| s.info.session == session);
+                    same.then_some(AbortScope::Lun(lun)).into_iter().collect()
+                }
+                AbortWhat::Volume(volume) => {
+                    let luns = peer.luns.iter().flat_map(|(_, map)| &map.luns);
+                    luns.filter(|(_, attributes)| attributes.id == volume)
+                        .flat_map(|(number, _)| lun_fields(*number))
+                        .map(AbortScope::Lun)
+                        .collect()
+                }
+            };
+            for scope in scopes {
+                for task in peer.connection.abort(scope) {
+                    self.tasks.abort(task, watch);
+                }
+            }
+            self.touch(slot);
+        }
+    }
+
+    /// All that a watch waited for has ended.
+    pub(super) fn watched(&mut self, id: u64) {
+        match self.watched.remove(&id) {
+            Some(Purpose::EndSession(session)) => self.end_session(&session),
+            Some(Purpose::Answer { slot, request, luns }) => self.answer(slot, &request, &luns),
+            Some(Purpose::Respond { slot, handle, response }) => {
+                self.respond_late(slot, handle, *response);
+            }
+            Some(Purpose::Nothing) | None => {}
+        }
+    }
+
+    /// Answers a command when all tasks of all threads have ended that are under way now. The
+    /// command itself is in no table any more, so that two of these never wait for each other.
+    pub(super) fn respond_after_all(&mut self, task: &Task, response: Response) {
+        let (slot, handle) = (task.connection, task.handle);
+        let response = Box::new(response);
+        let watch = self.watch(Purpose::Respond { slot, handle, response });
+        self.tasks.watch_all(&watch);
+        for (index, mailbox) in self.shared.mailboxes.iter().enumerate() {
+            if index != self.index {
+                mailbox.post(Message::WatchAll(watch.clone()));
+            }
+        }
+    }
+
+    fn answer(&mut self, slot: usize, request: &TaskManagement, luns: &Arc<LunMap>) {
+        let function = request.function;
+        match function {
+            ManagementFunction::LogicalUnitReset => {
+                self.shared.scsi.lun_reset(luns, request.lun);
+            }
+            ManagementFunction::TargetWarmReset | ManagementFunction::TargetColdReset => {
+                self.shared.scsi.target_reset(luns);
+            }
+            _ => {}
+        }
+        let peer = self.peers[slot].as_mut();
+        if let Some(peer) = peer.filter(|peer| peer.id == request.handle.connection) {
+            peer.connection.respond_management(request.handle, ManagementOutcome::Complete);
+            self.touch(slot);
+        }
+        if function == ManagementFunction::TargetColdReset {
+            for mailbox in self.shared.mailboxes.iter() {
+                mailbox.post(Message::CloseAll);
+            }
+        }
+    }
+}
+
+fn wake_waiting(sessions: &mut Sessions, ended: SessionId, mailboxes: &[Arc<Mailbox>]) {
+    sessions.waiting.retain(|(of, thread, connection)| {
+        if *of == ended {
+            mailboxes[*thread].post(Message::Resume(*connection));
+        }
+        *of != ended
+    });
+}

@@ -1,0 +1,160 @@
+//! The front end: sockets and disk on one side, the sans-IO crates on the other.
+//!
+//! [`run`] starts one thread a core. Each has a poller, a ring to the disk and some of the
+//! connections, and does a command from its first byte to its last:
+//!
+//! * [`front`]: the loop of a thread, one *turn* after the other,
+//! * [`sockets`]: a connection's bytes, in and out,
+//! * [`commands`]: a command's way through SCSI and the store, and its answer,
+//! * [`storage`]: reads and commits on the thread's ring,
+//! * [`tasks`]: what is under way,
+//! * [`management`]: task management, resets, and the end of sessions, over all threads,
+//! * [`mailbox`]: what threads tell each other,
+//! * [`listen`]: portals, and handing connections out,
+//! * [`background`]: checkpoints and signals,
+//! * [`counters`]: what was done, for whom, and how long it took.
+//!
+//! There is no policy here: who may log in, what a LUN is and what a command does is decided in
+//! the crates that this wires together.
+
+mod background;
+mod commands;
+pub mod counters;
+mod front;
+mod gather;
+mod listen;
+mod mailbox;
+mod management;
+mod sockets;
+mod storage;
+mod tasks;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use block::{ArrayIdentity, LunMap};
+use store::{Store, StoreError};
+use sys::FileDisk;
+
+pub use background::Shutdown;
+pub use counters::Counters;
+
+/// The most front-end threads that are started by default.
+const THREADS_DEFAULT_MAX: usize = 8;
+
+/// Which volumes an initiator may reach: asked once a session, and again after each change.
+pub trait LunMaps: Send + Sync {
+    /// What the initiator with this iSCSI name sees; an empty map for a stranger.
+    fn lun_map(&self, initiator_name: &str) -> Arc<LunMap>;
+
+    /// Goes up, after the change is visible, with every change of any map or of a volume in one.
+    /// Called for each command: must be cheap.
+    fn generation(&self) -> u64;
+}
+
+impl LunMaps for array::Array {
+    fn lun_map(&self, initiator_name: &str) -> Arc<LunMap> {
+        array::Array::lun_map(self, initiator_name)
+    }
+
+    fn generation(&self) -> u64 {
+        array::Array::generation(self)
+    }
+}
+
+/// What to serve, and how.
+pub struct ServeOptions {
+    /// The pool's disk, the one that `store` was opened on.
+    pub disk: Arc<FileDisk>,
+    /// The pool.
+    pub store: Arc<Store>,
+    /// What hosts are told of the array.
+    pub identity: ArrayIdentity,
+    /// The target's alias, for people; empty for none.
+    pub target_alias: String,
+    /// Where to listen, one portal (and SCSI target port) each, at most 65,535. Port 0 takes a
+    /// free one.
+    pub portals: Vec<SocketAddr>,
+    /// Who may log in.
+    pub access: Arc<dyn iscsi::Access>,
+    /// What they see then.
+    pub luns: Arc<dyn LunMaps>,
+    /// What bounds memory and time.
+    pub limits: iscsi::Limits,
+    /// How many front-end threads; 0 is one a core, at most 8.
+    pub threads: usize,
+    /// How many bytes of new space are kept ready ahead of the log; 0 for none.
+    pub prepare_ahead_bytes: u64,
+}
+
+/// A front end that serves: what management needs of it. Cheap to clone.
+#[derive(Clone)]
+pub struct Running {
+    /// Where it listens, in the order of the options, with the ports that were taken.
+    pub portals: Vec<SocketAddr>,
+    /// What it has done.
+    pub counters: Arc<Counters>,
+    /// Ends it.
+    pub shutdown: Shutdown,
+}
+
+/// Why nothing is served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// A portal's address can't be had.
+    #[error("can't listen on {address}: {error}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// There is no portal, or there are too many.
+    #[error("an array needs 1 to 65535 iSCSI addresses to listen on, not {0}")]
+    PortalCount(usize),
+    /// A thread, a poller or a signal handler can't be had.
+    #[error("can't start the front end: {0}")]
+    Start(#[source] io::Error),
+    /// The checkpoint at the end failed: nothing is lost, but the next start has to replay the log.
+    #[error("the last checkpoint failed: {0}")]
+    Checkpoint(#[source] StoreError),
+}
+
+/// Serves until SIGTERM, SIGINT or [`Shutdown::trigger`]: then it finishes what is under way, makes
+/// a checkpoint, and returns. `ready` is called once, when all portals listen.
+///
+/// # Errors
+/// See [`ServeError`].
+pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), ServeError> {
+    let bound = listen::bind(&options.portals)?;
+    let portals: Vec<SocketAddr> = bound.iter().map(|(address, _)| *address).collect();
+    let shared = front::Shared::new(&options, &portals).map_err(ServeError::Start)?;
+    for notice in options.disk.notices() {
+        tracing::warn!("{notice}");
+    }
+    let preparer = background::start_preparer(&options).map_err(ServeError::Start)?;
+    let checkpointer = background::Checkpointer::start(options.store.clone(), &shared)
+        .map_err(ServeError::Start)?;
+    let signals = background::Signals::start(&shared.shutdown).map_err(ServeError::Start)?;
+    let threads = front::start(&shared, bound).map_err(ServeError::Start)?;
+    ready(Running {
+        portals,
+        counters: shared.counters.clone(),
+        shutdown: shared.shutdown.clone(),
+    });
+    threads.join();
+    drop((signals, checkpointer, preparer));
+    options.store.checkpoint().map_err(ServeError::Checkpoint)
+}
+
+/// How many front-end threads to start.
+fn thread_count(wanted: usize) -> usize {
+    if wanted > 0 {
+        return wanted;
+    }
+    std::thread::available_parallelism().map_or(1, |n| n.get()).min(THREADS_DEFAULT_MAX)
+}

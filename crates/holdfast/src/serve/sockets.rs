@@ -1,0 +1,145 @@
+//! A connection's bytes: from the socket into the machine, and back.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use block::LunMap;
+use iscsi::{Connection, ConnectionId, NexusInfo};
+use mio::net::TcpStream;
+
+use super::counters::{PathCounters, WireCounters};
+use super::management::Session;
+
+/// Reads of one connection in a turn, so that one that sends fast does not starve the others.
+const READS_PER_TURN: usize = 4;
+/// The most that is given to one send: about what a socket's buffer takes.
+const SEND_BYTES_MAX: usize = 1 << 20;
+
+/// A connection and what the thread keeps with it.
+pub(super) struct Peer {
+    pub id: ConnectionId,
+    pub stream: TcpStream,
+    pub connection: Connection,
+    /// Whether the socket may have bytes: the poller tells only when that changes.
+    pub readable: bool,
+    /// Whether the socket may take bytes.
+    pub writable: bool,
+    /// Whether the other end was seen to close: then a short read does not mean "empty".
+    pub read_closed: bool,
+    /// Whether nothing is received because the machine has too much to send.
+    pub blocked: bool,
+    /// Whether the socket is lost.
+    pub lost: bool,
+    /// Whether it stands in the list of those to be read.
+    pub in_ready: bool,
+    /// Whether it stands in the list of those to be looked at before the turn ends.
+    pub in_touched: bool,
+    /// Whether a long read is under way.
+    pub gathers: bool,
+    /// The session, from when it may send commands.
+    pub session: Option<Arc<Session>>,
+    /// A session that has to wait until the one before it has ended wholly.
+    pub held: Option<Arc<NexusInfo>>,
+    /// What the initiator sees, and the generation that this is of.
+    pub luns: Option<(u64, Arc<LunMap>)>,
+    /// Counters by LUN, of that generation.
+    pub paths: Vec<([u8; 8], Arc<PathCounters>)>,
+}
+
+impl Peer {
+    pub(super) fn new(stream: TcpStream, connection: Connection) -> Self {
+        Self {
+            id: connection.id(),
+            stream,
+            connection,
+            readable: true,
+            writable: true,
+            read_closed: false,
+            blocked: false,
+            lost: false,
+            in_ready: false,
+            in_touched: false,
+            gathers: false,
+            session: None,
+            held: None,
+            luns: None,
+            paths: Vec::new(),
+        }
+    }
+
+    /// Receives some of what there is. Returns whether there may be more for another turn.
+    pub(super) fn receive(&mut self, now: Duration, wire: &WireCounters) -> bool {
+        for _ in 0..READS_PER_TURN {
+            if !self.readable || self.lost {
+                return false;
+            }
+            if !self.receive_once(now, wire) {
+                return false;
+            }
+        }
+        self.readable
+    }
+
+    /// Whether something was received.
+    fn receive_once(&mut self, now: Duration, wire: &WireCounters) -> bool {
+        let mut slices: Vec<IoSliceMut<'_>> = Vec::with_capacity(16);
+        self.connection.receive_slices(&mut slices);
+        if slices.is_empty() {
+            self.blocked = true;
+            return false;
+        }
+        let room: usize = slices.iter().map(|slice| slice.len()).sum();
+        match (&self.stream).read_vectored(&mut slices) {
+            Ok(0) => self.lost = true,
+            Ok(bytes) => {
+                drop(slices);
+                wire.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+                // A stream that gave less than there was room for is empty; the poller tells when
+                // that changes (epoll(7), on the edge-triggered mode).
+                if bytes < room && !self.read_closed {
+                    self.readable = false;
+                }
+                self.connection.received(bytes, now);
+                return true;
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => self.readable = false,
+                io::ErrorKind::Interrupted => return true,
+                _ => self.lost = true,
+            },
+        }
+        false
+    }
+
+    /// Sends what the socket takes.
+    pub(super) fn transmit(&mut self, wire: &WireCounters) {
+        while self.writable && !self.lost && self.connection.has_output() {
+            let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(64);
+            self.connection.transmit_slices(&mut slices, SEND_BYTES_MAX);
+            let wanted: usize = slices.iter().map(|slice| slice.len()).sum();
+            if wanted == 0 {
+                return;
+            }
+            match (&self.stream).write_vectored(&slices) {
+                Ok(bytes) => {
+                    drop(slices);
+                    wire.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+                    self.connection.transmitted(bytes);
+                    self.writable = bytes == wanted;
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => self.writable = false,
+                    io::ErrorKind::Interrupted => {}
+                    _ => self.lost = true,
+                },
+            }
+        }
+    }
+
+    /// Whether it has ended: to be taken out.
+    pub(super) fn is_over(&self) -> bool {
+        self.lost || (self.connection.is_closed() && !self.connection.has_output())
+    }
+}

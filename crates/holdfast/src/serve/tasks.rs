@@ -1,0 +1,116 @@
+//! The commands that a thread has under way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use block::VolumeRequest;
+use iscsi::TaskHandle;
+use store::ReadOperation;
+
+use super::counters::{Class, PathCounters};
+use super::management::Watch;
+
+/// A command under way.
+pub(super) struct Task {
+    /// Where its connection is in the thread's table; another one may be there by now.
+    pub connection: usize,
+    /// To answer it with.
+    pub handle: TaskHandle,
+    /// The session's nexus.
+    pub nexus: Arc<scsi::Nexus>,
+    /// What SCSI waits with, while the store has the request.
+    pub pending: Option<scsi::Pending>,
+    /// The first request of a long read that has to wait ([`super::gather`]).
+    pub waiting: Option<VolumeRequest>,
+    /// Whether it is the long read that its connection has under way.
+    pub gathers: bool,
+    /// What the store waits with, while the ring has the reads.
+    pub operation: Option<Box<ReadOperation>>,
+    /// How many of the reads have not ended.
+    pub reads_left: usize,
+    /// Whether it was aborted: nobody wants its answer.
+    pub aborted: bool,
+    /// Who waits for its end.
+    pub watches: Vec<Arc<Watch>>,
+    /// What it is counted as.
+    pub class: Class,
+    /// Where it is counted.
+    pub path: Arc<PathCounters>,
+    /// Bytes of the volume that it is about.
+    pub bytes: u64,
+    /// When it came.
+    pub started: Duration,
+}
+
+#[derive(Default)]
+struct Entry {
+    /// Goes up with each use, so that an old token never finds a new task.
+    generation: u32,
+    task: Option<Task>,
+}
+
+/// A table of tasks, whose places are used again.
+#[derive(Default)]
+pub(super) struct Tasks {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+}
+
+impl Tasks {
+    /// Adds a task and returns its place.
+    pub(super) fn insert(&mut self, task: Task) -> usize {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(Entry::default());
+            (self.entries.len() - 1) as u32
+        });
+        let entry = &mut self.entries[index as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.task = Some(task);
+        index as usize
+    }
+
+    /// The name of the task at a place, which no other task will have for long.
+    pub(super) fn name(&self, index: usize) -> u64 {
+        (u64::from(self.entries[index].generation) << 32) | index as u64
+    }
+
+    /// The place of the task with this name, if it is still under way.
+    pub(super) fn find(&self, name: u64) -> Option<usize> {
+        let index = (name & 0xffff_ffff) as usize;
+        let entry = self.entries.get(index)?;
+        (u64::from(entry.generation) == name >> 32 && entry.task.is_some()).then_some(index)
+    }
+
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut Task> {
+        self.entries.get_mut(index)?.task.as_mut()
+    }
+
+    pub(super) fn remove(&mut self, index: usize) -> Option<Task> {
+        let task = self.entries.get_mut(index)?.task.take()?;
+        self.free.push(index as u32);
+        Some(task)
+    }
+
+    /// How many are under way.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// Has the end of all tasks watched that have an effect, or may have one yet. Long reads that
+    /// wait are none of these, and may wait for long.
+    pub(super) fn watch_all(&mut self, watch: &Arc<Watch>) {
+        let tasks = self.entries.iter_mut().filter_map(|entry| entry.task.as_mut());
+        for task in tasks.filter(|task| task.waiting.is_none()) {
+            task.watches.push(watch.clone());
+        }
+    }
+
+    /// Marks a task as aborted, to be watched. Costs a look at all of them: aborts are rare.
+    pub(super) fn abort(&mut self, handle: TaskHandle, watch: &Arc<Watch>) {
+        let tasks = self.entries.iter_mut().filter_map(|entry| entry.task.as_mut());
+        for task in tasks.filter(|task| task.handle == handle) {
+            task.aborted = true;
+            task.watches.push(watch.clone());
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The whole way: initiators that are not ours, over loopback, to a pool in a file.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use block::{LogicalBlockSize, SECTOR_BYTES, SectorCount, VolumeAttributes, VolumeId};
+use iscsi::{Access, InitiatorAccess, Limits};
+use store::{Change, OpenOptions, VolumeChange};
+
+use super::counters::Class;
+use super::*;
+
+const TARGET: &str = "iqn.2026-01.example.holdfast:test";
+const VOLUME_BYTES: u64 = 64 << 20;
+
+/// Everybody may log in, and sees the same volumes.
+struct Open(Arc<LunMap>);
+
+impl Access for Open {
+    fn initiator(&self, _: &str) -> Option<InitiatorAccess> {
+        Some(InitiatorAccess::default())
+    }
+}
+
+impl LunMaps for Open {
+    fn lun_map(&self, _: &str) -> Arc<LunMap> {
+        self.0.clone()
+    }
+
+    fn generation(&self) -> u64 {
+        1
+    }
+}
+
+/// An array that runs in this process.
+struct Running {
+    running: super::Running,
+    thread: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Running {
+    fn url(&self, lun: u16) -> String {
+        format!("iscsi://{}/{TARGET}/{lun}", self.running.portals[0])
+    }
+
+    fn stop(self) {
+        self.running.shutdown.trigger();
+        self.thread.join().unwrap().unwrap();
+    }
+}
+
+fn create_pool(path: &Path) {
+    let disk = FileDisk::create(path, 512 << 20).unwrap();
+    Store::create(&disk, &[7; 64]).unwrap();
+}
+
+/// Serves two volumes, at LUN 1 and 2, that are made where they are not there.
+fn serve(path: &Path, threads: usize) -> Running {
+    let disk = Arc::new(FileDisk::open(path).unwrap());
+    let store = Arc::new(Store::open(disk.clone(), OpenOptions::default()).unwrap());
+    let mut ids: Vec<VolumeId> = store
+        .config()
+        .iter()
+        .map(|(_, id)| VolumeId(u64::from_le_bytes(id[..8].try_into().unwrap())))
+        .collect();
+    let size = SectorCount(VOLUME_BYTES / SECTOR_BYTES);
+    for number in ids.len() as u8..2 {
+        let id = store.allocate_volume_id();
+        let volumes = vec![VolumeChange::Create { id, size }];
+        let config = vec![(vec![number], Some(id.0.to_le_bytes().to_vec()))];
+        store.change(Change { volumes, config }).unwrap();
+        ids.push(id);
+    }
+    let attributes = |(index, id): (usize, &VolumeId)| {
+        let number = index as u16 + 1;
+        let mut naa = [0x60; 16];
+        naa[15] = number as u8;
+        let attributes = VolumeAttributes {
+            id: *id,
+            size,
+            logical_block: LogicalBlockSize::B512,
+            naa,
+            serial: format!("{number:016}"),
+            write_cache: false,
+        };
+        (number, Arc::new(attributes))
+    };
+    let luns: BTreeMap<_, _> = ids.iter().enumerate().map(attributes).collect();
+    let access = Arc::new(Open(Arc::new(LunMap { generation: 1, luns })));
+    let options = ServeOptions {
+        disk,
+        store,
+        identity: ArrayIdentity {
+            vendor: "HOLDFAST".into(),
+            product: "Holdfast".into(),
+            revision: "0001".into(),
+            target_name: TARGET.into(),
+        },
+        target_alias: String::new(),
+        portals: vec!["127.0.0.1:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()],
+        access: access.clone(),
+        luns: access,
+        limits: Limits::default(),
+        threads,
+        prepare_ahead_bytes: 16 << 20,
+    };
+    let (sender, receiver) = mpsc::channel();
+    let thread = std::thread::spawn(move || run(options, |running| sender.send(running).unwrap()));
+    match receiver.recv_timeout(Duration::from_secs(20)) {
+        Ok(running) => Running { running, thread },
+        Err(_) => panic!("not serving: {:?}", thread.join()),
+    }
+}
+
+/// Runs a tool that must end by itself within a minute; `None` where it is not installed.
+fn tool(name: &str, arguments: &[&str]) -> Option<Output> {
+    let output = Command::new("timeout").arg("60").arg(name).args(arguments).output().unwrap();
+    // What `timeout` says when there is no such program (its manual page, "EXIT STATUS").
+    if output.status.code() == Some(127) {
+        eprintln!("{name} is not installed: this part is not tested");
+        return None;
+    }
+    Some(output)
+}
+
+fn assert_ok(output: &Output) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {text}", output.status);
+}
+
+/// A file as long as a volume, with data, zeros and patterns in it.
+fn sample(path: &Path) {
+    let mut state = 1u64;
+    let mut bytes = vec![0; VOLUME_BYTES as usize];
+    for (index, chunk) in bytes.chunks_mut(8192).enumerate() {
+        match index % 4 {
+            0 => chunk.fill(index as u8),
+            1 => {}
+            _ => chunk.fill_with(|| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 33) as u8
+            }),
+        }
+    }
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn what_qemu_wrote_is_there_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (pool, file) = (dir.path().join("pool"), dir.path().join("sample"));
+    let file_name = file.to_str().unwrap();
+    create_pool(&pool);
+    sample(&file);
+    for threads in [1, 2] {
+        let array = serve(&pool, threads);
+        let url = array.url(threads as u16);
+        let options = ["convert", "-n", "-f", "raw", "-O", "raw", "-t", "none", "-m", "8", "-W"];
+        let arguments: Vec<&str> = options.into_iter().chain([file_name, &url]).collect();
+        let Some(output) = tool("qemu-img", &arguments) else { return array.stop() };
+        assert_ok(&output);
+        let compare = ["compare", "-f", "raw", "-F", "raw", file_name, &url];
+        assert_ok(&tool("qemu-img", &compare).unwrap());
+        let totals = array.running.counters.totals();
+        let moved = |class: Class| totals[class as usize].bytes;
+        assert!(
+            moved(Class::Write) + moved(Class::Zero) + moved(Class::Delete) >= VOLUME_BYTES / 2
+        );
+        assert!(totals[Class::Read as usize].ok > 0);
+        assert!(array.running.counters.wire().received_bytes > VOLUME_BYTES / 4);
+        array.stop();
+    }
+    let array = serve(&pool, 2);
+    for lun in [1, 2] {
+        let url = array.url(lun);
+        let compare = ["compare", "-f", "raw", "-F", "raw", file_name, &url];
+        assert_ok(&tool("qemu-img", &compare).unwrap());
+    }
+    array.stop();
+}
+
+#[test]
+fn libiscsi_finds_the_target_and_its_volumes() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = dir.path().join("pool");
+    create_pool(&pool);
+    let array = serve(&pool, 2);
+    let portal = format!("iscsi://{}", array.running.portals[1]);
+    if let Some(output) = tool("iscsi-ls", &["-s", &portal]) {
+        assert_ok(&output);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains(TARGET) && text.contains("Lun:1"), "{text}");
+        assert_ok(&tool("iscsi-inq", &[&array.url(2)]).unwrap());
+    }
+    array.stop();
+}
+
+#[test]
+fn bytes_that_are_not_iscsi_close_their_connection_and_harm_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = dir.path().join("pool");
+    create_pool(&pool);
+    let array = serve(&pool, 2);
+    let portal = array.running.portals[0];
+    for seed in 0..64u8 {
+        let mut stream = TcpStream::connect(portal).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let bytes: Vec<u8> = (0..500u32).map(|n| (n as u8).wrapping_mul(seed | 1)).collect();
+        // It may close before it took all.
+        let _ = stream.write_all(&bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        match stream.read_to_end(&mut answer) {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
+        }
+    }
+    if let Some(output) = tool("iscsi-inq", &[&array.url(1)]) {
+        assert_ok(&output);
+    }
+    array.stop();
+}
+
+#[test]
+fn an_address_that_is_taken_is_told() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let error = listen::bind(&[address]).unwrap_err();
+    assert!(error.to_string().contains(&address.to_string()), "{error}");
+    assert!(matches!(listen::bind(&[]), Err(ServeError::PortalCount(0))));
+}

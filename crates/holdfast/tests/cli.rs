@@ -1,0 +1,329 @@
+//! The real binary, driven as an administrator does: every verb, its refusals and its exit codes.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// How long an array may take to start or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory with a pool in it, and what verbs see of the user.
+struct World {
+    directory: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn pool(&self) -> PathBuf {
+        self.directory.path().join("pool")
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
+        command.args(words).env("XDG_RUNTIME_DIR", self.directory.path()).stdin(Stdio::null());
+        for name in ["HOLDFAST_POOL", "HOLDFAST_API", "HOLDFAST_TOKEN_FILE"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    fn output(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    /// A verb that must succeed: what it printed.
+    fn text(&self, words: &[&str]) -> String {
+        let output = self.output(words);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        let words: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
+        serde_json::from_str(&self.text(&words)).unwrap()
+    }
+
+    /// A verb that must fail with `code`: what it said, in one line.
+    fn refusal(&self, code: i32, words: &[&str]) -> String {
+        let output = self.output(words);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {error}");
+        assert!(output.stdout.is_empty(), "{words:?}");
+        assert_eq!(error.lines().count(), 1, "{words:?}: {error}");
+        error
+    }
+
+    fn make_pool(&self) -> Value {
+        self.json(&["pool", "create", self.pool().to_str().unwrap(), "--capacity", "1G"])
+    }
+
+    fn serve(&self, more: &[&str]) -> Array {
+        let pool = self.pool();
+        let words = ["serve", "--pool", pool.to_str().unwrap(), "--iscsi", "127.0.0.1:0", "--json"];
+        let mut command = self.command(&words);
+        command.args(more).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut text = String::new();
+        let told = loop {
+            // The end of the output ends the wait, too: the array said why on its standard error.
+            assert!(lines.read_line(&mut text).unwrap() > 0, "the array did not start");
+            if let Ok(told) = serde_json::from_str(&text) {
+                break told;
+            }
+        };
+        Array { child, told }
+    }
+}
+
+/// A running array; killed if the test ends without stopping it.
+struct Array {
+    child: Child,
+    told: Value,
+}
+
+impl Array {
+    /// Ends it as an administrator does, and waits.
+    fn stop(mut self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                assert!(status.success(), "{status}");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("the array did not end");
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Array {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn usage_faults_are_2_and_no_array_is_3() {
+    let world = World::new();
+    for words in [
+        &["volume", "create", "v"][..],
+        &["volume", "create", "v", "--size", "10X"],
+        &["frobnicate"],
+        &["host", "create", "h"],
+        &[],
+    ] {
+        assert_eq!(world.output(words).status.code(), Some(2), "{words:?}");
+    }
+    for words in [&["status"][..], &["volume", "list"], &["disconnect", "v", "h"]] {
+        assert!(world.refusal(3, words).contains("holdfast serve"), "{words:?}");
+    }
+    let missing = world.pool();
+    world.refusal(3, &["status", "--pool", missing.to_str().unwrap()]);
+    world.refusal(2, &["status", "--api", "127.0.0.1:9"]);
+    let token = world.directory.path().join("token");
+    std::fs::write(&token, "abc\n").unwrap();
+    let far = ["status", "--api", "127.0.0.1:9", "--token-file", token.to_str().unwrap()];
+    assert!(world.refusal(3, &far).contains("127.0.0.1:9"));
+    let serve = ["serve", "--iscsi", "127.0.0.1:0"];
+    assert!(world.refusal(2, &serve).contains("--pool"));
+    let open = ["serve", "--pool", "x", "--iscsi", "127.0.0.1:0", "--api", "0.0.0.0:0"];
+    assert!(world.refusal(2, &open).contains("allow_remote_api"));
+    world.refusal(1, &["serve", "--pool", "nowhere", "--iscsi", "127.0.0.1:0"]);
+    world.refusal(1, &["inspect", "nowhere"]);
+}
+
+#[test]
+fn a_pool_is_made_once() {
+    let world = World::new();
+    let pool = world.pool();
+    let pool = pool.to_str().unwrap();
+    let small = ["pool", "create", pool, "--capacity", "512M"];
+    assert!(world.refusal(1, &small).contains("at least 1G"));
+    assert!(!world.pool().exists(), "a directory was left behind");
+    let made = world.make_pool();
+    assert_eq!(made["capacity_bytes"], 1 << 30);
+    assert_eq!(std::fs::metadata(world.pool().join("pool.data")).unwrap().len(), 1 << 30);
+    assert_eq!(mode(&world.pool().join("pool.data")), 0o600);
+    let again = ["pool", "create", pool, "--capacity", "1G"];
+    assert!(world.refusal(1, &again).contains("there is a pool"));
+    let file = world.directory.path().join("file");
+    std::fs::write(&file, "something").unwrap();
+    world.refusal(2, &["pool", "create", file.to_str().unwrap(), "--capacity", "1G"]);
+    assert_eq!(std::fs::read(&file).unwrap(), b"something");
+}
+
+#[test]
+fn an_administrator_does_a_days_work() {
+    let world = World::new();
+    world.make_pool();
+    let array = world.serve(&["--api", "127.0.0.1:0"]);
+    let run_file = world.pool().join("array.run");
+    assert_eq!(mode(&run_file), 0o600);
+    let status = world.json(&["status"]);
+    assert_eq!(status["target_name"], array.told["target_name"]);
+    assert_eq!(status["portals"], array.told["portals"]);
+    assert!(world.text(&["status"]).contains("Capacity:"));
+
+    let db1 = world.json(&["volume", "create", "db1", "--size", "10G"]);
+    assert_eq!((&db1["size_bytes"], &db1["block_bytes"]), (&json!(10_u64 << 30), &json!(512)));
+    let serial = db1["serial"].as_str().unwrap();
+    assert!(serial.len() == 24 && db1["naa"].as_str().unwrap().ends_with(&serial.to_lowercase()));
+    world.text(&["volume", "create", "db2", "--size", "64T", "--block-size", "4096"]);
+    assert!(
+        world.refusal(1, &["volume", "create", "DB1", "--size", "1G"]).contains("already exists")
+    );
+    world.refusal(1, &["volume", "create", "a/b", "--size", "1G"]);
+    world.refusal(1, &["volume", "create", "big", "--size", "65T"]);
+    assert_eq!(world.json(&["volume", "list"]).as_array().unwrap().len(), 2);
+    assert!(world.text(&["volume", "list"]).contains("64 TiB"));
+
+    let secret = world.directory.path().join("secret");
+    std::fs::write(&secret, "correct horse battery\n").unwrap();
+    let iqns = ["iqn.2026-11.com.example:esx1", "iqn.2026-11.com.example:esx1b"];
+    let host = ["host", "create", "esx1", "--iqn", iqns[0], iqns[1], "--chap-user", "u"];
+    let host: Vec<&str> =
+        host.into_iter().chain(["--chap-secret-file", secret.to_str().unwrap()]).collect();
+    assert_eq!(world.json(&host)["iqns"], json!(iqns));
+    assert!(!world.text(&["host", "show", "esx1", "--json"]).contains("horse"));
+    let taken = ["host", "create", "esx2", "--iqn", iqns[1]];
+    assert!(world.refusal(1, &taken).contains("already in use by host esx1"));
+    assert!(world.refusal(1, &["host", "create", "esx_2", "--iqn", "iqn.x"]).contains("esx_2"));
+
+    assert_eq!(world.json(&["connect", "db1", "esx1"])["lun"], 1);
+    assert_eq!(world.json(&["connect", "db2", "esx1", "--lun", "7"])["lun"], 7);
+    assert!(world.refusal(1, &["connect", "db1", "esx1"]).contains("Connection already exists."));
+    assert!(world.refusal(1, &["connect", "db1", "none"]).contains("Host does not exist"));
+    assert!(world.text(&["volume", "show", "db1"]).contains("esx1 (LUN 1)"));
+    assert!(world.text(&["host", "show", "esx1"]).contains("db2"));
+    assert!(world.refusal(1, &["volume", "destroy", "db1"]).contains("existing connections"));
+    assert!(world.refusal(1, &["host", "delete", "esx1"]).contains("existing connections"));
+
+    assert!(world.refusal(1, &["volume", "resize", "db1", "--size", "1G"]).contains("truncate"));
+    world.text(&["volume", "resize", "db1", "--size", "1G", "--truncate"]);
+    world.text(&["volume", "rename", "db1", "db3"]);
+    assert!(world.refusal(1, &["volume", "show", "db1"]).contains("does not exist"));
+    let again =
+        ["serve", "--pool", array.told["serving"].as_str().unwrap(), "--iscsi", "127.0.0.1:0"];
+    assert!(world.refusal(1, &again).contains("in use"));
+    let in_use = ["inspect", array.told["serving"].as_str().unwrap()];
+    assert!(world.refusal(1, &in_use).contains("in use"));
+
+    and_starts_again(&world, array, &db1);
+}
+
+/// What an administrator did survives the process, however it ends; then all is taken away.
+fn and_starts_again(world: &World, array: Array, db1: &Value) {
+    array.kill();
+    world.refusal(3, &["status"]);
+    let array = world.serve(&[]);
+    let db3 = world.json(&["volume", "show", "db3"]);
+    assert_eq!((&db3["serial"], &db3["naa"]), (&db1["serial"], &db1["naa"]));
+    assert_eq!(db3["size_bytes"], 1 << 30);
+    assert_eq!(db3["connected_to"][0]["lun"], 1);
+    world.text(&["disconnect", "db3", "esx1"]);
+    world.refusal(1, &["disconnect", "db3", "esx1"]);
+    world.text(&["disconnect", "db2", "esx1"]);
+    world.text(&["volume", "destroy", "db3"]);
+    world.text(&["volume", "destroy", "db2"]);
+    world.text(&["host", "delete", "esx1"]);
+    assert_eq!(world.json(&["host", "list"]), json!([]));
+    array.stop();
+    assert!(!world.pool().join("array.run").exists());
+    world.refusal(3, &["status"]);
+}
+
+#[test]
+fn two_arrays_are_told_apart() {
+    let (one, mut two) = (World::new(), World::new());
+    one.make_pool();
+    two.make_pool();
+    let first = one.serve(&[]);
+    // Both users share a run directory.
+    let pool = two.pool();
+    let _keep = std::mem::replace(&mut two.directory, tempfile::tempdir().unwrap());
+    let words = ["serve", "--pool", pool.to_str().unwrap(), "--iscsi", "127.0.0.1:0", "--json"];
+    let mut child = one.command(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    assert!(output.read_line(&mut line).unwrap() > 0);
+    let second = Array { child, told: Value::Null };
+    let several = one.refusal(3, &["status"]);
+    assert!(several.contains(pool.to_str().unwrap()) && several.contains("--pool"), "{several}");
+    let by_pool = one.json(&["status", "--pool", one.pool().to_str().unwrap()]);
+    assert_eq!(by_pool["target_name"], first.told["target_name"]);
+    let api = first.told["api"].as_str().unwrap();
+    let by_api = one.json(&["status", "--api", api]);
+    assert_eq!(by_api["target_name"], first.told["target_name"]);
+    let run_file = one.pool().join("array.run");
+    let told = ["status", "--api", api, "--token-file", run_file.to_str().unwrap()];
+    assert_eq!(two.json(&told)["target_name"], first.told["target_name"]);
+    let wrong = two.directory.path().join("token");
+    std::fs::write(&wrong, "abcdef").unwrap();
+    let told = ["status", "--api", api, "--token-file", wrong.to_str().unwrap()];
+    assert!(two.refusal(3, &told).contains("token"));
+    second.kill();
+    // What the killed one left behind is seen through.
+    assert_eq!(one.json(&["status"])["target_name"], first.told["target_name"]);
+    first.stop();
+}
+
+#[test]
+fn the_configuration_holds() {
+    let world = World::new();
+    world.make_pool();
+    let file = world.directory.path().join("holdfast.toml");
+    std::fs::write(&file, "durabilty = \"flush\"\n").unwrap();
+    let pool = world.pool();
+    let words = ["serve", "--pool", pool.to_str().unwrap(), "--iscsi", "127.0.0.1:0", "--config"];
+    let words: Vec<&str> = words.into_iter().chain([file.to_str().unwrap()]).collect();
+    assert!(world.refusal(2, &words).contains("line 1"));
+    let text = "durability = \"flush\"\ntarget_name = \"iqn.2026-11.com.example:lab\"\n\
+                array_name = \"lab\"\ncompany_id = \"24-A9-37\"\n";
+    std::fs::write(&file, text).unwrap();
+    let array = world.serve(&["--config", file.to_str().unwrap()]);
+    let status = world.json(&["status"]);
+    assert_eq!((&status["name"], &status["durability"]), (&json!("lab"), &json!("flush")));
+    assert_eq!(status["target_name"], "iqn.2026-11.com.example:lab");
+    let volume = world.json(&["volume", "create", "v", "--size", "1G"]);
+    assert!(volume["naa"].as_str().unwrap().starts_with("naa.624a9370"));
+    array.stop();
+    // What the file said is kept in the pool.
+    let array = world.serve(&[]);
+    assert_eq!(world.json(&["status"])["name"], "lab");
+    array.stop();
+}
+
+#[test]
+fn a_pool_at_rest_is_sound() {
+    let world = World::new();
+    world.make_pool();
+    let array = world.serve(&[]);
+    world.text(&["volume", "create", "v", "--size", "1G"]);
+    array.stop();
+    let pool = world.pool();
+    let report = world.json(&["inspect", pool.to_str().unwrap()]);
+    assert_eq!(report["findings"], json!([]));
+    world.text(&["inspect", pool.to_str().unwrap(), "--volume", "v"]);
+    world.refusal(1, &["inspect", pool.to_str().unwrap(), "--volume", "none"]);
+}
