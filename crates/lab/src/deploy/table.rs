@@ -1,0 +1,82 @@
+//! The table that the demonstration ends with.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Way;
+
+/// One deployment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// By whom.
+    pub way: Way,
+    /// How many copies.
+    pub copies: u64,
+    /// Seconds that the copying took.
+    pub seconds: f64,
+    /// TCP payload between host and array, both ways, while copying.
+    pub wire_bytes: u64,
+    /// SCSI commands that did the copying.
+    pub commands: u64,
+    /// Growth of the stored data, as the array says.
+    pub data_bytes: i64,
+    /// Growth of the allocated segments: data, metadata and the log.
+    pub allocated_bytes: i64,
+    /// Seconds that reading every copy back and comparing it took.
+    pub verify_seconds: f64,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Table {
+    /// Bytes of the image.
+    pub image_bytes: u64,
+    /// Bytes of one EXTENDED COPY.
+    pub transfer_bytes: u64,
+    /// The deployments.
+    pub rows: Vec<Row>,
+}
+
+fn mib(bytes: f64) -> String {
+    let mib = bytes / f64::from(1 << 20);
+    if mib.abs() < 100.0 { format!("{mib:.2}") } else { format!("{mib:.0}") }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "| {:<27} | copies | {:>8} | {:>12} | {:>8} | {:>12} | {:>13} | verified |",
+            "way", "seconds", "wire MiB", "commands", "data MiB", "allocated MiB"
+        )?;
+        writeln!(
+            f,
+            "|{}|-------:|{}:|{}:|{}:|{}:|{}:|---------:|",
+            "-".repeat(29),
+            "-".repeat(9),
+            "-".repeat(13),
+            "-".repeat(9),
+            "-".repeat(13),
+            "-".repeat(14)
+        )?;
+        for row in &self.rows {
+            let way = match row.way {
+                Way::Off => "off: host reads and writes",
+                Way::On => "on: EXTENDED COPY",
+            };
+            writeln!(
+                f,
+                "| {way:<27} | {:>6} | {:>8.3} | {:>12} | {:>8} | {:>12} | {:>13} | {:>6.1} s |",
+                row.copies,
+                row.seconds,
+                mib(row.wire_bytes as f64),
+                row.commands,
+                mib(row.data_bytes as f64),
+                mib(row.allocated_bytes as f64),
+                row.verify_seconds
+            )?;
+        }
+        Ok(())
+    }
+}

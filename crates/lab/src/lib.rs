@@ -1,0 +1,19 @@
+//! The lab: what hosts do to an array, done to any target that speaks iSCSI, through libiscsi.
+//!
+//! - [`load`]: a steady load for the benchmark, measured.
+//! - [`deploy`]: a template deployed many times, by host reads and writes and by EXTENDED COPY.
+//! - [`verify`]: a load that knows what every block must hold, for targets that are killed.
+//!
+//! Everything runs in one thread over any number of sessions: a host's share of two cores must
+//! stay small beside the target's.
+
+pub mod copy;
+pub mod deploy;
+pub mod fill;
+pub mod load;
+pub mod process;
+pub mod random;
+pub mod report;
+pub mod size;
+pub mod target;
+pub mod verify;

@@ -1,0 +1,69 @@
+//! `holdfast-lab`: hosts, loads and proofs against any iSCSI target.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use lab::deploy::{self, DemoArgs, FillArgs};
+use lab::load::{self, LoadArgs};
+use lab::report;
+use lab::target::{self, ConnectArgs};
+use lab::verify::{self, VerifyArgs};
+
+#[derive(Parser)]
+#[command(name = "holdfast-lab", version, about = "Hosts and loads against an iSCSI target")]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Make a steady load, and print what was measured as JSON.
+    Load(LoadArgs),
+    /// Print the targets behind a portal: a name and its portals a line.
+    Discover {
+        /// `address:port`.
+        #[arg(long)]
+        portal: String,
+        /// How to connect.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Write an image to a logical unit, and verify it.
+    Fill(FillArgs),
+    /// Deploy a template on a Holdfast array, by host reads and writes and by EXTENDED COPY.
+    Deploy(DemoArgs),
+    /// Load a unit while keeping a record, through deaths of the target; or verify by the record.
+    VerifyLoad(VerifyArgs),
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse().verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("holdfast-lab: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: &Verb) -> Result<(), String> {
+    match verb {
+        Verb::Load(args) => {
+            println!("{}", report::to_json(&load::run(args)?)?);
+            Ok(())
+        }
+        Verb::Discover { portal, connect } => {
+            for target in target::discover(portal, connect)? {
+                println!("{} {}", target.name, target.portals.join(" "));
+            }
+            Ok(())
+        }
+        Verb::Fill(args) => deploy::fill(args),
+        Verb::Deploy(args) => deploy::run_demo(args),
+        Verb::VerifyLoad(args) => {
+            println!("{}", report::to_json(&verify::run(args)?)?);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A load that knows what every block must hold: the oracle of the kill -9 test.
+//!
+//! Blocks of 4 KiB describe themselves (which operation wrote them, and where). Each MiB of the
+//! span has one operation in flight at most, so that what it may hold is always known: what the
+//! last acknowledged operation left, or what the one in flight leaves. When the target dies, the
+//! operations that were not answered are settled by reading what they touched: each block of a
+//! write holds the old or the new, and a copy, a zeroing, an unmap or a COMPARE AND WRITE has
+//! happened wholly or not at all. All is kept in a journal, so that another process can verify.
+
+mod choose;
+mod journal;
+mod model;
+mod operation;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use run::run;
+
+use std::path::PathBuf;
+
+use crate::target::ConnectArgs;
+
+/// What the load does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// Reads, compared at once.
+    Read,
+    /// WRITE (16) of 4 to 128 KiB.
+    Write,
+    /// COMPARE AND WRITE of 4 KiB.
+    Compare,
+    /// WRITE SAME (16) of zeros.
+    Zero,
+    /// UNMAP.
+    Unmap,
+    /// EXTENDED COPY, of parts of a MiB and of whole MiBs.
+    Copy,
+}
+
+/// How to load, or verify.
+#[derive(Clone, Debug, clap::Args)]
+pub struct VerifyArgs {
+    /// The logical unit. A new journal needs one that has never been written.
+    #[arg(long)]
+    pub url: String,
+    /// The record of what was sent and what was acknowledged. An existing one is taken up.
+    #[arg(long)]
+    pub journal: PathBuf,
+    /// Only settle what the journal leaves open, and compare the whole span.
+    #[arg(long)]
+    pub verify: bool,
+    /// The range that is used, from the unit's beginning; for a new journal.
+    #[arg(long, value_parser = crate::size::parse, default_value = "256M")]
+    pub span: u64,
+    /// How long to load.
+    #[arg(long, default_value_t = 10.0)]
+    pub seconds: f64,
+    /// Commands in flight in each session.
+    #[arg(long, default_value_t = 8)]
+    pub depth: usize,
+    /// Sessions.
+    #[arg(long, default_value_t = 3)]
+    pub sessions: usize,
+    /// What to do, in equal shares, but for writes, which are half.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "read,write,compare,zero,unmap,copy"
+    )]
+    pub kinds: Vec<Kind>,
+    /// For a repeatable load; for a new journal.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How long a target that is gone is waited for, in seconds.
+    #[arg(long, default_value_t = 60)]
+    pub patience_s: u64,
+    /// How to connect.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+/// What a load or a verification did.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub struct Summary {
+    /// Operations acknowledged.
+    pub acknowledged: u64,
+    /// Reads compared while the load ran.
+    pub reads: u64,
+    /// Operations put off by the target.
+    pub put_off: u64,
+    /// How often all sessions had to connect anew.
+    pub reconnects: u64,
+    /// Unanswered operations that had happened.
+    pub settled_done: u64,
+    /// Unanswered operations that had not happened.
+    pub settled_not_done: u64,
+    /// Unanswered writes of which some blocks had been written.
+    pub settled_in_part: u64,
+    /// Blocks compared by the final verification.
+    pub verified_blocks: u64,
+}

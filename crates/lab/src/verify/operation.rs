@@ -1,0 +1,146 @@
+//! What is done to the span, as the journal writes it and as the model understands it.
+
+use std::fmt;
+use std::ops::Range;
+
+/// Bytes of a block: the grain of the model.
+pub const BLOCK_BYTES: u64 = 4096;
+/// Blocks of a region: the grain of what is in flight.
+pub const REGION_BLOCKS: u64 = 256;
+
+/// By which command a range is zeroed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZeroBy {
+    /// WRITE SAME (16).
+    WriteSame,
+    /// UNMAP.
+    Unmap,
+}
+
+/// What is done. Blocks are of 4 KiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// New content in `count` blocks.
+    Write {
+        /// First block.
+        first: u64,
+        /// How many.
+        count: u64,
+    },
+    /// New content in one block, if it holds what the model says.
+    Compare {
+        /// The block.
+        block: u64,
+    },
+    /// Zeros in `count` blocks.
+    Zero {
+        /// First block.
+        first: u64,
+        /// How many.
+        count: u64,
+        /// By which command.
+        by: ZeroBy,
+    },
+    /// `count` blocks copied.
+    Copy {
+        /// First block that is read.
+        source: u64,
+        /// First block that is written.
+        destination: u64,
+        /// How many.
+        count: u64,
+    },
+}
+
+/// An action with its number, which is never used twice and never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Its number.
+    pub id: u64,
+    /// What is done.
+    pub action: Action,
+}
+
+impl Action {
+    /// Whether it must have happened wholly or not at all.
+    pub fn is_atomic(&self) -> bool {
+        !matches!(self, Action::Write { .. })
+    }
+
+    /// The blocks that it changes.
+    pub fn written(&self) -> Range<u64> {
+        match *self {
+            Action::Write { first, count } | Action::Zero { first, count, .. } => {
+                first..first + count
+            }
+            Action::Compare { block } => block..block + 1,
+            Action::Copy { destination, count, .. } => destination..destination + count,
+        }
+    }
+
+    /// The regions that nothing else may touch meanwhile.
+    pub fn regions(&self) -> Vec<u64> {
+        let mut regions: Vec<u64> = regions_of(self.written()).collect();
+        if let Action::Copy { source, count, .. } = *self {
+            regions.extend(regions_of(source..source + count));
+        }
+        regions
+    }
+
+    /// Whether it stays within `blocks` blocks, and a copy does not overlap itself.
+    pub fn fits(&self, blocks: u64) -> bool {
+        let below = |first: u64, count: u64| {
+            count > 0 && first.checked_add(count).is_some_and(|end| end <= blocks)
+        };
+        match *self {
+            Action::Write { first, count } | Action::Zero { first, count, .. } => {
+                below(first, count)
+            }
+            Action::Compare { block } => below(block, 1),
+            Action::Copy { source, destination, count } => {
+                below(source, count)
+                    && below(destination, count)
+                    && source.abs_diff(destination) >= count
+            }
+        }
+    }
+
+    /// Reads what [`fmt::Display`] writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.split(' ');
+        let name = fields.next()?;
+        let mut number = || fields.next()?.parse::<u64>().ok();
+        let action = match name {
+            "write" => Action::Write { first: number()?, count: number()? },
+            "compare" => Action::Compare { block: number()? },
+            "same" => Action::Zero { first: number()?, count: number()?, by: ZeroBy::WriteSame },
+            "unmap" => Action::Zero { first: number()?, count: number()?, by: ZeroBy::Unmap },
+            "copy" => Action::Copy { source: number()?, destination: number()?, count: number()? },
+            _ => return None,
+        };
+        fields.next().is_none().then_some(action)
+    }
+}
+
+/// The regions that a range of blocks touches.
+pub fn regions_of(blocks: Range<u64>) -> Range<u64> {
+    blocks.start / REGION_BLOCKS..blocks.end.div_ceil(REGION_BLOCKS)
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Write { first, count } => write!(f, "write {first} {count}"),
+            Action::Compare { block } => write!(f, "compare {block}"),
+            Action::Zero { first, count, by: ZeroBy::WriteSame } => {
+                write!(f, "same {first} {count}")
+            }
+            Action::Zero { first, count, by: ZeroBy::Unmap } => {
+                write!(f, "unmap {first} {count}")
+            }
+            Action::Copy { source, destination, count } => {
+                write!(f, "copy {source} {destination} {count}")
+            }
+        }
+    }
+}
