@@ -1,0 +1,277 @@
+//! A pool in a temporary directory, and the real `holdfast` that serves it.
+
+use std::fs::File;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::command;
+use crate::target::{INITIATOR, Target};
+
+/// How long an array may take from its start to its first answer.
+const READY: Duration = Duration::from_secs(20);
+/// How long it may take to end when it is asked to.
+const STOP: Duration = Duration::from_secs(20);
+
+/// Where the programs under test are.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// `holdfast`.
+    pub holdfast: PathBuf,
+    /// `holdfast-lab`.
+    pub lab: PathBuf,
+}
+
+/// How an array is made.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// The pool's capacity, as the command line takes it.
+    pub capacity: &'static str,
+    /// How many portals.
+    pub portals: usize,
+    /// The settings of `--config`, in TOML; none for no file.
+    pub settings: &'static str,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self { capacity: "3G", portals: 2, settings: "" }
+    }
+}
+
+/// A pool, and the process that serves it if it runs.
+pub struct Array {
+    programs: Programs,
+    shape: Shape,
+    directory: TempDir,
+    /// `address:port` of each portal.
+    pub portals: Vec<String>,
+    /// `address:port` of the management interface.
+    pub api: String,
+    process: Option<Child>,
+    starts: usize,
+}
+
+impl Array {
+    /// Makes a pool and serves it.
+    pub fn new(programs: &Programs, shape: Shape) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("holdfast-peers-").tempdir()?;
+        let ports = free_ports(shape.portals + 1)?;
+        let mut addresses: Vec<String> =
+            ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        let api = addresses.pop().context("no port for the management interface")?;
+        let mut array = Self {
+            programs: programs.clone(),
+            shape,
+            directory,
+            portals: addresses,
+            api,
+            process: None,
+            starts: 0,
+        };
+        std::fs::create_dir_all(array.pool())?;
+        std::fs::write(array.settings_path(), array.shape.settings)?;
+        let pool = array.pool().display().to_string();
+        array.offline(&["pool", "create", &pool, "--capacity", array.shape.capacity])?;
+        array.start()?;
+        Ok(array)
+    }
+
+    /// The pool's directory.
+    pub fn pool(&self) -> PathBuf {
+        self.directory.path().join("pool")
+    }
+
+    /// A directory for what a test needs besides.
+    pub fn scratch(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Starts the process and waits until it answers; how long that took.
+    pub fn start(&mut self) -> Result<Duration> {
+        let begin = Instant::now();
+        self.starts += 1;
+        let log = File::options().create(true).append(true).open(self.log_path())?;
+        let mut command = Command::new(&self.programs.holdfast);
+        command
+            .arg("serve")
+            .arg("--pool")
+            .arg(self.pool())
+            .args(["--iscsi", &self.portals.join(","), "--api", &self.api])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        if !self.shape.settings.is_empty() {
+            command.arg("--config").arg(self.settings_path());
+        }
+        let child = command
+            .spawn()
+            .with_context(|| format!("could not start {}", self.programs.holdfast.display()))?;
+        self.process = Some(child);
+        while !self.answers() {
+            if let Some(status) = self.child()?.try_wait()? {
+                self.process = None;
+                bail!("the array ended ({status}) at start {}:\n{}", self.starts, self.log());
+            }
+            if begin.elapsed() > READY {
+                bail!("the array did not answer in {} s:\n{}", READY.as_secs(), self.log());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(begin.elapsed())
+    }
+
+    /// Asks the process to end, as an administrator does (SIGTERM), and waits for it.
+    pub fn stop(&mut self) -> Result<()> {
+        let pid = self.child()?.id().to_string();
+        command::run(5, "kill", &["-TERM", &pid])?.good()?;
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.child()?.try_wait()? {
+                self.process = None;
+                if !status.success() {
+                    bail!("the array ended with {status} when asked to stop:\n{}", self.log());
+                }
+                return Ok(());
+            }
+            if begin.elapsed() > STOP {
+                bail!("the array did not end in {} s:\n{}", STOP.as_secs(), self.log());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Ends the process at once (SIGKILL).
+    pub fn kill(&mut self) -> Result<()> {
+        let mut child = self.process.take().context("the array does not run")?;
+        child.kill()?;
+        child.wait()?;
+        Ok(())
+    }
+
+    /// An error if the process has ended by itself.
+    pub fn must_run(&mut self) -> Result<()> {
+        if let Some(status) = self.child()?.try_wait()? {
+            self.process = None;
+            bail!("the array ended by itself ({status}):\n{}", self.log());
+        }
+        Ok(())
+    }
+
+    /// A verb that talks to the running array, with `--json`: what it printed.
+    pub fn verb(&self, arguments: &[&str]) -> Result<Value> {
+        let text = self.try_verb(arguments)?.good()?;
+        if text.trim().is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_str(&text).with_context(|| format!("{arguments:?} printed: {text}"))
+    }
+
+    /// As [`Array::verb`], for one that may fail.
+    pub fn try_verb(&self, arguments: &[&str]) -> Result<command::Finished> {
+        let mut all = arguments.to_vec();
+        let pool = self.pool().display().to_string();
+        all.extend(["--json", "--pool", &pool]);
+        command::run(30, &self.programs.holdfast.display().to_string(), &all)
+    }
+
+    /// `holdfast` with exactly these arguments.
+    pub fn run(&self, arguments: &[&str]) -> Result<command::Finished> {
+        command::run(30, &self.programs.holdfast.display().to_string(), arguments)
+    }
+
+    /// A verb that needs no running array: what it printed.
+    pub fn offline(&self, arguments: &[&str]) -> Result<String> {
+        command::run(120, &self.programs.holdfast.display().to_string(), arguments)?.good()
+    }
+
+    /// `inspect` of the stopped pool: an error if it finds anything.
+    pub fn inspect(&self) -> Result<String> {
+        self.offline(&["inspect", "--pool", &self.pool().display().to_string()])
+    }
+
+    /// A volume and its connection, as this host finds it behind the first portal.
+    pub fn volume(&self, name: &str, size: &str, host: &str, lun: u16) -> Result<Target> {
+        self.verb(&["volume", "create", name, "--size", size])?;
+        self.verb(&["connect", name, host, "--lun", &lun.to_string()])?;
+        self.target(lun)
+    }
+
+    /// A host with these initiators.
+    pub fn host(&self, name: &str, initiators: &[&str]) -> Result<()> {
+        let mut arguments = vec!["host", "create", name];
+        for initiator in initiators {
+            arguments.extend(["--iqn", initiator]);
+        }
+        self.verb(&arguments).map(drop)
+    }
+
+    /// An error unless `volume show` knows the volume.
+    pub fn must_be_listed(&self, name: &str) -> Result<()> {
+        self.verb(&["volume", "show", name]).map(drop)
+    }
+
+    /// The logical unit `lun` of the one target that the first portal tells of.
+    pub fn target(&self, lun: u16) -> Result<Target> {
+        let portal = self.portals.first().context("the array has no portal")?.clone();
+        let mut target = Target {
+            portal,
+            name: String::new(),
+            lun,
+            initiator: INITIATOR.to_owned(),
+            chap: None,
+            digest: false,
+        };
+        let found = libiscsi::discover(&target.config())?;
+        target.name = found.first().context("discovery found no target")?.name.clone();
+        Ok(target)
+    }
+
+    /// The end of what the array said.
+    pub fn log(&self) -> String {
+        let text = std::fs::read_to_string(self.log_path()).unwrap_or_default();
+        command::tail(&text, 20)
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.directory.path().join("serve.log")
+    }
+
+    fn settings_path(&self) -> PathBuf {
+        self.directory.path().join("holdfast.toml")
+    }
+
+    fn child(&mut self) -> Result<&mut Child> {
+        self.process.as_mut().context("the array does not run")
+    }
+
+    /// Whether every address takes connections, and verbs find the array: that comes last.
+    fn answers(&self) -> bool {
+        let mut addresses = self.portals.iter().chain([&self.api]);
+        addresses.all(|address| TcpStream::connect(address).is_ok())
+            && self.try_verb(&["status"]).is_ok_and(|finished| finished.code == 0)
+    }
+}
+
+impl Drop for Array {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.process.take() {
+            // It may have ended meanwhile; there is nothing more to do about it then.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Ports that nothing listens on now. Another process may take one before the array does; the
+/// array then says so when it starts.
+fn free_ports(count: usize) -> Result<Vec<u16>> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
+    listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
+}

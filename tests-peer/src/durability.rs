@@ -1,0 +1,105 @@
+//! What is there after a kill, by the promise that was given: `durability = "flush"`, and the time
+//! that a long log takes to be recovered.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use libiscsi::{Cdb, Data, Direction, Session};
+
+use crate::array::Array;
+use crate::offload::good;
+use crate::random::Random;
+use crate::report::Report;
+use crate::target::Target;
+
+const BLOCK: u32 = 512;
+/// Bytes of a write.
+const WRITE_BYTES: usize = 64 << 10;
+/// Logical blocks of a write.
+const WRITE_BLOCKS: u64 = WRITE_BYTES as u64 / BLOCK as u64;
+/// Data in the log that is recovered: 1 GiB, in MiB.
+const LOG_MIB: u64 = 1024;
+/// Until when the array must serve again with such a log.
+const RESTART: Duration = Duration::from_secs(2);
+
+/// The settings of an array that answers from memory.
+pub const FLUSH_SETTINGS: &str = "durability = \"flush\"\n";
+/// The settings of an array that makes no checkpoint while the log of the test is written.
+pub const LONG_LOG_SETTINGS: &str = "checkpoint_log = \"8G\"\n";
+
+/// An array with `durability = "flush"`.
+pub fn flush(report: &mut Report, array: &mut Array, target: &Target) {
+    report.check("flush: WCE is 1", || {
+        let mut session = Session::connect(&target.config())?;
+        let cdb = Cdb::raw(&[0x1A, 0x08, 0x08, 0, 0xFF, 0], Direction::In);
+        let answer = session.execute(cdb, Data::In(vec![0; 255]))?;
+        good(answer.status)?;
+        // Behind the header of 4 bytes: page 08h, its length, and WCE in bit 2 of byte 2.
+        let page = answer.buffer.get(4..).unwrap_or_default();
+        ensure!(page.first().is_some_and(|code| code & 0x3F == 8), "not the caching page");
+        ensure!(page.get(2).is_some_and(|flags| flags & 4 != 0), "WCE is 0");
+        Ok(String::new())
+    });
+    report.check("flush: kill -9 loses nothing behind SYNCHRONIZE CACHE or FUA", || {
+        let mut random = Random::new(3);
+        let data: Vec<Vec<u8>> = (0..64).map(|_| random.bytes(WRITE_BYTES)).collect();
+        let mut session = Session::connect(&target.config())?;
+        for (index, bytes) in data.iter().enumerate().take(48) {
+            session.write(index as u64 * WRITE_BLOCKS, bytes.clone(), BLOCK)?;
+        }
+        good(session.execute(Cdb::synchronize_cache_16(), Data::None)?.status)?;
+        for (index, bytes) in data.iter().enumerate().skip(48) {
+            let mut cdb = [0; 16];
+            cdb[0] = 0x8A;
+            cdb[1] = 0x08; // FUA
+            cdb[2..10].copy_from_slice(&(index as u64 * WRITE_BLOCKS).to_be_bytes());
+            cdb[10..14].copy_from_slice(&(WRITE_BLOCKS as u32).to_be_bytes());
+            let answer =
+                session.execute(Cdb::raw(&cdb, Direction::Out), Data::Out(bytes.clone()))?;
+            good(answer.status)?;
+        }
+        array.kill()?;
+        array.inspect()?;
+        array.start()?;
+        let mut session = Session::connect(&target.config())?;
+        for (index, bytes) in data.iter().enumerate() {
+            let read = session.read(index as u64 * WRITE_BLOCKS, WRITE_BLOCKS as u32, BLOCK)?;
+            ensure!(read == *bytes, "write {index} of 64 is not there");
+        }
+        Ok(String::new())
+    });
+}
+
+/// Writes a log of 1 GiB, kills, and measures until the array serves again.
+pub fn recovery(report: &mut Report, array: &mut Array, target: &Target) {
+    report.check("a log of 1 GiB is recovered in under 2 s", || {
+        fill(target)?;
+        let status = array.verb(&["status"])?;
+        let log = status["pool"]["log_bytes"].as_u64().context("no pool.log_bytes")?;
+        ensure!(log >= LOG_MIB << 20, "the log has only {} MiB", log >> 20);
+        array.kill()?;
+        let took = array.start()?;
+        verify(target)?;
+        ensure!(took < RESTART, "it served again only after {} ms", took.as_millis());
+        Ok(format!("{} MiB of log in {} ms", log >> 20, took.as_millis()))
+    });
+}
+
+fn fill(target: &Target) -> Result<()> {
+    let mut session = Session::connect(&target.config())?;
+    let mut random = Random::new(9);
+    for mib in 0..LOG_MIB {
+        session.write(mib * 2048, random.bytes(1 << 20), BLOCK)?;
+    }
+    Ok(())
+}
+
+fn verify(target: &Target) -> Result<()> {
+    let mut session = Session::connect(&target.config())?;
+    let mut random = Random::new(9);
+    for mib in 0..LOG_MIB {
+        let read = session.read(mib * 2048, 2048, BLOCK)?;
+        ensure!(read == random.bytes(1 << 20), "MiB {mib} is not what was written");
+    }
+    Ok(())
+}

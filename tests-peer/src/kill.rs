@@ -1,0 +1,160 @@
+//! kill -9, again and again, under a load that knows what every block must hold.
+//!
+//! A round: `holdfast-lab verify-load` loads a volume over several sessions with writes, compares
+//! and offloads; at a moment that the seed decides the array is killed; `inspect` of the stopped
+//! pool must find nothing; the array starts again, and the load, which waited, settles what was
+//! not answered (wholly there or wholly not) and goes on. After the rounds every block is compared.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::array::{Array, Programs};
+use crate::command;
+use crate::random::Random;
+use crate::report::Report;
+use crate::target::Target;
+
+/// How long a round's load runs, the time in which the array is dead not counted.
+const LOAD_SECONDS: f64 = 4.0;
+/// When the array is killed after the load began, in milliseconds.
+const KILL_AFTER_MS: std::ops::Range<u64> = 300..3_300;
+/// How long a load may take to end after the array serves again.
+const LOAD_PATIENCE: Duration = Duration::from_secs(60);
+/// Until when an array must serve again.
+const RESTART: Duration = Duration::from_secs(2);
+
+/// A load with its record of what must be where.
+struct Load {
+    lab: PathBuf,
+    url: String,
+    initiator: String,
+    journal: PathBuf,
+    log: PathBuf,
+    seed: u64,
+}
+
+/// Kills the array `rounds` times under load.
+pub fn kill(
+    report: &mut Report,
+    array: &mut Array,
+    programs: &Programs,
+    target: &Target,
+    rounds: u32,
+    seed: u64,
+) {
+    let load = Load {
+        lab: programs.lab.clone(),
+        url: target.url(),
+        initiator: target.initiator.clone(),
+        journal: array.scratch().join("verify.journal"),
+        log: array.scratch().join("verify.log"),
+        seed,
+    };
+    let mut random = Random::new(seed);
+    for round in 1..=rounds {
+        let after = KILL_AFTER_MS.start + random.below(KILL_AFTER_MS.end - KILL_AFTER_MS.start);
+        let name = format!("kill -9 {round} of {rounds}, after {after} ms of load");
+        let mut good = false;
+        report.check(&name, || {
+            let detail = one_round(array, &load, Duration::from_millis(after))?;
+            good = true;
+            Ok(detail)
+        });
+        if !good {
+            // What follows would only repeat it. The seed makes it again.
+            return;
+        }
+    }
+    report.check("every acknowledged block is there", || load.verify());
+    report.check("inspect finds nothing after an orderly stop", || {
+        array.stop()?;
+        array.inspect()?;
+        Ok(String::new())
+    });
+}
+
+fn one_round(array: &mut Array, load: &Load, after: Duration) -> Result<String> {
+    let mut process = load.start()?;
+    std::thread::sleep(after);
+    if let Some(status) = process.try_wait()? {
+        bail!("the load ended early ({status}):\n{}", load.said());
+    }
+    array.must_run()?;
+    array.kill()?;
+    let inspected = array.inspect().context("inspect of the killed pool");
+    let restarted = array.start();
+    let result = inspected.and(restarted).and_then(|took| {
+        ensure!(took < RESTART, "it served again only after {} ms", took.as_millis());
+        load.wait(&mut process)?;
+        array.must_run()?;
+        Ok(format!("served again in {} ms", took.as_millis()))
+    });
+    if result.is_err() {
+        // It would wait for an array that may never come. It may have ended meanwhile.
+        let _ = process.kill();
+        let _ = process.wait();
+    }
+    result
+}
+
+impl Load {
+    /// Starts a load, which takes up the journal if there is one.
+    fn start(&self) -> Result<Child> {
+        let log = File::create(&self.log)?;
+        Command::new(&self.lab)
+            .args(["verify-load", "--url", &self.url, "--initiator", &self.initiator])
+            .arg("--journal")
+            .arg(&self.journal)
+            .args(["--seconds", &LOAD_SECONDS.to_string(), "--seed", &self.seed.to_string()])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("could not start {}", self.lab.display()))
+    }
+
+    /// Waits until a load has ended; it must have found nothing wrong.
+    fn wait(&self, process: &mut Child) -> Result<()> {
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = process.try_wait()? {
+                ensure!(status.success(), "the load found fault ({status}):\n{}", self.said());
+                return Ok(());
+            }
+            if begin.elapsed() > LOAD_PATIENCE {
+                bail!("the load does not end:\n{}", self.said());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Compares all that the journal knows.
+    fn verify(&self) -> Result<String> {
+        let lab = self.lab.display().to_string();
+        let journal = self.journal.display().to_string();
+        let arguments = [
+            "verify-load",
+            "--verify",
+            "--url",
+            &self.url,
+            "--initiator",
+            &self.initiator,
+            "--journal",
+            &journal,
+        ];
+        let text = command::run(180, &lab, &arguments)?.good()?;
+        let summary: serde_json::Value =
+            serde_json::from_str(&text).with_context(|| format!("it printed: {text}"))?;
+        let blocks = summary["verified_blocks"].as_u64().unwrap_or(0);
+        ensure!(blocks > 0, "nothing was compared: {summary}");
+        Ok(format!("{blocks} blocks, seed {}", self.seed))
+    }
+
+    fn said(&self) -> String {
+        command::tail(&std::fs::read_to_string(&self.log).unwrap_or_default(), 10)
+    }
+}

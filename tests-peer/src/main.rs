@@ -1,0 +1,280 @@
+//! The peers' tests: the real `holdfast`, as built for release, against initiators and tools that
+//! are not ours: libiscsi's conformance tests and tools, qemu's iscsi driver, sg3_utils.
+//!
+//! `./test` runs this; `cargo run -p tests-peer -- --list` names the groups. With `--url` it runs
+//! the groups that need no array of their own against any target, for comparison.
+
+mod access;
+mod array;
+mod command;
+mod cu;
+mod durability;
+mod kill;
+mod offload;
+mod qemu;
+mod random;
+mod report;
+mod space;
+mod target;
+mod tools;
+mod transfers;
+mod verbs;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+
+use array::{Array, Programs, Shape};
+use report::Report;
+use target::{INITIATOR, Target};
+
+/// The peers' tests of Holdfast.
+#[derive(Parser)]
+struct Arguments {
+    /// Run only these groups.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Name the groups and end.
+    #[arg(long)]
+    list: bool,
+    /// Where `holdfast` and `holdfast-lab` are; the release build's directory by default.
+    #[arg(long)]
+    programs: Option<PathBuf>,
+    /// Rounds of the kill -9 loop.
+    #[arg(long, default_value_t = 3)]
+    kill_rounds: u32,
+    /// What random tests start from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Test this target instead: iscsi://address:port/target/lun. All that it holds is lost.
+    #[arg(long)]
+    url: Option<String>,
+}
+
+/// A group of tests: its name, what it is, and the function.
+type Group = (&'static str, &'static str, fn(&mut Report, &Arguments) -> Result<()>);
+
+const GROUPS: &[Group] = &[
+    ("verbs", "the command line, and what hosts see of a change", run_verbs),
+    ("tools", "libiscsi's tools and sg3_utils' decoders", run_tools),
+    ("qemu", "qemu's iscsi driver, with and without digests", run_qemu),
+    ("access", "who may reach what; CHAP", run_access),
+    ("offload", "copies, fills, unmaps and compares beside a model, over a restart", run_offload),
+    ("space", "what takes space, one commit an offload, a full pool", run_space),
+    ("durability", "what is there after a kill; how long recovery takes", run_durability),
+    ("kill", "kill -9 under load; every acknowledged byte is there", run_kill),
+    ("conformance", "iscsi-test-cu, a row for each suite", run_conformance),
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if arguments.list {
+        for (name, what, _) in GROUPS {
+            println!("{name:<12} {what}");
+        }
+        return ExitCode::SUCCESS;
+    }
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("tests-peer: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<bool> {
+    let mut report = Report::default();
+    for name in &arguments.only {
+        if !GROUPS.iter().any(|(group, ..)| group == name) {
+            bail!("there is no group `{name}`; --list names them");
+        }
+    }
+    if let Some(url) = &arguments.url {
+        foreign(&mut report, &read_url(url)?)?;
+        return Ok(report.finish());
+    }
+    for (name, what, group) in GROUPS {
+        if !arguments.only.is_empty() && !arguments.only.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        println!("\n{name}: {what}");
+        if let Err(error) = group(&mut report, arguments) {
+            // What a group needs before its first row failed.
+            report.check(&format!("{name}: set up"), || Err(error));
+        }
+    }
+    Ok(report.finish())
+}
+
+/// An array with one host, which has both initiators.
+fn array(arguments: &Arguments, shape: Shape) -> Result<Array> {
+    let array = Array::new(&programs(arguments)?, shape)?;
+    array.host("peer", &[INITIATOR, &target::second(INITIATOR)])?;
+    Ok(array)
+}
+
+/// Where the programs are: given, or where cargo puts a release build.
+fn programs(arguments: &Arguments) -> Result<Programs> {
+    let directory = match &arguments.programs {
+        Some(directory) => directory.clone(),
+        None => {
+            // This program stands in target/PROFILE.
+            let own = std::env::current_exe()?;
+            let target = own.ancestors().nth(2).context("this program stands in no directory")?;
+            target.join("release")
+        }
+    };
+    let programs =
+        Programs { holdfast: directory.join("holdfast"), lab: directory.join("holdfast-lab") };
+    for program in [&programs.holdfast, &programs.lab] {
+        if !program.is_file() {
+            bail!("{} is not there: cargo build --release -p holdfast -p lab", program.display());
+        }
+    }
+    Ok(programs)
+}
+
+fn run_verbs(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let mut array = array(arguments, Shape::default())?;
+    let target = array.volume("verbs", "2G", "peer", 1)?;
+    verbs::verbs(report, &mut array, &target);
+    Ok(())
+}
+
+fn run_tools(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let array = array(arguments, Shape::default())?;
+    let target = array.volume("tools", "3G", "peer", 1)?;
+    tools::tools(report, &target, 3 << 30);
+    tools::pages(report, &target);
+    Ok(())
+}
+
+fn run_qemu(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let array = array(arguments, Shape::default())?;
+    let mut target = array.volume("disk", "1G", "peer", 1)?;
+    qemu::qemu(report, "plain", &target, array.scratch());
+    target.digest = true;
+    qemu::qemu(report, "with header digests", &target, array.scratch());
+    Ok(())
+}
+
+fn run_access(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let array = array(arguments, Shape::default())?;
+    let own = array.volume("own", "1G", "peer", 1)?;
+    access::access(report, &array, &own);
+    Ok(())
+}
+
+fn run_offload(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let mut array = array(arguments, Shape::default())?;
+    let one = array.volume("one", "1G", "peer", 1)?;
+    let two = array.volume("two", "64T", "peer", 2)?;
+    let third = array.volume("three", "1G", "peer", 3)?;
+    transfers::transfers(report, &third);
+    report.check("GET LBA STATUS tells the truth", || offload::lba_status(&one));
+    report.check("random CDBs are answered and harm nothing", || offload::nonsense(&one));
+    let mut kept = None;
+    report.check("1500 random operations leave every byte right", || {
+        let mut world = offload::World::new([&one, &two], arguments.seed)?;
+        world.run(1500)?;
+        world.verify()?;
+        kept = Some(world);
+        Ok(format!("seed {}", arguments.seed))
+    });
+    let Some(mut world) = kept else { return Ok(()) };
+    report.check("after an orderly stop inspect finds nothing", || {
+        array.stop()?;
+        array.inspect()?;
+        Ok(String::new())
+    });
+    report.check("after the restart every byte and name is the same", || {
+        let took = array.start()?;
+        world.reconnect([&one, &two])?;
+        world.verify()?;
+        Ok(format!("ready in {} ms", took.as_millis()))
+    });
+    Ok(())
+}
+
+fn run_space(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let big = array(arguments, Shape::default())?;
+    let target = big.volume("thin", "64T", "peer", 1)?;
+    space::accounting(report, &big, &target, "thin");
+    drop(big);
+    let mut small = array(arguments, Shape { capacity: "1G", ..Shape::default() })?;
+    let target = small.volume("fat", "4G", "peer", 1)?;
+    space::full(report, &mut small, &target);
+    Ok(())
+}
+
+fn run_durability(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let shape = Shape { settings: durability::FLUSH_SETTINGS, ..Shape::default() };
+    let mut volatile = array(arguments, shape)?;
+    let target = volatile.volume("cached", "1G", "peer", 1)?;
+    durability::flush(report, &mut volatile, &target);
+    drop(volatile);
+    let shape = Shape { settings: durability::LONG_LOG_SETTINGS, ..Shape::default() };
+    let mut long = array(arguments, shape)?;
+    let target = long.volume("log", "4G", "peer", 1)?;
+    durability::recovery(report, &mut long, &target);
+    Ok(())
+}
+
+fn run_kill(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let mut array = array(arguments, Shape::default())?;
+    let target = array.volume("survivor", "1G", "peer", 1)?;
+    let programs = programs(arguments)?;
+    kill::kill(report, &mut array, &programs, &target, arguments.kill_rounds, arguments.seed);
+    Ok(())
+}
+
+fn run_conformance(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let known = known_skips()?;
+    let array = array(arguments, Shape::default())?;
+    let plain = array.volume("disk", "1G", "peer", 1)?;
+    let mut guarded = access::guarded(&array, 1)?;
+    guarded.digest = true;
+    for (title, target) in [("plain:", plain), ("CHAP, digests:", guarded)] {
+        let portal = array.portals.get(1).context("the array has no second portal")?.clone();
+        let second = Target { portal, ..target.clone() };
+        cu::conformance(report, title, &target, Some(&second), &known)?;
+    }
+    Ok(())
+}
+
+/// The tests that need nothing but a logical unit, against one that is not ours.
+fn foreign(report: &mut Report, target: &Target) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    tools::pages(report, target);
+    qemu::qemu(report, "plain", target, scratch.path());
+    cu::conformance(report, "foreign:", target, None, &known_skips()?)
+}
+
+/// The skips that the document of the conformance accounts for.
+fn known_skips() -> Result<cu::Known> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let path = root.join("docs/conformance.md");
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    Ok(cu::Known::read(&text))
+}
+
+/// Reads `iscsi://address:port/target/lun`.
+fn read_url(url: &str) -> Result<Target> {
+    let parts: Vec<&str> =
+        url.strip_prefix("iscsi://").context("not an iscsi:// URL")?.split('/').collect();
+    let [portal, name, lun] = parts[..] else {
+        bail!("write iscsi://address:port/target/lun");
+    };
+    Ok(Target {
+        portal: portal.to_owned(),
+        name: name.to_owned(),
+        lun: lun.parse().context("the last part is a logical unit's number")?,
+        initiator: INITIATOR.to_owned(),
+        chap: None,
+        digest: false,
+    })
+}

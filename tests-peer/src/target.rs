@@ -1,0 +1,85 @@
+//! One logical unit as a host is told of it, in the words of each peer.
+
+use libiscsi::{Config, Digest};
+
+/// The initiator that the tests use.
+pub const INITIATOR: &str = "iqn.2026-01.com.example:peer-1";
+/// An initiator that no host has.
+pub const STRANGER: &str = "iqn.2026-01.com.example:stranger";
+
+/// A second initiator of the same host, for tests that need two.
+pub fn second(initiator: &str) -> String {
+    format!("{initiator}-second")
+}
+
+/// A logical unit behind a portal.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// `address:port`.
+    pub portal: String,
+    /// The target's iSCSI name.
+    pub name: String,
+    /// The logical unit's number.
+    pub lun: u16,
+    /// The initiator's name.
+    pub initiator: String,
+    /// CHAP: user and secret.
+    pub chap: Option<(String, String)>,
+    /// Whether a header digest is asked for.
+    pub digest: bool,
+}
+
+impl Target {
+    /// The URL that libiscsi's tools take.
+    pub fn url(&self) -> String {
+        let digest = if self.digest { "?header_digest=crc32c" } else { "" };
+        format!("{}/{}/{}{digest}", self.portal_url(), self.name, self.lun)
+    }
+
+    /// The URL without the target: for discovery.
+    pub fn portal_url(&self) -> String {
+        match &self.chap {
+            Some((user, secret)) => format!("iscsi://{user}%{secret}@{}", self.portal),
+            None => format!("iscsi://{}", self.portal),
+        }
+    }
+
+    /// The image name that qemu's tools take.
+    pub fn qemu(&self) -> String {
+        let mut file = serde_json::json!({
+            "driver": "iscsi",
+            "transport": "tcp",
+            "portal": self.portal,
+            "target": self.name,
+            "lun": self.lun,
+            "initiator-name": self.initiator,
+        });
+        if self.digest {
+            file["header-digest"] = "crc32c".into();
+        }
+        format!("json:{}", serde_json::json!({ "driver": "raw", "file": file }))
+    }
+
+    /// What our binding of libiscsi takes.
+    pub fn config(&self) -> Config {
+        Config {
+            portal: self.portal.clone(),
+            target: self.name.clone(),
+            lun: self.lun,
+            initiator: self.initiator.clone(),
+            chap: self.chap.clone(),
+            digest: if self.digest { Digest::Crc32c } else { Digest::None },
+            timeout_s: 30,
+        }
+    }
+
+    /// The same logical unit, reached by another initiator.
+    pub fn as_initiator(&self, initiator: &str) -> Self {
+        Self { initiator: initiator.to_owned(), ..self.clone() }
+    }
+
+    /// Another logical unit of the same target.
+    pub fn with_lun(&self, lun: u16) -> Self {
+        Self { lun, ..self.clone() }
+    }
+}

@@ -1,0 +1,125 @@
+//! Transfers of every length, and what ends them early.
+
+use anyhow::{Context, Result, bail, ensure};
+use libiscsi::{Cdb, Data, Direction, Poller, Session, Status};
+
+use crate::offload::good;
+use crate::random::Random;
+use crate::report::Report;
+use crate::target::{self, Target};
+
+const BLOCK: u32 = 512;
+/// The longest command: MAXIMUM TRANSFER LENGTH, in blocks.
+const LONGEST: u32 = 65_536;
+/// Long writes that are under way when they are aborted.
+const WRITES: u8 = 6;
+/// Turns of waiting until the last of them has ended.
+const TURNS: usize = 100_000;
+/// The key of the nexus that preempts.
+const KEEPER: u64 = 0x4b45;
+/// The key of the nexus that is preempted.
+const LOSER: u64 = 0x4c4f;
+
+/// Moves data of many lengths to and from `target`, a volume of 1 GiB that nothing else uses.
+pub fn transfers(report: &mut Report, target: &Target) {
+    report.check("READ and WRITE in all sizes, aligned or not", || sizes(target));
+    report.check("nothing is written behind the answer to PREEMPT AND ABORT", || preempt(target));
+}
+
+fn sizes(target: &Target) -> Result<String> {
+    let mut session = Session::connect(&target.config())?;
+    let page = session.inquiry(Some(0xb0))?;
+    let field = page.get(8..12).context("no MAXIMUM TRANSFER LENGTH")?;
+    let told = u32::from_be_bytes(field.try_into()?);
+    ensure!(told == LONGEST, "MAXIMUM TRANSFER LENGTH is {told}");
+    let mut random = Random::new(5);
+    let lengths = [1, 7, 8, 9, 255, 2048, 8191, 8192, 8193, 16_385, 40_000, LONGEST - 1, LONGEST];
+    for (index, blocks) in lengths.into_iter().enumerate() {
+        let lba = (index as u64 % 8) * 4097;
+        let data = random.bytes(blocks as usize * BLOCK as usize);
+        session.write(lba, data.clone(), BLOCK)?;
+        let read = session.read(lba, blocks, BLOCK)?;
+        ensure!(read == data, "{blocks} blocks at {lba} are not what was written");
+        let middle = session.read(lba + u64::from(blocks / 2), 1, BLOCK)?;
+        let at = blocks as usize / 2 * BLOCK as usize;
+        ensure!(middle == data[at..at + BLOCK as usize], "the middle of {blocks} blocks differs");
+    }
+    let room = vec![0; (LONGEST as usize + 1) * BLOCK as usize];
+    let longer = session.execute(Cdb::read_16(0, LONGEST + 1), Data::In(room))?;
+    refused(&longer.status)?;
+    let data = vec![1; (LONGEST as usize + 1) * BLOCK as usize];
+    let longer = session.execute(Cdb::write_16(0, LONGEST + 1), Data::Out(data))?;
+    refused(&longer.status)?;
+    Ok(format!("up to {} MiB", (u64::from(LONGEST) * u64::from(BLOCK)) >> 20))
+}
+
+fn refused(status: &Status) -> Result<()> {
+    match status {
+        Status::CheckCondition(sense) if (sense.key, sense.asc_ascq) == (5, 0x2400) => Ok(()),
+        other => bail!("a longer command ended with {other}"),
+    }
+}
+
+const RESERVE: u8 = 1;
+const CLEAR: u8 = 3;
+const PREEMPT_AND_ABORT: u8 = 5;
+const REGISTER_AND_IGNORE: u8 = 6;
+
+/// PERSISTENT RESERVE OUT.
+fn reserve_out(session: &mut Session, action: u8, key: u64, action_key: u64) -> Result<Status> {
+    // Where the action has a type: write exclusive.
+    let kind = u8::from(matches!(action, RESERVE | PREEMPT_AND_ABORT));
+    let cdb = Cdb::raw(&[0x5f, action, kind, 0, 0, 0, 0, 0, 24, 0], Direction::Out);
+    let mut list = key.to_be_bytes().to_vec();
+    list.extend(action_key.to_be_bytes());
+    list.resize(24, 0);
+    Ok(session.execute(cdb, Data::Out(list))?.status)
+}
+
+/// One nexus holds the reservation and writes the same blocks again and again, in long commands;
+/// another preempts it. What the blocks hold then, they hold for good, whatever becomes of the
+/// writes.
+fn preempt(target: &Target) -> Result<String> {
+    let mut keeper = Session::connect(&target.config())?;
+    let other = target.as_initiator(&target::second(&target.initiator));
+    let mut loser = Session::connect(&other.config())?;
+    good(reserve_out(&mut keeper, REGISTER_AND_IGNORE, 0, KEEPER)?)?;
+    good(reserve_out(&mut loser, REGISTER_AND_IGNORE, 0, LOSER)?)?;
+    good(reserve_out(&mut loser, RESERVE, LOSER, 0)?)?;
+    for number in 0..WRITES {
+        let data = vec![number + 1; LONGEST as usize * BLOCK as usize];
+        loser.submit(Cdb::write_16(0, LONGEST), Data::Out(data), number.into())?;
+    }
+    // The first has ended: the others are in all stages.
+    let mut ended = Vec::new();
+    let mut poller = Poller::new();
+    for _ in 0..TURNS {
+        ended.extend(loser.next_completion().map(|completion| completion.status));
+        if !ended.is_empty() {
+            break;
+        }
+        poller.poll(&mut [&mut loser], 1);
+    }
+    good(reserve_out(&mut keeper, PREEMPT_AND_ABORT, KEEPER, LOSER)?)?;
+    let before = keeper.read(0, LONGEST, BLOCK)?;
+    for _ in 0..TURNS {
+        while let Some(completion) = loser.next_completion() {
+            ended.push(completion.status);
+        }
+        if ended.len() == usize::from(WRITES) {
+            break;
+        }
+        poller.poll(&mut [&mut loser], 1);
+    }
+    ensure!(ended.len() == usize::from(WRITES), "only {} writes ended", ended.len());
+    for status in &ended {
+        let known = matches!(status, Status::Good | Status::Other(0x18 | 0x40))
+            || matches!(status, Status::CheckCondition(sense) if sense.key == 6);
+        ensure!(known, "a write ended with {status}");
+    }
+    let barred = ended.iter().filter(|status| **status != Status::Good).count();
+    ensure!(barred > 0, "all writes had ended before: nothing was tested");
+    ensure!(keeper.read(0, LONGEST, BLOCK)? == before, "a write took effect afterwards");
+    good(reserve_out(&mut keeper, CLEAR, KEEPER, 0)?)?;
+    Ok(format!("{barred} of {WRITES} writes did not end as if nothing had happened"))
+}
