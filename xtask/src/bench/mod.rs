@@ -1,0 +1,198 @@
+//! `cargo xtask bench`: Holdfast and Debian's tgt in turn, on the same directory, by the same
+//! light client, and what the two did as ratios.
+//!
+//! Both targets run the whole time, and one at a time has work: each row is measured on each
+//! target before the next row, and all rows again in every round, so that a change of the
+//! machine's mood meets both. The median of the rounds counts.
+
+mod options;
+mod process;
+mod raw;
+mod rows;
+mod table;
+mod targets;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use serde::Serialize;
+use serde_json::Value;
+use std::path::PathBuf;
+
+use options::Options;
+use rows::{ROWS, Row};
+use targets::Target;
+
+/// One measurement.
+#[derive(Clone, Debug, Serialize)]
+struct Sample {
+    /// Commands a second.
+    iops: f64,
+    /// Million bytes a second.
+    mb_per_s: f64,
+    /// 99 of 100 commands took less, in microseconds.
+    p99_us: f64,
+    /// The target's CPU seconds for a million commands.
+    cpu_s_per_million: f64,
+}
+
+/// A row's medians: one entry for each target, none where the target can't do it.
+#[derive(Clone, Debug, Serialize)]
+struct Measured {
+    /// The row.
+    #[serde(flatten)]
+    row: &'static Row,
+    /// In the order of the targets.
+    targets: Vec<Option<Sample>>,
+}
+
+/// All that was measured.
+#[derive(Debug, Serialize)]
+struct Results {
+    machine: String,
+    options: String,
+    targets: Vec<String>,
+    raw: Vec<raw::RawRow>,
+    rows: Vec<Measured>,
+}
+
+/// Runs the benchmark with the arguments behind `cargo xtask bench`.
+pub fn run(arguments: &[String]) -> Result<()> {
+    let name = String::from("cargo xtask bench");
+    let options = Options::parse_from(std::iter::once(&name).chain(arguments));
+    let rows: Vec<&'static Row> = ROWS.iter().filter(|row| options.wants(row.id)).collect();
+    if rows.is_empty() {
+        let known = ROWS.iter().map(|row| row.id).collect::<Vec<_>>().join(" ");
+        bail!("no row matches --rows; there are: {known}");
+    }
+    process::install_missing(&options)?;
+    let programs = process::build(&options)?;
+    std::fs::create_dir_all(&options.dir)
+        .with_context(|| format!("making {}", options.dir.display()))?;
+    let raw = if options.raw { raw::measure(&options)? } else { Vec::new() };
+    let mut targets = targets::start(&options, &programs)?;
+    for target in &mut targets {
+        eprintln!("fill {} bytes of {}", options.span, target.name);
+        load(&programs.lab, target, &options, &fill_arguments())?;
+    }
+    let samples = measure(&options, &programs.lab, &targets, &rows)?;
+    let results = Results {
+        machine: process::machine(&options.dir),
+        options: options.describe(),
+        targets: targets.iter().map(|target| target.name.to_owned()).collect(),
+        raw,
+        rows: samples,
+    };
+    print!("{}", table::render(&results));
+    write_json(options.json.as_ref(), &results)
+}
+
+fn write_json(path: Option<&PathBuf>, results: &Results) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let text = serde_json::to_string_pretty(results)? + "\n";
+    std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+}
+
+/// The writes that fill the span; one read is measured behind them, because a load measures.
+fn fill_arguments() -> Vec<String> {
+    ["--prefill", "--rw", "read", "--commands", "1", "--ramp", "0", "--seconds", "60"]
+        .map(String::from)
+        .to_vec()
+}
+
+/// Every row, on every target, in every round; medians.
+fn measure(
+    options: &Options,
+    lab: &std::path::Path,
+    targets: &[Target],
+    rows: &[&'static Row],
+) -> Result<Vec<Measured>> {
+    let mut samples = vec![vec![Vec::new(); targets.len()]; rows.len()];
+    for round in 1..=options.rounds {
+        for (row, samples) in rows.iter().zip(&mut samples) {
+            for (target, samples) in targets.iter().zip(samples) {
+                if !target.can(row) {
+                    continue;
+                }
+                let sample = measure_one(options, lab, target, row)?;
+                eprintln!(
+                    "round {round}: {:<16} {:<14} {:>10.0}/s {:>8.1} MB/s, CPU {:>6.1} s/million",
+                    row.id, target.name, sample.iops, sample.mb_per_s, sample.cpu_s_per_million
+                );
+                samples.push(sample);
+            }
+        }
+    }
+    let median_of = |samples: Vec<Vec<Sample>>| samples.into_iter().map(median).collect();
+    Ok(rows
+        .iter()
+        .zip(samples)
+        .map(|(row, samples)| Measured { row, targets: median_of(samples) })
+        .collect())
+}
+
+fn measure_one(
+    options: &Options,
+    lab: &std::path::Path,
+    target: &Target,
+    row: &Row,
+) -> Result<Sample> {
+    if row.needs_mapped {
+        // What the row takes away must be there: otherwise it measures doing nothing.
+        load(lab, target, options, &rows::remap_arguments(options.volume_bytes()))?;
+    }
+    let report = load(lab, target, options, &row.arguments(options))?;
+    target.settle()?;
+    sample(&report).with_context(|| format!("{} on {}: no numbers", row.id, target.name))
+}
+
+fn sample(report: &Value) -> Option<Sample> {
+    let number = |name: &str| report.get(name)?.as_f64();
+    Some(Sample {
+        iops: number("iops")?,
+        mb_per_s: number("mb_per_s")?,
+        p99_us: report.get("latency_us")?.get("p99")?.as_f64()?,
+        cpu_s_per_million: number("target_cpu_s_per_million")?,
+    })
+}
+
+/// Runs the load generator against a target, and gives its report.
+fn load(
+    lab: &std::path::Path,
+    target: &Target,
+    options: &Options,
+    arguments: &[String],
+) -> Result<Value> {
+    let mut all = vec![String::from("load"), String::from("--url"), target.url.clone()];
+    all.extend([String::from("--span"), options.span.to_string()]);
+    all.extend([String::from("--target-pid"), target.pid().to_string()]);
+    all.extend_from_slice(arguments);
+    let output = process::output(lab, &all)?;
+    serde_json::from_str(&output).context("the load generator's report")
+}
+
+/// The sample whose rate is in the middle. Rates are what is compared, and the other numbers
+/// must belong to the same run.
+fn median(mut samples: Vec<Sample>) -> Option<Sample> {
+    samples.sort_by(|a, b| a.iops.total_cmp(&b.iops));
+    let middle = samples.len().checked_sub(1)? / 2;
+    samples.into_iter().nth(middle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rated(iops: f64) -> Sample {
+        Sample { iops, mb_per_s: 0.0, p99_us: 0.0, cpu_s_per_million: 0.0 }
+    }
+
+    #[test]
+    fn the_median_is_the_middle_one() {
+        let middle = |rates: &[f64]| {
+            median(rates.iter().map(|rate| rated(*rate)).collect()).map(|sample| sample.iops)
+        };
+        assert_eq!(middle(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(middle(&[3.0, 1.0]), Some(1.0));
+        assert_eq!(middle(&[]), None);
+    }
+}

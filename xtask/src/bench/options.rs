@@ -1,0 +1,78 @@
+//! What `cargo xtask bench` takes.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// Measure Holdfast beside tgt on the same directory, and print the ratios.
+#[derive(Clone, Debug, Parser)]
+pub struct Options {
+    /// Where the pool and tgt's files go, on the device that is measured.
+    #[arg(long, default_value = "bench-data")]
+    pub dir: PathBuf,
+    /// Seconds of each measurement.
+    #[arg(long, default_value_t = 4.0)]
+    pub seconds: f64,
+    /// The range that is read and written.
+    #[arg(long, value_parser = parse_size, default_value = "2G")]
+    pub span: u64,
+    /// Rounds; the median counts.
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// Only rows whose name contains one of these.
+    #[arg(long, value_delimiter = ',')]
+    pub rows: Vec<String>,
+    /// Measure tgt with a volatile cache, and with aio and O_DIRECT, as well.
+    #[arg(long)]
+    pub all: bool,
+    /// Measure the raw directory with fio first.
+    #[arg(long)]
+    pub raw: bool,
+    /// Measure tgt alone.
+    #[arg(long)]
+    pub without_holdfast: bool,
+    /// Write all numbers here, as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// A configuration for Holdfast, in place of the benchmark's own.
+    #[arg(long)]
+    pub config: Option<PathBuf>,
+}
+
+impl Options {
+    /// Whether a row was asked for.
+    pub fn wants(&self, row: &str) -> bool {
+        self.rows.is_empty() || self.rows.iter().any(|part| row.contains(part.as_str()))
+    }
+
+    /// Bytes of the volumes: far more than the span, because offloads walk behind it.
+    pub fn volume_bytes(&self) -> u64 {
+        self.span.saturating_add(1 << 40)
+    }
+
+    /// One line for the report.
+    pub fn describe(&self) -> String {
+        format!(
+            "span {} MiB, {} s a measurement, median of {} interleaved rounds, 50% compressible \
+             data without duplicates, one session",
+            self.span >> 20,
+            self.seconds,
+            self.rounds
+        )
+    }
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 30),
+        Some((at, 't' | 'T')) => (&text[..at], 40),
+        _ => (text, 0),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .filter(|bytes| *bytes >= 64 << 20 && bytes % (1 << 20) == 0)
+        .ok_or_else(|| format!("{text:?}: write whole MiBs, 64M at least, such as 512M or 2G"))
+}

@@ -1,0 +1,184 @@
+//! The targets: how each is started, what it promises, what it can.
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::options::Options;
+use super::process::{self, Background, Programs};
+use super::rows::{Kind, Row};
+
+/// The initiator's name, which Holdfast must know.
+const INITIATOR: &str = "iqn.2025-01.example.holdfast:lab";
+
+/// A running target.
+#[derive(Debug)]
+pub struct Target {
+    /// Its name in the tables.
+    pub name: &'static str,
+    /// Its logical unit.
+    pub url: String,
+    process: Background,
+    is_holdfast: bool,
+    is_volatile: bool,
+}
+
+/// How tgt stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// WCE 0: tgt calls fdatasync for each write, before it answers.
+    Durable,
+    /// WCE 1: a write is answered from the page cache.
+    Volatile,
+    /// aio, which tgt always opens with O_DIRECT: past the page cache, but the device's own
+    /// cache is never flushed.
+    Direct,
+}
+
+impl Target {
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Whether it can do a row.
+    pub fn can(&self, row: &Row) -> bool {
+        match row.kind {
+            Kind::Read | Kind::Write | Kind::Command => true,
+            Kind::Copy | Kind::Offload | Kind::LongOffload => self.is_holdfast,
+        }
+    }
+
+    /// Lets a volatile target's writes reach the device before the next one is measured.
+    pub fn settle(&self) -> Result<()> {
+        if self.is_volatile {
+            process::output(Path::new("sync"), &[])?;
+        }
+        Ok(())
+    }
+}
+
+/// Starts what the options ask for: Holdfast first, then tgt in each of its modes.
+pub fn start(options: &Options, programs: &Programs) -> Result<Vec<Target>> {
+    let mut targets = Vec::new();
+    if !options.without_holdfast {
+        targets.push(start_holdfast(options, programs)?);
+    }
+    targets.push(start_tgt(options, Mode::Durable)?);
+    if options.all {
+        targets.push(start_tgt(options, Mode::Volatile)?);
+        targets.push(start_tgt(options, Mode::Direct)?);
+    }
+    Ok(targets)
+}
+
+/// A port of loopback that nobody listens on.
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
+    Ok(listener.local_addr()?.port())
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(String::from).collect()
+}
+
+fn start_holdfast(options: &Options, programs: &Programs) -> Result<Target> {
+    let pool = options.dir.join("holdfast");
+    if pool.exists() {
+        std::fs::remove_dir_all(&pool).with_context(|| format!("emptying {}", pool.display()))?;
+    }
+    std::fs::create_dir_all(&pool)?;
+    let config = match &options.config {
+        Some(path) => path.clone(),
+        None => {
+            let path = options.dir.join("holdfast.toml");
+            std::fs::write(&path, benchmark_config(options))?;
+            path
+        }
+    };
+    let place = pool.display().to_string();
+    let capacity = pool_bytes(options).to_string();
+    let verb = |text: &str| {
+        let mut all = words(text);
+        all.extend([String::from("--pool"), place.clone()]);
+        process::output(&programs.holdfast, &all)
+    };
+    let mut create = words("pool create");
+    create.extend([place.clone(), String::from("--capacity"), capacity]);
+    process::output(&programs.holdfast, &create)?;
+    let portal = format!("127.0.0.1:{}", free_port()?);
+    let mut serve = words(&format!("serve --iscsi {portal} --api 127.0.0.1:{}", free_port()?));
+    serve.extend([String::from("--pool"), place.clone()]);
+    serve.extend([String::from("--config"), config.display().to_string()]);
+    let log = options.dir.join("holdfast.log");
+    let mut process = Background::start(&programs.holdfast, &serve, &log)?;
+    process
+        .wait_until(|| verb("status").is_ok())
+        .with_context(|| format!("Holdfast (see {})", log.display()))?;
+    verb(&format!("volume create bench --size {}", options.volume_bytes()))?;
+    verb(&format!("host create lab --iqn {INITIATOR}"))?;
+    verb("connect bench lab --lun 1")?;
+    let targets = process::output(&programs.lab, &words(&format!("discover --portal {portal}")))?;
+    let name = targets.split_whitespace().next().context("Holdfast shows no target")?;
+    Ok(Target {
+        name: "Holdfast",
+        url: format!("iscsi://{portal}/{name}/1"),
+        process,
+        is_holdfast: true,
+        is_volatile: false,
+    })
+}
+
+/// Room for the span, and for a log of everything that all measurements may write.
+fn pool_bytes(options: &Options) -> u64 {
+    let log_bytes = (options.rounds as f64 * options.seconds * 4.0 * 1e9) as u64;
+    (options.span * 4 + log_bytes).max(16 << 30) >> 20 << 20
+}
+
+/// As much memory for reading as tgt's page cache takes: the whole span and a bit.
+fn benchmark_config(options: &Options) -> String {
+    let cache_mib = (options.span >> 20) * 5 / 4;
+    format!("cache = \"{cache_mib}M\"\n")
+}
+
+fn start_tgt(options: &Options, mode: Mode) -> Result<Target> {
+    let (name, label, extra) = match mode {
+        Mode::Durable => ("tgt durable", "durable", "--bstype rdwr"),
+        Mode::Volatile => ("tgt volatile", "volatile", "--bstype rdwr"),
+        Mode::Direct => ("tgt aio direct", "direct", "--bstype aio"),
+    };
+    let backing = options.dir.join(format!("tgt-{label}.img"));
+    let file =
+        std::fs::File::create(&backing).with_context(|| format!("making {}", backing.display()))?;
+    file.set_len(options.volume_bytes()).context("making tgt's sparse file")?;
+    let port = free_port()?;
+    // tgt numbers its control sockets; a free port's number is nobody else's.
+    let control = format!("-C {}", port / 2);
+    let log = options.dir.join(format!("tgt-{label}.log"));
+    let serve = words(&format!("-f {control} --iscsi portal=127.0.0.1:{port}"));
+    let mut process = Background::start(Path::new("tgtd"), &serve, &log)?;
+    let admin =
+        |text: &str| process::output(Path::new("tgtadm"), &words(&format!("{control} {text}")));
+    process.wait_until(|| admin("--op show --mode sys").is_ok()).context("tgtd")?;
+    let target = format!("iqn.2025-01.example.bench:{label}");
+    admin(&format!("--lld iscsi --op new --mode target --tid 1 -T {target}"))?;
+    let new = "--lld iscsi --op new --mode logicalunit --tid 1 --lun 1";
+    admin(&format!("{new} --backing-store {} {extra}", backing.display()))?;
+    if mode == Mode::Durable {
+        let update = "--lld iscsi --op update --mode logicalunit --tid 1 --lun 1 --params";
+        admin(&format!("{update} mode_page={CACHING_PAGE_WCE_0}"))?;
+    }
+    admin("--lld iscsi --op bind --mode target --tid 1 -I ALL")?;
+    Ok(Target {
+        name,
+        url: format!("iscsi://127.0.0.1:{port}/{target}/1"),
+        process,
+        is_holdfast: false,
+        is_volatile: mode == Mode::Volatile,
+    })
+}
+
+/// Mode page 08h as tgt takes it, with WCE 0.
+const CACHING_PAGE_WCE_0: &str =
+    "8:0:18:0x10:0:0xff:0xff:0:0:0xff:0xff:0xff:0xff:0x80:0x14:0:0:0:0:0:0";

@@ -1,0 +1,74 @@
+//! Chores of the repository: `cargo xtask tidy | format-doc | ci | bench | soak`.
+
+mod bench;
+mod ci;
+mod soak;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+
+/// Chores of the repository.
+#[derive(Parser)]
+#[command(name = "xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+/// What there is to do.
+#[derive(Subcommand)]
+enum Chore {
+    /// Check the style, the arrows between crates and the links of the documents.
+    Tidy {
+        /// Write the lengths found into xtask/ratchet.toml, the grown ones too. Say why in the
+        /// commit if a number went up.
+        #[arg(long)]
+        accept: bool,
+    },
+    /// Make docs/on-disk-format.md from the byte tables of crates/format.
+    FormatDoc,
+    /// Format, clippy, tidy and tests, in this order.
+    Ci,
+    /// Measure Holdfast beside tgt on the same directory, and print the ratios.
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// What `cargo xtask bench --help` lists.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// The long forms of the randomised tests: many seeds, many kill -9 rounds.
+    Soak(soak::Options),
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Does the chore; false where it found something wrong.
+fn run(arguments: Arguments) -> Result<bool> {
+    let root = repository_root()?;
+    match arguments.chore {
+        Chore::Tidy { accept } => tidy::run(&root, accept),
+        Chore::FormatDoc => tidy::format_doc::write(&root).map(|()| true),
+        Chore::Ci => ci::run(&root),
+        Chore::Bench { arguments } => bench::run(&arguments).map(|()| true),
+        Chore::Soak(options) => soak::run(&root, &options),
+    }
+}
+
+/// The directory that holds the workspace's `Cargo.toml`.
+fn repository_root() -> Result<PathBuf> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().map(Path::to_path_buf).context("xtask does not stand in a workspace")
+}

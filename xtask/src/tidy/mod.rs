@@ -1,0 +1,91 @@
+//! `cargo xtask tidy`: style is a test.
+//!
+//! Every check is a function from the [`Tree`] of tracked files to findings, so that its unit
+//! tests can hand it a tree of their own, among them one that must be found fault with.
+
+mod arrows;
+mod conformance;
+mod docs;
+pub mod format_doc;
+mod ratchet;
+mod rust;
+mod text;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::Result;
+
+use tree::Tree;
+
+/// Something that a check found wrong.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    /// The file, from the root of the repository.
+    path: String,
+    /// The line, from 1; 0 where the whole file is meant.
+    line: usize,
+    /// What is wrong, and what to do instead.
+    message: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, message: message.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.message),
+            line => write!(f, "{}:{line}: {}", self.path, self.message),
+        }
+    }
+}
+
+/// From the tracked files to what is wrong with them.
+type Check = fn(&Tree) -> Vec<Finding>;
+
+/// The checks, with the names that the summary gives them.
+const CHECKS: &[(&str, Check)] = &[
+    ("arrows between crates", arrows::check_arrows),
+    ("dependencies are accounted for", arrows::check_dependencies),
+    ("lines: length, tabs, trailing blanks", text::check_lines),
+    ("leftover markers", text::check_markers),
+    ("machine paths and hosts", text::check_places),
+    ("rust: it parses and opens with a document", rust::check_documents),
+    ("rust: unsafe", rust::check_unsafe),
+    ("rust: banned names", rust::check_banned_names),
+    ("lengths of files and functions", ratchet::check),
+    ("links of documents", docs::check_links),
+    ("the README names every document", docs::check_index),
+    ("the document of the format is what the code says", format_doc::check),
+    ("the document of the conformance names every command", conformance::check_commands),
+];
+
+/// Runs all checks; false where one found something. With `accept` the ratchet is written first.
+pub fn run(root: &Path, accept: bool) -> Result<bool> {
+    let mut tree = Tree::tracked(root)?;
+    if accept {
+        let text = ratchet::accept(&tree);
+        std::fs::write(root.join(ratchet::PATH), &text)?;
+        tree.insert(ratchet::PATH, &text);
+    }
+    let mut failed = 0;
+    for (name, check) in CHECKS {
+        let mut findings = check(&tree);
+        findings.sort();
+        println!("tidy: {} {name}", if findings.is_empty() { "ok    " } else { "FAILED" });
+        for finding in &findings {
+            println!("  {finding}");
+        }
+        failed += usize::from(!findings.is_empty());
+    }
+    println!("tidy: {} of {} checks passed", CHECKS.len() - failed, CHECKS.len());
+    Ok(failed == 0)
+}

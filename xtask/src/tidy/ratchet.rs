@@ -1,0 +1,118 @@
+//! Lengths of files and functions: a limit, and a ratchet for what is over it already.
+//!
+//! `xtask/ratchet.toml` holds what was long when it was accepted. Nothing in it may grow and
+//! nothing may join it unseen; `cargo xtask tidy --accept` writes it anew, for the reviewer to see.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::{Finding, Tree, rust};
+
+/// Where the accepted lengths are.
+pub const PATH: &str = "xtask/ratchet.toml";
+
+/// Lines in a file, whatever the ratchet says.
+const FILE_LINES_MAX: usize = 800;
+/// Lines in a file without an entry in the ratchet.
+const FILE_LINES: usize = 400;
+/// Lines in a function without an entry in the ratchet.
+const FUNCTION_LINES: usize = 70;
+
+/// What is long: a key of the ratchet, and where it is.
+struct Long {
+    path: String,
+    line: usize,
+    key: String,
+    length: usize,
+    limit: usize,
+}
+
+/// Files and functions are within the limits, or no longer than was accepted.
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let (files, functions) = match accepted(tree.get(PATH).unwrap_or_default()) {
+        Ok(accepted) => accepted,
+        Err(error) => return vec![Finding::new(PATH, 0, format!("it does not parse: {error}"))],
+    };
+    let mut findings = Vec::new();
+    let (long_files, long_functions) = measure(tree);
+    for (long, accepted) in long_files
+        .iter()
+        .map(|long| (long, files.get(&long.key)))
+        .chain(long_functions.iter().map(|long| (long, functions.get(&long.key))))
+    {
+        let allowed = accepted.copied().unwrap_or(long.limit);
+        if long.length > allowed {
+            let what =
+                long.key.strip_prefix(&long.path).unwrap_or_default().trim_start_matches(':');
+            let what = if what.is_empty() { "the file" } else { what };
+            let message = format!("{what}: {} lines; {allowed} at most: split it", long.length);
+            findings.push(Finding::new(&long.path, long.line, message));
+        }
+    }
+    for long in long_files.iter().filter(|long| long.length > FILE_LINES_MAX) {
+        let message = format!("{} lines; {FILE_LINES_MAX} at most, ratchet or not", long.length);
+        findings.push(Finding::new(&long.path, 0, message));
+    }
+    findings
+}
+
+/// The ratchet that fits the tree.
+pub fn accept(tree: &Tree) -> String {
+    let (files, functions) = measure(tree);
+    let mut out = String::from(
+        "# Lengths over the limits, as accepted: written by `cargo xtask tidy --accept`.\n\
+         # A number may go down; say in the commit why one went up.\n",
+    );
+    for (name, entries) in [("files", files), ("functions", functions)] {
+        writeln!(out, "\n[{name}]").expect("a string takes any text");
+        for long in entries {
+            writeln!(out, "{:?} = {}", long.key, long.length).expect("a string takes any text");
+        }
+    }
+    out
+}
+
+/// All files and functions over their limits.
+fn measure(tree: &Tree) -> (Vec<Long>, Vec<Long>) {
+    let mut files = Vec::new();
+    let mut functions = BTreeMap::new();
+    for (path, text) in tree.ending_in(".rs") {
+        let length = text.lines().count();
+        let limit = FILE_LINES;
+        if length > limit {
+            files.push(Long { path: path.into(), line: 0, key: path.into(), length, limit });
+        }
+        for function in rust::functions(text) {
+            let (length, limit) = (function.length, FUNCTION_LINES);
+            let key = format!("{path}:{}", function.name);
+            if length > limit {
+                // Of two with one name (in two impls of one type) the longer counts.
+                let long = Long { path: path.into(), line: function.line, key, length, limit };
+                functions
+                    .entry(long.key.clone())
+                    .and_modify(|other: &mut Long| other.length = other.length.max(length))
+                    .or_insert(long);
+            }
+        }
+    }
+    (files, functions.into_values().collect())
+}
+
+type Lengths = BTreeMap<String, usize>;
+
+/// The accepted lengths: of files, and of functions.
+fn accepted(text: &str) -> Result<(Lengths, Lengths), String> {
+    let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
+    let section = |name: &str| -> Result<Lengths, String> {
+        let Some(section) = table.get(name) else { return Ok(Lengths::new()) };
+        let section = section.as_table().ok_or_else(|| format!("{name} is not a table"))?;
+        section
+            .iter()
+            .map(|(key, value)| {
+                let length = value.as_integer().and_then(|value| usize::try_from(value).ok());
+                Ok((key.clone(), length.ok_or_else(|| format!("{key} is not a length"))?))
+            })
+            .collect()
+    };
+    Ok((section("files")?, section("functions")?))
+}

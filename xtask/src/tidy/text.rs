@@ -1,0 +1,129 @@
+//! Checks that need no more than lines of text.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{Finding, Tree};
+
+/// Characters in a line.
+const LINE_LENGTH_MAX: usize = 100;
+
+/// Characters in a line of a document, whose words are read and not compared side by side.
+const DOCUMENT_LINE_LENGTH_MAX: usize = 125;
+
+/// What an editor's reminder looks like. In two halves, or this file would be found guilty.
+static MARKERS: LazyLock<Regex> = LazyLock::new(|| {
+    let words = [["TO", "DO"], ["FIX", "ME"], ["XX", "X"], ["HA", "CK"]].map(|half| half.concat());
+    let macros = [["to", "do!"], ["unimple", "mented!"], ["db", "g!"]].map(|half| half.concat());
+    Regex::new(&format!(r"\b(?:{})\b|\b(?:{})", words.join("|"), macros.join("|")))
+        .expect("the pattern is constant")
+});
+
+/// An absolute path: something that a blank, a quote or a bracket precedes, with two parts.
+static ABSOLUTE_PATH: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"(?:^|[\s"'`(=\[<])/([A-Za-z0-9_.-]+)/[A-Za-z0-9_.{$-]"#)
+        .expect("the pattern is constant")
+});
+
+/// A host in a URL.
+static HOST: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\b(?:https?|ftp|ssh|git)://([A-Za-z0-9.-]+)").expect("the pattern is constant")
+});
+
+/// First parts of absolute paths that every Linux machine has, or that are no paths of files but of
+/// URLs and inside JSON.
+const FIRST_PARTS: &[&str] = &[
+    "api", "bin", "dev", "etc", "jobs", "lib", "metrics", "proc", "run", "sbin", "srv", "sys",
+    "tmp", "usr", "v1", "v2", "var",
+];
+
+/// Hosts that may be named: where the standards and the peers are, and this machine itself.
+const HOSTS: &[&str] = &[
+    "127.0.0.1",
+    "docs.rs",
+    "example.com",
+    "github.com",
+    "localhost",
+    "rustup.rs",
+    "sh.rustup.rs",
+    "www.apache.org",
+    "www.rfc-editor.org",
+    "www.t10.org",
+];
+
+/// Files that are written by hand, and so are held to the style.
+fn is_written_by_hand(path: &str) -> bool {
+    !path.ends_with(".lock") && !path.ends_with(".svg") && !path.starts_with("LICENSE")
+}
+
+/// No long lines (tables and links of documents may be, and dependencies), no tabs, no blanks at
+/// the end.
+pub fn check_lines(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.files().filter(|(path, _)| is_written_by_hand(path)) {
+        let markdown = path.ends_with(".md");
+        let length_max = if markdown { DOCUMENT_LINE_LENGTH_MAX } else { LINE_LENGTH_MAX };
+        for (index, line) in text.lines().enumerate() {
+            let length = line.chars().count();
+            let may_be_long = path.ends_with("Cargo.toml")
+                || markdown && (line.starts_with('|') || line.contains("](http"));
+            if length > length_max && !may_be_long {
+                let message = format!("{length} characters; {length_max} at most");
+                findings.push(Finding::new(path, index + 1, message));
+            }
+            if line.contains('\t') && !path.ends_with("Makefile") {
+                findings.push(Finding::new(path, index + 1, "a tab; indent with blanks"));
+            }
+            if line.ends_with([' ', '\r']) {
+                findings.push(Finding::new(path, index + 1, "blanks at the end of the line"));
+            }
+        }
+        if !text.is_empty() && !text.ends_with('\n') {
+            findings.push(Finding::new(path, 0, "the last line is not ended"));
+        }
+    }
+    findings
+}
+
+/// Nothing says that it is not finished.
+pub fn check_markers(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, line, text) in lines(tree) {
+        if let Some(found) = MARKERS.find(text) {
+            let message = format!("`{}`: finish it, or open an issue", found.as_str());
+            findings.push(Finding::new(path, line, message));
+        }
+    }
+    findings
+}
+
+/// No path that only one machine has, no host that only one network has.
+pub fn check_places(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, line, text) in lines(tree) {
+        // The first line of a script names its interpreter.
+        let text = text.strip_prefix("#!").unwrap_or(text);
+        for capture in ABSOLUTE_PATH.captures_iter(text) {
+            if !FIRST_PARTS.contains(&&capture[1]) {
+                let message = format!("/{}/ is not on every machine", &capture[1]);
+                findings.push(Finding::new(path, line, message));
+            }
+        }
+        for capture in HOST.captures_iter(text) {
+            // A single letter is an example, not a host.
+            if capture[1].len() > 1 && !HOSTS.contains(&&capture[1]) {
+                let message = format!("host {} is not in the list of tidy/text.rs", &capture[1]);
+                findings.push(Finding::new(path, line, message));
+            }
+        }
+    }
+    findings
+}
+
+/// The lines of all files that are written by hand, numbered from 1.
+fn lines(tree: &Tree) -> impl Iterator<Item = (&str, usize, &str)> {
+    tree.files().filter(|(path, _)| is_written_by_hand(path)).flat_map(|(path, text)| {
+        text.lines().enumerate().map(move |(index, line)| (path, index + 1, line))
+    })
+}

@@ -1,0 +1,97 @@
+//! The files that the checks look at.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// The tracked text files, by their path from the root of the repository.
+#[derive(Default)]
+pub struct Tree {
+    files: BTreeMap<String, String>,
+}
+
+impl Tree {
+    /// The files that git tracks, as they are in the work tree. Without git (a source archive), all
+    /// files but hidden ones and `target`.
+    pub fn tracked(root: &Path) -> Result<Self> {
+        let mut tree = Self::default();
+        for path in list(root)? {
+            // A file that was deleted but is still in the index is no file; neither is a directory.
+            let Ok(bytes) = std::fs::read(root.join(&path)) else { continue };
+            if let Ok(text) = String::from_utf8(bytes) {
+                tree.files.insert(path, text);
+            }
+        }
+        if tree.files.is_empty() {
+            bail!("{} holds no files to check", root.display());
+        }
+        Ok(tree)
+    }
+
+    /// Puts a file in, in the place of one with the same path.
+    pub fn insert(&mut self, path: &str, text: &str) {
+        self.files.insert(path.to_owned(), text.to_owned());
+    }
+
+    /// A file's text.
+    pub fn get(&self, path: &str) -> Option<&str> {
+        self.files.get(path).map(String::as_str)
+    }
+
+    /// All files, in the order of their paths.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
+    }
+
+    /// Those whose path ends in `suffix`.
+    pub fn ending_in<'a>(&'a self, suffix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.files().filter(move |(path, _)| path.ends_with(suffix))
+    }
+
+    /// Whether there is such a file, or a directory that holds one.
+    pub fn exists(&self, path: &str) -> bool {
+        let directory = format!("{path}/");
+        path.is_empty()
+            || self.files.contains_key(path)
+            || self.files.keys().any(|file| file.starts_with(&directory))
+    }
+}
+
+/// The paths to read.
+fn list(root: &Path) -> Result<Vec<String>> {
+    if !root.join(".git").exists() {
+        let mut paths = Vec::new();
+        walk(root, "", &mut paths)?;
+        return Ok(paths);
+    }
+    let output = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(root)
+        .output()
+        .context("git could not be started: it lists the tracked files")?;
+    if !output.status.success() {
+        bail!("git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let names = String::from_utf8(output.stdout).context("a path is not UTF-8")?;
+    Ok(names.split_terminator('\0').map(str::to_owned).collect())
+}
+
+/// Adds the files below `directory` (from the root, empty or ending in a slash).
+fn walk(root: &Path, directory: &str, paths: &mut Vec<String>) -> Result<()> {
+    for entry in std::fs::read_dir(root.join(directory))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') || name == "target" {
+            continue;
+        }
+        let path = format!("{directory}{name}");
+        if entry.file_type()?.is_dir() {
+            walk(root, &format!("{path}/"), paths)?;
+        } else {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
