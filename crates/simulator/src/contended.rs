@@ -75,7 +75,8 @@ struct Contenders {
     events: Vec<Event>,
     /// Which requests wait for device reads.
     reading: Vec<(usize, Box<ReadOperation>)>,
-    commit: Option<(Commit, bool)>,
+    /// The commits in hand, and whether they are written.
+    commits: Vec<(Commit, bool)>,
     under_way: usize,
     time: u64,
 }
@@ -102,7 +103,7 @@ pub fn contend(seed: u64, durability: Durability, steps: u64) -> Result<Contest,
         sink,
         events: Vec::new(),
         reading: Vec::new(),
-        commit: None,
+        commits: Vec::new(),
         under_way: 0,
         time: 0,
     };
@@ -229,18 +230,26 @@ impl Contenders {
     }
 
     fn commit_one(&mut self) {
-        match self.commit.take() {
-            None => self.commit = self.store.take_commit().map(|commit| (commit, false)),
-            Some((commit, false)) if !commit.frames.is_empty() => {
-                match self.disk.write(commit.offset_bytes, &commit.frames) {
-                    Ok(()) => self.commit = Some((commit, true)),
-                    Err(error) => self.store.finish_commit(commit, Err(error)),
-                }
-            }
-            Some((commit, _)) => {
-                let result = if commit.flush { self.disk.flush() } else { Ok(()) };
-                self.store.finish_commit(commit, result);
-            }
+        let take = self.commits.is_empty() || self.rng.below(2) == 0;
+        if take && let Some(commit) = self.store.take_commit() {
+            self.commits.push((commit, false));
+            return;
+        }
+        if self.commits.is_empty() {
+            return;
+        }
+        let index = self.rng.below(self.commits.len() as u64) as usize;
+        let (commit, written) = self.commits.swap_remove(index);
+        let result = if !written && !commit.frames.is_empty() {
+            self.disk.write(commit.offset_bytes, &commit.frames)
+        } else {
+            let result = if commit.flush { self.disk.flush() } else { Ok(()) };
+            self.store.finish_commit(commit, result);
+            return;
+        };
+        match result {
+            Ok(()) => self.commits.push((commit, true)),
+            Err(error) => self.store.finish_commit(commit, Err(error)),
         }
     }
 

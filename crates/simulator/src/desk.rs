@@ -62,7 +62,8 @@ pub(crate) struct Desk {
     pub(crate) durable_answers: bool,
     /// Whether the pool may be full.
     pub(crate) may_be_full: bool,
-    pub(crate) commit: Option<(Commit, CommitStep)>,
+    /// The commits in hand.
+    pub(crate) commits: Vec<(Commit, CommitStep)>,
     /// A logical clock: one more at each start and each answer.
     pub(crate) time: u64,
     pub(crate) answers: u64,
@@ -89,7 +90,7 @@ impl Desk {
             generator,
             durable_answers,
             may_be_full: false,
-            commit: None,
+            commits: Vec::new(),
             time: 0,
             answers: 0,
             refused_full: 0,
@@ -100,7 +101,7 @@ impl Desk {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.ops.is_empty() && self.commit.is_none()
+        self.ops.is_empty() && self.commits.is_empty()
     }
 
     fn token(&self, id: u64) -> Token {
@@ -126,9 +127,9 @@ impl Desk {
             return Ok(true);
         }
         let before = self.answers;
-        let held = self.commit.is_some();
+        let held = !self.commits.is_empty();
         self.commit_one(store)?;
-        Ok(held || self.commit.is_some() || self.answers != before)
+        Ok(held || !self.commits.is_empty() || self.answers != before)
     }
 
     /// Goes on until nothing is under way. Whatever waits then would wait for ever.
@@ -145,7 +146,7 @@ impl Desk {
         for op in std::mem::take(&mut self.ops) {
             self.forget(op);
         }
-        self.commit = None;
+        self.commits.clear();
         drop(self.mailbox.take());
     }
 
@@ -231,12 +232,18 @@ impl Desk {
         self.collect()
     }
 
-    /// One step of the commit in hand, or takes one.
+    /// Takes a commit, or goes a step further with one of those in hand: they end in any order.
     fn commit_one(&mut self, store: &Store) -> Result<(), String> {
-        let Some((commit, step)) = self.commit.take() else {
-            self.commit = store.take_commit().map(|commit| (commit, CommitStep::Write));
+        let take = self.commits.is_empty() || self.rng.below(2) == 0;
+        if take && let Some(commit) = store.take_commit() {
+            self.commits.push((commit, CommitStep::Write));
             return self.collect();
-        };
+        }
+        if self.commits.is_empty() {
+            return self.collect();
+        }
+        let index = self.rng.below(self.commits.len() as u64) as usize;
+        let (commit, step) = self.commits.swap_remove(index);
         let next = match step {
             CommitStep::Write if commit.frames.is_empty() => Ok(CommitStep::Flush),
             CommitStep::Write => self
@@ -244,24 +251,35 @@ impl Desk {
                 .write(commit.offset_bytes, &commit.frames)
                 .map(|()| if commit.flush { CommitStep::Flush } else { CommitStep::Finish }),
             CommitStep::Flush => self.disk.flush().map(|()| CommitStep::Finish),
-            CommitStep::Finish => {
-                store.finish_commit(commit, Ok(()));
-                return self.collect();
-            }
+            CommitStep::Finish => return self.commit_ended(store, commit, Ok(())),
         };
         match next {
-            Ok(step) => self.commit = Some((commit, step)),
-            Err(error) => {
-                store.finish_commit(commit, Err(error));
-                return self.collect();
-            }
+            Ok(step) => self.commits.push((commit, step)),
+            Err(error) => return self.commit_ended(store, commit, Err(error)),
         }
         Ok(())
     }
 
-    /// Finishes the commit in hand, if there is one.
-    pub(crate) fn finish_commit(&mut self, store: &Store) -> Result<(), String> {
-        while self.commit.is_some() {
+    /// As a front end does it: the next commit may be taken before this one is applied.
+    fn commit_ended(
+        &mut self,
+        store: &Store,
+        commit: Commit,
+        result: std::io::Result<()>,
+    ) -> Result<(), String> {
+        if self.rng.below(2) == 0 {
+            store.finish_commit(commit, result);
+        } else {
+            let next = store.hand_on_commit(commit, result);
+            self.commits.extend(next.map(|commit| (commit, CommitStep::Write)));
+            store.settle_commits();
+        }
+        self.collect()
+    }
+
+    /// Finishes the commits in hand.
+    pub(crate) fn finish_commits(&mut self, store: &Store) -> Result<(), String> {
+        while !self.commits.is_empty() {
             self.commit_one(store)?;
         }
         Ok(())

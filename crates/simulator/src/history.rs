@@ -266,8 +266,8 @@ impl History {
     /// A checkpoint; between its I/Os the world goes on.
     fn checkpoint(&mut self, store: &Arc<Store>) -> Result<(), String> {
         if self.plan.durability == Durability::Flush {
-            // It waits for the commit in flight, which nobody else would finish.
-            locked(&self.desk).finish_commit(store)?;
+            // It waits for the commits in flight, which nobody else would finish.
+            locked(&self.desk).finish_commits(store)?;
             if self.disk.has_failed() {
                 return Ok(());
             }
@@ -304,7 +304,7 @@ impl History {
     /// new volume in place of one.
     fn change(&mut self, store: &Store) -> Result<(), String> {
         let mut desk = locked(&self.desk);
-        desk.finish_commit(store)?;
+        desk.finish_commits(store)?;
         if self.disk.has_failed() {
             return Ok(());
         }

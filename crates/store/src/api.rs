@@ -92,6 +92,8 @@ pub struct Commit {
     pub frames: Vec<Frame>,
     /// Whether it must be flushed before it is finished.
     pub flush: bool,
+    /// The record's number.
+    pub(crate) lsn: u64,
 }
 
 /// Changes that an administrator makes: all of them in one commit, or none.

@@ -24,6 +24,8 @@ pub(crate) struct InFlight {
     pub(crate) next: LogPosition,
     pub(crate) lsn: u64,
     pub(crate) applied: bool,
+    /// How it ended, once it has.
+    pub(crate) written: Option<bool>,
 }
 
 impl Writer {
@@ -66,18 +68,22 @@ impl Writer {
             ..position
         };
         self.log_bytes += u64::from(blocks) * BLOCK_BYTES;
-        self.in_flight =
-            Some(InFlight { record, payload, next, lsn: position.lsn, applied: self.early() });
+        self.tail = next;
+        self.fly(record, payload, next, self.early());
         let offset_bytes = world.medium.geometry.offset_bytes(place);
-        Some(Commit { offset_bytes, frames, flush })
+        Some(Commit { offset_bytes, frames, flush, lsn: position.lsn })
     }
 
     /// A commit without a record, for who waits for nothing but a flush.
     fn flush_only(&mut self, record: Record) -> Commit {
         let next = self.tail;
+        self.fly(record, Place::NONE, next, true);
+        Commit { offset_bytes: 0, frames: Vec::new(), flush: true, lsn: next.lsn - 1 }
+    }
+
+    fn fly(&mut self, record: Record, payload: Place, next: LogPosition, applied: bool) {
         let lsn = next.lsn - 1;
-        self.in_flight = Some(InFlight { record, payload: Place::NONE, next, lsn, applied: true });
-        Commit { offset_bytes: 0, frames: Vec::new(), flush: true }
+        self.sealed.push_back(InFlight { record, payload, next, lsn, applied, written: None });
     }
 
     /// Moves to the following segment if `blocks` do not fit this one. `false`: the pool is full
@@ -131,31 +137,32 @@ impl Writer {
         Ok(())
     }
 
-    /// The commit in flight has ended. It is applied by [`Writer::apply_landed`]; until then the
-    /// next one may be on its way already.
+    /// A commit has ended. It is applied by [`Writer::apply_landed`], behind all in front of it; until
+    /// then the next ones may be on their way already.
     pub(crate) fn land(&mut self, commit: &Commit, written: bool) {
-        let Some(done) = self.in_flight.take() else { return };
+        let mut flying = self.sealed.iter_mut().filter(|sealed| sealed.written.is_none());
+        let Some(done) = flying.find(|sealed| sealed.lsn == commit.lsn) else { return };
+        done.written = Some(written);
         self.failed |= !written;
-        if written {
-            self.tail = done.next;
-            self.commit_count += 1;
-            if commit.flush {
-                self.flushed_lsn = done.lsn;
-            }
+        self.commit_count += u64::from(written);
+        if commit.flush {
+            let landed = self.sealed.iter().take_while(|sealed| sealed.written == Some(true));
+            self.flushed_lsn = landed.last().map_or(self.flushed_lsn, |last| last.lsn);
         }
-        self.landed.push_back((done, written));
     }
 
     /// Applies what has landed, in order, and returns who is to be answered.
     pub(crate) fn apply_landed(&mut self, world: &World) -> Vec<Answer> {
         let mut answers = Vec::new();
-        while let Some((done, written)) = self.landed.pop_front() {
-            if written {
+        while let Some(done) = self.sealed.pop_front_if(|sealed| sealed.written.is_some()) {
+            // Behind a record that was lost nothing is applied: recovery would not find it either.
+            self.broken |= done.written == Some(false);
+            if !self.broken {
                 self.position = done.next;
-                self.failed |= self.apply(world, &done).is_err();
+                self.broken = self.apply(world, &done).is_err();
             }
-            let good = written && !self.failed;
-            let reply = if good { Ok(()) } else { Err(VolumeError::WriteFailed) };
+            self.failed |= self.broken;
+            let reply = if self.broken { Err(VolumeError::WriteFailed) } else { Ok(()) };
             answers.extend(
                 done.record
                     .waiting

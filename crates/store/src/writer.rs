@@ -23,6 +23,9 @@ use crate::{Durability, StoreError, Token};
 
 /// Payload blocks in a record at most: 6 MiB. With its entries a record fits any segment twice.
 const RECORD_BLOCKS_MAX: usize = 1536;
+/// Commits that may be on their way to the device at once. Durable writes take a device several times
+/// as long as it takes to begin them.
+const COMMITS_IN_FLIGHT_MAX: usize = 4;
 /// A record is cut to what is left of its segment if at least so many blocks are left: 1 MiB.
 const SEGMENT_REST_BLOCKS_MIN: u32 = 256;
 /// Free segments that only checkpoints may take: without them nothing would ever become free.
@@ -69,22 +72,24 @@ pub(crate) struct Writer {
     pub(crate) epoch: u64,
     pub(crate) durability: Durability,
     pub(crate) open: Record,
-    pub(crate) in_flight: Option<InFlight>,
+    /// Records that were sealed and are not applied yet, oldest first: on their way to the device,
+    /// or landed.
+    pub(crate) sealed: VecDeque<InFlight>,
     /// Jobs that did not fit the open record, in order.
     overflow: VecDeque<(Token, Job)>,
     /// Edits that read blocks which the open record or the one in flight changes.
     deferred: Vec<(Token, Box<Edit>)>,
     /// Where the first record is, or will be, that is not applied yet.
     pub(crate) position: LogPosition,
-    /// Where the record is that is in flight, or the next one will be.
+    /// Where the next record will be.
     pub(crate) tail: LogPosition,
-    /// Records that are durable (or have failed) and not applied yet, oldest first.
-    pub(crate) landed: VecDeque<(InFlight, bool)>,
     blocks_per_segment: u32,
-    /// The last record that is known to be durable.
+    /// The last record that is known to be durable, with all in front of it.
     pub(crate) flushed_lsn: u64,
     /// The store has failed; nothing is taken any more.
     pub(crate) failed: bool,
+    /// A record was lost, or could not be applied: so are all behind it.
+    pub(crate) broken: bool,
     /// While a checkpoint waits for memory and medium to agree (`durability = "flush"`).
     pub(crate) barrier: bool,
     /// Bytes of log since the last checkpoint.
@@ -109,15 +114,15 @@ impl Writer {
             epoch,
             durability,
             open: Record::default(),
-            in_flight: None,
+            sealed: VecDeque::new(),
             overflow: VecDeque::new(),
             deferred: Vec::new(),
             flushed_lsn: position.lsn - 1,
             position,
             tail: position,
-            landed: VecDeque::new(),
             blocks_per_segment,
             failed: false,
+            broken: false,
             barrier: false,
             log_bytes: 0,
             log_segments: BTreeSet::from([position.segment, position.next_segment]),
@@ -139,17 +144,30 @@ impl Writer {
 
     /// Whether nothing waits and nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
-        self.in_flight.is_none() && self.landed.is_empty() && self.open.is_empty()
+        self.sealed.is_empty() && self.open.is_empty()
     }
 
     /// Whether a commit is in flight, or still to be applied.
     pub(crate) fn is_leading(&self) -> bool {
-        self.in_flight.is_some() || !self.landed.is_empty()
+        !self.sealed.is_empty()
     }
 
     /// Whether a commit can be taken.
     pub(crate) fn wants_commit(&self) -> bool {
-        self.in_flight.is_none() && !self.open.is_empty() && !self.failed
+        !self.open.is_empty() && !self.failed && self.has_free_slot()
+    }
+
+    /// Whether the device may get another commit: while one is on its way, the next one goes when it
+    /// is as large. Many small ones would cost more than they gain.
+    fn has_free_slot(&self) -> bool {
+        let flying = self.sealed.iter().filter(|commit| commit.written.is_none());
+        let sizes = flying.map(|commit| commit.record.waiting.len());
+        let (count, largest) =
+            sizes.fold((0, 0), |(count, most), size| (count + 1, usize::max(most, size)));
+        // A flush covers what was written before it began: with early answers, which flush only now
+        // and then, nothing may overtake.
+        let most = if self.early() { 1 } else { COMMITS_IN_FLIGHT_MAX };
+        count == 0 || count < most && self.open.waiting.len() >= largest
     }
 
     /// Who could be asked to take the next commit.
@@ -347,8 +365,7 @@ impl Writer {
     }
 
     pub(crate) fn segment_rest_blocks(&self) -> u32 {
-        let next = self.in_flight.as_ref().map_or(self.tail, |commit| commit.next);
-        self.blocks_per_segment - next.block
+        self.blocks_per_segment - self.tail.block
     }
 
     /// Whether the edit has read a block that a record changes which is not applied yet.
@@ -356,8 +373,7 @@ impl Writer {
         if edit.expectations.is_empty() || self.early() {
             return false;
         }
-        let landed = self.landed.iter().map(|(commit, _)| commit);
-        let unapplied = landed.chain(&self.in_flight).flat_map(|commit| &commit.record.entries);
+        let unapplied = self.sealed.iter().flat_map(|commit| &commit.record.entries);
         let mut changed = unapplied.chain(&self.open.entries).filter_map(entry_target);
         changed.any(|(volume, range)| {
             edit.expectations

@@ -39,9 +39,9 @@ const TICK: Duration = Duration::from_millis(500);
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a thread that is ending looks around.
 const STOP_TICK: Duration = Duration::from_millis(5);
-/// Turns without an event that a thread looks around again before it sleeps. A wake-up is dear on a
-/// virtual machine, but looking around is CPU that a host on the same machine lacks: so none.
-const SPIN_TURNS: u32 = 0;
+/// Turns without an event that a thread looks around again before it sleeps: some tens of
+/// microseconds, about what a wake-up costs on a virtual machine.
+const SPIN_TURNS: u32 = 60;
 
 /// What all threads share.
 pub(super) struct Shared {
@@ -174,8 +174,8 @@ pub(super) struct FrontEnd {
     pub(super) tasks: Tasks,
     /// Long reads that wait until their connection may run another, by their tasks' names.
     pub(super) waiting: VecDeque<u64>,
-    /// The commit that this thread writes, if it has the writer's role.
-    pub(super) commit: Option<Commit>,
+    /// The commits that this thread writes.
+    pub(super) commits: Vec<Option<Commit>>,
     /// What watches are for, by their id.
     pub(super) watched: HashMap<u64, Purpose>,
     pub(super) next_watch: u64,
@@ -216,7 +216,7 @@ impl FrontEnd {
             places: HashMap::new(),
             tasks: Tasks::default(),
             waiting: VecDeque::new(),
-            commit: None,
+            commits: Vec::new(),
             watched: HashMap::new(),
             next_watch: 0,
             poll,
@@ -527,7 +527,7 @@ impl FrontEnd {
     /// Whether the end was asked for, and all that is under way has ended.
     fn is_finished(&self) -> bool {
         let Some(stop_at) = self.stop_at else { return false };
-        if self.commit.is_some() || self.ring.in_flight() > 0 {
+        if self.commits.iter().any(Option::is_some) || self.ring.in_flight() > 0 {
             return false;
         }
         let mut peers = self.peers.iter().flatten();

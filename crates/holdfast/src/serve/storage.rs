@@ -6,22 +6,27 @@ use sys::{Buffers, Completion};
 
 use super::front::FrontEnd;
 
-/// What the ring calls the commit; a read is called by its task and its place in the operation.
-const COMMIT: u64 = u64::MAX;
+/// What the ring calls this thread's first commit, the second is the next. A read is called by its
+/// task and its place in the operation; there are never so many tasks.
+const COMMITS: u64 = (u32::MAX as u64) << 32;
 
 impl FrontEnd {
-    /// Takes the writer's role, if there is something to write and nobody has it.
+    /// Takes what there is to write, if the device may get another commit.
     pub(super) fn start_commit(&mut self) {
-        while self.commit.is_none() {
-            let Some(commit) = self.shared.store.take_commit() else { return };
+        while let Some(commit) = self.shared.store.take_commit() {
             self.write_commit(commit);
         }
     }
 
     fn write_commit(&mut self, mut commit: Commit) {
         let frames = std::mem::take(&mut commit.frames);
-        match self.ring.write(COMMIT, commit.offset_bytes, frames, commit.flush) {
-            Ok(()) => self.commit = Some(commit),
+        let slot = self.commits.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.commits.push(None);
+            self.commits.len() - 1
+        });
+        let name = COMMITS + slot as u64;
+        match self.ring.write(name, commit.offset_bytes, frames, commit.flush) {
+            Ok(()) => self.commits[slot] = Some(commit),
             Err(error) => {
                 tracing::error!("a commit can't be written: {error}");
                 self.shared.store.finish_commit(commit, Err(error));
@@ -58,7 +63,10 @@ impl FrontEnd {
         let Completion { user_data, buffers, result } = completion;
         match buffers {
             Buffers::Write(frames) => {
-                let Some(mut commit) = self.commit.take() else { return };
+                let slot = user_data as u32 as usize;
+                let Some(mut commit) = self.commits.get_mut(slot).and_then(Option::take) else {
+                    return;
+                };
                 commit.frames = frames;
                 if let Err(error) = &result {
                     tracing::error!("the device failed to write: {error}");
