@@ -293,8 +293,8 @@ impl Store {
         }))
     }
 
-    /// Takes the writer's role, if it is free and something is queued: write the commit, then
-    /// [`Store::finish_commit`].
+    /// Takes the writer's role, if something is queued and the device may get another commit: write
+    /// it, then [`Store::finish_commit`]. Commits may end in any order.
     pub fn take_commit(&self) -> Option<Commit> {
         let (commit, abandoned) = {
             let mut writer = self.writer.lock();
@@ -304,7 +304,8 @@ impl Store {
         commit
     }
 
-    /// Gives the writer's role back: applies the commit and answers its requests.
+    /// Gives the writer's role back: applies the commit, once all in front of it have ended, and
+    /// answers its requests.
     pub fn finish_commit(&self, commit: Commit, result: io::Result<()>) {
         self.writer.lock().land(&commit, result.is_ok());
         self.settle_commits();

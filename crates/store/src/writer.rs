@@ -1,9 +1,9 @@
 //! The writer: the one owner of the log's tail and of all that changes.
 //!
-//! Requests join the *open record*. When the device is free, the record is sealed and becomes the
-//! *commit* in flight; when that is durable its entries are applied, its requests answered, and
-//! what has gathered meanwhile is the next. With `durability = "flush"` entries are applied and
-//! answered when they join, and the record follows.
+//! Requests join the *open record*. When the device may get another, the record is sealed and
+//! becomes a *commit* in flight; when that is durable, and all in front of it are, its entries are
+//! applied and its requests answered. With `durability = "flush"` entries are applied and answered
+//! when they join, and the record follows.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -77,7 +77,7 @@ pub(crate) struct Writer {
     pub(crate) sealed: VecDeque<InFlight>,
     /// Jobs that did not fit the open record, in order.
     overflow: VecDeque<(Token, Job)>,
-    /// Edits that read blocks which the open record or the one in flight changes.
+    /// Edits that read blocks which the open record or a sealed one changes.
     deferred: Vec<(Token, Box<Edit>)>,
     /// Where the first record is, or will be, that is not applied yet.
     pub(crate) position: LogPosition,
