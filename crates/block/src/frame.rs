@@ -18,33 +18,26 @@ const POOL_FRAMES_MAX: usize = 4096;
 #[repr(C, align(4096))]
 struct Page([u8; FRAME_BYTES]);
 
-/// The page is boxed so that the reference count does not stand in the same, aligned, allocation:
-/// that would double its size.
-struct Inner(Box<Page>);
-
 thread_local! {
-    static POOL: RefCell<Vec<Arc<Inner>>> = const { RefCell::new(Vec::new()) };
+    static POOL: RefCell<Vec<Box<Page>>> = const { RefCell::new(Vec::new()) };
 }
 
-fn take_from_pool() -> Option<Arc<Inner>> {
+fn take_from_pool() -> Option<Box<Page>> {
     POOL.try_with(|pool| pool.borrow_mut().pop()).ok().flatten()
 }
 
-fn give_to_pool(mut inner: Arc<Inner>) {
-    if Arc::get_mut(&mut inner).is_none() {
-        return;
-    }
+fn give_to_pool(page: Box<Page>) {
     // A thread that is ending has no pool any more: the frame is freed instead.
     let _ = POOL.try_with(|pool| {
         let mut pool = pool.borrow_mut();
         if pool.len() < POOL_FRAMES_MAX {
-            pool.push(inner);
+            pool.push(page);
         }
     });
 }
 
 /// A frame with one owner, which can be filled.
-pub struct FrameMut(Option<Arc<Inner>>);
+pub struct FrameMut(Option<Box<Page>>);
 
 impl FrameMut {
     /// A frame of zeros.
@@ -56,9 +49,7 @@ impl FrameMut {
 
     /// A frame with any bytes in it, also those of an earlier use: for who overwrites all of it.
     pub fn stale() -> Self {
-        Self(Some(
-            take_from_pool().unwrap_or_else(|| Arc::new(Inner(Box::new(Page([0; FRAME_BYTES]))))),
-        ))
+        Self(Some(take_from_pool().unwrap_or_else(|| Box::new(Page([0; FRAME_BYTES])))))
     }
 
     /// A frame that starts with `bytes` and is zeros behind them.
@@ -74,7 +65,7 @@ impl FrameMut {
 
     /// Ends the filling: from here on it is shared and constant.
     pub fn freeze(mut self) -> Frame {
-        Frame(self.0.take())
+        Frame(self.0.take().map(|page| Arc::new(Shared(page))))
     }
 }
 
@@ -82,22 +73,20 @@ impl Deref for FrameMut {
     type Target = [u8; FRAME_BYTES];
 
     fn deref(&self) -> &[u8; FRAME_BYTES] {
-        let inner = self.0.as_ref().expect("a FrameMut holds its page until it is frozen");
-        &inner.0.0
+        &self.0.as_ref().expect("a FrameMut holds its page until it is frozen").0
     }
 }
 
 impl DerefMut for FrameMut {
     fn deref_mut(&mut self) -> &mut [u8; FRAME_BYTES] {
-        let inner = self.0.as_mut().expect("a FrameMut holds its page until it is frozen");
-        &mut Arc::get_mut(inner).expect("a FrameMut has one owner").0.0
+        &mut self.0.as_mut().expect("a FrameMut holds its page until it is frozen").0
     }
 }
 
 impl Drop for FrameMut {
     fn drop(&mut self) {
-        if let Some(inner) = self.0.take() {
-            give_to_pool(inner);
+        if let Some(page) = self.0.take() {
+            give_to_pool(page);
         }
     }
 }
@@ -108,9 +97,13 @@ impl std::fmt::Debug for FrameMut {
     }
 }
 
+/// The page is boxed so that the reference count does not stand in the same, aligned, allocation:
+/// that would double its size.
+struct Shared(Box<Page>);
+
 /// A frame that is shared and constant.
 #[derive(Clone)]
-pub struct Frame(Option<Arc<Inner>>);
+pub struct Frame(Option<Arc<Shared>>);
 
 impl Frame {
     /// The one frame of zeros that all share.
@@ -121,11 +114,10 @@ impl Frame {
 
     /// The frame as one that can be filled: itself where nobody else holds it, else a copy.
     pub fn into_mut(mut self) -> FrameMut {
-        let mut inner = self.0.take().expect("a Frame holds its page");
-        if Arc::get_mut(&mut inner).is_some() {
-            FrameMut(Some(inner))
-        } else {
-            FrameMut::from_bytes(&inner.0.0)
+        let page = self.0.take().expect("a Frame holds its page");
+        match Arc::try_unwrap(page) {
+            Ok(own) => FrameMut(Some(own.0)),
+            Err(shared) => FrameMut::from_bytes(&shared.0.0),
         }
     }
 
@@ -142,19 +134,14 @@ impl Deref for Frame {
     type Target = [u8; FRAME_BYTES];
 
     fn deref(&self) -> &[u8; FRAME_BYTES] {
-        let inner = self.0.as_ref().expect("a Frame holds its page");
-        &inner.0.0
+        &self.0.as_ref().expect("a Frame holds its page").0.0
     }
 }
 
 impl Drop for Frame {
     fn drop(&mut self) {
-        if let Some(inner) = self.0.take() {
-            // Not the last holder: just count down. Two last holders that race here both see the
-            // other, and the page is freed instead of pooled, which is right as well.
-            if Arc::strong_count(&inner) == 1 {
-                give_to_pool(inner);
-            }
+        if let Some(last) = self.0.take().and_then(Arc::into_inner) {
+            give_to_pool(last.0);
         }
     }
 }

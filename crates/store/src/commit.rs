@@ -154,7 +154,9 @@ impl Writer {
     /// Applies what has landed, in order, and returns who is to be answered.
     pub(crate) fn apply_landed(&mut self, world: &World) -> Vec<Answer> {
         let mut answers = Vec::new();
-        while let Some(done) = self.sealed.pop_front_if(|sealed| sealed.written.is_some()) {
+        while self.sealed.front().is_some_and(|sealed| sealed.written.is_some())
+            && let Some(done) = self.sealed.pop_front()
+        {
             // Behind a record that was lost nothing is applied: recovery would not find it either.
             self.broken |= done.written == Some(false);
             if !self.broken {

@@ -4,10 +4,14 @@
 //! its children get a reference more. Aligned parts are grafted: the destination names the source's
 //! node, and nothing below it is touched.
 
+use std::ops::Range;
+
 use format::map::{NODE_FANOUT, Node, span_blocks};
 use format::{ChunkId, MapEntry, NodeId, NodeRow, Place, VolumeRow};
+use smallvec::SmallVec;
 
 use crate::StoreError;
+use crate::nodes::Referenced;
 use crate::world::{Counts, State, World};
 
 /// What some blocks become.
@@ -20,7 +24,7 @@ pub(crate) enum Value<'a> {
     /// Consecutive chunks. `counted`: they bear the references already.
     Run { first: ChunkId, counted: bool },
     /// Nodes of one level in a row, which bear the references already.
-    Graft { nodes: &'a [NodeId], level: u8 },
+    Graft { nodes: &'a [Referenced], level: u8 },
 }
 
 /// A part of a copy's source, which bears a reference for the destination.
@@ -36,7 +40,7 @@ pub(crate) struct Piece {
 enum Content {
     Uniform(MapEntry),
     Chunks(ChunkId),
-    Nodes(Vec<NodeId>, u8),
+    Nodes(Vec<Referenced>, u8),
 }
 
 impl Piece {
@@ -123,7 +127,7 @@ impl Editor<'_> {
         let id = self.own(entry, level)?;
         let node = self.world.nodes.get(&self.world.medium, id)?;
         let span = span_blocks(level - 1);
-        let mut changes: Vec<(usize, MapEntry)> = Vec::new();
+        let mut changes: Vec<Change<'_>> = Vec::new();
         let (mut before, mut after) = (Counts::default(), Counts::default());
         let mut at = start;
         while at < start + count {
@@ -131,10 +135,10 @@ impl Editor<'_> {
             let whole_children = (start + count - at) / span;
             let value = advance(value, at - start);
             if offset == 0 && whole_children > 0 && whole(level - 1, value).is_some() {
-                let first = changes.len();
-                push_whole(&mut changes, index, whole_children as usize, value);
-                after += self.counts_of(&changes[first..], level - 1)?;
-                before += self.release_all(&node, &changes[first..], level - 1)?;
+                let children = index..index + whole_children as usize;
+                before += self.release_all(&node, children.clone(), level - 1)?;
+                after += whole_counts(value, children.len(), span);
+                changes.push(Change::Whole(children, value));
                 at += whole_children * span;
                 continue;
             }
@@ -144,51 +148,34 @@ impl Editor<'_> {
             let new = self.set_entry(old, level - 1, offset, here, value)?;
             after += self.world.counts(new, level - 1)?;
             if new != old {
-                changes.push((index, new));
+                changes.push(Change::One(index, new));
             }
             at += here;
         }
         drop(node);
         if !changes.is_empty() {
             self.world.nodes.change(&self.world.medium, id, |node| {
-                changes.iter().for_each(|&(index, new)| node.set(index, new));
+                changes.iter().for_each(|change| change.make(node));
             })?;
         }
         self.adjust(id, before, after)?;
         Ok(MapEntry::Node(id))
     }
 
-    /// What is below some new entries.
-    fn counts_of(&self, entries: &[(usize, MapEntry)], level: u8) -> Result<Counts, StoreError> {
-        let mut counts = Counts::default();
-        let mut nodes = Vec::with_capacity(entries.len());
-        for (_, entry) in entries {
-            match entry {
-                MapEntry::Node(id) => nodes.push(*id),
-                other => counts += self.world.counts(*other, level)?,
-            }
-        }
-        counts += self.world.nodes.counts_of(&self.world.medium, &nodes)?;
-        Ok(counts)
-    }
-
     /// Releases the entries of a node that others replace, and returns what was below them.
     fn release_all(
         &mut self,
         node: &Node,
-        replaced: &[(usize, MapEntry)],
+        replaced: Range<usize>,
         level: u8,
     ) -> Result<Counts, StoreError> {
         let mut counts = Counts::default();
-        let mut nodes = Vec::with_capacity(replaced.len());
-        for (index, _) in replaced {
-            match node.get(*index) {
-                MapEntry::Node(id) => nodes.push(id),
-                other => counts += self.world.counts(other, level)?,
-            }
+        for index in replaced.clone() {
+            counts += uniform_counts(node.get(index), level);
         }
+        let nodes = replaced.filter_map(|index| node_of(node.get(index)));
         let pending = &mut self.state.pending;
-        counts += self.world.nodes.release_all(&self.world.medium, &nodes, pending)?;
+        counts += self.world.nodes.release_all(&self.world.medium, nodes, pending)?;
         Ok(counts)
     }
 
@@ -204,16 +191,14 @@ impl Editor<'_> {
         }
         let id = self.own(entry, 1)?;
         let (mut before, mut after) = (Counts::default(), Counts::default());
-        let mut named = Vec::with_capacity(count as usize);
         for offset in 0..count {
-            let new = block_entry(value, offset);
-            after += self.world.counts(new, 0)?;
-            named.extend(chunk_of(new));
+            after += self.world.counts(block_entry(value, offset), 0)?;
         }
         if !matches!(value, Value::Run { counted: true, .. }) {
-            self.world.reference_chunks(&named)?;
+            let named = (0..count).filter_map(|offset| chunk_of(block_entry(value, offset)));
+            self.world.reference_chunks(named)?;
         }
-        let mut replaced = Vec::with_capacity(count as usize);
+        let mut replaced: SmallVec<[MapEntry; 8]> = SmallVec::with_capacity(count as usize);
         self.world.nodes.change(&self.world.medium, id, |node| {
             for offset in 0..count {
                 let index = (start + offset) as usize;
@@ -224,8 +209,8 @@ impl Editor<'_> {
         for old in &replaced {
             before += self.world.counts(*old, 0)?;
         }
-        let released: Vec<ChunkId> = replaced.into_iter().filter_map(chunk_of).collect();
-        self.world.release_chunks(&mut self.state.segments, &released)?;
+        let released = replaced.into_iter().filter_map(chunk_of);
+        self.world.release_chunks(&mut self.state.segments, released)?;
         self.adjust(id, before, after)?;
         Ok(MapEntry::Node(id))
     }
@@ -252,10 +237,10 @@ impl Editor<'_> {
             return Ok(id);
         }
         let node = self.world.nodes.get(medium, id)?;
-        let chunks: Vec<ChunkId> = node.entries().filter_map(chunk_of).collect();
-        let nodes: Vec<NodeId> = node.entries().filter_map(node_of).collect();
-        self.world.reference_chunks(&chunks)?;
-        self.world.nodes.reference_all(medium, &nodes)?;
+        self.world.reference_chunks(node.entries().filter_map(chunk_of))?;
+        let mut nodes: Vec<Referenced> =
+            node.entries().filter_map(node_of).map(Referenced::unread).collect();
+        self.world.nodes.reference_all(medium, &mut nodes)?;
         self.world.nodes.update_row(medium, id, |row| row.reference_count -= 1)?;
         let counts = Counts { mapped: row.mapped_blocks, data: row.data_blocks };
         self.new_node(Node::clone(&node), level, counts)
@@ -280,7 +265,7 @@ impl Editor<'_> {
     /// dropping a large part of a map costs little here.
     pub(crate) fn release(&mut self, entry: MapEntry) -> Result<(), StoreError> {
         match entry {
-            MapEntry::Chunk(id) => self.world.release_chunks(&mut self.state.segments, &[id]),
+            MapEntry::Chunk(id) => self.world.release_chunks(&mut self.state.segments, std::iter::once(id)),
             MapEntry::Node(id) => {
                 let left = self.world.nodes.update_row(&self.world.medium, id, |row| {
                     row.reference_count -= 1;
@@ -300,11 +285,11 @@ impl Editor<'_> {
         for _ in 0..nodes_max {
             let Some(id) = self.state.pending.pop() else { return Ok(false) };
             let node = self.world.nodes.get(&self.world.medium, id)?;
-            let chunks: Vec<ChunkId> = node.entries().filter_map(chunk_of).collect();
-            let nodes: Vec<NodeId> = node.entries().filter_map(node_of).collect();
-            self.world.release_chunks(&mut self.state.segments, &chunks)?;
+            let chunks = node.entries().filter_map(chunk_of);
+            self.world.release_chunks(&mut self.state.segments, chunks)?;
+            let nodes = node.entries().filter_map(node_of);
             let unnamed = &mut self.state.pending;
-            self.world.nodes.release_all(&self.world.medium, &nodes, unnamed)?;
+            self.world.nodes.release_all(&self.world.medium, nodes, unnamed)?;
             let place = self.world.nodes.remove(&self.world.medium, id)?;
             if !place.is_none() {
                 self.state.segments.sub_live(place, crate::NODE_UNITS);
@@ -328,8 +313,8 @@ impl Editor<'_> {
             self.gather_entry(map.root, map.level, 0, wanted, &mut pieces)?;
         }
         let medium = &self.world.medium;
-        for piece in &pieces {
-            if let Content::Nodes(nodes, _) = &piece.content {
+        for piece in &mut pieces {
+            if let Content::Nodes(nodes, _) = &mut piece.content {
                 self.world.nodes.reference_all(medium, nodes)?;
             }
         }
@@ -365,7 +350,7 @@ impl Editor<'_> {
                 }
             }
             MapEntry::Chunk(first) => {
-                self.world.reference_chunks(&[first])?;
+                self.world.reference_chunks(std::iter::once(first))?;
                 push_chunk(pieces, to, first);
             }
             uniform => push_uniform(pieces, to, end - start, uniform),
@@ -413,21 +398,56 @@ fn whole(level: u8, value: Value<'_>) -> Option<MapEntry> {
     match value {
         Value::Uniform(entry) => Some(entry),
         Value::Graft { nodes, level: at } if at == level => {
-            nodes.first().map(|node| MapEntry::Node(*node))
+            nodes.first().map(|node| MapEntry::Node(node.id))
         }
         _ => None,
     }
 }
 
-/// Whole children from `index` on become `value`, which says each of them in one entry.
-fn push_whole(changes: &mut Vec<(usize, MapEntry)>, index: usize, count: usize, value: Value<'_>) {
+/// What becomes of entries of an inner node.
+enum Change<'a> {
+    One(usize, MapEntry),
+    /// Each is said by one entry of the value.
+    Whole(Range<usize>, Value<'a>),
+}
+
+impl Change<'_> {
+    fn make(&self, node: &mut Node) {
+        match self {
+            Self::One(index, entry) => node.set(*index, *entry),
+            Self::Whole(range, Value::Graft { nodes, .. }) => {
+                for (index, graft) in range.clone().zip(*nodes) {
+                    node.set(index, MapEntry::Node(graft.id));
+                }
+            }
+            Self::Whole(range, Value::Uniform(entry)) => {
+                range.clone().for_each(|index| node.set(index, *entry));
+            }
+            Self::Whole(_, Value::Same(_) | Value::Run { .. }) => {}
+        }
+    }
+}
+
+/// What is below `children` entries that say `value`, each of `span` blocks.
+fn whole_counts(value: Value<'_>, children: usize, span: u64) -> Counts {
+    let mut counts = Counts::default();
     match value {
         Value::Graft { nodes, .. } => {
-            let nodes = nodes.iter().take(count).enumerate();
-            changes.extend(nodes.map(|(at, node)| (index + at, MapEntry::Node(*node))));
+            nodes.iter().take(children).for_each(|node| counts += node.counts);
         }
-        Value::Uniform(entry) => changes.extend((index..index + count).map(|at| (at, entry))),
-        Value::Same(_) | Value::Run { .. } => {}
+        Value::Uniform(MapEntry::Zero | MapEntry::Pattern(_)) => {
+            counts.mapped = span * children as u64;
+        }
+        _ => {}
+    }
+    counts
+}
+
+/// What is below an entry that names nothing.
+fn uniform_counts(entry: MapEntry, level: u8) -> Counts {
+    match entry {
+        MapEntry::Zero | MapEntry::Pattern(_) => Counts { mapped: span_blocks(level), data: 0 },
+        _ => Counts::default(),
     }
 }
 
@@ -472,12 +492,12 @@ fn push_node(pieces: &mut Vec<Piece>, start: u64, node: NodeId, level: u8) {
         && let Content::Nodes(nodes, same) = &mut last.content
         && *same == level
     {
-        nodes.push(node);
+        nodes.push(Referenced::unread(node));
         last.count += count;
         return;
     }
     let mut nodes = Vec::with_capacity(NODE_FANOUT);
-    nodes.push(node);
+    nodes.push(Referenced::unread(node));
     pieces.push(Piece { start, count, content: Content::Nodes(nodes, level) });
 }
 

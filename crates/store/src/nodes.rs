@@ -1,6 +1,5 @@
 //! The nodes of all maps, by id: in memory once they were wanted, with their rows in a table.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -33,14 +32,22 @@ fn missing(id: NodeId) -> StoreError {
     StoreError::Damaged(format!("node {} is named but does not exist", id.0))
 }
 
-/// The ids so that rows of one page follow each other: looking a page up costs more than the rows.
-fn by_page(ids: &[NodeId]) -> Cow<'_, [NodeId]> {
-    if ids.is_sorted() {
-        return Cow::Borrowed(ids);
+/// A node that an entry is to name, and what is below it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Referenced {
+    pub(crate) id: NodeId,
+    pub(crate) counts: Counts,
+}
+
+impl Referenced {
+    /// A node whose row was not looked at yet.
+    pub(crate) fn unread(id: NodeId) -> Self {
+        Self { id, counts: Counts::default() }
     }
-    let mut sorted = ids.to_vec();
-    sorted.sort_unstable();
-    Cow::Owned(sorted)
+}
+
+fn counts_in(raw: &[u8]) -> Option<Counts> {
+    NodeRow::block_counts(raw).map(|(mapped, data)| Counts { mapped, data })
 }
 
 impl Nodes {
@@ -78,35 +85,19 @@ impl Nodes {
         result.ok_or_else(|| missing(id))
     }
 
-    /// What is below nodes that must exist, together.
-    pub(crate) fn counts_of(&self, medium: &Medium, ids: &[NodeId]) -> Result<Counts, StoreError> {
-        let mut counts = Counts::default();
-        let mut lost = None;
-        let ids = &*by_page(ids);
-        let row = |index: usize| ids[index].0;
-        self.table.get_many(
-            medium,
-            ids.len(),
-            row,
-            &mut |index, raw| match NodeRow::block_counts(raw) {
-                Some((mapped, data)) => counts += Counts { mapped, data },
-                None => lost = Some(ids[index]),
-            },
-        )?;
-        lost.map_or(Ok(counts), |id| Err(missing(id)))
-    }
-
-    /// One reference more for each of some nodes that must exist.
-    pub(crate) fn reference_all(&self, medium: &Medium, ids: &[NodeId]) -> Result<(), StoreError> {
-        let mut lost = None;
-        let ids = &*by_page(ids);
-        let row = |index: usize| ids[index].0;
-        self.table.update_many(medium, ids.len(), row, &mut |index, raw| {
-            if NodeRow::count_references(raw, 1).is_none() {
-                lost = Some(ids[index]);
-            }
-        })?;
-        lost.map_or(Ok(()), |id| Err(missing(id)))
+    /// One reference more for each of some nodes that must exist; what is below each.
+    pub(crate) fn reference_all(
+        &self,
+        medium: &Medium,
+        nodes: &mut [Referenced],
+    ) -> Result<(), StoreError> {
+        let mut rows = self.table.cursor(medium);
+        for node in nodes {
+            let raw = rows.row(node.id.0)?;
+            node.counts = counts_in(raw).ok_or_else(|| missing(node.id))?;
+            NodeRow::count_references(raw, 1).ok_or_else(|| missing(node.id))?;
+        }
+        Ok(())
     }
 
     /// One reference less for each of some nodes that must exist; what is below them, together.
@@ -114,26 +105,20 @@ impl Nodes {
     pub(crate) fn release_all(
         &self,
         medium: &Medium,
-        ids: &[NodeId],
+        ids: impl Iterator<Item = NodeId>,
         unnamed: &mut Vec<NodeId>,
     ) -> Result<Counts, StoreError> {
         let mut counts = Counts::default();
-        let mut lost = None;
-        let ids = &*by_page(ids);
-        let row = |index: usize| ids[index].0;
-        self.table.update_many(medium, ids.len(), row, &mut |index, raw| {
-            let below = NodeRow::block_counts(raw);
-            match (below, NodeRow::count_references(raw, -1)) {
-                (Some((mapped, data)), Some(left)) => {
-                    counts += Counts { mapped, data };
-                    if left == 0 {
-                        unnamed.push(ids[index]);
-                    }
-                }
-                _ => lost = Some(ids[index]),
+        let mut rows = self.table.cursor(medium);
+        for id in ids {
+            let raw = rows.row(id.0)?;
+            counts += counts_in(raw).ok_or_else(|| missing(id))?;
+            let left = NodeRow::count_references(raw, -1).ok_or_else(|| missing(id))?;
+            if left == 0 {
+                unnamed.push(id);
             }
-        })?;
-        lost.map_or(Ok(counts), |id| Err(missing(id)))
+        }
+        Ok(counts)
     }
 
     /// The node, from memory or from the medium.

@@ -1,20 +1,24 @@
 //! A table of 32-byte rows, in pages that are read when they are first wanted.
 //!
-//! Rows are changed by the writer only; front ends read them at the same time. Pages are frames:
-//! a checkpoint takes them as they are, and the first change behind it copies the page.
+//! Rows are changed by the writer only; front ends read them at the same time. Pages are frames: a
+//! checkpoint takes them as they are, and the first change meanwhile copies the page.
 
 use std::collections::HashMap;
 
 use block::{Frame, FrameMut};
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, TABLE_HEIGHT_MAX, TableRoot};
 use format::row::ROW_BYTES;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
 use crate::StoreError;
 use crate::medium::Medium;
 
 /// Locks over the pages, so that readers of different pages do not meet.
 const SHARDS: usize = 64;
+/// Neighbouring pages under one lock, so that the writer takes it once for many rows.
+const PAGES_TOGETHER: u64 = 64;
+/// How many pages a [`Cursor`] remembers.
+const RECENT_PAGES: usize = 64;
 const FREE_ROW: [u8; ROW_BYTES] = [0; ROW_BYTES];
 
 /// Hashes ids, which no stranger chooses: speed counts, and the same run must give the same order.
@@ -24,10 +28,80 @@ pub(crate) type FastState = foldhash::fast::FixedState;
 type PageKey = (u8, u64);
 
 struct Slot {
-    page: Frame,
+    key: PageKey,
+    page: Page,
     /// Where it is on the medium; nowhere if it never was.
     stored: PageRef,
     dirty: bool,
+}
+
+/// The content of a page.
+enum Page {
+    /// The table's own.
+    Own(FrameMut),
+    /// A checkpoint has it too, or had.
+    Shared(Frame),
+}
+
+impl Page {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Own(frame) => &frame[..],
+            Self::Shared(frame) => &frame[..],
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        if let Self::Shared(frame) = self {
+            *self = Self::Own(std::mem::replace(frame, Frame::zeros()).into_mut());
+        }
+        match self {
+            Self::Own(frame) => &mut frame[..],
+            Self::Shared(_) => unreachable!("it was made the table's own just now"),
+        }
+    }
+
+    fn share(&mut self) -> Frame {
+        let frame = match std::mem::replace(self, Self::Shared(Frame::zeros())) {
+            Self::Own(frame) => frame.freeze(),
+            Self::Shared(frame) => frame,
+        };
+        *self = Self::Shared(frame.clone());
+        frame
+    }
+}
+
+/// Pages under one lock. A page keeps its slot until a checkpoint drops it.
+#[derive(Default)]
+struct Shard {
+    index: HashMap<PageKey, u32, FastState>,
+    slots: Vec<Slot>,
+}
+
+impl Shard {
+    fn get(&self, key: PageKey) -> Option<&Slot> {
+        self.index.get(&key).map(|at| &self.slots[*at as usize])
+    }
+
+    fn get_mut(&mut self, key: PageKey) -> Option<&mut Slot> {
+        self.index.get(&key).map(|at| &mut self.slots[*at as usize])
+    }
+
+    /// Puts a page in that nobody has put there meanwhile.
+    fn add(&mut self, key: PageKey, page: Page, stored: PageRef, dirty: bool) {
+        let at = self.slots.len() as u32;
+        if *self.index.entry(key).or_insert(at) == at {
+            self.slots.push(Slot { key, page, stored, dirty });
+        }
+    }
+
+    fn remove(&mut self, key: PageKey) {
+        let Some(at) = self.index.remove(&key) else { return };
+        self.slots.swap_remove(at as usize);
+        if let Some(moved) = self.slots.get(at as usize) {
+            self.index.insert(moved.key, at);
+        }
+    }
 }
 
 /// What a checkpoint must write for a page.
@@ -46,13 +120,13 @@ pub(crate) trait PagePlacer {
 
 /// A table.
 pub(crate) struct Table {
-    shards: Vec<RwLock<HashMap<PageKey, Slot, FastState>>>,
+    shards: Vec<RwLock<Shard>>,
     root: RwLock<TableRoot>,
     dirty: Mutex<Vec<PageKey>>,
 }
 
 fn shard_of(key: PageKey) -> usize {
-    (key.1 as usize ^ (usize::from(key.0) * 7)) % SHARDS
+    ((key.1 / PAGES_TOGETHER) as usize ^ (usize::from(key.0) * 7)) % SHARDS
 }
 
 /// How many rows a tree of `height` directories above a row page can hold.
@@ -64,7 +138,7 @@ impl Table {
     /// The table that a superblock names.
     pub(crate) fn new(root: TableRoot) -> Self {
         Self {
-            shards: (0..SHARDS).map(|_| RwLock::new(HashMap::default())).collect(),
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             root: RwLock::new(root),
             dirty: Mutex::new(Vec::new()),
         }
@@ -74,18 +148,12 @@ impl Table {
     pub(crate) fn get<T>(
         &self,
         medium: &Medium,
-        row: u64,
+        number: u64,
         read: impl FnOnce(&[u8]) -> T,
     ) -> Result<T, StoreError> {
-        let key = (0, row / ROWS_PER_PAGE);
-        let at = (row % ROWS_PER_PAGE) as usize * ROW_BYTES;
-        if let Some(slot) = self.shards[shard_of(key)].read().get(&key) {
-            return Ok(read(&slot.page[at..at + ROW_BYTES]));
-        }
-        match self.load(medium, key)? {
-            Some(page) => Ok(read(&page[at..at + ROW_BYTES])),
-            None => Ok(read(&FREE_ROW)),
-        }
+        let at = (number % ROWS_PER_PAGE) as usize * ROW_BYTES;
+        let row = |page: &[u8]| read(&page[at..at + ROW_BYTES]);
+        self.read_page(medium, (0, number / ROWS_PER_PAGE), row)
     }
 
     /// Changes a row.
@@ -100,82 +168,42 @@ impl Table {
         self.change_page(medium, key, |page| change(&mut page[at..at + ROW_BYTES]))
     }
 
-    /// Reads rows, taking each page once for those of it that follow each other.
-    pub(crate) fn get_many(
-        &self,
-        medium: &Medium,
-        count: usize,
-        row: impl Fn(usize) -> u64,
-        read: &mut impl FnMut(usize, &[u8]),
-    ) -> Result<(), StoreError> {
-        let mut done = 0;
-        while done < count {
-            let page_number = row(done) / ROWS_PER_PAGE;
-            let page = self.load(medium, (0, page_number))?;
-            while done < count && row(done) / ROWS_PER_PAGE == page_number {
-                let at = (row(done) % ROWS_PER_PAGE) as usize * ROW_BYTES;
-                let raw = page.as_ref().map_or(&FREE_ROW[..], |page| &page[at..at + ROW_BYTES]);
-                read(done, raw);
-                done += 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// Changes rows, taking each page once for those of it that follow each other;
-    /// `row` says the row of an index.
-    pub(crate) fn update_many(
-        &self,
-        medium: &Medium,
-        count: usize,
-        row: impl Fn(usize) -> u64,
-        change: &mut impl FnMut(usize, &mut [u8]),
-    ) -> Result<(), StoreError> {
-        let mut done = 0;
-        while done < count {
-            let page_number = row(done) / ROWS_PER_PAGE;
-            self.change_page(medium, (0, page_number), |page| {
-                while done < count && row(done) / ROWS_PER_PAGE == page_number {
-                    let at = (row(done) % ROWS_PER_PAGE) as usize * ROW_BYTES;
-                    change(done, &mut page[at..at + ROW_BYTES]);
-                    done += 1;
-                }
-            })?;
-        }
-        Ok(())
+    /// A way to change many rows, in any order.
+    pub(crate) fn cursor<'a>(&'a self, medium: &'a Medium) -> Cursor<'a> {
+        Cursor { table: self, medium, shard: None, recent: [(u64::MAX, 0); RECENT_PAGES] }
     }
 
     fn change_page<T>(
         &self,
         medium: &Medium,
         key: PageKey,
-        change: impl FnOnce(&mut FrameMut) -> T,
+        change: impl FnOnce(&mut [u8]) -> T,
     ) -> Result<T, StoreError> {
         let mut shard = self.shards[shard_of(key)].write();
-        if !shard.contains_key(&key) {
+        if !shard.index.contains_key(&key) {
             drop(shard);
-            self.grow_for(key);
             self.make(medium, key)?;
             shard = self.shards[shard_of(key)].write();
         }
-        let slot = shard.get_mut(&key).expect("it was just put there, and nothing is taken out");
+        let slot = shard.get_mut(key).expect("it was just put there, and nothing is taken out");
+        self.mark(slot);
+        Ok(change(slot.page.bytes_mut()))
+    }
+
+    fn mark(&self, slot: &mut Slot) {
         if !slot.dirty {
             slot.dirty = true;
-            self.dirty.lock().push(key);
+            self.dirty.lock().push(slot.key);
         }
-        let mut page = std::mem::replace(&mut slot.page, Frame::zeros()).into_mut();
-        let result = change(&mut page);
-        slot.page = page.freeze();
-        Ok(result)
     }
 
     /// Sees to it that a page and all directories above it are in memory.
-    fn make(&self, medium: &Medium, key: PageKey) -> Result<(), StoreError> {
-        let (height, mut key) = (self.root.read().height, key);
-        while key.0 <= height && self.load(medium, key)?.is_none() {
-            let slot =
-                Slot { page: FrameMut::zeroed().freeze(), stored: PageRef::NONE, dirty: false };
-            self.shards[shard_of(key)].write().entry(key).or_insert(slot);
+    fn make(&self, medium: &Medium, mut key: PageKey) -> Result<(), StoreError> {
+        self.grow_for(key);
+        let height = self.root.read().height;
+        while key.0 <= height && !self.load(medium, key)? {
+            let page = Page::Own(FrameMut::zeroed());
+            self.shards[shard_of(key)].write().add(key, page, PageRef::NONE, false);
             key = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
         }
         Ok(())
@@ -189,38 +217,53 @@ impl Table {
             let key = (root.height + 1, 0);
             let mut page = FrameMut::zeroed();
             root.page.put_in_directory(&mut page[..], 0);
-            let slot = Slot { page: page.freeze(), stored: PageRef::NONE, dirty: true };
-            self.shards[shard_of(key)].write().insert(key, slot);
+            let page = Page::Own(page);
+            self.shards[shard_of(key)].write().add(key, page, PageRef::NONE, true);
             self.dirty.lock().push(key);
             *root = TableRoot { page: PageRef::NONE, height: root.height + 1 };
         }
     }
 
-    /// Finds a page in memory or reads it; `None` where there is none.
-    fn load(&self, medium: &Medium, key: PageKey) -> Result<Option<Frame>, StoreError> {
-        if let Some(slot) = self.shards[shard_of(key)].read().get(&key) {
-            return Ok(Some(slot.page.clone()));
+    /// Reads a page; one that never was is zeros.
+    fn read_page<T>(
+        &self,
+        medium: &Medium,
+        key: PageKey,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, StoreError> {
+        if let Some(slot) = self.shards[shard_of(key)].read().get(key) {
+            return Ok(read(slot.page.bytes()));
+        }
+        self.load(medium, key)?;
+        Ok(match self.shards[shard_of(key)].read().get(key) {
+            Some(slot) => read(slot.page.bytes()),
+            None => read(&Frame::zeros()[..]),
+        })
+    }
+
+    /// Sees to it that a page is in memory; `false` where there is none.
+    fn load(&self, medium: &Medium, key: PageKey) -> Result<bool, StoreError> {
+        if self.shards[shard_of(key)].read().index.contains_key(&key) {
+            return Ok(true);
         }
         let root = *self.root.read();
         if key.0 > root.height || key.0 == root.height && key.1 > 0 {
-            return Ok(None);
+            return Ok(false);
         }
         let stored = if key.0 == root.height {
             root.page
         } else {
-            let Some(parent) = self.load(medium, (key.0 + 1, key.1 / REFS_PER_DIRECTORY))? else {
-                return Ok(None);
-            };
-            PageRef::in_directory(&parent[..], (key.1 % REFS_PER_DIRECTORY) as usize)
+            let index = (key.1 % REFS_PER_DIRECTORY) as usize;
+            let parent = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
+            self.read_page(medium, parent, |page| PageRef::in_directory(page, index))?
         };
         if stored.is_none() {
-            return Ok(None);
+            return Ok(false);
         }
-        let page = medium.read_page(stored)?;
-        let mut shard = self.shards[shard_of(key)].write();
+        let page = Page::Shared(medium.read_page(stored)?);
         // Another thread may have read it too, and the writer may have changed that copy since.
-        let slot = shard.entry(key).or_insert(Slot { page, stored, dirty: false });
-        Ok(Some(slot.page.clone()))
+        self.shards[shard_of(key)].write().add(key, page, stored, false);
+        Ok(true)
     }
 
     /// Gives every changed page its next place, bottom up, and returns what is to be written.
@@ -250,7 +293,7 @@ impl Table {
                     let parent = (level + 1, key.1 / REFS_PER_DIRECTORY);
                     let index = (key.1 % REFS_PER_DIRECTORY) as usize;
                     self.change_page(medium, parent, |directory| {
-                        reference.put_in_directory(&mut directory[..], index);
+                        reference.put_in_directory(directory, index);
                     })?;
                 }
             }
@@ -267,19 +310,20 @@ impl Table {
         images: &mut Vec<PageImage>,
     ) -> Result<PageRef, StoreError> {
         let mut shard = self.shards[shard_of(key)].write();
-        let slot = shard.get_mut(&key).expect("a dirty page is in memory");
-        if slot.page.iter().all(|&byte| byte == 0) {
+        let slot = shard.get_mut(key).expect("a dirty page is in memory");
+        if slot.page.bytes() == &Frame::zeros()[..] {
             if !slot.stored.is_none() {
                 placer.release_page(slot.stored);
             }
-            shard.remove(&key);
+            shard.remove(key);
             return Ok(PageRef::NONE);
         }
         let place = placer.place_page(slot.stored)?;
-        let reference = PageRef { place, checksum: medium.keys.page_sum(&slot.page[..]) };
+        let page = slot.page.share();
+        let reference = PageRef { place, checksum: medium.keys.page_sum(&page[..]) };
         slot.stored = reference;
         slot.dirty = false;
-        images.push(PageImage { page: slot.page.clone(), reference });
+        images.push(PageImage { page, reference });
         Ok(reference)
     }
 
@@ -301,11 +345,15 @@ impl Table {
         visit_page: &mut dyn FnMut(PageRef),
         visit_row: &mut dyn FnMut(u64, &[u8]),
     ) -> Result<(), StoreError> {
-        let Some(page) = self.load(medium, key)? else { return Ok(()) };
-        if let Some(slot) = self.shards[shard_of(key)].read().get(&key)
-            && !slot.stored.is_none()
-        {
-            visit_page(slot.stored);
+        if !self.load(medium, key)? {
+            return Ok(());
+        }
+        let (page, stored) = match self.shards[shard_of(key)].read().get(key) {
+            Some(slot) => (FrameMut::from_bytes(slot.page.bytes()), slot.stored),
+            None => return Ok(()),
+        };
+        if !stored.is_none() {
+            visit_page(stored);
         }
         if key.0 == 0 {
             for (index, row) in page.chunks_exact(ROW_BYTES).enumerate() {
@@ -320,5 +368,51 @@ impl Table {
             self.visit_below(medium, child, visit_page, visit_row)?;
         }
         Ok(())
+    }
+}
+
+/// Changes rows, in any order: holds the lock over neighbouring pages, and remembers where the last
+/// ones are. Only the writer may have one, and nothing else of the table meanwhile.
+pub(crate) struct Cursor<'a> {
+    table: &'a Table,
+    medium: &'a Medium,
+    shard: Option<(usize, RwLockWriteGuard<'a, Shard>)>,
+    /// Page numbers and their slots.
+    recent: [(u64, u32); RECENT_PAGES],
+}
+
+impl<'a> Cursor<'a> {
+    /// A row, to be changed.
+    pub(crate) fn row(&mut self, row: u64) -> Result<&mut [u8], StoreError> {
+        let number = row / ROWS_PER_PAGE;
+        let at = (row % ROWS_PER_PAGE) as usize * ROW_BYTES;
+        let recent = number as usize % RECENT_PAGES;
+        if self.recent[recent].0 != number {
+            self.recent[recent] = (number, self.find((0, number))?);
+        }
+        let slot = self.recent[recent].1 as usize;
+        let table = self.table;
+        let slot = &mut self.lock(shard_of((0, number))).slots[slot];
+        table.mark(slot);
+        Ok(&mut slot.page.bytes_mut()[at..at + ROW_BYTES])
+    }
+
+    fn lock(&mut self, wanted: usize) -> &mut Shard {
+        let table = self.table;
+        if self.shard.as_ref().is_none_or(|(held, _)| *held != wanted) {
+            // Never two at once.
+            self.shard = None;
+        }
+        &mut self.shard.get_or_insert_with(|| (wanted, table.shards[wanted].write())).1
+    }
+
+    fn find(&mut self, key: PageKey) -> Result<u32, StoreError> {
+        if let Some(at) = self.lock(shard_of(key)).index.get(&key) {
+            return Ok(*at);
+        }
+        self.shard = None;
+        self.table.make(self.medium, key)?;
+        let found = self.lock(shard_of(key)).index.get(&key).copied();
+        Ok(found.expect("it was just put there, and nothing is taken out"))
     }
 }

@@ -94,38 +94,36 @@ impl World {
     }
 
     /// One more entry names each of some chunks.
-    pub(crate) fn reference_chunks(&self, ids: &[ChunkId]) -> Result<(), StoreError> {
-        let mut lost = None;
-        let row = |index: usize| ids[index].0;
-        self.chunks.update_many(&self.medium, ids.len(), row, &mut |index, raw| {
-            if ChunkRow::count_references(raw, 1).is_none() {
-                lost = Some(ids[index]);
-            }
-        })?;
-        lost.map_or(Ok(()), |id| Err(missing_chunk(id)))
+    pub(crate) fn reference_chunks(
+        &self,
+        ids: impl Iterator<Item = ChunkId>,
+    ) -> Result<(), StoreError> {
+        let mut rows = self.chunks.cursor(&self.medium);
+        for id in ids {
+            let raw = rows.row(id.0)?;
+            ChunkRow::count_references(raw, 1).ok_or_else(|| missing_chunk(id))?;
+        }
+        Ok(())
     }
 
     /// One entry less names each of some chunks; the last one frees it.
     pub(crate) fn release_chunks(
         &self,
         segments: &mut Segments,
-        ids: &[ChunkId],
+        ids: impl Iterator<Item = ChunkId>,
     ) -> Result<(), StoreError> {
-        let mut lost = None;
-        let row = |index: usize| ids[index].0;
-        self.chunks.update_many(&self.medium, ids.len(), row, &mut |index, raw| {
-            match ChunkRow::count_references(raw, -1) {
-                Some(0) => {
-                    if let Some(row) = ChunkRow::decode(raw) {
-                        self.forget_chunk(segments, ids[index], &row);
-                    }
-                    raw[..ROW_BYTES].fill(0);
+        let mut rows = self.chunks.cursor(&self.medium);
+        for id in ids {
+            let raw = rows.row(id.0)?;
+            let left = ChunkRow::count_references(raw, -1).ok_or_else(|| missing_chunk(id))?;
+            if left == 0 {
+                if let Some(row) = ChunkRow::decode(raw) {
+                    self.forget_chunk(segments, id, &row);
                 }
-                Some(_) => {}
-                None => lost = Some(ids[index]),
+                raw[..ROW_BYTES].fill(0);
             }
-        })?;
-        lost.map_or(Ok(()), |id| Err(missing_chunk(id)))
+        }
+        Ok(())
     }
 
     /// Frees the chunk if nothing names it.

@@ -13,7 +13,7 @@ use super::counters::{PathCounters, WireCounters};
 use super::management::Session;
 
 /// Reads of one connection in a turn, so that one that sends fast does not starve the others.
-const READS_PER_TURN: usize = 4;
+const READS_PER_TURN: usize = 1;
 /// The most that is given to one send: about what a socket's buffer takes.
 const SEND_BYTES_MAX: usize = 1 << 20;
 
