@@ -24,7 +24,7 @@ pub const UNIT_BYTES: u64 = 1 << 20;
 /// The most units whose zeros are written and flushed together. The flush makes concurrent durable
 /// writes wait for the journal, so there must not be many; a writer that gets there waits for all
 /// of it, so it must not last long (64 MiB: some 50 ms).
-const STEP_UNITS: u64 = 64;
+const STEP_UNITS: u64 = 8;
 /// The first step of a [`Preparer`] that starts right before the writer; each following one is
 /// twice as long.
 const FIRST_STEP_UNITS: u64 = 8;

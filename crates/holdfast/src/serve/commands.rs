@@ -15,6 +15,7 @@ use super::tasks::Task;
 impl FrontEnd {
     /// Starts a command.
     pub(super) fn execute(&mut self, slot: usize, command: Command) {
+        self.patience.earn();
         let shared = self.shared.clone();
         let Some(peer) = self.peers[slot].as_mut() else { return };
         let Some(nexus) = peer.session.as_ref().map(|session| session.nexus.clone()) else {

@@ -22,6 +22,7 @@ use super::counters::{Counters, WireCounters};
 use super::listen::{Accepted, Listeners};
 use super::mailbox::{self, FrontSink, Mailbox, Message};
 use super::management::{Purpose, Sessions};
+use super::patience::Patience;
 use super::sockets::Peer;
 use super::tasks::Tasks;
 use super::{LunMaps, ServeOptions};
@@ -39,9 +40,6 @@ const TICK: Duration = Duration::from_millis(500);
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a thread that is ending looks around.
 const STOP_TICK: Duration = Duration::from_millis(5);
-/// Turns without an event that a thread looks around again before it sleeps: some tens of
-/// microseconds, about what a wake-up costs on a virtual machine.
-const SPIN_TURNS: u32 = 60;
 
 /// What all threads share.
 pub(super) struct Shared {
@@ -187,6 +185,7 @@ pub(super) struct FrontEnd {
     completions: Vec<Completion>,
     outcomes: Vec<(u64, Outcome)>,
     messages: Vec<Message>,
+    pub(super) patience: Patience,
     next_tick: Duration,
     /// When the end comes whatever is left, once it was asked for.
     stop_at: Option<Duration>,
@@ -227,6 +226,7 @@ impl FrontEnd {
             completions: Vec::new(),
             outcomes: Vec::new(),
             messages: Vec::new(),
+            patience: Patience::default(),
             next_tick: Duration::ZERO,
             stop_at: None,
         }
@@ -234,17 +234,15 @@ impl FrontEnd {
 
     fn run(mut self) {
         let mut events = Events::with_capacity(256);
-        let mut spins_left = 0;
         while !self.is_finished() {
-            let busy = spins_left > 0 || self.has_work();
+            let busy = self.patience.is_left() || self.has_work();
             let timeout = if busy { Duration::ZERO } else { self.sleep_time() };
             match self.poll.poll(&mut events, Some(timeout)) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => panic!("can't wait for events: {error}"),
             }
-            spins_left =
-                if events.is_empty() { u32::saturating_sub(spins_left, 1) } else { SPIN_TURNS };
+            self.patience.looked(self.shared.clock.now(), !events.is_empty());
             let mut woken = false;
             for event in &events {
                 woken |= event.token() == WAKER;

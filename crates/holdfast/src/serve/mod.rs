@@ -10,6 +10,7 @@
 //! * [`tasks`]: what is under way,
 //! * [`management`]: task management, resets, and the end of sessions, over all threads,
 //! * [`mailbox`]: what threads tell each other,
+//! * [`patience`]: how long a thread looks around before it sleeps,
 //! * [`listen`]: portals, and handing connections out,
 //! * [`background`]: checkpoints and signals,
 //! * [`counters`]: what was done, for whom, and how long it took.
@@ -25,6 +26,7 @@ mod gather;
 mod listen;
 mod mailbox;
 mod management;
+mod patience;
 mod sockets;
 mod storage;
 mod tasks;
