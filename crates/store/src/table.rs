@@ -15,10 +15,10 @@ use crate::medium::Medium;
 
 /// Locks over the pages, so that readers of different pages do not meet.
 const SHARDS: usize = 64;
-/// Neighbouring pages under one lock, so that the writer takes it once for many rows.
-const PAGES_TOGETHER: u64 = 64;
-/// How many pages a [`Cursor`] remembers.
-const RECENT_PAGES: usize = 64;
+/// Neighbouring pages that are found together and share a lock: 8192 rows.
+const PAGES_TOGETHER: usize = 64;
+/// How many groups of pages a [`Cursor`] remembers.
+const RECENT_GROUPS: usize = 16;
 const FREE_ROW: [u8; ROW_BYTES] = [0; ROW_BYTES];
 
 /// Hashes ids, which no stranger chooses: speed counts, and the same run must give the same order.
@@ -28,7 +28,6 @@ pub(crate) type FastState = foldhash::fast::FixedState;
 type PageKey = (u8, u64);
 
 struct Slot {
-    key: PageKey,
     page: Page,
     /// Where it is on the medium; nowhere if it never was.
     stored: PageRef,
@@ -71,35 +70,64 @@ impl Page {
     }
 }
 
-/// Pages under one lock. A page keeps its slot until a checkpoint drops it.
+/// Neighbouring pages.
+struct Group {
+    key: PageKey,
+    slots: [Option<Slot>; PAGES_TOGETHER],
+    count: usize,
+}
+
+/// Groups under one lock. A group keeps its place until a checkpoint drops its last page.
 #[derive(Default)]
 struct Shard {
     index: HashMap<PageKey, u32, FastState>,
-    slots: Vec<Slot>,
+    groups: Vec<Group>,
+}
+
+/// The group of a page, and its place in there.
+fn group_of((level, page): PageKey) -> (PageKey, usize) {
+    let together = PAGES_TOGETHER as u64;
+    ((level, page / together), (page % together) as usize)
 }
 
 impl Shard {
     fn get(&self, key: PageKey) -> Option<&Slot> {
-        self.index.get(&key).map(|at| &self.slots[*at as usize])
+        let (group, at) = group_of(key);
+        self.index.get(&group).and_then(|index| self.groups[*index as usize].slots[at].as_ref())
     }
 
     fn get_mut(&mut self, key: PageKey) -> Option<&mut Slot> {
-        self.index.get(&key).map(|at| &mut self.slots[*at as usize])
+        let (group, at) = group_of(key);
+        self.index.get(&group).and_then(|index| self.groups[*index as usize].slots[at].as_mut())
     }
 
-    /// Puts a page in that nobody has put there meanwhile.
+    /// Puts a page in, if nobody has put it there meanwhile.
     fn add(&mut self, key: PageKey, page: Page, stored: PageRef, dirty: bool) {
-        let at = self.slots.len() as u32;
-        if *self.index.entry(key).or_insert(at) == at {
-            self.slots.push(Slot { key, page, stored, dirty });
+        let (group, at) = group_of(key);
+        let next = self.groups.len() as u32;
+        let index = *self.index.entry(group).or_insert(next);
+        if index == next {
+            let slots = [const { None }; PAGES_TOGETHER];
+            self.groups.push(Group { key: group, slots, count: 0 });
+        }
+        let group = &mut self.groups[index as usize];
+        if group.slots[at].is_none() {
+            group.slots[at] = Some(Slot { page, stored, dirty });
+            group.count += 1;
         }
     }
 
     fn remove(&mut self, key: PageKey) {
-        let Some(at) = self.index.remove(&key) else { return };
-        self.slots.swap_remove(at as usize);
-        if let Some(moved) = self.slots.get(at as usize) {
-            self.index.insert(moved.key, at);
+        let (group_key, at) = group_of(key);
+        let Some(index) = self.index.get(&group_key).copied() else { return };
+        let group = &mut self.groups[index as usize];
+        group.count -= usize::from(group.slots[at].take().is_some());
+        if group.count == 0 {
+            self.index.remove(&group_key);
+            self.groups.swap_remove(index as usize);
+            if let Some(moved) = self.groups.get(index as usize) {
+                self.index.insert(moved.key, index);
+            }
         }
     }
 }
@@ -126,7 +154,7 @@ pub(crate) struct Table {
 }
 
 fn shard_of(key: PageKey) -> usize {
-    ((key.1 / PAGES_TOGETHER) as usize ^ (usize::from(key.0) * 7)) % SHARDS
+    ((key.1 / PAGES_TOGETHER as u64) as usize ^ (usize::from(key.0) * 7)) % SHARDS
 }
 
 /// How many rows a tree of `height` directories above a row page can hold.
@@ -170,7 +198,7 @@ impl Table {
 
     /// A way to change many rows, in any order.
     pub(crate) fn cursor<'a>(&'a self, medium: &'a Medium) -> Cursor<'a> {
-        Cursor { table: self, medium, shard: None, recent: [(u64::MAX, 0); RECENT_PAGES] }
+        Cursor { table: self, medium, shard: None, recent: [(u64::MAX, 0); RECENT_GROUPS] }
     }
 
     fn change_page<T>(
@@ -180,20 +208,20 @@ impl Table {
         change: impl FnOnce(&mut [u8]) -> T,
     ) -> Result<T, StoreError> {
         let mut shard = self.shards[shard_of(key)].write();
-        if !shard.index.contains_key(&key) {
+        if shard.get(key).is_none() {
             drop(shard);
             self.make(medium, key)?;
             shard = self.shards[shard_of(key)].write();
         }
         let slot = shard.get_mut(key).expect("it was just put there, and nothing is taken out");
-        self.mark(slot);
+        self.mark(slot, key);
         Ok(change(slot.page.bytes_mut()))
     }
 
-    fn mark(&self, slot: &mut Slot) {
+    fn mark(&self, slot: &mut Slot, key: PageKey) {
         if !slot.dirty {
             slot.dirty = true;
-            self.dirty.lock().push(slot.key);
+            self.dirty.lock().push(key);
         }
     }
 
@@ -243,7 +271,7 @@ impl Table {
 
     /// Sees to it that a page is in memory; `false` where there is none.
     fn load(&self, medium: &Medium, key: PageKey) -> Result<bool, StoreError> {
-        if self.shards[shard_of(key)].read().index.contains_key(&key) {
+        if self.shards[shard_of(key)].read().get(key).is_some() {
             return Ok(true);
         }
         let root = *self.root.read();
@@ -372,47 +400,57 @@ impl Table {
 }
 
 /// Changes rows, in any order: holds the lock over neighbouring pages, and remembers where the last
-/// ones are. Only the writer may have one, and nothing else of the table meanwhile.
+/// groups of them are. Only the writer may have one, and use nothing else of the table meanwhile.
 pub(crate) struct Cursor<'a> {
     table: &'a Table,
     medium: &'a Medium,
     shard: Option<(usize, RwLockWriteGuard<'a, Shard>)>,
-    /// Page numbers and their slots.
-    recent: [(u64, u32); RECENT_PAGES],
+    /// Groups of row pages by their number, and their places.
+    recent: [(u64, u32); RECENT_GROUPS],
 }
 
-impl<'a> Cursor<'a> {
+impl Cursor<'_> {
     /// A row, to be changed.
     pub(crate) fn row(&mut self, row: u64) -> Result<&mut [u8], StoreError> {
-        let number = row / ROWS_PER_PAGE;
-        let at = (row % ROWS_PER_PAGE) as usize * ROW_BYTES;
-        let recent = number as usize % RECENT_PAGES;
-        if self.recent[recent].0 != number {
-            self.recent[recent] = (number, self.find((0, number))?);
+        let key = (0, row / ROWS_PER_PAGE);
+        let bytes = (row % ROWS_PER_PAGE) as usize * ROW_BYTES;
+        let ((_, group), at) = group_of(key);
+        let recent = group as usize % RECENT_GROUPS;
+        if self.recent[recent].0 != group {
+            self.recent[recent] = (group, self.find(key)?);
         }
-        let slot = self.recent[recent].1 as usize;
+        let place = self.recent[recent].1 as usize;
+        if self.lock(shard_of(key)).groups[place].slots[at].is_none() {
+            self.make(key)?;
+        }
         let table = self.table;
-        let slot = &mut self.lock(shard_of((0, number))).slots[slot];
-        table.mark(slot);
-        Ok(&mut slot.page.bytes_mut()[at..at + ROW_BYTES])
+        let slot = self.lock(shard_of(key)).groups[place].slots[at].as_mut();
+        let slot = slot.expect("it was made if it was not there");
+        table.mark(slot, key);
+        Ok(&mut slot.page.bytes_mut()[bytes..bytes + ROW_BYTES])
     }
 
     fn lock(&mut self, wanted: usize) -> &mut Shard {
-        let table = self.table;
         if self.shard.as_ref().is_none_or(|(held, _)| *held != wanted) {
             // Never two at once.
             self.shard = None;
         }
-        &mut self.shard.get_or_insert_with(|| (wanted, table.shards[wanted].write())).1
+        &mut self.shard.get_or_insert_with(|| (wanted, self.table.shards[wanted].write())).1
     }
 
-    fn find(&mut self, key: PageKey) -> Result<u32, StoreError> {
-        if let Some(at) = self.lock(shard_of(key)).index.get(&key) {
-            return Ok(*at);
-        }
+    fn make(&mut self, key: PageKey) -> Result<(), StoreError> {
         self.shard = None;
-        self.table.make(self.medium, key)?;
-        let found = self.lock(shard_of(key)).index.get(&key).copied();
+        self.table.make(self.medium, key)
+    }
+
+    /// The place of the group of a page.
+    fn find(&mut self, key: PageKey) -> Result<u32, StoreError> {
+        let group = group_of(key).0;
+        if let Some(place) = self.lock(shard_of(key)).index.get(&group) {
+            return Ok(*place);
+        }
+        self.make(key)?;
+        let found = self.lock(shard_of(key)).index.get(&group).copied();
         Ok(found.expect("it was just put there, and nothing is taken out"))
     }
 }
