@@ -225,11 +225,7 @@ fn copy(
     (destination, start): (VolumeId, u64),
     count: u64,
 ) -> Result<(), StoreError> {
-    let fitting = |id: VolumeId, start: u64| {
-        let volume = world.volume(id)?;
-        let map = *volume.map.read();
-        map.filter(|map| fits(map, start, count))
-    };
+    let fitting = |id: VolumeId, start: u64| world.map_of(id).filter(|map| fits(map, start, count));
     // The writer is the only one that changes maps, so what was read stays true.
     let (Some(from), Some(_)) = (fitting(source, source_start), fitting(destination, start)) else {
         return Ok(());

@@ -338,23 +338,27 @@ impl Store {
 
     /// Frees nodes that nothing names any more, some at a time; returns whether more are left.
     pub fn housekeep(&self) -> bool {
-        let mut writer = self.writer.lock();
-        if writer.failed || writer.state.pending.is_empty() {
-            return false;
-        }
-        let mut editor = crate::map::Editor { world: &self.world, state: &mut writer.state };
-        match editor.free_pending(HOUSEKEEPING_NODES) {
-            Ok(more) => more,
-            Err(_) => {
-                writer.failed = true;
-                false
+        let (freed, more) = {
+            let mut writer = self.writer.lock();
+            if writer.failed || writer.state.pending.is_empty() {
+                return false;
             }
-        }
+            let mut editor = crate::map::Editor { world: &self.world, state: &mut writer.state };
+            match editor.free_pending(HOUSEKEEPING_NODES) {
+                Ok(freed) => (freed, !writer.state.pending.is_empty()),
+                Err(_) => {
+                    writer.failed = true;
+                    return false;
+                }
+            }
+        };
+        freed.into_iter().for_each(|id| self.world.drop_content(id));
+        more
     }
 }
 
-/// Nodes freed in one turn of housekeeping: the writer is held for about a millisecond.
-const HOUSEKEEPING_NODES: usize = 64;
+/// Nodes freed in one turn of housekeeping: the writer is held for some tenths of a millisecond.
+const HOUSEKEEPING_NODES: usize = 8;
 
 /// Writes images, those that stand in a row together.
 fn write_images(medium: &Medium, images: Vec<(Place, Image)>) -> Result<(), StoreError> {

@@ -12,8 +12,9 @@ use crate::world::World;
 use crate::writer::{Answer, Writer};
 use crate::{Commit, StoreError};
 
-/// Nodes freed with each commit, so that what a large unmap or a destroyed volume has left behind
-/// goes away while the array works.
+/// Dropped nodes that may wait for [`crate::Store::housekeep`]: leaves of 64 GiB.
+const PENDING_NODES_MAX: usize = 65_536;
+/// Nodes freed with each commit while more wait, so that their number is bounded.
 const PENDING_NODES_PER_COMMIT: usize = 16;
 
 /// A record on its way to the device.
@@ -187,7 +188,11 @@ impl Writer {
             let payload = Payload { place: done.payload, frames: &done.record.frames };
             apply_all(world, &mut self.state, &done.record.entries, payload)?;
         }
-        Editor { world, state: &mut self.state }.free_pending(PENDING_NODES_PER_COMMIT)?;
+        if self.state.pending.len() > PENDING_NODES_MAX {
+            let mut editor = Editor { world, state: &mut self.state };
+            let freed = editor.free_pending(PENDING_NODES_PER_COMMIT)?;
+            freed.into_iter().for_each(|id| world.drop_content(id));
+        }
         Ok(())
     }
 

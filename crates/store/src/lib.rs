@@ -53,6 +53,7 @@ pub use api::{
 };
 pub use check::{CheckOptions, CheckReport};
 pub use inspect::{InspectOptions, InspectReport, inspect};
+pub use reclaim::Next;
 pub use store::Store;
 
 /// Units of 64 bytes that a node takes on the medium.

@@ -210,7 +210,9 @@ impl Editor<'_> {
             before += self.world.counts(*old, 0)?;
         }
         let released = replaced.into_iter().filter_map(chunk_of);
-        self.world.release_chunks(&mut self.state.segments, released)?;
+        let world = self.world;
+        let drop_content = |id| world.drop_content(id);
+        world.release_chunks(&mut self.state.segments, released, drop_content)?;
         self.adjust(id, before, after)?;
         Ok(MapEntry::Node(id))
     }
@@ -265,7 +267,11 @@ impl Editor<'_> {
     /// dropping a large part of a map costs little here.
     pub(crate) fn release(&mut self, entry: MapEntry) -> Result<(), StoreError> {
         match entry {
-            MapEntry::Chunk(id) => self.world.release_chunks(&mut self.state.segments, std::iter::once(id)),
+            MapEntry::Chunk(id) => {
+                let world = self.world;
+                let drop_content = |id| world.drop_content(id);
+                world.release_chunks(&mut self.state.segments, std::iter::once(id), drop_content)
+            }
             MapEntry::Node(id) => {
                 let left = self.world.nodes.update_row(&self.world.medium, id, |row| {
                     row.reference_count -= 1;
@@ -280,13 +286,16 @@ impl Editor<'_> {
         }
     }
 
-    /// Frees up to `nodes_max` pending nodes; returns whether more are left.
-    pub(crate) fn free_pending(&mut self, nodes_max: usize) -> Result<bool, StoreError> {
+    /// Frees up to `nodes_max` pending nodes. Returns the chunks that went with them, whose content
+    /// is still to be dropped.
+    pub(crate) fn free_pending(&mut self, nodes_max: usize) -> Result<Vec<ChunkId>, StoreError> {
+        let mut freed = Vec::new();
         for _ in 0..nodes_max {
-            let Some(id) = self.state.pending.pop() else { return Ok(false) };
+            let Some(id) = self.state.pending.pop() else { break };
             let node = self.world.nodes.get(&self.world.medium, id)?;
             let chunks = node.entries().filter_map(chunk_of);
-            self.world.release_chunks(&mut self.state.segments, chunks)?;
+            let segments = &mut self.state.segments;
+            self.world.release_chunks(segments, chunks, |id| freed.push(id))?;
             let nodes = node.entries().filter_map(node_of);
             let unnamed = &mut self.state.pending;
             self.world.nodes.release_all(&self.world.medium, nodes, unnamed)?;
@@ -295,7 +304,7 @@ impl Editor<'_> {
                 self.state.segments.sub_live(place, crate::NODE_UNITS);
             }
         }
-        Ok(!self.state.pending.is_empty())
+        Ok(freed)
     }
 
     /// Takes a reference on everything in `count` blocks from `start` of `map`, as pieces that can

@@ -23,6 +23,17 @@ const MOVE_BLOCKS_MAX: usize = 256;
 /// The segment that the log is in, and the one that follows it.
 const LOG_SEGMENTS_MIN: usize = 2;
 
+/// What is left to do in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing, for now.
+    Nothing,
+    /// Something that can be spread over time: hosts are busy, and each turn holds them up.
+    Gently,
+    /// Something that is urgent, or that nobody minds.
+    AtOnce,
+}
+
 /// A live chunk in the segment that is emptied.
 #[derive(Clone, Copy, Debug)]
 struct Live {
@@ -33,17 +44,23 @@ struct Live {
 
 impl Store {
     /// One turn of what goes on in the background: freeing dropped parts of maps, a checkpoint that
-    /// is due, emptying a segment. Returns whether there is more to do at once.
-    pub fn maintain(&self) -> Result<bool, StoreError> {
+    /// is due, emptying a segment.
+    pub fn maintain(&self) -> Result<Next, StoreError> {
         let more = self.housekeep();
         if self.checkpoint_due() {
             self.checkpoint()?;
-            return Ok(true);
+            return Ok(Next::AtOnce);
         }
         if self.reclaim_due() {
-            return Ok(self.reclaim_segment()? || more);
+            let more = self.reclaim_segment()? || more;
+            return Ok(if more { Next::AtOnce } else { Next::Nothing });
         }
-        Ok(more)
+        let idle = self.writer.lock().is_idle();
+        Ok(match (more, idle) {
+            (false, _) => Next::Nothing,
+            (true, true) => Next::AtOnce,
+            (true, false) => Next::Gently,
+        })
     }
 
     /// Whether [`Store::maintain`] would find something to do.

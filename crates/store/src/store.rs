@@ -66,9 +66,7 @@ impl Sink for Waiters {
 
 impl Sizes for World {
     fn size(&self, id: VolumeId) -> Result<SectorCount, VolumeError> {
-        let volume = self.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
-        let map = volume.map.read();
-        let map = map.as_ref().ok_or(VolumeError::NoSuchVolume(id))?;
+        let map = self.map_of(id).ok_or(VolumeError::NoSuchVolume(id))?;
         Ok(SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK))
     }
 }

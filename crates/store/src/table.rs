@@ -411,46 +411,56 @@ pub(crate) struct Cursor<'a> {
 
 impl Cursor<'_> {
     /// A row, to be changed.
+    #[inline]
     pub(crate) fn row(&mut self, row: u64) -> Result<&mut [u8], StoreError> {
         let key = (0, row / ROWS_PER_PAGE);
         let bytes = (row % ROWS_PER_PAGE) as usize * ROW_BYTES;
         let ((_, group), at) = group_of(key);
-        let recent = group as usize % RECENT_GROUPS;
-        if self.recent[recent].0 != group {
-            self.recent[recent] = (group, self.find(key)?);
+        let recent = &self.recent[group as usize % RECENT_GROUPS];
+        let place = if recent.0 == group { recent.1 } else { self.find(key)? };
+        let wanted = shard_of(key);
+        if self.shard.as_ref().is_none_or(|(held, _)| *held != wanted) {
+            self.lock(wanted);
         }
-        let place = self.recent[recent].1 as usize;
-        if self.lock(shard_of(key)).groups[place].slots[at].is_none() {
+        let held =
+            self.shard.as_ref().and_then(|held| held.1.groups[place as usize].slots[at].as_ref());
+        if held.is_none() {
             self.make(key)?;
+            self.lock(wanted);
         }
-        let table = self.table;
-        let slot = self.lock(shard_of(key)).groups[place].slots[at].as_mut();
+        let shard = self.shard.as_mut();
+        let slot = shard.and_then(|held| held.1.groups[place as usize].slots[at].as_mut());
         let slot = slot.expect("it was made if it was not there");
-        table.mark(slot, key);
+        if !slot.dirty {
+            self.table.mark(slot, key);
+        }
         Ok(&mut slot.page.bytes_mut()[bytes..bytes + ROW_BYTES])
     }
 
+    /// Takes the lock over a page; never two at once.
     fn lock(&mut self, wanted: usize) -> &mut Shard {
-        if self.shard.as_ref().is_none_or(|(held, _)| *held != wanted) {
-            // Never two at once.
-            self.shard = None;
-        }
-        &mut self.shard.get_or_insert_with(|| (wanted, self.table.shards[wanted].write())).1
+        self.shard = None;
+        let table = self.table;
+        &mut self.shard.insert((wanted, table.shards[wanted].write())).1
     }
 
+    #[cold]
     fn make(&mut self, key: PageKey) -> Result<(), StoreError> {
         self.shard = None;
         self.table.make(self.medium, key)
     }
 
-    /// The place of the group of a page.
+    /// The place of the group of a page, which is remembered.
+    #[cold]
     fn find(&mut self, key: PageKey) -> Result<u32, StoreError> {
         let group = group_of(key).0;
-        if let Some(place) = self.lock(shard_of(key)).index.get(&group) {
-            return Ok(*place);
+        let mut found = self.lock(shard_of(key)).index.get(&group).copied();
+        if found.is_none() {
+            self.make(key)?;
+            found = self.lock(shard_of(key)).index.get(&group).copied();
         }
-        self.make(key)?;
-        let found = self.lock(shard_of(key)).index.get(&group).copied();
-        Ok(found.expect("it was just put there, and nothing is taken out"))
+        let place = found.expect("it was just put there, and nothing is taken out");
+        self.recent[group.1 as usize % RECENT_GROUPS] = (group.1, place);
+        Ok(place)
     }
 }

@@ -78,6 +78,11 @@ impl World {
         self.volumes.read().get(&id).cloned()
     }
 
+    /// A volume's map as it is now.
+    pub(crate) fn map_of(&self, id: VolumeId) -> Option<VolumeRow> {
+        *self.volumes.read().get(&id)?.map.read()
+    }
+
     /// What a reader of the device holds meanwhile.
     pub(crate) fn reader_token(&self) -> Arc<ReaderToken> {
         self.token.lock().clone()
@@ -106,11 +111,13 @@ impl World {
         Ok(())
     }
 
-    /// One entry less names each of some chunks; the last one frees it.
+    /// One entry less names each of some chunks; the last one frees it. `freed` is told then: the
+    /// content is to be taken out of the cache ([`World::drop_content`]), now or later.
     pub(crate) fn release_chunks(
         &self,
         segments: &mut Segments,
         ids: impl Iterator<Item = ChunkId>,
+        mut freed: impl FnMut(ChunkId),
     ) -> Result<(), StoreError> {
         let mut rows = self.chunks.cursor(&self.medium);
         for id in ids {
@@ -121,6 +128,7 @@ impl World {
                     self.forget_chunk(segments, id, &row);
                 }
                 raw[..ROW_BYTES].fill(0);
+                freed(id);
             }
         }
         Ok(())
@@ -139,6 +147,7 @@ impl World {
         })?;
         if let Some(row) = freed {
             self.forget_chunk(segments, id, &row);
+            self.drop_content(id);
         }
         Ok(())
     }
@@ -149,6 +158,10 @@ impl World {
         } else {
             segments.sub_live(row.place, row.share_units());
         }
+    }
+
+    /// Takes the content of a chunk that was freed out of the cache.
+    pub(crate) fn drop_content(&self, id: ChunkId) {
         self.cache.remove(&id);
     }
 

@@ -338,8 +338,7 @@ impl Writer {
     fn refuse(&mut self, world: &World, edit: &Edit) -> Option<VolumeError> {
         for step in &edit.steps {
             let (volume, range) = step.target();
-            let map = world.volume(volume).and_then(|volume| *volume.map.read());
-            match map {
+            match world.map_of(volume) {
                 None => return Some(VolumeError::NoSuchVolume(volume)),
                 Some(map) if range.end().0 > map.size_blocks => {
                     return Some(VolumeError::OutOfRange);

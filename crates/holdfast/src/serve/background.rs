@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use store::Store;
+use store::{Next, Store};
 use sys::Preparer;
 
 use super::ServeOptions;
@@ -77,6 +77,10 @@ impl Drop for Signals {
 /// How long dropped parts of maps wait at most before they are freed.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Between two turns while hosts are busy: 400 dropped nodes a second, leaves of 400 MiB. The
+/// content of 2,048 blocks leaves the cache in a turn, at up to a microsecond each.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// What makes the checkpoint thread run.
 #[derive(Default)]
 pub(super) struct CheckpointBell {
@@ -134,6 +138,7 @@ impl Checkpointer {
         let bell = shared.checkpoint_bell.clone();
         let its_bell = bell.clone();
         let thread = thread::Builder::new().name("checkpoint".into()).spawn(move || {
+            step_back();
             while its_bell.wait() {
                 its_bell.done();
                 maintain(&store, &its_bell);
@@ -143,12 +148,20 @@ impl Checkpointer {
     }
 }
 
+/// Lets the threads that hosts wait for go first. On Linux this is of the calling thread alone.
+fn step_back() {
+    if let Err(error) = rustix::process::nice(10) {
+        tracing::debug!("the priority stays as it is: {error}");
+    }
+}
+
 /// Does all that is to be done, or what is left of it before the end.
 fn maintain(store: &Store, bell: &CheckpointBell) {
     while !bell.stopped() {
         match store.maintain() {
-            Ok(true) => {}
-            Ok(false) => return,
+            Ok(Next::AtOnce) => {}
+            Ok(Next::Gently) => thread::sleep(PAUSE),
+            Ok(Next::Nothing) => return,
             Err(error) => {
                 // What was durable stays so; the store takes no more writes if it can't go on.
                 tracing::error!("maintenance failed: {error}");

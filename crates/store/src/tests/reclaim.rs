@@ -15,7 +15,7 @@ fn churn(durability: crate::Durability) {
     for block in 0..blocks {
         seeds.push(block + 1);
         write(&store, id, block * 8, &distinct(8, block + 1)).unwrap();
-        while store.maintain().unwrap() {}
+        while store.maintain().unwrap() != crate::Next::Nothing {}
     }
     let mut state = 9u64;
     for round in 0..40_000u64 {
@@ -24,7 +24,7 @@ fn churn(durability: crate::Durability) {
         let seed = 1_000_000 + round;
         write(&store, id, block * 8, &distinct(8, seed)).unwrap();
         seeds[block as usize] = seed;
-        while store.maintain().unwrap() {}
+        while store.maintain().unwrap() != crate::Next::Nothing {}
     }
     assert_sound(&store);
     store.execute(VolumeRequest::Flush { volume: id }).unwrap();
