@@ -338,22 +338,16 @@ impl Store {
 
     /// Frees nodes that nothing names any more, some at a time; returns whether more are left.
     pub fn housekeep(&self) -> bool {
-        let (freed, more) = {
-            let mut writer = self.writer.lock();
-            if writer.failed || writer.state.pending.is_empty() {
-                return false;
-            }
-            let mut editor = crate::map::Editor { world: &self.world, state: &mut writer.state };
-            match editor.free_pending(HOUSEKEEPING_NODES) {
-                Ok(freed) => (freed, !writer.state.pending.is_empty()),
-                Err(_) => {
-                    writer.failed = true;
-                    return false;
-                }
-            }
-        };
-        freed.into_iter().for_each(|id| self.world.drop_content(id));
-        more
+        let mut writer = self.writer.lock();
+        if writer.failed || writer.state.pending.is_empty() {
+            return false;
+        }
+        let mut editor = crate::map::Editor { world: &self.world, state: &mut writer.state };
+        if editor.free_pending(HOUSEKEEPING_NODES).is_err() {
+            writer.failed = true;
+            return false;
+        }
+        !writer.state.pending.is_empty()
     }
 }
 

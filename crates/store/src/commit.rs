@@ -190,8 +190,7 @@ impl Writer {
         }
         if self.state.pending.len() > PENDING_NODES_MAX {
             let mut editor = Editor { world, state: &mut self.state };
-            let freed = editor.free_pending(PENDING_NODES_PER_COMMIT)?;
-            freed.into_iter().for_each(|id| world.drop_content(id));
+            editor.free_pending(PENDING_NODES_PER_COMMIT)?;
         }
         Ok(())
     }

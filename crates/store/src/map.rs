@@ -286,16 +286,15 @@ impl Editor<'_> {
         }
     }
 
-    /// Frees up to `nodes_max` pending nodes. Returns the chunks that went with them, whose content
-    /// is still to be dropped.
-    pub(crate) fn free_pending(&mut self, nodes_max: usize) -> Result<Vec<ChunkId>, StoreError> {
-        let mut freed = Vec::new();
+    /// Frees up to `nodes_max` pending nodes. The content of the chunks that go with them is not
+    /// looked for in the cache: it leaves when its room is wanted, as all that nobody reads.
+    pub(crate) fn free_pending(&mut self, nodes_max: usize) -> Result<(), StoreError> {
         for _ in 0..nodes_max {
             let Some(id) = self.state.pending.pop() else { break };
             let node = self.world.nodes.get(&self.world.medium, id)?;
             let chunks = node.entries().filter_map(chunk_of);
             let segments = &mut self.state.segments;
-            self.world.release_chunks(segments, chunks, |id| freed.push(id))?;
+            self.world.release_chunks(segments, chunks, drop)?;
             let nodes = node.entries().filter_map(node_of);
             let unnamed = &mut self.state.pending;
             self.world.nodes.release_all(&self.world.medium, nodes, unnamed)?;
@@ -304,7 +303,7 @@ impl Editor<'_> {
                 self.state.segments.sub_live(place, crate::NODE_UNITS);
             }
         }
-        Ok(freed)
+        Ok(())
     }
 
     /// Takes a reference on everything in `count` blocks from `start` of `map`, as pieces that can

@@ -77,8 +77,7 @@ impl Drop for Signals {
 /// How long dropped parts of maps wait at most before they are freed.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Between two turns while hosts are busy: 400 dropped nodes a second, leaves of 400 MiB. The
-/// content of 2,048 blocks leaves the cache in a turn, at up to a microsecond each.
+/// Between two turns while hosts are busy: 400 dropped nodes a second, leaves of 400 MiB.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// What makes the checkpoint thread run.
