@@ -170,12 +170,16 @@ impl Editor<'_> {
         level: u8,
     ) -> Result<Counts, StoreError> {
         let mut counts = Counts::default();
-        for index in replaced.clone() {
-            counts += uniform_counts(node.get(index), level);
-        }
-        let nodes = replaced.filter_map(|index| node_of(node.get(index)));
+        let nodes = replaced.filter_map(|index| match node.get(index) {
+            MapEntry::Node(id) => Some(id),
+            other => {
+                counts += uniform_counts(other, level);
+                None
+            }
+        });
         let pending = &mut self.state.pending;
-        counts += self.world.nodes.release_all(&self.world.medium, nodes, pending)?;
+        let released = self.world.nodes.release_all(&self.world.medium, nodes, pending)?;
+        counts += released;
         Ok(counts)
     }
 
@@ -341,20 +345,28 @@ impl Editor<'_> {
         let end = wanted.end.min(base + span_blocks(level));
         let to = wanted.to + (start - wanted.start);
         if let Some((node, to)) = graft_of(entry, level, base, wanted) {
-            push_node(pieces, to, node, level);
+            push_nodes(pieces, to, std::iter::once(node), level);
             return Ok(());
         }
         match entry {
             MapEntry::Node(id) => {
                 let node = self.world.nodes.get(&self.world.medium, id)?;
                 let span = span_blocks(level - 1);
-                for index in (start - base) / span..=(end - 1 - base) / span {
+                // All of these is wanted; they can be named where they come to stand, or none can.
+                let whole = (start - base).div_ceil(span)..(end - base) / span;
+                let shifted_to = |index: u64| (wanted.to + base + index * span) - wanted.start;
+                let grafts = shifted_to(whole.start).is_multiple_of(span);
+                let mut index = (start - base) / span;
+                while index <= (end - 1 - base) / span {
                     debug_assert!(index < NODE_FANOUT as u64);
-                    let (child, at) = (node.get(index as usize), base + index * span);
-                    match graft_of(child, level - 1, at, wanted) {
-                        Some((node, to)) => push_node(pieces, to, node, level - 1),
-                        None => self.gather_entry(child, level - 1, at, wanted, pieces)?,
+                    let child = node.get(index as usize);
+                    if grafts && whole.contains(&index) && node_of(child).is_some() {
+                        let run = (index..whole.end).map_while(|at| node_of(node.get(at as usize)));
+                        index += push_nodes(pieces, shifted_to(index), run, level - 1);
+                        continue;
                     }
+                    self.gather_entry(child, level - 1, base + index * span, wanted, pieces)?;
+                    index += 1;
                 }
             }
             MapEntry::Chunk(first) => {
@@ -493,20 +505,31 @@ fn push_chunk(pieces: &mut Vec<Piece>, start: u64, chunk: ChunkId) {
     pieces.push(Piece { start, count: 1, content: Content::Chunks(chunk) });
 }
 
-fn push_node(pieces: &mut Vec<Piece>, start: u64, node: NodeId, level: u8) {
-    let count = span_blocks(level);
+/// Adds nodes that follow each other, and says how many there were.
+fn push_nodes(
+    pieces: &mut Vec<Piece>,
+    start: u64,
+    run: impl Iterator<Item = NodeId>,
+    level: u8,
+) -> u64 {
+    let run = run.map(Referenced::unread);
     if let Some(last) = pieces.last_mut()
         && last.start + last.count == start
         && let Content::Nodes(nodes, same) = &mut last.content
         && *same == level
     {
-        nodes.push(Referenced::unread(node));
-        last.count += count;
-        return;
+        let before = nodes.len();
+        nodes.extend(run);
+        let count = (nodes.len() - before) as u64;
+        last.count += count * span_blocks(level);
+        return count;
     }
     let mut nodes = Vec::with_capacity(NODE_FANOUT);
-    nodes.push(Referenced::unread(node));
-    pieces.push(Piece { start, count, content: Content::Nodes(nodes, level) });
+    nodes.extend(run);
+    let count = nodes.len() as u64;
+    let content = Content::Nodes(nodes, level);
+    pieces.push(Piece { start, count: count * span_blocks(level), content });
+    count
 }
 
 fn push_uniform(pieces: &mut Vec<Piece>, start: u64, count: u64, entry: MapEntry) {
