@@ -138,8 +138,8 @@ impl Writer {
         Ok(())
     }
 
-    /// A commit has ended. It is applied by [`Writer::apply_landed`], behind all in front of it; until
-    /// then the next ones may be on their way already.
+    /// A commit has ended. It is applied by [`Writer::apply_landed`], behind all in front of it;
+    /// until then the next ones may be on their way already.
     pub(crate) fn land(&mut self, commit: &Commit, written: bool) {
         let mut flying = self.sealed.iter_mut().filter(|sealed| sealed.written.is_none());
         let Some(done) = flying.find(|sealed| sealed.lsn == commit.lsn) else { return };

@@ -11,7 +11,8 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::StoreError;
 use crate::medium::Medium;
-use crate::table::{FastState, Table};
+use crate::pages::FastState;
+use crate::table::Table;
 use crate::world::Counts;
 
 const SHARDS: usize = 64;

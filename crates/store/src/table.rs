@@ -3,134 +3,17 @@
 //! Rows are changed by the writer only; front ends read them at the same time. Pages are frames: a
 //! checkpoint takes them as they are, and the first change meanwhile copies the page.
 
-use std::collections::HashMap;
-
 use block::{Frame, FrameMut};
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, TABLE_HEIGHT_MAX, TableRoot};
 use format::row::ROW_BYTES;
-use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock};
 
 use crate::StoreError;
+use crate::cursor::Cursor;
 use crate::medium::Medium;
+use crate::pages::{Page, PageKey, SHARDS, Shard, Slot, shard_of};
 
-/// Locks over the pages, so that readers of different pages do not meet.
-const SHARDS: usize = 64;
-/// Neighbouring pages that are found together and share a lock: 8192 rows.
-const PAGES_TOGETHER: usize = 64;
-/// How many groups of pages a [`Cursor`] remembers.
-const RECENT_GROUPS: usize = 16;
 const FREE_ROW: [u8; ROW_BYTES] = [0; ROW_BYTES];
-
-/// Hashes ids, which no stranger chooses: speed counts, and the same run must give the same order.
-pub(crate) type FastState = foldhash::fast::FixedState;
-
-/// A page by its level (0: rows) and its position in the level.
-type PageKey = (u8, u64);
-
-struct Slot {
-    page: Page,
-    /// Where it is on the medium; nowhere if it never was.
-    stored: PageRef,
-    dirty: bool,
-}
-
-/// The content of a page.
-enum Page {
-    /// The table's own.
-    Own(FrameMut),
-    /// A checkpoint has it too, or had.
-    Shared(Frame),
-}
-
-impl Page {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Own(frame) => &frame[..],
-            Self::Shared(frame) => &frame[..],
-        }
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        if let Self::Shared(frame) = self {
-            *self = Self::Own(std::mem::replace(frame, Frame::zeros()).into_mut());
-        }
-        match self {
-            Self::Own(frame) => &mut frame[..],
-            Self::Shared(_) => unreachable!("it was made the table's own just now"),
-        }
-    }
-
-    fn share(&mut self) -> Frame {
-        let frame = match std::mem::replace(self, Self::Shared(Frame::zeros())) {
-            Self::Own(frame) => frame.freeze(),
-            Self::Shared(frame) => frame,
-        };
-        *self = Self::Shared(frame.clone());
-        frame
-    }
-}
-
-/// Neighbouring pages.
-struct Group {
-    key: PageKey,
-    slots: [Option<Slot>; PAGES_TOGETHER],
-    count: usize,
-}
-
-/// Groups under one lock. A group keeps its place until a checkpoint drops its last page.
-#[derive(Default)]
-struct Shard {
-    index: HashMap<PageKey, u32, FastState>,
-    groups: Vec<Group>,
-}
-
-/// The group of a page, and its place in there.
-fn group_of((level, page): PageKey) -> (PageKey, usize) {
-    let together = PAGES_TOGETHER as u64;
-    ((level, page / together), (page % together) as usize)
-}
-
-impl Shard {
-    fn get(&self, key: PageKey) -> Option<&Slot> {
-        let (group, at) = group_of(key);
-        self.index.get(&group).and_then(|index| self.groups[*index as usize].slots[at].as_ref())
-    }
-
-    fn get_mut(&mut self, key: PageKey) -> Option<&mut Slot> {
-        let (group, at) = group_of(key);
-        self.index.get(&group).and_then(|index| self.groups[*index as usize].slots[at].as_mut())
-    }
-
-    /// Puts a page in, if nobody has put it there meanwhile.
-    fn add(&mut self, key: PageKey, page: Page, stored: PageRef, dirty: bool) {
-        let (group, at) = group_of(key);
-        let next = self.groups.len() as u32;
-        let index = *self.index.entry(group).or_insert(next);
-        if index == next {
-            let slots = [const { None }; PAGES_TOGETHER];
-            self.groups.push(Group { key: group, slots, count: 0 });
-        }
-        let group = &mut self.groups[index as usize];
-        if group.slots[at].is_none() {
-            group.slots[at] = Some(Slot { page, stored, dirty });
-            group.count += 1;
-        }
-    }
-
-    fn remove(&mut self, key: PageKey) {
-        let (group_key, at) = group_of(key);
-        let Some(index) = self.index.get(&group_key).copied() else { return };
-        let group = &mut self.groups[index as usize];
-        group.count -= usize::from(group.slots[at].take().is_some());
-        if group.count == 0 {
-            self.index.remove(&group_key);
-            self.groups.swap_remove(index as usize);
-            if let Some(moved) = self.groups.get(index as usize) {
-                self.index.insert(moved.key, index);
-            }
-        }
-    }
-}
 
 /// What a checkpoint must write for a page.
 pub(crate) struct PageImage {
@@ -148,13 +31,9 @@ pub(crate) trait PagePlacer {
 
 /// A table.
 pub(crate) struct Table {
-    shards: Vec<RwLock<Shard>>,
+    pub(crate) shards: Vec<RwLock<Shard>>,
     root: RwLock<TableRoot>,
     dirty: Mutex<Vec<PageKey>>,
-}
-
-fn shard_of(key: PageKey) -> usize {
-    ((key.1 / PAGES_TOGETHER as u64) as usize ^ (usize::from(key.0) * 7)) % SHARDS
 }
 
 /// How many rows a tree of `height` directories above a row page can hold.
@@ -198,7 +77,7 @@ impl Table {
 
     /// A way to change many rows, in any order.
     pub(crate) fn cursor<'a>(&'a self, medium: &'a Medium) -> Cursor<'a> {
-        Cursor { table: self, medium, shard: None, recent: [(u64::MAX, 0); RECENT_GROUPS] }
+        Cursor::new(self, medium)
     }
 
     fn change_page<T>(
@@ -218,7 +97,8 @@ impl Table {
         Ok(change(slot.page.bytes_mut()))
     }
 
-    fn mark(&self, slot: &mut Slot, key: PageKey) {
+    /// Notes that a page is to be written.
+    pub(crate) fn mark(&self, slot: &mut Slot, key: PageKey) {
         if !slot.dirty {
             slot.dirty = true;
             self.dirty.lock().push(key);
@@ -226,7 +106,7 @@ impl Table {
     }
 
     /// Sees to it that a page and all directories above it are in memory.
-    fn make(&self, medium: &Medium, mut key: PageKey) -> Result<(), StoreError> {
+    pub(crate) fn make(&self, medium: &Medium, mut key: PageKey) -> Result<(), StoreError> {
         self.grow_for(key);
         let height = self.root.read().height;
         while key.0 <= height && !self.load(medium, key)? {
@@ -396,71 +276,5 @@ impl Table {
             self.visit_below(medium, child, visit_page, visit_row)?;
         }
         Ok(())
-    }
-}
-
-/// Changes rows, in any order: holds the lock over neighbouring pages, and remembers where the last
-/// groups of them are. Only the writer may have one, and use nothing else of the table meanwhile.
-pub(crate) struct Cursor<'a> {
-    table: &'a Table,
-    medium: &'a Medium,
-    shard: Option<(usize, RwLockWriteGuard<'a, Shard>)>,
-    /// Groups of row pages by their number, and their places.
-    recent: [(u64, u32); RECENT_GROUPS],
-}
-
-impl Cursor<'_> {
-    /// A row, to be changed.
-    #[inline]
-    pub(crate) fn row(&mut self, row: u64) -> Result<&mut [u8], StoreError> {
-        let key = (0, row / ROWS_PER_PAGE);
-        let bytes = (row % ROWS_PER_PAGE) as usize * ROW_BYTES;
-        let ((_, group), at) = group_of(key);
-        let recent = &self.recent[group as usize % RECENT_GROUPS];
-        let place = if recent.0 == group { recent.1 } else { self.find(key)? };
-        let wanted = shard_of(key);
-        if self.shard.as_ref().is_none_or(|(held, _)| *held != wanted) {
-            self.lock(wanted);
-        }
-        let held =
-            self.shard.as_ref().and_then(|held| held.1.groups[place as usize].slots[at].as_ref());
-        if held.is_none() {
-            self.make(key)?;
-            self.lock(wanted);
-        }
-        let shard = self.shard.as_mut();
-        let slot = shard.and_then(|held| held.1.groups[place as usize].slots[at].as_mut());
-        let slot = slot.expect("it was made if it was not there");
-        if !slot.dirty {
-            self.table.mark(slot, key);
-        }
-        Ok(&mut slot.page.bytes_mut()[bytes..bytes + ROW_BYTES])
-    }
-
-    /// Takes the lock over a page; never two at once.
-    fn lock(&mut self, wanted: usize) -> &mut Shard {
-        self.shard = None;
-        let table = self.table;
-        &mut self.shard.insert((wanted, table.shards[wanted].write())).1
-    }
-
-    #[cold]
-    fn make(&mut self, key: PageKey) -> Result<(), StoreError> {
-        self.shard = None;
-        self.table.make(self.medium, key)
-    }
-
-    /// The place of the group of a page, which is remembered.
-    #[cold]
-    fn find(&mut self, key: PageKey) -> Result<u32, StoreError> {
-        let group = group_of(key).0;
-        let mut found = self.lock(shard_of(key)).index.get(&group).copied();
-        if found.is_none() {
-            self.make(key)?;
-            found = self.lock(shard_of(key)).index.get(&group).copied();
-        }
-        let place = found.expect("it was just put there, and nothing is taken out");
-        self.recent[group.1 as usize % RECENT_GROUPS] = (group.1, place);
-        Ok(place)
     }
 }

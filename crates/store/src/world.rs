@@ -13,8 +13,9 @@ use quick_cache::sync::Cache;
 use crate::StoreError;
 use crate::medium::Medium;
 use crate::nodes::Nodes;
+use crate::pages::FastState;
 use crate::segments::{ReaderToken, Segments};
-use crate::table::{FastState, Table};
+use crate::table::Table;
 
 /// A volume's map. Readers hold the lock for the walk only; the writer while it applies an entry.
 pub(crate) struct Volume {

@@ -8,28 +8,23 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use block::{BLOCK_BYTES, Frame, VolumeError, VolumeReply};
-use format::geometry::UNITS_PER_BLOCK;
 use format::log::RECORD_ENTRIES_BYTES_MAX;
-use format::{Entry, LogPosition, Place};
+use format::{Entry, LogPosition};
 
-use crate::apply::{Payload, apply_all};
 use crate::commit::InFlight;
 use crate::edit::Edit;
-use crate::record::{Record, contains, entries_bytes_max, entry_target};
-use crate::segments::reserve_segments;
+use crate::record::{Record, contains, entry_target};
 use crate::walk::entry_of;
 use crate::world::{State, World};
 use crate::{Durability, StoreError, Token};
 
 /// Payload blocks in a record at most: 6 MiB. With its entries a record fits any segment twice.
 const RECORD_BLOCKS_MAX: usize = 1536;
-/// Commits that may be on their way to the device at once. Durable writes take a device several times
-/// as long as it takes to begin them.
+/// Commits that may be on their way to the device at once. A durable write takes a device several
+/// times as long as it takes to begin it.
 const COMMITS_IN_FLIGHT_MAX: usize = 4;
 /// A record is cut to what is left of its segment if at least so many blocks are left: 1 MiB.
 const SEGMENT_REST_BLOCKS_MIN: u32 = 256;
-/// Free segments that only checkpoints may take: without them nothing would ever become free.
-const RESERVE_FOR_CHECKPOINT: u32 = 2;
 /// Blocks for header and entries that are kept free when a record is cut to a segment's rest.
 const HEADER_BLOCKS_MAX: u32 = (RECORD_ENTRIES_BYTES_MAX / BLOCK_BYTES as usize) as u32 + 1;
 
@@ -76,9 +71,9 @@ pub(crate) struct Writer {
     /// or landed.
     pub(crate) sealed: VecDeque<InFlight>,
     /// Jobs that did not fit the open record, in order.
-    overflow: VecDeque<(Token, Job)>,
+    pub(crate) overflow: VecDeque<(Token, Job)>,
     /// Edits that read blocks which the open record or a sealed one changes.
-    deferred: Vec<(Token, Box<Edit>)>,
+    pub(crate) deferred: Vec<(Token, Box<Edit>)>,
     /// Where the first record is, or will be, that is not applied yet.
     pub(crate) position: LogPosition,
     /// Where the next record will be.
@@ -157,8 +152,8 @@ impl Writer {
         !self.open.is_empty() && !self.failed && self.has_free_slot()
     }
 
-    /// Whether the device may get another commit: while one is on its way, the next one goes when it
-    /// is as large. Many small ones would cost more than they gain.
+    /// Whether the device may get another commit: while one is on its way, the next one goes when
+    /// it is as large. Many small ones would cost more than they gain.
     fn has_free_slot(&self) -> bool {
         let flying = self.sealed.iter().filter(|commit| commit.written.is_none());
         let sizes = flying.map(|commit| commit.record.waiting.len());
@@ -187,173 +182,7 @@ impl Writer {
         self.join(world, token, job)
     }
 
-    fn join(&mut self, world: &World, token: Token, job: Job) -> Submitted {
-        match job {
-            Job::Flush => {
-                if self.is_idle() && self.flushed_lsn + 1 == self.tail.lsn {
-                    return Submitted::Done(Ok(VolumeReply::Done));
-                }
-                self.open.waiting.push(token);
-                self.open.flush = true;
-                Submitted::Queued
-            }
-            Job::Entries(entries) => {
-                let bytes: usize = entries.iter().map(Entry::encoded_bytes).sum();
-                if !self.has_room(0, bytes) {
-                    self.overflow.push_back((token, Job::Entries(entries)));
-                    return Submitted::Queued;
-                }
-                let first = self.open.entries.len();
-                self.open.entries.extend(entries);
-                self.joined(world, token, first, true)
-            }
-            Job::Relocate { entries, frames } => {
-                self.join_relocation(world, token, entries, frames)
-            }
-            Job::Stage(edit) => self.join_part(world, token, edit),
-            Job::Edit(edit) => self.join_edit(world, token, edit),
-        }
-    }
-
-    fn join_part(&mut self, world: &World, token: Token, mut edit: Box<Edit>) -> Submitted {
-        let reserve = reserve_segments(world.medium.geometry.segment_count);
-        if self.state.segments.free_count() <= reserve {
-            self.release_staged(world, &edit);
-            return Submitted::Done(Err(VolumeError::NoSpace));
-        }
-        let blocks = edit.staging.frames.len();
-        if !self.has_room(blocks, 64 + blocks * 64) {
-            self.overflow.push_back((token, Job::Stage(edit)));
-            return Submitted::Queued;
-        }
-        let first = self.open.entries.len();
-        let frames = std::mem::take(&mut edit.staging.frames);
-        let classes = std::mem::take(&mut edit.staging.classes);
-        let runs = self.open.add_part(&mut self.state.next_chunk, frames, &classes);
-        edit.end_part(runs);
-        if !self.count_entries(world, first) {
-            return Submitted::Done(Err(VolumeError::WriteFailed));
-        }
-        self.open.staging.push((token, edit));
-        Submitted::Queued
-    }
-
-    /// A long copy has failed: what it has brought is not wanted.
-    pub(crate) fn release_staged(&mut self, world: &World, edit: &Edit) {
-        let first = self.open.entries.len();
-        for (chunk, count) in edit.staged_chunks() {
-            self.open.entries.push(Entry::Release { first: chunk, count });
-        }
-        self.count_entries(world, first);
-    }
-
-    /// Counts the entries from `first` on, and applies them where that is done early. `false`: the
-    /// store has failed.
-    fn count_entries(&mut self, world: &World, first: usize) -> bool {
-        let added = &self.open.entries[first..];
-        self.open.entries_bytes += added.iter().map(Entry::encoded_bytes).sum::<usize>();
-        if self.early() && first < self.open.entries.len() {
-            let payload = Payload { place: Place::NONE, frames: &self.open.frames };
-            let added = &self.open.entries[first..];
-            self.failed |= apply_all(world, &mut self.state, added, payload).is_err();
-        }
-        !self.failed
-    }
-
-    fn join_relocation(
-        &mut self,
-        world: &World,
-        token: Token,
-        mut entries: Vec<Entry>,
-        frames: Vec<Frame>,
-    ) -> Submitted {
-        if self.state.segments.free_count() <= RESERVE_FOR_CHECKPOINT {
-            return Submitted::Done(Err(VolumeError::NoSpace));
-        }
-        let bytes: usize = entries.iter().map(Entry::encoded_bytes).sum();
-        if !self.has_room(frames.len(), bytes) {
-            self.overflow.push_back((token, Job::Relocate { entries, frames }));
-            return Submitted::Queued;
-        }
-        let base = self.open.frames.len() as u32 * UNITS_PER_BLOCK;
-        for entry in &mut entries {
-            if let Entry::Relocate { payload_units, .. } = entry {
-                *payload_units += base;
-            }
-        }
-        let first = self.open.entries.len();
-        self.open.entries.extend(entries);
-        self.open.frames.extend(frames);
-        self.joined(world, token, first, true)
-    }
-
-    fn join_edit(&mut self, world: &World, token: Token, edit: Box<Edit>) -> Submitted {
-        if let Some(error) = self.refuse(world, &edit) {
-            self.release_staged(world, &edit);
-            return Submitted::Done(Err(error));
-        }
-        let blocks = edit.data_blocks();
-        if !self.has_room(blocks, entries_bytes_max(&edit)) {
-            self.overflow.push_back((token, Job::Edit(edit)));
-            return Submitted::Queued;
-        }
-        if self.awaits_others(&edit) {
-            self.deferred.push((token, edit));
-            return Submitted::Queued;
-        }
-        match self.is_current(world, &edit) {
-            Ok(true) => {}
-            Ok(false) => return Submitted::Stale(edit),
-            Err(_) => return Submitted::Done(Err(VolumeError::WriteFailed)),
-        }
-        if edit.steps.is_empty() {
-            return Submitted::Done(Ok(VolumeReply::Done));
-        }
-        let first = self.open.entries.len();
-        let fua = edit.fua;
-        for step in edit.steps {
-            self.open.add_step(&mut self.state.next_chunk, step);
-        }
-        self.joined(world, token, first, fua)
-    }
-
-    /// The end of joining: with early answers the entries are applied now.
-    fn joined(&mut self, world: &World, token: Token, first: usize, fua: bool) -> Submitted {
-        if !self.count_entries(world, first) {
-            return Submitted::Done(Err(VolumeError::WriteFailed));
-        }
-        if !self.early() {
-            self.open.waiting.push(token);
-            return Submitted::Queued;
-        }
-        if fua {
-            self.open.waiting.push(token);
-            self.open.flush = true;
-            return Submitted::Queued;
-        }
-        Submitted::Done(Ok(VolumeReply::Done))
-    }
-
-    /// Why the edit can't be done at all, if so.
-    fn refuse(&mut self, world: &World, edit: &Edit) -> Option<VolumeError> {
-        for step in &edit.steps {
-            let (volume, range) = step.target();
-            match world.map_of(volume) {
-                None => return Some(VolumeError::NoSuchVolume(volume)),
-                Some(map) if range.end().0 > map.size_blocks => {
-                    return Some(VolumeError::OutOfRange);
-                }
-                Some(_) => {}
-            }
-        }
-        let reserve = reserve_segments(world.medium.geometry.segment_count);
-        let free = self.state.segments.free_count();
-        let full =
-            if edit.data_blocks() > 0 { free <= reserve } else { free <= RESERVE_FOR_CHECKPOINT };
-        full.then_some(VolumeError::NoSpace)
-    }
-
-    fn has_room(&self, blocks: usize, bytes: usize) -> bool {
+    pub(crate) fn has_room(&self, blocks: usize, bytes: usize) -> bool {
         let empty = self.open.is_empty();
         let rest = self.segment_rest_blocks();
         let cut = rest >= SEGMENT_REST_BLOCKS_MIN + HEADER_BLOCKS_MAX;
@@ -368,7 +197,7 @@ impl Writer {
     }
 
     /// Whether the edit has read a block that a record changes which is not applied yet.
-    fn awaits_others(&self, edit: &Edit) -> bool {
+    pub(crate) fn awaits_others(&self, edit: &Edit) -> bool {
         if edit.expectations.is_empty() || self.early() {
             return false;
         }
@@ -382,7 +211,7 @@ impl Writer {
     }
 
     /// Whether the map still says what it said when the edit's blocks were read.
-    fn is_current(&self, world: &World, edit: &Edit) -> Result<bool, StoreError> {
+    pub(crate) fn is_current(&self, world: &World, edit: &Edit) -> Result<bool, StoreError> {
         for (id, block, expected) in &edit.expectations {
             let Some(volume) = world.volume(*id) else { return Ok(false) };
             let guard = volume.map.read();

@@ -79,6 +79,23 @@ fn free_port() -> Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
+/// Removes what the targets have stored; their logs stay.
+pub fn clear(dir: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
+        let path = entry?.path();
+        let is_image = path.extension().is_some_and(|extension| extension == "img");
+        let removed = if path.is_dir() && path.ends_with("holdfast") {
+            std::fs::remove_dir_all(&path)
+        } else if is_image {
+            std::fs::remove_file(&path)
+        } else {
+            continue;
+        };
+        removed.with_context(|| format!("removing {}", path.display()))?;
+    }
+    Ok(())
+}
+
 fn words(text: &str) -> Vec<String> {
     text.split(' ').map(String::from).collect()
 }

@@ -15,7 +15,6 @@ use super::tasks::Task;
 impl FrontEnd {
     /// Starts a command.
     pub(super) fn execute(&mut self, slot: usize, command: Command) {
-        self.patience.earn();
         let shared = self.shared.clone();
         let Some(peer) = self.peers[slot].as_mut() else { return };
         let Some(nexus) = peer.session.as_ref().map(|session| session.nexus.clone()) else {
@@ -85,6 +84,9 @@ impl FrontEnd {
 
     /// Goes on after the store has looked at a request (again).
     pub(super) fn request_started(&mut self, index: usize, started: Started) {
+        if !matches!(started, Started::Done(_)) {
+            self.patience.earn(self.tasks.len());
+        }
         match started {
             Started::Done(result) => {
                 if let Some(step) = self.resume_scsi(index, result) {

@@ -2,15 +2,19 @@
 //!
 //! Being woken costs tens of microseconds, on a virtual machine more, and everything that waits for
 //! the thread waits for that. Looking around costs processor time that others may need. So each
-//! command earns the thread a little time for it: under load it hardly ever sleeps, and no load
-//! pays more than that little a command.
+//! command that waits for the device earns the thread a little time for it, if several do: under
+//! load it hardly ever sleeps, and no load pays more than that little a command. One that waits
+//! alone, and one that is answered at once, is served best by a thread that sleeps: a host on the
+//! same machine runs meanwhile.
 
 use std::time::Duration;
 
-/// What a command earns. Less than the command costs by itself.
-const A_COMMAND: Duration = Duration::from_micros(8);
+/// What a command earns: about what a 4 KiB write costs by itself.
+const A_COMMAND: Duration = Duration::from_micros(16);
+/// Fewer under way than this earn nothing.
+const SEVERAL: usize = 4;
 /// The most that is kept: about as long as a device takes for a durable write.
-const MOST: Duration = Duration::from_micros(300);
+const MOST: Duration = Duration::from_micros(400);
 
 /// The time for looking around that is left.
 #[derive(Debug, Default)]
@@ -20,9 +24,11 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// A command came.
-    pub(super) fn earn(&mut self) {
-        self.left = (self.left + A_COMMAND).min(MOST);
+    /// A command waits for the device, one of so many that are under way.
+    pub(super) fn earn(&mut self, under_way: usize) {
+        if under_way >= SEVERAL {
+            self.left = (self.left + A_COMMAND).min(MOST);
+        }
     }
 
     /// Whether to look around again instead of sleeping.
@@ -50,13 +56,15 @@ mod tests {
         let mut patience = Patience::default();
         assert!(!patience.is_left());
         patience.looked(us(1000), true);
-        patience.earn();
+        patience.earn(1);
+        assert!(!patience.is_left());
+        patience.earn(SEVERAL);
         patience.looked(us(1005), false);
         assert!(patience.is_left());
         patience.looked(us(1006), true);
         patience.looked(us(1009), false);
         assert!(!patience.is_left());
-        (0..1000).for_each(|_| patience.earn());
+        (0..1000).for_each(|_| patience.earn(SEVERAL));
         patience.looked(us(1009) + MOST, false);
         assert!(!patience.is_left());
     }

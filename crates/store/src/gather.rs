@@ -1,0 +1,176 @@
+//! What a copy takes from its source: references on everything in a range, without moving it.
+
+use format::map::{NODE_FANOUT, span_blocks};
+use format::{ChunkId, MapEntry, NodeId, VolumeRow};
+
+use crate::StoreError;
+use crate::map::{Editor, Value, node_of};
+use crate::nodes::Referenced;
+
+/// A part of a copy's source, which bears a reference for the destination.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub(crate) start: u64,
+    pub(crate) count: u64,
+    content: Content,
+}
+
+/// What a piece is.
+#[derive(Clone, Debug)]
+enum Content {
+    Uniform(MapEntry),
+    Chunks(ChunkId),
+    Nodes(Vec<Referenced>, u8),
+}
+
+impl Piece {
+    /// What the destination becomes.
+    pub(crate) fn value(&self) -> Value<'_> {
+        match &self.content {
+            Content::Uniform(entry) => Value::Uniform(*entry),
+            Content::Chunks(first) => Value::Run { first: *first, counted: true },
+            Content::Nodes(nodes, level) => Value::Graft { nodes, level: *level },
+        }
+    }
+}
+
+impl Editor<'_> {
+    /// Takes a reference on everything in `count` blocks from `start` of `map`, as pieces that can
+    /// be set `start - to` further down.
+    pub(crate) fn gather(
+        &mut self,
+        map: &VolumeRow,
+        start: u64,
+        count: u64,
+        to: u64,
+    ) -> Result<Vec<Piece>, StoreError> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let wanted = Wanted { start, end: start + count, to };
+        if count > 0 {
+            self.gather_entry(map.root, map.level, 0, wanted, &mut pieces)?;
+        }
+        let medium = &self.world.medium;
+        for piece in &mut pieces {
+            if let Content::Nodes(nodes, _) = &mut piece.content {
+                self.world.nodes.reference_all(medium, nodes)?;
+            }
+        }
+        Ok(pieces)
+    }
+
+    fn gather_entry(
+        &mut self,
+        entry: MapEntry,
+        level: u8,
+        base: u64,
+        wanted: Wanted,
+        pieces: &mut Vec<Piece>,
+    ) -> Result<(), StoreError> {
+        let start = wanted.start.max(base);
+        let end = wanted.end.min(base + span_blocks(level));
+        let to = wanted.to + (start - wanted.start);
+        if let Some((node, to)) = graft_of(entry, level, base, wanted) {
+            push_nodes(pieces, to, std::iter::once(node), level);
+            return Ok(());
+        }
+        match entry {
+            MapEntry::Node(id) => {
+                let node = self.world.nodes.get(&self.world.medium, id)?;
+                let span = span_blocks(level - 1);
+                // All of these is wanted; they can be named where they come to stand, or none can.
+                let whole = (start - base).div_ceil(span)..(end - base) / span;
+                let shifted_to = |index: u64| (wanted.to + base + index * span) - wanted.start;
+                let grafts = shifted_to(whole.start).is_multiple_of(span);
+                let mut index = (start - base) / span;
+                while index <= (end - 1 - base) / span {
+                    debug_assert!(index < NODE_FANOUT as u64);
+                    let child = node.get(index as usize);
+                    if grafts && whole.contains(&index) && node_of(child).is_some() {
+                        let run = (index..whole.end).map_while(|at| node_of(node.get(at as usize)));
+                        index += push_nodes(pieces, shifted_to(index), run, level - 1);
+                        continue;
+                    }
+                    self.gather_entry(child, level - 1, base + index * span, wanted, pieces)?;
+                    index += 1;
+                }
+            }
+            MapEntry::Chunk(first) => {
+                self.world.reference_chunks(std::iter::once(first))?;
+                push_chunk(pieces, to, first);
+            }
+            uniform => push_uniform(pieces, to, end - start, uniform),
+        }
+        Ok(())
+    }
+}
+
+/// The node that the destination can name as it is, and where: all of it is wanted, and it comes to
+/// stand where a node of its level can.
+fn graft_of(entry: MapEntry, level: u8, base: u64, wanted: Wanted) -> Option<(NodeId, u64)> {
+    let MapEntry::Node(node) = entry else { return None };
+    let span = span_blocks(level);
+    if base < wanted.start || base + span > wanted.end {
+        return None;
+    }
+    let to = wanted.to + (base - wanted.start);
+    // A span is a power of two.
+    (to & (span - 1) == 0).then_some((node, to))
+}
+
+#[derive(Clone, Copy)]
+struct Wanted {
+    start: u64,
+    end: u64,
+    to: u64,
+}
+
+fn push_chunk(pieces: &mut Vec<Piece>, start: u64, chunk: ChunkId) {
+    if let Some(last) = pieces.last_mut()
+        && last.start + last.count == start
+        && let Content::Chunks(first) = last.content
+        && first.0 + last.count == chunk.0
+    {
+        last.count += 1;
+        return;
+    }
+    pieces.push(Piece { start, count: 1, content: Content::Chunks(chunk) });
+}
+
+/// Adds nodes that follow each other, and says how many there were.
+fn push_nodes(
+    pieces: &mut Vec<Piece>,
+    start: u64,
+    run: impl Iterator<Item = NodeId>,
+    level: u8,
+) -> u64 {
+    let run = run.map(Referenced::unread);
+    if let Some(last) = pieces.last_mut()
+        && last.start + last.count == start
+        && let Content::Nodes(nodes, same) = &mut last.content
+        && *same == level
+    {
+        let before = nodes.len();
+        nodes.extend(run);
+        let count = (nodes.len() - before) as u64;
+        last.count += count * span_blocks(level);
+        return count;
+    }
+    let mut nodes = Vec::with_capacity(NODE_FANOUT);
+    nodes.extend(run);
+    let count = nodes.len() as u64;
+    let content = Content::Nodes(nodes, level);
+    pieces.push(Piece { start, count: count * span_blocks(level), content });
+    count
+}
+
+fn push_uniform(pieces: &mut Vec<Piece>, start: u64, count: u64, entry: MapEntry) {
+    if let Some(last) = pieces.last_mut()
+        && last.start + last.count == start
+        && let Content::Uniform(same) = last.content
+        && same == entry
+    {
+        last.count += count;
+        return;
+    }
+    pieces.push(Piece { start, count, content: Content::Uniform(entry) });
+}

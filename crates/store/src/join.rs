@@ -1,0 +1,185 @@
+//! How jobs join the open record: what is refused, what must wait, and what becomes entries.
+
+use block::{Frame, VolumeError, VolumeReply};
+use format::geometry::UNITS_PER_BLOCK;
+use format::{Entry, Place};
+
+use crate::Token;
+use crate::apply::{Payload, apply_all};
+use crate::edit::Edit;
+use crate::record::entries_bytes_max;
+use crate::segments::reserve_segments;
+use crate::world::World;
+use crate::writer::{Job, Submitted, Writer};
+
+/// Free segments that only checkpoints may take: without them nothing would ever become free.
+const RESERVE_FOR_CHECKPOINT: u32 = 2;
+
+impl Writer {
+    /// Joins, if there is room.
+    pub(crate) fn join(&mut self, world: &World, token: Token, job: Job) -> Submitted {
+        match job {
+            Job::Flush => {
+                if self.is_idle() && self.flushed_lsn + 1 == self.tail.lsn {
+                    return Submitted::Done(Ok(VolumeReply::Done));
+                }
+                self.open.waiting.push(token);
+                self.open.flush = true;
+                Submitted::Queued
+            }
+            Job::Entries(entries) => {
+                let bytes: usize = entries.iter().map(Entry::encoded_bytes).sum();
+                if !self.has_room(0, bytes) {
+                    self.overflow.push_back((token, Job::Entries(entries)));
+                    return Submitted::Queued;
+                }
+                let first = self.open.entries.len();
+                self.open.entries.extend(entries);
+                self.joined(world, token, first, true)
+            }
+            Job::Relocate { entries, frames } => {
+                self.join_relocation(world, token, entries, frames)
+            }
+            Job::Stage(edit) => self.join_part(world, token, edit),
+            Job::Edit(edit) => self.join_edit(world, token, edit),
+        }
+    }
+
+    fn join_part(&mut self, world: &World, token: Token, mut edit: Box<Edit>) -> Submitted {
+        let reserve = reserve_segments(world.medium.geometry.segment_count);
+        if self.state.segments.free_count() <= reserve {
+            self.release_staged(world, &edit);
+            return Submitted::Done(Err(VolumeError::NoSpace));
+        }
+        let blocks = edit.staging.frames.len();
+        if !self.has_room(blocks, 64 + blocks * 64) {
+            self.overflow.push_back((token, Job::Stage(edit)));
+            return Submitted::Queued;
+        }
+        let first = self.open.entries.len();
+        let frames = std::mem::take(&mut edit.staging.frames);
+        let classes = std::mem::take(&mut edit.staging.classes);
+        let runs = self.open.add_part(&mut self.state.next_chunk, frames, &classes);
+        edit.end_part(runs);
+        if !self.count_entries(world, first) {
+            return Submitted::Done(Err(VolumeError::WriteFailed));
+        }
+        self.open.staging.push((token, edit));
+        Submitted::Queued
+    }
+
+    /// A long copy has failed: what it has brought is not wanted.
+    pub(crate) fn release_staged(&mut self, world: &World, edit: &Edit) {
+        let first = self.open.entries.len();
+        for (chunk, count) in edit.staged_chunks() {
+            self.open.entries.push(Entry::Release { first: chunk, count });
+        }
+        self.count_entries(world, first);
+    }
+
+    /// Counts the entries from `first` on, and applies them where that is done early. `false`: the
+    /// store has failed.
+    fn count_entries(&mut self, world: &World, first: usize) -> bool {
+        let added = &self.open.entries[first..];
+        self.open.entries_bytes += added.iter().map(Entry::encoded_bytes).sum::<usize>();
+        if self.early() && first < self.open.entries.len() {
+            let payload = Payload { place: Place::NONE, frames: &self.open.frames };
+            let added = &self.open.entries[first..];
+            self.failed |= apply_all(world, &mut self.state, added, payload).is_err();
+        }
+        !self.failed
+    }
+
+    fn join_relocation(
+        &mut self,
+        world: &World,
+        token: Token,
+        mut entries: Vec<Entry>,
+        frames: Vec<Frame>,
+    ) -> Submitted {
+        if self.state.segments.free_count() <= RESERVE_FOR_CHECKPOINT {
+            return Submitted::Done(Err(VolumeError::NoSpace));
+        }
+        let bytes: usize = entries.iter().map(Entry::encoded_bytes).sum();
+        if !self.has_room(frames.len(), bytes) {
+            self.overflow.push_back((token, Job::Relocate { entries, frames }));
+            return Submitted::Queued;
+        }
+        let base = self.open.frames.len() as u32 * UNITS_PER_BLOCK;
+        for entry in &mut entries {
+            if let Entry::Relocate { payload_units, .. } = entry {
+                *payload_units += base;
+            }
+        }
+        let first = self.open.entries.len();
+        self.open.entries.extend(entries);
+        self.open.frames.extend(frames);
+        self.joined(world, token, first, true)
+    }
+
+    fn join_edit(&mut self, world: &World, token: Token, edit: Box<Edit>) -> Submitted {
+        if let Some(error) = self.refuse(world, &edit) {
+            self.release_staged(world, &edit);
+            return Submitted::Done(Err(error));
+        }
+        let blocks = edit.data_blocks();
+        if !self.has_room(blocks, entries_bytes_max(&edit)) {
+            self.overflow.push_back((token, Job::Edit(edit)));
+            return Submitted::Queued;
+        }
+        if self.awaits_others(&edit) {
+            self.deferred.push((token, edit));
+            return Submitted::Queued;
+        }
+        match self.is_current(world, &edit) {
+            Ok(true) => {}
+            Ok(false) => return Submitted::Stale(edit),
+            Err(_) => return Submitted::Done(Err(VolumeError::WriteFailed)),
+        }
+        if edit.steps.is_empty() {
+            return Submitted::Done(Ok(VolumeReply::Done));
+        }
+        let first = self.open.entries.len();
+        let fua = edit.fua;
+        for step in edit.steps {
+            self.open.add_step(&mut self.state.next_chunk, step);
+        }
+        self.joined(world, token, first, fua)
+    }
+
+    /// The end of joining: with early answers the entries are applied now.
+    fn joined(&mut self, world: &World, token: Token, first: usize, fua: bool) -> Submitted {
+        if !self.count_entries(world, first) {
+            return Submitted::Done(Err(VolumeError::WriteFailed));
+        }
+        if !self.early() {
+            self.open.waiting.push(token);
+            return Submitted::Queued;
+        }
+        if fua {
+            self.open.waiting.push(token);
+            self.open.flush = true;
+            return Submitted::Queued;
+        }
+        Submitted::Done(Ok(VolumeReply::Done))
+    }
+
+    /// Why the edit can't be done at all, if so.
+    fn refuse(&mut self, world: &World, edit: &Edit) -> Option<VolumeError> {
+        for step in &edit.steps {
+            let (volume, range) = step.target();
+            match world.map_of(volume) {
+                None => return Some(VolumeError::NoSuchVolume(volume)),
+                Some(map) if range.end().0 > map.size_blocks => {
+                    return Some(VolumeError::OutOfRange);
+                }
+                Some(_) => {}
+            }
+        }
+        let reserve = reserve_segments(world.medium.geometry.segment_count);
+        let free = self.state.segments.free_count();
+        let full =
+            if edit.data_blocks() > 0 { free <= reserve } else { free <= RESERVE_FOR_CHECKPOINT };
+        full.then_some(VolumeError::NoSpace)
+    }
+}
