@@ -1,4 +1,4 @@
-//! What the simulator found around failed writes and records on their way; each was wrong once.
+//! Failed writes and records on their way, most of them found by the simulator.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -108,6 +108,61 @@ fn a_checkpoint_never_stores_what_a_failed_write_has_left_in_memory() {
     drop(store);
     let store = Store::open(disk, OpenOptions::default()).unwrap();
     assert_eq!(read(&store, volume, 0, 8), vec![0; 4096]);
+    assert_sound(&store);
+}
+
+/// Two commits on their way: blocks 0 and 1.
+fn two_commits(bench: &Bench, bytes: &[u8]) -> [crate::Commit; 2] {
+    let commits = [0, 1].map(|index| {
+        let range = SectorRange::new(index * 8, 8);
+        let data = DataOut::from_bytes(&bytes[index as usize * 4096..][..4096], 0);
+        let request = VolumeRequest::Write { volume: bench.volume, range, data, fua: false };
+        let token = Token { id: index, ..bench.token };
+        assert!(matches!(bench.store.start(request, token), Started::Queued));
+        bench.store.take_commit().unwrap()
+    });
+    assert!(bench.store.take_commit().is_none());
+    commits
+}
+
+#[test]
+fn a_commit_that_lands_first_waits_for_the_one_in_front() {
+    let bench = bench(Durability::Commit);
+    let bytes = distinct(16, 1);
+    let [first, second] = two_commits(&bench, &bytes);
+    for commit in [&first, &second] {
+        sys::Disk::write(&*bench.disk, commit.offset_bytes, &commit.frames).unwrap();
+    }
+    bench.store.finish_commit(second, Ok(()));
+    assert!(bench.answers.0.lock().is_empty());
+    assert_eq!(read(&bench.store, bench.volume, 0, 16), vec![0; 8192]);
+    bench.store.finish_commit(first, Ok(()));
+    let ids: Vec<u64> = bench.answers.0.lock().iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids, [0, 1]);
+    assert_eq!(read(&bench.store, bench.volume, 0, 16), bytes);
+}
+
+#[test]
+fn behind_a_lost_commit_nothing_is_applied_or_recovered() {
+    let bench = bench(Durability::Commit);
+    let [first, second] = two_commits(&bench, &distinct(16, 1));
+    sys::Disk::write(&*bench.disk, second.offset_bytes, &second.frames).unwrap();
+    bench.store.finish_commit(second, Ok(()));
+    bench.store.finish_commit(first, Err(io::Error::other("lost")));
+    for (_, outcome) in bench.answers.0.lock().drain(..) {
+        assert!(matches!(outcome, Outcome::Reply(Err(VolumeError::WriteFailed))), "{outcome:?}");
+    }
+    assert_eq!(read(&bench.store, bench.volume, 0, 16), vec![0; 8192]);
+    let Bench { disk, store, volume, .. } = bench;
+    drop(store);
+    let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+    assert_eq!(read(&store, volume, 0, 16), vec![0; 8192]);
+    // The log goes on where the lost record was, in front of the one that was written.
+    let bytes = distinct(8, 3);
+    write(&store, volume, 0, &bytes).unwrap();
+    drop(store);
+    let store = Store::open(disk, OpenOptions::default()).unwrap();
+    assert_eq!(read(&store, volume, 0, 16), [bytes, vec![0; 4096]].concat());
     assert_sound(&store);
 }
 
