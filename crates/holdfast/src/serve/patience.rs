@@ -52,20 +52,24 @@ mod tests {
 
     #[test]
     fn it_is_earned_by_commands_and_spent_by_looking_in_vain() {
-        let us = Duration::from_micros;
+        let mut now = Duration::from_secs(1);
         let mut patience = Patience::default();
         assert!(!patience.is_left());
-        patience.looked(us(1000), true);
-        patience.earn(1);
+        patience.looked(now, true);
+        patience.earn(SEVERAL - 1);
         assert!(!patience.is_left());
         patience.earn(SEVERAL);
-        patience.looked(us(1005), false);
+        now += A_COMMAND / 2;
+        patience.looked(now, false);
         assert!(patience.is_left());
-        patience.looked(us(1006), true);
-        patience.looked(us(1009), false);
+        now += A_COMMAND;
+        patience.looked(now, true);
+        assert!(patience.is_left());
+        now += A_COMMAND / 2;
+        patience.looked(now, false);
         assert!(!patience.is_left());
         (0..1000).for_each(|_| patience.earn(SEVERAL));
-        patience.looked(us(1009) + MOST, false);
+        patience.looked(now + MOST, false);
         assert!(!patience.is_left());
     }
 }
