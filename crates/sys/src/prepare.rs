@@ -22,12 +22,9 @@ use crate::file::FileDisk;
 pub const UNIT_BYTES: u64 = 1 << 20;
 
 /// The most units whose zeros are written and flushed together. The flush makes concurrent durable
-/// writes wait for the journal, so there must not be many; a writer that gets there waits for all
-/// of it, so it must not last long (64 MiB: some 50 ms).
+/// writes wait for the journal, so there must not be many; and a writer that gets there, or that
+/// needs the device meanwhile, waits for all of it, so it must not last long.
 const STEP_UNITS: u64 = 8;
-/// The first step of a [`Preparer`] that starts right before the writer; each following one is
-/// twice as long.
-const FIRST_STEP_UNITS: u64 = 8;
 
 /// Reserved or a hole: never written.
 const UNTOUCHED: u8 = 0;
@@ -244,13 +241,12 @@ fn prepare_until_stopped(disk: &FileDisk, ahead_units: u64, stop: &AtomicBool) -
             }
             continue;
         }
-        let (mut next, mut step_max) = (seen, FIRST_STEP_UNITS);
+        let mut next = seen;
         while next <= seen + ahead_units {
             if stop.load(Ordering::Acquire) {
                 return Ok(());
             }
-            let step = step_max.min(seen + ahead_units + 1 - next);
-            step_max = (step_max * 2).min(STEP_UNITS);
+            let step = STEP_UNITS.min(seen + ahead_units + 1 - next);
             disk.prepare_ahead(next * UNIT_BYTES, step * UNIT_BYTES)?;
             next += step;
         }

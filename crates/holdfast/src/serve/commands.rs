@@ -76,25 +76,28 @@ impl FrontEnd {
                     Some(next) => step = next,
                     None => return,
                 },
-                Started::Read(operation) => return self.start_reads(index, operation),
-                Started::Queued => return,
+                waits => return self.wait(index, waits),
             }
         }
     }
 
     /// Goes on after the store has looked at a request (again).
     pub(super) fn request_started(&mut self, index: usize, started: Started) {
-        if !matches!(started, Started::Done(_)) {
-            self.patience.earn(self.tasks.len());
-        }
         match started {
             Started::Done(result) => {
                 if let Some(step) = self.resume_scsi(index, result) {
                     self.advance(index, step);
                 }
             }
-            Started::Read(operation) => self.start_reads(index, operation),
-            Started::Queued => {}
+            waits => self.wait(index, waits),
+        }
+    }
+
+    /// A command's request waits for the device: for reads of its own, or for a commit.
+    fn wait(&mut self, index: usize, started: Started) {
+        self.patience.earn(self.tasks.len());
+        if let Started::Read(operation) = started {
+            self.start_reads(index, operation);
         }
     }
 

@@ -242,13 +242,14 @@ impl FrontEnd {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => panic!("can't wait for events: {error}"),
             }
-            self.patience.looked(self.shared.clock.now(), !events.is_empty());
+            let now = self.shared.clock.now();
+            self.patience.looked(now, !events.is_empty());
             let mut woken = false;
             for event in &events {
                 woken |= event.token() == WAKER;
                 self.note(event);
             }
-            self.turn(woken);
+            self.turn(woken, now);
         }
         for slot in 0..self.peers.len() {
             self.close(slot);
@@ -297,19 +298,18 @@ impl FrontEnd {
 
     /// Everything that can be done without waiting: what came, what ended, one commit for all of
     /// it, and one send a connection.
-    fn turn(&mut self, woken: bool) {
+    fn turn(&mut self, woken: bool, now: Duration) {
         if woken {
             self.read_mailbox();
         }
         self.listeners.accept(&self.shared);
         for slot in std::mem::take(&mut self.ready) {
-            self.receive(slot);
+            self.receive(slot, now);
         }
         self.work_off_disk();
         self.start_commit();
         self.submit();
         self.work_off_touched();
-        let now = self.shared.clock.now();
         if now >= self.next_tick {
             self.tick(now);
         }
@@ -417,8 +417,7 @@ impl FrontEnd {
         }
     }
 
-    fn receive(&mut self, slot: usize) {
-        let now = self.shared.clock.now();
+    fn receive(&mut self, slot: usize, now: Duration) {
         let Some(peer) = self.peers[slot].as_mut() else { return };
         peer.in_ready = false;
         if self.stop_at.is_some() {
