@@ -19,29 +19,21 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Of a 6-byte CDB, where a length of 0 means 256 (SBC-3, 5.11).
-    pub(crate) fn of_6(cdb: &Cdb) -> Self {
-        let lba = u64::from(cdb.u32(0) & 0x1f_ffff);
-        let blocks = match cdb.u8(4) {
-            0 => 256,
-            blocks => u64::from(blocks),
-        };
-        Self { lba, blocks, length_at: 4 }
-    }
-
-    /// Of a 10-byte CDB.
-    pub(crate) fn of_10(cdb: &Cdb) -> Self {
-        Self { lba: cdb.u32(2).into(), blocks: cdb.u16(7).into(), length_at: 7 }
-    }
-
-    /// Of a 12-byte CDB.
-    pub(crate) fn of_12(cdb: &Cdb) -> Self {
-        Self { lba: cdb.u32(2).into(), blocks: cdb.u32(6).into(), length_at: 6 }
-    }
-
-    /// Of a 16-byte CDB.
-    pub(crate) fn of_16(cdb: &Cdb) -> Self {
-        Self { lba: cdb.u64(2), blocks: cdb.u32(10).into(), length_at: 10 }
+    /// What a CDB of the usual layout of its length addresses (SPC-4, 4.2.2): the group code, the
+    /// high bits of the opcode, says which (SAM-5, 5.2).
+    #[inline]
+    pub(crate) fn of(cdb: &Cdb) -> Self {
+        match cdb.opcode() >> 5 {
+            // A length of 0 means 256 (SBC-3, 5.11).
+            0 => Self {
+                lba: u64::from(cdb.u32(0) & 0x1f_ffff),
+                blocks: if cdb.u8(4) == 0 { 256 } else { cdb.u8(4).into() },
+                length_at: 4,
+            },
+            1 | 2 => Self { lba: cdb.u32(2).into(), blocks: cdb.u16(7).into(), length_at: 7 },
+            5 => Self { lba: cdb.u32(2).into(), blocks: cdb.u32(6).into(), length_at: 6 },
+            _ => Self { lba: cdb.u64(2), blocks: cdb.u32(10).into(), length_at: 10 },
+        }
     }
 
     /// As sectors of the volume, if they are there.
@@ -74,19 +66,22 @@ pub(crate) fn sectors(
     }
 }
 
-/// RDPROTECT, WRPROTECT or VRPROTECT must be 0: there is no protection information.
+/// RDPROTECT, WRPROTECT or VRPROTECT must be 0: there is no protection information. A 6-byte CDB
+/// has no such field.
 pub(crate) fn refuse_protection(cdb: &Cdb) -> Result<(), Sense> {
-    if cdb.u8(1) & 0xe0 != 0 { Err(Sense::cdb_field(1, 7)) } else { Ok(()) }
+    let asked = cdb.opcode() >> 5 != 0 && cdb.u8(1) & 0xe0 != 0;
+    if asked { Err(Sense::cdb_field(1, 7)) } else { Ok(()) }
 }
 
-/// FUA: bit 3 of byte 1.
+/// FUA: bit 3 of byte 1, which a 6-byte CDB needs for its address.
 pub(crate) fn fua(cdb: &Cdb) -> bool {
-    cdb.bit(1, 3)
+    cdb.opcode() >> 5 != 0 && cdb.bit(1, 3)
 }
 
-fn read(context: &Context<'_>, extent: Extent) -> Outcome {
+pub(crate) fn read(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
-    let range = extent.transfer(volume)?;
+    refuse_protection(&command.cdb)?;
+    let range = Extent::of(&command.cdb).transfer(volume)?;
     if range.is_empty() {
         return Ok(Step::Done(Response::good()));
     }
@@ -97,25 +92,6 @@ fn read(context: &Context<'_>, extent: Extent) -> Outcome {
     }
     let read = VolumeRequest::Read { volume: volume.id, range };
     Ok(request(volume, None, Rest::Answer, read))
-}
-
-pub(crate) fn read_6(context: &Context<'_>, command: Command) -> Outcome {
-    read(context, Extent::of_6(&command.cdb))
-}
-
-pub(crate) fn read_10(context: &Context<'_>, command: Command) -> Outcome {
-    refuse_protection(&command.cdb)?;
-    read(context, Extent::of_10(&command.cdb))
-}
-
-pub(crate) fn read_12(context: &Context<'_>, command: Command) -> Outcome {
-    refuse_protection(&command.cdb)?;
-    read(context, Extent::of_12(&command.cdb))
-}
-
-pub(crate) fn read_16(context: &Context<'_>, command: Command) -> Outcome {
-    refuse_protection(&command.cdb)?;
-    read(context, Extent::of_16(&command.cdb))
 }
 
 /// The data of a write, and how many bytes the CDB called for.
@@ -157,9 +133,11 @@ pub(crate) fn lay_out(data: DataOut, len: usize, phase: usize) -> DataOut {
     if data.len() == len && data.phase() == phase { data } else { data.split(0, len, phase) }
 }
 
-fn write(context: &Context<'_>, extent: Extent, data: DataOut, fua: bool) -> Outcome {
-    let volume = context.volume()?;
-    match arrived(volume, extent, data)? {
+pub(crate) fn write(context: &Context<'_>, command: Command) -> Outcome {
+    let (volume, cdb) = (context.volume()?, &command.cdb);
+    refuse_protection(cdb)?;
+    let fua = fua(cdb);
+    match arrived(volume, Extent::of(cdb), command.data_out)? {
         Err(step) => Ok(step),
         Ok(Arrived { data, range, wanted }) if is_long(range) => {
             let mut write = Box::new(LongWrite::new(context.nexus, volume.id, range, data, fua));
@@ -173,53 +151,18 @@ fn write(context: &Context<'_>, extent: Extent, data: DataOut, fua: bool) -> Out
     }
 }
 
-pub(crate) fn write_6(context: &Context<'_>, command: Command) -> Outcome {
-    write(context, Extent::of_6(&command.cdb), command.data_out, false)
-}
-
-pub(crate) fn write_10(context: &Context<'_>, command: Command) -> Outcome {
-    refuse_protection(&command.cdb)?;
-    write(context, Extent::of_10(&command.cdb), command.data_out, fua(&command.cdb))
-}
-
-pub(crate) fn write_12(context: &Context<'_>, command: Command) -> Outcome {
-    refuse_protection(&command.cdb)?;
-    write(context, Extent::of_12(&command.cdb), command.data_out, fua(&command.cdb))
-}
-
-pub(crate) fn write_16(context: &Context<'_>, command: Command) -> Outcome {
-    refuse_protection(&command.cdb)?;
-    write(context, Extent::of_16(&command.cdb), command.data_out, fua(&command.cdb))
-}
-
 /// PRE-FETCH answers GOOD, not CONDITION MET: what it names is not promised to be in the cache
 /// (SBC-3, 5.8). A length of 0 means up to the end of the medium.
-fn prefetch(context: &Context<'_>, extent: Extent) -> Outcome {
-    extent.sectors(context.volume()?)?;
+pub(crate) fn prefetch(context: &Context<'_>, command: Command) -> Outcome {
+    Extent::of(&command.cdb).sectors(context.volume()?)?;
     Ok(Step::Done(Response::good()))
-}
-
-pub(crate) fn prefetch_10(context: &Context<'_>, command: Command) -> Outcome {
-    prefetch(context, Extent::of_10(&command.cdb))
-}
-
-pub(crate) fn prefetch_16(context: &Context<'_>, command: Command) -> Outcome {
-    prefetch(context, Extent::of_16(&command.cdb))
 }
 
 /// SYNCHRONIZE CACHE (SBC-3, 5.30): makes all of the volume durable, whatever the range. IMMED is
 /// allowed to answer earlier, and does not.
-fn synchronize(context: &Context<'_>, extent: Extent) -> Outcome {
+pub(crate) fn synchronize(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
-    extent.sectors(volume)?;
+    Extent::of(&command.cdb).sectors(volume)?;
     let flush = VolumeRequest::Flush { volume: volume.id };
     Ok(request(volume, None, Rest::Answer, flush))
-}
-
-pub(crate) fn synchronize_10(context: &Context<'_>, command: Command) -> Outcome {
-    synchronize(context, Extent::of_10(&command.cdb))
-}
-
-pub(crate) fn synchronize_16(context: &Context<'_>, command: Command) -> Outcome {
-    synchronize(context, Extent::of_16(&command.cdb))
 }

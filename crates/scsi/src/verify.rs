@@ -76,8 +76,9 @@ impl Verification {
     }
 }
 
-fn verify(context: &Context<'_>, command: Command, extent: Extent) -> Outcome {
+pub(crate) fn verify(context: &Context<'_>, command: Command) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);
+    let extent = Extent::of(cdb);
     refuse_protection(cdb)?;
     let check = cdb.u8(1) >> 1 & 3;
     let range = if check == 1 { extent.transfer(volume)? } else { extent.sectors(volume)? };
@@ -106,24 +107,10 @@ fn verify(context: &Context<'_>, command: Command, extent: Extent) -> Outcome {
     }
 }
 
-pub(crate) fn verify_10(context: &Context<'_>, command: Command) -> Outcome {
-    let extent = Extent::of_10(&command.cdb);
-    verify(context, command, extent)
-}
-
-pub(crate) fn verify_12(context: &Context<'_>, command: Command) -> Outcome {
-    let extent = Extent::of_12(&command.cdb);
-    verify(context, command, extent)
-}
-
-pub(crate) fn verify_16(context: &Context<'_>, command: Command) -> Outcome {
-    let extent = Extent::of_16(&command.cdb);
-    verify(context, command, extent)
-}
-
 /// Writes through to the medium, then reads back; with BYTCHK 1 it also compares.
-fn write_and_verify(context: &Context<'_>, command: Command, extent: Extent) -> Outcome {
+pub(crate) fn write_and_verify(context: &Context<'_>, command: Command) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);
+    let extent = Extent::of(cdb);
     refuse_protection(cdb)?;
     let check = cdb.u8(1) >> 1 & 3;
     if check > 1 {
@@ -145,19 +132,4 @@ fn write_and_verify(context: &Context<'_>, command: Command, extent: Extent) -> 
     let first = write.next().ok_or(Sense::INTERNAL_FAILURE)?;
     let rest = Rest::Write { write, verify: Some(Box::new(verification)) };
     Ok(request(volume, Some(wanted), rest, first))
-}
-
-pub(crate) fn write_and_verify_10(context: &Context<'_>, command: Command) -> Outcome {
-    let extent = Extent::of_10(&command.cdb);
-    write_and_verify(context, command, extent)
-}
-
-pub(crate) fn write_and_verify_12(context: &Context<'_>, command: Command) -> Outcome {
-    let extent = Extent::of_12(&command.cdb);
-    write_and_verify(context, command, extent)
-}
-
-pub(crate) fn write_and_verify_16(context: &Context<'_>, command: Command) -> Outcome {
-    let extent = Extent::of_16(&command.cdb);
-    write_and_verify(context, command, extent)
 }

@@ -8,18 +8,9 @@ use crate::sense::Sense;
 use crate::server::Context;
 use crate::table::Outcome;
 
-pub(crate) fn write_same_10(context: &Context<'_>, command: Command) -> Outcome {
-    let extent = Extent::of_10(&command.cdb);
-    write_same(context, command, extent)
-}
-
-pub(crate) fn write_same_16(context: &Context<'_>, command: Command) -> Outcome {
-    let extent = Extent::of_16(&command.cdb);
-    write_same(context, command, extent)
-}
-
-fn write_same(context: &Context<'_>, command: Command, mut extent: Extent) -> Outcome {
+pub(crate) fn write_same(context: &Context<'_>, command: Command) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);
+    let mut extent = Extent::of(cdb);
     refuse_protection(cdb)?;
     let unmap = cdb.bit(1, 3);
     if cdb.bit(1, 4) {
