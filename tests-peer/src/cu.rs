@@ -160,6 +160,7 @@ fn run_suite(
     let second_initiator = target::second(&target.initiator);
     let mut arguments = vec![
         "--dataloss",
+        "--allow-sanitize",
         "--initiator-name",
         target.initiator.as_str(),
         "--initiator-name-2",

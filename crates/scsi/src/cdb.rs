@@ -89,7 +89,7 @@ pub fn data_out_phase(cdb: &[u8]) -> usize {
     let low = match cdb.first() {
         Some(0x0a) => cdb.get(3),
         Some(0x2a | 0x2e | 0xaa | 0xae) => cdb.get(5),
-        Some(0x8a | 0x8e | 0x89) => cdb.get(9),
+        Some(0x8a | 0x8b | 0x8e | 0x89 | 0x9c) => cdb.get(9),
         _ => None,
     };
     low.map_or(0, |&byte| usize::from(byte & 7) * block::SECTOR_BYTES as usize)

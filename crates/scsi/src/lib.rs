@@ -9,11 +9,14 @@
 //! stands beside its code.
 
 mod alua;
+mod atomic;
 mod bytes;
 mod capacity;
 mod cdb;
 mod compare_write;
+mod controls;
 mod copy;
+mod finish;
 mod inquiry;
 mod log;
 mod long;
@@ -21,10 +24,12 @@ mod luns;
 mod mode;
 mod nexus;
 mod opcodes;
+mod or_write;
 mod provisioning;
 mod read_write;
 mod reservations;
 mod response;
+mod sanitize;
 mod sense;
 mod server;
 mod small;

@@ -11,7 +11,7 @@ use crate::nexus::Nexus;
 use crate::sense::Sense;
 
 /// Takes the next piece off the front of a range; `None` where nothing is left.
-fn take_piece(left: &mut SectorRange) -> Option<SectorRange> {
+pub(crate) fn take_piece(left: &mut SectorRange) -> Option<SectorRange> {
     let room = TRANSFER_BYTES_MAX - left.start.offset_in_block_bytes() as u64;
     let piece = SectorRange::new(left.start.0, left.count.0.min(room / SECTOR_BYTES));
     left.start.0 += piece.count.0;

@@ -1,19 +1,25 @@
-//! MODE SENSE and MODE SELECT (SPC-4, 6.11 to 6.14, 7.5; SBC-3, 6.5). No field can be changed:
-//! MODE SELECT takes what is already so, and refuses the rest.
+//! MODE SENSE and MODE SELECT (SPC-4, 6.11 to 6.14, 7.5; SBC-3, 6.5). D_SENSE and SWP of the
+//! control page can be changed; MODE SELECT takes of the rest what is already so, or nothing.
 
 use block::VolumeAttributes;
 
 use crate::bytes::{be_u8, be_u16, parameter_list};
 use crate::capacity::blocks;
+use crate::controls::Controls;
+use crate::nexus::Attention;
 use crate::response::{Command, Response, Step};
 use crate::sense::Sense;
 use crate::server::Context;
 use crate::table::Outcome;
 
 /// DPOFUA: DPO and FUA are taken (SBC-3, 6.5.1).
-const DEVICE_SPECIFIC: u8 = 0x10;
+const DPO_FUA: u8 = 0x10;
+/// WP: the medium is write protected.
+const WRITE_PROTECT: u8 = 0x80;
+/// The control page.
+const CONTROL: u8 = 0x0a;
 /// The pages, in the order in which "all pages" returns them.
-const PAGES: [u8; 4] = [0x01, 0x08, 0x0a, 0x1c];
+const PAGES: [u8; 4] = [0x01, 0x08, CONTROL, 0x1c];
 
 /// Which of its values a page shall hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,8 +29,26 @@ enum Control {
     Default,
 }
 
+/// The bits of the control page that can be changed.
+fn control_bits(controls: Controls) -> [(usize, u8); 2] {
+    [(2, u8::from(controls.descriptor_sense) << 2), (4, u8::from(controls.write_protected) << 3)]
+}
+
+/// What a control page makes of the unit.
+fn controls_of(page: &[u8]) -> Controls {
+    Controls {
+        descriptor_sense: be_u8(page, 2) & 0x04 != 0,
+        write_protected: be_u8(page, 4) & 0x08 != 0,
+    }
+}
+
 /// A page in the form of page 0 (without subpages).
-fn page(volume: &VolumeAttributes, code: u8, control: Control) -> Option<Vec<u8>> {
+fn page(
+    volume: &VolumeAttributes,
+    controls: Controls,
+    code: u8,
+    control: Control,
+) -> Option<Vec<u8>> {
     let (length, fields): (u8, &[(usize, u8)]) = match code {
         // Read-write error recovery: no field applies to a medium that corrects itself.
         0x01 => (0x0a, &[]),
@@ -32,7 +56,7 @@ fn page(volume: &VolumeAttributes, code: u8, control: Control) -> Option<Vec<u8>
         0x08 if volume.write_cache => (0x12, &[(2, 0x04)]),
         0x08 => (0x12, &[]),
         // Control: GLTSD; unrestricted reordering; busy timeout unlimited.
-        0x0a => (0x0a, &[(2, 0x02), (3, 0x10), (8, 0xff), (9, 0xff)]),
+        CONTROL => (0x0a, &[(2, 0x02), (3, 0x10), (8, 0xff), (9, 0xff)]),
         // Informational exceptions: DEXCPT, none are reported.
         0x1c => (0x0a, &[(2, 0x08)]),
         _ => return None,
@@ -43,6 +67,16 @@ fn page(volume: &VolumeAttributes, code: u8, control: Control) -> Option<Vec<u8>
     if control != Control::Changeable {
         for &(at, value) in fields {
             out[at] = value;
+        }
+    }
+    if code == CONTROL {
+        let bits = match control {
+            Control::Current => controls,
+            Control::Changeable => Controls { descriptor_sense: true, write_protected: true },
+            Control::Default => Controls::default(),
+        };
+        for (at, value) in control_bits(bits) {
+            out[at] |= value;
         }
     }
     Some(out)
@@ -66,6 +100,7 @@ fn block_descriptor(volume: &VolumeAttributes, long: bool) -> Vec<u8> {
 /// The block descriptors and pages that a MODE SENSE asks for.
 fn body(context: &Context<'_>, command: &Command, long: bool) -> Result<(usize, Vec<u8>), Sense> {
     let (volume, cdb) = (context.volume()?, &command.cdb);
+    let controls = context.server.controls.of(volume.id);
     let control = match cdb.u8(2) >> 6 {
         0 => Control::Current,
         1 => Control::Changeable,
@@ -82,16 +117,23 @@ fn body(context: &Context<'_>, command: &Command, long: bool) -> Result<(usize, 
     }
     let descriptors = out.len();
     if code == 0x3f {
-        out.extend(PAGES.iter().filter_map(|&code| page(volume, code, control)).flatten());
+        let pages = PAGES.iter().filter_map(|&code| page(volume, controls, code, control));
+        out.extend(pages.flatten());
     } else {
-        out.extend(page(volume, code, control).ok_or(Sense::cdb_field(2, 5))?);
+        out.extend(page(volume, controls, code, control).ok_or(Sense::cdb_field(2, 5))?);
     }
     Ok((descriptors, out))
 }
 
+/// The DEVICE-SPECIFIC PARAMETER of the header (SBC-3, 6.5.1).
+fn device_specific(context: &Context<'_>) -> Result<u8, Sense> {
+    let controls = context.server.controls.of(context.volume()?.id);
+    Ok(DPO_FUA | if controls.write_protected { WRITE_PROTECT } else { 0 })
+}
+
 pub(crate) fn sense_6(context: &Context<'_>, command: Command) -> Outcome {
     let (descriptors, body) = body(context, &command, false)?;
-    let mut out = vec![(body.len() + 3) as u8, 0, DEVICE_SPECIFIC, descriptors as u8];
+    let mut out = vec![(body.len() + 3) as u8, 0, device_specific(context)?, descriptors as u8];
     out.extend(body);
     Ok(Step::Done(Response::parameters(&out, command.cdb.u8(4).into())))
 }
@@ -101,7 +143,8 @@ pub(crate) fn sense_10(context: &Context<'_>, command: Command) -> Outcome {
     let (descriptors, body) = body(context, &command, long)?;
     let [high, low] = ((body.len() + 6) as u16).to_be_bytes();
     let long_lba = u8::from(long && descriptors > 0);
-    let mut out = vec![high, low, 0, DEVICE_SPECIFIC, long_lba, 0, 0, descriptors as u8];
+    let specific = device_specific(context)?;
+    let mut out = vec![high, low, 0, specific, long_lba, 0, 0, descriptors as u8];
     out.extend(body);
     Ok(Step::Done(Response::parameters(&out, command.cdb.u16(7).into())))
 }
@@ -138,8 +181,13 @@ fn select(context: &Context<'_>, command: &Command, length: usize, header: usize
         check_descriptor(got, &want, at)?;
         at += descriptors;
     }
+    // All pages are looked at before any takes effect.
+    let mut controls = context.server.controls.of(volume.id);
     while at < list.len() {
-        at = check_page(volume, &list, at)?;
+        at = take_page(volume, &mut controls, &list, at)?;
+    }
+    if context.server.controls.set(volume.id, controls) {
+        context.server.attend_others(context.nexus, volume.id, Attention::ModeParameters);
     }
     Ok(Step::Done(done))
 }
@@ -159,13 +207,20 @@ fn check_descriptor(got: &[u8], want: &[u8], at: usize) -> Result<(), Sense> {
     Ok(())
 }
 
-/// Checks that the page at `at` changes nothing; the offset of the next.
-fn check_page(volume: &VolumeAttributes, list: &[u8], at: usize) -> Result<usize, Sense> {
+/// Takes the page at `at`, if it changes nothing that can't be changed; the offset of the next.
+fn take_page(
+    volume: &VolumeAttributes,
+    controls: &mut Controls,
+    list: &[u8],
+    at: usize,
+) -> Result<usize, Sense> {
     let first = be_u8(list, at);
     if first & 0x40 != 0 {
         return Err(Sense::parameter(at, 0)); // SPF: there are no subpages
     }
-    let want = page(volume, first & 0x3f, Control::Current).ok_or(Sense::parameter(at, 0))?;
+    let page = |control| page(volume, *controls, first & 0x3f, control);
+    let unknown = Sense::parameter(at, 0);
+    let (want, free) = page(Control::Current).zip(page(Control::Changeable)).ok_or(unknown)?;
     if at + 2 > list.len() {
         return Err(Sense::PARAMETER_LIST_LENGTH);
     }
@@ -173,11 +228,15 @@ fn check_page(volume: &VolumeAttributes, list: &[u8], at: usize) -> Result<usize
         return Err(Sense::parameter(at + 1, 0));
     }
     let got = list.get(at..at + want.len()).ok_or(Sense::PARAMETER_LIST_LENGTH)?;
-    // PS (bit 7 of byte 0) is reserved here, and not looked at.
-    match got.iter().zip(&want).skip(1).position(|(got, want)| got != want) {
-        Some(differs) => Err(Sense::parameter(at + 1 + differs, 0)),
-        None => Ok(at + want.len()),
+    // PS (bit 7 of byte 0) is reserved here, and not looked at; the length was.
+    let differs = |at: &usize| (got[*at] ^ want[*at]) & !free[*at] != 0;
+    if let Some(byte) = (2..want.len()).find(differs) {
+        return Err(Sense::parameter(at + byte, 0));
     }
+    if first & 0x3f == CONTROL {
+        *controls = controls_of(got);
+    }
+    Ok(at + want.len())
 }
 
 pub(crate) fn select_6(context: &Context<'_>, command: Command) -> Outcome {

@@ -39,6 +39,8 @@ pub(crate) enum Attention {
     Capacity,
     /// REPORTED LUNS DATA HAS CHANGED.
     Luns,
+    /// MODE PARAMETERS CHANGED.
+    ModeParameters,
     /// RESERVATIONS PREEMPTED: by CLEAR.
     ReservationsPreempted,
     /// RESERVATIONS RELEASED.
@@ -54,6 +56,7 @@ impl Attention {
             Self::Reset => (0x29, 0x03),
             Self::Capacity => (0x2a, 0x09),
             Self::Luns => (0x3f, 0x0e),
+            Self::ModeParameters => (0x2a, 0x01),
             Self::ReservationsPreempted => (0x2a, 0x03),
             Self::ReservationsReleased => (0x2a, 0x04),
             Self::RegistrationsPreempted => (0x2a, 0x05),

@@ -5,6 +5,7 @@ use block::{DataIn, DataOut, VolumeAttributes, VolumeId, VolumeRequest};
 use crate::cdb::Cdb;
 use crate::copy::CopyRest;
 use crate::long::{LongRead, LongWrite};
+use crate::or_write::OrWrite;
 use crate::sense::Sense;
 use crate::verify::Verification;
 
@@ -48,6 +49,8 @@ pub struct Response {
     pub status: Status,
     /// Why, where the status is CHECK CONDITION.
     pub sense: Option<Sense>,
+    /// Whether the sense data goes out in descriptor format (D_SENSE), else in the fixed one.
+    pub descriptor_sense: bool,
     /// The data for the host; the transport cuts it to what the host has room for.
     pub data_in: DataIn,
     /// How many bytes of data-out the CDB calls for, where it calls for any: what residuals are
@@ -69,6 +72,7 @@ impl Response {
         Self {
             status,
             sense: None,
+            descriptor_sense: false,
             data_in: DataIn::empty(),
             transfer_bytes_wanted: None,
             after_all: false,
@@ -88,6 +92,15 @@ impl Response {
     /// CHECK CONDITION.
     pub fn check(sense: Sense) -> Self {
         Self { sense: Some(sense), ..Self::with_status(Status::CheckCondition) }
+    }
+
+    /// The sense data as it goes out; empty where there is none.
+    pub fn sense_bytes(&self) -> Vec<u8> {
+        match &self.sense {
+            Some(sense) if self.descriptor_sense => sense.descriptor_bytes(),
+            Some(sense) => sense.bytes().to_vec(),
+            None => Vec::new(),
+        }
     }
 }
 
@@ -138,6 +151,8 @@ pub(crate) enum Rest {
     Write { write: Box<LongWrite>, verify: Option<Box<Verification>> },
     /// Compare what was read, and read on.
     Verify(Box<Verification>),
+    /// Write what was read with more bits set, and go on.
+    OrWrite(Box<OrWrite>),
     /// Make GET LBA STATUS data.
     LbaStatus { allocation_length: usize },
     /// Make the logical block provisioning log page.

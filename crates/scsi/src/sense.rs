@@ -74,6 +74,8 @@ impl Sense {
     pub const SAVING_NOT_SUPPORTED: Sense = Sense::new(SenseKey::IllegalRequest, 0x39, 0);
     /// INVALID FIELD IN COMMAND INFORMATION UNIT: less data came than a whole block.
     pub const INFORMATION_UNIT: Sense = Sense::new(SenseKey::IllegalRequest, 0x0e, 0x03);
+    /// LOGICAL UNIT SOFTWARE WRITE PROTECTED.
+    pub const WRITE_PROTECTED: Sense = Sense::new(SenseKey::DataProtect, 0x27, 0x02);
     /// INTERNAL TARGET FAILURE.
     pub const INTERNAL_FAILURE: Sense = Sense::new(SenseKey::HardwareError, 0x44, 0);
 

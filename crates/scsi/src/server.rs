@@ -5,13 +5,14 @@ use std::sync::{Arc, Weak};
 use block::{ArrayIdentity, LunMap, VolumeAttributes, VolumeError, VolumeId, VolumeReply};
 use parking_lot::Mutex;
 
+use crate::controls::{ControlTable, Controls};
+use crate::finish::finish;
 use crate::luns::{Lun, decode};
 use crate::nexus::{Attention, InitiatorPort, Nexus, TargetPort};
 use crate::reservations::{NexusId, Reservations};
-use crate::response::{Command, Pending, Response, Rest, Status, Step};
-use crate::sense::{Sense, SenseKey};
+use crate::response::{Command, Pending, Response, Status, Step};
+use crate::sense::Sense;
 use crate::table::{self, Access, Entry};
-use crate::{copy, log, provisioning};
 
 /// What all logical units of the array share. One for the array, shared by all sessions.
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub struct DeviceServer {
     pub(crate) identity: ArrayIdentity,
     pub(crate) ports: Vec<TargetPort>,
     pub(crate) reservations: Reservations,
+    pub(crate) controls: ControlTable,
     nexuses: Mutex<Vec<Weak<Nexus>>>,
 }
 
@@ -58,8 +60,8 @@ impl<'a> Context<'a> {
 impl DeviceServer {
     /// The device server of an array with these target ports.
     pub fn new(identity: ArrayIdentity, ports: Vec<TargetPort>) -> Self {
-        let (reservations, nexuses) = Default::default();
-        Self { identity, ports, reservations, nexuses }
+        let (reservations, controls, nexuses) = Default::default();
+        Self { identity, ports, reservations, controls, nexuses }
     }
 
     /// A new I_T nexus, for a session that just logged in over the port with this relative id.
@@ -84,7 +86,10 @@ impl DeviceServer {
             Lun::Unknown => Unit::Unknown,
         };
         let context = Context { server: self, nexus, luns, unit };
-        self.route(&context, command).unwrap_or_else(|response| Step::Done(*response))
+        let step = self.route(&context, command);
+        let step = step.unwrap_or_else(|response| Step::Done(*response));
+        let Unit::Volume(volume) = unit else { return step };
+        self.with_format(volume.id, step)
     }
 
     fn route(&self, context: &Context<'_>, command: Command) -> Result<Step, Box<Response>> {
@@ -108,6 +113,12 @@ impl DeviceServer {
         {
             return Err(Box::new(Response::with_status(Status::ReservationConflict)));
         }
+        if let Unit::Volume(volume) = context.unit
+            && entry.access == Access::Write
+            && self.controls.of(volume.id).write_protected
+        {
+            return Err(check(Sense::WRITE_PROTECTED));
+        }
         (entry.run)(context, command).map_err(check)
     }
 
@@ -124,8 +135,8 @@ impl DeviceServer {
         pending: Pending,
         result: Result<VolumeReply, VolumeError>,
     ) -> Step {
-        let wanted = pending.wanted;
-        match finish(nexus, pending, result) {
+        let (wanted, volume) = (pending.wanted, pending.volume);
+        let step = match finish(nexus, pending, result) {
             Ok(Step::Done(response)) => {
                 Step::Done(Response { transfer_bytes_wanted: wanted, ..response })
             }
@@ -133,6 +144,19 @@ impl DeviceServer {
             Err(sense) => {
                 Step::Done(Response { transfer_bytes_wanted: wanted, ..Response::check(sense) })
             }
+        };
+        self.with_format(volume, step)
+    }
+
+    /// Sense data in the format that the unit's control mode page asks for.
+    #[inline]
+    fn with_format(&self, volume: VolumeId, step: Step) -> Step {
+        match step {
+            Step::Done(response) if response.sense.is_some() => {
+                let descriptor_sense = self.controls.of(volume).descriptor_sense;
+                Step::Done(Response { descriptor_sense, ..response })
+            }
+            step => step,
         }
     }
 
@@ -156,6 +180,7 @@ impl DeviceServer {
 
     fn reset_volume(&self, volume: VolumeId) {
         self.reservations.reset(volume);
+        self.controls.set(volume, Controls::default());
         for nexus in self.live_nexuses() {
             nexus.attend(volume, Attention::Reset);
         }
@@ -171,6 +196,7 @@ impl DeviceServer {
     /// The volume was destroyed: its reservations go with it. Its id is never used again.
     pub fn volume_destroyed(&self, volume: VolumeId) {
         self.reservations.forget(volume);
+        self.controls.set(volume, Controls::default());
     }
 
     /// Queues a unit attention with each of these nexuses that has a session.
@@ -181,6 +207,15 @@ impl DeviceServer {
         for nexus in self.live_nexuses() {
             for (_, what) in whom.iter().filter(|(id, _)| id.is(&nexus)) {
                 nexus.attend(volume, *what);
+            }
+        }
+    }
+
+    /// Queues a unit attention with every nexus but one.
+    pub(crate) fn attend_others(&self, but: &Nexus, volume: VolumeId, what: Attention) {
+        for nexus in self.live_nexuses() {
+            if !std::ptr::eq(Arc::as_ptr(&nexus), but) {
+                nexus.attend(volume, what);
             }
         }
     }
@@ -206,76 +241,4 @@ impl DeviceServer {
 #[inline]
 fn is_quiet(opcode: u8) -> bool {
     matches!(opcode, 0x03 | 0x12 | 0xa0)
-}
-
-fn finish(
-    nexus: &Nexus,
-    pending: Pending,
-    result: Result<VolumeReply, VolumeError>,
-) -> Result<Step, Sense> {
-    let Pending { wanted, volume, block_sectors, rest } = pending;
-    let again = |rest, request| Step::Request {
-        request,
-        pending: Pending { wanted, volume, block_sectors, rest },
-    };
-    let result = result.map_err(|error| error_sense(&error, block_sectors));
-    let response = match (rest, result) {
-        (Rest::Copy(rest), result) => return copy::finish(nexus, *rest, result),
-        (_, Err(sense)) => return Err(sense),
-        (Rest::Answer, Ok(VolumeReply::Done)) => Response::good(),
-        (Rest::Answer, Ok(VolumeReply::Data(data))) => Response::data(data),
-        (Rest::Verify(mut verification), Ok(VolumeReply::Data(data))) => {
-            verification.check(&data)?;
-            if let Some(request) = verification.next() {
-                return Ok(again(Rest::Verify(verification), request));
-            }
-            Response::good()
-        }
-        (Rest::Read(mut read), Ok(VolumeReply::Data(data))) => {
-            read.take(data)?;
-            if let Some(request) = read.next() {
-                return Ok(again(Rest::Read(read), request));
-            }
-            Response::data(read.into_data())
-        }
-        (Rest::Write { write, .. }, _) if write.is_preempted(nexus) => {
-            Response::with_status(Status::TaskAborted)
-        }
-        (Rest::Write { mut write, verify }, Ok(VolumeReply::Done)) => {
-            if let Some(request) = write.next() {
-                return Ok(again(Rest::Write { write, verify }, request));
-            }
-            if let Some((verify, request)) = verify.and_then(|v| v.next().map(|next| (v, next))) {
-                return Ok(again(Rest::Verify(verify), request));
-            }
-            Response::good()
-        }
-        (Rest::LbaStatus { allocation_length }, Ok(VolumeReply::Extents(extents))) => {
-            let data = provisioning::lba_status_data(&extents, block_sectors.max(1));
-            Response::parameters(&data, allocation_length)
-        }
-        (Rest::SpaceLog { allocation_length }, Ok(VolumeReply::Space(space))) => {
-            Response::parameters(&log::provisioning_data(space), allocation_length)
-        }
-        // The volume's answer does not belong to the request: a fault of ours, told as such.
-        _ => return Err(Sense::INTERNAL_FAILURE),
-    };
-    Ok(Step::Done(response))
-}
-
-/// What a volume's error is in SCSI.
-pub(crate) fn error_sense(error: &VolumeError, block_sectors: u64) -> Sense {
-    match error {
-        VolumeError::NoSuchVolume(_) => Sense::NO_SUCH_UNIT,
-        VolumeError::OutOfRange => Sense::OUT_OF_RANGE,
-        VolumeError::Miscompare { offset_bytes } => {
-            Sense::new(SenseKey::Miscompare, 0x1d, 0).with_information(*offset_bytes as u64)
-        }
-        // SPACE ALLOCATION FAILED WRITE PROTECT: hosts stop the VM, and go on when there is room.
-        VolumeError::NoSpace => Sense::new(SenseKey::DataProtect, 0x27, 0x07),
-        VolumeError::Medium { sector } => Sense::new(SenseKey::MediumError, 0x11, 0)
-            .with_information(sector.0 / block_sectors.max(1)),
-        VolumeError::WriteFailed => Sense::new(SenseKey::MediumError, 0x0c, 0),
-        VolumeError::TooLong => Sense::new(SenseKey::IllegalRequest, 0x24, 0),
-    }
 }

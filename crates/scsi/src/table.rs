@@ -18,8 +18,10 @@ pub(crate) enum Access {
     Status,
     /// By exclusive access reservations, and by RESERVE.
     Read,
-    /// By every reservation.
+    /// By every reservation; and it writes blocks, so write protection bars it too.
     Write,
+    /// By every reservation; but it writes no blocks of the unit it is sent to.
+    Alter,
     /// RESERVE and RELEASE: their own rules.
     Reserve,
     /// PERSISTENT RESERVE IN and OUT: their own rules, but RESERVE bars them.
@@ -123,10 +125,10 @@ const fn anywhere(
 }
 
 use crate::{
-    alua, capacity, compare_write, copy, inquiry, log, luns, mode, opcodes, provisioning,
-    read_write, reservations, small, unmap, verify, write_same,
+    alua, atomic, capacity, compare_write, copy, inquiry, log, luns, mode, opcodes, or_write,
+    provisioning, read_write, reservations, sanitize, small, unmap, verify, write_same,
 };
-use Access::{Free, Persistent, Read, Reserve, Status, Write};
+use Access::{Alter, Free, Persistent, Read, Reserve, Status, Write};
 
 const F: u8 = 0xff;
 /// The CONTROL byte: NACA is refused, nothing else is looked at.
@@ -141,7 +143,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     plain("READ (6)", Read, &[0x08, 0x1f, F, F, F, C], read_write::read),
     plain("WRITE (6)", Write, &[0x0a, 0x1f, F, F, F, C], read_write::write),
     anywhere("INQUIRY", &[0x12, 0x01, F, F, F, C], inquiry::inquiry),
-    plain("MODE SELECT (6)", Write, &[0x15, 0x11, 0, 0, F, C], mode::select_6),
+    plain("MODE SELECT (6)", Alter, &[0x15, 0x11, 0, 0, F, C], mode::select_6),
     plain("RESERVE (6)", Reserve, &[0x16, 0, 0, 0, 0, C], reservations::spc2::reserve),
     plain("RELEASE (6)", Reserve, &[0x17, 0, 0, 0, 0, C], reservations::spc2::release),
     plain("MODE SENSE (6)", Read, &[0x1a, 0x08, F, F, F, C], mode::sense_6),
@@ -157,15 +159,21 @@ pub(crate) static COMMANDS: &[Entry] = &[
     plain("VERIFY (10)", Read, &[0x2f, 0xf6, F, F, F, F, 0x1f, F, F, C], verify::verify),
     plain("PRE-FETCH (10)", Read, &[0x34, 0x02, F, F, F, F, 0x1f, F, F, C],
         read_write::prefetch),
-    plain("SYNCHRONIZE CACHE (10)", Write, &[0x35, 0x02, F, F, F, F, 0x1f, F, F, C],
+    plain("SYNCHRONIZE CACHE (10)", Alter, &[0x35, 0x02, F, F, F, F, 0x1f, F, F, C],
         read_write::synchronize),
     plain("READ DEFECT DATA (10)", Read, &[0x37, 0, 0x1f, 0, 0, 0, 0, F, F, C],
         small::read_defect_data_10),
     plain("WRITE SAME (10)", Write, &[0x41, 0xf8, F, F, F, F, 0x1f, F, F, C],
         write_same::write_same),
     plain("UNMAP", Write, &[0x42, 0x01, 0, 0, 0, 0, 0x1f, F, F, C], unmap::unmap),
+    action("SANITIZE: BLOCK ERASE", Write, &[0x48, 0xa2, 0, 0, 0, 0, 0, F, F, C],
+        sanitize::erase),
+    action("SANITIZE: CRYPTOGRAPHIC ERASE", Write, &[0x48, 0xa3, 0, 0, 0, 0, 0, F, F, C],
+        sanitize::erase),
+    action("SANITIZE: EXIT FAILURE MODE", Write, &[0x48, 0x1f, 0, 0, 0, 0, 0, F, F, C],
+        sanitize::exit_failure_mode),
     plain("LOG SENSE", Status, &[0x4d, 0x01, F, F, 0, F, F, F, F, C], log::sense),
-    plain("MODE SELECT (10)", Write, &[0x55, 0x11, 0, 0, 0, 0, 0, F, F, C], mode::select_10),
+    plain("MODE SELECT (10)", Alter, &[0x55, 0x11, 0, 0, 0, 0, 0, F, F, C], mode::select_10),
     plain("RESERVE (10)", Reserve, &[0x56, 0x12, 0, 0, 0, 0, 0, F, F, C],
         reservations::spc2::reserve_10),
     plain("RELEASE (10)", Reserve, &[0x57, 0x12, 0, 0, 0, 0, 0, F, F, C],
@@ -193,9 +201,9 @@ pub(crate) static COMMANDS: &[Entry] = &[
         reservations::persistent::out),
     action("REGISTER AND IGNORE EXISTING KEY", Persistent, &[0x5f, 0x06, 0, 0, 0, F, F, F, F, C],
         reservations::persistent::out),
-    action("EXTENDED COPY (LID1)", Write, &[0x83, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C],
+    action("EXTENDED COPY (LID1)", Alter, &[0x83, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C],
         copy::extended_copy_lid1),
-    action("EXTENDED COPY (LID4)", Write, &[0x83, 0x01, 0, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C],
+    action("EXTENDED COPY (LID4)", Alter, &[0x83, 0x01, 0, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C],
         copy::extended_copy_lid4),
     action("RECEIVE COPY STATUS (LID1)", Status,
         &[0x84, 0x00, F, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C], copy::results::status_lid1),
@@ -216,16 +224,20 @@ pub(crate) static COMMANDS: &[Entry] = &[
         compare_write::compare_and_write),
     plain("WRITE (16)", Write, &[0x8a, 0xf8, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C],
         read_write::write),
+    plain("ORWRITE (16)", Write, &[0x8b, 0xf8, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C],
+        or_write::or_write),
     plain("WRITE AND VERIFY (16)", Write,
         &[0x8e, 0xf6, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C], verify::write_and_verify),
     plain("VERIFY (16)", Read, &[0x8f, 0xf6, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C],
         verify::verify),
     plain("PRE-FETCH (16)", Read, &[0x90, 0x02, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C],
         read_write::prefetch),
-    plain("SYNCHRONIZE CACHE (16)", Write,
+    plain("SYNCHRONIZE CACHE (16)", Alter,
         &[0x91, 0x02, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C], read_write::synchronize),
     plain("WRITE SAME (16)", Write, &[0x93, 0xf9, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C],
         write_same::write_same),
+    plain("WRITE ATOMIC (16)", Write,
+        &[0x9c, 0xf8, F, F, F, F, F, F, F, F, F, F, F, F, 0x1f, C], atomic::write_atomic),
     action("READ CAPACITY (16)", Status, &[0x9e, 0x10, F, F, F, F, F, F, F, F, F, F, F, F, 1, C],
         capacity::read_capacity_16),
     action("GET LBA STATUS", Read, &[0x9e, 0x12, F, F, F, F, F, F, F, F, F, F, F, F, 0, C],

@@ -172,12 +172,17 @@ fn block_limits(volume: &VolumeAttributes) -> Vec<u8> {
     out[24..28].copy_from_slice(&physical.to_be_bytes()); // freed in blocks of 4 KiB
     out[28..32].copy_from_slice(&0x8000_0000_u32.to_be_bytes()); // UGAVALID, aligned to LBA 0
     out[32..40].copy_from_slice(&(VOLUME_BYTES_MAX / block).to_be_bytes()); // WRITE SAME
+    // WRITE ATOMIC: of any alignment and length up to this; ATOMIC BOUNDARY is not taken.
+    let atomic = crate::atomic::blocks_max(volume) as u32;
+    out[40..44].copy_from_slice(&atomic.to_be_bytes());
     out
 }
 
 fn block_characteristics() -> Vec<u8> {
     let mut out = vec![0; 60];
     out[1] = 0x01; // no rotation
+    // WABEREQ, WACEREQ: after an erasing SANITIZE blocks can be read, and are zeros.
+    out[3] = 0x50;
     out
 }
 

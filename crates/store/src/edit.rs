@@ -422,11 +422,11 @@ impl Compare {
             let within = (at % BLOCK_BYTES) as usize;
             let piece = self.expected.slice_from(offset);
             let length = piece.len().min(BLOCK_BYTES as usize - within);
-            let found = blocks.iter().find(|(key, _)| **key == (self.volume, block));
-            let Some((_, frame)) = found else {
+            let wanted = (self.volume, block);
+            let Ok(found) = blocks.binary_search_by_key(&&wanted, |(key, _)| key) else {
                 return Err(VolumeError::Medium { sector: block.sector() });
             };
-            let held = &frame[within..within + length];
+            let held = &blocks[found].1[within..within + length];
             if let Some(at) = held.iter().zip(piece).position(|(a, b)| a != b) {
                 return Err(VolumeError::Miscompare { offset_bytes: offset + at });
             }

@@ -156,7 +156,7 @@ impl FrontEnd {
 fn into_response(response: Response) -> TaskResponse {
     TaskResponse {
         status: response.status as u8,
-        sense: response.sense.map(|sense| sense.bytes().to_vec()).unwrap_or_default(),
+        sense: response.sense_bytes(),
         data: response.data_in,
         transfer_bytes_wanted: response.transfer_bytes_wanted,
     }

@@ -126,6 +126,7 @@ fn resolve_one(
     let reservations = &context.server.reservations;
     if reservations.conflict(source.id, context.nexus, Access::Read)
         || reservations.conflict(destination.id, context.nexus, Access::Write)
+        || context.server.controls.of(destination.id).write_protected
     {
         return Err(DEVICE_FAILURE);
     }

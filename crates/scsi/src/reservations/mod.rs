@@ -143,7 +143,7 @@ impl VolumeState {
         match access {
             Access::Free | Access::Status | Access::Persistent | Access::Reserve => false,
             Access::Read => reservation.kind.bars_reads(),
-            Access::Write => true,
+            Access::Write | Access::Alter => true,
         }
     }
 }

@@ -8,3 +8,4 @@ mod long;
 mod parameters;
 mod reservations;
 mod world;
+mod writes;

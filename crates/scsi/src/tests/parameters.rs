@@ -28,14 +28,14 @@ fn mode_sense_has_pages_and_block_descriptors() {
     assert_eq!((long[4], long[7], long[8 + 6]), (1, 16, 8));
     assert_eq!(long[24..28], [0x0a, 0x0a, 0x02, 0x10]);
     let changeable = world.good(&mode_sense_6(0x40 | 0x0a), &[]);
-    assert!(changeable[14..].iter().all(|&byte| byte == 0));
+    assert_eq!(changeable[12 + 2..], [0x04, 0, 0x08, 0, 0, 0, 0, 0, 0, 0], "D_SENSE and SWP");
     assert_eq!(world.sense(&mode_sense_6(0xc0 | 0x0a), &[]), (5, 0x39, 0));
     assert_eq!(world.sense(&mode_sense_6(0x02), &[]), (5, 0x24, 0));
     assert_eq!(world.sense(&[0x1a, 0, 0x0a, 1, 255, 0], &[]), (5, 0x24, 0));
 }
 
 #[test]
-fn mode_select_takes_what_is_and_refuses_changes() {
+fn mode_select_takes_what_is_and_refuses_most_changes() {
     let mut world = World::new();
     let mut list = world.good(&mode_sense_6(0x3f), &[]);
     list[0] = 0;
@@ -43,13 +43,13 @@ fn mode_select_takes_what_is_and_refuses_changes() {
     let select = |length: usize| vec![0x15, 0x10, 0, 0, length as u8, 0];
     world.good(&select(list.len()), &list);
     world.good(&select(0), &[]);
-    let at = 12 + 12 + 20 + 2; // D_SENSE, in the control page
-    list[at] ^= 0x04;
+    let at = 12 + 12 + 20 + 3; // the queue algorithm, in the control page
+    list[at] ^= 0x10;
     let response = world.run(&select(list.len()), &list);
     assert_eq!(triple(&response), (5, 0x26, 0));
     assert_eq!(response.sense.unwrap().bytes()[15..18], [0x80, 0, at as u8]);
     assert_eq!(world.sense(&select(list.len() - 3), &list), (5, 0x26, 0));
-    list[at] ^= 0x04;
+    list[at] ^= 0x10;
     assert_eq!(world.sense(&select(list.len() - 3), &list), (5, 0x1a, 0));
     assert_eq!(world.sense(&[0x15, 0x11, 0, 0, 4, 0], &[0; 4]), (5, 0x24, 0));
     assert_eq!(world.sense(&select(3), &[0; 3]), (5, 0x1a, 0));
@@ -95,4 +95,30 @@ fn a_unit_can_be_started_but_not_taken_out() {
     assert_eq!(world.good(&[0xb7, 0x0d, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0], &[])[1], 0x0d);
     let functions = world.good(&[0xa3, 0x0d, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0], &[]);
     assert_eq!(functions, [0xd8, 0, 0, 0]);
+}
+
+#[test]
+fn sense_data_takes_the_format_of_the_control_page_until_a_reset() {
+    let mut world = World::new();
+    let mut list = vec![0, 0, 0, 0];
+    list.extend(&world.good(&[0x1a, 0x08, 0x0a, 0, 255, 0], &[])[4..]);
+    list[4 + 2] |= 0x04;
+    let select = [0x15, 0x10, 0, 0, list.len() as u8, 0];
+    // A page behind it is wrong: nothing of the list takes effect.
+    let both = [&list[..], &[0x1c, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
+    assert_eq!(world.sense(&[0x15, 0x10, 0, 0, both.len() as u8, 0], &both), (5, 0x26, 0));
+    assert_eq!(world.run(&mode_sense_6(0x02), &[]).sense_bytes()[0], 0x70);
+    world.good(&select, &list);
+    let bytes = world.run(&mode_sense_6(0x02), &[]).sense_bytes();
+    assert_eq!((bytes[0], bytes[1..4].to_vec()), (0x72, vec![5, 0x24, 0]));
+    // An LBA of more than 32 bits fits no fixed sense data.
+    world.failure = Some(block::VolumeError::Medium { sector: block::Sector(1 << 33) });
+    let bytes = world.run(&super::world::cdb_16(0x88, 0, 0, 1), &[]).sense_bytes();
+    assert_eq!(bytes[8..20], [0, 0x0a, 0x80, 0, 0, 0, 0, 2, 0, 0, 0, 0]);
+    // The page is each unit's own.
+    assert_eq!(world.run_on(300, &mode_sense_6(0x02), &[]).sense_bytes()[0], 0x70);
+    let luns = world.luns.clone();
+    world.server.lun_reset(&luns, crate::luns::encode(0));
+    let bytes = world.run(&mode_sense_6(0x02), &[]).sense_bytes();
+    assert_eq!((bytes[0], bytes[12]), (0x70, 0x29));
 }

@@ -153,7 +153,7 @@ impl World {
         self.disks.get_mut(&volume).unwrap()
     }
 
-    fn serve(&mut self, request: VolumeRequest) -> Result<VolumeReply, VolumeError> {
+    pub(crate) fn serve(&mut self, request: VolumeRequest) -> Result<VolumeReply, VolumeError> {
         use VolumeRequest as R;
         self.requests.push(match &request {
             R::Read { .. } => "read",

@@ -1,0 +1,126 @@
+//! What goes on with a command when the volume has answered: its next request, or its end.
+
+use block::{DataIn, VolumeError, VolumeReply, VolumeRequest};
+
+use crate::long::LongWrite;
+use crate::nexus::Nexus;
+use crate::or_write::OrWrite;
+use crate::response::{Pending, Response, Rest, Status, Step};
+use crate::sense::{Sense, SenseKey};
+use crate::verify::Verification;
+use crate::{copy, log, provisioning};
+
+/// Whether a command goes on.
+enum Next {
+    Request(Rest, VolumeRequest),
+    Done(Response),
+}
+
+/// The next step of a command, or why it has failed.
+pub(crate) fn finish(
+    nexus: &Nexus,
+    pending: Pending,
+    result: Result<VolumeReply, VolumeError>,
+) -> Result<Step, Sense> {
+    let Pending { wanted, volume, block_sectors, rest } = pending;
+    let told = |error: VolumeError| error_sense(&error, block_sectors);
+    let next = match rest {
+        Rest::Copy(rest) => return copy::finish(nexus, *rest, result.map_err(told)),
+        Rest::OrWrite(write) => or_write(nexus, write, result, told)?,
+        rest => go_on(nexus, rest, block_sectors, result.map_err(told)?)?,
+    };
+    Ok(match next {
+        Next::Done(response) => Step::Done(response),
+        Next::Request(rest, request) => {
+            Step::Request { request, pending: Pending { wanted, volume, block_sectors, rest } }
+        }
+    })
+}
+
+/// A command whose request has succeeded.
+fn go_on(nexus: &Nexus, rest: Rest, block_sectors: u64, reply: VolumeReply) -> Result<Next, Sense> {
+    Ok(match (rest, reply) {
+        (Rest::Answer, VolumeReply::Done) => Next::Done(Response::good()),
+        (Rest::Answer, VolumeReply::Data(data)) => Next::Done(Response::data(data)),
+        (Rest::Verify(verification), VolumeReply::Data(data)) => verify(verification, &data)?,
+        (Rest::Read(mut read), VolumeReply::Data(data)) => {
+            read.take(data)?;
+            match read.next() {
+                Some(request) => Next::Request(Rest::Read(read), request),
+                None => Next::Done(Response::data(read.into_data())),
+            }
+        }
+        (Rest::Write { write, verify }, VolumeReply::Done) => write_on(nexus, write, verify),
+        (Rest::LbaStatus { allocation_length }, VolumeReply::Extents(extents)) => {
+            let data = provisioning::lba_status_data(&extents, block_sectors.max(1));
+            Next::Done(Response::parameters(&data, allocation_length))
+        }
+        (Rest::SpaceLog { allocation_length }, VolumeReply::Space(space)) => {
+            Next::Done(Response::parameters(&log::provisioning_data(space), allocation_length))
+        }
+        // The volume's answer does not belong to the request: a fault of ours, told as such.
+        _ => return Err(Sense::INTERNAL_FAILURE),
+    })
+}
+
+fn verify(mut verification: Box<Verification>, data: &DataIn) -> Result<Next, Sense> {
+    verification.check(data)?;
+    Ok(match verification.next() {
+        Some(request) => Next::Request(Rest::Verify(verification), request),
+        None => Next::Done(Response::good()),
+    })
+}
+
+fn write_on(nexus: &Nexus, mut write: Box<LongWrite>, verify: Option<Box<Verification>>) -> Next {
+    if write.is_preempted(nexus) {
+        return Next::Done(Response::with_status(Status::TaskAborted));
+    }
+    if let Some(request) = write.next() {
+        return Next::Request(Rest::Write { write, verify }, request);
+    }
+    match verify.and_then(|verify| verify.next().map(|request| (verify, request))) {
+        Some((verify, request)) => Next::Request(Rest::Verify(verify), request),
+        None => Next::Done(Response::good()),
+    }
+}
+
+fn or_write(
+    nexus: &Nexus,
+    mut write: Box<OrWrite>,
+    result: Result<VolumeReply, VolumeError>,
+    told: impl FnOnce(VolumeError) -> Sense,
+) -> Result<Next, Sense> {
+    let request = match result {
+        // Another command has changed the piece between.
+        Err(VolumeError::Miscompare { .. }) => Some(write.read()),
+        Err(error) => return Err(told(error)),
+        Ok(VolumeReply::Done) if write.is_over() => None,
+        Ok(_) if write.is_preempted(nexus) => {
+            return Ok(Next::Done(Response::with_status(Status::TaskAborted)));
+        }
+        Ok(VolumeReply::Data(held)) => Some(write.write(&held)?),
+        Ok(VolumeReply::Done) => write.next(),
+        Ok(_) => return Err(Sense::INTERNAL_FAILURE),
+    };
+    Ok(match request {
+        Some(request) => Next::Request(Rest::OrWrite(write), request),
+        None => Next::Done(Response::good()),
+    })
+}
+
+/// What a volume's error is in SCSI.
+pub(crate) fn error_sense(error: &VolumeError, block_sectors: u64) -> Sense {
+    match error {
+        VolumeError::NoSuchVolume(_) => Sense::NO_SUCH_UNIT,
+        VolumeError::OutOfRange => Sense::OUT_OF_RANGE,
+        VolumeError::Miscompare { offset_bytes } => {
+            Sense::new(SenseKey::Miscompare, 0x1d, 0).with_information(*offset_bytes as u64)
+        }
+        // SPACE ALLOCATION FAILED WRITE PROTECT: hosts stop the VM, and go on when there is room.
+        VolumeError::NoSpace => Sense::new(SenseKey::DataProtect, 0x27, 0x07),
+        VolumeError::Medium { sector } => Sense::new(SenseKey::MediumError, 0x11, 0)
+            .with_information(sector.0 / block_sectors.max(1)),
+        VolumeError::WriteFailed => Sense::new(SenseKey::MediumError, 0x0c, 0),
+        VolumeError::TooLong => Sense::new(SenseKey::IllegalRequest, 0x24, 0),
+    }
+}
