@@ -68,7 +68,8 @@ struct Quiet;
 
 impl Telemetry for Quiet {
     fn counters(&self) -> Counters {
-        let path = PathCounters { volume_id: Some(0), ..PathCounters::default() };
+        // The first volume that anybody makes: 0 is the array's own.
+        let path = PathCounters { volume_id: Some(1), ..PathCounters::default() };
         Counters { paths: vec![path], ..Counters::default() }
     }
 }

@@ -23,6 +23,7 @@ pub mod name;
 mod record;
 pub mod settings;
 mod state;
+mod token_volume;
 mod volumes;
 
 #[cfg(test)]
@@ -31,6 +32,7 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use block::VolumeId;
 use parking_lot::{Mutex, RwLock};
 use store::Change;
 
@@ -66,6 +68,8 @@ pub struct Array {
     state: RwLock<State>,
     /// Held from the check of a change until it is shown, so that changes are one after another.
     turn: Mutex<()>,
+    /// See [`Array::token_volume`].
+    token_volume: VolumeId,
     /// The newest generation in `state`, to be asked without its lock.
     generation: AtomicU64,
 }
@@ -93,22 +97,22 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Damaged`] where the stored objects contradict each other, or were written by a
-    /// newer version.
+    /// newer version; those of the store where a new pool is prepared.
     pub fn open(backing: Arc<dyn Backing>, write_cache: bool) -> Result<Self, Error> {
         let state = State::load(backing.as_ref(), write_cache)?;
+        let token_volume = match state.token_volume {
+            Some(id) => id,
+            None => token_volume::make(backing.as_ref())?,
+        };
         let generation = AtomicU64::new(state.generation);
-        Ok(Self { backing, state: RwLock::new(state), turn: Mutex::new(()), generation })
+        let (state, turn) = (RwLock::new(state), Mutex::new(()));
+        Ok(Self { backing, state, turn, token_volume, generation })
     }
 
     /// Goes up with every change that an initiator could notice: a cheap way to tell whether any
     /// [`Array::lun_map`] may have changed.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
-    }
-
-    /// How the pool stands.
-    pub fn pool(&self) -> PoolStatus {
-        self.backing.pool_status()
     }
 
     /// How many objects there are.

@@ -28,6 +28,7 @@ pub(crate) enum Stored {
     Volume(VolumeRecord),
     Host(HostId, Host),
     Connection(HostId, VolumeId, u16),
+    TokenVolume(VolumeId),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -72,6 +73,12 @@ struct ConnectionRow {
     lun: u16,
 }
 
+#[derive(Serialize, Deserialize)]
+struct TokenVolumeRow {
+    v: u8,
+    id: u64,
+}
+
 #[derive(Deserialize)]
 struct VersionOnly {
     v: u8,
@@ -93,6 +100,10 @@ pub(crate) fn connection_key(host: HostId, volume: VolumeId) -> Vec<u8> {
     key(b'c', &[host.0, volume.0])
 }
 
+pub(crate) fn token_volume_key() -> Vec<u8> {
+    b"t".to_vec()
+}
+
 fn key(kind: u8, ids: &[u64]) -> Vec<u8> {
     let mut key = vec![kind];
     ids.iter().for_each(|id| key.extend_from_slice(&id.to_be_bytes()));
@@ -106,6 +117,10 @@ pub(crate) fn settings(settings: &Settings) -> Result<Vec<u8>, Error> {
         target_name: settings.target_name.to_string(),
         company_id: settings.company_id.get(),
     })
+}
+
+pub(crate) fn token_volume(id: VolumeId) -> Result<Vec<u8>, Error> {
+    encode(&TokenVolumeRow { v: VERSION, id: id.0 })
 }
 
 pub(crate) fn volume(volume: &VolumeRecord) -> Result<Vec<u8>, Error> {
@@ -151,6 +166,10 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
     };
     match key {
         [b's'] => parse::<SettingsRow>(key, value).and_then(|row| decode_settings(&row)),
+        [b't'] => {
+            let row: TokenVolumeRow = parse(key, value)?;
+            Ok(Stored::TokenVolume(VolumeId(row.id)))
+        }
         [b'v', rest @ ..] => {
             let volume = VolumeId(id(rest)?);
             decode_volume(key, volume, &parse(key, value)?, pool_id)

@@ -114,6 +114,8 @@ pub(crate) struct State {
     pub(crate) host_names: BTreeMap<String, HostId>,
     pub(crate) initiators: HashMap<InitiatorName, HostId>,
     pub(crate) connection_count: usize,
+    /// The array's own volume, if the pool has one yet.
+    pub(crate) token_volume: Option<VolumeId>,
     pub(crate) next_host_id: u64,
     /// One more with each change that an initiator could notice.
     pub(crate) generation: u64,
@@ -133,6 +135,7 @@ impl State {
             host_names: BTreeMap::new(),
             initiators: HashMap::new(),
             connection_count: 0,
+            token_volume: None,
             next_host_id: 1,
             generation: 1,
             removal_generation: 1,
@@ -150,6 +153,7 @@ impl State {
                 Stored::Volume(volume) => state.load_volume(backing, volume)?,
                 Stored::Host(id, host) => state.load_host(id, host)?,
                 Stored::Connection(host, volume, lun) => connections.push((host, volume, lun)),
+                Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
             }
         }
         for (host, volume, lun) in connections {
@@ -169,6 +173,14 @@ impl State {
             return Err(Error::Damaged(format!("two volumes are called {name}")));
         }
         self.insert_volume(volume);
+        Ok(())
+    }
+
+    fn load_token_volume(&mut self, backing: &dyn Backing, id: VolumeId) -> Result<(), Error> {
+        if backing.volume_status(id).is_none() {
+            return Err(Error::Damaged("the array's own volume is not in the store".into()));
+        }
+        self.token_volume = Some(id);
         Ok(())
     }
 

@@ -37,10 +37,16 @@ pub(crate) fn read_capacity_16(context: &Context<'_>, command: Command) -> Outco
     if cdb.u64(2) != 0 && !cdb.bit(14, 0) {
         return Err(Sense::cdb_bytes(2));
     }
+    let out = capacity_data(volume);
+    Ok(Step::Done(Response::parameters(&out, cdb.u32(10) as usize)))
+}
+
+/// READ CAPACITY (16) data (SBC-3, 5.16.2).
+pub(crate) fn capacity_data(volume: &VolumeAttributes) -> [u8; 32] {
     let mut out = [0; 32];
     out[..8].copy_from_slice(&blocks(volume).saturating_sub(1).to_be_bytes());
     out[8..12].copy_from_slice(&(volume.logical_block.bytes() as u32).to_be_bytes());
     out[13] = physical_exponent(volume);
     out[14] = 0xc0; // LBPME and LBPRZ: thin, and what is not mapped reads as zeros
-    Ok(Step::Done(Response::parameters(&out, cdb.u32(10) as usize)))
+    out
 }

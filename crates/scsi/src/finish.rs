@@ -7,6 +7,7 @@ use crate::nexus::Nexus;
 use crate::or_write::OrWrite;
 use crate::response::{Pending, Response, Rest, Status, Step};
 use crate::sense::{Sense, SenseKey};
+use crate::server::DeviceServer;
 use crate::verify::Verification;
 use crate::{copy, log, provisioning};
 
@@ -18,6 +19,7 @@ enum Next {
 
 /// The next step of a command, or why it has failed.
 pub(crate) fn finish(
+    server: &DeviceServer,
     nexus: &Nexus,
     pending: Pending,
     result: Result<VolumeReply, VolumeError>,
@@ -25,7 +27,7 @@ pub(crate) fn finish(
     let Pending { wanted, volume, block_sectors, rest } = pending;
     let told = |error: VolumeError| error_sense(&error, block_sectors);
     let next = match rest {
-        Rest::Copy(rest) => return copy::finish(nexus, *rest, result.map_err(told)),
+        Rest::Copy(rest) => return copy::finish(server, nexus, *rest, result.map_err(told)),
         Rest::OrWrite(write) => or_write(nexus, write, result, told)?,
         rest => go_on(nexus, rest, block_sectors, result.map_err(told)?)?,
     };

@@ -40,6 +40,7 @@ mod vpd;
 mod write_same;
 
 pub use cdb::{Cdb, data_out_phase};
+pub use copy::rod::RodVolume;
 pub use nexus::{InitiatorPort, Nexus, TargetPort};
 pub use response::{Command, Pending, Response, Status, Step};
 pub use sense::{FieldPointer, Sense, SenseKey};

@@ -1,4 +1,5 @@
-//! SANITIZE (SBC-4, 4.11 and 5.31): all of the volume is unmapped, in one commit, and reads as zeros.
+//! SANITIZE (SBC-4, 4.11 and 5.31): all of the volume is unmapped in one commit, and then reads as
+//! zeros.
 //!
 //! BLOCK ERASE and CRYPTOGRAPHIC ERASE both do that. OVERWRITE is not offered: a log never writes
 //! to the place where the old data is, so to answer it would tell of something that was not done.

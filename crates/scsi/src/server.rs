@@ -2,10 +2,13 @@
 
 use std::sync::{Arc, Weak};
 
-use block::{ArrayIdentity, LunMap, VolumeAttributes, VolumeError, VolumeId, VolumeReply};
+use block::{
+    ArrayIdentity, LunMap, VolumeAttributes, VolumeError, VolumeId, VolumeReply, VolumeRequest,
+};
 use parking_lot::Mutex;
 
 use crate::controls::{ControlTable, Controls};
+use crate::copy::rod::{RodVolume, Rods};
 use crate::finish::finish;
 use crate::luns::{Lun, decode};
 use crate::nexus::{Attention, InitiatorPort, Nexus, TargetPort};
@@ -21,6 +24,7 @@ pub struct DeviceServer {
     pub(crate) ports: Vec<TargetPort>,
     pub(crate) reservations: Reservations,
     pub(crate) controls: ControlTable,
+    pub(crate) rods: Rods,
     nexuses: Mutex<Vec<Weak<Nexus>>>,
 }
 
@@ -58,10 +62,23 @@ impl<'a> Context<'a> {
 }
 
 impl DeviceServer {
-    /// The device server of an array with these target ports.
-    pub fn new(identity: ArrayIdentity, ports: Vec<TargetPort>) -> Self {
+    /// The device server of an array with these target ports, and with a volume of its own for ROD
+    /// tokens, which must be empty.
+    pub fn new(identity: ArrayIdentity, ports: Vec<TargetPort>, rods: RodVolume) -> Self {
         let (reservations, controls, nexuses) = Default::default();
-        Self { identity, ports, reservations, controls, nexuses }
+        Self { identity, ports, reservations, controls, rods: Rods::new(rods), nexuses }
+    }
+
+    /// Tells the time, in milliseconds since anything: tokens end when nobody has used them for
+    /// long. A few times a second is often enough.
+    pub fn set_time(&self, now_ms: u64) {
+        self.rods.set_time(now_ms);
+    }
+
+    /// Frees what tokens stood for that have ended: `run` runs a request, and says whether it was
+    /// done. Once a second is often enough. True when there may be more to do.
+    pub fn sweep_tokens(&self, run: impl FnOnce(VolumeRequest) -> bool) -> bool {
+        self.rods.sweep(run)
     }
 
     /// A new I_T nexus, for a session that just logged in over the port with this relative id.
@@ -136,7 +153,7 @@ impl DeviceServer {
         result: Result<VolumeReply, VolumeError>,
     ) -> Step {
         let (wanted, volume) = (pending.wanted, pending.volume);
-        let step = match finish(nexus, pending, result) {
+        let step = match finish(self, nexus, pending, result) {
             Ok(Step::Done(response)) => {
                 Step::Done(Response { transfer_bytes_wanted: wanted, ..response })
             }

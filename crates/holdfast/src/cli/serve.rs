@@ -110,6 +110,7 @@ fn open(
     let serving = ServeOptions {
         disk,
         store,
+        token_volume: array.token_volume(),
         identity: identity(&settings),
         target_alias: settings.name.to_string(),
         portals: iscsi.to_vec(),

@@ -14,6 +14,7 @@ use sys::Preparer;
 use super::ServeOptions;
 use super::front::Shared;
 use super::mailbox::{Mailbox, Message};
+use super::tokens;
 
 /// Ends the front end. Cheap to clone.
 #[derive(Clone)]
@@ -135,12 +136,13 @@ pub(super) struct Checkpointer {
 impl Checkpointer {
     pub(super) fn start(store: Arc<Store>, shared: &Arc<Shared>) -> io::Result<Self> {
         let bell = shared.checkpoint_bell.clone();
-        let its_bell = bell.clone();
+        let (its_bell, shared) = (bell.clone(), shared.clone());
         let thread = thread::Builder::new().name("checkpoint".into()).spawn(move || {
             step_back();
             while its_bell.wait() {
                 its_bell.done();
                 maintain(&store, &its_bell);
+                tokens::sweep(&shared);
             }
         })?;
         Ok(Self { bell, thread: Some(thread) })

@@ -80,7 +80,8 @@ impl Shared {
             group: tag,
             name: format!("{target_name},t,0x{tag:04x}"),
         });
-        let scsi = DeviceServer::new(options.identity.clone(), ports.collect());
+        let rods = super::tokens::volume(options)?;
+        let scsi = DeviceServer::new(options.identity.clone(), ports.collect(), rods);
         let target = Target::new(TargetConfig {
             target_name: target_name.clone(),
             target_alias: options.target_alias.clone(),

@@ -13,6 +13,7 @@
 //! * [`patience`]: how long a thread looks around before it sleeps,
 //! * [`listen`]: portals, and handing connections out,
 //! * [`background`]: checkpoints and signals,
+//! * [`tokens`]: the volume of ROD tokens, and the time,
 //! * [`counters`]: what was done, for whom, and how long it took.
 //!
 //! There is no policy here: who may log in, what a LUN is and what a command does is decided in
@@ -30,6 +31,7 @@ mod patience;
 mod sockets;
 mod storage;
 mod tasks;
+mod tokens;
 
 #[cfg(test)]
 mod tests;
@@ -38,7 +40,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use block::{ArrayIdentity, LunMap};
+use block::{ArrayIdentity, LunMap, SectorCount, VolumeId};
 use store::{Store, StoreError};
 use sys::FileDisk;
 
@@ -74,6 +76,8 @@ pub struct ServeOptions {
     pub disk: Arc<FileDisk>,
     /// The pool.
     pub store: Arc<Store>,
+    /// A volume of `store` that nobody else uses, for what ROD tokens stand for, and its size.
+    pub token_volume: (VolumeId, SectorCount),
     /// What hosts are told of the array.
     pub identity: ArrayIdentity,
     /// The target's alias, for people; empty for none.

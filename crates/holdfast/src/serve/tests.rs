@@ -60,7 +60,8 @@ fn create_pool(path: &Path) {
     Store::create(&disk, &[7; 64]).unwrap();
 }
 
-/// Serves two volumes, at LUN 1 and 2, that are made where they are not there.
+/// Serves two volumes, at LUN 1 and 2, that are made where they are not there; the third is for
+/// tokens.
 fn serve(path: &Path, threads: usize) -> Running {
     let disk = Arc::new(FileDisk::open(path).unwrap());
     let store = Arc::new(Store::open(disk.clone(), OpenOptions::default()).unwrap());
@@ -70,7 +71,7 @@ fn serve(path: &Path, threads: usize) -> Running {
         .map(|(_, id)| VolumeId(u64::from_le_bytes(id[..8].try_into().unwrap())))
         .collect();
     let size = SectorCount(VOLUME_BYTES / SECTOR_BYTES);
-    for number in ids.len() as u8..2 {
+    for number in ids.len() as u8..3 {
         let id = store.allocate_volume_id();
         let volumes = vec![VolumeChange::Create { id, size }];
         let config = vec![(vec![number], Some(id.0.to_le_bytes().to_vec()))];
@@ -91,11 +92,12 @@ fn serve(path: &Path, threads: usize) -> Running {
         };
         (number, Arc::new(attributes))
     };
-    let luns: BTreeMap<_, _> = ids.iter().enumerate().map(attributes).collect();
+    let luns: BTreeMap<_, _> = ids[..2].iter().enumerate().map(attributes).collect();
     let access = Arc::new(Open(Arc::new(LunMap { generation: 1, luns })));
     let options = ServeOptions {
         disk,
         store,
+        token_volume: (ids[2], size),
         identity: ArrayIdentity {
             vendor: "HOLDFAST".into(),
             product: "Holdfast".into(),

@@ -5,6 +5,8 @@ use block::VolumeAttributes;
 use block::request::limits::COPY_SEGMENTS_MAX;
 
 use crate::copy::cscd::OWN_UNIT;
+use crate::copy::rod::{INACTIVITY_S_DEFAULT, INACTIVITY_S_MAX, RANGES_MAX, ROD_BYTES_MAX};
+use crate::copy::token::{BLOCK_ZERO, POINT_IN_TIME};
 use crate::table::entries;
 
 /// CSCD descriptors in a list.
@@ -13,11 +15,13 @@ pub(crate) const CSCDS_MAX: usize = 64;
 pub(crate) const SEGMENTS_MAX: usize = COPY_SEGMENTS_MAX;
 /// Bytes of a CSCD descriptor.
 pub(crate) const CSCD_BYTES: usize = 32;
-/// Bytes of a segment descriptor.
+/// Bytes of a segment descriptor of blocks to blocks.
 pub(crate) const SEGMENT_BYTES: usize = 28;
+/// The same with offsets.
+pub(crate) const OFFSET_SEGMENT_BYTES: usize = 32;
 /// Bytes of all descriptors.
 pub(crate) const DESCRIPTOR_BYTES_MAX: usize =
-    CSCDS_MAX * CSCD_BYTES + SEGMENTS_MAX * SEGMENT_BYTES;
+    CSCDS_MAX * CSCD_BYTES + SEGMENTS_MAX * OFFSET_SEGMENT_BYTES;
 /// Bytes of a parameter list that are looked at. Longer lists are refused before their bytes are
 /// copied; the largest that can be right is the longer header and all descriptors.
 pub(crate) const PARAMETER_BYTES_MAX: usize = 128 << 10;
@@ -25,14 +29,17 @@ pub(crate) const PARAMETER_BYTES_MAX: usize = 128 << 10;
 pub(crate) const CSCD_TYPE: u8 = 0xe4;
 /// Block device to block device.
 pub(crate) const SEGMENT_TYPE: u8 = 0x02;
+/// Block device with offset to block device with offset.
+pub(crate) const OFFSET_SEGMENT_TYPE: u8 = 0x0a;
 /// Copies that can be in progress and be asked for by their list identifier, for a nexus.
 pub(crate) const IDENTIFIED_MAX: usize = 255;
 /// Copies in progress: there is no limit, so the fields hold what they can.
 const CONCURRENT: u32 = u32::MAX;
 
-/// The longest segment: its number of blocks has 16 bits.
+/// The longest segment: type 0Ah counts bytes in 32 bits, of whole blocks here. Type 02h counts
+/// blocks in 16 bits, and so can't say as much.
 fn segment_bytes_max(volume: &VolumeAttributes) -> u32 {
-    (u64::from(u16::MAX) * volume.logical_block.bytes()) as u32
+    (u64::from(u32::MAX) / volume.logical_block.bytes() * volume.logical_block.bytes()) as u32
 }
 
 /// The granularity of segments, as an exponent of 2 bytes: a logical block.
@@ -50,6 +57,7 @@ fn put(page: &mut Vec<u8>, code: u16, mut body: Vec<u8>) {
 /// The third-party copy VPD page, without its header.
 pub(crate) fn third_party_copy_page(volume: &VolumeAttributes) -> Vec<u8> {
     let mut page = Vec::new();
+    put(&mut page, 0x0000, rod_token_limits(volume));
     put(&mut page, 0x0001, supported_commands());
     let mut parameter_data = vec![0; 4];
     parameter_data.extend((CSCDS_MAX as u16).to_be_bytes());
@@ -57,10 +65,12 @@ pub(crate) fn third_party_copy_page(volume: &VolumeAttributes) -> Vec<u8> {
     parameter_data.extend((DESCRIPTOR_BYTES_MAX as u32).to_be_bytes());
     parameter_data.resize(28, 0); // no inline data
     put(&mut page, 0x0004, parameter_data);
-    put(&mut page, 0x0008, vec![2, SEGMENT_TYPE, CSCD_TYPE]);
+    put(&mut page, 0x0008, vec![3, SEGMENT_TYPE, OFFSET_SEGMENT_TYPE, CSCD_TYPE]);
     let mut ids = vec![0, 2];
     ids.extend(OWN_UNIT.to_be_bytes());
     put(&mut page, 0x000c, ids);
+    put(&mut page, 0x0106, rod_token_features());
+    put(&mut page, 0x0108, rod_types());
     let mut general = Vec::new();
     general.extend(CONCURRENT.to_be_bytes());
     general.extend((IDENTIFIED_MAX as u32).to_be_bytes());
@@ -69,6 +79,49 @@ pub(crate) fn third_party_copy_page(volume: &VolumeAttributes) -> Vec<u8> {
     general.resize(32, 0);
     put(&mut page, 0x8001, general);
     page
+}
+
+/// Block device ROD token limits (SBC-4, 6.6.7).
+fn rod_token_limits(volume: &VolumeAttributes) -> Vec<u8> {
+    let blocks = |bytes: u64| (bytes / volume.logical_block.bytes()).to_be_bytes();
+    let mut out = vec![0; 6];
+    out.extend((RANGES_MAX as u16).to_be_bytes());
+    out.extend(INACTIVITY_S_MAX.to_be_bytes());
+    out.extend(INACTIVITY_S_DEFAULT.to_be_bytes());
+    out.extend(blocks(ROD_BYTES_MAX));
+    out.extend(blocks(ROD_BYTES_MAX)); // as much at once as can be: it costs the same
+    out
+}
+
+/// ROD token features (SPC-4, 7.8.17.8): tokens of this array alone, of disks.
+fn rod_token_features() -> Vec<u8> {
+    let mut out = vec![0; 12];
+    out.extend(INACTIVITY_S_DEFAULT.to_be_bytes()); // MINIMUM TOKEN LIFETIME
+    out.extend(u32::MAX.to_be_bytes()); // MAXIMUM TOKEN LIFETIME: while it is used
+    out.extend(INACTIVITY_S_MAX.to_be_bytes());
+    out.resize(42, 0);
+    let mut disks = vec![0, 0, 0, 44, 0, 0, 0, 0];
+    disks.extend(ROD_BYTES_MAX.to_be_bytes());
+    disks.resize(48, 0); // no optimum: it costs the same whatever the length
+    out.extend((disks.len() as u16).to_be_bytes());
+    out.extend(disks);
+    out
+}
+
+/// Supported ROD token and ROD types (SPC-4, 7.8.17.9).
+fn rod_types() -> Vec<u8> {
+    const TOKEN_OUT: u8 = 0x01;
+    const TOKEN_IN: u8 = 0x02;
+    let types = [(POINT_IN_TIME, TOKEN_OUT | TOKEN_IN), (BLOCK_ZERO, TOKEN_IN)];
+    let mut out = vec![0, 0];
+    out.extend((types.len() as u16 * 64).to_be_bytes());
+    for (code, use_of_tokens) in types {
+        let mut descriptor = code.to_be_bytes().to_vec();
+        descriptor.push(use_of_tokens);
+        descriptor.resize(64, 0);
+        out.extend(descriptor);
+    }
+    out
 }
 
 /// The service actions of the two opcodes, from the table of commands.
@@ -95,8 +148,8 @@ pub(crate) fn operating_parameters(volume: &VolumeAttributes) -> Vec<u8> {
     out[34..36].copy_from_slice(&u16::MAX.to_be_bytes()); // TOTAL CONCURRENT COPIES
     out[36] = IDENTIFIED_MAX as u8; // MAXIMUM CONCURRENT COPIES
     out[37] = granularity(volume);
-    out[43] = 2;
-    out.extend([SEGMENT_TYPE, CSCD_TYPE]);
+    out[43] = 3;
+    out.extend([SEGMENT_TYPE, OFFSET_SEGMENT_TYPE, CSCD_TYPE]);
     let length = (out.len() - 4) as u32;
     out[..4].copy_from_slice(&length.to_be_bytes());
     out

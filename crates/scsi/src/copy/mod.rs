@@ -10,19 +10,26 @@
 
 pub(crate) mod cscd;
 pub(crate) mod limits;
+pub(crate) mod odx;
 pub(crate) mod parse;
 pub(crate) mod results;
+pub(crate) mod rod;
+pub(crate) mod token;
 
-use block::{CopySegment, SECTOR_BYTES, VolumeReply, VolumeRequest};
+use std::sync::Arc;
+
+use block::{CopySegment, SECTOR_BYTES, SectorRange, VolumeAttributes, VolumeReply, VolumeRequest};
 
 use crate::copy::cscd::Cscd;
-use crate::copy::parse::{Form, List, ListUse, Segment};
-use crate::copy::results::{CopyResult, Listed};
+use crate::copy::parse::{Form, Length, List, ListUse, Segment};
+use crate::copy::results::{CopyResult, Listed, Origin};
+use crate::copy::rod::Rod;
+use crate::copy::token::Token;
 use crate::nexus::Nexus;
 use crate::read_write::sectors;
 use crate::response::{Command, Response, Rest, Step, request};
 use crate::sense::{Sense, SenseKey};
-use crate::server::Context;
+use crate::server::{Context, DeviceServer};
 use crate::table::{Access, Outcome};
 
 /// COPY TARGET DEVICE NOT REACHABLE.
@@ -47,8 +54,49 @@ pub(crate) struct CopyRest {
     failure: Option<Sense>,
     /// Segments in the request.
     segments: u16,
-    /// Bytes that they copy.
-    bytes: u64,
+    /// What they copy: in bytes, or in logical blocks where a token is used.
+    count: u64,
+    /// What comes of it.
+    after: After,
+}
+
+/// What comes of a copy that has succeeded.
+#[derive(Debug)]
+enum After {
+    /// Of EXTENDED COPY: nothing.
+    ThirdParty,
+    /// Of the block device zero ROD token: nothing.
+    Zeros,
+    /// The token of this ROD is good.
+    Publish(Arc<Rod>),
+    /// The token was used; with `delete` it ends.
+    Used { rod: Arc<Rod>, delete: bool },
+}
+
+impl After {
+    /// Lets it happen; the token, if there is a new one.
+    fn happen(self, server: &DeviceServer) -> Option<Box<Token>> {
+        match self {
+            Self::ThirdParty | Self::Zeros => None,
+            Self::Publish(rod) => {
+                server.rods.publish(&rod);
+                Some(Box::new(rod.token))
+            }
+            Self::Used { rod, delete } => {
+                server.rods.used(&rod, delete);
+                None
+            }
+        }
+    }
+
+    /// How the host is told of a volume's failure. With a token it is the addressed unit's own; of
+    /// EXTENDED COPY it is a third party's, but for a full pool, which is told as hosts know it.
+    fn told(&self, sense: Sense) -> Sense {
+        match self {
+            Self::ThirdParty if sense.key != SenseKey::DataProtect => DEVICE_FAILURE,
+            _ => sense,
+        }
+    }
 }
 
 pub(crate) fn extended_copy_lid1(context: &Context<'_>, command: Command) -> Outcome {
@@ -73,19 +121,27 @@ fn extended_copy(context: &Context<'_>, command: &Command, form: Form) -> Outcom
     let list = parse::parse(&bytes, form)?;
     let listed = match list.list_use {
         ListUse::None => None,
-        list_use => Some(results::begin(context.nexus, list.id, form, list_use)?),
+        list_use => {
+            let origin = match form {
+                Form::Lid1 => Origin::ExtendedCopyLid1,
+                Form::Lid4 => Origin::ExtendedCopyLid4,
+            };
+            Some(results::begin(context.nexus, list.id, origin, list_use)?)
+        }
     };
     let (segments, failure) = resolve(context, &list);
-    let bytes = segments.iter().map(|segment| segment.count.0 * SECTOR_BYTES).sum();
+    let count = segments.iter().map(|segment| segment.count.0 * SECTOR_BYTES).sum();
     let processed = failure.map_or(list.segments.len(), |(index, _)| index);
     let rest = CopyRest {
         listed,
         failure: failure.map(|(_, sense)| sense),
         segments: processed as u16,
-        bytes,
+        count,
+        after: After::ThirdParty,
     };
     if segments.is_empty() {
-        return finish(context.nexus, rest, Ok(VolumeReply::Done)).map(|step| done(step, wanted));
+        let reply = Ok(VolumeReply::Done);
+        return finish(context.server, context.nexus, rest, reply).map(|step| done(step, wanted));
     }
     Ok(request(volume, wanted, Rest::Copy(Box::new(rest)), VolumeRequest::Copy { segments }))
 }
@@ -130,16 +186,17 @@ fn resolve_one(
     {
         return Err(DEVICE_FAILURE);
     }
-    // The number of blocks counts blocks of the one that DC names (SPC-4, 6.4.6.5).
-    let counted = if segment.counts_destination { destination } else { source };
-    let bytes = u64::from(segment.blocks) * counted.logical_block.bytes();
-    let (from, to) = (source.logical_block.bytes(), destination.logical_block.bytes());
-    if bytes % from != 0 || bytes % to != 0 {
-        return Err(INEXACT);
-    }
-    let read = sectors(source, segment.source_lba, bytes / from).map_err(|_| OUT_OF_RANGE)?;
-    let write =
-        sectors(destination, segment.destination_lba, bytes / to).map_err(|_| OUT_OF_RANGE)?;
+    let (read, write) = match segment.length {
+        Length::Blocks(blocks) => by_blocks(segment, blocks, source, destination)?,
+        Length::Bytes { bytes, source_offset, destination_offset } => {
+            let count = exact_sectors(bytes.into())?;
+            let at = |volume, lba, offset| by_bytes(volume, lba, offset, count);
+            (
+                at(source, segment.source_lba, source_offset)?,
+                at(destination, segment.destination_lba, destination_offset)?,
+            )
+        }
+    };
     Ok(CopySegment {
         source: source.id,
         source_start: read.start,
@@ -149,21 +206,67 @@ fn resolve_one(
     })
 }
 
+/// Blocks to blocks (segment type 02h): source and destination ranges.
+fn by_blocks(
+    segment: &Segment,
+    blocks: u16,
+    source: &VolumeAttributes,
+    destination: &VolumeAttributes,
+) -> Result<(SectorRange, SectorRange), Sense> {
+    // The number of blocks counts blocks of the one that DC names (SPC-4, 6.4.6.5).
+    let counted = if segment.counts_destination { destination } else { source };
+    let bytes = u64::from(blocks) * counted.logical_block.bytes();
+    let (from, to) = (source.logical_block.bytes(), destination.logical_block.bytes());
+    if bytes % from != 0 || bytes % to != 0 {
+        return Err(INEXACT);
+    }
+    let read = sectors(source, segment.source_lba, bytes / from).map_err(|_| OUT_OF_RANGE)?;
+    let write =
+        sectors(destination, segment.destination_lba, bytes / to).map_err(|_| OUT_OF_RANGE)?;
+    Ok((read, write))
+}
+
+/// A count of bytes in sectors. Parts of sectors are not moved: such a segment is inexact.
+fn exact_sectors(bytes: u64) -> Result<u64, Sense> {
+    if bytes.is_multiple_of(SECTOR_BYTES) { Ok(bytes / SECTOR_BYTES) } else { Err(INEXACT) }
+}
+
+/// A range that starts at a byte of a block (segment type 0Ah; SPC-4, 6.4.6.13).
+fn by_bytes(
+    volume: &VolumeAttributes,
+    lba: u64,
+    offset_bytes: u16,
+    count: u64,
+) -> Result<SectorRange, Sense> {
+    let offset = exact_sectors(offset_bytes.into())?;
+    let unit = volume.logical_block.sectors();
+    if offset >= unit {
+        return Err(INEXACT);
+    }
+    let start = lba.checked_mul(unit).and_then(|start| start.checked_add(offset));
+    let range = start.map(|start| SectorRange::new(start, count));
+    range.filter(|range| range.fits(volume.size)).ok_or(OUT_OF_RANGE)
+}
+
 /// Ends a copy: keeps its result, and answers.
-pub(crate) fn finish(nexus: &Nexus, rest: CopyRest, result: Result<VolumeReply, Sense>) -> Outcome {
-    let CopyRest { listed, failure, mut segments, mut bytes } = rest;
-    let sense = match result {
-        Ok(_) => failure,
-        // Nothing was copied, so it is the first segment that failed. A full pool is told as hosts
-        // know it, else the volume's failure is a third party's.
+pub(crate) fn finish(
+    server: &DeviceServer,
+    nexus: &Nexus,
+    rest: CopyRest,
+    result: Result<VolumeReply, Sense>,
+) -> Outcome {
+    let CopyRest { listed, failure, segments, count, after } = rest;
+    let ended = match result {
+        Ok(_) => CopyResult { segments, count, sense: failure, token: after.happen(server) },
         Err(sense) => {
-            (segments, bytes) = (0, 0);
-            let told = if sense.key == SenseKey::DataProtect { sense } else { DEVICE_FAILURE };
-            Some(Sense { command_specific: Some(0), ..told })
+            // Nothing was copied, so it is the first segment that failed.
+            let sense = Some(Sense { command_specific: Some(0), ..after.told(sense) });
+            CopyResult { segments: 0, count: 0, sense, token: None }
         }
     };
+    let sense = ended.sense;
     if let Some(listed) = listed {
-        listed.end(nexus, CopyResult { segments, bytes, sense });
+        listed.end(nexus, ended);
     }
     match sense {
         None => Ok(Step::Done(Response::good())),

@@ -11,8 +11,8 @@
 
 use crate::bytes::{be_u8, be_u16, be_u32, be_u64};
 use crate::copy::limits::{
-    CSCD_BYTES, CSCD_TYPE, CSCDS_MAX, DESCRIPTOR_BYTES_MAX, SEGMENT_BYTES, SEGMENT_TYPE,
-    SEGMENTS_MAX,
+    CSCD_BYTES, CSCD_TYPE, CSCDS_MAX, DESCRIPTOR_BYTES_MAX, OFFSET_SEGMENT_BYTES,
+    OFFSET_SEGMENT_TYPE, SEGMENT_BYTES, SEGMENT_TYPE, SEGMENTS_MAX,
 };
 use crate::sense::Sense;
 
@@ -51,14 +51,23 @@ pub(crate) struct CscdDescriptor {
     pub block_bytes: u32,
 }
 
-/// A segment descriptor: block device to block device (02h).
+/// How long a segment is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Length {
+    /// Block device to block device (02h).
+    Blocks(u16),
+    /// Block device with offset to block device with offset (0Ah): bytes into the first blocks.
+    Bytes { bytes: u32, source_offset: u16, destination_offset: u16 },
+}
+
+/// A segment descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     /// DC: the number of blocks counts the destination's blocks.
     pub counts_destination: bool,
     pub source: u16,
     pub destination: u16,
-    pub blocks: u16,
+    pub length: Length,
     pub source_lba: u64,
     pub destination_lba: u64,
 }
@@ -203,28 +212,44 @@ fn segments(list: &[u8], start: usize, end: usize) -> Result<Vec<Segment>, Sense
     let mut out = Vec::new();
     let mut at = start;
     while at < end {
-        if be_u8(list, at) != SEGMENT_TYPE {
-            return Err(Sense::parameter(at, 0x09)); // UNSUPPORTED SEGMENT DESCRIPTOR TYPE CODE
-        }
+        let bytes = match be_u8(list, at) {
+            SEGMENT_TYPE => SEGMENT_BYTES,
+            OFFSET_SEGMENT_TYPE => OFFSET_SEGMENT_BYTES,
+            // UNSUPPORTED SEGMENT DESCRIPTOR TYPE CODE
+            _ => return Err(Sense::parameter(at, 0x09)),
+        };
         if out.len() == SEGMENTS_MAX {
             return Err(Sense::parameter(at, 0x08)); // TOO MANY SEGMENT DESCRIPTORS
         }
-        let next = at + SEGMENT_BYTES;
+        let next = at + bytes;
         if next > end {
             return Err(Sense::PARAMETER_LIST_LENGTH);
         }
-        if usize::from(be_u16(list, at + 2)) != SEGMENT_BYTES - 4 {
+        if usize::from(be_u16(list, at + 2)) != bytes - 4 {
             return Err(Sense::parameter(at + 2, 0));
         }
-        out.push(Segment {
-            counts_destination: be_u8(list, at + 1) & 0x02 != 0,
-            source: be_u16(list, at + 4),
-            destination: be_u16(list, at + 6),
-            blocks: be_u16(list, at + 10),
-            source_lba: be_u64(list, at + 12),
-            destination_lba: be_u64(list, at + 20),
-        });
+        out.push(segment(list, at));
         at = next;
     }
     Ok(out)
+}
+
+fn segment(list: &[u8], at: usize) -> Segment {
+    let length = if be_u8(list, at) == SEGMENT_TYPE {
+        Length::Blocks(be_u16(list, at + 10))
+    } else {
+        Length::Bytes {
+            bytes: be_u32(list, at + 8),
+            source_offset: be_u16(list, at + 28),
+            destination_offset: be_u16(list, at + 30),
+        }
+    };
+    Segment {
+        counts_destination: be_u8(list, at + 1) & 0x02 != 0,
+        source: be_u16(list, at + 4),
+        destination: be_u16(list, at + 6),
+        length,
+        source_lba: be_u64(list, at + 12),
+        destination_lba: be_u64(list, at + 20),
+    }
 }

@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 
 use crate::cdb::Cdb;
 use crate::copy::limits::{IDENTIFIED_MAX, operating_parameters as operating_parameters_data};
-use crate::copy::parse::{Form, ListUse};
+use crate::copy::parse::ListUse;
+use crate::copy::token::{MANAGEMENT_BYTES, Token};
 use crate::nexus::Nexus;
 use crate::response::{Command, Response, Status, Step};
 use crate::sense::{Sense, SenseKey};
@@ -18,28 +19,69 @@ use crate::table::Outcome;
 /// Results that are kept for a nexus; the oldest goes first.
 const RESULTS_MAX: usize = 64;
 
-/// How a copy ended.
+/// Which command a list identifier came with. Those of all kinds are one space (SPC-4, 5.17.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    ExtendedCopyLid1,
+    ExtendedCopyLid4,
+    PopulateToken,
+    WriteUsingToken,
+}
+
+impl Origin {
+    /// Its service action, for RESPONSE TO SERVICE ACTION.
+    fn action(self) -> u8 {
+        match self {
+            Self::ExtendedCopyLid1 => 0x00,
+            Self::ExtendedCopyLid4 => 0x01,
+            Self::PopulateToken => 0x10,
+            Self::WriteUsingToken => 0x11,
+        }
+    }
+
+    /// That the identifier is in use by a command of another kind: at the field that holds it.
+    fn in_use(self) -> Sense {
+        match self {
+            Self::ExtendedCopyLid1 => Sense::parameter(0, 0),
+            Self::ExtendedCopyLid4 => Sense::parameter(20, 0),
+            Self::PopulateToken | Self::WriteUsingToken => Sense::cdb_bytes(6),
+        }
+    }
+}
+
+/// How a copy ended.
+#[derive(Clone, Debug)]
 pub(crate) struct CopyResult {
     /// Segments that were copied.
     pub segments: u16,
-    /// Bytes that were copied.
-    pub bytes: u64,
+    /// What was copied: in bytes, or in logical blocks where a token was used.
+    pub count: u64,
     /// Why it ended early.
     pub sense: Option<Sense>,
+    /// The token that it made.
+    pub token: Option<Box<Token>>,
 }
 
 /// The copies of a nexus that have list identifiers.
 #[derive(Debug, Default)]
 pub(crate) struct CopyLists {
-    running: Vec<(u32, Form)>,
-    ended: VecDeque<(u32, CopyResult)>,
+    running: Vec<(u32, Origin)>,
+    ended: VecDeque<Ended>,
+}
+
+/// A copy that has ended, with its list identifier.
+#[derive(Clone, Debug)]
+struct Ended {
+    id: u32,
+    origin: Origin,
+    result: CopyResult,
 }
 
 /// A list identifier in use; dropping it frees the identifier, also if the command was aborted.
 #[derive(Debug)]
 pub(crate) struct Listed {
     id: u32,
+    origin: Origin,
     list_use: ListUse,
     lists: Arc<Mutex<CopyLists>>,
 }
@@ -48,25 +90,24 @@ pub(crate) struct Listed {
 pub(crate) fn begin(
     nexus: &Nexus,
     id: u32,
-    form: Form,
+    origin: Origin,
     list_use: ListUse,
 ) -> Result<Listed, Sense> {
     let mut lists = nexus.copies.lock();
     if let Some((_, other)) = lists.running.iter().find(|(running, _)| *running == id) {
-        let at = if form == Form::Lid1 { 0 } else { 20 };
-        return Err(if *other == form {
+        return Err(if *other == origin {
             Sense::new(SenseKey::IllegalRequest, 0x00, 0x16) // OPERATION IN PROGRESS
         } else {
-            Sense::parameter(at, 0)
+            origin.in_use()
         });
     }
     if lists.running.len() >= IDENTIFIED_MAX {
         // INSUFFICIENT RESOURCES: more than is reported
         return Err(Sense::new(SenseKey::IllegalRequest, 0x55, 0x03));
     }
-    lists.ended.retain(|(ended, _)| *ended != id);
-    lists.running.push((id, form));
-    Ok(Listed { id, list_use, lists: nexus.copies.clone() })
+    lists.ended.retain(|ended| ended.id != id);
+    lists.running.push((id, origin));
+    Ok(Listed { id, origin, list_use, lists: nexus.copies.clone() })
 }
 
 impl Listed {
@@ -77,7 +118,8 @@ impl Listed {
             if lists.ended.len() == RESULTS_MAX {
                 lists.ended.pop_front();
             }
-            lists.ended.push_back((self.id, result));
+            let Self { id, origin, .. } = self;
+            lists.ended.push_back(Ended { id, origin, result });
         }
     }
 }
@@ -90,17 +132,17 @@ impl Drop for Listed {
 
 /// What is known of a list identifier.
 enum Known {
-    Running,
-    Ended(CopyResult),
+    Running(Origin),
+    Ended(Ended),
 }
 
 fn look_up(nexus: &Nexus, id: u32) -> Result<Known, Sense> {
     let lists = nexus.copies.lock();
-    if lists.running.iter().any(|(running, _)| *running == id) {
-        return Ok(Known::Running);
+    if let Some((_, origin)) = lists.running.iter().find(|(running, _)| *running == id) {
+        return Ok(Known::Running(*origin));
     }
-    let ended = lists.ended.iter().find(|(ended, _)| *ended == id);
-    ended.map(|(_, result)| Known::Ended(*result)).ok_or(Sense::cdb_bytes(2))
+    let ended = lists.ended.iter().find(|ended| ended.id == id);
+    ended.cloned().map(Known::Ended).ok_or(Sense::cdb_bytes(2))
 }
 
 fn answer(cdb: &Cdb, mut out: Vec<u8>) -> Outcome {
@@ -127,9 +169,9 @@ fn scaled(mut bytes: u64) -> (u8, u32) {
 pub(crate) fn status_lid1(context: &Context<'_>, command: Command) -> Outcome {
     let id = command.cdb.u8(2).into();
     let (status, segments, bytes) = match look_up(context.nexus, id)? {
-        Known::Running => (0, 0, 0),
-        Known::Ended(result) => {
-            (if result.sense.is_some() { 2 } else { 1 }, result.segments, result.bytes)
+        Known::Running(_) => (0, 0, 0),
+        Known::Ended(Ended { result, .. }) => {
+            (if result.sense.is_some() { 2 } else { 1 }, result.segments, result.count)
         }
     };
     let (unit, count) = scaled(bytes);
@@ -148,10 +190,12 @@ pub(crate) fn data_lid1(context: &Context<'_>, command: Command) -> Outcome {
 /// Details are there for a copy that failed, until they were read (SPC-4, 6.23).
 pub(crate) fn failure_lid1(context: &Context<'_>, command: Command) -> Outcome {
     let id = command.cdb.u8(2).into();
-    let Known::Ended(CopyResult { sense: Some(sense), .. }) = look_up(context.nexus, id)? else {
+    let Known::Ended(Ended { result: CopyResult { sense: Some(sense), .. }, .. }) =
+        look_up(context.nexus, id)?
+    else {
         return answer(&command.cdb, vec![0; 4]);
     };
-    context.nexus.copies.lock().ended.retain(|(ended, _)| *ended != id);
+    context.nexus.copies.lock().ended.retain(|ended| ended.id != id);
     let sense = sense.bytes();
     let mut out = vec![0; 60];
     out[56] = Status::CheckCondition as u8;
@@ -161,19 +205,23 @@ pub(crate) fn failure_lid1(context: &Context<'_>, command: Command) -> Outcome {
 }
 
 /// The common part of the LID4 answers (SPC-4, 6.24).
-fn status_data(nexus: &Nexus, id: u32) -> Result<Vec<u8>, Sense> {
+fn status_data(known: &Known) -> Vec<u8> {
     let mut out = vec![0; 32];
-    out[4] = 0x01; // RESPONSE TO SERVICE ACTION: EXTENDED COPY (LID4)
-    let result = match look_up(nexus, id)? {
-        Known::Running => {
+    let Ended { origin, result, .. } = match known {
+        Known::Running(origin) => {
+            out[4] = origin.action();
             out[5] = 0x11; // foreground operation in progress
-            return Ok(out);
+            return out;
         }
-        Known::Ended(result) => result,
+        Known::Ended(ended) => ended,
     };
+    out[4] = origin.action();
     out[5] = if result.sense.is_some() { 0x02 } else { 0x01 };
     out[6..8].copy_from_slice(&1_u16.to_be_bytes()); // OPERATION COUNTER
-    out[16..24].copy_from_slice(&result.bytes.to_be_bytes());
+    if matches!(origin, Origin::PopulateToken | Origin::WriteUsingToken) {
+        out[15] = 0xf1; // TRANSFER COUNT UNITS: logical blocks, else bytes
+    }
+    out[16..24].copy_from_slice(&result.count.to_be_bytes());
     out[24..26].copy_from_slice(&result.segments.to_be_bytes());
     if let Some(sense) = result.sense {
         let sense = sense.bytes();
@@ -182,16 +230,55 @@ fn status_data(nexus: &Nexus, id: u32) -> Result<Vec<u8>, Sense> {
         out[14] = sense.len() as u8;
         out.extend(sense);
     }
-    Ok(out)
+    out
 }
 
 pub(crate) fn status_lid4(context: &Context<'_>, command: Command) -> Outcome {
-    let out = status_data(context.nexus, command.cdb.u32(2))?;
-    answer(&command.cdb, out)
+    let known = look_up(context.nexus, command.cdb.u32(2))?;
+    answer(&command.cdb, status_data(&known))
 }
 
 pub(crate) fn data_lid4(context: &Context<'_>, command: Command) -> Outcome {
-    let mut out = status_data(context.nexus, command.cdb.u32(2))?;
+    let known = look_up(context.nexus, command.cdb.u32(2))?;
+    let mut out = status_data(&known);
     out.extend([0; 4]); // HELD DATA LENGTH
     answer(&command.cdb, out)
+}
+
+/// RECEIVE ROD TOKEN INFORMATION (SPC-4, 6.25): how a copy stands, and the token that it has made.
+pub(crate) fn rod_token_information(context: &Context<'_>, command: Command) -> Outcome {
+    let known = look_up(context.nexus, command.cdb.u32(2))?;
+    let mut out = status_data(&known);
+    let token = match &known {
+        Known::Ended(ended) => ended.result.token.as_deref(),
+        Known::Running(_) => None,
+    };
+    let descriptor_bytes = token.map_or(0, |token| 2 + token.len());
+    out.extend((descriptor_bytes as u32).to_be_bytes());
+    if let Some(token) = token {
+        out.extend([0, 0]); // ID FOR CREATING ROD CSCD DESCRIPTOR: of EXTENDED COPY alone
+        out.extend(token);
+    }
+    answer(&command.cdb, out)
+}
+
+/// REPORT ALL ROD TOKENS (SPC-4, 6.26): those that the same initiator has made.
+pub(crate) fn all_rod_tokens(context: &Context<'_>, command: Command) -> Outcome {
+    let mut out = vec![0; 8];
+    for rod in context.server.rods.of_initiator(&context.nexus.initiator().name) {
+        out.extend(&rod.token[..MANAGEMENT_BYTES]);
+    }
+    answer(&command.cdb, out)
+}
+
+/// COPY OPERATION ABORT (SPC-4, 6.3). A copy is one commit and can't be called back once it is on
+/// its way; but it ends soon, and the abort is answered after that: nothing happens later.
+pub(crate) fn abort(context: &Context<'_>, command: Command) -> Outcome {
+    context.volume()?;
+    let id = command.cdb.u32(2);
+    let running = context.nexus.copies.lock().running.iter().any(|(running, _)| *running == id);
+    if !running {
+        return Err(Sense::cdb_bytes(2));
+    }
+    Ok(Step::Done(Response { after_all: true, ..Response::good() }))
 }

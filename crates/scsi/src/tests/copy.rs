@@ -141,6 +141,48 @@ fn blocks_are_counted_where_dc_says() {
     assert_eq!(triple(&xcopy(&mut world, &wrong_length)), (0xa, 0x26, 0));
 }
 
+/// A segment with offsets.
+fn offset_segment(source: (u16, u64, u16), destination: (u16, u64, u16), bytes: u32) -> Vec<u8> {
+    let mut out = vec![0x0a, 0, 0, 0x1c];
+    out.extend(source.0.to_be_bytes());
+    out.extend(destination.0.to_be_bytes());
+    out.extend(bytes.to_be_bytes());
+    out.extend(source.1.to_be_bytes());
+    out.extend(destination.1.to_be_bytes());
+    out.extend(source.2.to_be_bytes());
+    out.extend(destination.2.to_be_bytes());
+    out
+}
+
+#[test]
+fn segments_with_offsets_count_bytes_from_within_a_block() {
+    let mut world = filled();
+    let names = [cscd(naa(1)), {
+        let mut name = cscd(naa(3));
+        name[29..32].copy_from_slice(&[0, 0x10, 0]); // blocks of 4096
+        name
+    }];
+    let copy = |segment| list(0, 3, &names, &[segment]);
+    // From block 5 of 512 bytes to the third sector of the seventh block of 4096.
+    let good = copy(offset_segment((0, 5, 0), (1, 7, 1024), 3 * 512));
+    assert_eq!(xcopy(&mut world, &good).status, Status::Good);
+    let from = world.disks[&VolumeId(1)].bytes[5 * 512..8 * 512].to_vec();
+    let to = 7 * 4096 + 1024;
+    assert_eq!(world.disks[&VolumeId(3)].bytes[to..to + 3 * 512], from);
+    let nothing = copy(offset_segment((0, 5, 0), (1, 7, 0), 0));
+    assert_eq!(xcopy(&mut world, &nothing).status, Status::Good);
+    for (segment, want) in [
+        (offset_segment((0, 5, 0), (1, 7, 0), 100), (0xa, 0x26, 0x0a)),
+        (offset_segment((0, 5, 512), (1, 7, 0), 512), (0xa, 0x26, 0x0a)),
+        (offset_segment((0, 5, 0), (1, 7, 100), 512), (0xa, 0x26, 0x0a)),
+        (offset_segment((0, 2047, 0), (1, 7, 0), 1024), (0xa, 0, 0)),
+        (offset_segment((0, 0, 0), (1, u64::MAX, 0), 512), (0xa, 0, 0)),
+        (offset_segment((0, 0, 0), (1, 0, 0), u32::MAX - 511), (0xa, 0, 0)),
+    ] {
+        assert_eq!(triple(&xcopy(&mut world, &copy(segment))), want);
+    }
+}
+
 #[test]
 fn a_volume_that_is_not_the_senders_is_not_reachable() {
     let mut world = filled();
@@ -183,7 +225,7 @@ fn lists_are_refused_before_any_effect() {
         (with(1, 0x18, &good), (5, 0x26, 0)), // an identifier where there is none
         (list(0, 3, &vec![name.clone(); 65], std::slice::from_ref(&seg)), (5, 0x26, 0x06)),
         (list(0, 3, std::slice::from_ref(&name), &vec![seg.clone(); 65]), (5, 0x26, 0x08)),
-        (list(0, 3, &vec![name.clone(); 65], &vec![seg.clone(); 65]), (5, 0x1a, 0)),
+        (list(0, 3, &vec![name.clone(); 65], &vec![seg.clone(); 80]), (5, 0x1a, 0)),
         ([with(15, 4, &good), vec![0; 4]].concat(), (5, 0x26, 0x0b)),
         (with(15, 4, &good), (5, 0x1a, 0)),
         (with(17, 0x20, &good), (0xa, 0x0d, 0x02)), // NUL
@@ -302,8 +344,8 @@ fn operating_parameters_and_the_page_say_what_is_taken() {
     let mut world = World::new();
     let data = world.good(&results(3, 0), &[]);
     assert_eq!(usize::from(data[3]), data.len() - 4);
-    assert_eq!(data[8..20], [0, 64, 0, 64, 0, 0, 0x0f, 0, 0x01, 0xff, 0xfe, 0]);
-    assert_eq!(data[43..], [2, 0x02, 0xe4]);
+    assert_eq!(data[8..20], [0, 64, 0, 64, 0, 0, 0x10, 0, 0xff, 0xff, 0xfe, 0]);
+    assert_eq!(data[43..], [3, 0x02, 0x0a, 0xe4]);
     let page = world.good(&[0x12, 1, 0x8f, 4, 0, 0], &[]);
     let (mut at, mut codes) = (4, Vec::new());
     while at < page.len() {
@@ -311,8 +353,11 @@ fn operating_parameters_and_the_page_say_what_is_taken() {
         at += 4 + usize::from(u16::from_be_bytes([page[at + 2], page[at + 3]]));
     }
     assert_eq!(at, page.len());
-    assert_eq!(codes, [0x0001, 0x0004, 0x0008, 0x000c, 0x8001]);
-    assert_eq!(page[8..21], [12, 0x83, 2, 0, 1, 0x84, 6, 0, 1, 3, 4, 5, 6]);
+    assert_eq!(codes, [0x0000, 0x0001, 0x0004, 0x0008, 0x000c, 0x0106, 0x0108, 0x8001]);
+    let limits = &page[4..40];
+    assert_eq!(limits[2..20], [0, 32, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0, 0x0e, 0x10, 0, 0, 1, 0x2c]);
+    assert_eq!(limits[20..28], (16_u64 << 30 >> 9).to_be_bytes());
+    assert_eq!(page[44..62], [17, 0x83, 5, 0, 1, 16, 17, 28, 0x84, 8, 0, 1, 3, 4, 5, 6, 7, 8]);
 }
 
 #[test]

@@ -7,5 +7,6 @@ mod fuzz;
 mod long;
 mod parameters;
 mod reservations;
+mod tokens;
 mod world;
 mod writes;

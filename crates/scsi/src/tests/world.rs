@@ -11,9 +11,13 @@ use block::{
 
 use crate::nexus::{InitiatorPort, Nexus, TargetPort};
 use crate::response::{Command, Response, Status, Step};
-use crate::{Cdb, DeviceServer};
+use crate::{Cdb, DeviceServer, RodVolume};
 
 const SECTOR: usize = SECTOR_BYTES as usize;
+
+/// The array's own volume for ROD tokens: 8 MiB.
+pub(crate) const ROD_VOLUME: VolumeId = VolumeId(99);
+const ROD_SECTORS: u64 = 8 * 2048;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Disk {
@@ -81,13 +85,18 @@ impl World {
             group,
             name: format!("iqn.2026-01.example:array,t,0x{group:04x}"),
         };
-        let server = DeviceServer::new(identity, vec![port(1, 1), port(2, 2)]);
+        let size = SectorCount(ROD_SECTORS);
+        let rods = RodVolume { id: ROD_VOLUME, size, key: [5; 32] };
+        let server = DeviceServer::new(identity, vec![port(1, 1), port(2, 2)], rods);
         let mut luns = LunMap { generation: 1, ..LunMap::default() };
         luns.luns.insert(0, volume(1, LogicalBlockSize::B512));
         luns.luns.insert(300, volume(2, LogicalBlockSize::B512));
         luns.luns.insert(2, volume(3, LogicalBlockSize::B4096));
         let disk = Disk { bytes: vec![0; 2048 * SECTOR], mapped: vec![false; 2048] };
-        let disks = (1..=4).map(|id| (VolumeId(id), disk.clone())).collect();
+        let mut disks: BTreeMap<_, _> = (1..=4).map(|id| (VolumeId(id), disk.clone())).collect();
+        let sectors = ROD_SECTORS as usize;
+        let bytes = vec![0; sectors * SECTOR];
+        disks.insert(ROD_VOLUME, Disk { bytes, mapped: vec![false; sectors] });
         let nexus = server.new_nexus(initiator("a"), 1);
         let (failure, requests) = (None, Vec::new());
         Self { server, luns: Arc::new(luns), disks, nexus, failure, requests }
@@ -147,9 +156,11 @@ impl World {
     }
 
     fn disk(&mut self, volume: VolumeId, range: SectorRange) -> &mut Disk {
-        assert!(range.fits(SectorCount(2048)) && !range.is_empty(), "{range:?}");
+        let own = volume == ROD_VOLUME;
+        let size = SectorCount(if own { ROD_SECTORS } else { 2048 });
+        assert!(range.fits(size) && !range.is_empty(), "{range:?}");
         let reachable = self.luns.luns.values().any(|seen| seen.id == volume);
-        assert!(reachable, "volume {volume} is not the initiator's");
+        assert!(own || reachable, "volume {volume} is not the initiator's");
         self.disks.get_mut(&volume).unwrap()
     }
 

@@ -1,0 +1,236 @@
+//! POPULATE TOKEN and WRITE USING TOKEN (SBC-4, 5.18 and 5.56): the copies that Windows hands to
+//! an array ("ODX").
+//!
+//! | field | POPULATE TOKEN | WRITE USING TOKEN |
+//! |---|---|---|
+//! | data length | bytes 0..2 | bytes 0..2 |
+//! | flags | byte 2: RTV, IMMED | byte 2: DEL_TKN, IMMED |
+//! | inactivity timeout | bytes 4..8 | - |
+//! | ROD type | bytes 8..12 | - |
+//! | offset into the ROD | - | bytes 8..16 |
+//! | token | - | bytes 16..528 |
+//! | length of the ranges | bytes 14..16 | bytes 534..536 |
+//! | ranges | from byte 16 | from byte 536 |
+
+use std::sync::Arc;
+
+use block::{CopySegment, SECTOR_BYTES, Sector, SectorRange, VolumeAttributes, VolumeRequest};
+
+use crate::bytes::{be_u16, be_u32, be_u64, parameter_list};
+use crate::copy::limits::PARAMETER_BYTES_MAX;
+use crate::copy::parse::ListUse;
+use crate::copy::results::{Origin, begin};
+use crate::copy::rod::{INACTIVITY_S_DEFAULT, INACTIVITY_S_MAX, RANGES_MAX, ROD_BYTES_MAX, Rod};
+use crate::copy::token::{BLOCK_ZERO, POINT_IN_TIME, POINT_IN_TIME_ANY, TOKEN_BYTES, Token};
+use crate::copy::{After, CopyRest, done, finish};
+use crate::read_write::sectors;
+use crate::response::{Command, Response, Rest, Step, request};
+use crate::sense::{Sense, SenseKey};
+use crate::server::Context;
+use crate::table::Outcome;
+
+/// Bytes of a block device range descriptor.
+const RANGE_BYTES: usize = 16;
+/// INVALID TOKEN OPERATION, UNSUPPORTED TOKEN TYPE.
+const UNSUPPORTED_TYPE: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x01);
+/// INVALID TOKEN OPERATION, INVALID TOKEN LENGTH.
+const WRONG_LENGTH: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x0a);
+
+/// The parameter list, unless its length is 0, which is no error and does nothing.
+fn list_of(command: &Command) -> Result<Option<Vec<u8>>, Sense> {
+    let length = command.cdb.u32(10) as usize;
+    if length > PARAMETER_BYTES_MAX {
+        return Err(Sense::PARAMETER_LIST_LENGTH);
+    }
+    if length == 0 {
+        return Ok(None);
+    }
+    parameter_list(&command.data_out, length).map(Some)
+}
+
+/// The ranges of a list whose header ends at `start`, with the length of the ranges in its last two
+/// bytes. Those of no blocks are left out; they must not overlap.
+fn ranges(list: &[u8], start: usize, volume: &VolumeAttributes) -> Result<Vec<SectorRange>, Sense> {
+    let (length_at, bytes) = (start - 2, usize::from(be_u16(list, start - 2)));
+    let data_bytes = usize::from(be_u16(list, 0)) + 2;
+    if list.len() < start {
+        return Err(Sense::PARAMETER_LIST_LENGTH);
+    }
+    if data_bytes < start || data_bytes > list.len() {
+        return Err(Sense::parameter(0, 0));
+    }
+    if bytes < RANGE_BYTES || start + bytes > data_bytes {
+        return Err(Sense::parameter(length_at, 0));
+    }
+    let count = bytes / RANGE_BYTES;
+    if count > RANGES_MAX {
+        return Err(Sense::parameter(length_at, 0x08)); // TOO MANY SEGMENT DESCRIPTORS
+    }
+    let mut out = Vec::with_capacity(count);
+    for at in (0..count).map(|index| start + index * RANGE_BYTES) {
+        let range = sectors(volume, be_u64(list, at), be_u32(list, at + 8).into())?;
+        if !range.is_empty() {
+            out.push(range);
+        }
+    }
+    check_ranges(&out, start)?;
+    Ok(out)
+}
+
+fn check_ranges(ranges: &[SectorRange], start: usize) -> Result<(), Sense> {
+    let total: u64 = ranges.iter().map(|range| range.count.0).sum();
+    let mut sorted = ranges.to_vec();
+    sorted.sort_unstable_by_key(|range| range.start);
+    let overlap = |pair: &[SectorRange]| pair[0].start.0 + pair[0].count.0 > pair[1].start.0;
+    if total > ROD_BYTES_MAX / SECTOR_BYTES || sorted.windows(2).any(overlap) {
+        return Err(Sense::parameter(start, 0));
+    }
+    Ok(())
+}
+
+pub(crate) fn populate(context: &Context<'_>, command: Command) -> Outcome {
+    let volume = context.volume()?;
+    let wanted = Some(command.cdb.u32(10).into());
+    let Some(list) = list_of(&command)? else {
+        return Ok(done(Step::Done(Response::good()), wanted));
+    };
+    let ranges = ranges(&list, 16, volume)?;
+    let inactivity_s = match be_u32(&list, 4) {
+        asked if asked > INACTIVITY_S_MAX => return Err(Sense::parameter(4, 0)),
+        asked => asked.max(INACTIVITY_S_DEFAULT),
+    };
+    let asks_type = list[2] & 0x02 != 0;
+    if asks_type && ![POINT_IN_TIME, POINT_IN_TIME_ANY].contains(&be_u32(&list, 8)) {
+        return Err(Sense::parameter(8, 0));
+    }
+    let id = command.cdb.u32(6);
+    let listed = begin(context.nexus, id, Origin::PopulateToken, ListUse::Hold)?;
+    let rods = &context.server.rods;
+    let initiator = &context.nexus.initiator().name;
+    let rod = rods.reserve(volume, &ranges, inactivity_s, initiator)?;
+    let segments: Vec<CopySegment> = ranges
+        .iter()
+        .zip(&rod.pieces)
+        .map(|(from, to)| CopySegment {
+            source: volume.id,
+            source_start: from.start,
+            destination: rods.volume(),
+            destination_start: to.start,
+            count: from.count,
+        })
+        .collect();
+    let rest = CopyRest {
+        listed: Some(listed),
+        failure: None,
+        segments: 0,
+        count: rod.sectors() / volume.logical_block.sectors(),
+        after: After::Publish(rod),
+    };
+    start(context, volume, rest, VolumeRequest::Copy { segments }, wanted)
+}
+
+pub(crate) fn write_using(context: &Context<'_>, command: Command) -> Outcome {
+    let volume = context.volume()?;
+    let wanted = Some(command.cdb.u32(10).into());
+    let Some(list) = list_of(&command)? else {
+        return Ok(done(Step::Done(Response::good()), wanted));
+    };
+    let to = ranges(&list, 536, volume)?;
+    let sectors: u64 = to.iter().map(|range| range.count.0).sum();
+    let (request, after) = match be_u32(&list, 16) {
+        // Its data is zeros, as many as are asked for; unmapped blocks read as zeros (LBPRZ).
+        BLOCK_ZERO => (VolumeRequest::Unmap { volume: volume.id, ranges: to }, After::Zeros),
+        POINT_IN_TIME => {
+            let rod = context.server.rods.find(&token_of(&list)?)?;
+            let skip = be_u64(&list, 8).saturating_mul(volume.logical_block.sectors());
+            let own = context.server.rods.volume();
+            let segments = pair_up(&rod, skip, &to)?
+                .map(|(from, to)| CopySegment {
+                    source: own,
+                    source_start: from.start,
+                    destination: volume.id,
+                    destination_start: to.start,
+                    count: to.count,
+                })
+                .collect();
+            let delete = list[2] & 0x02 != 0;
+            (VolumeRequest::Copy { segments }, After::Used { rod, delete })
+        }
+        _ => return Err(UNSUPPORTED_TYPE),
+    };
+    let id = command.cdb.u32(6);
+    let listed = Some(begin(context.nexus, id, Origin::WriteUsingToken, ListUse::Hold)?);
+    let count = sectors / volume.logical_block.sectors();
+    let rest = CopyRest { listed, failure: None, segments: 0, count, after };
+    start(context, volume, rest, request, wanted)
+}
+
+fn token_of(list: &[u8]) -> Result<Token, Sense> {
+    let bytes = list.get(16..16 + TOKEN_BYTES).ok_or(Sense::PARAMETER_LIST_LENGTH)?;
+    if usize::from(be_u16(bytes, 6)) != TOKEN_BYTES - 8 {
+        return Err(WRONG_LENGTH);
+    }
+    bytes.try_into().map_err(|_| WRONG_LENGTH)
+}
+
+/// The parts of a ROD behind `skip` sectors that go into each of the ranges. All of the ranges must
+/// be filled: a part of them is not written.
+fn pair_up(
+    rod: &Arc<Rod>,
+    mut skip: u64,
+    to: &[SectorRange],
+) -> Result<impl Iterator<Item = (SectorRange, SectorRange)>, Sense> {
+    let wanted: u64 = to.iter().map(|range| range.count.0).sum();
+    if skip >= rod.sectors() {
+        return Err(Sense::parameter(8, 0)); // OFFSET INTO ROD
+    }
+    if wanted > rod.sectors() - skip {
+        return Err(Sense::parameter(534, 0));
+    }
+    let mut pairs = Vec::new();
+    let mut pieces = rod.pieces.iter().copied();
+    let mut from = SectorRange::default();
+    for range in to {
+        let mut range = *range;
+        while !range.is_empty() {
+            while from.count.0 <= skip {
+                skip -= from.count.0;
+                from = pieces.next().ok_or(Sense::INTERNAL_FAILURE)?;
+            }
+            from = SectorRange::new(from.start.0 + skip, from.count.0 - skip);
+            skip = 0;
+            let count = from.count.0.min(range.count.0);
+            pairs.push((SectorRange::new(from.start.0, count), front(&mut range, count)));
+            front(&mut from, count);
+        }
+    }
+    Ok(pairs.into_iter())
+}
+
+/// Takes sectors off the front of a range.
+fn front(range: &mut SectorRange, count: u64) -> SectorRange {
+    let taken = SectorRange::new(range.start.0, count);
+    range.start = Sector(range.start.0 + count);
+    range.count.0 -= count;
+    taken
+}
+
+/// Runs the request, or ends at once where there is nothing to do.
+fn start(
+    context: &Context<'_>,
+    volume: &VolumeAttributes,
+    rest: CopyRest,
+    asked: VolumeRequest,
+    wanted: Option<u64>,
+) -> Outcome {
+    let nothing = match &asked {
+        VolumeRequest::Copy { segments } => segments.is_empty(),
+        VolumeRequest::Unmap { ranges, .. } => ranges.is_empty(),
+        _ => false,
+    };
+    if nothing {
+        let reply = Ok(block::VolumeReply::Done);
+        return finish(context.server, context.nexus, rest, reply).map(|step| done(step, wanted));
+    }
+    Ok(request(volume, wanted, Rest::Copy(Box::new(rest)), asked))
+}

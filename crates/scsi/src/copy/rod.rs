@@ -1,0 +1,271 @@
+//! Representations of data (RODs; SPC-4, 5.17.6): what a ROD token stands for.
+//!
+//! A ROD is a copy, by metadata, of ranges of a volume into a volume of the array's own that no
+//! host sees: what the ranges held at one moment ("point in time copy"). Writing it elsewhere is
+//! one more copy of that kind. A token lives until nobody has used it for its inactivity timeout,
+//! until it is deleted, or until the array ends: the next start finds RODs that no token names.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use block::request::limits::LEAF_BYTES;
+use block::{SECTOR_BYTES, SectorCount, SectorRange, VolumeAttributes, VolumeId, VolumeRequest};
+use parking_lot::Mutex;
+
+use crate::copy::token::{self, Token, TokenKey};
+use crate::sense::{Sense, SenseKey};
+
+/// Tokens of the whole array at once.
+pub(crate) const TOKENS_MAX: usize = 1024;
+/// Ranges in one POPULATE TOKEN or WRITE USING TOKEN: the pieces of both together are the segments
+/// of one copy.
+pub(crate) const RANGES_MAX: usize = block::request::limits::COPY_SEGMENTS_MAX / 2;
+/// What one token represents at most.
+pub(crate) const ROD_BYTES_MAX: u64 = 16 << 30;
+/// The longest time for which an unused token can be kept.
+pub(crate) const INACTIVITY_S_MAX: u32 = 3600;
+/// What holds where POPULATE TOKEN says nothing, and the shortest.
+pub(crate) const INACTIVITY_S_DEFAULT: u32 = 300;
+/// Tokens that have ended and are remembered, to say why they are no good.
+const ENDED_MAX: usize = 1024;
+/// RODs that are freed together: their pieces fit one UNMAP.
+const SWEEP_MAX: usize = block::request::limits::UNMAP_RANGES_MAX / RANGES_MAX;
+
+/// INSUFFICIENT RESOURCES TO CREATE ROD TOKEN.
+const NO_ROOM: Sense = Sense::new(SenseKey::IllegalRequest, 0x55, 0x0d);
+/// INVALID TOKEN OPERATION, TOKEN UNKNOWN.
+const UNKNOWN: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x04);
+/// INVALID TOKEN OPERATION, TOKEN CORRUPT.
+const CORRUPT: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x05);
+/// INVALID TOKEN OPERATION, TOKEN EXPIRED.
+const EXPIRED: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x07);
+/// INVALID TOKEN OPERATION, TOKEN DELETED.
+const DELETED: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x09);
+
+/// The array's own volume, where RODs stand. Nothing in it outlives the process.
+#[derive(Clone, Copy, Debug)]
+pub struct RodVolume {
+    /// Its id, which no [`block::LunMap`] has.
+    pub id: VolumeId,
+    /// Its size.
+    pub size: SectorCount,
+    /// 32 random bytes, new at each start: who has a token has it from this array.
+    pub key: [u8; 32],
+}
+
+/// What a token stands for.
+#[derive(Debug)]
+pub(crate) struct Rod {
+    pub id: u64,
+    /// Where it stands in the array's own volume, in the order of its bytes.
+    pub pieces: Vec<SectorRange>,
+    /// The token itself.
+    pub token: Token,
+    /// Who made it: nobody else is told that it exists.
+    pub initiator: String,
+    inactivity_ms: u64,
+    last_used_ms: AtomicU64,
+}
+
+impl Rod {
+    /// How many sectors it has.
+    pub(crate) fn sectors(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.count.0).sum()
+    }
+}
+
+/// All RODs.
+#[derive(Debug)]
+pub(crate) struct Rods {
+    volume: RodVolume,
+    key: TokenKey,
+    now_ms: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next_id: u64,
+    /// Where the next search for room starts.
+    cursor: u64,
+    /// Pieces in use: start and end.
+    used: BTreeMap<u64, u64>,
+    tokens: BTreeMap<u64, Arc<Rod>>,
+    /// RODs that no token names, yet or any more. Who still copies from or to one holds a share.
+    unnamed: Vec<Arc<Rod>>,
+    ended: VecDeque<(u64, Sense)>,
+}
+
+impl Rods {
+    pub(crate) fn new(volume: RodVolume) -> Self {
+        let key = TokenKey::new(&volume.key);
+        Self { volume, key, now_ms: AtomicU64::new(0), state: Mutex::default() }
+    }
+
+    /// The array's own volume.
+    pub(crate) fn volume(&self) -> VolumeId {
+        self.volume.id
+    }
+
+    /// Tells the time, in milliseconds since anything.
+    pub(crate) fn set_time(&self, now_ms: u64) {
+        self.now_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Finds room for a copy of these ranges of a volume. Nobody has its token before
+    /// [`Rods::publish`]; if that never comes the room is free again once the ROD was dropped.
+    pub(crate) fn reserve(
+        &self,
+        source: &VolumeAttributes,
+        ranges: &[SectorRange],
+        inactivity_s: u32,
+        initiator: &str,
+    ) -> Result<Arc<Rod>, Sense> {
+        let mut state = self.state.lock();
+        if state.tokens.len() + state.unnamed.len() >= TOKENS_MAX {
+            return Err(NO_ROOM);
+        }
+        let mut pieces = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let Some(piece) = state.allocate(*range, self.volume.size) else {
+                pieces.iter().for_each(|piece| state.free(piece));
+                return Err(NO_ROOM);
+            };
+            pieces.push(piece);
+        }
+        let id = state.next_id;
+        state.next_id += 1;
+        let bytes = ranges.iter().map(|range| range.count.0 * SECTOR_BYTES).sum();
+        let rod = Arc::new(Rod {
+            id,
+            pieces,
+            token: token::build(&self.key, id, source, bytes),
+            initiator: initiator.to_owned(),
+            inactivity_ms: u64::from(inactivity_s) * 1000,
+            last_used_ms: AtomicU64::new(0),
+        });
+        state.unnamed.push(rod.clone());
+        Ok(rod)
+    }
+
+    /// The copy is there: the token is good from now on.
+    pub(crate) fn publish(&self, rod: &Arc<Rod>) {
+        rod.last_used_ms.store(self.now_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+        let mut state = self.state.lock();
+        state.unnamed.retain(|other| other.id != rod.id);
+        state.tokens.insert(rod.id, rod.clone());
+    }
+
+    /// What a token stands for. Holding it keeps the ROD as it is.
+    pub(crate) fn find(&self, token: &Token) -> Result<Arc<Rod>, Sense> {
+        let id = self.key.check(token).ok_or(CORRUPT)?;
+        let state = self.state.lock();
+        let Some(rod) = state.tokens.get(&id) else {
+            let ended = state.ended.iter().find(|(ended, _)| *ended == id);
+            return Err(ended.map_or(UNKNOWN, |(_, why)| *why));
+        };
+        if rod.token != *token {
+            return Err(CORRUPT);
+        }
+        let now_ms = self.now_ms.load(Ordering::Relaxed);
+        if rod.is_expired(now_ms) {
+            return Err(EXPIRED);
+        }
+        rod.last_used_ms.store(now_ms, Ordering::Relaxed);
+        Ok(rod.clone())
+    }
+
+    /// A token was used, or is used no more: its time starts again, or ends.
+    pub(crate) fn used(&self, rod: &Rod, delete: bool) {
+        rod.last_used_ms.store(self.now_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+        if delete {
+            self.state.lock().end(rod.id, DELETED);
+        }
+    }
+
+    /// The tokens that an initiator has made.
+    pub(crate) fn of_initiator(&self, initiator: &str) -> Vec<Arc<Rod>> {
+        let state = self.state.lock();
+        state.tokens.values().filter(|rod| rod.initiator == initiator).cloned().collect()
+    }
+
+    /// Ends tokens that nobody has used for long, and gives back the room of RODs that nobody
+    /// holds. `unmap` runs a request, and says whether it was done. False when there is no more to
+    /// do for now.
+    pub(crate) fn sweep(&self, unmap: impl FnOnce(VolumeRequest) -> bool) -> bool {
+        let dead = self.state.lock().take_dead(self.now_ms.load(Ordering::Relaxed));
+        if dead.is_empty() {
+            return false;
+        }
+        let ranges = dead.iter().flat_map(|rod| rod.pieces.iter().copied()).collect();
+        let done = unmap(VolumeRequest::Unmap { volume: self.volume.id, ranges });
+        let mut state = self.state.lock();
+        if done {
+            dead.iter().flat_map(|rod| &rod.pieces).for_each(|piece| state.free(piece));
+        } else {
+            state.unnamed.extend(dead);
+        }
+        done
+    }
+}
+
+impl Rod {
+    fn is_expired(&self, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.last_used_ms.load(Ordering::Relaxed)) > self.inactivity_ms
+    }
+}
+
+impl State {
+    /// Room for a piece, at the same place in its leaf as the range: so whole leaves are shared.
+    fn allocate(&mut self, range: SectorRange, size: SectorCount) -> Option<SectorRange> {
+        let place = self.room(self.cursor, range, size).or_else(|| self.room(0, range, size))?;
+        let end = place + range.count.0;
+        self.used.insert(place, end);
+        self.cursor = end;
+        Some(SectorRange::new(place, range.count.0))
+    }
+
+    /// The first place at or behind `from` that is free for a range.
+    fn room(&self, from: u64, range: SectorRange, size: SectorCount) -> Option<u64> {
+        let leaf = LEAF_BYTES / SECTOR_BYTES;
+        let aligned = |at: u64| at.next_multiple_of(leaf) + range.start.0 % leaf;
+        let before = self.used.range(..=from).next_back().map_or(0, |(_, end)| *end);
+        let mut place = aligned(from.max(before));
+        for (start, end) in self.used.range(from..) {
+            if place + range.count.0 <= *start {
+                break;
+            }
+            place = place.max(aligned(*end));
+        }
+        (place + range.count.0 <= size.0).then_some(place)
+    }
+
+    fn free(&mut self, piece: &SectorRange) {
+        self.used.remove(&piece.start.0);
+    }
+
+    fn end(&mut self, id: u64, why: Sense) {
+        let Some(rod) = self.tokens.remove(&id) else { return };
+        self.unnamed.push(rod);
+        if self.ended.len() == ENDED_MAX {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((id, why));
+    }
+
+    fn take_dead(&mut self, now_ms: u64) -> Vec<Arc<Rod>> {
+        let expired = self.tokens.values().filter(|rod| rod.is_expired(now_ms));
+        for id in expired.map(|rod| rod.id).collect::<Vec<_>>() {
+            self.end(id, EXPIRED);
+        }
+        let (mut dead, mut held) = (Vec::new(), Vec::new());
+        for rod in self.unnamed.drain(..) {
+            // One share is this one. Others are only taken of RODs that a token names.
+            let is_dead = Arc::strong_count(&rod) == 1 && dead.len() < SWEEP_MAX;
+            if is_dead { dead.push(rod) } else { held.push(rod) }
+        }
+        self.unnamed = held;
+        dead
+    }
+}

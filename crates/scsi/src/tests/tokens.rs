@@ -1,0 +1,333 @@
+//! ODX: POPULATE TOKEN, WRITE USING TOKEN, and how long tokens live.
+
+use super::world::{ROD_VOLUME, World, cdb_16, initiator, pattern, triple};
+use crate::nexus::Nexus;
+use crate::response::{Command, Response, Status, Step};
+use crate::{Cdb, DeviceServer, RodVolume, luns};
+use block::{DataOut, VolumeError, VolumeId, VolumeRequest};
+
+const SECTOR: usize = 512;
+
+fn cdb(action: u8, id: u32, length: usize) -> Vec<u8> {
+    let mut cdb = vec![0x83, action, 0, 0, 0, 0];
+    cdb.extend(id.to_be_bytes());
+    cdb.extend((length as u32).to_be_bytes());
+    cdb.extend([0, 0]);
+    cdb
+}
+
+fn with_ranges(mut list: Vec<u8>, ranges: &[(u64, u32)]) -> Vec<u8> {
+    let at = list.len() - 2;
+    list[at..].copy_from_slice(&(ranges.len() as u16 * 16).to_be_bytes());
+    for (lba, blocks) in ranges {
+        list.extend(lba.to_be_bytes());
+        list.extend(blocks.to_be_bytes());
+        list.extend([0; 4]);
+    }
+    let length = (list.len() - 2) as u16;
+    list[..2].copy_from_slice(&length.to_be_bytes());
+    list
+}
+
+fn populate_list(inactivity_s: u32, ranges: &[(u64, u32)]) -> Vec<u8> {
+    let mut list = vec![0; 16];
+    list[4..8].copy_from_slice(&inactivity_s.to_be_bytes());
+    with_ranges(list, ranges)
+}
+
+fn write_list(token: &[u8], flags: u8, offset: u64, ranges: &[(u64, u32)]) -> Vec<u8> {
+    let mut list = vec![0; 536];
+    list[2] = flags;
+    list[8..16].copy_from_slice(&offset.to_be_bytes());
+    list[16..528].copy_from_slice(token);
+    with_ranges(list, ranges)
+}
+
+fn information(id: u32) -> Vec<u8> {
+    let mut cdb = vec![0x84, 0x07];
+    cdb.extend(id.to_be_bytes());
+    cdb.extend([0, 0, 0, 0, 0, 0, 4, 0, 0, 0]);
+    cdb
+}
+
+impl World {
+    fn send(&mut self, nexus: &Nexus, lun: u16, action: u8, list: &[u8]) -> Response {
+        self.run_as(nexus, lun, &cdb(action, 7, list.len()), list)
+    }
+
+    /// Makes a token of LUN 0, as the first nexus.
+    fn populate(&mut self, ranges: &[(u64, u32)]) -> Vec<u8> {
+        let list = populate_list(0, ranges);
+        self.good(&cdb(0x10, 7, list.len()), &list);
+        let answer = self.good(&information(7), &[]);
+        assert_eq!(answer.len(), 32 + 4 + 2 + 512);
+        assert_eq!(answer[..4], (answer.len() as u32 - 4).to_be_bytes());
+        assert_eq!((answer[4], answer[5], answer[15]), (0x10, 0x01, 0xf1));
+        assert_eq!(answer[32..38], [0, 0, 2, 2, 0, 0]);
+        answer[38..].to_vec()
+    }
+
+    fn write(&mut self, lun: u16, list: &[u8]) -> Response {
+        let nexus = self.nexus.clone();
+        self.send(&nexus, lun, 0x11, list)
+    }
+
+    fn bytes(&self, volume: u64, lba: usize, blocks: usize) -> Vec<u8> {
+        self.disks[&VolumeId(volume)].bytes[lba * SECTOR..(lba + blocks) * SECTOR].to_vec()
+    }
+
+    fn sweep(&mut self) -> bool {
+        let mut asked = None;
+        let more = self.server.sweep_tokens(|request| {
+            asked = Some(request);
+            true
+        });
+        if let Some(request) = asked {
+            self.serve(request).unwrap();
+        }
+        more
+    }
+}
+
+fn filled() -> World {
+    let mut world = World::new();
+    world.good(&cdb_16(0x8a, 0, 0, 2048), &pattern(2048 * SECTOR, 3));
+    world
+}
+
+#[test]
+fn a_token_stands_for_what_the_ranges_held_then() {
+    let mut world = filled();
+    let want = [world.bytes(1, 100, 5), world.bytes(1, 40, 3)].concat();
+    let token = world.populate(&[(100, 5), (90, 0), (40, 3)]);
+    assert_eq!(token[..8], [0, 0x80, 0, 0, 0, 0, 1, 0xf8]);
+    assert_eq!(token[48..64], (8_u128 * 512).to_be_bytes());
+    assert_eq!(world.requests.last(), Some(&"copy"), "and nothing was moved");
+    // The source changes: the token does not.
+    world.good(&cdb_16(0x8a, 0, 0, 2048), &vec![0xee; 2048 * SECTOR]);
+    let response = world.write(300, &write_list(&token, 0, 0, &[(2000, 2), (7, 6)]));
+    assert_eq!(response.status, Status::Good);
+    assert_eq!([world.bytes(2, 2000, 2), world.bytes(2, 7, 6)].concat(), want);
+    let answer = world.run_on(300, &information(7), &[]).data_in.to_vec();
+    assert_eq!((answer[4], answer[5], &answer[16..24]), (0x11, 1, &8_u64.to_be_bytes()[..]));
+    assert_eq!(answer[32..], [0; 4], "no token comes of it");
+    // From the middle of it, on the volume itself.
+    assert_eq!(world.write(0, &write_list(&token, 0, 4, &[(0, 3)])).status, Status::Good);
+    assert_eq!(world.bytes(1, 0, 3), want[4 * SECTOR..7 * SECTOR]);
+}
+
+#[test]
+fn blocks_are_counted_as_the_addressed_unit_counts_them() {
+    let mut world = filled();
+    let token = world.populate(&[(16, 24)]);
+    let response = world.write(2, &write_list(&token, 0, 1, &[(5, 2)]));
+    assert_eq!(response.status, Status::Good);
+    assert_eq!(world.bytes(3, 40, 16), world.bytes(1, 24, 16));
+    assert_eq!(triple(&world.write(2, &write_list(&token, 0, 2, &[(5, 2)]))), (5, 0x26, 0));
+}
+
+#[test]
+fn another_initiator_may_use_a_token_but_is_not_told_of_it() {
+    let mut world = filled();
+    let token = world.populate(&[(0, 8)]);
+    let other = world.server.new_nexus(initiator("b"), 2);
+    let all = |length: u8| vec![0x84, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, length, 0, 0, 0];
+    let told = world.good(&all(255), &[]);
+    assert_eq!((told.len(), &told[8..]), (8 + 96, &token[..96]));
+    assert_eq!(world.run_as(&other, 0, &all(255), &[]).data_in.to_vec(), [0, 0, 0, 4, 0, 0, 0, 0]);
+    let list = write_list(&token, 0, 0, &[(64, 8)]);
+    assert_eq!(world.send(&other, 300, 0x11, &list).status, Status::Good);
+    assert_eq!(world.bytes(2, 64, 8), world.bytes(1, 0, 8));
+}
+
+#[test]
+fn the_zero_token_zeroes() {
+    let mut world = filled();
+    let mut token = vec![0; 512];
+    token[..8].copy_from_slice(&[0xff, 0xff, 0, 1, 0, 0, 1, 0xf8]);
+    let response = world.write(0, &write_list(&token, 0, 0, &[(3, 2), (10, 1)]));
+    assert_eq!(response.status, Status::Good);
+    assert_eq!(world.bytes(1, 3, 2), [0; 1024]);
+    assert_ne!(world.bytes(1, 5, 1), [0; 512]);
+    assert_eq!(world.bytes(1, 10, 1), [0; 512]);
+    world.failure = Some(VolumeError::WriteFailed);
+    let failed = world.write(0, &write_list(&token, 0, 0, &[(3, 2)]));
+    assert_eq!(triple(&failed), (3, 0x0c, 0), "its own unit's failure, not a third party's");
+}
+
+#[test]
+fn tokens_that_were_made_up_or_bent_are_refused() {
+    let mut world = filled();
+    let token = world.populate(&[(0, 8)]);
+    for byte in [8, 15, 30, 63, 300, 511] {
+        let mut bent = token.clone();
+        bent[byte] ^= 1;
+        let response = world.write(0, &write_list(&bent, 0, 0, &[(64, 8)]));
+        assert_eq!(triple(&response), (5, 0x23, 5), "byte {byte}");
+    }
+    let mut other = token.clone();
+    other[1] = 0x81;
+    assert_eq!(triple(&world.write(0, &write_list(&other, 0, 0, &[(64, 8)]))), (5, 0x23, 1));
+    let mut short = token.clone();
+    short[7] = 0xf7;
+    assert_eq!(triple(&world.write(0, &write_list(&short, 0, 0, &[(64, 8)]))), (5, 0x23, 10));
+    // The array starts again: it has another key, and knows no token of before.
+    let rods = RodVolume { id: ROD_VOLUME, size: block::SectorCount(2048), key: [6; 32] };
+    world.server = DeviceServer::new(world.server.identity.clone(), Vec::new(), rods);
+    assert_eq!(triple(&world.write(0, &write_list(&token, 0, 0, &[(64, 8)]))), (5, 0x23, 5));
+}
+
+#[test]
+fn a_token_ends_when_nobody_has_used_it_for_long() {
+    let mut world = filled();
+    world.server.set_time(1_000);
+    let token = world.populate(&[(0, 8)]);
+    let list = write_list(&token, 0, 0, &[(64, 8)]);
+    // Each use starts its time again.
+    for now_s in [300, 600, 900] {
+        world.server.set_time(now_s * 1000);
+        world.sweep();
+        assert_eq!(world.write(300, &list).status, Status::Good, "after {now_s} s");
+    }
+    world.server.set_time(1_200_001);
+    assert_eq!(triple(&world.write(300, &list)), (5, 0x23, 7), "before it was swept");
+    assert!(world.disks[&ROD_VOLUME].mapped.contains(&true));
+    assert!(world.sweep());
+    assert!(!world.disks[&ROD_VOLUME].mapped.contains(&true), "its space is free again");
+    assert!(!world.sweep(), "once");
+    assert_eq!(triple(&world.write(300, &list)), (5, 0x23, 7), "and after");
+    // One that asks for longer gets it.
+    let list = populate_list(3600, &[(0, 8)]);
+    world.good(&cdb(0x10, 7, list.len()), &list);
+    world.server.set_time(1_200_001 + 3_600_000);
+    world.sweep();
+    assert_eq!(world.good(&[0x84, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0], &[]).len(), 104);
+}
+
+#[test]
+fn a_token_that_was_deleted_is_gone_but_not_from_under_a_copy() {
+    let mut world = filled();
+    let want = world.bytes(1, 0, 8);
+    let token = world.populate(&[(0, 8)]);
+    // A write with it is under way while another deletes it, and it is swept.
+    let list = write_list(&token, 0, 0, &[(64, 8)]);
+    let command = Command {
+        lun: luns::encode(300),
+        cdb: Cdb::new(&cdb(0x11, 1, list.len())),
+        data_out: DataOut::from_bytes(&list, 0),
+        expected_in_bytes: 0,
+    };
+    let (nexus, map) = (world.nexus.clone(), world.luns.clone());
+    let Step::Request { request, pending } = world.server.execute(&nexus, &map, command) else {
+        panic!("it copies");
+    };
+    assert_eq!(world.write(300, &write_list(&token, 2, 0, &[(0, 8)])).status, Status::Good);
+    assert_eq!(triple(&world.write(300, &list)), (5, 0x23, 9));
+    assert!(!world.sweep(), "it is still copied from");
+    let result = world.serve(request);
+    assert!(matches!(world.server.resume(&nexus, pending, result), Step::Done(_)));
+    assert_eq!(world.bytes(2, 64, 8), want);
+    assert!(world.sweep());
+    assert!(!world.disks[&ROD_VOLUME].mapped.contains(&true));
+}
+
+#[test]
+fn what_was_reserved_for_a_token_that_never_came_is_free_again() {
+    let mut world = filled();
+    world.failure = Some(VolumeError::NoSpace);
+    let list = populate_list(0, &[(0, 1000)]);
+    assert_eq!(world.sense(&cdb(0x10, 7, list.len()), &list), (7, 0x27, 7));
+    let answer = world.good(&information(7), &[]);
+    assert_eq!((answer[5], answer[12], answer[13]), (2, 2, 18), "it failed, and here is why");
+    assert!(world.sweep());
+    // Sixteen times the room that there is can be used, one after the other.
+    for _ in 0..64 {
+        let token = world.populate(&[(0, 2048)]);
+        assert_eq!(world.write(300, &write_list(&token, 2, 0, &[(0, 2048)])).status, Status::Good);
+        assert!(world.sweep());
+    }
+    let mut tokens = 0;
+    let list = populate_list(0, &[(0, 2048)]);
+    let refused = loop {
+        let response = world.run(&cdb(0x10, 7, list.len()), &list);
+        match response.status {
+            Status::Good => tokens += 1,
+            _ => break triple(&response),
+        }
+    };
+    assert_eq!((tokens, refused), (8, (5, 0x55, 0x0d)), "there is no more room");
+    let failed = world.server.sweep_tokens(|_| false);
+    assert!(!failed);
+}
+
+#[test]
+fn wrong_lists_are_refused_before_anything_happens() {
+    let mut world = filled();
+    let token = world.populate(&[(0, 8)]);
+    let before = world.requests.len();
+    let mut check = |action: u8, list: &[u8], want| {
+        let nexus = world.nexus.clone();
+        let response = world.send(&nexus, 0, action, list);
+        assert_eq!(triple(&response), want, "{:02x?}", &list[..list.len().min(32)]);
+    };
+    let invalid = (5, 0x26, 0);
+    check(0x10, &populate_list(3601, &[(0, 8)]), invalid);
+    check(0x10, &populate_list(0, &[]), invalid);
+    check(0x10, &populate_list(0, &[(0, 8), (7, 1)]), invalid);
+    check(0x10, &populate_list(0, &[(0, 8); 33]), (5, 0x26, 8));
+    check(0x10, &populate_list(0, &[(2047, 2)]), (5, 0x21, 0));
+    check(0x10, &[0; 15], (5, 0x1a, 0));
+    let mut typed = populate_list(0, &[(0, 8)]);
+    (typed[2], typed[9]) = (2, 1);
+    check(0x10, &typed, invalid);
+    let mut long = populate_list(0, &[(0, 8)]);
+    long[1] += 1;
+    check(0x10, &long, invalid);
+    check(0x11, &write_list(&token, 0, 8, &[(0, 1)]), invalid);
+    check(0x11, &write_list(&token, 0, u64::MAX, &[(0, 1)]), invalid);
+    check(0x11, &write_list(&token, 0, 1, &[(0, 8)]), invalid);
+    check(0x11, &write_list(&token, 0, 0, &[(0, 2), (1, 2)]), invalid);
+    check(0x11, &write_list(&token, 0, 0, &[(2048, 1)]), (5, 0x21, 0));
+    check(0x11, &[0; 535], (5, 0x1a, 0));
+    assert_eq!(world.requests.len(), before);
+    world.good(&cdb(0x10, 0, 0), &[]);
+    world.good(&cdb(0x11, 0, 0), &[]);
+    assert_eq!(world.sense(&information(99), &[]), (5, 0x24, 0));
+}
+
+#[test]
+fn reservations_of_others_hold_for_tokens_too() {
+    let mut world = filled();
+    let token = world.populate(&[(0, 8)]);
+    let other = world.server.new_nexus(initiator("b"), 2);
+    assert_eq!(world.run_as(&other, 0, &[0x16, 0, 0, 0, 0, 0], &[]).status, Status::Good);
+    let conflict = Status::ReservationConflict;
+    let list = populate_list(0, &[(0, 8)]);
+    assert_eq!(world.run(&cdb(0x10, 7, list.len()), &list).status, conflict);
+    assert_eq!(world.write(0, &write_list(&token, 0, 0, &[(0, 8)])).status, conflict);
+    assert_eq!(world.write(300, &write_list(&token, 0, 0, &[(0, 8)])).status, Status::Good);
+}
+
+#[test]
+fn a_copy_that_runs_can_be_aborted_and_is_over_when_that_is_answered() {
+    let mut world = filled();
+    let abort = |id: u8| vec![0x83, 0x1c, 0, 0, 0, id, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(world.sense(&abort(1), &[]), (5, 0x24, 0), "nothing runs");
+    let list = populate_list(0, &[(0, 8)]);
+    let command = Command {
+        lun: luns::encode(0),
+        cdb: Cdb::new(&cdb(0x10, 1, list.len())),
+        data_out: DataOut::from_bytes(&list, 0),
+        expected_in_bytes: 0,
+    };
+    let (nexus, map) = (world.nexus.clone(), world.luns.clone());
+    let step = world.server.execute(&nexus, &map, command);
+    let Step::Request { request: VolumeRequest::Copy { .. }, pending } = step else {
+        panic!("{step:?}");
+    };
+    assert_eq!(world.good(&information(1), &[])[4..6], [0x10, 0x11], "in progress");
+    let answer = world.run(&abort(1), &[]);
+    assert_eq!((answer.status, answer.after_all), (Status::Good, true));
+    drop(pending);
+    assert_eq!(world.sense(&abort(1), &[]), (5, 0x24, 0));
+}
