@@ -33,6 +33,7 @@ mod sanitize;
 mod sense;
 mod server;
 mod small;
+mod statistics;
 mod table;
 mod unmap;
 mod verify;
@@ -45,6 +46,7 @@ pub use nexus::{InitiatorPort, Nexus, TargetPort};
 pub use response::{Command, Pending, Response, Status, Step};
 pub use sense::{FieldPointer, Sense, SenseKey};
 pub use server::DeviceServer;
+pub use statistics::{Statistics, UnitStatistics};
 pub use table::commands;
 
 #[cfg(test)]

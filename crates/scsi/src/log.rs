@@ -1,10 +1,12 @@
-//! LOG SENSE (SPC-4, 6.8): the supported pages, and logical block provisioning (SBC-3, 6.4.5).
+//! LOG SENSE (SPC-4, 6.8): the supported pages, logical block provisioning (SBC-3, 6.4.5), and the
+//! general statistics.
 
 use block::{SpaceUse, VolumeRequest};
 
 use crate::response::{Command, Response, Rest, Step, request};
 use crate::sense::Sense;
 use crate::server::Context;
+use crate::statistics;
 use crate::table::Outcome;
 
 const SUPPORTED: u8 = 0x00;
@@ -23,12 +25,16 @@ pub(crate) fn sense(context: &Context<'_>, command: Command) -> Outcome {
     }
     match cdb.u8(2) & 0x3f {
         SUPPORTED => {
-            let out = [SUPPORTED, 0, 0, 2, SUPPORTED, PROVISIONING];
+            let out = [SUPPORTED, 0, 0, 3, SUPPORTED, PROVISIONING, statistics::PAGE];
             Ok(Step::Done(Response::parameters(&out, allocation_length)))
         }
         PROVISIONING => {
             let space = VolumeRequest::Space { volume: volume.id };
             Ok(request(volume, None, Rest::SpaceLog { allocation_length }, space))
+        }
+        statistics::PAGE => {
+            let page = statistics::page(volume, context.server.statistics.of(volume.id));
+            Ok(Step::Done(Response::parameters(&page, allocation_length)))
         }
         _ => Err(Sense::cdb_field(2, 5)),
     }

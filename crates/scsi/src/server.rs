@@ -15,6 +15,7 @@ use crate::nexus::{Attention, InitiatorPort, Nexus, TargetPort};
 use crate::reservations::{NexusId, Reservations};
 use crate::response::{Command, Pending, Response, Status, Step};
 use crate::sense::Sense;
+use crate::statistics::Statistics;
 use crate::table::{self, Access, Entry};
 
 /// What all logical units of the array share. One for the array, shared by all sessions.
@@ -25,6 +26,7 @@ pub struct DeviceServer {
     pub(crate) reservations: Reservations,
     pub(crate) controls: ControlTable,
     pub(crate) rods: Rods,
+    pub(crate) statistics: Arc<dyn Statistics>,
     nexuses: Mutex<Vec<Weak<Nexus>>>,
 }
 
@@ -64,9 +66,15 @@ impl<'a> Context<'a> {
 impl DeviceServer {
     /// The device server of an array with these target ports, and with a volume of its own for ROD
     /// tokens, which must be empty.
-    pub fn new(identity: ArrayIdentity, ports: Vec<TargetPort>, rods: RodVolume) -> Self {
+    pub fn new(
+        identity: ArrayIdentity,
+        ports: Vec<TargetPort>,
+        rods: RodVolume,
+        statistics: Arc<dyn Statistics>,
+    ) -> Self {
         let (reservations, controls, nexuses) = Default::default();
-        Self { identity, ports, reservations, controls, rods: Rods::new(rods), nexuses }
+        let rods = Rods::new(rods);
+        Self { identity, ports, reservations, controls, rods, statistics, nexuses }
     }
 
     /// Tells the time, in milliseconds since anything: tokens end when nobody has used them for

@@ -91,6 +91,18 @@ pub struct ClassSnapshot {
     pub failed_latency_us: u64,
 }
 
+impl ClassSnapshot {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            ok: self.ok + other.ok,
+            failed: self.failed + other.failed,
+            bytes: self.bytes + other.bytes,
+            ok_latency_us: self.ok_latency_us + other.ok_latency_us,
+            failed_latency_us: self.failed_latency_us + other.failed_latency_us,
+        }
+    }
+}
+
 /// What one initiator did to one volume.
 #[derive(Debug, Default)]
 pub struct PathCounters {
@@ -206,19 +218,39 @@ impl Counters {
         paths.iter().map(snapshot).collect()
     }
 
+    /// What all initiators did to one volume, of one class.
+    fn of_volume(&self, volume: VolumeId, class: Class) -> ClassSnapshot {
+        let paths = self.paths.read();
+        let of_it = paths.iter().filter(|((_, of), _)| *of == Some(volume));
+        of_it
+            .map(|(_, path)| path.snapshot()[class as usize])
+            .fold(ClassSnapshot::default(), ClassSnapshot::plus)
+    }
+
     /// What all initiators did to all volumes, in the order of [`Class::ALL`].
     pub fn totals(&self) -> [ClassSnapshot; Class::ALL.len()] {
         let mut totals = [ClassSnapshot::default(); Class::ALL.len()];
         for path in self.paths.read().values() {
             for (total, part) in totals.iter_mut().zip(path.snapshot()) {
-                total.ok += part.ok;
-                total.failed += part.failed;
-                total.bytes += part.bytes;
-                total.ok_latency_us += part.ok_latency_us;
-                total.failed_latency_us += part.failed_latency_us;
+                *total = total.plus(part);
             }
         }
         totals
+    }
+}
+
+impl scsi::Statistics for Counters {
+    fn of(&self, volume: VolumeId) -> scsi::UnitStatistics {
+        let read = self.of_volume(volume, Class::Read);
+        let write = self.of_volume(volume, Class::Write);
+        scsi::UnitStatistics {
+            reads: read.ok,
+            writes: write.ok,
+            read_bytes: read.bytes,
+            written_bytes: write.bytes,
+            read_us: read.ok_latency_us,
+            write_us: write.ok_latency_us,
+        }
     }
 }
 
@@ -240,6 +272,10 @@ mod tests {
         assert_eq!((ats.ok, ats.failed, ats.bytes), (1, 1, 512));
         assert_eq!((ats.ok_latency_us, ats.failed_latency_us), (30, 12));
         assert_eq!(counters.totals()[Class::Other as usize].failed, 1);
+        counters.path("iqn.b", Some(VolumeId(7))).count(Class::Read, true, 8, Duration::ZERO);
+        path.count(Class::Read, true, 512, Duration::from_micros(3));
+        let of_both = scsi::Statistics::of(&counters, VolumeId(7));
+        assert_eq!((of_both.reads, of_both.read_bytes, of_both.read_us), (2, 520, 3));
         counters.wire_of(0).sent_bytes.fetch_add(5, Ordering::Relaxed);
         counters.wire_of(1).sent_bytes.fetch_add(6, Ordering::Relaxed);
         assert_eq!(counters.wire().sent_bytes, 11);

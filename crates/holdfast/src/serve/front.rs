@@ -81,7 +81,9 @@ impl Shared {
             name: format!("{target_name},t,0x{tag:04x}"),
         });
         let rods = super::tokens::volume(options)?;
-        let scsi = DeviceServer::new(options.identity.clone(), ports.collect(), rods);
+        let counters = Arc::new(Counters::new(count));
+        let identity = options.identity.clone();
+        let scsi = DeviceServer::new(identity, ports.collect(), rods, counters.clone());
         let target = Target::new(TargetConfig {
             target_name: target_name.clone(),
             target_alias: options.target_alias.clone(),
@@ -95,7 +97,7 @@ impl Shared {
             scsi,
             target,
             luns: options.luns.clone(),
-            counters: Arc::new(Counters::new(count)),
+            counters,
             clock: Clock::start(),
             shutdown: Shutdown::new(mailboxes.clone()),
             mailboxes,

@@ -60,7 +60,7 @@ fn mode_select_takes_what_is_and_refuses_most_changes() {
 fn log_sense_tells_of_space() {
     let mut world = World::new();
     let ask = |page| vec![0x4d, 0, page, 0, 0, 0, 0, 1, 0, 0];
-    assert_eq!(world.good(&ask(0x40), &[]), [0, 0, 0, 2, 0, 0x0c]);
+    assert_eq!(world.good(&ask(0x40), &[]), [0, 0, 0, 3, 0, 0x0c, 0x19]);
     let page = world.good(&ask(0x4c), &[]);
     assert_eq!(page[..16], [0x0c, 0, 0, 24, 0, 1, 3, 8, 0, 0, 0, 7, 2, 0, 0, 0]);
     assert_eq!(page[16..24], [0, 2, 3, 8, 0, 0, 0, 3]);
@@ -121,4 +121,16 @@ fn sense_data_takes_the_format_of_the_control_page_until_a_reset() {
     world.server.lun_reset(&luns, crate::luns::encode(0));
     let bytes = world.run(&mode_sense_6(0x02), &[]).sense_bytes();
     assert_eq!((bytes[0], bytes[12]), (0x70, 0x29));
+}
+
+#[test]
+fn log_sense_counts_what_was_done() {
+    let mut world = World::new();
+    let supported = world.good(&[0x4d, 0, 0x40, 0, 0, 0, 0, 0, 255, 0], &[]);
+    assert_eq!(supported, [0, 0, 0, 3, 0x00, 0x0c, 0x19]);
+    let page = world.good(&[0x4d, 0, 0x59, 0, 0, 0, 0, 0, 255, 0], &[]);
+    assert_eq!((page.len(), &page[..8]), (84, &[0x19, 0, 0, 80, 0, 1, 3, 64][..]));
+    let count = |at: usize| u64::from_be_bytes(page[8 + 8 * at..16 + 8 * at].try_into().unwrap());
+    assert_eq!([0, 1, 2, 3, 4, 5].map(count), [3, 4, 9, 5, 30, 40]);
+    assert_eq!(page[72..], [0, 3, 3, 8, 0, 0, 0, 6, 0, 0, 0, 1]);
 }

@@ -173,7 +173,12 @@ fn tokens_that_were_made_up_or_bent_are_refused() {
     assert_eq!(triple(&world.write(0, &write_list(&short, 0, 0, &[(64, 8)]))), (5, 0x23, 10));
     // The array starts again: it has another key, and knows no token of before.
     let rods = RodVolume { id: ROD_VOLUME, size: block::SectorCount(2048), key: [6; 32] };
-    world.server = DeviceServer::new(world.server.identity.clone(), Vec::new(), rods);
+    world.server = DeviceServer::new(
+        world.server.identity.clone(),
+        Vec::new(),
+        rods,
+        std::sync::Arc::new(super::world::Counted),
+    );
     assert_eq!(triple(&world.write(0, &write_list(&token, 0, 0, &[(64, 8)]))), (5, 0x23, 5));
 }
 

@@ -11,7 +11,7 @@ use block::{
 
 use crate::nexus::{InitiatorPort, Nexus, TargetPort};
 use crate::response::{Command, Response, Status, Step};
-use crate::{Cdb, DeviceServer, RodVolume};
+use crate::{Cdb, DeviceServer, RodVolume, Statistics, UnitStatistics};
 
 const SECTOR: usize = SECTOR_BYTES as usize;
 
@@ -41,6 +41,19 @@ impl Disk {
         assert_eq!(data.phase(), range.start.offset_in_block_bytes());
         self.bytes[Self::span(range)].copy_from_slice(&data.to_vec());
         self.map(range, true);
+    }
+}
+
+/// What a front end has counted: for the first volume alone.
+#[derive(Debug)]
+pub(crate) struct Counted;
+
+impl Statistics for Counted {
+    fn of(&self, volume: VolumeId) -> UnitStatistics {
+        assert_eq!(volume, VolumeId(1));
+        let (read_us, write_us) = (30, 40);
+        let (read_bytes, written_bytes) = (5 * 512, 9 * 512);
+        UnitStatistics { reads: 3, writes: 4, read_bytes, written_bytes, read_us, write_us }
     }
 }
 
@@ -87,7 +100,8 @@ impl World {
         };
         let size = SectorCount(ROD_SECTORS);
         let rods = RodVolume { id: ROD_VOLUME, size, key: [5; 32] };
-        let server = DeviceServer::new(identity, vec![port(1, 1), port(2, 2)], rods);
+        let ports = vec![port(1, 1), port(2, 2)];
+        let server = DeviceServer::new(identity, ports, rods, Arc::new(Counted));
         let mut luns = LunMap { generation: 1, ..LunMap::default() };
         luns.luns.insert(0, volume(1, LogicalBlockSize::B512));
         luns.luns.insert(300, volume(2, LogicalBlockSize::B512));
