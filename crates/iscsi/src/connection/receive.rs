@@ -144,7 +144,11 @@ impl Connection {
         answer.put(14, &nexus.tsih.to_be_bytes());
         self.params = login.params();
         self.session = Some(established.session);
+        // First, because whoever is told of the session may have to wait for those that are woken.
         self.wake.extend(established.wake);
+        if established.is_new {
+            self.tell_wakes();
+        }
         self.events.push_back(if established.is_new {
             Event::SessionStarted { nexus, replaces: established.replaces }
         } else {
