@@ -1,0 +1,4 @@
+//! Records of volumes, hosts and connections as a pool may hold them.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::records::run(bytes));

@@ -1,0 +1,4 @@
+//! Bytes to a connection that is not logged in yet: login, text keys, CHAP.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::login::run(bytes));

@@ -1,0 +1,88 @@
+//! A store in memory, as the array's objects need one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use array::Backing;
+use block::{SectorCount, VolumeError, VolumeId};
+use parking_lot::Mutex;
+use store::{Change, PoolStatus, StoreError, VolumeChange, VolumeStatus};
+
+/// Keys and values, and the sizes of volumes.
+#[derive(Default)]
+struct Kept {
+    config: BTreeMap<Vec<u8>, Vec<u8>>,
+    volumes: HashMap<VolumeId, SectorCount>,
+}
+
+/// The store.
+pub struct MemoryStore {
+    kept: Mutex<Kept>,
+    next_id: AtomicU64,
+    /// How many changes are still taken; then the pool is full.
+    room: AtomicU64,
+}
+
+impl MemoryStore {
+    /// A store that holds these pairs and volumes, and takes `room` changes.
+    pub fn new(
+        config: BTreeMap<Vec<u8>, Vec<u8>>,
+        volumes: HashMap<VolumeId, SectorCount>,
+        room: u64,
+    ) -> Self {
+        let next = volumes.keys().map(|id| id.0).max().unwrap_or(0).saturating_add(1);
+        let kept = Mutex::new(Kept { config, volumes });
+        Self { kept, next_id: AtomicU64::new(next), room: AtomicU64::new(room) }
+    }
+}
+
+impl Backing for MemoryStore {
+    fn change(&self, change: Change) -> Result<(), StoreError> {
+        if self.room.load(Ordering::Relaxed) == 0 {
+            return Err(StoreError::Volume(VolumeError::NoSpace));
+        }
+        self.room.fetch_sub(1, Ordering::Relaxed);
+        let Kept { config, volumes } = &mut *self.kept.lock();
+        for change in change.volumes {
+            match change {
+                VolumeChange::Create { id, size } => {
+                    assert!(volumes.insert(id, size).is_none(), "an id was used twice");
+                }
+                VolumeChange::Resize { id, size } => {
+                    volumes.insert(id, size).expect("what is resized is there");
+                }
+                VolumeChange::Destroy { id } => {
+                    volumes.remove(&id).expect("what is destroyed is there");
+                }
+            }
+        }
+        for (key, value) in change.config {
+            assert!(key.len() <= 255, "a key that is too long");
+            match value {
+                Some(value) => {
+                    assert!(value.len() <= format::entry::CONFIG_VALUE_BYTES_MAX);
+                    config.insert(key, value);
+                }
+                None => drop(config.remove(&key).expect("what is taken out was there")),
+            }
+        }
+        Ok(())
+    }
+
+    fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.kept.lock().config.clone().into_iter().collect()
+    }
+
+    fn allocate_volume_id(&self) -> VolumeId {
+        VolumeId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn pool_status(&self) -> PoolStatus {
+        PoolStatus { pool_id: *b"0123456789abcdef", ..PoolStatus::default() }
+    }
+
+    fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
+        let size = *self.kept.lock().volumes.get(&id)?;
+        Some(VolumeStatus { id, size, mapped_bytes: 0, data_bytes: 0 })
+    }
+}

@@ -1,0 +1,271 @@
+//! Every decoder of the on-disk format. What is decoded is encoded again, and must be what it was:
+//! a decoder that reads less than it should, or an encoder that writes something else, is found.
+//!
+//! The first byte of an input says which decoder; the others are what it gets.
+
+use format::codec::Reader;
+use format::log::{LogPosition, RECORD_HEADER_BYTES};
+use format::map::{MapEntry, NODE_BYTES, Node};
+use format::page::{PageRef, REFS_PER_DIRECTORY, StreamRef, TableRoot};
+use format::page::{decode_stream_piece, encode_stream_piece};
+use format::row::{ROW_BYTES, SEGMENT_ROW_BYTES};
+use format::superblock::SUPERBLOCK_BYTES;
+use format::{
+    ChunkId, ChunkRow, Entry, Fingerprint, Geometry, Keys, NodeId, NodeRow, Place, RecordHeader,
+    Seal, SegmentRow, Superblock, VolumeRow,
+};
+
+use crate::input::Input;
+
+/// Where a superblock's own checksum stands.
+pub const SUPERBLOCK_SUM_AT: usize = 4064;
+
+/// Runs the target.
+pub fn run(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    match input.u8() % 10 {
+        0 => superblock(input.rest()),
+        1 => record(input.rest()),
+        2 => entries(input.rest()),
+        3 => node(&mut input),
+        4 => chunk_row(&input.array()),
+        5 => node_row(&input.array()),
+        6 => volume_row(&input.array()),
+        7 => segment_row(&input.array()),
+        8 => stream_piece(input.rest()),
+        _ => directory(input.rest()),
+    }
+}
+
+/// Puts the right checksum where a superblock has its own.
+pub fn seal_superblock(superblock: &mut [u8]) {
+    let sum = format::checksum::superblock_sum(&superblock[..SUPERBLOCK_SUM_AT]);
+    superblock[SUPERBLOCK_SUM_AT..].copy_from_slice(&sum);
+}
+
+fn superblock(bytes: &[u8]) {
+    assert!(bytes.len() == SUPERBLOCK_BYTES || Superblock::decode(bytes).is_err());
+    let mut raw = bytes.to_vec();
+    raw.resize(SUPERBLOCK_BYTES, 0);
+    seal_superblock(&mut raw);
+    if let Ok(decoded) = Superblock::decode(&raw) {
+        assert_eq!(Superblock::decode(&decoded.encode()).as_ref(), Ok(&decoded));
+        let Geometry { segment_bytes, segment_count } = decoded.geometry;
+        assert!(segment_bytes * u64::from(segment_count) <= decoded.capacity_bytes);
+    }
+}
+
+fn record(bytes: &[u8]) {
+    let keys = Keys::derive(&[1; 32]);
+    let Ok(header) = RecordHeader::decode(bytes) else { return };
+    header.verify(bytes, &keys);
+    let _ = header.entries(bytes);
+    assert!(header.total_blocks() >= 1);
+    // With a seal of its own it is believed.
+    let end = RECORD_HEADER_BYTES + header.entries_bytes as usize;
+    let mut sealed = bytes.to_vec();
+    sealed.resize(end.max(sealed.len()), 0);
+    header.seal(&mut sealed, &keys);
+    let again = RecordHeader::decode(&sealed).expect("it was decoded before");
+    assert!(again.verify(&sealed, &keys));
+    let _ = again.entries(&sealed);
+}
+
+fn entries(bytes: &[u8]) {
+    let mut reader = Reader::new(bytes);
+    while let Ok(entry) = { Entry::decode(&mut reader) } {
+        let mut encoded = Vec::new();
+        entry.encode(&mut encoded);
+        assert_eq!(encoded.len(), entry.encoded_bytes(), "{entry:?}");
+        let again = Entry::decode(&mut Reader::new(&encoded));
+        assert_eq!(again.as_ref(), Ok(&entry));
+    }
+}
+
+fn node(input: &mut Input<'_>) {
+    let level = input.u8();
+    let mut raw = input.rest().to_vec();
+    assert!(raw.len() == NODE_BYTES || Node::decode(&raw, level).is_err());
+    raw.resize(NODE_BYTES, 0);
+    if let Ok(node) = Node::decode(&raw, level) {
+        let mut encoded = [0; NODE_BYTES];
+        node.encode(&mut encoded);
+        assert_eq!(encoded[..], raw[..]);
+        assert_eq!(node.entries().count(), 256);
+    }
+}
+
+fn chunk_row(raw: &[u8; ROW_BYTES]) {
+    let Some(row) = ChunkRow::decode(raw) else { return };
+    let mut encoded = [0; ROW_BYTES];
+    row.encode(&mut encoded);
+    assert_eq!(encoded, *raw);
+    assert!(row.share_units() <= u32::from(row.stored_units));
+    for change in [1, -1, i32::MIN] {
+        let mut counted = *raw;
+        let count = ChunkRow::count_references(&mut counted, change);
+        assert_eq!(count, row.reference_count.checked_add_signed(change));
+    }
+}
+
+fn node_row(raw: &[u8; ROW_BYTES]) {
+    let Some(row) = NodeRow::decode(raw) else { return };
+    let mut encoded = [0; ROW_BYTES];
+    row.encode(&mut encoded);
+    assert_eq!(encoded, *raw);
+    assert_eq!(NodeRow::block_counts(raw), Some((row.mapped_blocks, row.data_blocks)));
+}
+
+fn volume_row(raw: &[u8; ROW_BYTES]) {
+    let Some(row) = VolumeRow::decode(raw) else { return };
+    let mut encoded = [0; ROW_BYTES];
+    row.encode(&mut encoded);
+    assert_eq!(VolumeRow::decode(&encoded), Some(row));
+}
+
+fn segment_row(raw: &[u8; SEGMENT_ROW_BYTES]) {
+    let Some(row) = SegmentRow::decode(raw) else { return };
+    assert_eq!(SegmentRow::decode(&row.encode()), Some(row));
+}
+
+fn stream_piece(bytes: &[u8]) {
+    let Ok((next, content)) = decode_stream_piece(bytes) else { return };
+    let again = encode_stream_piece(next, content);
+    assert_eq!(decode_stream_piece(&again), Ok((next, content)));
+}
+
+fn directory(bytes: &[u8]) {
+    let mut raw = bytes.to_vec();
+    raw.resize(format::page::PAGE_BYTES, 0);
+    let geometry = Geometry::for_capacity(1 << 30).expect("1 GiB is enough");
+    for index in 0..REFS_PER_DIRECTORY as usize {
+        let reference = PageRef::in_directory(&raw, index);
+        let mut copy = raw.clone();
+        reference.put_in_directory(&mut copy, index);
+        assert_eq!(copy, raw);
+        geometry.contains(reference.place, 4096);
+    }
+}
+
+fn superblock_seed() -> Vec<u8> {
+    let page = PageRef { place: Place { segment: 2, offset_units: 3 }, checksum: 4 };
+    let stream = StreamRef { page, length_bytes: 5 };
+    let superblock = Superblock {
+        pool_id: [1; 16],
+        root_key: [2; 32],
+        sequence: 3,
+        epoch: 4,
+        capacity_bytes: 1 << 30,
+        geometry: Geometry::for_capacity(1 << 30).expect("1 GiB is enough"),
+        metadata_segment: 5,
+        metadata_block: 6,
+        next_chunk: ChunkId(7),
+        next_node: NodeId(8),
+        next_volume: block::VolumeId(9),
+        log: LogPosition { segment: 1, block: 1, next_segment: 2, lsn: 3, previous: Seal([4; 16]) },
+        chunks: TableRoot { page, height: 1 },
+        nodes: TableRoot { page, height: 2 },
+        volumes: TableRoot::default(),
+        segments: stream,
+        config: StreamRef::default(),
+        pending: stream,
+    };
+    superblock.encode()
+}
+
+/// One entry of each kind.
+pub fn all_entries() -> Vec<Entry> {
+    let (volume, other) = (block::VolumeId(1), block::VolumeId(2));
+    let (first, payload_units) = (ChunkId(40), 64);
+    let fingerprints = vec![Fingerprint([9; 16]); 2];
+    let codec = format::Codec::decode(1).expect("raw is a codec");
+    vec![
+        Entry::Store { first, payload_units, staged: false, fingerprints: fingerprints.clone() },
+        Entry::StoreGroup {
+            first,
+            payload_units,
+            stored_units: 64,
+            codec,
+            staged: true,
+            fingerprints: fingerprints.clone(),
+        },
+        Entry::Map { volume, start: 8, count: 2, first },
+        Entry::Fill { volume, start: 0, count: 256, entry: MapEntry::Pattern(7) },
+        Entry::Copy {
+            source: volume,
+            source_start: 0,
+            destination: other,
+            destination_start: 256,
+            count: 256,
+        },
+        Entry::VolumeCreate { volume: other, size_blocks: 1024 },
+        Entry::VolumeResize { volume, size_blocks: 2048 },
+        Entry::VolumeDestroy { volume },
+        Entry::VolumeClone { source: volume, volume: other },
+        Entry::Config { key: b"k".to_vec(), value: Some(b"v".to_vec()) },
+        Entry::Config { key: b"k".to_vec(), value: None },
+        Entry::Relocate { first, payload_units, fingerprints },
+        Entry::Release { first, count: 2 },
+    ]
+}
+
+fn record_seed(entries: &[Entry]) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    entries.iter().for_each(|entry| entry.encode(&mut encoded));
+    let mut record = vec![0; RECORD_HEADER_BYTES];
+    record.extend(&encoded);
+    record.resize(4096, 0);
+    let header = RecordHeader {
+        lsn: 5,
+        epoch: 2,
+        flushed_lsn: 4,
+        previous: Seal([3; 16]),
+        header_blocks: 1,
+        payload_blocks: 2,
+        entries_bytes: encoded.len() as u32,
+        entry_count: entries.len() as u32,
+        next_segment: 3,
+        seal: Seal::default(),
+    };
+    header.seal(&mut record, &Keys::derive(&[1; 32]));
+    record
+}
+
+/// Something right for every decoder.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let place = Place { segment: 2, offset_units: 128 };
+    let mut node = [0; NODE_BYTES + 1];
+    node[0] = 1;
+    Node::uniform(MapEntry::Chunk(ChunkId(9))).encode(&mut node[1..]);
+    let row = NodeRow {
+        place,
+        reference_count: 1,
+        checksum: 2,
+        mapped_blocks: 3,
+        data_blocks: 3,
+        level: 1,
+    };
+    let (mut node_row, mut volume_row) = ([0; ROW_BYTES], [0; ROW_BYTES]);
+    row.encode(&mut node_row);
+    let root = MapEntry::Node(NodeId(1));
+    VolumeRow { root, size_blocks: 512, level: 2 }.encode(&mut volume_row);
+    let chunk_row = [2, 0, 0, 0, 64, 0, 0, 0, 64, 0, 1, 0x10, 1, 0, 0, 0];
+    let piece = encode_stream_piece(StreamRef::default(), b"content");
+    let mut seeds = vec![
+        [&[0][..], &superblock_seed()].concat(),
+        [&[1][..], &record_seed(&all_entries())].concat(),
+        [&[3][..], &node].concat(),
+        [&[4][..], &chunk_row].concat(),
+        [&[5][..], &node_row].concat(),
+        [&[6][..], &volume_row].concat(),
+        [&[7][..], &[1, 0, 0, 0, 9, 0, 0, 0, 1]].concat(),
+        [&[8][..], &piece].concat(),
+        [&[9][..], &[2, 0, 0, 0, 64, 0, 0, 0, 1]].concat(),
+    ];
+    for entry in all_entries() {
+        let mut seed = vec![2];
+        entry.encode(&mut seed);
+        seeds.push(seed);
+    }
+    seeds
+}

@@ -1,0 +1,210 @@
+//! Hosts before a device server: nexuses, what each sees, and what must hold of every answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use block::{
+    ArrayIdentity, LogicalBlockSize, LunMap, SectorCount, VolumeAttributes, VolumeError, VolumeId,
+};
+use scsi::{Cdb, Command, DeviceServer, InitiatorPort, Nexus, Response, Status, Step, TargetPort};
+
+use crate::volumes::{Volumes, data_out};
+
+/// The requests that a command may become: 32 MiB of data in pieces, and some room.
+const STEPS_MAX: usize = 64;
+/// What a host says it takes.
+const EXPECTED_IN_BYTES: u64 = 1 << 20;
+
+/// The host's end of a session.
+struct Session {
+    nexus: Arc<Nexus>,
+    luns: Arc<LunMap>,
+}
+
+/// A device server, its volumes and its hosts.
+pub struct Hosts {
+    server: DeviceServer,
+    volumes: Volumes,
+    sessions: Vec<Session>,
+    /// What the next request of a volume fails with.
+    pub failure: Option<VolumeError>,
+}
+
+/// The NAA designator of a volume.
+pub fn naa(id: u8) -> [u8; 16] {
+    [0x60, 0x12, 0x34, 0x56, 0x70, 0, 0, id, 1, 2, 3, 4, 5, 6, 7, id]
+}
+
+fn volume(id: u8, sectors: u64, logical_block: LogicalBlockSize) -> Arc<VolumeAttributes> {
+    Arc::new(VolumeAttributes {
+        id: VolumeId(id.into()),
+        size: SectorCount(sectors),
+        logical_block,
+        naa: naa(id),
+        serial: format!("HF{id:08}"),
+        write_cache: false,
+    })
+}
+
+/// Volume 1 (512e, 1 MiB), 2 (512e, 64 TiB), 3 (4Kn, 1 MiB), and 4, a single block of 4Kn.
+fn all_volumes() -> BTreeMap<u16, Arc<VolumeAttributes>> {
+    use LogicalBlockSize::{B512, B4096};
+    BTreeMap::from([
+        (0, volume(1, 2048, B512)),
+        (300, volume(2, (64 << 40) / 512, B512)),
+        (2, volume(3, 2048, B4096)),
+        (7, volume(4, 8, B4096)),
+    ])
+}
+
+/// The LUNs that are worth asking, one of which is nobody's, in the 8 bytes of SAM-5.
+pub const LUNS: [[u8; 8]; 6] = [
+    [0; 8],
+    [0, 2, 0, 0, 0, 0, 0, 0],
+    [0x41, 0x2c, 0, 0, 0, 0, 0, 0],
+    [0, 7, 0, 0, 0, 0, 0, 0],
+    [0, 9, 0, 0, 0, 0, 0, 0],
+    [0xc1, 1, 0, 0, 0, 0, 0, 0],
+];
+
+impl Default for Hosts {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Hosts {
+    /// Three sessions: two of one host, to two ports, and one of a host that sees less.
+    pub fn new() -> Self {
+        let identity = ArrayIdentity {
+            vendor: "HOLDFAST".into(),
+            product: "Array".into(),
+            revision: "0001".into(),
+            target_name: "iqn.2026-01.example:array".into(),
+        };
+        let port = |relative_id, group| TargetPort {
+            relative_id,
+            group,
+            name: format!("iqn.2026-01.example:array,t,0x{group:04x}"),
+        };
+        let server = DeviceServer::new(identity, vec![port(1, 1), port(2, 2)]);
+        let mut few = all_volumes();
+        few.remove(&300);
+        let all = Arc::new(LunMap { generation: 1, luns: all_volumes() });
+        let few = Arc::new(LunMap { generation: 1, luns: few });
+        let mut hosts =
+            Self { server, volumes: Volumes::default(), sessions: Vec::new(), failure: None };
+        for (name, port, luns) in [("a", 1, &all), ("a", 2, &all), ("b", 1, &few)] {
+            let nexus = hosts.server.new_nexus(initiator(name), port);
+            hosts.sessions.push(Session { nexus, luns: luns.clone() });
+        }
+        hosts
+    }
+
+    /// Runs a command to its end and checks the answer.
+    pub fn run(&mut self, session: usize, lun: [u8; 8], cdb: &[u8], data: &[u8]) -> Response {
+        let Session { nexus, luns } = &self.sessions[session % self.sessions.len()];
+        let command = Command {
+            lun,
+            cdb: Cdb::new(cdb),
+            data_out: data_out(cdb, data),
+            expected_in_bytes: EXPECTED_IN_BYTES,
+        };
+        let mut step = self.server.execute(nexus, luns, command);
+        for _ in 0..STEPS_MAX {
+            match step {
+                Step::Done(response) => {
+                    check_response(cdb, &response);
+                    return response;
+                }
+                Step::Request { request, pending } => {
+                    let result = match self.failure.take() {
+                        Some(failure) => Err(failure),
+                        None => self.volumes.serve(luns, request),
+                    };
+                    step = self.server.resume(nexus, pending, result);
+                }
+            }
+        }
+        panic!("a command that does not end: {cdb:02x?}");
+    }
+
+    /// LOGICAL UNIT RESET.
+    pub fn reset_unit(&mut self, session: usize, lun: [u8; 8]) {
+        self.server.lun_reset(&self.sessions[session % self.sessions.len()].luns, lun);
+    }
+
+    /// A target reset.
+    pub fn reset_target(&mut self, session: usize) {
+        self.server.target_reset(&self.sessions[session % self.sessions.len()].luns);
+    }
+
+    /// The session ends, and the host comes back.
+    pub fn reconnect(&mut self, session: usize) {
+        let at = session % self.sessions.len();
+        let session = &mut self.sessions[at];
+        self.server.nexus_loss(&session.nexus);
+        let (initiator, port) = [("a", 1), ("a", 2), ("b", 1)][at];
+        session.nexus = self.server.new_nexus(self::initiator(initiator), port);
+    }
+
+    /// An administrator resizes volume 1, in whole blocks of 4 KiB, and disconnects volume 4.
+    pub fn change_map(&mut self, blocks: u64) {
+        for session in &mut self.sessions {
+            let mut luns = (*session.luns).clone();
+            luns.generation += 1;
+            luns.luns.remove(&7);
+            luns.luns.insert(0, volume(1, 8 * blocks.clamp(1, 1 << 20), LogicalBlockSize::B512));
+            session.luns = Arc::new(luns);
+        }
+    }
+
+    /// Volume 1 is destroyed, and what is kept of it.
+    pub fn destroy(&mut self) {
+        self.server.volume_destroyed(VolumeId(1));
+    }
+}
+
+fn initiator(name: &str) -> InitiatorPort {
+    InitiatorPort { name: format!("iqn.2026-01.example:{name}"), isid: [0, 2, 0x3d, 0, 0, 1] }
+}
+
+/// Sense data comes with CHECK CONDITION and with nothing else, and no more data than was asked
+/// for.
+fn check_response(cdb: &[u8], response: &Response) {
+    assert_eq!(response.sense.is_some(), response.status == Status::CheckCondition);
+    let data_bytes = response.data_in.len() as u64;
+    let most = in_bytes_max(cdb);
+    assert!(data_bytes <= most, "{data_bytes} bytes answer {cdb:02x?}, which takes {most}");
+    if let Some(sense) = &response.sense {
+        assert_eq!(sense.bytes()[0] & 0x7e, 0x70);
+        let descriptors = sense.descriptor_bytes();
+        assert_eq!(usize::from(descriptors[7]) + 8, descriptors.len());
+        assert!(descriptors.len() <= 252, "sense data is at most 252 bytes (SPC-4, 4.5)");
+        assert!(response.data_in.is_empty(), "data with a CHECK CONDITION");
+    }
+}
+
+/// How much data a CDB allows in its answer: the allocation length, or the blocks to be read.
+fn in_bytes_max(cdb: &[u8]) -> u64 {
+    // The server takes what is missing of a CDB for zeros.
+    let mut fields = [0u8; 32];
+    fields[..cdb.len().min(32)].copy_from_slice(&cdb[..cdb.len().min(32)]);
+    let number = |range: std::ops::Range<usize>| {
+        fields[range].iter().fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte))
+    };
+    match fields[0] {
+        0x08 if fields[4] == 0 => 256 * 512 * 8,
+        0x08 => number(4..5) * 4096,
+        0x28 => number(7..9) * 4096,
+        0xa8 => number(6..10) * 4096,
+        0x88 => number(10..14) * 4096,
+        0x03 | 0x1a => number(4..5),
+        0x12 => number(3..5),
+        0x25 => 8,
+        0x37 | 0x4d | 0x5a | 0x5e => number(7..9),
+        0xa0 | 0xa3 | 0xb7 => number(6..10),
+        0x84 | 0x9e => number(10..14),
+        _ => 0,
+    }
+}

@@ -1,0 +1,195 @@
+//! What a fuzz input is taken for: a string of choices. Numbers are little endian; what is behind
+//! the end is zero, so that every input means something. [`Script`] writes what [`Input`] reads.
+
+/// The choices that are left.
+pub struct Input<'a> {
+    bytes: &'a [u8],
+}
+
+/// Numbers at which arithmetic breaks.
+const CORNERS: [u64; 16] = [
+    0,
+    1,
+    7,
+    8,
+    0x7f,
+    0xff,
+    0x7fff,
+    0xffff,
+    0xff_ffff,
+    0x7fff_ffff,
+    0xffff_ffff,
+    0x1_0000_0000,
+    (1 << 40) - 1,
+    (1 << 60) - 1,
+    i64::MAX as u64,
+    u64::MAX,
+];
+
+/// The longest content that an input may ask for by its length alone.
+const RUN_BYTES_MAX: usize = 128 << 10;
+
+impl<'a> Input<'a> {
+    /// From the front of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Everything that is left.
+    pub fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Up to `count` bytes.
+    pub fn bytes(&mut self, count: usize) -> &'a [u8] {
+        let (taken, left) = self.bytes.split_at(count.min(self.bytes.len()));
+        self.bytes = left;
+        taken
+    }
+
+    /// `N` bytes.
+    pub fn array<const N: usize>(&mut self) -> [u8; N] {
+        let taken = self.bytes(N);
+        let mut array = [0; N];
+        array[..taken.len()].copy_from_slice(taken);
+        array
+    }
+
+    /// A byte.
+    pub fn u8(&mut self) -> u8 {
+        self.array::<1>()[0]
+    }
+
+    /// A coin.
+    pub fn coin(&mut self) -> bool {
+        self.u8() & 1 == 1
+    }
+
+    /// Two bytes.
+    pub fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.array())
+    }
+
+    /// Four bytes.
+    pub fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.array())
+    }
+
+    /// Eight bytes.
+    pub fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.array())
+    }
+
+    /// A number below `bound`, which is at most 65,536.
+    pub fn below(&mut self, bound: usize) -> usize {
+        let drawn = if bound <= 256 { self.u8().into() } else { usize::from(self.u16()) };
+        drawn % bound.max(1)
+    }
+
+    /// One of some.
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    /// A number: a small one, one where arithmetic breaks, or any.
+    pub fn number(&mut self) -> u64 {
+        let kind = self.u8();
+        match kind & 0x0f {
+            0 => u64::from(kind >> 4),
+            1 => self.u8().into(),
+            2 | 3 => self.u16().into(),
+            4 => self.u32().into(),
+            5 => self.u64(),
+            6..=10 => CORNERS[usize::from(kind >> 4)],
+            11 | 12 => CORNERS[usize::from(kind >> 4)].wrapping_add(self.u8().into()),
+            _ => CORNERS[usize::from(kind >> 4)].wrapping_sub(self.u8().into()),
+        }
+    }
+
+    /// Bytes with their length in front (2 bytes): as they stand here, or, to be long without a
+    /// long input, one byte again and again.
+    pub fn content(&mut self) -> Vec<u8> {
+        match self.u8() & 3 {
+            0 => {
+                let byte = self.u8();
+                vec![byte; (usize::from(self.u16()) * 2).min(RUN_BYTES_MAX)]
+            }
+            _ => {
+                let count = self.u16();
+                self.bytes(count.into()).to_vec()
+            }
+        }
+    }
+}
+
+/// Writes inputs, for the seeds.
+#[derive(Clone, Debug, Default)]
+pub struct Script(Vec<u8>);
+
+impl Script {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes as they are.
+    pub fn raw(mut self, bytes: &[u8]) -> Self {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    /// A byte.
+    pub fn u8(self, value: u8) -> Self {
+        self.raw(&[value])
+    }
+
+    /// Two bytes.
+    pub fn u16(self, value: u16) -> Self {
+        self.raw(&value.to_le_bytes())
+    }
+
+    /// Four bytes.
+    pub fn u32(self, value: u32) -> Self {
+        self.raw(&value.to_le_bytes())
+    }
+
+    /// What [`Input::number`] reads.
+    pub fn number(self, value: u64) -> Self {
+        self.u8(5).raw(&value.to_le_bytes())
+    }
+
+    /// What [`Input::content`] reads.
+    pub fn content(self, bytes: &[u8]) -> Self {
+        self.u8(1).u16(bytes.len() as u16).raw(bytes)
+    }
+
+    /// What [`Input::content`] takes for `count` times `byte`; `count` is even.
+    pub fn run(self, byte: u8, count: usize) -> Self {
+        self.u8(0).u8(byte).u16((count / 2) as u16)
+    }
+
+    /// The input.
+    pub fn done(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_script_writes_is_read() {
+        let script = Script::new().u8(3).u16(500).number(1 << 50).content(b"abc").run(7, 4000);
+        let bytes = script.done();
+        let mut input = Input::new(&bytes);
+        assert_eq!((input.u8(), input.u16(), input.number()), (3, 500, 1 << 50));
+        assert_eq!((input.content(), input.content()), (b"abc".to_vec(), vec![7; 4000]));
+        assert!(input.is_empty() && input.u64() == 0 && input.content().is_empty());
+    }
+}

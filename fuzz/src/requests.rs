@@ -1,0 +1,148 @@
+//! Requests to the management interface: any method, path, query, headers and body, in a row.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use api::{Counters, Facts, Interface, PathCounters, Telemetry, Token, router};
+use array::Array;
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use http_body_util::BodyExt;
+use tower::ServiceExt;
+
+use crate::backing::MemoryStore;
+use crate::input::{Input, Script};
+
+/// Requests of one input.
+const REQUESTS_MAX: usize = 16;
+
+const METHODS: [&str; 8] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS", "BREW"];
+
+/// Where there is something, and places near by.
+const PATHS: [&str; 16] = [
+    "/v1/version",
+    "/v1/status",
+    "/v1/pool",
+    "/v1/counters",
+    "/v1/settings",
+    "/v1/volumes",
+    "/v1/volumes/vm-1",
+    "/v1/volumes/vm-2",
+    "/v1/hosts",
+    "/v1/hosts/esx",
+    "/v1/hosts/%65sx",
+    "/v1/connections",
+    "/v1/connections/vm-1/esx",
+    "/v1/openapi.json",
+    "/v1/volumes?limit=1&after=",
+    "/v1/connections?volume=vm-1&host=",
+];
+
+struct Quiet;
+
+impl Telemetry for Quiet {
+    fn counters(&self) -> Counters {
+        let path = PathCounters { volume_id: Some(1), ..PathCounters::default() };
+        Counters { paths: vec![path], ..Counters::default() }
+    }
+}
+
+fn interface(room: u64) -> (Router, String) {
+    let store = Arc::new(MemoryStore::new(BTreeMap::new(), HashMap::new(), room));
+    let token = Token::from_entropy(&[0xab; 32]);
+    let exposed = token.expose().to_owned();
+    let interface = Interface {
+        array: Arc::new(Array::open(store, false).expect("an empty store is an array")),
+        token,
+        facts: Facts::default(),
+        telemetry: Arc::new(Quiet),
+        now_ms: || 1234,
+    };
+    (router(Arc::new(interface)), exposed)
+}
+
+/// The request that the input describes; `None` where HTTP itself has no such request.
+fn request(input: &mut Input<'_>, token: &str) -> Option<Request<Body>> {
+    let method = METHODS[input.below(METHODS.len())];
+    let path = match input.u8() {
+        0xff => format!("/{}", String::from_utf8_lossy(&input.content())),
+        at if at & 0x40 == 0 => PATHS[usize::from(at & 0x0f)].to_owned(),
+        at => {
+            let tail = input.content();
+            format!("{}{}", PATHS[usize::from(at & 0x0f)], String::from_utf8_lossy(&tail))
+        }
+    };
+    let builder = Request::builder().method(method).uri(path);
+    let builder = match input.u8() {
+        0xff => builder,
+        0xfe => builder.header("authorization", input.content()),
+        _ => builder.header("authorization", format!("Bearer {token}")),
+    };
+    let builder = match input.u8() {
+        0xff => builder,
+        0xfe => builder.header("content-type", input.content()),
+        _ => builder.header("content-type", "application/json"),
+    };
+    builder.body(Body::from(input.content())).ok()
+}
+
+async fn send(router: &Router, request: Request<Body>) {
+    let head = request.method() == "HEAD";
+    let response = router.clone().oneshot(request).await.expect("the router never fails");
+    let status = response.status();
+    let body = response.into_body().collect().await.expect("the body is in memory").to_bytes();
+    assert_ne!(status, StatusCode::INTERNAL_SERVER_ERROR, "{}", body.escape_ascii());
+    if head || body.is_empty() {
+        return;
+    }
+    let value: serde_json::Value = serde_json::from_slice(&body).expect("all answers are JSON");
+    if status.is_client_error() || status.is_server_error() {
+        let message = value["message"].as_str().expect("a refusal has a message");
+        assert!(!message.is_empty() && !message.contains('\n'), "{message}");
+        assert!(value["code"].is_string(), "a refusal has a code");
+    }
+}
+
+/// Runs the target.
+pub fn run(bytes: &[u8]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.expect("a runtime without sockets can be made");
+    let mut input = Input::new(bytes);
+    let room = if input.u8() & 1 == 0 { u64::MAX } else { 2 };
+    let (router, token) = interface(room);
+    runtime.block_on(async {
+        for _ in 0..REQUESTS_MAX {
+            if input.is_empty() {
+                break;
+            }
+            if let Some(request) = request(&mut input, &token) {
+                send(&router, request).await;
+            }
+        }
+    });
+}
+
+fn ask(script: Script, method: u8, path: u8, body: &str) -> Script {
+    script.u8(method).u8(path).u8(0).u8(0).content(body.as_bytes())
+}
+
+/// Every path with every method, and the life of a volume.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let start = || Script::new().u8(0);
+    let mut seeds = Vec::new();
+    for path in 0..PATHS.len() as u8 {
+        seeds.push((0..4).fold(start(), |script, method| ask(script, method, path, "{}")).done());
+    }
+    let script = ask(start(), 1, 5, r#"{"name":"vm-1","size_bytes":1073741824,"block_size":4096}"#);
+    let script = ask(script, 1, 8, r#"{"name":"esx","iqns":["iqn.2026-01.example:a"]}"#);
+    let chap = r#"{"chap":{"user":"anna","secret":"twelve bytes or more"}}"#;
+    let script = ask(script, 2, 9, chap);
+    let script = ask(script, 1, 11, r#"{"volume":"vm-1","host":"esx","lun":3}"#);
+    seeds.push(script.clone().done());
+    let change = r#"{"size_bytes":4096,"name":"vm-2","truncate":true}"#;
+    let script = ask(ask(script, 0, 11, ""), 2, 6, change);
+    let script = ask(ask(script, 3, 12, ""), 3, 7, "");
+    seeds.push(ask(script, 2, 4, r#"{"name":"lab","company_id":"02-48-46"}"#).done());
+    seeds
+}
