@@ -1,4 +1,7 @@
 //! Bytes to a connection that is not logged in yet: login, text keys, CHAP.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::login::run(bytes));
+libfuzzer_sys::fuzz_target!(
+    init: fuzz::seeds::write_if_asked("iscsi_login"),
+    |bytes: &[u8]| fuzz::login::run(bytes)
+);

@@ -1,4 +1,7 @@
 //! Parameter lists that are nearly right.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::parameters::run(bytes));
+libfuzzer_sys::fuzz_target!(
+    init: fuzz::seeds::write_if_asked("scsi_parameters"),
+    |bytes: &[u8]| fuzz::parameters::run(bytes)
+);

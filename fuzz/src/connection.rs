@@ -138,7 +138,7 @@ impl World {
             _ => self.end(at, input),
         }
         if what & 0xe0 != 0xe0 {
-            self.peers[at].pull(usize::MAX);
+            self.peers.iter_mut().for_each(|peer| peer.pull(usize::MAX));
         }
     }
 

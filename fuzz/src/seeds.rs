@@ -1,5 +1,7 @@
 //! All targets by name, with their seeds.
 
+use std::path::Path;
+
 use crate::{cdb, connection, decode, image, login, parameters, records, requests};
 
 /// A target: its name, what it does with an input, and where the search starts.
@@ -23,6 +25,31 @@ pub const TARGETS: [Target; 8] = [
     Target { name: "array_records", run: records::run, seeds: records::seeds },
     Target { name: "api_requests", run: requests::run, seeds: requests::seeds },
 ];
+
+/// Names the directory to which a target writes its seeds, instead of running.
+const DIRECTORY: &str = "FUZZ_SEEDS";
+
+/// Writes the seeds of a target and ends, if the environment asks for it: `FUZZ_SEEDS=DIRECTORY`.
+pub fn write_if_asked(name: &str) {
+    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
+    match write(Path::new(&directory), name) {
+        Ok(()) => std::process::exit(0),
+        Err(error) => {
+            eprintln!("can't write seeds to {}: {error}", directory.display());
+            std::process::exit(1);
+        }
+    }
+}
+
+fn write(directory: &Path, name: &str) -> std::io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    for target in TARGETS.iter().filter(|target| target.name == name) {
+        for (index, seed) in (target.seeds)().iter().enumerate() {
+            std::fs::write(directory.join(format!("seed-{index:03}")), seed)?;
+        }
+    }
+    Ok(())
+}
 
 #[cfg(test)]
 mod tests {
