@@ -71,6 +71,7 @@ impl Geometry {
         let fits = self.segment_bytes.is_power_of_two()
             && (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&self.segment_bytes)
             && u64::from(self.segment_count) <= SEGMENTS_MAX
+            && self.segment_bytes * u64::from(self.segment_count) >= POOL_BYTES_MIN
             && self.segment_bytes * u64::from(self.segment_count) <= capacity_bytes;
         if fits { Ok(self) } else { Err(FormatError { what: "impossible geometry", offset: 0 }) }
     }

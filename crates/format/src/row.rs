@@ -19,10 +19,13 @@
 //! 18 14  zero
 //! ```
 
+use block::BLOCK_BYTES;
+use block::request::limits::VOLUME_BYTES_MAX;
+
 use crate::checksum::Fingerprint;
 use crate::codec::{b16_at, put, u32_at, u40_at, u64_at};
 use crate::geometry::Place;
-use crate::map::{LEVEL_MAX, MapEntry};
+use crate::map::{LEVEL_MAX, MapEntry, span_blocks};
 
 /// Bytes of a row of the chunk, node and volume tables.
 pub const ROW_BYTES: usize = 32;
@@ -233,7 +236,9 @@ impl VolumeRow {
         if raw[17] != 1 || level == 0 || level > LEVEL_MAX || !possible {
             return None;
         }
-        Some(Self { root, size_blocks: u64_at(raw, 8), level })
+        let size_blocks = u64_at(raw, 8);
+        let spanned = size_blocks <= span_blocks(level).min(VOLUME_BYTES_MAX / BLOCK_BYTES);
+        spanned.then_some(Self { root, size_blocks, level })
     }
 
     /// Writes the row to `out`, which has [`ROW_BYTES`].

@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 
 use crate::StoreError;
 use crate::map::{Editor, Value};
+use crate::nodes::Referenced;
 use crate::world::{State, Volume, World};
 
 /// Where the payload of the record is that an entry came with.
@@ -147,7 +148,7 @@ fn store_chunks(
         let id = ChunkId(stored.first.0 + index as u64);
         world.chunks.update(&world.medium, id.0, |raw| row.encode(raw))?;
         if !row.place.is_none() {
-            state.segments.add_live(row.place, row.share_units());
+            state.segments.add_live(row.place, row.share_units())?;
         }
         if raw && let Some(frame) = payload.frame_of(stored.units, index) {
             if row.place.is_none() {
@@ -270,7 +271,8 @@ fn clone(
     let Some(from) = world.volume(source) else { return Ok(()) };
     let Some(row) = *from.map.read() else { return Ok(()) };
     if let MapEntry::Node(node) = row.root {
-        world.nodes.update_row(&world.medium, node, |row| row.reference_count += 1)?;
+        let mut root = [Referenced::unread(node)];
+        world.nodes.reference_all(&world.medium, &mut root)?;
     }
     create(world, state, id, row.root, row.size_blocks, row.level)
 }
@@ -333,10 +335,10 @@ fn relocate(
         })?;
         let Some(((old_place, old_units), new_units)) = moved else { continue };
         if !old_place.is_none() {
-            state.segments.sub_live(old_place, old_units);
+            state.segments.sub_live(old_place, old_units)?;
         }
         if !place.is_none() {
-            state.segments.add_live(place, new_units);
+            state.segments.add_live(place, new_units)?;
         } else if let Some(frame) = payload.frame_of(units, index) {
             world.unplaced.write().insert(id, frame.clone());
         }

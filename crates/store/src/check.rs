@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use block::{BLOCK_BYTES, FrameMut};
+use format::geometry::UNITS_PER_BLOCK;
 use format::map::span_blocks;
 use format::{ChunkId, ChunkRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
 
@@ -95,12 +96,18 @@ impl Checker<'_> {
             self.report.volumes += 1;
             provisioned += map.size_blocks;
             self.entry(map.root, map.level);
+            if volume.id.0 >= state.next_volume {
+                self.find(format!("volume {} has an id that was not given yet", volume.id));
+            }
             if span_blocks(map.level) < map.size_blocks {
                 self.find(format!("the map of volume {} is too low for its size", volume.id));
             }
         }
         for &id in &state.pending {
-            self.children(id);
+            match self.world.nodes.row(&self.world.medium, id) {
+                Ok(row) => drop(self.children(id, row.level)),
+                Err(error) => self.find(error.to_string()),
+            }
         }
         if provisioned != state.provisioned_blocks {
             let counted = state.provisioned_blocks;
@@ -121,26 +128,24 @@ impl Checker<'_> {
                 *self.node_references.entry(id).or_default() += 1;
                 match self.node_counts.get(&id) {
                     Some(counts) => *counts,
-                    None => self.children(id),
+                    None => self.children(id, level),
                 }
             }
         }
     }
 
     /// Visits a node for the first time.
-    fn children(&mut self, id: NodeId) -> Counts {
-        let world = self.world;
-        let (row, node) =
-            match (world.nodes.row(&world.medium, id), world.nodes.get(&world.medium, id)) {
-                (Ok(row), Ok(node)) => (row, node),
-                (Err(error), _) | (_, Err(error)) => {
-                    self.find(error.to_string());
-                    return Counts::default();
-                }
-            };
+    fn children(&mut self, id: NodeId, level: u8) -> Counts {
+        let node = match self.world.nodes.get(&self.world.medium, id, level) {
+            Ok(node) => node,
+            Err(error) => {
+                self.find(error.to_string());
+                return Counts::default();
+            }
+        };
         let mut counts = Counts::default();
         for child in node.entries() {
-            counts += self.entry(child, row.level - 1);
+            counts += self.entry(child, level - 1);
         }
         self.node_counts.insert(id, counts);
         counts
@@ -160,13 +165,16 @@ impl Checker<'_> {
             &mut |page| pages.push(page.place),
             &mut |_, _| {},
         )?;
-        pages.into_iter().for_each(|place| self.add_live(place, format::geometry::UNITS_PER_BLOCK));
+        pages.into_iter().for_each(|place| self.add_live(place, UNITS_PER_BLOCK));
         for (id, row) in rows {
             self.report.nodes += 1;
             let Some(row) = row else {
                 self.find(format!("the row of node {} is impossible", id.0));
                 continue;
             };
+            if id.0 >= state.next_node {
+                self.find(format!("node {} has an id that was not given yet", id.0));
+            }
             self.add_live(row.place, NODE_UNITS);
             let named = self.node_references.remove(&id).unwrap_or(0);
             if named != row.reference_count || named == 0 && !state.pending.contains(&id) {
@@ -191,7 +199,7 @@ impl Checker<'_> {
         world.chunks.visit(&world.medium, &mut |page| pages.push(page.place), &mut |id, raw| {
             rows.push((ChunkId(id), ChunkRow::decode(raw)))
         })?;
-        pages.into_iter().for_each(|place| self.add_live(place, format::geometry::UNITS_PER_BLOCK));
+        pages.into_iter().for_each(|place| self.add_live(place, UNITS_PER_BLOCK));
         for (id, row) in rows {
             self.report.chunks += 1;
             let Some(row) = row else {
@@ -226,7 +234,8 @@ impl Checker<'_> {
         let medium = &self.world.medium;
         let offset = medium.geometry.offset_bytes(row.place);
         let mut frame = [FrameMut::stale()];
-        let readable = medium.geometry.contains(row.place, BLOCK_BYTES)
+        let readable = row.place.offset_units.is_multiple_of(UNITS_PER_BLOCK)
+            && medium.geometry.contains(row.place, BLOCK_BYTES)
             && medium.disk.read(offset, &mut frame).is_ok();
         self.report.chunks_read += 1;
         if !readable || medium.keys.fingerprint(&frame[0][..]) != row.fingerprint {

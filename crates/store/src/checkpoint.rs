@@ -83,25 +83,26 @@ impl Placer<'_> {
         }
         let place = Place { segment: self.segment, offset_units: self.block * units_per_block };
         self.block += blocks;
-        self.segments.add_live(place, units);
+        self.segments.add_live(place, units)?;
         Ok(place)
     }
 
-    fn release(&mut self, place: Place, units: u32) {
-        if !place.is_none() {
-            self.segments.sub_live(place, units);
+    fn release(&mut self, place: Place, units: u32) -> Result<(), StoreError> {
+        if place.is_none() {
+            return Ok(());
         }
+        self.segments.sub_live(place, units)
     }
 }
 
 impl PagePlacer for Placer<'_> {
     fn place_page(&mut self, old: PageRef) -> Result<Place, StoreError> {
-        self.release(old.place, PAGE_UNITS);
+        self.release(old.place, PAGE_UNITS)?;
         self.place(PAGE_UNITS)
     }
 
-    fn release_page(&mut self, old: PageRef) {
-        self.release(old.place, PAGE_UNITS);
+    fn release_page(&mut self, old: PageRef) -> Result<(), StoreError> {
+        self.release(old.place, PAGE_UNITS)
     }
 }
 
@@ -238,7 +239,7 @@ impl Store {
             images.extend(pages.map(|image| (image.reference.place, Image::Page(image.page))));
         }
         for (place, units) in checkpointer.streams.iter().flatten() {
-            placer.release(*place, *units);
+            placer.release(*place, *units)?;
         }
         let mut streams: [Vec<(Place, u32)>; 3] = Default::default();
         let config = encode_config(writer.state.config.iter());
@@ -299,7 +300,7 @@ impl Store {
                     row.checksum = checksum;
                     std::mem::replace(&mut row.place, place)
                 })?;
-                placer.release(old, NODE_UNITS);
+                placer.release(old, NODE_UNITS)?;
             }
             let nodes = group.iter().map(|(_, node)| node.clone()).collect();
             images.push((first, Image::Nodes(nodes)));

@@ -131,7 +131,7 @@ impl Writer {
                     Some(row.share_units())
                 })?;
                 if let Some(units) = units {
-                    self.state.segments.add_live(place, units);
+                    self.state.segments.add_live(place, units)?;
                 }
             }
         }

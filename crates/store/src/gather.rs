@@ -75,7 +75,7 @@ impl Editor<'_> {
         }
         match entry {
             MapEntry::Node(id) => {
-                let node = self.world.nodes.get(&self.world.medium, id)?;
+                let node = self.world.nodes.get(&self.world.medium, id, level)?;
                 let span = span_blocks(level - 1);
                 // All of these is wanted; they can be named where they come to stand, or none can.
                 let whole = (start - base).div_ceil(span)..(end - base) / span;

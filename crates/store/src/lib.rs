@@ -38,6 +38,7 @@ mod map;
 mod medium;
 mod nodes;
 mod pages;
+mod plausible;
 mod reclaim;
 mod record;
 mod recovery;

@@ -98,7 +98,7 @@ impl Editor<'_> {
             return Ok(entry);
         }
         let id = self.own(entry, level)?;
-        let node = self.world.nodes.get(&self.world.medium, id)?;
+        let node = self.world.nodes.get(&self.world.medium, id, level)?;
         let span = span_blocks(level - 1);
         let mut changes: Vec<Change<'_>> = Vec::new();
         let (mut before, mut after) = (Counts::default(), Counts::default());
@@ -198,10 +198,12 @@ impl Editor<'_> {
         if before == after {
             return Ok(());
         }
-        self.world.nodes.update_row(&self.world.medium, id, |row| {
-            row.mapped_blocks = row.mapped_blocks + after.mapped - before.mapped;
-            row.data_blocks = row.data_blocks + after.data - before.data;
-        })
+        let changed = self.world.nodes.update_row(&self.world.medium, id, |row| {
+            row.mapped_blocks = (row.mapped_blocks + after.mapped).checked_sub(before.mapped)?;
+            row.data_blocks = (row.data_blocks + after.data).checked_sub(before.data)?;
+            Some(())
+        })?;
+        changed.ok_or_else(|| miscounted(id))
     }
 
     /// A node that says what `entry` says, and that only this entry names.
@@ -215,11 +217,14 @@ impl Editor<'_> {
         if row.reference_count == 1 {
             return Ok(id);
         }
-        let node = self.world.nodes.get(medium, id)?;
+        let node = self.world.nodes.get(medium, id, level)?;
         self.world.reference_chunks(node.entries().filter_map(chunk_of))?;
         let mut nodes: Vec<Referenced> =
             node.entries().filter_map(node_of).map(Referenced::unread).collect();
         self.world.nodes.reference_all(medium, &mut nodes)?;
+        if row.reference_count == 0 {
+            return Err(miscounted(id));
+        }
         self.world.nodes.update_row(medium, id, |row| row.reference_count -= 1)?;
         let counts = Counts { mapped: row.mapped_blocks, data: row.data_blocks };
         self.new_node(Node::clone(&node), level, counts)
@@ -251,10 +256,10 @@ impl Editor<'_> {
             }
             MapEntry::Node(id) => {
                 let left = self.world.nodes.update_row(&self.world.medium, id, |row| {
-                    row.reference_count -= 1;
-                    row.reference_count
+                    row.reference_count = row.reference_count.checked_sub(1)?;
+                    Some(row.reference_count)
                 })?;
-                if left == 0 {
+                if left.ok_or_else(|| miscounted(id))? == 0 {
                     self.state.pending.push(id);
                 }
                 Ok(())
@@ -268,7 +273,7 @@ impl Editor<'_> {
     pub(crate) fn free_pending(&mut self, nodes_max: usize) -> Result<(), StoreError> {
         for _ in 0..nodes_max {
             let Some(id) = self.state.pending.pop() else { break };
-            let node = self.world.nodes.get(&self.world.medium, id)?;
+            let (node, _) = self.world.nodes.find(&self.world.medium, id)?;
             let chunks = node.entries().filter_map(chunk_of);
             let segments = &mut self.state.segments;
             self.world.release_chunks(segments, chunks, drop)?;
@@ -277,11 +282,15 @@ impl Editor<'_> {
             self.world.nodes.release_all(&self.world.medium, nodes, unnamed)?;
             let place = self.world.nodes.remove(&self.world.medium, id)?;
             if !place.is_none() {
-                self.state.segments.sub_live(place, crate::NODE_UNITS);
+                self.state.segments.sub_live(place, crate::NODE_UNITS)?;
             }
         }
         Ok(())
     }
+}
+
+fn miscounted(id: NodeId) -> StoreError {
+    StoreError::Damaged(format!("node {} counts wrongly what names it, or what is below", id.0))
 }
 
 fn chunk_of(entry: MapEntry) -> Option<ChunkId> {

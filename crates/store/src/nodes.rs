@@ -19,6 +19,7 @@ const SHARDS: usize = 64;
 
 struct Slot {
     node: Arc<Node>,
+    level: u8,
     dirty: bool,
 }
 
@@ -122,16 +123,34 @@ impl Nodes {
         Ok(counts)
     }
 
-    /// The node, from memory or from the medium.
-    pub(crate) fn get(&self, medium: &Medium, id: NodeId) -> Result<Arc<Node>, StoreError> {
+    /// The node, from memory or from the medium, where an entry names it that only a node of this
+    /// level can stand for: so no map leads in a circle, whatever its bytes are.
+    pub(crate) fn get(
+        &self,
+        medium: &Medium,
+        id: NodeId,
+        level: u8,
+    ) -> Result<Arc<Node>, StoreError> {
+        let (node, found) = self.find(medium, id)?;
+        if found == level {
+            return Ok(node);
+        }
+        let text = format!("node {} of level {found} is named as one of level {level}", id.0);
+        Err(StoreError::Damaged(text))
+    }
+
+    /// The node, whatever its level, and that.
+    pub(crate) fn find(&self, medium: &Medium, id: NodeId) -> Result<(Arc<Node>, u8), StoreError> {
         if let Some(slot) = self.shard(id).read().get(&id) {
-            return Ok(slot.node.clone());
+            return Ok((slot.node.clone(), slot.level));
         }
         let row = self.row(medium, id)?;
         let reference = PageRef { place: row.place, checksum: row.checksum };
-        let node = Arc::new(medium.read_node(reference, row.level)?);
+        let level = row.level;
+        let node = Arc::new(medium.read_node(reference, level)?);
         let mut shard = self.shard(id).write();
-        Ok(shard.entry(id).or_insert(Slot { node, dirty: false }).node.clone())
+        let slot = shard.entry(id).or_insert(Slot { node, level, dirty: false });
+        Ok((slot.node.clone(), slot.level))
     }
 
     /// Changes a node that is named once (a copy is made only if a reader holds it just now).
@@ -141,7 +160,7 @@ impl Nodes {
         id: NodeId,
         change: impl FnOnce(&mut Node) -> T,
     ) -> Result<T, StoreError> {
-        drop(self.get(medium, id)?);
+        drop(self.find(medium, id)?);
         let mut shard = self.shard(id).write();
         let slot = shard.get_mut(&id).ok_or_else(|| missing(id))?;
         if !slot.dirty {
@@ -160,7 +179,8 @@ impl Nodes {
         row: NodeRow,
     ) -> Result<(), StoreError> {
         self.table.update(medium, id.0, |raw| row.encode(raw))?;
-        self.shard(id).write().insert(id, Slot { node: Arc::new(node), dirty: true });
+        let slot = Slot { node: Arc::new(node), level: row.level, dirty: true };
+        self.shard(id).write().insert(id, slot);
         self.dirty.lock().push(id);
         Ok(())
     }

@@ -27,6 +27,7 @@ use parking_lot::RwLock;
 use crate::apply::{Payload, apply_all};
 use crate::checkpoint::Checkpointer;
 use crate::medium::Medium;
+use crate::plausible::{check_record, check_run, check_superblock, payload_is_intact};
 use crate::segments::Segments;
 use crate::store::Store;
 use crate::world::{State, Volume, World};
@@ -105,6 +106,7 @@ impl Store {
     /// Recovers a pool in memory, and writes nothing.
     pub fn load(disk: Arc<dyn sys::Disk>, options: OpenOptions) -> Result<Store, StoreError> {
         let superblock = newest_superblock(&*disk)?;
+        check_superblock(&superblock)?;
         let geometry = superblock.geometry;
         let keys = Keys::derive(&superblock.root_key);
         let medium = Medium { disk, geometry, keys };
@@ -206,6 +208,7 @@ fn load_state(
     };
     decode_config(&contents[0], &mut state).map_err(damaged)?;
     decode_pending(&contents[1], &mut state).map_err(damaged)?;
+    state.staged.iter().try_for_each(|(first, count)| check_run(*first, *count))?;
     Ok(state)
 }
 
@@ -368,7 +371,7 @@ fn replay(world: &World, writer: &mut Writer, superblock: &Superblock) -> Result
         }
     }
     for record in unsure {
-        if !payload_is_intact(world, &record)? {
+        if !payload_is_intact(&world.medium, payload_place(&record), &record.entries)? {
             break;
         }
         apply_record(world, writer, &record)?;
@@ -404,6 +407,7 @@ fn next_record(
     let there = LogPosition { segment: position.next_segment, block: 0, ..*position };
     for at in [*position, there] {
         if let Some((header, entries)) = reader.record(&at)? {
+            check_record(reader.medium.geometry, &header, &entries)?;
             let at = LogPosition { next_segment: header.next_segment, ..at };
             return Ok(Some(Found { at, header, entries }));
         }
@@ -438,27 +442,4 @@ fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<()
 fn payload_place(record: &Found) -> Place {
     let block = record.at.block + u32::from(record.header.header_blocks);
     Place { segment: record.at.segment, offset_units: block * UNITS_PER_BLOCK }
-}
-
-/// Whether every block that the record brought is what its fingerprint says.
-fn payload_is_intact(world: &World, record: &Found) -> Result<bool, StoreError> {
-    let medium = &world.medium;
-    let start = medium.geometry.offset_bytes(payload_place(record));
-    for entry in &record.entries {
-        let (units, fingerprints) = match entry {
-            Entry::Store { payload_units, fingerprints, .. }
-            | Entry::Relocate { payload_units, fingerprints, .. } => (payload_units, fingerprints),
-            _ => continue,
-        };
-        let mut frames: Vec<FrameMut> = fingerprints.iter().map(|_| FrameMut::stale()).collect();
-        medium.disk.read(start + u64::from(*units) * format::PLACE_UNIT_BYTES, &mut frames)?;
-        let intact = frames
-            .iter()
-            .zip(fingerprints)
-            .all(|(frame, sum)| medium.keys.fingerprint(&frame[..]) == *sum);
-        if !intact {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -49,6 +49,9 @@ impl Segments {
         for (index, raw) in bytes.chunks_exact(SEGMENT_ROW_BYTES).enumerate() {
             let row = SegmentRow::decode(raw)
                 .ok_or_else(|| StoreError::Damaged("an impossible segment row".into()))?;
+            if u64::from(row.live_units) * format::PLACE_UNIT_BYTES > geometry.segment_bytes {
+                return Err(StoreError::Damaged(format!("segment {index} is more than full")));
+            }
             if row.state != SegmentState::Free {
                 segments.free.remove(&(index as u32));
             }
@@ -102,22 +105,33 @@ impl Segments {
     }
 
     /// Some stored bytes are live.
-    pub(crate) fn add_live(&mut self, place: Place, units: u32) {
-        let row = &mut self.rows[place.segment as usize];
-        row.live_units += units;
-        if row.state == SegmentState::Log {
-            self.live_log_units += u64::from(units);
-        }
+    pub(crate) fn add_live(&mut self, place: Place, units: u32) -> Result<(), StoreError> {
+        self.count_live(place, |live| live.checked_add(units))
     }
 
     /// Some stored bytes are dead.
-    pub(crate) fn sub_live(&mut self, place: Place, units: u32) {
-        let row = &mut self.rows[place.segment as usize];
-        assert!(row.live_units >= units, "a segment's live bytes went below zero");
-        row.live_units -= units;
+    pub(crate) fn sub_live(&mut self, place: Place, units: u32) -> Result<(), StoreError> {
+        self.count_live(place, |live| live.checked_sub(units))
+    }
+
+    /// Places and counts come from the medium: one that is impossible is damage that has a right
+    /// checksum, and no reason to die of.
+    fn count_live(
+        &mut self,
+        place: Place,
+        change: impl FnOnce(u32) -> Option<u32>,
+    ) -> Result<(), StoreError> {
+        let row = self.rows.get_mut(place.segment as usize);
+        let counted = row.and_then(|row| Some((row.live_units, change(row.live_units)?, row)));
+        let Some((before, after, row)) = counted else {
+            let text = format!("segment {} counts its live bytes wrongly", place.segment);
+            return Err(StoreError::Damaged(text));
+        };
+        row.live_units = after;
         if row.state == SegmentState::Log {
-            self.live_log_units -= u64::from(units);
+            self.live_log_units = self.live_log_units - u64::from(before) + u64::from(after);
         }
+        Ok(())
     }
 
     /// The segments in which nothing is live, without those in `keep`.

@@ -26,7 +26,7 @@ pub(crate) trait PagePlacer {
     /// A place for a page that was at `old` (perhaps nowhere).
     fn place_page(&mut self, old: PageRef) -> Result<format::Place, StoreError>;
     /// The page at `old` is not needed any more.
-    fn release_page(&mut self, old: PageRef);
+    fn release_page(&mut self, old: PageRef) -> Result<(), StoreError>;
 }
 
 /// A table.
@@ -221,7 +221,7 @@ impl Table {
         let slot = shard.get_mut(key).expect("a dirty page is in memory");
         if slot.page.bytes() == &Frame::zeros()[..] {
             if !slot.stored.is_none() {
-                placer.release_page(slot.stored);
+                placer.release_page(slot.stored)?;
             }
             shard.remove(key);
             return Ok(PageRef::NONE);

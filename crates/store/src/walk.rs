@@ -41,7 +41,7 @@ fn walk_entry(
     let MapEntry::Node(id) = entry else {
         return visit(Run { start, count: end - start, entry });
     };
-    let node = world.nodes.get(&world.medium, id)?;
+    let node = world.nodes.get(&world.medium, id, level)?;
     let child_span = span_blocks(level - 1);
     let first = (start - base) / child_span;
     let last = (end - 1 - base) / child_span;

@@ -126,7 +126,7 @@ impl World {
             let left = ChunkRow::count_references(raw, -1).ok_or_else(|| missing_chunk(id))?;
             if left == 0 {
                 if let Some(row) = ChunkRow::decode(raw) {
-                    self.forget_chunk(segments, id, &row);
+                    self.forget_chunk(segments, id, &row)?;
                 }
                 raw[..ROW_BYTES].fill(0);
                 freed(id);
@@ -147,18 +147,23 @@ impl World {
             Some(row)
         })?;
         if let Some(row) = freed {
-            self.forget_chunk(segments, id, &row);
+            self.forget_chunk(segments, id, &row)?;
             self.drop_content(id);
         }
         Ok(())
     }
 
-    fn forget_chunk(&self, segments: &mut Segments, id: ChunkId, row: &ChunkRow) {
+    fn forget_chunk(
+        &self,
+        segments: &mut Segments,
+        id: ChunkId,
+        row: &ChunkRow,
+    ) -> Result<(), StoreError> {
         if row.place.is_none() {
             self.unplaced.write().remove(&id);
-        } else {
-            segments.sub_live(row.place, row.share_units());
+            return Ok(());
         }
+        segments.sub_live(row.place, row.share_units())
     }
 
     /// Takes the content of a chunk that was freed out of the cache.

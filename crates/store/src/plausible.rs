@@ -1,0 +1,139 @@
+//! What recovery asks of numbers that have a right checksum, before it counts with them, and of
+//! payload. Such bytes are our own; where they make no sense all the same, the pool is damaged, and
+//! nothing panics.
+
+use block::request::limits::VOLUME_BYTES_MAX;
+use block::{BLOCK_BYTES, FrameMut};
+use format::geometry::UNITS_PER_BLOCK;
+use format::log::{LogPosition, RECORD_ENTRIES_BYTES_MAX};
+use format::{ChunkId, Codec, Entry, Geometry, PLACE_UNIT_BYTES, Place, RecordHeader, Superblock};
+
+use crate::StoreError;
+use crate::medium::Medium;
+
+/// Ids have 60 bits in the map, and nothing else that is counted comes near it either.
+const ID_END: u64 = 1 << 60;
+/// The most blocks that one entry can bring, and so leave staged: a fingerprint takes 16 bytes.
+const RUN_BLOCKS_MAX: u64 = (RECORD_ENTRIES_BYTES_MAX / 16) as u64;
+
+fn damaged(what: &str) -> StoreError {
+    StoreError::Damaged(what.to_string())
+}
+
+fn segment_exists(geometry: Geometry, segment: u32) -> bool {
+    (1..geometry.segment_count).contains(&segment)
+}
+
+/// A place where the log can go on.
+fn position(geometry: Geometry, at: &LogPosition) -> bool {
+    segment_exists(geometry, at.segment)
+        && segment_exists(geometry, at.next_segment)
+        && at.block <= geometry.blocks_per_segment()
+        && (1..ID_END).contains(&at.lsn)
+}
+
+/// The superblock that a pool is opened by.
+pub(crate) fn check_superblock(superblock: &Superblock) -> Result<(), StoreError> {
+    let geometry = superblock.geometry;
+    let counters = [
+        superblock.sequence,
+        superblock.epoch,
+        superblock.next_chunk.0,
+        superblock.next_node.0,
+        superblock.next_volume.0,
+    ];
+    let metadata = superblock.metadata_segment < geometry.segment_count
+        && superblock.metadata_block <= geometry.blocks_per_segment();
+    if metadata
+        && position(geometry, &superblock.log)
+        && counters.iter().all(|counter| *counter < ID_END)
+    {
+        return Ok(());
+    }
+    Err(damaged("the superblock names what the pool can't have"))
+}
+
+/// A run of staged chunks.
+pub(crate) fn check_run(first: u64, count: u32) -> Result<(), StoreError> {
+    if first < ID_END && u64::from(count) <= RUN_BLOCKS_MAX {
+        return Ok(());
+    }
+    Err(damaged("an impossible run of chunks"))
+}
+
+/// A record that was found in its place.
+pub(crate) fn check_record(
+    geometry: Geometry,
+    header: &RecordHeader,
+    entries: &[Entry],
+) -> Result<(), StoreError> {
+    if !segment_exists(geometry, header.next_segment) {
+        return Err(damaged("a record is followed by no segment of the pool"));
+    }
+    entries.iter().try_for_each(|entry| check_entry(header, entry))
+}
+
+fn check_entry(header: &RecordHeader, entry: &Entry) -> Result<(), StoreError> {
+    let volume = |ids: &[block::VolumeId]| ids.iter().all(|id| id.0 < ID_END);
+    let fits = match entry {
+        Entry::Store { first, payload_units, fingerprints, .. }
+        | Entry::Relocate { first, payload_units, fingerprints } => {
+            check_run(first.0, fingerprints.len() as u32)?;
+            blocks_fit(header, *payload_units, fingerprints.len())
+        }
+        Entry::StoreGroup { first, payload_units, stored_units, codec, fingerprints, .. } => {
+            check_run(first.0, fingerprints.len() as u32)?;
+            match codec {
+                Codec::Raw => blocks_fit(header, *payload_units, fingerprints.len()),
+                _ => units_fit(header, u64::from(*payload_units) + u64::from(*stored_units)),
+            }
+        }
+        Entry::Map { volume: id, first: ChunkId(first), .. } => volume(&[*id]) && *first < ID_END,
+        Entry::Fill { volume: id, .. } | Entry::VolumeDestroy { volume: id } => volume(&[*id]),
+        Entry::Copy { source, destination, .. } => volume(&[*source, *destination]),
+        Entry::VolumeCreate { volume: id, size_blocks }
+        | Entry::VolumeResize { volume: id, size_blocks } => {
+            volume(&[*id]) && *size_blocks <= VOLUME_BYTES_MAX / BLOCK_BYTES
+        }
+        Entry::VolumeClone { source, volume: id } => volume(&[*source, *id]),
+        Entry::Config { .. } => true,
+        Entry::Release { first, count } => return check_run(first.0, *count),
+    };
+    if fits { Ok(()) } else { Err(damaged("a record says what can't be")) }
+}
+
+/// Whether whole blocks from `units` on are inside the record's payload.
+fn blocks_fit(header: &RecordHeader, units: u32, blocks: usize) -> bool {
+    let end = u64::from(units) + blocks as u64 * u64::from(UNITS_PER_BLOCK);
+    units.is_multiple_of(UNITS_PER_BLOCK) && units_fit(header, end)
+}
+
+fn units_fit(header: &RecordHeader, end: u64) -> bool {
+    end <= u64::from(header.payload_blocks) * u64::from(UNITS_PER_BLOCK)
+}
+
+/// Whether every block that the record brought to `payload` is what its fingerprint says.
+pub(crate) fn payload_is_intact(
+    medium: &Medium,
+    payload: Place,
+    entries: &[Entry],
+) -> Result<bool, StoreError> {
+    let start = medium.geometry.offset_bytes(payload);
+    for entry in entries {
+        let (units, fingerprints) = match entry {
+            Entry::Store { payload_units, fingerprints, .. }
+            | Entry::Relocate { payload_units, fingerprints, .. } => (payload_units, fingerprints),
+            _ => continue,
+        };
+        let mut frames: Vec<FrameMut> = fingerprints.iter().map(|_| FrameMut::stale()).collect();
+        medium.disk.read(start + u64::from(*units) * PLACE_UNIT_BYTES, &mut frames)?;
+        let intact = frames
+            .iter()
+            .zip(fingerprints)
+            .all(|(frame, sum)| medium.keys.fingerprint(&frame[..]) == *sum);
+        if !intact {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
