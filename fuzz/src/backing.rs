@@ -36,6 +36,13 @@ impl MemoryStore {
     }
 }
 
+impl MemoryStore {
+    /// From here on `room` changes are taken.
+    pub fn set_room(&self, room: u64) {
+        self.room.store(room, Ordering::Relaxed);
+    }
+}
+
 impl Backing for MemoryStore {
     fn change(&self, change: Change) -> Result<(), StoreError> {
         if self.room.load(Ordering::Relaxed) == 0 {

@@ -20,8 +20,7 @@ const ACTIONS_MAX: usize = 64;
 const ANSWER_BYTES_MAX: usize = 512 << 10;
 
 /// What initiators send, and some that they do not (RFC 7143, 11.2.1.2).
-const OPCODES: [u8; 16] =
-    [1, 1, 1, 1, 5, 5, 5, 0, 2, 2, 4, 6, 0x10, 3, 0x25, 0x1f];
+const OPCODES: [u8; 16] = [1, 1, 1, 1, 5, 5, 5, 0, 2, 2, 4, 6, 0x10, 3, 0x25, 0x1f];
 const TAGS: [u32; 8] = [0, 1, 2, 3, 4, 5, 0x100, u32::MAX];
 
 struct World {

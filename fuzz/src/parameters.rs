@@ -207,7 +207,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
         }
     }
     let mut all = Vec::new();
-    for (action, key, action_key) in [(0, 0, 1), (0x11, 1, 0), (0x14, 1, 1), (0x12, 1, 0), (3, 1, 0)] {
+    for (action, key, action_key) in
+        [(0, 0, 1), (0x11, 1, 0), (0x14, 1, 1), (0x12, 1, 0), (3, 1, 0)]
+    {
         let out = Script::new().u8(0).u8(5).u8(0).u8(0).u8(key).u8(action_key).u8(0);
         all.extend(out.u8(0).u8(0).u8(0).u8(action).done());
         seeds.push(all.clone());

@@ -9,8 +9,8 @@ use block::{
 };
 use format::log::{LogPosition, RECORD_HEADER_BYTES};
 use format::map::NODE_BYTES;
-use format::page::{PAGE_BYTES, PageRef, REF_BYTES, REFS_PER_DIRECTORY, StreamRef, TableRoot};
 use format::page::decode_stream_piece;
+use format::page::{PAGE_BYTES, PageRef, REF_BYTES, REFS_PER_DIRECTORY, StreamRef, TableRoot};
 use format::row::ROW_BYTES;
 use format::superblock::{SUPERBLOCK_BYTES, SUPERBLOCK_OFFSETS_BYTES};
 use format::{Keys, NodeRow, Place, RecordHeader, Superblock};

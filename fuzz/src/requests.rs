@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use api::{Counters, Facts, Interface, PathCounters, Telemetry, Token, router};
-use array::Array;
+use array::{Array, Settings, SettingsChange};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
+use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
 use crate::backing::MemoryStore;
@@ -48,18 +49,66 @@ impl Telemetry for Quiet {
     }
 }
 
-fn interface(room: u64) -> (Router, String) {
-    let store = Arc::new(MemoryStore::new(BTreeMap::new(), HashMap::new(), room));
-    let token = Token::from_entropy(&[0xab; 32]);
-    let exposed = token.expose().to_owned();
-    let interface = Interface {
-        array: Arc::new(Array::open(store, false).expect("an empty store is an array")),
-        token,
-        facts: Facts::default(),
-        telemetry: Arc::new(Quiet),
-        now_ms: || 1234,
-    };
-    (router(Arc::new(interface)), exposed)
+/// The interface over an array without objects. It is made once, as that takes long, and every
+/// input leaves it as it was.
+struct World {
+    runtime: Runtime,
+    store: Arc<MemoryStore>,
+    array: Arc<Array>,
+    settings: Settings,
+    router: Router,
+    token: String,
+}
+
+impl World {
+    fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let store = Arc::new(MemoryStore::new(BTreeMap::new(), HashMap::new(), u64::MAX));
+        let array = Array::open(store.clone(), false).expect("an empty store is an array");
+        let array = Arc::new(array);
+        let token = Token::from_entropy(&[0xab; 32]);
+        let exposed = token.expose().to_owned();
+        let interface = Interface {
+            array: array.clone(),
+            token,
+            facts: Facts::default(),
+            telemetry: Arc::new(Quiet),
+            now_ms: || 1234,
+        };
+        Self {
+            runtime: runtime.expect("a runtime without sockets can be made"),
+            store,
+            settings: array.settings(),
+            array,
+            router: router(Arc::new(interface)),
+            token: exposed,
+        }
+    }
+
+    /// Takes all objects away again.
+    fn clear(&self) -> Result<(), array::Error> {
+        self.store.set_room(u64::MAX);
+        for connection in self.array.connections(None, None)? {
+            self.array.disconnect(&connection.volume, &connection.host)?;
+        }
+        for volume in self.array.volumes(None, 1000) {
+            self.array.destroy_volume(&volume.name)?;
+        }
+        for host in self.array.hosts(None, 1000) {
+            self.array.delete_host(&host.name)?;
+        }
+        let Settings { name, target_name, company_id } = self.settings.clone();
+        self.array.change_settings(SettingsChange {
+            name: Some(name),
+            target_name: Some(target_name),
+            company_id: Some(company_id),
+        })?;
+        Ok(())
+    }
+}
+
+thread_local! {
+    static WORLD: World = World::new();
 }
 
 /// The request that the input describes; `None` where HTTP itself has no such request.
@@ -106,20 +155,20 @@ async fn send(router: &Router, request: Request<Body>) {
 
 /// Runs the target.
 pub fn run(bytes: &[u8]) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.expect("a runtime without sockets can be made");
-    let mut input = Input::new(bytes);
-    let room = if input.u8() & 1 == 0 { u64::MAX } else { 2 };
-    let (router, token) = interface(room);
-    runtime.block_on(async {
-        for _ in 0..REQUESTS_MAX {
-            if input.is_empty() {
-                break;
+    WORLD.with(|world| {
+        let mut input = Input::new(bytes);
+        world.store.set_room(if input.u8() & 1 == 0 { u64::MAX } else { 2 });
+        world.runtime.block_on(async {
+            for _ in 0..REQUESTS_MAX {
+                if input.is_empty() {
+                    break;
+                }
+                if let Some(request) = request(&mut input, &world.token) {
+                    send(&world.router, request).await;
+                }
             }
-            if let Some(request) = request(&mut input, &token) {
-                send(&router, request).await;
-            }
-        }
+        });
+        world.clear().expect("all that was made can be taken away");
     });
 }
 

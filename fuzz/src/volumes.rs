@@ -122,7 +122,11 @@ impl Volumes {
         assert!(bytes as u64 <= limits::TRANSFER_BYTES_MAX, "a read of {bytes} bytes");
         let phase = range.start.offset_in_block_bytes();
         let kept = kept(range);
-        if self.sectors.range((volume, kept.start)..(volume, kept.end.max(kept.start))).next().is_none()
+        if self
+            .sectors
+            .range((volume, kept.start)..(volume, kept.end.max(kept.start)))
+            .next()
+            .is_none()
         {
             let frames = (phase + bytes).div_ceil(FRAME_BYTES);
             return DataIn::from_frames((0..frames).map(|_| Frame::zeros()), phase, bytes);

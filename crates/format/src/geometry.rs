@@ -118,4 +118,11 @@ mod tests {
         assert!(!geometry.contains(Place { segment: 64, offset_units: 0 }, 64));
         assert!(!geometry.contains(Place::NONE, 64));
     }
+
+    #[test]
+    fn a_pool_without_segments_is_refused() {
+        let none = Geometry { segment_bytes: SEGMENT_BYTES_MIN, segment_count: 0 };
+        assert!(none.check(1 << 30).is_err());
+        assert!(Geometry { segment_count: 16, ..none }.check(1 << 30).is_ok());
+    }
 }

@@ -308,6 +308,18 @@ mod tests {
     use crate::map::NodeId;
 
     #[test]
+    fn a_volume_is_no_longer_than_its_map() {
+        let mut raw = [0; ROW_BYTES];
+        let row = |level, size_blocks| VolumeRow { root: MapEntry::Hole, size_blocks, level };
+        for (level, size_blocks, fits) in
+            [(1, 256, true), (1, 257, false), (5, 1 << 34, true), (5, (1 << 34) + 1, false)]
+        {
+            row(level, size_blocks).encode(&mut raw);
+            assert_eq!(VolumeRow::decode(&raw).is_some(), fits, "{size_blocks} at {level}");
+        }
+    }
+
+    #[test]
     fn rows_survive() {
         let place = Place { segment: 7, offset_units: 0x0102_0304 };
         let chunk = ChunkRow {

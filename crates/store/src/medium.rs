@@ -18,7 +18,8 @@ pub(crate) struct Medium {
 
 fn damaged(what: &str, place: Place) -> StoreError {
     let Place { segment, offset_units } = place;
-    StoreError::Damaged(format!("{what} in segment {segment} at byte {}", offset_units * 64))
+    let bytes = u64::from(offset_units) * PLACE_UNIT_BYTES;
+    StoreError::Damaged(format!("{what} in segment {segment} at byte {bytes}"))
 }
 
 impl Medium {

@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("simulator", &["block", "format", "store", "sys"]),
     ("tests-peer", &["libiscsi"]),
     ("xtask", &["lab", "libiscsi"]),
+    ("fuzz", &["api", "array", "block", "format", "iscsi", "scsi", "store", "sys"]),
 ];
 
 /// What tests may use besides, and nothing that is shipped.

@@ -1,6 +1,7 @@
 //! Tests of the store against a disk in memory.
 
 mod copies;
+mod damaged;
 mod failing;
 mod model;
 mod reclaim;

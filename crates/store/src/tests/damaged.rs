@@ -1,0 +1,160 @@
+//! Bytes that have a right checksum and make no sense: damage that is told, never a panic.
+
+use format::geometry::UNITS_PER_BLOCK;
+use format::log::RECORD_HEADER_BYTES;
+use format::page::PageRef;
+use format::superblock::{SUPERBLOCK_BYTES, SUPERBLOCK_OFFSETS_BYTES};
+use format::{
+    ChunkId, ChunkRow, Entry, Fingerprint, Keys, NodeId, Place, RecordHeader, Superblock,
+};
+
+use super::*;
+use crate::StoreError;
+
+fn is_damage(result: Result<Store, StoreError>) -> bool {
+    matches!(result, Err(StoreError::Damaged(_)))
+}
+
+fn superblock(disk: &MemoryDisk) -> Superblock {
+    let copies = SUPERBLOCK_OFFSETS_BYTES.map(|at| {
+        let mut frames = [FrameMut::stale()];
+        sys::Disk::read(disk, at, &mut frames).unwrap();
+        Superblock::decode(&frames[0][..SUPERBLOCK_BYTES]).ok()
+    });
+    copies.into_iter().flatten().max_by_key(|superblock| superblock.sequence).unwrap()
+}
+
+#[test]
+fn a_superblock_that_names_what_the_pool_cant_have_is_damage() {
+    let changes: [fn(&mut Superblock); 8] = [
+        |superblock| superblock.log.segment = 64,
+        |superblock| superblock.log.next_segment = 0,
+        |superblock| superblock.log.block = 4097,
+        |superblock| superblock.log.lsn = 0,
+        |superblock| superblock.metadata_segment = 64,
+        |superblock| superblock.metadata_block = 4097,
+        |superblock| superblock.next_chunk = ChunkId(u64::MAX),
+        |superblock| superblock.sequence = u64::MAX,
+    ];
+    for (index, change) in changes.into_iter().enumerate() {
+        let (disk, store) = pool(1 << 30);
+        drop(store);
+        let mut bent = superblock(&disk);
+        change(&mut bent);
+        for at in SUPERBLOCK_OFFSETS_BYTES {
+            let frame = FrameMut::from_bytes(&bent.encode()).freeze();
+            sys::Disk::write(&*disk, at, &[frame]).unwrap();
+        }
+        assert!(is_damage(Store::open(disk, OpenOptions::default())), "change {index}");
+    }
+}
+
+/// Puts a record with these entries at the beginning of the log, which is empty.
+fn append(disk: &MemoryDisk, entries: &[Entry], next_segment: u32) {
+    let superblock = superblock(disk);
+    let mut encoded = Vec::new();
+    entries.iter().for_each(|entry| entry.encode(&mut encoded));
+    let header = RecordHeader {
+        lsn: superblock.log.lsn,
+        epoch: superblock.epoch,
+        flushed_lsn: superblock.log.lsn,
+        previous: superblock.log.previous,
+        header_blocks: 1,
+        payload_blocks: 1,
+        entries_bytes: encoded.len() as u32,
+        entry_count: entries.len() as u32,
+        next_segment,
+        seal: format::Seal::default(),
+    };
+    let mut record = vec![0; RECORD_HEADER_BYTES];
+    record.extend(&encoded);
+    record.resize(4096, 0);
+    header.seal(&mut record, &Keys::derive(&superblock.root_key));
+    let place = Place {
+        segment: superblock.log.segment,
+        offset_units: superblock.log.block * UNITS_PER_BLOCK,
+    };
+    let at = superblock.geometry.offset_bytes(place);
+    sys::Disk::write(disk, at, &[FrameMut::from_bytes(&record).freeze()]).unwrap();
+}
+
+#[test]
+fn a_record_that_says_what_cant_be_is_damage() {
+    let store_entry = |payload_units, first| Entry::Store {
+        first: ChunkId(first),
+        payload_units,
+        staged: true,
+        fingerprints: vec![Fingerprint([1; 16])],
+    };
+    let bent = [
+        (store_entry(1, 1), 2),
+        (store_entry(UNITS_PER_BLOCK, 1), 2),
+        (store_entry(u32::MAX - 63, 1), 2),
+        (store_entry(0, u64::MAX), 2),
+        (Entry::Release { first: ChunkId(1), count: u32::MAX }, 2),
+        (Entry::VolumeCreate { volume: VolumeId(u64::MAX), size_blocks: 8 }, 2),
+        (Entry::VolumeCreate { volume: VolumeId(1), size_blocks: u64::MAX }, 2),
+        (Entry::Release { first: ChunkId(1), count: 1 }, 64),
+        (Entry::Release { first: ChunkId(1), count: 1 }, 0),
+    ];
+    for (entry, next_segment) in bent {
+        let (disk, store) = pool(1 << 30);
+        drop(store);
+        append(&disk, std::slice::from_ref(&entry), next_segment);
+        assert!(is_damage(Store::open(disk, OpenOptions::default())), "{entry:?}");
+    }
+    // The same record with an entry that can be is taken.
+    let (disk, store) = pool(1 << 30);
+    drop(store);
+    append(&disk, &[Entry::VolumeCreate { volume: VolumeId(1), size_blocks: 8 }], 2);
+    let store = Store::open(disk, OpenOptions::default()).unwrap();
+    assert!(store.volume_status(VolumeId(1)).is_some());
+}
+
+#[test]
+fn a_node_stands_only_where_its_level_belongs() {
+    let (_disk, store) = pool(1 << 30);
+    let id = volume(&store, MIB);
+    write(&store, id, 0, &distinct(8, 1)).unwrap();
+    let (world, node) = (&store.world, NodeId(1));
+    assert!(world.nodes.get(&world.medium, node, 1).is_ok());
+    assert!(world.nodes.get(&world.medium, node, 2).is_err());
+}
+
+#[test]
+fn the_check_tells_of_a_chunk_between_two_blocks() {
+    let (_disk, store) = pool(1 << 30);
+    let id = volume(&store, MIB);
+    write(&store, id, 0, &distinct(8, 1)).unwrap();
+    assert_sound(&store);
+    let medium = &store.world.medium;
+    let moved = store.world.chunks.update(medium, 1, |raw| {
+        let mut row = ChunkRow::decode(raw).unwrap();
+        row.place.offset_units += 1;
+        row.encode(raw);
+    });
+    moved.unwrap();
+    let report = store.check(CheckOptions { data: true }).unwrap();
+    assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
+}
+
+#[test]
+fn live_bytes_below_zero_or_nowhere_are_damage() {
+    let (_disk, store) = pool(1 << 30);
+    let mut writer = store.writer.lock();
+    let segments = &mut writer.state.segments;
+    let place = |segment| Place { segment, offset_units: 0 };
+    assert!(segments.add_live(place(5), 8).is_ok() && segments.sub_live(place(5), 8).is_ok());
+    assert!(segments.sub_live(place(5), 1).is_err());
+    assert!(segments.add_live(place(64), 1).is_err());
+}
+
+#[test]
+fn a_reference_that_leaves_the_pool_is_told_with_its_place() {
+    let (_disk, store) = pool(1 << 30);
+    let place = Place { segment: 2, offset_units: u32::MAX };
+    let Err(error) = store.world.medium.read_page(PageRef { place, checksum: 0 }) else {
+        panic!("a page outside of the pool was read");
+    };
+    assert!(error.to_string().contains("274877906880"), "{error}");
+}
