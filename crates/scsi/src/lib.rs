@@ -43,6 +43,9 @@ mod write_same;
 pub use cdb::{Cdb, data_out_phase};
 pub use copy::rod::RodVolume;
 pub use nexus::{InitiatorPort, Nexus, TargetPort};
+pub use reservations::saving::{
+    SaveError, SavedRegistration, SavedReservation, SavedReservations, UnsavedReservations,
+};
 pub use response::{Command, Pending, Response, Status, Step};
 pub use sense::{FieldPointer, Sense, SenseKey};
 pub use server::DeviceServer;

@@ -47,6 +47,8 @@ pub(crate) enum Attention {
     ReservationsReleased,
     /// REGISTRATIONS PREEMPTED.
     RegistrationsPreempted,
+    /// COMMANDS CLEARED BY ANOTHER INITIATOR.
+    CommandsCleared,
 }
 
 impl Attention {
@@ -60,6 +62,7 @@ impl Attention {
             Self::ReservationsPreempted => (0x2a, 0x03),
             Self::ReservationsReleased => (0x2a, 0x04),
             Self::RegistrationsPreempted => (0x2a, 0x05),
+            Self::CommandsCleared => (0x2f, 0x00),
         };
         Sense::new(SenseKey::UnitAttention, asc, ascq)
     }

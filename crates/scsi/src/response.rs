@@ -116,6 +116,15 @@ pub enum Step {
         /// The rest of the command.
         pending: Pending,
     },
+    /// Make the reservations of the volume durable
+    /// ([`crate::DeviceServer::unsaved_reservations`]), then go on with
+    /// [`crate::DeviceServer::resume_saved`].
+    Persist {
+        /// Whose.
+        volume: VolumeId,
+        /// The rest of the command.
+        pending: Pending,
+    },
 }
 
 /// The rest of a command that waits for a volume.
@@ -159,6 +168,8 @@ pub(crate) enum Rest {
     SpaceLog { allocation_length: usize },
     /// Keep the result of a copy.
     Copy(Box<CopyRest>),
+    /// Answer PERSISTENT RESERVE OUT when the change with this number is durable.
+    Save { change: u64, after_all: bool, registers: bool },
 }
 
 /// Keeps a step readable where a command becomes one request.

@@ -7,12 +7,14 @@ use block::{
 };
 use parking_lot::Mutex;
 
+use crate::cdb::Cdb;
 use crate::controls::{ControlTable, Controls};
 use crate::copy::rod::{RodVolume, Rods};
 use crate::finish::finish;
 use crate::luns::{Lun, decode};
 use crate::nexus::{Attention, InitiatorPort, Nexus, TargetPort};
-use crate::reservations::{NexusId, Reservations};
+use crate::reservations::Reservations;
+use crate::reservations::persistent::Effect;
 use crate::response::{Command, Pending, Response, Status, Step};
 use crate::sense::Sense;
 use crate::statistics::Statistics;
@@ -134,7 +136,7 @@ impl DeviceServer {
             return Err(check(Sense::cdb_field(entry.usage.len() as u16 - 1, 2))); // NACA
         }
         if let Unit::Volume(volume) = context.unit
-            && self.is_barred(context, volume.id, entry)
+            && self.is_barred(context, volume.id, entry, cdb)
         {
             return Err(Box::new(Response::with_status(Status::ReservationConflict)));
         }
@@ -148,9 +150,9 @@ impl DeviceServer {
     }
 
     #[inline]
-    fn is_barred(&self, context: &Context<'_>, volume: VolumeId, entry: &Entry) -> bool {
-        entry.access != Access::Free
-            && self.reservations.conflict(volume, context.nexus, entry.access)
+    fn is_barred(&self, context: &Context<'_>, volume: VolumeId, entry: &Entry, cdb: &Cdb) -> bool {
+        let access = entry.access_of(cdb);
+        access != Access::Free && self.reservations.conflict(volume, context.nexus, access)
     }
 
     /// Goes on with a command after its request was run.
@@ -175,7 +177,7 @@ impl DeviceServer {
 
     /// Sense data in the format that the unit's control mode page asks for.
     #[inline]
-    fn with_format(&self, volume: VolumeId, step: Step) -> Step {
+    pub(crate) fn with_format(&self, volume: VolumeId, step: Step) -> Step {
         match step {
             Step::Done(response) if response.sense.is_some() => {
                 let descriptor_sense = self.controls.of(volume).descriptor_sense;
@@ -224,13 +226,18 @@ impl DeviceServer {
         self.controls.set(volume, Controls::default());
     }
 
-    /// Queues a unit attention with each of these nexuses that has a session.
-    pub(crate) fn attend(&self, volume: VolumeId, whom: &[(NexusId, Attention)]) {
-        if whom.is_empty() {
+    /// Does to others what a change of reservations does: ends what is left of the commands of
+    /// those that are aborted (PREEMPT AND ABORT), and queues a unit attention with each of those
+    /// that are told and have a session.
+    pub(crate) fn deliver(&self, volume: VolumeId, effect: &Effect) {
+        if effect.told.is_empty() && effect.aborted.is_empty() {
             return;
         }
         for nexus in self.live_nexuses() {
-            for (_, what) in whom.iter().filter(|(id, _)| id.is(&nexus)) {
+            if effect.aborted.iter().any(|id| id.is(&nexus)) {
+                nexus.preempt(volume);
+            }
+            for (_, what) in effect.told.iter().filter(|(id, _)| id.is(&nexus)) {
                 nexus.attend(volume, *what);
             }
         }
@@ -245,16 +252,23 @@ impl DeviceServer {
         }
     }
 
-    /// Ends what is left of the commands of these nexuses on a volume (PREEMPT AND ABORT).
-    pub(crate) fn abort(&self, volume: VolumeId, whom: &[(NexusId, Attention)]) {
-        for nexus in self.live_nexuses() {
-            let named = |(id, what): &(NexusId, Attention)| {
-                *what == Attention::RegistrationsPreempted && id.is(&nexus)
-            };
-            if whom.iter().any(named) {
-                nexus.preempt(volume);
-            }
-        }
+    /// CLEAR TASK SET of another nexus has aborted commands of this one (SAM-5, 5.14 and 7.4): as
+    /// TAS is 0 they are not answered, and a unit attention tells of them instead.
+    pub fn commands_cleared(&self, nexus: &Nexus, volume: VolumeId) {
+        nexus.attend(volume, Attention::CommandsCleared);
+    }
+
+    /// The initiator ports with a session that belong to the initiator of this name.
+    pub(crate) fn initiator_ports(&self, name: &str) -> Vec<InitiatorPort> {
+        let mut ports: Vec<InitiatorPort> = self
+            .live_nexuses()
+            .iter()
+            .filter(|nexus| nexus.initiator().name == name)
+            .map(|nexus| nexus.initiator().clone())
+            .collect();
+        ports.sort();
+        ports.dedup();
+        ports
     }
 
     fn live_nexuses(&self) -> Vec<Arc<Nexus>> {

@@ -1,6 +1,7 @@
 //! The one table of commands: it drives dispatch, reservation checks and what REPORT SUPPORTED
 //! OPERATION CODES says, so that the three can't differ.
 
+use crate::cdb::Cdb;
 use crate::response::{Command, Step};
 use crate::sense::Sense;
 use crate::server::Context;
@@ -44,6 +45,21 @@ pub(crate) struct Entry {
     pub without_volume: bool,
     /// What runs it.
     pub run: fn(&Context<'_>, Command) -> Outcome,
+}
+
+impl Entry {
+    /// What reservations a CDB of this entry minds: for two commands that depends on what it asks
+    /// for (SBC-3, table 13).
+    #[inline]
+    pub(crate) fn access_of(&self, cdb: &Cdb) -> Access {
+        match self.opcode {
+            // START STOP UNIT that starts, without a power condition, does no harm.
+            0x1b if cdb.u8(4) & 0xf1 == 0x01 => Access::Free,
+            // Nor does PREVENT ALLOW MEDIUM REMOVAL that allows it.
+            0x1e if cdb.u8(4) & 0x03 == 0 => Access::Free,
+            _ => self.access,
+        }
+    }
 }
 
 /// The first entry of each opcode in the table, plus one; 0 where there is none.
@@ -147,8 +163,8 @@ pub(crate) static COMMANDS: &[Entry] = &[
     plain("RESERVE (6)", Reserve, &[0x16, 0, 0, 0, 0, C], reservations::spc2::reserve),
     plain("RELEASE (6)", Reserve, &[0x17, 0, 0, 0, 0, C], reservations::spc2::release),
     plain("MODE SENSE (6)", Read, &[0x1a, 0x08, F, F, F, C], mode::sense_6),
-    plain("START STOP UNIT", Status, &[0x1b, 0x01, 0, 0x0f, 0xf7, C], small::start_stop_unit),
-    plain("PREVENT ALLOW MEDIUM REMOVAL", Status, &[0x1e, 0, 0, 0, 0x03, C],
+    plain("START STOP UNIT", Alter, &[0x1b, 0x01, 0, 0x0f, 0xf7, C], small::start_stop_unit),
+    plain("PREVENT ALLOW MEDIUM REMOVAL", Alter, &[0x1e, 0, 0, 0, 0x03, C],
         small::prevent_allow),
     plain("READ CAPACITY (10)", Status, &[0x25, 0, F, F, F, F, 0, 0, 0x01, C],
         capacity::read_capacity_10),
@@ -172,7 +188,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
         sanitize::erase),
     action("SANITIZE: EXIT FAILURE MODE", Write, &[0x48, 0x1f, 0, 0, 0, 0, 0, F, F, C],
         sanitize::exit_failure_mode),
-    plain("LOG SENSE", Status, &[0x4d, 0x01, F, F, 0, F, F, F, F, C], log::sense),
+    plain("LOG SENSE", Free, &[0x4d, 0x01, F, F, 0, F, F, F, F, C], log::sense),
     plain("MODE SELECT (10)", Alter, &[0x55, 0x11, 0, 0, 0, 0, 0, F, F, C], mode::select_10),
     plain("RESERVE (10)", Reserve, &[0x56, 0x12, 0, 0, 0, 0, 0, F, F, C],
         reservations::spc2::reserve_10),
@@ -200,6 +216,8 @@ pub(crate) static COMMANDS: &[Entry] = &[
     action("PREEMPT AND ABORT", Persistent, &[0x5f, 0x05, F, 0, 0, F, F, F, F, C],
         reservations::persistent::out),
     action("REGISTER AND IGNORE EXISTING KEY", Persistent, &[0x5f, 0x06, 0, 0, 0, F, F, F, F, C],
+        reservations::persistent::out),
+    action("REGISTER AND MOVE", Persistent, &[0x5f, 0x07, 0, 0, 0, F, F, F, F, C],
         reservations::persistent::out),
     action("EXTENDED COPY (LID1)", Alter, &[0x83, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C],
         copy::extended_copy_lid1),
@@ -256,9 +274,9 @@ pub(crate) static COMMANDS: &[Entry] = &[
     anywhere("REPORT LUNS", &[0xa0, 0, F, 0, 0, 0, F, F, F, F, 0, C], luns::report_luns),
     action("REPORT TARGET PORT GROUPS", Free, &[0xa3, 0xea, 0, 0, 0, 0, F, F, F, F, 0, C],
         alua::report),
-    action("REPORT SUPPORTED OPERATION CODES", Free, &[0xa3, 0x0c, 0x87, F, F, F, F, F, F, F, 0, C],
+    action("REPORT SUPPORTED OPERATION CODES", Read, &[0xa3, 0x0c, 0x87, F, F, F, F, F, F, F, 0, C],
         opcodes::report_operation_codes),
-    action("REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS", Free,
+    action("REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS", Read,
         &[0xa3, 0x0d, 0x80, 0, 0, 0, F, F, F, F, 0, C], opcodes::report_task_management),
     plain("READ (12)", Read, &[0xa8, 0xf8, F, F, F, F, F, F, F, F, 0x1f, C], read_write::read),
     plain("WRITE (12)", Write, &[0xaa, 0xf8, F, F, F, F, F, F, F, F, 0x1f, C],

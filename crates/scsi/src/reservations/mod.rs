@@ -2,10 +2,20 @@
 //!
 //! [`Reservations`] owns the state of all volumes. A command that minds reservations asks
 //! [`Reservations::conflict`]; while nobody holds anything, that is one load.
+//!
+//! * [`persistent`]: PERSISTENT RESERVE OUT: its parameters, and the actions on a reservation,
+//! * [`register`]: the actions on registrations,
+//! * [`transport_id`]: how initiator ports are named in parameter lists,
+//! * [`report`]: PERSISTENT RESERVE IN,
+//! * [`saving`]: what is kept through a loss of power, and when a command may say so,
+//! * [`spc2`]: RESERVE and RELEASE.
 
 pub(crate) mod persistent;
+mod register;
 pub(crate) mod report;
+pub(crate) mod saving;
 pub(crate) mod spc2;
+mod transport_id;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -81,7 +91,7 @@ impl Kind {
 }
 
 /// A registered nexus and its key.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Registrant {
     pub nexus: NexusId,
     pub key: u64,
@@ -89,24 +99,22 @@ pub(crate) struct Registrant {
 
 /// A persistent reservation. Of the "all registrants" types the holder is who made it, which
 /// matters to nobody.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reservation {
     pub kind: Kind,
     pub holder: NexusId,
 }
 
-/// The reservations of a volume.
-#[derive(Debug, Default)]
-pub(crate) struct VolumeState {
-    /// PRGENERATION.
-    pub generation: u32,
+/// What PERSISTENT RESERVE OUT changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Registry {
     pub registrants: Vec<Registrant>,
     pub reservation: Option<Reservation>,
-    /// Who holds it by RESERVE.
-    pub spc2: Option<NexusId>,
+    /// Whether it is kept through a loss of power: the last valid APTPL bit (SPC-4, 5.13.5.1).
+    pub aptpl: bool,
 }
 
-impl VolumeState {
+impl Registry {
     pub(crate) fn key_of(&self, nexus: &Nexus) -> Option<u64> {
         self.registrants.iter().find(|who| who.nexus.is(nexus)).map(|who| who.key)
     }
@@ -122,28 +130,51 @@ impl VolumeState {
         })
     }
 
+    /// Whether there is a persistent reservation that does not restrain this nexus.
+    pub(crate) fn admits(&self, nexus: &Nexus) -> bool {
+        let admits = |held: &Reservation| held.kind.admits_registrants();
+        self.holds(nexus)
+            || (self.reservation.as_ref().is_some_and(admits) && self.key_of(nexus).is_some())
+    }
+}
+
+/// The reservations of a volume.
+#[derive(Debug, Default)]
+pub(crate) struct VolumeState {
+    /// PRGENERATION: it starts at 0 with each power on, kept registrations or not (SPC-4, 6.15.2).
+    pub generation: u32,
+    pub registry: Registry,
+    /// Who holds it by RESERVE.
+    pub spc2: Option<NexusId>,
+    pub saving: saving::Saving,
+}
+
+impl VolumeState {
     fn is_used(&self) -> bool {
-        self.spc2.is_some() || self.reservation.is_some() || !self.registrants.is_empty()
+        let registry = &self.registry;
+        self.spc2.is_some() || registry.reservation.is_some() || !registry.registrants.is_empty()
     }
 
     fn conflict(&self, nexus: &Nexus, access: Access) -> bool {
-        if self.spc2.as_ref().is_some_and(|holder| !holder.is(nexus)) {
-            // RELEASE by another is no error: it does nothing (SPC-2, 7.17).
-            return !matches!(access, Access::Free | Access::Reserve);
+        if let Some(holder) = &self.spc2 {
+            // While anybody holds it by RESERVE, PERSISTENT RESERVE IN and OUT conflict whoever
+            // sends them (SPC-2, 5.5.1). RELEASE by another is no error: it does nothing (7.17).
+            return match access {
+                Access::Free | Access::Reserve => false,
+                Access::Persistent => true,
+                _ => !holder.is(nexus),
+            };
         }
         if access == Access::Reserve {
-            return !self.registrants.is_empty() || self.reservation.is_some();
+            // While anybody is registered RESERVE and RELEASE conflict (SPC-2, 5.5.1), but for those
+            // whom the persistent reservation admits (SPC-4, 5.13.3).
+            return !self.registry.registrants.is_empty() && !self.registry.admits(nexus);
         }
-        let Some(reservation) = &self.reservation else { return false };
-        if self.holds(nexus)
-            || (reservation.kind.admits_registrants() && self.key_of(nexus).is_some())
-        {
-            return false;
-        }
+        let Some(reservation) = &self.registry.reservation else { return false };
         match access {
             Access::Free | Access::Status | Access::Persistent | Access::Reserve => false,
-            Access::Read => reservation.kind.bars_reads(),
-            Access::Write | Access::Alter => true,
+            Access::Read => reservation.kind.bars_reads() && !self.registry.admits(nexus),
+            Access::Write | Access::Alter => !self.registry.admits(nexus),
         }
     }
 }

@@ -1,30 +1,45 @@
 //! PERSISTENT RESERVE OUT (SPC-4, 6.16 and 5.13).
 
-use crate::bytes::{be_u8, be_u64, parameter_list};
-use crate::nexus::{Attention, Nexus};
-use crate::reservations::{Kind, NexusId, Registrant, Reservation, VolumeState};
-use crate::response::{Command, Response, Status, Step};
+use super::register::{
+    ACTION_KEY_AT, FLAGS_AT, IDS_AT, PORT_AT, UNREG_AT, register, register_and_move,
+};
+use super::saving::Changed;
+use super::transport_id::{self, TransportId};
+use super::{Kind, NexusId, Registrant, Registry, Reservation};
+use crate::bytes::{be_u8, be_u16, be_u32, be_u64, parameter_list};
+use crate::nexus::{Attention, InitiatorPort, Nexus};
+use crate::response::{Command, Pending, Response, Rest, Status, Step};
 use crate::sense::{Sense, SenseKey};
 use crate::server::Context;
 use crate::table::Outcome;
 
 const LIST_BYTES: usize = 24;
-/// The most nexuses that can register with a volume: 32 hosts with 32 paths each.
-const REGISTRANTS_MAX: usize = 1024;
+/// TRANSPORTID PARAMETER DATA LENGTH, in front of a list of them.
+const IDS_LENGTH_BYTES: usize = 4;
+/// The shortest TransportID.
+const ID_BYTES_MIN: usize = 24;
 
-const REGISTER: u8 = 0;
+pub(super) const REGISTER: u8 = 0;
 const RESERVE: u8 = 1;
 const RELEASE: u8 = 2;
 const CLEAR: u8 = 3;
 const PREEMPT: u8 = 4;
 const PREEMPT_AND_ABORT: u8 = 5;
 const REGISTER_AND_IGNORE: u8 = 6;
+const REGISTER_AND_MOVE: u8 = 7;
 
-/// Whom to tell what.
-type Told = Vec<(NexusId, Attention)>;
+/// What an action does to others.
+#[derive(Debug, Default)]
+pub(crate) struct Effect {
+    /// Whom to tell what.
+    pub told: Vec<(NexusId, Attention)>,
+    /// Whose commands are to be aborted.
+    pub aborted: Vec<NexusId>,
+}
 
 /// Why an action was not done.
-enum Refusal {
+#[derive(Debug)]
+pub(super) enum Refusal {
     /// RESERVATION CONFLICT.
     Conflict,
     /// CHECK CONDITION.
@@ -32,128 +47,207 @@ enum Refusal {
 }
 
 /// The parameters of an action.
-struct Asked<'a> {
-    nexus: &'a Nexus,
-    action: u8,
+pub(super) struct Asked<'a> {
+    pub nexus: &'a Nexus,
+    pub action: u8,
     scope: u8,
     kind: Option<Kind>,
-    key: u64,
+    pub key: u64,
     /// SERVICE ACTION RESERVATION KEY.
-    action_key: u64,
+    pub action_key: u64,
+    pub aptpl: bool,
+    /// The target ports to register with: that of the nexus, or all with ALL_TG_PT.
+    pub ports: Vec<u16>,
+    /// With SPEC_I_PT, the initiator ports of the list, or what is wrong with it. That is told only
+    /// where the list is not ignored.
+    pub listed: Option<Result<Vec<InitiatorPort>, Sense>>,
+    /// For REGISTER AND MOVE: the nexus to move to, or what is wrong with it.
+    pub moved_to: Option<Result<NexusId, Sense>>,
+    /// UNREG of REGISTER AND MOVE.
+    pub unregisters: bool,
 }
 
 pub(crate) fn out(context: &Context<'_>, command: Command) -> Outcome {
-    let (volume, cdb) = (context.volume()?, &command.cdb);
-    let action = cdb.service_action();
-    if cdb.u32(5) as usize != LIST_BYTES {
-        return Err(Sense::PARAMETER_LIST_LENGTH);
-    }
-    let list = parameter_list(&command.data_out, LIST_BYTES)?;
-    let flags = be_u8(&list, 20);
-    if flags & 0x0c != 0 {
-        return Err(Sense::parameter(20, 0)); // SPEC_I_PT, ALL_TG_PT: not reported as capable
-    }
-    if flags & 0x01 != 0 && matches!(action, REGISTER | REGISTER_AND_IGNORE) {
-        return Err(Sense::parameter(20, 0)); // APTPL: PTPL_C is 0
-    }
-    let asked = Asked {
-        nexus: context.nexus,
-        action,
-        scope: cdb.u8(2) >> 4,
-        kind: Kind::from_code(cdb.u8(2) & 0x0f),
-        key: be_u64(&list, 0),
-        action_key: be_u64(&list, 8),
-    };
-    let done = context.server.reservations.with(volume.id, |state| act(state, &asked));
-    match done {
-        Ok(told) => {
-            if action == PREEMPT_AND_ABORT {
-                context.server.abort(volume.id, &told);
-            }
-            context.server.attend(volume.id, &told);
+    let volume = context.volume()?;
+    // What the CDB says must have come: so memory is bounded by what was sent.
+    let list = parameter_list(&command.data_out, command.cdb.u32(5) as usize)?;
+    let asked = read(context, &command, &list)?;
+    let server = context.server;
+    let changed = server.reservations.with(volume.id, |state| {
+        let changed = state.change(|registry| act(registry, &asked))?;
+        if counts(asked.action) {
+            state.generation = state.generation.wrapping_add(1);
         }
-        Err(Refusal::Conflict) => {
-            return Ok(Step::Done(Response::with_status(Status::ReservationConflict)));
+        if let Changed::AtOnce(effect) = &changed {
+            // With the lock held: so each nexus is told of changes in their order.
+            server.deliver(volume.id, effect);
         }
-        Err(Refusal::Check(sense)) => return Err(sense),
-    }
-    let wanted = Some(LIST_BYTES as u64);
+        Ok(changed)
+    });
+    let wanted = Some(list.len() as u64);
     // Commands that the preempted nexuses had under way end by themselves, those of several
     // requests early; what comes later meets the reservation.
-    let after_all = action == PREEMPT_AND_ABORT;
-    Ok(Step::Done(Response { transfer_bytes_wanted: wanted, after_all, ..Response::good() }))
+    let after_all = asked.action == PREEMPT_AND_ABORT;
+    match changed {
+        Ok(Changed::AtOnce(_)) => Ok(Step::Done(Response {
+            transfer_bytes_wanted: wanted,
+            after_all,
+            ..Response::good()
+        })),
+        Ok(Changed::MustBeSaved(change)) => {
+            let registers =
+                matches!(asked.action, REGISTER | REGISTER_AND_IGNORE | REGISTER_AND_MOVE);
+            let rest = Rest::Save { change, after_all, registers };
+            let pending = Pending { wanted, volume: volume.id, block_sectors: 1, rest };
+            Ok(Step::Persist { volume: volume.id, pending })
+        }
+        Err(Refusal::Conflict) => {
+            Ok(Step::Done(Response::with_status(Status::ReservationConflict)))
+        }
+        Err(Refusal::Check(sense)) => Err(sense),
+    }
 }
 
-fn act(state: &mut VolumeState, asked: &Asked<'_>) -> Result<Told, Refusal> {
-    if matches!(asked.action, REGISTER | REGISTER_AND_IGNORE) {
-        return register(state, asked);
+/// Whether PRGENERATION counts the action, whatever it changed (SPC-4, 6.15.2).
+fn counts(action: u8) -> bool {
+    !matches!(action, RESERVE | RELEASE)
+}
+
+fn read<'a>(context: &Context<'a>, command: &Command, list: &[u8]) -> Result<Asked<'a>, Sense> {
+    let cdb = &command.cdb;
+    let mut asked = Asked {
+        nexus: context.nexus,
+        action: cdb.service_action(),
+        scope: cdb.u8(2) >> 4,
+        kind: Kind::from_code(cdb.u8(2) & 0x0f),
+        key: be_u64(list, 0),
+        action_key: be_u64(list, ACTION_KEY_AT),
+        aptpl: false,
+        ports: vec![context.nexus.target_port()],
+        listed: None,
+        moved_to: None,
+        unregisters: false,
+    };
+    if asked.action == REGISTER_AND_MOVE {
+        read_move(context, list, &mut asked)?;
+    } else {
+        read_basic(context, list, &mut asked)?;
     }
-    // All others are for registered nexuses, with their key (SPC-4, 5.13.5).
-    if state.key_of(asked.nexus) != Some(asked.key) {
+    Ok(asked)
+}
+
+/// The basic parameter list (SPC-4, 6.16.3).
+fn read_basic(context: &Context<'_>, list: &[u8], asked: &mut Asked<'_>) -> Result<(), Sense> {
+    if list.len() < LIST_BYTES {
+        return Err(Sense::PARAMETER_LIST_LENGTH);
+    }
+    let flags = be_u8(list, FLAGS_AT);
+    let (lists_ports, all_ports, aptpl) = (flags & 0x08 != 0, flags & 0x04 != 0, flags & 0x01 != 0);
+    if lists_ports && asked.action != REGISTER {
+        return Err(Sense::parameter(FLAGS_AT, 0));
+    }
+    if lists_ports {
+        asked.listed = Some(read_list(context, list)?);
+    } else if list.len() != LIST_BYTES {
+        return Err(Sense::PARAMETER_LIST_LENGTH); // 6.16.2
+    }
+    // ALL_TG_PT and APTPL are ignored by all other actions.
+    if matches!(asked.action, REGISTER | REGISTER_AND_IGNORE) {
+        asked.aptpl = aptpl;
+        if all_ports {
+            asked.ports = context.server.ports.iter().map(|port| port.relative_id).collect();
+        }
+    }
+    Ok(())
+}
+
+/// The list of TransportIDs behind the basic one. A list that is longer than the parameter list is
+/// told at once; else what is wrong in it stands in the inner result.
+fn read_list(
+    context: &Context<'_>,
+    list: &[u8],
+) -> Result<Result<Vec<InitiatorPort>, Sense>, Sense> {
+    let start = LIST_BYTES + IDS_LENGTH_BYTES;
+    let length = be_u32(list, IDS_AT) as usize;
+    if list.len() < start || list.len() - start < length {
+        return Err(Sense::PARAMETER_LIST_LENGTH);
+    }
+    let mut ports = Vec::new();
+    let mut at = start;
+    while at < start + length {
+        let bad = Sense::parameter(at, 0);
+        let Some((id, bytes)) = transport_id::read(&list[at..start + length]) else {
+            return Ok(Err(bad));
+        };
+        match id {
+            TransportId::Port(port) => ports.push(port),
+            // All ports of that name that are known here (SPC-4, 7.6.4.6): those with a session.
+            // Where there are none it would register nobody, which GOOD must not stand for.
+            TransportId::Device(name) => {
+                let known = context.server.initiator_ports(&name);
+                if known.is_empty() {
+                    return Ok(Err(bad));
+                }
+                ports.extend(known);
+            }
+        }
+        at += bytes;
+    }
+    Ok(Ok(ports))
+}
+
+/// The parameter list of REGISTER AND MOVE (SPC-4, 6.16.4).
+fn read_move(context: &Context<'_>, list: &[u8], asked: &mut Asked<'_>) -> Result<(), Sense> {
+    let length = be_u32(list, FLAGS_AT) as usize;
+    if list.len() < LIST_BYTES || list.len() - LIST_BYTES < length {
+        return Err(Sense::PARAMETER_LIST_LENGTH);
+    }
+    let flags = be_u8(list, UNREG_AT);
+    (asked.unregisters, asked.aptpl) = (flags & 0x02 != 0, flags & 0x01 != 0);
+    asked.moved_to = Some(destination(context, list, length));
+    Ok(())
+}
+
+fn destination(context: &Context<'_>, list: &[u8], length: usize) -> Result<NexusId, Sense> {
+    let target_port = be_u16(list, PORT_AT);
+    if !context.server.ports.iter().any(|port| port.relative_id == target_port) {
+        return Err(Sense::parameter(PORT_AT, 0));
+    }
+    if length < ID_BYTES_MIN || !length.is_multiple_of(4) {
+        return Err(Sense::parameter(FLAGS_AT, 0)); // TRANSPORTID LENGTH
+    }
+    // A reservation moves to one nexus: a name without its ISID, which may be refused, does not say
+    // which. And it can't move to the initiator port that it comes from.
+    match transport_id::read(&list[IDS_AT..IDS_AT + length]) {
+        Some((TransportId::Port(initiator), _)) if initiator != *context.nexus.initiator() => {
+            Ok(NexusId { initiator, target_port })
+        }
+        _ => Err(Sense::parameter(IDS_AT, 0)),
+    }
+}
+
+fn act(registry: &mut Registry, asked: &Asked<'_>) -> Result<Effect, Refusal> {
+    if matches!(asked.action, REGISTER | REGISTER_AND_IGNORE) {
+        return register(registry, asked);
+    }
+    // All others are for registered nexuses, with their key (SPC-4, 6.16.3).
+    if registry.key_of(asked.nexus) != Some(asked.key) {
         return Err(Refusal::Conflict);
     }
     match asked.action {
-        RESERVE => reserve(state, asked),
-        RELEASE => release(state, asked),
-        CLEAR => Ok(clear(state, asked)),
-        PREEMPT | PREEMPT_AND_ABORT => preempt(state, asked),
+        RESERVE => reserve(registry, asked),
+        RELEASE => release(registry, asked),
+        CLEAR => Ok(clear(registry, asked)),
+        PREEMPT | PREEMPT_AND_ABORT => preempt(registry, asked),
+        REGISTER_AND_MOVE => register_and_move(registry, asked),
         _ => Err(Refusal::Check(Sense::cdb_field(1, 4))),
     }
 }
 
-fn register(state: &mut VolumeState, asked: &Asked<'_>) -> Result<Told, Refusal> {
-    let own = state.key_of(asked.nexus);
-    // A nexus that is not registered gives the key 0 (SPC-4, table 60).
-    if asked.action == REGISTER && own.unwrap_or(0) != asked.key {
-        return Err(Refusal::Conflict);
-    }
-    if asked.action_key == 0 {
-        if own.is_none() {
-            return Ok(Told::new());
-        }
-        state.generation = state.generation.wrapping_add(1);
-        return Ok(unregister(state, asked.nexus));
-    }
-    let full = state.registrants.len() >= REGISTRANTS_MAX;
-    match state.registrants.iter_mut().find(|who| who.nexus.is(asked.nexus)) {
-        Some(who) => who.key = asked.action_key,
-        None if full => {
-            // INSUFFICIENT REGISTRATION RESOURCES
-            return Err(Refusal::Check(Sense::new(SenseKey::IllegalRequest, 0x55, 0x04)));
-        }
-        None => {
-            let nexus = NexusId::of(asked.nexus);
-            state.registrants.push(Registrant { nexus, key: asked.action_key });
-        }
-    }
-    state.generation = state.generation.wrapping_add(1);
-    Ok(Told::new())
-}
-
-/// Removes a registration, and the reservation with it if it was the holder's, or the last of an
-/// "all registrants" type (SPC-4, 5.13.11.2).
-fn unregister(state: &mut VolumeState, nexus: &Nexus) -> Told {
-    state.registrants.retain(|who| !who.nexus.is(nexus));
-    let Some(reservation) = &state.reservation else { return Told::new() };
-    let kind = reservation.kind;
-    let ends = if kind.all_registrants() {
-        state.registrants.is_empty()
-    } else {
-        reservation.holder.is(nexus)
-    };
-    if !ends {
-        return Told::new();
-    }
-    state.reservation = None;
-    if kind.admits_registrants() {
-        return tell_others(state, nexus, Attention::ReservationsReleased);
-    }
-    Told::new()
-}
-
-fn tell_others(state: &VolumeState, nexus: &Nexus, what: Attention) -> Told {
-    let others = state.registrants.iter().filter(|who| !who.nexus.is(nexus));
-    others.map(|who| (who.nexus.clone(), what)).collect()
+pub(super) fn tell_others(registry: &Registry, nexus: &Nexus, what: Attention) -> Effect {
+    let others = registry.registrants.iter().filter(|who| !who.nexus.is(nexus));
+    let told = others.map(|who| (who.nexus.clone(), what)).collect();
+    Effect { told, ..Effect::default() }
 }
 
 fn scope_and_kind(asked: &Asked<'_>) -> Result<Kind, Refusal> {
@@ -163,81 +257,85 @@ fn scope_and_kind(asked: &Asked<'_>) -> Result<Kind, Refusal> {
     asked.kind.ok_or(Refusal::Check(Sense::cdb_field(2, 3)))
 }
 
-fn reserve(state: &mut VolumeState, asked: &Asked<'_>) -> Result<Told, Refusal> {
+fn reserve(registry: &mut Registry, asked: &Asked<'_>) -> Result<Effect, Refusal> {
     let kind = scope_and_kind(asked)?;
-    match &state.reservation {
-        Some(held) if held.kind == kind && state.holds(asked.nexus) => {}
+    match &registry.reservation {
+        Some(held) if held.kind == kind && registry.holds(asked.nexus) => {}
         Some(_) => return Err(Refusal::Conflict),
         None => {
-            state.reservation = Some(Reservation { kind, holder: NexusId::of(asked.nexus) });
+            registry.reservation = Some(Reservation { kind, holder: NexusId::of(asked.nexus) });
         }
     }
-    Ok(Told::new())
+    Ok(Effect::default())
 }
 
-fn release(state: &mut VolumeState, asked: &Asked<'_>) -> Result<Told, Refusal> {
-    let Some(held) = &state.reservation else { return Ok(Told::new()) };
-    if !state.holds(asked.nexus) {
-        return Ok(Told::new());
+fn release(registry: &mut Registry, asked: &Asked<'_>) -> Result<Effect, Refusal> {
+    let Some(held) = &registry.reservation else { return Ok(Effect::default()) };
+    if !registry.holds(asked.nexus) {
+        return Ok(Effect::default());
     }
     let kind = held.kind;
     if asked.scope != 0 || asked.kind != Some(kind) {
         // INVALID RELEASE OF PERSISTENT RESERVATION
         return Err(Refusal::Check(Sense::new(SenseKey::IllegalRequest, 0x26, 0x04)));
     }
-    state.reservation = None;
+    registry.reservation = None;
     if kind.admits_registrants() {
-        return Ok(tell_others(state, asked.nexus, Attention::ReservationsReleased));
+        return Ok(tell_others(registry, asked.nexus, Attention::ReservationsReleased));
     }
-    Ok(Told::new())
+    Ok(Effect::default())
 }
 
-fn clear(state: &mut VolumeState, asked: &Asked<'_>) -> Told {
-    let told = tell_others(state, asked.nexus, Attention::ReservationsPreempted);
-    state.reservation = None;
-    state.registrants.clear();
-    state.generation = state.generation.wrapping_add(1);
-    told
+fn clear(registry: &mut Registry, asked: &Asked<'_>) -> Effect {
+    let effect = tell_others(registry, asked.nexus, Attention::ReservationsPreempted);
+    registry.reservation = None;
+    registry.registrants.clear();
+    effect
 }
 
-/// PREEMPT (SPC-4, 5.13.11.2.4, table 63).
-fn preempt(state: &mut VolumeState, asked: &Asked<'_>) -> Result<Told, Refusal> {
-    let kind = scope_and_kind(asked)?;
-    let held = state.reservation.clone();
+/// PREEMPT and PREEMPT AND ABORT (SPC-4, 5.13.11.2.4 to 5.13.11.2.6, table 72).
+fn preempt(registry: &mut Registry, asked: &Asked<'_>) -> Result<Effect, Refusal> {
+    let held = registry.reservation.clone();
     let takes_over = match &held {
         None => false,
         Some(held) if held.kind.all_registrants() => asked.action_key == 0,
-        Some(held) => state
+        Some(held) => registry
             .registrants
             .iter()
             .any(|who| who.nexus == held.holder && who.key == asked.action_key),
     };
     let everyone = takes_over && asked.action_key == 0;
     if asked.action_key == 0 && !everyone {
-        return Err(Refusal::Check(Sense::parameter(8, 0)));
+        return Err(Refusal::Check(Sense::parameter(ACTION_KEY_AT, 0)));
     }
     let named = |who: &Registrant| everyone || who.key == asked.action_key;
-    if !takes_over && !state.registrants.iter().any(named) {
+    if !takes_over && !registry.registrants.iter().any(named) {
         return Err(Refusal::Conflict);
     }
-    let mut told = Told::new();
+    // To remove registrations alone the scope and the type are ignored.
+    let kind = if takes_over { Some(scope_and_kind(asked)?) } else { None };
+    let mut effect = Effect::default();
+    if asked.action == PREEMPT_AND_ABORT {
+        let named = registry.registrants.iter().filter(|who| named(who));
+        effect.aborted = named.map(|who| who.nexus.clone()).collect();
+    }
     // The preempting nexus itself stays registered where it takes the reservation over.
-    state.registrants.retain(|who| {
+    registry.registrants.retain(|who| {
         let own = who.nexus.is(asked.nexus);
         let stays = !named(who) || (own && takes_over);
         if !stays && !own {
-            told.push((who.nexus.clone(), Attention::RegistrationsPreempted));
+            effect.told.push((who.nexus.clone(), Attention::RegistrationsPreempted));
         }
         stays
     });
-    state.generation = state.generation.wrapping_add(1);
-    if takes_over {
-        state.reservation = Some(Reservation { kind, holder: NexusId::of(asked.nexus) });
+    if let Some(kind) = kind {
+        registry.reservation = Some(Reservation { kind, holder: NexusId::of(asked.nexus) });
         if held.is_some_and(|held| held.kind != kind) {
-            told.extend(tell_others(state, asked.nexus, Attention::ReservationsReleased));
+            let others = tell_others(registry, asked.nexus, Attention::ReservationsReleased);
+            effect.told.extend(others.told);
         }
-    } else if state.registrants.is_empty() {
-        state.reservation = None; // an "all registrants" reservation ends with the last of them
+    } else if registry.registrants.is_empty() {
+        registry.reservation = None; // an "all registrants" reservation ends with the last of them
     }
-    Ok(told)
+    Ok(effect)
 }

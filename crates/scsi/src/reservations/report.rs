@@ -1,6 +1,6 @@
 //! PERSISTENT RESERVE IN (SPC-4, 6.15).
 
-use crate::reservations::VolumeState;
+use crate::reservations::{VolumeState, transport_id};
 use crate::response::{Command, Response, Step};
 use crate::sense::Sense;
 use crate::server::Context;
@@ -24,14 +24,15 @@ fn answer(
 
 pub(crate) fn read_keys(context: &Context<'_>, command: Command) -> Outcome {
     answer(context, &command, |state| {
-        state.registrants.iter().flat_map(|who| who.key.to_be_bytes()).collect()
+        state.registry.registrants.iter().flat_map(|who| who.key.to_be_bytes()).collect()
     })
 }
 
 pub(crate) fn read_reservation(context: &Context<'_>, command: Command) -> Outcome {
     answer(context, &command, |state| {
-        let Some(reservation) = &state.reservation else { return Vec::new() };
-        let holder = state.registrants.iter().find(|who| who.nexus == reservation.holder);
+        let registry = &state.registry;
+        let Some(reservation) = &registry.reservation else { return Vec::new() };
+        let holder = registry.registrants.iter().find(|who| who.nexus == reservation.holder);
         let key = match holder {
             Some(holder) if !reservation.kind.all_registrants() => holder.key,
             _ => 0,
@@ -42,21 +43,30 @@ pub(crate) fn read_reservation(context: &Context<'_>, command: Command) -> Outco
     })
 }
 
-/// Without SPEC_I_PT, ALL_TG_PT and persistence through power loss; all six types.
+/// CRH, SIP_C, ATP_C and PTPL_C: all but the replacement of lost reservations, as none get lost:
+/// an array whose record of them is damaged does not start.
+const CAPABLE: u8 = 0x10 | 0x08 | 0x04 | 0x01;
+/// TMV, and ALLOW COMMANDS 100b: whatever table 208 names is let through.
+const ALLOWED: u8 = 0x80 | 0b100 << 4;
+
+/// REPORT CAPABILITIES (SPC-4, 6.15.4): all six types.
 pub(crate) fn report_capabilities(context: &Context<'_>, command: Command) -> Outcome {
-    context.volume()?;
-    let out = [0, 8, 0x00, 0x80, 0xea, 0x01, 0, 0];
+    let volume = context.volume()?;
+    let kept = context.server.reservations.with(volume.id, |state| state.is_kept());
+    let out = [0, 8, CAPABLE, ALLOWED | u8::from(kept), 0xea, 0x01, 0, 0];
     Ok(Step::Done(Response::parameters(&out, command.cdb.u16(7).into())))
 }
 
+/// READ FULL STATUS (SPC-4, 6.15.5): a descriptor for each nexus, so ALL_TG_PT is 0 in all of them,
+/// also where one command has registered an initiator port with all target ports.
 pub(crate) fn read_full_status(context: &Context<'_>, command: Command) -> Outcome {
     if context.volume().is_err() {
         return Err(Sense::NO_SUCH_UNIT);
     }
     answer(context, &command, |state| {
         let mut out = Vec::new();
-        for who in &state.registrants {
-            let reservation = state.reservation.as_ref();
+        for who in &state.registry.registrants {
+            let reservation = state.registry.reservation.as_ref();
             let held =
                 reservation.filter(|what| what.kind.all_registrants() || what.holder == who.nexus);
             out.extend(who.key.to_be_bytes());
@@ -64,25 +74,10 @@ pub(crate) fn read_full_status(context: &Context<'_>, command: Command) -> Outco
             out.extend([u8::from(held.is_some()), held.map_or(0, |what| what.kind as u8)]);
             out.extend([0; 4]);
             out.extend(who.nexus.target_port.to_be_bytes());
-            let id = transport_id(&who.nexus.initiator);
+            let id = transport_id::of_port(&who.nexus.initiator);
             out.extend((id.len() as u32).to_be_bytes());
             out.extend(id);
         }
         out
     })
-}
-
-/// The TransportID of an iSCSI initiator port (SPC-4, 7.6.4.6).
-fn transport_id(initiator: &crate::nexus::InitiatorPort) -> Vec<u8> {
-    let mut name = initiator.name.clone().into_bytes();
-    name.extend(b",i,0x");
-    for byte in initiator.isid {
-        name.extend(format!("{byte:02x}").bytes());
-    }
-    name.push(0);
-    name.resize(name.len().next_multiple_of(4).max(20), 0);
-    let [high, low] = (name.len() as u16).to_be_bytes();
-    let mut out = vec![0x45, 0, high, low];
-    out.extend(name);
-    out
 }

@@ -1,4 +1,5 @@
-//! RESERVE and RELEASE (SPC-2, 7.21 to 7.24, 7.17), for hosts that lock so.
+//! RESERVE and RELEASE (SPC-2, 7.21 to 7.24, 7.17), for hosts that lock so, with the exceptions that
+//! a persistent reservation makes (SPC-4, 5.13.3; CRH is 1).
 
 use crate::reservations::NexusId;
 use crate::response::{Command, Response, Status, Step};
@@ -43,7 +44,10 @@ fn take(context: &Context<'_>) -> Outcome {
         if state.spc2.as_ref().is_some_and(|holder| !holder.is(nexus)) {
             return false;
         }
-        state.spc2 = Some(NexusId::of(nexus));
+        // Whom a persistent reservation admits is told GOOD, and nothing is established.
+        if !state.registry.admits(nexus) {
+            state.spc2 = Some(NexusId::of(nexus));
+        }
         true
     });
     let status = if taken { Status::Good } else { Status::ReservationConflict };

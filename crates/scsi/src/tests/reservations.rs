@@ -1,4 +1,4 @@
-//! RESERVE, RELEASE, PERSISTENT RESERVE IN and OUT, and whom they bar.
+//! PERSISTENT RESERVE IN and OUT, and whom they bar.
 
 use std::sync::Arc;
 
@@ -6,34 +6,34 @@ use super::world::{World, cdb_10, initiator, triple};
 use crate::nexus::Nexus;
 use crate::response::{Response, Status};
 
-const KEY_A: u64 = 0xaaaa;
-const KEY_B: u64 = 0xbbbb;
+pub(super) const KEY_A: u64 = 0xaaaa;
+pub(super) const KEY_B: u64 = 0xbbbb;
 
-fn out(action: u8, kind: u8) -> Vec<u8> {
+pub(super) fn out(action: u8, kind: u8) -> Vec<u8> {
     vec![0x5f, action, kind, 0, 0, 0, 0, 0, 24, 0]
 }
 
-fn keys(key: u64, action_key: u64) -> Vec<u8> {
+pub(super) fn keys(key: u64, action_key: u64) -> Vec<u8> {
     let mut list = key.to_be_bytes().to_vec();
     list.extend(action_key.to_be_bytes());
     list.extend([0; 8]);
     list
 }
 
-fn report(action: u8) -> Vec<u8> {
+pub(super) fn report(action: u8) -> Vec<u8> {
     vec![0x5e, action, 0, 0, 0, 0, 0, 1, 0, 0]
 }
 
 /// Nexus a and b, and c that never registers.
-struct Hosts {
-    world: World,
-    a: Arc<Nexus>,
-    b: Arc<Nexus>,
-    c: Arc<Nexus>,
+pub(super) struct Hosts {
+    pub world: World,
+    pub a: Arc<Nexus>,
+    pub b: Arc<Nexus>,
+    pub c: Arc<Nexus>,
 }
 
 impl Hosts {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut world = World::new();
         let a = world.nexus.clone();
         let b = world.server.new_nexus(initiator("b"), 2);
@@ -44,7 +44,7 @@ impl Hosts {
         Self { world, a, b, c }
     }
 
-    fn registered() -> Self {
+    pub(super) fn registered() -> Self {
         let mut hosts = Self::new();
         for (nexus, key) in [(hosts.a.clone(), KEY_A), (hosts.b.clone(), KEY_B)] {
             assert_eq!(hosts.out(&nexus, 0, 0, 0, key).status, Status::Good);
@@ -52,15 +52,22 @@ impl Hosts {
         hosts
     }
 
-    fn run(&mut self, nexus: &Arc<Nexus>, cdb: &[u8], data: &[u8]) -> Response {
+    pub(super) fn run(&mut self, nexus: &Arc<Nexus>, cdb: &[u8], data: &[u8]) -> Response {
         self.world.run_as(nexus, 0, cdb, data)
     }
 
-    fn out(&mut self, nexus: &Arc<Nexus>, action: u8, kind: u8, key: u64, own: u64) -> Response {
+    pub(super) fn out(
+        &mut self,
+        nexus: &Arc<Nexus>,
+        action: u8,
+        kind: u8,
+        key: u64,
+        own: u64,
+    ) -> Response {
         self.run(nexus, &out(action, kind), &keys(key, own))
     }
 
-    fn status(&mut self, nexus: &Arc<Nexus>, cdb: &[u8]) -> Status {
+    pub(super) fn status(&mut self, nexus: &Arc<Nexus>, cdb: &[u8]) -> Status {
         self.run(nexus, cdb, &[0; 512]).status
     }
 }
@@ -193,45 +200,88 @@ fn preempting_takes_over_or_removes_keys() {
 fn wrong_parameters_are_refused() {
     let mut hosts = Hosts::registered();
     let a = hosts.a.clone();
-    for (flags, action) in [(0x08, 0), (0x04, 0), (0x01, 0), (0x01, 6)] {
+    for action in 1..7 {
         let mut list = keys(KEY_A, KEY_A);
-        list[20] = flags;
-        assert_eq!(triple(&hosts.run(&a, &out(action, 0), &list)), (5, 0x26, 0));
+        list[20] = 0x08; // SPEC_I_PT
+        assert_eq!(triple(&hosts.run(&a, &out(action, 1), &list)), (5, 0x26, 0), "{action}");
     }
     assert_eq!(triple(&hosts.out(&a, 1, 2, KEY_A, 0)), (5, 0x24, 0));
     assert_eq!(triple(&hosts.out(&a, 1, 0x11, KEY_A, 0)), (5, 0x24, 0));
-    assert_eq!(triple(&hosts.out(&a, 7, 0, KEY_A, 0)), (5, 0x24, 0));
+    assert_eq!(triple(&hosts.out(&a, 8, 0, KEY_A, 0)), (5, 0x24, 0));
     assert_eq!(triple(&hosts.run(&a, &out(0, 0), &[0; 23])), (5, 0x1a, 0));
     let short = [0x5f, 0, 0, 0, 0, 0, 0, 0, 20, 0];
     assert_eq!(triple(&hosts.run(&a, &short, &[0; 24])), (5, 0x1a, 0));
     let capabilities = hosts.run(&a, &report(2), &[]).data_in.to_vec();
-    assert_eq!(capabilities, [0, 8, 0, 0x80, 0xea, 1, 0, 0]);
+    assert_eq!(capabilities, [0, 8, 0x1d, 0xc0, 0xea, 1, 0, 0]);
 }
 
 #[test]
-fn reserve_bars_all_but_who_holds_it_and_ends_with_the_nexus() {
+fn removing_registrations_alone_ignores_scope_and_type() {
+    let mut hosts = Hosts::registered();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    assert_eq!(hosts.out(&a, 4, 0xff, KEY_A, KEY_B).status, Status::Good);
+    assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x2a, 0x05));
+    hosts.out(&a, 1, 1, KEY_A, 0);
+    let own = hosts.out(&a, 4, 0xf1, KEY_A, KEY_A);
+    assert_eq!(triple(&own), (5, 0x24, 0), "here they matter");
+    assert_eq!(hosts.out(&a, 4, 3, KEY_A, KEY_A).status, Status::Good, "it preempts itself");
+    assert_eq!(hosts.run(&a, &report(1), &[]).data_in.to_vec()[21], 3);
+}
+
+#[test]
+fn flags_that_an_action_does_not_know_are_ignored() {
+    let mut hosts = Hosts::registered();
+    let a = hosts.a.clone();
+    let mut list = keys(KEY_A, 0);
+    list[20] = 0x05; // ALL_TG_PT, APTPL
+    for (action, kind) in [(1, 1), (2, 1), (3, 0)] {
+        assert_eq!(hosts.run(&a, &out(action, kind), &list).status, Status::Good);
+    }
+    assert!(hosts.world.kept.is_empty());
+}
+
+#[test]
+fn the_generation_counts_what_the_standard_says() {
     let mut hosts = Hosts::new();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
-    let (reserve, release) = ([0x16, 0, 0, 0, 0, 0], [0x17, 0, 0, 0, 0, 0]);
-    assert_eq!(hosts.status(&a, &reserve), Status::Good);
-    assert_eq!(hosts.status(&a, &reserve), Status::Good);
-    for cdb in [&reserve[..], &[0; 6], &cdb_10(0x28, 0, 0, 1), &report(0), &[0x1a, 0, 8, 0, 9, 0]] {
-        assert_eq!(hosts.status(&b, cdb), Status::ReservationConflict, "{cdb:02x?}");
-        assert_ne!(hosts.status(&a, cdb), Status::ReservationConflict, "{cdb:02x?}");
+    let mut generation = 0;
+    // Nexus, action, type, keys, and by how much the generation goes up.
+    let steps = [
+        (&a, 0, 0, 0, 0, 1), // nobody registered, and nothing done
+        (&a, 0, 0, 0, KEY_A, 1),
+        (&b, 6, 0, 0, KEY_B, 1),
+        (&a, 0, 0, 9, KEY_A, 0), // a conflict
+        (&a, 1, 5, KEY_A, 0, 0),
+        (&a, 2, 5, KEY_A, 0, 0),
+        (&a, 4, 0, KEY_A, KEY_B, 1),
+        (&a, 4, 0, KEY_A, KEY_B, 0), // a conflict
+        (&a, 3, 0, KEY_A, 0, 1),
+    ];
+    for (nexus, action, kind, key, action_key, more) in steps {
+        hosts.out(nexus, action, kind, key, action_key);
+        generation += more;
+        let data = hosts.run(&a, &report(0), &[]).data_in.to_vec();
+        assert_eq!(data[..4], u32::to_be_bytes(generation), "action {action}");
     }
-    assert_eq!(hosts.status(&b, &[0x12, 0, 0, 0, 96, 0]), Status::Good);
-    assert_eq!(hosts.status(&b, &release), Status::Good, "and does nothing");
-    assert_eq!(hosts.status(&b, &reserve), Status::ReservationConflict);
-    hosts.world.server.nexus_loss(&a);
-    assert_eq!(hosts.status(&b, &reserve), Status::Good);
-    hosts.world.server.lun_reset(&hosts.world.luns.clone(), [0; 8]);
-    assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x29, 0x03));
-    assert_eq!(hosts.status(&b, &[0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Status::Good);
-    assert_eq!(hosts.status(&b, &[0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Status::Good);
-    assert_eq!(hosts.status(&b, &release), Status::Good);
-    assert_eq!(triple(&hosts.run(&b, &[0x16, 0x10, 0, 0, 0, 0], &[])).0, 5);
-    hosts.out(&b, 0, 0, 0, KEY_B);
-    assert_eq!(hosts.status(&b, &reserve), Status::ReservationConflict);
+}
+
+#[test]
+fn a_nexus_is_told_of_changes_in_their_order() {
+    let mut hosts = Hosts::registered();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    hosts.out(&a, 1, 5, KEY_A, 0);
+    hosts.out(&a, 2, 5, KEY_A, 0); // RESERVATIONS RELEASED
+    hosts.out(&a, 4, 0, KEY_A, KEY_B); // REGISTRATIONS PREEMPTED
+    for ascq in [0x04, 0x05] {
+        assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x2a, ascq));
+    }
+    assert_eq!(hosts.status(&b, &[0; 6]), Status::Good);
+    hosts.out(&b, 6, 0, 0, KEY_B);
+    hosts.out(&a, 3, 0, KEY_A, 0); // RESERVATIONS PREEMPTED
+    hosts.world.server.commands_cleared(&b, block::VolumeId(1));
+    assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x2a, 0x03));
+    assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x2f, 0x00));
+    assert_eq!(hosts.status(&b, &[0; 6]), Status::Good);
 }
 
 #[test]

@@ -11,7 +11,9 @@ use block::{
 
 use crate::nexus::{InitiatorPort, Nexus, TargetPort};
 use crate::response::{Command, Response, Status, Step};
-use crate::{Cdb, DeviceServer, RodVolume, Statistics, UnitStatistics};
+use crate::{
+    Cdb, DeviceServer, RodVolume, SaveError, SavedReservations, Statistics, UnitStatistics,
+};
 
 const SECTOR: usize = SECTOR_BYTES as usize;
 
@@ -68,6 +70,10 @@ pub(crate) struct World {
     pub failure: Option<VolumeError>,
     /// The names of the requests that were run.
     pub requests: Vec<&'static str>,
+    /// What is durable of reservations.
+    pub kept: BTreeMap<VolumeId, SavedReservations>,
+    /// What the next saving of reservations fails with.
+    pub save_failure: Option<SaveError>,
 }
 
 pub(crate) fn naa(id: u8) -> [u8; 16] {
@@ -112,8 +118,16 @@ impl World {
         let bytes = vec![0; sectors * SECTOR];
         disks.insert(ROD_VOLUME, Disk { bytes, mapped: vec![false; sectors] });
         let nexus = server.new_nexus(initiator("a"), 1);
-        let (failure, requests) = (None, Vec::new());
-        Self { server, luns: Arc::new(luns), disks, nexus, failure, requests }
+        Self {
+            server,
+            luns: Arc::new(luns),
+            disks,
+            nexus,
+            failure: None,
+            requests: Vec::new(),
+            kept: BTreeMap::new(),
+            save_failure: None,
+        }
     }
 
     /// Runs a command of the first nexus to LUN 0.
@@ -128,6 +142,12 @@ impl World {
     }
 
     pub(crate) fn run_as(&mut self, nexus: &Nexus, lun: u16, cdb: &[u8], data: &[u8]) -> Response {
+        let step = self.start_as(nexus, lun, cdb, data);
+        self.finish(nexus, step)
+    }
+
+    /// Starts a command, and leaves it there.
+    pub(crate) fn start_as(&mut self, nexus: &Nexus, lun: u16, cdb: &[u8], data: &[u8]) -> Step {
         let command = Command {
             lun: crate::luns::encode(lun),
             cdb: Cdb::new(cdb),
@@ -135,8 +155,29 @@ impl World {
             expected_in_bytes: 1 << 20,
         };
         let luns = self.luns.clone();
-        let step = self.server.execute(nexus, &luns, command);
-        self.finish(nexus, step)
+        self.server.execute(nexus, &luns, command)
+    }
+
+    /// Makes the reservations of a volume durable, or fails to.
+    pub(crate) fn save(&mut self, volume: VolumeId) {
+        let Some(unsaved) = self.server.unsaved_reservations(volume) else { return };
+        let result = self.save_failure.take().map_or(Ok(()), Err);
+        if result.is_ok() {
+            match unsaved.record() {
+                Some(record) => drop(self.kept.insert(volume, record)),
+                None => drop(self.kept.remove(&volume)),
+            }
+        }
+        self.server.reservations_saved(unsaved, result);
+    }
+
+    /// The power fails and comes back: what was not kept is gone.
+    pub(crate) fn restart(&mut self) {
+        let kept = std::mem::take(&mut self.kept);
+        *self = Self { kept: kept.clone(), ..Self::new() };
+        for (volume, saved) in kept {
+            assert!(self.server.restore_reservations(volume, saved));
+        }
     }
 
     pub(crate) fn finish(&mut self, nexus: &Nexus, mut step: Step) -> Response {
@@ -152,6 +193,10 @@ impl World {
                         None => self.serve(request),
                     };
                     step = self.server.resume(nexus, pending, result);
+                }
+                Step::Persist { volume, pending } => {
+                    self.save(volume);
+                    step = self.server.resume_saved(pending);
                 }
             }
         }

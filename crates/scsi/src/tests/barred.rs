@@ -1,0 +1,102 @@
+//! RESERVE and RELEASE of SPC-2 beside persistent reservations, and which commands mind what.
+
+use super::reservations::{Hosts, KEY_A, KEY_B, keys, out, report};
+use super::world::{cdb_10, triple};
+use crate::response::Status;
+
+#[test]
+fn reserve_bars_all_but_who_holds_it_and_ends_with_the_nexus() {
+    let mut hosts = Hosts::new();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    let (reserve, release) = ([0x16, 0, 0, 0, 0, 0], [0x17, 0, 0, 0, 0, 0]);
+    assert_eq!(hosts.status(&a, &reserve), Status::Good);
+    assert_eq!(hosts.status(&a, &reserve), Status::Good);
+    // While anybody holds it so, PERSISTENT RESERVE IN and OUT conflict for all (SPC-2, 5.5.1).
+    for cdb in [report(0), report(2), out(0, 0), out(6, 0), out(3, 0)] {
+        assert_eq!(hosts.run(&a, &cdb, &keys(0, 1)).status, Status::ReservationConflict);
+        assert_eq!(hosts.run(&b, &cdb, &keys(0, 1)).status, Status::ReservationConflict);
+    }
+    for cdb in [&reserve[..], &[0; 6], &cdb_10(0x28, 0, 0, 1), &[0x1a, 0, 8, 0, 9, 0]] {
+        assert_eq!(hosts.status(&b, cdb), Status::ReservationConflict, "{cdb:02x?}");
+        assert_ne!(hosts.status(&a, cdb), Status::ReservationConflict, "{cdb:02x?}");
+    }
+    assert_eq!(hosts.status(&b, &[0x12, 0, 0, 0, 96, 0]), Status::Good);
+    assert_eq!(hosts.status(&b, &release), Status::Good, "and does nothing");
+    assert_eq!(hosts.status(&b, &reserve), Status::ReservationConflict);
+    hosts.world.server.nexus_loss(&a);
+    assert_eq!(hosts.status(&b, &reserve), Status::Good);
+    hosts.world.server.lun_reset(&hosts.world.luns.clone(), [0; 8]);
+    assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x29, 0x03));
+    assert_eq!(hosts.status(&b, &[0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Status::Good);
+    assert_eq!(hosts.status(&b, &[0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Status::Good);
+    assert_eq!(hosts.status(&b, &release), Status::Good);
+    assert_eq!(triple(&hosts.run(&b, &[0x16, 0x10, 0, 0, 0, 0], &[])).0, 5);
+    hosts.out(&b, 0, 0, 0, KEY_B);
+    assert_eq!(hosts.status(&b, &reserve), Status::ReservationConflict);
+}
+
+#[test]
+fn starting_and_allowing_are_free_and_stopping_and_preventing_are_not() {
+    for kind in [1, 3, 5, 6, 7, 8] {
+        let mut hosts = Hosts::registered();
+        let (a, b, c) = (hosts.a.clone(), hosts.b.clone(), hosts.c.clone());
+        assert_eq!(hosts.out(&a, 1, kind, KEY_A, 0).status, Status::Good);
+        let free: [&[u8]; 4] = [
+            &[0x1b, 0, 0, 0, 1, 0],                // START STOP UNIT: START
+            &[0x1e, 0, 0, 0, 0, 0],                // PREVENT ALLOW MEDIUM REMOVAL: allow
+            &[0x4d, 0, 0x40, 0, 0, 0, 0, 0, 8, 0], // LOG SENSE
+            &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0],    // READ CAPACITY (10)
+        ];
+        let writes: [&[u8]; 4] = [
+            &[0x1b, 0, 0, 0, 0, 0],                // stop
+            &[0x1b, 0, 0, 0, 0x11, 0],             // a power condition
+            &[0x1e, 0, 0, 0, 1, 0],                // prevent
+            &[0x55, 0x10, 0, 0, 0, 0, 0, 0, 0, 0], // MODE SELECT (10)
+        ];
+        let reads: [&[u8]; 3] = [
+            &[0x1a, 0, 0x3f, 0, 255, 0],                  // MODE SENSE (6)
+            &[0xa3, 0x0c, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0], // REPORT SUPPORTED OPERATION CODES
+            &[0xa3, 0x0d, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0], // and TASK MANAGEMENT FUNCTIONS
+        ];
+        let bars_reads = matches!(kind, 3 | 6 | 8);
+        let conflict = Status::ReservationConflict;
+        for cdb in free {
+            assert_eq!(hosts.status(&c, cdb), Status::Good, "{kind}: {cdb:02x?}");
+        }
+        for cdb in writes {
+            assert_eq!(hosts.status(&c, cdb), conflict, "{kind}: {cdb:02x?}");
+            assert_eq!(hosts.status(&b, cdb) == conflict, kind < 5, "{kind}: {cdb:02x?}");
+            assert_ne!(hosts.status(&a, cdb), conflict, "{kind}: {cdb:02x?}");
+        }
+        for cdb in reads {
+            assert_eq!(hosts.status(&c, cdb) == conflict, bars_reads, "{kind}: {cdb:02x?}");
+            assert_eq!(hosts.status(&b, cdb) == conflict, kind == 3, "{kind}: {cdb:02x?}");
+        }
+    }
+}
+
+#[test]
+fn reserve_of_whom_a_persistent_reservation_admits_is_good_and_does_nothing() {
+    let mut hosts = Hosts::registered();
+    let (a, b, c) = (hosts.a.clone(), hosts.b.clone(), hosts.c.clone());
+    let (reserve, release) = ([0x16, 0, 0, 0, 0, 0], [0x17, 0, 0, 0, 0, 0]);
+    let conflict = Status::ReservationConflict;
+    // Registrations without a reservation: as SPC-2 has it, whoever asks.
+    for nexus in [&a, &b, &c] {
+        assert_eq!(hosts.status(nexus, &reserve), conflict);
+        assert_eq!(hosts.status(nexus, &release), conflict);
+    }
+    // Type, and whether a (the holder), b (registered) and c (neither) are admitted.
+    for (kind, admitted) in [(1, [true, false, false]), (5, [true, true, false])] {
+        assert_eq!(hosts.out(&a, 1, kind, KEY_A, 0).status, Status::Good);
+        for (nexus, admitted) in [&a, &b, &c].into_iter().zip(admitted) {
+            let want = if admitted { Status::Good } else { conflict };
+            assert_eq!(hosts.status(nexus, &reserve), want, "{kind}");
+            assert_eq!(hosts.status(nexus, &release), want, "{kind}");
+        }
+        // Nothing was established: PERSISTENT RESERVE IN is not barred, and still tells of it.
+        let held = hosts.run(&c, &report(1), &[]).data_in.to_vec();
+        assert_eq!(held[21], kind);
+        hosts.out(&a, 2, kind, KEY_A, 0);
+    }
+}

@@ -1,0 +1,231 @@
+//! What of the reservations is kept through a loss of power, and when it is answered.
+
+use block::VolumeId;
+
+use super::reservations::{Hosts, KEY_A, KEY_B, keys, out, report};
+use super::world::{cdb_10, initiator, triple};
+use crate::nexus::Nexus;
+use crate::response::{Pending, Status, Step};
+use crate::{SaveError, SavedReservation, SavedReservations};
+
+const VOLUME: VolumeId = VolumeId(1);
+
+fn kept_keys(key: u64, action_key: u64) -> Vec<u8> {
+    let mut list = keys(key, action_key);
+    list[20] = 0x01; // APTPL
+    list
+}
+
+/// Hosts a and b registered, with APTPL.
+fn kept() -> Hosts {
+    let mut hosts = Hosts::new();
+    for (nexus, key) in [(hosts.a.clone(), KEY_A), (hosts.b.clone(), KEY_B)] {
+        let response = hosts.run(&nexus, &out(0, 0), &kept_keys(0, key));
+        assert_eq!(response.status, Status::Good);
+        assert_eq!(response.transfer_bytes_wanted, Some(24));
+    }
+    hosts
+}
+
+/// The power fails; the hosts log in again.
+fn restart(hosts: &mut Hosts) {
+    hosts.world.restart();
+    hosts.a = hosts.world.server.new_nexus(initiator("a"), 1);
+    hosts.b = hosts.world.server.new_nexus(initiator("b"), 2);
+    hosts.c = hosts.world.server.new_nexus(initiator("c"), 1);
+}
+
+fn is_kept(hosts: &mut Hosts) -> bool {
+    let c = hosts.c.clone();
+    hosts.run(&c, &report(2), &[]).data_in.to_vec()[3] & 1 == 1
+}
+
+/// Starts an action that must wait.
+fn start(hosts: &mut Hosts, nexus: &Nexus, action: u8, kind: u8, list: &[u8]) -> Pending {
+    match hosts.world.start_as(nexus, 0, &out(action, kind), list) {
+        Step::Persist { volume: VOLUME, pending } => pending,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_was_registered_with_aptpl_is_there_after_a_loss_of_power() {
+    for kind in [1, 3, 5, 6, 7, 8] {
+        let mut hosts = kept();
+        assert!(is_kept(&mut hosts));
+        let b = hosts.b.clone();
+        assert_eq!(hosts.out(&b, 1, kind, KEY_B, 0).status, Status::Good);
+        let before = hosts.run(&b, &report(3), &[]).data_in.to_vec();
+        restart(&mut hosts);
+        let (b, c) = (hosts.b.clone(), hosts.c.clone());
+        let after = hosts.run(&b, &report(3), &[]).data_in.to_vec();
+        assert_eq!(before[4..], after[4..], "type {kind}");
+        assert_eq!((&before[..4], &after[..4]), (&[0, 0, 0, 2][..], &[0; 4][..]), "generation");
+        assert_eq!(hosts.status(&c, &cdb_10(0x2a, 0, 0, 1)), Status::ReservationConflict);
+        assert_eq!(hosts.out(&b, 2, kind, KEY_B, 0).status, Status::Good, "b holds it");
+        assert_eq!(hosts.status(&c, &cdb_10(0x2a, 0, 0, 1)), Status::Good);
+        assert!(is_kept(&mut hosts));
+    }
+}
+
+#[test]
+fn the_last_aptpl_decides_whoever_sent_it() {
+    let mut hosts = kept();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    hosts.out(&a, 1, 1, KEY_A, 0);
+    assert_eq!(hosts.out(&b, 0, 0, KEY_B, KEY_B).status, Status::Good, "without APTPL");
+    assert!(!is_kept(&mut hosts) && hosts.world.kept.is_empty());
+    assert_eq!(hosts.run(&a, &out(6, 0), &kept_keys(0, KEY_A)).status, Status::Good);
+    assert_eq!(hosts.world.kept[&VOLUME].registrations.len(), 2, "all of it again");
+    hosts.out(&b, 6, 0, 0, KEY_B);
+    restart(&mut hosts);
+    let c = hosts.c.clone();
+    assert_eq!(hosts.run(&c, &report(0), &[]).data_in.len(), 8);
+    assert_eq!(hosts.run(&c, &report(1), &[]).data_in.len(), 8);
+}
+
+#[test]
+fn every_action_on_what_is_kept_waits_until_it_is_durable() {
+    let mut hosts = kept();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    let move_list = {
+        let mut list = keys(KEY_A, 5);
+        (list[17], list[19], list[23]) = (0x01, 2, 24);
+        list.extend([0x45, 0, 0, 20]);
+        list.extend(b"iqn.d,i,0x1\0\0\0\0\0\0\0\0\0");
+        list
+    };
+    let steps = [
+        (1, 5, keys(KEY_A, 0), 2),
+        (2, 5, keys(KEY_A, 0), 2),
+        (1, 5, keys(KEY_A, 0), 2),
+        (4, 5, keys(KEY_A, KEY_B), 1),
+        (7, 0, move_list, 2),
+        (3, 0, keys(KEY_A, 0), 0),
+    ];
+    for (action, kind, list, count) in steps {
+        let mut cdb = out(action, kind);
+        cdb[8] = list.len() as u8;
+        let Step::Persist { pending, .. } = hosts.world.start_as(&a, 0, &cdb, &list) else {
+            panic!("action {action} does not wait");
+        };
+        hosts.world.save(VOLUME);
+        let Step::Done(response) = hosts.world.server.resume_saved(pending) else { panic!() };
+        assert_eq!(response.status, Status::Good, "{action}");
+        let kept = &hosts.world.kept[&VOLUME];
+        assert_eq!(kept.registrations.len(), count, "action {action}");
+        assert_eq!(kept.reservation.is_some(), matches!(action, 1 | 4 | 7));
+        hosts.run(&b, &[0; 6], &[]);
+    }
+    // Of what is not kept, or does not change, nothing waits.
+    let mut hosts = Hosts::registered();
+    let a = hosts.a.clone();
+    for (action, kind) in [(1, 1), (2, 1), (3, 0)] {
+        let step = hosts.world.start_as(&a, 0, &out(action, kind), &keys(KEY_A, 0));
+        assert!(matches!(step, Step::Done(_)), "{action}");
+    }
+}
+
+#[test]
+fn others_are_told_when_it_is_durable_and_in_order() {
+    let mut hosts = kept();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    hosts.out(&a, 1, 5, KEY_A, 0);
+    let release = start(&mut hosts, &a, 2, 5, &keys(KEY_A, 0));
+    assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "not yet");
+    // This one changes nothing, but says that there is no reservation: so it waits, too.
+    let again = start(&mut hosts, &a, 2, 5, &keys(KEY_A, 0));
+    let unsaved = hosts.world.server.unsaved_reservations(VOLUME).unwrap();
+    let preempt = start(&mut hosts, &a, 5, 0, &keys(KEY_A, KEY_B));
+    hosts.world.server.reservations_saved(unsaved, Ok(()));
+    assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x2a, 0x04));
+    assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "the other is not durable yet");
+    assert_eq!(b.preemptions(VOLUME), 0);
+    hosts.world.save(VOLUME);
+    assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x2a, 0x05));
+    assert_eq!(b.preemptions(VOLUME), 1);
+    for (pending, after_all) in [(release, false), (again, false), (preempt, true)] {
+        let Step::Done(response) = hosts.world.server.resume_saved(pending) else { panic!() };
+        assert_eq!((response.status, response.after_all), (Status::Good, after_all));
+    }
+    assert!(hosts.world.server.unsaved_reservations(VOLUME).is_none());
+}
+
+#[test]
+fn what_can_not_be_made_durable_is_taken_back() {
+    let table = [
+        (SaveError::NoRoom, 6, (5, 0x55, 0x04)),
+        (SaveError::NoRoom, 1, (5, 0x55, 0x03)),
+        (SaveError::Failed, 6, (4, 0x44, 0x00)),
+        (SaveError::Failed, 3, (4, 0x44, 0x00)),
+    ];
+    for (error, action, sense) in table {
+        let mut hosts = kept();
+        let (a, b) = (hosts.a.clone(), hosts.b.clone());
+        let before = hosts.run(&a, &report(3), &[]).data_in.to_vec();
+        hosts.world.save_failure = Some(error);
+        let refused = hosts.run(&a, &out(action, 1), &kept_keys(KEY_A, 7));
+        assert_eq!(triple(&refused), sense);
+        let after = hosts.run(&a, &report(3), &[]).data_in.to_vec();
+        assert_eq!(before[4..], after[4..]);
+        assert_ne!(before[..4], after[..4], "who has read in between finds another generation");
+        assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "nobody is told");
+        assert_eq!(hosts.world.kept[&VOLUME].registrations[0].key, KEY_A);
+        assert_eq!(hosts.out(&a, 1, 1, KEY_A, 0).status, Status::Good, "and it goes on");
+    }
+}
+
+#[test]
+fn a_failure_takes_back_all_that_followed_and_keeps_what_was_durable() {
+    let mut hosts = kept();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    let first = start(&mut hosts, &a, 1, 5, &keys(KEY_A, 0));
+    let unsaved = hosts.world.server.unsaved_reservations(VOLUME).unwrap();
+    let second = start(&mut hosts, &a, 6, 0, &kept_keys(0, 7));
+    hosts.world.server.reservations_saved(unsaved, Ok(()));
+    let unsaved = hosts.world.server.unsaved_reservations(VOLUME).unwrap();
+    let third = start(&mut hosts, &b, 6, 0, &keys(0, 8)); // without APTPL
+    assert!(is_kept(&mut hosts), "what is durable is told, not what is to be");
+    hosts.world.server.reservations_saved(unsaved, Err(SaveError::Failed));
+    assert!(hosts.world.server.unsaved_reservations(VOLUME).is_none(), "nothing is left to do");
+    let wants = [Status::Good, Status::CheckCondition, Status::CheckCondition];
+    for (pending, want) in [first, second, third].into_iter().zip(wants) {
+        let Step::Done(response) = hosts.world.server.resume_saved(pending) else { panic!() };
+        assert_eq!(response.status, want);
+    }
+    let data = hosts.run(&a, &report(0), &[]).data_in.to_vec();
+    assert_eq!(data[8..], [KEY_A.to_be_bytes(), KEY_B.to_be_bytes()].concat());
+    assert_eq!(hosts.run(&a, &report(1), &[]).data_in.to_vec()[21], 5);
+    assert!(is_kept(&mut hosts));
+}
+
+#[test]
+fn a_volume_that_is_destroyed_meanwhile_stays_forgotten() {
+    let mut hosts = kept();
+    let a = hosts.a.clone();
+    let pending = start(&mut hosts, &a, 1, 5, &keys(KEY_A, 0));
+    let unsaved = hosts.world.server.unsaved_reservations(VOLUME).unwrap();
+    hosts.world.server.volume_destroyed(VOLUME);
+    hosts.world.server.reservations_saved(unsaved, Ok(()));
+    assert!(matches!(hosts.world.server.resume_saved(pending), Step::Done(_)));
+    assert!(hosts.world.server.unsaved_reservations(VOLUME).is_none());
+    assert_eq!(hosts.run(&a, &report(0), &[]).data_in.len(), 8);
+}
+
+#[test]
+fn a_record_that_makes_no_sense_is_refused() {
+    let mut hosts = kept();
+    let good = hosts.world.kept[&VOLUME].clone();
+    let restores = |reservation| {
+        let saved = SavedReservations { reservation, ..good.clone() };
+        hosts.world.server.restore_reservations(VOLUME, saved)
+    };
+    let reservation = |type_code, holder| Some(SavedReservation { type_code, holder });
+    assert!(restores(None) && restores(reservation(5, Some(1))) && restores(reservation(8, None)));
+    for bad in [reservation(5, None), reservation(5, Some(2)), reservation(2, Some(0))] {
+        assert!(!restores(bad), "{bad:?}");
+    }
+    let nobody = SavedReservations { registrations: Vec::new(), reservation: reservation(7, None) };
+    assert!(!hosts.world.server.restore_reservations(VOLUME, nobody));
+    hosts.world.kept.clear();
+}
