@@ -6,6 +6,7 @@
 //! 'v' volume id (8, big endian)           volume
 //! 'h' host id (8)                         host, with its CHAP secrets
 //! 'c' host id (8) volume id (8)           connection
+//! 'r' volume id (8) number (8)            reservations: one of the parts, from 0
 //! ```
 //!
 //! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::Serial;
 use crate::name::{HostName, InitiatorName, VolumeName};
+use crate::reservations::Registration;
 use crate::state::{Host, HostId, VolumeRecord};
 use crate::{Chap, ChapUser, CompanyId, Error, Settings};
 
@@ -29,6 +31,17 @@ pub(crate) enum Stored {
     Host(HostId, Host),
     Connection(HostId, VolumeId, u16),
     TokenVolume(VolumeId),
+    Reservations(VolumeId, u64, ReservationPart),
+}
+
+/// One of the records into which the reservations of a volume are split.
+pub(crate) struct ReservationPart {
+    /// How many there are.
+    pub parts: usize,
+    pub type_code: Option<u8>,
+    pub holder: Option<usize>,
+    /// Those of this part.
+    pub registrations: Vec<Registration>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -79,6 +92,18 @@ struct TokenVolumeRow {
     id: u64,
 }
 
+/// Registrations as (initiator, ISID as a number, target port, key).
+#[derive(Serialize, Deserialize)]
+struct ReservationRow {
+    v: u8,
+    parts: u64,
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    type_code: Option<u8>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    holder: Option<u64>,
+    registrations: Vec<(String, u64, u16, u64)>,
+}
+
 #[derive(Deserialize)]
 struct VersionOnly {
     v: u8,
@@ -102,6 +127,10 @@ pub(crate) fn connection_key(host: HostId, volume: VolumeId) -> Vec<u8> {
 
 pub(crate) fn token_volume_key() -> Vec<u8> {
     b"t".to_vec()
+}
+
+pub(crate) fn reservation_key(volume: VolumeId, number: usize) -> Vec<u8> {
+    key(b'r', &[volume.0, number as u64])
 }
 
 fn key(kind: u8, ids: &[u64]) -> Vec<u8> {
@@ -154,6 +183,20 @@ pub(crate) fn connection(lun: u16) -> Result<Vec<u8>, Error> {
     encode(&ConnectionRow { v: VERSION, lun })
 }
 
+pub(crate) fn reservation(part: &ReservationPart) -> Result<Vec<u8>, Error> {
+    let registration = |who: &Registration| {
+        let isid = who.isid.iter().fold(0, |isid, byte| isid << 8 | u64::from(*byte));
+        (who.initiator.clone(), isid, who.target_port, who.key)
+    };
+    encode(&ReservationRow {
+        v: VERSION,
+        parts: part.parts as u64,
+        type_code: part.type_code,
+        holder: part.holder.map(|holder| holder as u64),
+        registrations: part.registrations.iter().map(registration).collect(),
+    })
+}
+
 fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(row).map_err(|error| Error::Damaged(format!("can't be encoded: {error}")))
 }
@@ -182,6 +225,11 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
             let row: ConnectionRow = parse(key, value)?;
             let (host, volume) = rest.split_at(8);
             Ok(Stored::Connection(HostId(id(host)?), VolumeId(id(volume)?), row.lun))
+        }
+        [b'r', rest @ ..] if rest.len() == 16 => {
+            let (volume, number) = rest.split_at(8);
+            let part = decode_reservation(key, parse(key, value)?)?;
+            Ok(Stored::Reservations(VolumeId(id(volume)?), id(number)?, part))
         }
         _ => Err(damaged(key, "nobody knows this key")),
     }
@@ -247,5 +295,21 @@ fn decode_host(row: &HostRow) -> Result<Host, Error> {
         initiators: initiators.collect::<Result<_, _>>()?,
         chap,
         created_ms: row.created_ms,
+    })
+}
+
+fn decode_reservation(key: &[u8], row: ReservationRow) -> Result<ReservationPart, Error> {
+    let number = |n: u64| usize::try_from(n).map_err(|_| damaged(key, "a number is too big"));
+    let registration = |(initiator, isid, target_port, key_of): (String, u64, u16, u64)| {
+        let [0, 0, isid @ ..] = isid.to_be_bytes() else {
+            return Err(damaged(key, "an ISID is too big"));
+        };
+        Ok(Registration { initiator, isid, target_port, key: key_of })
+    };
+    Ok(ReservationPart {
+        parts: number(row.parts)?,
+        type_code: row.type_code,
+        holder: row.holder.map(number).transpose()?,
+        registrations: row.registrations.into_iter().map(registration).collect::<Result<_, _>>()?,
     })
 }

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use crate::backing::Backing;
 use crate::identity::Serial;
 use crate::name::{HostName, InitiatorName, VolumeName};
-use crate::record::{self, Stored};
+use crate::record::{self, ReservationPart, Stored};
+use crate::reservations::Reservations;
 use crate::{Chap, CompanyId, Error, LUN_MAX, LUN_MIN, Settings};
 
 /// Names a host; durable, so that a renamed host keeps its connections.
@@ -113,6 +114,8 @@ pub(crate) struct State {
     /// By name in lower case.
     pub(crate) host_names: BTreeMap<String, HostId>,
     pub(crate) initiators: HashMap<InitiatorName, HostId>,
+    /// What is kept of reservations, for volumes that are there.
+    pub(crate) reservations: HashMap<VolumeId, Reservations>,
     pub(crate) connection_count: usize,
     /// The array's own volume, if the pool has one yet.
     pub(crate) token_volume: Option<VolumeId>,
@@ -134,6 +137,7 @@ impl State {
             hosts: BTreeMap::new(),
             host_names: BTreeMap::new(),
             initiators: HashMap::new(),
+            reservations: HashMap::new(),
             connection_count: 0,
             token_volume: None,
             next_host_id: 1,
@@ -147,6 +151,7 @@ impl State {
         let pool_id = backing.pool_status().pool_id;
         let mut state = Self::empty(Settings::defaults(&pool_id)?, pool_id, write_cache);
         let mut connections = Vec::new();
+        let mut reservations: BTreeMap<VolumeId, Vec<ReservationPart>> = BTreeMap::new();
         for (key, value) in backing.config() {
             match record::decode(&key, &value, &pool_id)? {
                 Stored::Settings(settings) => state.settings = settings,
@@ -154,10 +159,24 @@ impl State {
                 Stored::Host(id, host) => state.load_host(id, host)?,
                 Stored::Connection(host, volume, lun) => connections.push((host, volume, lun)),
                 Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
+                Stored::Reservations(volume, number, part) => {
+                    let parts = reservations.entry(volume).or_default();
+                    if number != parts.len() as u64 {
+                        return Err(no_reservations(volume)); // keys come in their order
+                    }
+                    parts.push(part);
+                }
             }
         }
         for (host, volume, lun) in connections {
             state.load_connection(host, volume, lun)?;
+        }
+        for (volume, parts) in reservations {
+            let kept = Reservations::from_parts(parts).ok_or_else(|| no_reservations(volume))?;
+            if !state.volumes.contains_key(&volume) {
+                return Err(no_reservations(volume));
+            }
+            state.reservations.insert(volume, kept);
         }
         Ok(state)
     }
@@ -239,6 +258,7 @@ impl State {
     }
 
     pub(crate) fn remove_volume(&mut self, id: VolumeId) {
+        self.reservations.remove(&id);
         if let Some(entry) = self.volumes.remove(&id) {
             self.volume_names.remove(&entry.record.name.key());
         }
@@ -329,6 +349,10 @@ impl State {
         let entry = id.and_then(|id| Some((*id, self.hosts.get(id)?)));
         entry.ok_or_else(|| Error::NoSuchHost(shown(name)))
     }
+}
+
+fn no_reservations(volume: VolumeId) -> Error {
+    Error::Damaged(format!("the reservations of volume {volume} don't fit"))
 }
 
 /// A name that somebody asked for, fit to be shown on one line.

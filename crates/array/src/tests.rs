@@ -1,6 +1,7 @@
 //! The array against a naive model, over a store in memory that can refuse.
 
 mod memory;
+mod reservations;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -348,7 +349,8 @@ fn a_new_company_identifier_leaves_old_names_alone() {
 
 #[test]
 fn damaged_records_are_refused_without_quoting_them() {
-    let bad: [(&[u8], &[u8]); 8] = [
+    let bad: [(&[u8], &[u8]); 9] = [
+        (b"r\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0", b"{\"v\":1}"),
         (b"x", b"{\"v\":1}"),
         (b"s", b"{\"v\":2}"),
         (b"s", b"{\"v\":1}"),

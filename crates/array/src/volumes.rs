@@ -9,7 +9,7 @@ use store::{Change, VolumeChange};
 use crate::identity::{Serial, naa_text};
 use crate::name::VolumeName;
 use crate::state::{State, VolumeEntry, VolumeRecord};
-use crate::{Array, Error, VOLUMES_MAX, record};
+use crate::{Array, Error, VOLUMES_MAX, record, reservations};
 
 /// A volume that is to be made.
 #[derive(Clone, Debug)]
@@ -184,11 +184,9 @@ impl Array {
                 let object = format!("Volume {}", entry.record.name);
                 return Err(Error::ExistingConnections { object, count });
             }
-            let change = Change {
-                volumes: vec![VolumeChange::Destroy { id }],
-                config: vec![(record::volume_key(id), None)],
-            };
-            Ok((change, id))
+            let mut config = reservations::removal(state, id);
+            config.push((record::volume_key(id), None));
+            Ok((Change { volumes: vec![VolumeChange::Destroy { id }], config }, id))
         };
         self.change(plan, State::remove_volume)
     }
