@@ -60,7 +60,9 @@ fn of_serving(error: ServeError) -> Failure {
     match error {
         ServeError::Listen { .. } => Failure::Machine(format!("{error} (--iscsi)")),
         ServeError::PortalCount(_) => Failure::Usage(error.to_string()),
-        ServeError::Start(_) | ServeError::Checkpoint(_) => Failure::Machine(error.to_string()),
+        ServeError::Start(_) | ServeError::Reservations(_) | ServeError::Checkpoint(_) => {
+            Failure::Machine(error.to_string())
+        }
     }
 }
 
@@ -116,6 +118,7 @@ fn open(
         portals: iscsi.to_vec(),
         access: Arc::new(HostAccess::new(array.clone(), chap)),
         luns: array.clone(),
+        reservations: array.clone(),
         limits: config.iscsi.limits(),
         threads: config.threads,
         prepare_ahead_bytes: config.prepare_ahead,

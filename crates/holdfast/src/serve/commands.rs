@@ -59,6 +59,7 @@ impl FrontEnd {
         loop {
             let (request, pending) = match step {
                 Step::Done(response) => return self.finish(index, response),
+                Step::Persist { volume, pending } => return self.persist(index, volume, pending),
                 Step::Request { request, pending } => (request, pending),
             };
             let token = self.token(index);
@@ -78,6 +79,24 @@ impl FrontEnd {
                 },
                 waits => return self.wait(index, waits),
             }
+        }
+    }
+
+    /// A command waits until reservations are durable.
+    fn persist(&mut self, index: usize, volume: VolumeId, pending: scsi::Pending) {
+        let name = self.tasks.name(index);
+        let Some(task) = self.tasks.get_mut(index) else { return };
+        task.pending = Some(pending);
+        self.shared.saver.save(volume, self.index, name);
+    }
+
+    /// They are, or could not be made so.
+    pub(super) fn reservations_saved(&mut self, name: u64) {
+        let Some(index) = self.tasks.find(name) else { return };
+        let pending = self.tasks.get_mut(index).and_then(|task| task.pending.take());
+        if let Some(pending) = pending {
+            let step = self.shared.scsi.resume_saved(pending);
+            self.advance(index, step);
         }
     }
 
@@ -131,7 +150,8 @@ impl FrontEnd {
         let peer = self.peers[task.connection].as_mut();
         if let Some(peer) = peer.filter(|peer| peer.id == task.handle.connection) {
             peer.gathers &= !task.gathers;
-            if task.aborted {
+            if task.aborted || response.status == Status::TaskAborted {
+                // TAS is 0: what others abort is not answered (SPC-4, 7.5.8).
                 peer.connection.forget(task.handle);
             } else if response.after_all {
                 self.respond_after_all(&task, response);

@@ -23,6 +23,7 @@ use super::listen::{Accepted, Listeners};
 use super::mailbox::{self, FrontSink, Mailbox, Message};
 use super::management::{Purpose, Sessions};
 use super::patience::Patience;
+use super::saver::SaverQueue;
 use super::sockets::Peer;
 use super::tasks::Tasks;
 use super::{LunMaps, ServeOptions};
@@ -55,6 +56,7 @@ pub(super) struct Shared {
     /// Which thread serves a connection.
     pub places: Mutex<HashMap<ConnectionId, usize>>,
     pub checkpoint_bell: Arc<CheckpointBell>,
+    pub saver: SaverQueue,
     disk: Arc<FileDisk>,
     /// The pollers, until their threads take them.
     polls: Mutex<Vec<Option<Poll>>>,
@@ -104,6 +106,7 @@ impl Shared {
             sessions: Mutex::default(),
             places: Mutex::default(),
             checkpoint_bell: Arc::default(),
+            saver: SaverQueue::default(),
             disk: options.disk.clone(),
             polls: Mutex::new(polls),
         }))
@@ -361,6 +364,7 @@ impl FrontEnd {
             match message {
                 Message::Serve(accepted) => self.serve(*accepted),
                 Message::Outcome(id, outcome) => self.request_ended(id, outcome),
+                Message::Saved(task) => self.reservations_saved(task),
                 Message::Wake(id) => self.wake(id),
                 Message::Abort(what, watch) => self.abort_here(what, None, &watch),
                 Message::WatchAll(watch) => self.tasks.watch_all(&watch),

@@ -19,6 +19,8 @@ pub(super) enum Message {
     Serve(Box<Accepted>),
     /// A queued request has ended.
     Outcome(u64, Outcome),
+    /// The reservations that a task waits for were saved, or could not be.
+    Saved(u64),
     /// A connection of this thread may have something to do.
     Wake(ConnectionId),
     /// End tasks; the watch is dropped when they have ended.
@@ -40,6 +42,8 @@ pub(super) enum Message {
 pub(super) enum AbortWhat {
     /// Those of any session on a volume.
     Volume(VolumeId),
+    /// As this, and the other sessions are told of those of theirs: CLEAR TASK SET of the one.
+    TaskSet(VolumeId, SessionId),
     /// Those of one session on a logical unit.
     SessionLun(SessionId, [u8; 8]),
     /// All.

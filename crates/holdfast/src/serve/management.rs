@@ -181,6 +181,9 @@ impl FrontEnd {
             (ManagementFunction::AbortTaskSet, _) => {
                 Some(AbortWhat::SessionLun(request.session, request.lun))
             }
+            (ManagementFunction::ClearTaskSet, Some(volume)) => {
+                Some(AbortWhat::TaskSet(volume, request.session))
+            }
             (_, Some(volume)) => Some(AbortWhat::Volume(volume)),
         };
         let affected = request.affected.clone();
@@ -213,7 +216,7 @@ impl FrontEnd {
                     let same = peer.session.as_ref().is_some_and(|s| s.info.session == session);
                     same.then_some(AbortScope::Lun(lun)).into_iter().collect()
                 }
-                AbortWhat::Volume(volume) => {
+                AbortWhat::Volume(volume) | AbortWhat::TaskSet(volume, _) => {
                     let luns = peer.luns.iter().flat_map(|(_, map)| &map.luns);
                     luns.filter(|(_, attributes)| attributes.id == volume)
                         .flat_map(|(number, _)| lun_fields(*number))
@@ -221,6 +224,12 @@ impl FrontEnd {
                         .collect()
                 }
             };
+            if let AbortWhat::TaskSet(volume, by) = what
+                && scopes.iter().any(|scope| peer.connection.has_tasks(*scope))
+                && let Some(other) = peer.session.as_ref().filter(|s| s.info.session != by)
+            {
+                self.shared.scsi.commands_cleared(&other.nexus, volume);
+            }
             for scope in scopes {
                 for task in peer.connection.abort(scope) {
                     self.tasks.abort(task, watch);

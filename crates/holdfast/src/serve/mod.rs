@@ -11,6 +11,7 @@
 //! * [`management`]: task management, resets, and the end of sessions, over all threads,
 //! * [`mailbox`]: what threads tell each other,
 //! * [`patience`]: how long a thread looks around before it sleeps,
+//! * [`saver`]: making reservations durable,
 //! * [`listen`]: portals, and handing connections out,
 //! * [`background`]: checkpoints and signals,
 //! * [`tokens`]: the volume of ROD tokens, and the time,
@@ -28,6 +29,7 @@ mod listen;
 mod mailbox;
 mod management;
 mod patience;
+mod saver;
 mod sockets;
 mod storage;
 mod tasks;
@@ -46,6 +48,7 @@ use sys::FileDisk;
 
 pub use background::Shutdown;
 pub use counters::Counters;
+pub use saver::ReservationRecords;
 
 /// The most front-end threads that are started by default.
 const THREADS_DEFAULT_MAX: usize = 8;
@@ -89,6 +92,8 @@ pub struct ServeOptions {
     pub access: Arc<dyn iscsi::Access>,
     /// What they see then.
     pub luns: Arc<dyn LunMaps>,
+    /// Where reservations are kept.
+    pub reservations: Arc<dyn ReservationRecords>,
     /// What bounds memory and time.
     pub limits: iscsi::Limits,
     /// How many front-end threads; 0 is one a core, at most 8.
@@ -125,6 +130,9 @@ pub enum ServeError {
     /// A thread, a poller or a signal handler can't be had.
     #[error("can't start the front end: {0}")]
     Start(#[source] io::Error),
+    /// What was kept of reservations can't be put in force.
+    #[error("the stored reservations of volume {0} make no sense")]
+    Reservations(VolumeId),
     /// The checkpoint at the end failed: nothing is lost, but the next start has to replay the log.
     #[error("the last checkpoint failed: {0}")]
     Checkpoint(#[source] StoreError),
@@ -139,12 +147,15 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     let bound = listen::bind(&options.portals)?;
     let portals: Vec<SocketAddr> = bound.iter().map(|(address, _)| *address).collect();
     let shared = front::Shared::new(&options, &portals).map_err(ServeError::Start)?;
+    saver::restore(&shared.scsi, &*options.reservations)?;
     for notice in options.disk.notices() {
         tracing::warn!("{notice}");
     }
     let preparer = background::start_preparer(&options).map_err(ServeError::Start)?;
     let checkpointer = background::Checkpointer::start(options.store.clone(), &shared)
         .map_err(ServeError::Start)?;
+    let saver =
+        saver::Saver::start(&shared, options.reservations.clone()).map_err(ServeError::Start)?;
     let signals = background::Signals::start(&shared.shutdown).map_err(ServeError::Start)?;
     let threads = front::start(&shared, bound).map_err(ServeError::Start)?;
     ready(Running {
@@ -153,7 +164,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
         shutdown: shared.shutdown.clone(),
     });
     threads.join();
-    drop((signals, checkpointer, preparer));
+    drop((signals, saver, checkpointer, preparer));
     options.store.checkpoint().map_err(ServeError::Checkpoint)
 }
 

@@ -52,6 +52,17 @@ impl Connection {
         })
     }
 
+    /// Whether [`Connection::abort`] would end anything, be it here or in the layer above.
+    pub fn has_tasks(&self, scope: AbortScope) -> bool {
+        self.tasks.values().any(|task| {
+            let in_scope = match scope {
+                AbortScope::All => true,
+                AbortScope::Lun(lun) => task.lun == lun,
+            };
+            in_scope && !task.aborted
+        })
+    }
+
     fn abort_where(&mut self, mut ends: impl FnMut(u32, &Task) -> bool) -> Vec<TaskHandle> {
         let mut affected = Vec::new();
         let mut gone = Vec::new();

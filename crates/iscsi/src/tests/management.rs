@@ -164,7 +164,10 @@ fn another_connection_can_end_tasks() {
     }
     let one = peer.next_command().task;
     let two = peer.next_command().task;
-    assert_eq!(peer.connection.abort(AbortScope::Lun([0, 1, 0, 0, 0, 0, 0, 0])), [one]);
+    let scope = AbortScope::Lun([0, 1, 0, 0, 0, 0, 0, 0]);
+    assert!(peer.connection.has_tasks(scope) && peer.connection.has_tasks(AbortScope::All));
+    assert_eq!(peer.connection.abort(scope), [one]);
+    assert!(!peer.connection.has_tasks(scope) && peer.connection.has_tasks(AbortScope::All));
     peer.connection.respond(one, good(b"data"));
     peer.expect_silence();
     peer.connection.respond(two, good(b"data"));
