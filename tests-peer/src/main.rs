@@ -14,6 +14,7 @@ mod offload;
 mod qemu;
 mod random;
 mod report;
+mod reservations;
 mod space;
 mod target;
 mod tools;
@@ -62,6 +63,7 @@ const GROUPS: &[Group] = &[
     ("qemu", "qemu's iscsi driver, with and without digests", run_qemu),
     ("access", "who may reach what; CHAP", run_access),
     ("offload", "copies, fills, unmaps and compares beside a model, over a restart", run_offload),
+    ("reservations", "persistent reservations, through kill -9", run_reservations),
     ("space", "what takes space, one commit an offload, a full pool", run_space),
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
     ("kill", "kill -9 under load; every acknowledged byte is there", run_kill),
@@ -197,6 +199,14 @@ fn run_offload(report: &mut Report, arguments: &Arguments) -> Result<()> {
         world.verify()?;
         Ok(format!("ready in {} ms", took.as_millis()))
     });
+    Ok(())
+}
+
+fn run_reservations(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let mut array = array(arguments, Shape::default())?;
+    let kept = array.volume("kept", "1G", "peer", 1)?;
+    let lost = array.volume("lost", "1G", "peer", 2)?;
+    reservations::reservations(report, &mut array, &kept, &lost);
     Ok(())
 }
 

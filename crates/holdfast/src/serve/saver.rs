@@ -169,3 +169,61 @@ impl Drop for Saver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_on_the_way_to_the_array_and_back() {
+        let registration = |number: u8| SavedRegistration {
+            initiator: InitiatorPort { name: format!("iqn.{number}"), isid: [number; 6] },
+            target_port: number.into(),
+            key: u64::from(number) << 60,
+        };
+        let registrations = vec![registration(1), registration(15)];
+        let held = |type_code, holder| Some(SavedReservation { type_code, holder });
+        for reservation in [None, held(5, Some(1)), held(8, None)] {
+            let kept = SavedReservations { registrations: registrations.clone(), reservation };
+            assert_eq!(of_array(of_scsi(kept.clone())), kept);
+        }
+    }
+
+    #[test]
+    fn one_turn_serves_all_that_wait_for_a_volume() {
+        let queue = SaverQueue::default();
+        for (volume, thread, task) in [(7, 0, 1), (3, 1, 2), (7, 2, 3)] {
+            queue.save(VolumeId(volume), thread, task);
+        }
+        queue.state.lock().stop = true;
+        let mut turns = Vec::new();
+        while let Some((volume, waiting)) = queue.next() {
+            let names: Vec<_> = waiting.iter().map(|w| (w.thread, w.task)).collect();
+            turns.push((volume.0, names));
+        }
+        assert_eq!(turns, [(3, vec![(1, 2)]), (7, vec![(0, 1), (2, 3)])], "all, though it stops");
+    }
+
+    #[test]
+    fn a_record_that_makes_no_sense_keeps_the_array_from_starting() {
+        struct Bad;
+        impl ReservationRecords for Bad {
+            fn load(&self) -> Vec<(VolumeId, SavedReservations)> {
+                let reservation = Some(SavedReservation { type_code: 2, holder: Some(0) });
+                vec![(VolumeId(9), SavedReservations { registrations: Vec::new(), reservation })]
+            }
+
+            fn save(&self, _: VolumeId, _: Option<SavedReservations>) -> Result<(), SaveError> {
+                Err(SaveError::Failed)
+            }
+        }
+        let identity = block::ArrayIdentity {
+            vendor: String::new(),
+            product: String::new(),
+            revision: String::new(),
+            target_name: String::new(),
+        };
+        let scsi = DeviceServer::new(identity, Vec::new());
+        assert!(matches!(restore(&scsi, &Bad), Err(ServeError::Reservations(VolumeId(9)))));
+    }
+}

@@ -9,9 +9,11 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use block::{LogicalBlockSize, SECTOR_BYTES, SectorCount, VolumeAttributes, VolumeId};
+use block::{LogicalBlockSize, SECTOR_BYTES, SectorCount, VolumeAttributes};
 use iscsi::{Access, InitiatorAccess, Limits};
 use store::{Change, OpenOptions, VolumeChange};
+
+mod wire;
 
 use super::counters::Class;
 use super::*;
@@ -35,6 +37,19 @@ impl LunMaps for Open {
 
     fn generation(&self) -> u64 {
         1
+    }
+}
+
+/// Nothing is kept.
+struct Nowhere;
+
+impl ReservationRecords for Nowhere {
+    fn load(&self) -> Vec<(VolumeId, scsi::SavedReservations)> {
+        Vec::new()
+    }
+
+    fn save(&self, _: VolumeId, _: Option<scsi::SavedReservations>) -> Result<(), scsi::SaveError> {
+        Ok(())
     }
 }
 
@@ -108,6 +123,7 @@ fn serve(path: &Path, threads: usize) -> Running {
         portals: vec!["127.0.0.1:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()],
         access: access.clone(),
         luns: access,
+        reservations: Arc::new(Nowhere),
         limits: Limits::default(),
         threads,
         prepare_ahead_bytes: 16 << 20,

@@ -1,0 +1,100 @@
+//! Persistent reservations through kill -9: what was registered with APTPL is there again, and
+//! what was not is gone (SPC-4, 5.13.5).
+
+use anyhow::{Context, Result, ensure};
+use libiscsi::{Cdb, Data, Direction, Session, Status};
+
+use crate::array::Array;
+use crate::offload::good;
+use crate::report::Report;
+use crate::target::{self, Target};
+
+const BLOCK: u32 = 512;
+const HOLDER: u64 = 0x686f_6c64;
+const OTHER: u64 = 0x6f74_6865;
+
+const RESERVE: u8 = 1;
+const CLEAR: u8 = 3;
+const REGISTER_AND_IGNORE: u8 = 6;
+/// Write exclusive, registrants only.
+const REGISTRANTS_ONLY: u8 = 5;
+const APTPL: u8 = 0x01;
+
+/// Kills and restarts `array`, which has `kept` and `lost`, two volumes that nothing else uses.
+pub fn reservations(report: &mut Report, array: &mut Array, kept: &Target, lost: &Target) {
+    report.check("APTPL: registrations and reservation outlive kill -9", || {
+        restart(array, kept, lost)
+    });
+    report.check("APTPL: what has been cleared stays so", || {
+        let mut session = Session::connect(&kept.config())?;
+        good(out(&mut session, REGISTER_AND_IGNORE, APTPL, 0, HOLDER)?)?;
+        good(out(&mut session, CLEAR, 0, HOLDER, 0)?)?;
+        array.kill()?;
+        array.inspect()?;
+        array.start()?;
+        let mut session = Session::connect(&kept.config())?;
+        let status = read(&mut session, 3)?;
+        ensure!(status.len() == 8, "somebody is registered: {status:02x?}");
+        session.write(0, vec![3; BLOCK as usize], BLOCK)?;
+        Ok(String::new())
+    });
+}
+
+fn restart(array: &mut Array, kept: &Target, lost: &Target) -> Result<String> {
+    let mut before = Vec::new();
+    for (target, flags) in [(kept, APTPL), (lost, 0)] {
+        let mut holder = Session::connect(&target.config())?;
+        let second = target.as_initiator(&target::second(&target.initiator));
+        let mut other = Session::connect(&second.config())?;
+        good(out(&mut holder, REGISTER_AND_IGNORE, flags, 0, HOLDER)?)?;
+        good(out(&mut other, REGISTER_AND_IGNORE, flags, 0, OTHER)?)?;
+        good(out(&mut holder, RESERVE, 0, HOLDER, 0)?)?;
+        before.push(read(&mut other, 3)?);
+    }
+    array.kill()?;
+    array.inspect()?;
+    let took = array.start()?;
+    // These sessions are other nexuses: their ISIDs are new.
+    let mut session = Session::connect(&kept.config())?;
+    let after = read(&mut session, 3)?;
+    ensure!(after[..4] == [0; 4], "PRGENERATION is {:02x?} after the restart", &after[..4]);
+    ensure!(after[4..] == before[0][4..], "not as before: {:02x?}, {after:02x?}", before[0]);
+    let active = |data: &[u8]| data.get(3).map(|flags| flags & 1).context("no PTPL_A");
+    ensure!(active(&read(&mut session, 2)?)? == 1, "PTPL_A is 0");
+    let held = read(&mut session, 1)?;
+    ensure!(held.get(8..16) == Some(&HOLDER.to_be_bytes()[..]), "it is held by {held:02x?}");
+    let write = session.execute(Cdb::write_16(0, 1), Data::Out(vec![1; BLOCK as usize]))?;
+    ensure!(write.status == Status::Other(0x18), "a write ended with {}", write.status);
+    session.read(0, 1, BLOCK)?;
+    // Who registers now is admitted, and can put an end to it.
+    good(out(&mut session, REGISTER_AND_IGNORE, APTPL, 0, 7)?)?;
+    session.write(0, vec![2; BLOCK as usize], BLOCK)?;
+    good(out(&mut session, CLEAR, 0, 7, 0)?)?;
+    let mut session = Session::connect(&lost.config())?;
+    let status = read(&mut session, 3)?;
+    ensure!(status.len() == 8, "without APTPL somebody is registered: {status:02x?}");
+    ensure!(active(&read(&mut session, 2)?)? == 0, "PTPL_A is 1");
+    session.write(0, vec![1; BLOCK as usize], BLOCK)?;
+    Ok(format!("served again in {} ms", took.as_millis()))
+}
+
+/// PERSISTENT RESERVE OUT.
+fn out(session: &mut Session, action: u8, flags: u8, key: u64, action_key: u64) -> Result<Status> {
+    let kind = if action == RESERVE { REGISTRANTS_ONLY } else { 0 };
+    let cdb = Cdb::raw(&[0x5f, action, kind, 0, 0, 0, 0, 0, 24, 0], Direction::Out);
+    let mut list = key.to_be_bytes().to_vec();
+    list.extend(action_key.to_be_bytes());
+    list.resize(24, 0);
+    list[20] = flags;
+    Ok(session.execute(cdb, Data::Out(list))?.status)
+}
+
+/// PERSISTENT RESERVE IN: the parameter data.
+fn read(session: &mut Session, action: u8) -> Result<Vec<u8>> {
+    let cdb = Cdb::raw(&[0x5e, action, 0, 0, 0, 0, 0, 4, 0, 0], Direction::In);
+    let answer = session.execute(cdb, Data::In(vec![0; 1024]))?;
+    good(answer.status)?;
+    let mut data = answer.buffer;
+    data.truncate(data.len() - answer.residual);
+    Ok(data)
+}
