@@ -23,7 +23,6 @@ use super::listen::{Accepted, Listeners};
 use super::mailbox::{self, FrontSink, Mailbox, Message};
 use super::management::{Purpose, Sessions};
 use super::patience::Patience;
-use super::saver::SaverQueue;
 use super::sockets::Peer;
 use super::tasks::Tasks;
 use super::{LunMaps, ServeOptions};
@@ -56,7 +55,7 @@ pub(super) struct Shared {
     /// Which thread serves a connection.
     pub places: Mutex<HashMap<ConnectionId, usize>>,
     pub checkpoint_bell: Arc<CheckpointBell>,
-    pub saver: SaverQueue,
+    pub saver: super::saver::SaverQueue,
     disk: Arc<FileDisk>,
     /// The pollers, until their threads take them.
     polls: Mutex<Vec<Option<Poll>>>,
@@ -106,7 +105,7 @@ impl Shared {
             sessions: Mutex::default(),
             places: Mutex::default(),
             checkpoint_bell: Arc::default(),
-            saver: SaverQueue::default(),
+            saver: Default::default(),
             disk: options.disk.clone(),
             polls: Mutex::new(polls),
         }))

@@ -166,8 +166,8 @@ impl VolumeState {
             };
         }
         if access == Access::Reserve {
-            // While anybody is registered RESERVE and RELEASE conflict (SPC-2, 5.5.1), but for those
-            // whom the persistent reservation admits (SPC-4, 5.13.3).
+            // While anybody is registered RESERVE and RELEASE conflict (SPC-2, 5.5.1), but for
+            // those whom the persistent reservation admits (SPC-4, 5.13.3).
             return !self.registry.registrants.is_empty() && !self.registry.admits(nexus);
         }
         let Some(reservation) = &self.registry.reservation else { return false };
