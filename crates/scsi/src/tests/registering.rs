@@ -185,7 +185,7 @@ fn a_list_registers_all_or_nobody() {
         assert_eq!(status(&mut hosts), []);
     }
     // The CDB's length does not hold what the list says.
-    let mut list = listing(0, KEY_A, 0, &[good.clone()]);
+    let mut list = listing(0, KEY_A, 0, std::slice::from_ref(&good));
     list[27] += 4;
     assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x1a, 0));
     let list = flagged(0, KEY_A, SPEC_I_PT);
@@ -196,7 +196,7 @@ fn a_list_registers_all_or_nobody() {
     hosts.world.run_as(&b, 0, &out(0, 0), &flagged(0, KEY_B, ALL_TG_PT));
     let list = listing(0, KEY_A, 0, &[good.clone(), port_id("b")]);
     assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x26, 0));
-    let list = listing(KEY_B, KEY_A, 0, &[good.clone()]);
+    let list = listing(KEY_B, KEY_A, 0, std::slice::from_ref(&good));
     assert_eq!(triple(&hosts.run(&b, &long_out(0, &list), &list)), (5, 0x26, 0));
     let list = listing(9, KEY_A, 0, &[good]);
     assert_eq!(hosts.run(&b, &long_out(0, &list), &list).status, Status::ReservationConflict);
