@@ -14,6 +14,9 @@ pub const REGISTRATIONS_MAX: usize = 512;
 /// of names takes less than 300 bytes.
 const PART_REGISTRATIONS: usize = 200;
 
+/// A key of the store, and what is put there or nothing.
+type Row = (Vec<u8>, Option<Vec<u8>>);
+
 /// The reservations of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reservations {
@@ -44,7 +47,7 @@ impl Reservations {
         self.registrations.len().div_ceil(PART_REGISTRATIONS).max(1)
     }
 
-    fn rows(&self, volume: VolumeId) -> Result<Vec<(Vec<u8>, Option<Vec<u8>>)>, Error> {
+    fn rows(&self, volume: VolumeId) -> Result<Vec<Row>, Error> {
         let mut chunks = self.registrations.chunks(PART_REGISTRATIONS);
         let row = |number: usize| {
             let part = ReservationPart {
@@ -75,7 +78,7 @@ impl Reservations {
 }
 
 /// The removal of all records of a volume.
-pub(crate) fn removal(state: &State, volume: VolumeId) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+pub(crate) fn removal(state: &State, volume: VolumeId) -> Vec<Row> {
     let count = state.reservations.get(&volume).map_or(0, Reservations::part_count);
     (0..count).map(|number| (record::reservation_key(volume, number), None)).collect()
 }
