@@ -15,6 +15,7 @@ mod qemu;
 mod random;
 mod report;
 mod space;
+mod switches;
 mod target;
 mod tools;
 mod transfers;
@@ -62,6 +63,7 @@ const GROUPS: &[Group] = &[
     ("qemu", "qemu's iscsi driver, with and without digests", run_qemu),
     ("access", "who may reach what; CHAP", run_access),
     ("offload", "copies, fills, unmaps and compares beside a model, over a restart", run_offload),
+    ("switches", "offloads switched off and on under load", run_switches),
     ("space", "what takes space, one commit an offload, a full pool", run_space),
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
     ("kill", "kill -9 under load; every acknowledged byte is there", run_kill),
@@ -197,6 +199,13 @@ fn run_offload(report: &mut Report, arguments: &Arguments) -> Result<()> {
         world.verify()?;
         Ok(format!("ready in {} ms", took.as_millis()))
     });
+    Ok(())
+}
+
+fn run_switches(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let array = array(arguments, Shape::default())?;
+    let target = array.volume("switched", "1G", "peer", 1)?;
+    switches::switches(report, &array, &target, "switched");
     Ok(())
 }
 

@@ -13,6 +13,7 @@ mod connections;
 mod counters;
 mod error;
 mod hosts;
+mod offloads;
 mod system;
 mod types;
 mod volumes;
@@ -37,6 +38,7 @@ use utoipa_axum::routes;
 pub use auth::Token;
 pub use counters::{CommandCounters, Counters, PathCounters, WireCounters};
 pub use error::{ApiError, Refusal};
+pub use offloads::{OffloadChange, OffloadSettings};
 pub use types::*;
 
 /// The longest body of a request, in bytes: a host with all of its names, several times over.

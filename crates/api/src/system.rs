@@ -97,6 +97,7 @@ pub(crate) async fn change_settings(
             name: asked.name.map(|name| HostName::of_array(&name)).transpose()?,
             target_name: asked.target_name.map(|name| InitiatorName::new(&name)).transpose()?,
             company_id: asked.company_id.map(|id| CompanyId::parse(&id)).transpose()?,
+            offloads: asked.offloads.switches(),
         };
         Ok(Json(interface.array.change_settings(change)?.into()))
     })

@@ -6,6 +6,8 @@ use array::{ConnectionInfo, HostInfo, VolumeInfo};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::{OffloadChange, OffloadSettings};
+
 /// Which program answers. The only answer that needs no token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Version {
@@ -105,6 +107,10 @@ pub struct Volume {
     pub mapped_bytes: u64,
     /// Bytes of them that are stored data, not zeros or a pattern, before sharing.
     pub data_bytes: u64,
+    /// The offloads that are on in its own setting.
+    pub offloads: OffloadSettings,
+    /// Those that it takes: on in its own setting and in the array's.
+    pub offloads_in_effect: OffloadSettings,
     /// To how many hosts it is connected.
     pub connections: usize,
 }
@@ -121,6 +127,8 @@ impl From<VolumeInfo> for Volume {
             created_ms: volume.created_ms,
             mapped_bytes: volume.mapped_bytes,
             data_bytes: volume.data_bytes,
+            offloads: volume.offloads.into(),
+            offloads_in_effect: volume.offloads_in_effect.into(),
             connections: volume.connection_count,
         }
     }
@@ -161,6 +169,9 @@ pub struct VolumeChange {
     /// Whether a smaller size may cut data off.
     #[serde(default)]
     pub truncate: bool,
+    /// Offloads to switch on or off.
+    #[serde(default)]
+    pub offloads: OffloadChange,
 }
 
 /// A host; its secrets are never told.
@@ -309,6 +320,8 @@ pub struct ArraySettings {
     /// The company identifier in the NAA designators of volumes that are made from now on.
     #[schema(example = "02-48-46")]
     pub company_id: String,
+    /// The offloads that volumes may take.
+    pub offloads: OffloadSettings,
 }
 
 impl From<array::Settings> for ArraySettings {
@@ -317,6 +330,7 @@ impl From<array::Settings> for ArraySettings {
             name: settings.name.to_string(),
             target_name: settings.target_name.to_string(),
             company_id: settings.company_id.to_string(),
+            offloads: settings.offloads.into(),
         }
     }
 }
@@ -334,6 +348,9 @@ pub struct ArraySettingsChange {
     /// See [`ArraySettings::company_id`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub company_id: Option<String>,
+    /// Offloads to switch on or off, for all volumes.
+    #[serde(default)]
+    pub offloads: OffloadChange,
 }
 
 /// Which part of a list.

@@ -8,7 +8,7 @@
 //! * [`name`]: which names are allowed, and how they compare,
 //! * [`identity`]: serial numbers and NAA designators, which never change or repeat,
 //! * [`chap`]: users and secrets,
-//! * [`settings`]: the name of the array, of its target, and the company identifier,
+//! * [`settings`]: the name of the array, of its target, the company identifier, offloads,
 //! * [`backing`]: what is needed of the store,
 //! * [`error`]: why a change is refused.
 
@@ -44,7 +44,7 @@ pub use initiators::Initiator;
 pub use name::{HostName, InitiatorName, VolumeName};
 pub use settings::{Settings, SettingsChange};
 pub use store::PoolStatus;
-pub use volumes::{NewVolume, VolumeInfo};
+pub use volumes::{NewVolume, VolumeInfo, VolumeUpdate};
 
 use state::State;
 

@@ -1,5 +1,6 @@
 //! The settings of an array that are kept in its pool.
 
+use block::{Offload, Offloads};
 use store::Change;
 
 use crate::name::{HostName, InitiatorName};
@@ -14,6 +15,8 @@ pub struct Settings {
     pub target_name: InitiatorName,
     /// Whose identifier stands in the NAA designators of volumes that are made from now on.
     pub company_id: CompanyId,
+    /// The offloads that volumes may take; one takes those that are on in its own setting, too.
+    pub offloads: Offloads,
 }
 
 /// What to set; `None` leaves it as it is.
@@ -25,6 +28,8 @@ pub struct SettingsChange {
     pub target_name: Option<InitiatorName>,
     /// See [`Settings::company_id`].
     pub company_id: Option<CompanyId>,
+    /// Offloads to switch on or off.
+    pub offloads: Vec<(Offload, bool)>,
 }
 
 impl Settings {
@@ -36,6 +41,7 @@ impl Settings {
             name: HostName::of_array(&format!("holdfast-{tail}"))?,
             target_name: InitiatorName::new(&format!("iqn.2026-11.internal.holdfast:{tail}"))?,
             company_id: CompanyId::default(),
+            offloads: Offloads::ALL,
         })
     }
 
@@ -43,8 +49,14 @@ impl Settings {
         self.name = change.name.unwrap_or(self.name);
         self.target_name = change.target_name.unwrap_or(self.target_name);
         self.company_id = change.company_id.unwrap_or(self.company_id);
+        self.offloads = switched(self.offloads, &change.offloads);
         self
     }
+}
+
+/// Offloads after some were switched, in their order.
+pub(crate) fn switched(offloads: Offloads, switches: &[(Offload, bool)]) -> Offloads {
+    switches.iter().fold(offloads, |all, (offload, on)| all.with(*offload, *on))
 }
 
 impl Array {
@@ -70,7 +82,7 @@ impl Array {
                 Ok((change, settings))
             },
             |state, settings| {
-                state.settings = settings.clone();
+                state.replace_settings(settings.clone());
                 settings
             },
         )

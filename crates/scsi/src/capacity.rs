@@ -41,6 +41,8 @@ pub(crate) fn read_capacity_16(context: &Context<'_>, command: Command) -> Outco
     out[..8].copy_from_slice(&blocks(volume).saturating_sub(1).to_be_bytes());
     out[8..12].copy_from_slice(&(volume.logical_block.bytes() as u32).to_be_bytes());
     out[13] = physical_exponent(volume);
-    out[14] = 0xc0; // LBPME and LBPRZ: thin, and what is not mapped reads as zeros
+    if crate::vpd::can_deallocate(volume) {
+        out[14] = 0xc0; // LBPME and LBPRZ: thin, and what is not mapped reads as zeros
+    }
     Ok(Step::Done(Response::parameters(&out, cdb.u32(10) as usize)))
 }

@@ -37,6 +37,8 @@ pub(crate) enum Attention {
     Reset,
     /// CAPACITY DATA HAS CHANGED.
     Capacity,
+    /// INQUIRY DATA HAS CHANGED.
+    Inquiry,
     /// REPORTED LUNS DATA HAS CHANGED.
     Luns,
     /// RESERVATIONS PREEMPTED: by CLEAR.
@@ -53,6 +55,7 @@ impl Attention {
         let (asc, ascq) = match self {
             Self::Reset => (0x29, 0x03),
             Self::Capacity => (0x2a, 0x09),
+            Self::Inquiry => (0x3f, 0x03),
             Self::Luns => (0x3f, 0x0e),
             Self::ReservationsPreempted => (0x2a, 0x03),
             Self::ReservationsReleased => (0x2a, 0x04),
@@ -139,6 +142,10 @@ impl Nexus {
                 let before = old.luns.get(lun).filter(|before| before.id == volume.id);
                 if before.is_some_and(|before| before.size != volume.size) {
                     state.push(volume.id, Attention::Capacity);
+                }
+                // INQUIRY and VPD data tell what can be offloaded (SPC-4, 6.6.1).
+                if before.is_some_and(|before| before.offloads != volume.offloads) {
+                    state.push(volume.id, Attention::Inquiry);
                 }
                 if moved {
                     state.push(volume.id, Attention::Luns);

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Weak};
 
-use block::{ArrayIdentity, LunMap, VolumeAttributes, VolumeError, VolumeId, VolumeReply};
+use block::{
+    ArrayIdentity, LunMap, Offloads, VolumeAttributes, VolumeError, VolumeId, VolumeReply,
+};
 use parking_lot::Mutex;
 
 use crate::luns::{Lun, decode};
@@ -53,6 +55,15 @@ impl<'a> Context<'a> {
             Unit::Empty | Unit::Unknown => Err(Sense::NO_SUCH_UNIT),
         }
     }
+
+    /// The offloads that the logical unit takes; where there is no volume, none is asked for.
+    #[inline]
+    pub(crate) fn offloads(&self) -> Offloads {
+        match self.unit {
+            Unit::Volume(volume) => volume.offloads,
+            _ => Offloads::ALL,
+        }
+    }
 }
 
 impl DeviceServer {
@@ -90,7 +101,7 @@ impl DeviceServer {
     fn route(&self, context: &Context<'_>, command: Command) -> Result<Step, Box<Response>> {
         let check = |sense| Box::new(Response::check(sense));
         let cdb = &command.cdb;
-        let found = table::find(cdb.opcode(), cdb.service_action());
+        let found = table::offered(cdb.opcode(), cdb.service_action(), context.offloads());
         if !found.is_ok_and(|entry| entry.without_volume) {
             context.volume().map_err(check)?;
         }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::failure::EXIT_CODES;
+use super::offload::{self, Switch};
 use super::size;
 
 /// An all-flash storage array in software.
@@ -48,6 +49,9 @@ pub enum Verb {
     /// Make, show, change and destroy volumes.
     #[command(subcommand, after_help = EXIT_CODES)]
     Volume(VolumeVerb),
+    /// Show and change the settings of the array.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Array(ArrayVerb),
     /// Make, show and delete hosts.
     #[command(subcommand, after_help = EXIT_CODES)]
     Host(HostVerb),
@@ -127,6 +131,15 @@ pub enum VolumeVerb {
         #[arg(long)]
         truncate: bool,
     },
+    /// Change a volume's settings.
+    Set {
+        /// Which.
+        name: String,
+        /// Switch offloads: ats, full-copy, block-zero, reclaim, odx or all, `=on` or `=off`.
+        #[arg(long, required = true, value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
+        #[arg(value_parser = offload::parse)]
+        offload: Vec<Switch>,
+    },
     /// Give a volume a new name.
     Rename {
         /// Which.
@@ -138,6 +151,21 @@ pub enum VolumeVerb {
     Destroy {
         /// Which.
         name: String,
+    },
+}
+
+/// `array …`.
+#[derive(Debug, Subcommand)]
+pub enum ArrayVerb {
+    /// Show the settings that are kept in the pool.
+    Show,
+    /// Change them.
+    Set {
+        /// Switch offloads for all volumes: ats, full-copy, block-zero, reclaim, odx or all, `=on`
+        /// or `=off`. A volume takes those that are on in its own settings, too.
+        #[arg(long, required = true, value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
+        #[arg(value_parser = offload::parse)]
+        offload: Vec<Switch>,
     },
 }
 
@@ -238,6 +266,10 @@ mod tests {
             "volume show v",
             "volume resize v --size 20G --truncate",
             "volume rename v w",
+            "volume set v --offload full-copy=off",
+            "volume set v --offload ats=on,reclaim=off --offload odx=off",
+            "array show",
+            "array set --offload all=off",
             "volume destroy v",
             "host create h --iqn iqn.a iqn.b --chap-user u --chap-secret-file f",
             "host list",
@@ -256,6 +288,10 @@ mod tests {
             "volume create v",
             "volume create v --size 10X",
             "volume create v --size 10G --block-size 520",
+            "volume set v",
+            "volume set v --offload full-copy",
+            "volume set v --offload teleport=off",
+            "array set --offload ats=maybe",
             "host create h",
             "host create h --iqn iqn.a --chap-user u",
             "serve --pool d --iscsi localhost",

@@ -88,6 +88,7 @@ fn serve(path: &Path, threads: usize) -> Running {
             naa,
             serial: format!("{number:016}"),
             write_cache: false,
+            offloads: block::Offloads::ALL,
         };
         (number, Arc::new(attributes))
     };

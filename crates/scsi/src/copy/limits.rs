@@ -1,8 +1,8 @@
 //! What EXTENDED COPY takes, and where it is told: VPD 8Fh (SPC-4, 7.8.17) and RECEIVE COPY
 //! OPERATING PARAMETERS (6.22).
 
-use block::VolumeAttributes;
 use block::request::limits::COPY_SEGMENTS_MAX;
+use block::{Offloads, VolumeAttributes};
 
 use crate::copy::cscd::OWN_UNIT;
 use crate::table::entries;
@@ -47,10 +47,15 @@ fn put(page: &mut Vec<u8>, code: u16, mut body: Vec<u8>) {
     page.extend(body);
 }
 
+/// Whether any third-party copy command is there: INQUIRY says so (3PC), and has the VPD page.
+pub(crate) fn is_offered(offloads: Offloads) -> bool {
+    [0x83, 0x84].into_iter().flat_map(entries).any(|entry| entry.is_on(offloads))
+}
+
 /// The third-party copy VPD page, without its header.
 pub(crate) fn third_party_copy_page(volume: &VolumeAttributes) -> Vec<u8> {
     let mut page = Vec::new();
-    put(&mut page, 0x0001, supported_commands());
+    put(&mut page, 0x0001, supported_commands(volume.offloads));
     let mut parameter_data = vec![0; 4];
     parameter_data.extend((CSCDS_MAX as u16).to_be_bytes());
     parameter_data.extend((SEGMENTS_MAX as u16).to_be_bytes());
@@ -72,10 +77,11 @@ pub(crate) fn third_party_copy_page(volume: &VolumeAttributes) -> Vec<u8> {
 }
 
 /// The service actions of the two opcodes, from the table of commands.
-fn supported_commands() -> Vec<u8> {
+fn supported_commands(offloads: Offloads) -> Vec<u8> {
     let mut list = Vec::new();
     for opcode in [0x83, 0x84] {
-        let actions: Vec<u8> = entries(opcode).iter().filter_map(|entry| entry.action).collect();
+        let on = entries(opcode).iter().filter(|entry| entry.is_on(offloads));
+        let actions: Vec<u8> = on.filter_map(|entry| entry.action).collect();
         list.extend([opcode, actions.len() as u8]);
         list.extend(actions);
     }

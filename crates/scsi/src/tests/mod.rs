@@ -5,6 +5,7 @@ mod data;
 mod discovery;
 mod fuzz;
 mod long;
+mod offloads;
 mod parameters;
 mod reservations;
 mod world;

@@ -65,6 +65,7 @@ pub(crate) fn volume(id: u8, logical_block: LogicalBlockSize) -> Arc<VolumeAttri
         naa: naa(id),
         serial: format!("HF{id:08}"),
         write_cache: false,
+        offloads: block::Offloads::ALL,
     })
 }
 

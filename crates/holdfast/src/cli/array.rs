@@ -1,0 +1,33 @@
+//! `array …`: the settings that are kept in the pool.
+
+use api::{ArraySettings, ArraySettingsChange};
+
+use super::args::{ArrayVerb, Common};
+use super::client::Client;
+use super::failure::Failure;
+use super::offload;
+use super::output::{facts, show};
+
+const PATH: &str = "/v1/settings";
+
+/// Does a verb.
+pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
+    let client = Client::find(common)?;
+    let settings: ArraySettings = match verb {
+        ArrayVerb::Show => client.get(PATH)?,
+        ArrayVerb::Set { offload } => {
+            let offloads = offload::change(offload);
+            client.patch(PATH, &ArraySettingsChange { offloads, ..Default::default() })?
+        }
+    };
+    show(common.json, &settings, || text(&settings))
+}
+
+fn text(settings: &ArraySettings) -> String {
+    facts(&[
+        ("Array", settings.name.clone()),
+        ("Target", settings.target_name.clone()),
+        ("Company identifier", settings.company_id.clone()),
+        ("Offloads", offload::text(&settings.offloads)),
+    ])
+}
