@@ -75,7 +75,7 @@ impl Store {
     /// Whether so few segments are free that one should be emptied: an eighth of the pool, or what
     /// the reserve is short of.
     pub fn reclaim_due(&self) -> bool {
-        let count = self.world.medium.geometry.segment_count;
+        let count = self.world.medium.geometry().segment_count;
         let mut writer = self.writer.lock();
         !writer.failed
             && writer.state.segments.free_count() < (count / 8).max(2 * reserve_segments(count))
@@ -117,13 +117,13 @@ impl Store {
 
     /// How many emptied segments make a checkpoint worth its while.
     fn dead_segments_wanted(&self) -> usize {
-        (self.world.medium.geometry.segment_count as usize / 64).clamp(2, 16)
+        (self.world.medium.geometry().segment_count as usize / 64).clamp(2, 16)
     }
 
     /// The log segment with the least live data. Those that recovery would read stay, and those
     /// that are nearly all live are not worth moving.
     fn choose_segment(&self) -> Option<u32> {
-        let geometry = self.world.medium.geometry;
+        let geometry = self.world.medium.geometry();
         let segment_units = geometry.segment_bytes / format::PLACE_UNIT_BYTES;
         let mut writer = self.writer.lock();
         // With hosts about to be refused, every block gained is worth the moving.
@@ -223,7 +223,7 @@ impl Store {
             let (run, behind) = rest.split_at(count);
             rest = behind;
             let mut frames: Vec<FrameMut> = run.iter().map(|_| FrameMut::stale()).collect();
-            let offset = medium.geometry.offset_bytes(first.place);
+            let offset = medium.geometry().offset_bytes(first.place);
             debug_assert!(offset.is_multiple_of(BLOCK_BYTES));
             if medium.disk.read(offset, &mut frames).is_err() {
                 continue;
