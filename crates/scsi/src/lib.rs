@@ -29,6 +29,7 @@ mod sense;
 mod server;
 mod small;
 mod table;
+mod thresholds;
 mod unmap;
 mod verify;
 mod vpd;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use block::{LunMap, VolumeId};
+use block::{LunMap, VolumeAttributes, VolumeId};
 use parking_lot::Mutex;
 
 use crate::copy::results::CopyLists;
@@ -41,6 +41,10 @@ pub(crate) enum Attention {
     Inquiry,
     /// REPORTED LUNS DATA HAS CHANGED.
     Luns,
+    /// MODE PARAMETERS CHANGED.
+    ModeParameters,
+    /// THIN PROVISIONING SOFT THRESHOLD REACHED.
+    SoftThreshold,
     /// RESERVATIONS PREEMPTED: by CLEAR.
     ReservationsPreempted,
     /// RESERVATIONS RELEASED.
@@ -57,6 +61,8 @@ impl Attention {
             Self::Capacity => (0x2a, 0x09),
             Self::Inquiry => (0x3f, 0x03),
             Self::Luns => (0x3f, 0x0e),
+            Self::ModeParameters => (0x2a, 0x01),
+            Self::SoftThreshold => (0x38, 0x07),
             Self::ReservationsPreempted => (0x2a, 0x03),
             Self::ReservationsReleased => (0x2a, 0x04),
             Self::RegistrationsPreempted => (0x2a, 0x05),
@@ -166,6 +172,16 @@ impl Nexus {
             state.push(volume, what);
             self.attentive.store(state.queues.len(), Ordering::Release);
         }
+    }
+
+    /// Queues a unit attention on each volume that this nexus can reach, and that is `meant`.
+    pub(crate) fn attend_where(&self, what: Attention, meant: impl Fn(&VolumeAttributes) -> bool) {
+        let mut state = self.state.lock();
+        let Some(map) = state.seen.clone() else { return };
+        for volume in map.luns.values().filter(|volume| meant(volume)) {
+            state.push(volume.id, what);
+        }
+        self.attentive.store(state.queues.len(), Ordering::Release);
     }
 
     /// PREEMPT AND ABORT named this nexus: its commands on the volume do nothing more.

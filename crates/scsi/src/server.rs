@@ -13,6 +13,7 @@ use crate::reservations::{NexusId, Reservations};
 use crate::response::{Command, Pending, Response, Rest, Status, Step};
 use crate::sense::{Sense, SenseKey};
 use crate::table::{self, Access, Entry};
+use crate::thresholds::Thresholds;
 use crate::{copy, log, provisioning};
 
 /// What all logical units of the array share. One for the array, shared by all sessions.
@@ -21,6 +22,7 @@ pub struct DeviceServer {
     pub(crate) identity: ArrayIdentity,
     pub(crate) ports: Vec<TargetPort>,
     pub(crate) reservations: Reservations,
+    pub(crate) thresholds: Thresholds,
     nexuses: Mutex<Vec<Weak<Nexus>>>,
 }
 
@@ -69,8 +71,8 @@ impl<'a> Context<'a> {
 impl DeviceServer {
     /// The device server of an array with these target ports.
     pub fn new(identity: ArrayIdentity, ports: Vec<TargetPort>) -> Self {
-        let (reservations, nexuses) = Default::default();
-        Self { identity, ports, reservations, nexuses }
+        let (reservations, thresholds, nexuses) = Default::default();
+        Self { identity, ports, reservations, thresholds, nexuses }
     }
 
     /// A new I_T nexus, for a session that just logged in over the port with this relative id.
@@ -208,7 +210,7 @@ impl DeviceServer {
         }
     }
 
-    fn live_nexuses(&self) -> Vec<Arc<Nexus>> {
+    pub(crate) fn live_nexuses(&self) -> Vec<Arc<Nexus>> {
         self.nexuses.lock().iter().filter_map(Weak::upgrade).collect()
     }
 }
