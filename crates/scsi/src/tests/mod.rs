@@ -8,4 +8,5 @@ mod long;
 mod offloads;
 mod parameters;
 mod reservations;
+mod thresholds;
 mod world;
