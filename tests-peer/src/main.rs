@@ -217,6 +217,11 @@ fn run_space(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let mut small = array(arguments, Shape { capacity: "1G", ..Shape::default() })?;
     let target = small.volume("fat", "4G", "peer", 1)?;
     space::full(report, &mut small, &target);
+    drop(small);
+    let array = array(arguments, Shape { capacity: "1G", ..Shape::default() })?;
+    array.verb(&["array", "set", "--space-thresholds", "30"])?;
+    let target = array.volume("thin", "4G", "peer", 1)?;
+    space::thresholds(report, &target);
     Ok(())
 }
 

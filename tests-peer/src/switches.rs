@@ -112,7 +112,7 @@ impl Load {
         let mut session = Session::connect(&target.config())?;
         let own = session.naa()?.context("the volume has no NAA name")?;
         while !self.stop.load(Ordering::Acquire) {
-            for index in 0..LOADS.len() {
+            for (index, (name, _)) in LOADS.iter().enumerate() {
                 let status = offload(&mut session, own, index)?;
                 let mut seen = self.seen.lock().map_err(|_| anyhow::anyhow!("poisoned"))?;
                 match status {
@@ -123,7 +123,7 @@ impl Load {
                     Status::CheckCondition(s) if (s.key, s.asc_ascq) == (6, 0x3F03) => {
                         seen.told += 1;
                     }
-                    status => bail!("{} ended with {status}", LOADS[index].0),
+                    status => bail!("{name} ended with {status}"),
                 }
             }
             self.rounds.fetch_add(1, Ordering::AcqRel);

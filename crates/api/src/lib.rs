@@ -115,7 +115,7 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(system::version))
         .routes(routes!(system::status))
-        .routes(routes!(system::pool))
+        .routes(routes!(system::pool, system::grow_pool))
         .routes(routes!(system::counters))
         .routes(routes!(system::settings, system::change_settings))
         .routes(routes!(volumes::list, volumes::create))

@@ -55,6 +55,9 @@ pub struct Pool {
     pub capacity_bytes: u64,
     /// Bytes that can't be written: data, metadata, log, and what is dead in them.
     pub allocated_bytes: u64,
+    /// Bytes that are in use: what is live, and what is kept back for reclaim. Thresholds are of
+    /// this; what is dead and not reclaimed yet does not count.
+    pub used_bytes: u64,
     /// Bytes of volume data that are stored, after reduction.
     pub data_bytes: u64,
     /// Bytes that volumes are provisioned for.
@@ -76,6 +79,7 @@ impl From<array::PoolStatus> for Pool {
             epoch: status.epoch,
             capacity_bytes: status.capacity_bytes,
             allocated_bytes: status.allocated_bytes,
+            used_bytes: status.used_bytes,
             data_bytes: status.data_bytes,
             provisioned_bytes: status.provisioned_bytes,
             mapped_bytes: status.mapped_bytes,
@@ -84,6 +88,14 @@ impl From<array::PoolStatus> for Pool {
             checkpoint_count: status.checkpoint_count,
         }
     }
+}
+
+/// What to change of the pool.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoolChange {
+    /// What it shall hold: more than it does. A file is made longer; a device must be that long.
+    pub capacity_bytes: u64,
 }
 
 /// A volume.
@@ -322,6 +334,9 @@ pub struct ArraySettings {
     pub company_id: String,
     /// The offloads that volumes may take.
     pub offloads: OffloadSettings,
+    /// At how many percent of the pool in use hosts are told: up to 4.
+    #[schema(example = json!([80]))]
+    pub space_thresholds: Vec<u8>,
 }
 
 impl From<array::Settings> for ArraySettings {
@@ -331,6 +346,7 @@ impl From<array::Settings> for ArraySettings {
             target_name: settings.target_name.to_string(),
             company_id: settings.company_id.to_string(),
             offloads: settings.offloads.into(),
+            space_thresholds: settings.space_thresholds.percents().to_vec(),
         }
     }
 }
@@ -351,6 +367,9 @@ pub struct ArraySettingsChange {
     /// Offloads to switch on or off, for all volumes.
     #[serde(default)]
     pub offloads: OffloadChange,
+    /// All thresholds from now on: up to 4 of 1 to 99 percent; none to tell hosts nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space_thresholds: Option<Vec<u8>>,
 }
 
 /// Which part of a list.

@@ -9,6 +9,7 @@
 //! * [`identity`]: serial numbers and NAA designators, which never change or repeat,
 //! * [`chap`]: users and secrets,
 //! * [`settings`]: the name of the array, of its target, the company identifier, offloads,
+//! * [`space`]: thresholds of the pool's space, and making it bigger,
 //! * [`backing`]: what is needed of the store,
 //! * [`error`]: why a change is refused.
 
@@ -22,6 +23,7 @@ mod initiators;
 pub mod name;
 mod record;
 pub mod settings;
+pub mod space;
 mod state;
 mod volumes;
 
@@ -43,6 +45,7 @@ pub use identity::CompanyId;
 pub use initiators::Initiator;
 pub use name::{HostName, InitiatorName, VolumeName};
 pub use settings::{Settings, SettingsChange};
+pub use space::SpaceThresholds;
 pub use store::PoolStatus;
 pub use volumes::{NewVolume, VolumeInfo, VolumeUpdate};
 

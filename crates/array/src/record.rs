@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::identity::Serial;
 use crate::name::{HostName, InitiatorName, VolumeName};
 use crate::state::{Host, HostId, VolumeRecord};
-use crate::{Chap, ChapUser, CompanyId, Error, Settings};
+use crate::{Chap, ChapUser, CompanyId, Error, Settings, SpaceThresholds};
 
 const VERSION: u8 = 1;
 
@@ -39,6 +39,9 @@ struct SettingsRow {
     /// The offloads that are off, by name. Rows of before there were switches have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     offloads_off: Vec<String>,
+    /// In percent. Rows of before there were any have none of this, and get the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    space_thresholds: Option<Vec<u8>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -112,6 +115,7 @@ pub(crate) fn settings(settings: &Settings) -> Result<Vec<u8>, Error> {
         target_name: settings.target_name.to_string(),
         company_id: settings.company_id.get(),
         offloads_off: off(settings.offloads),
+        space_thresholds: Some(settings.space_thresholds.percents().to_vec()),
     })
 }
 
@@ -207,6 +211,10 @@ fn decode_settings(key: &[u8], row: &SettingsRow) -> Result<Stored, Error> {
         target_name: InitiatorName::new(&row.target_name)?,
         company_id: CompanyId::new(row.company_id)?,
         offloads: decode_off(key, &row.offloads_off)?,
+        space_thresholds: match &row.space_thresholds {
+            Some(percents) => SpaceThresholds::new(percents.clone())?,
+            None => SpaceThresholds::default(),
+        },
     }))
 }
 

@@ -4,7 +4,7 @@ use block::{Offload, Offloads};
 use store::Change;
 
 use crate::name::{HostName, InitiatorName};
-use crate::{Array, CompanyId, Error, record};
+use crate::{Array, CompanyId, Error, SpaceThresholds, record};
 
 /// What an administrator may set of the array itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Settings {
     pub company_id: CompanyId,
     /// The offloads that volumes may take; one takes those that are on in its own setting, too.
     pub offloads: Offloads,
+    /// When hosts are told that the pool fills up.
+    pub space_thresholds: SpaceThresholds,
 }
 
 /// What to set; `None` leaves it as it is.
@@ -30,6 +32,8 @@ pub struct SettingsChange {
     pub company_id: Option<CompanyId>,
     /// Offloads to switch on or off.
     pub offloads: Vec<(Offload, bool)>,
+    /// See [`Settings::space_thresholds`].
+    pub space_thresholds: Option<SpaceThresholds>,
 }
 
 impl Settings {
@@ -42,6 +46,7 @@ impl Settings {
             target_name: InitiatorName::new(&format!("iqn.2026-11.internal.holdfast:{tail}"))?,
             company_id: CompanyId::default(),
             offloads: Offloads::ALL,
+            space_thresholds: SpaceThresholds::default(),
         })
     }
 
@@ -50,6 +55,7 @@ impl Settings {
         self.target_name = change.target_name.unwrap_or(self.target_name);
         self.company_id = change.company_id.unwrap_or(self.company_id);
         self.offloads = switched(self.offloads, &change.offloads);
+        self.space_thresholds = change.space_thresholds.unwrap_or(self.space_thresholds);
         self
     }
 }

@@ -431,5 +431,23 @@ fn rows_from_before_the_switches_have_all_on() {
     drop(kept);
     let array = Array::open(store, false).unwrap();
     assert_eq!(array.settings().offloads, block::Offloads::ALL);
+    assert_eq!(array.settings().space_thresholds.percents(), [80]);
     assert_eq!(array.volume("a").unwrap().offloads_in_effect, block::Offloads::ALL);
+}
+
+#[test]
+fn thresholds_are_checked_ordered_and_kept() {
+    let (store, array) = new_array();
+    assert_eq!(array.settings().space_thresholds.percents(), [80]);
+    for wrong in [vec![0], vec![100], vec![1, 2, 3, 4, 5]] {
+        assert_eq!(SpaceThresholds::new(wrong).unwrap_err().code(), "invalid_threshold");
+    }
+    let space_thresholds = Some(SpaceThresholds::new(vec![95, 70, 70]).unwrap());
+    array.change_settings(SettingsChange { space_thresholds, ..Default::default() }).unwrap();
+    let array = Array::open(store.clone(), false).unwrap();
+    assert_eq!(array.settings().space_thresholds.percents(), [70, 95]);
+    let space_thresholds = Some(SpaceThresholds::new(Vec::new()).unwrap());
+    array.change_settings(SettingsChange { space_thresholds, ..Default::default() }).unwrap();
+    let array = Array::open(store, false).unwrap();
+    assert!(array.settings().space_thresholds.percents().is_empty());
 }

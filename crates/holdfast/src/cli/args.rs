@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use super::failure::EXIT_CODES;
 use super::offload::{self, Switch};
@@ -40,7 +40,7 @@ pub struct Common {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Make pools.
+    /// Make pools, and make them bigger.
     #[command(subcommand, after_help = EXIT_CODES)]
     Pool(PoolVerb),
     /// Run the array until SIGTERM or SIGINT.
@@ -84,6 +84,13 @@ pub enum PoolVerb {
         /// Overwrite a device that is not blank.
         #[arg(long)]
         force: bool,
+    },
+    /// Make the pool of a running array bigger, while hosts use it.
+    Grow {
+        /// What it shall hold, as when it was made. A file is made longer, and its space reserved;
+        /// a device must be that long.
+        #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+        capacity: u64,
     },
 }
 
@@ -160,13 +167,33 @@ pub enum ArrayVerb {
     /// Show the settings that are kept in the pool.
     Show,
     /// Change them.
+    #[command(group = ArgGroup::new("what").required(true).multiple(true))]
     Set {
         /// Switch offloads for all volumes: ats, full-copy, block-zero, reclaim, odx or all, `=on`
         /// or `=off`. A volume takes those that are on in its own settings, too.
-        #[arg(long, required = true, value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
+        #[arg(long, group = "what", value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
         #[arg(value_parser = offload::parse)]
         offload: Vec<Switch>,
+        /// Tell hosts when so many percent of the pool are in use: up to four, 1 to 99; or none.
+        #[arg(long, group = "what", value_name = "PERCENT[,…]|none")]
+        #[arg(value_parser = parse_thresholds)]
+        space_thresholds: Option<Thresholds>,
     },
+}
+
+/// What `--space-thresholds` says.
+#[derive(Clone, Debug)]
+pub struct Thresholds(pub Vec<u8>);
+
+fn parse_thresholds(text: &str) -> Result<Thresholds, String> {
+    if text == "none" {
+        return Ok(Thresholds(Vec::new()));
+    }
+    let percents = text.split(',').map(|part| part.trim_end_matches('%').parse());
+    percents
+        .collect::<Result<_, _>>()
+        .map(Thresholds)
+        .map_err(|_| "thresholds look like 80 or 70,90, or none".to_owned())
 }
 
 fn parse_block_size(text: &str) -> Result<u64, String> {
@@ -270,6 +297,9 @@ mod tests {
             "volume set v --offload ats=on,reclaim=off --offload odx=off",
             "array show",
             "array set --offload all=off",
+            "array set --space-thresholds 80%,90 --offload ats=on",
+            "array set --space-thresholds none",
+            "pool grow --capacity 2T --pool d",
             "volume destroy v",
             "host create h --iqn iqn.a iqn.b --chap-user u --chap-secret-file f",
             "host list",
@@ -292,6 +322,9 @@ mod tests {
             "volume set v --offload full-copy",
             "volume set v --offload teleport=off",
             "array set --offload ats=maybe",
+            "array set",
+            "array set --space-thresholds most",
+            "pool grow",
             "host create h",
             "host create h --iqn iqn.a --chap-user u",
             "serve --pool d --iscsi localhost",

@@ -2,7 +2,7 @@
 
 use api::{ArraySettings, ArraySettingsChange};
 
-use super::args::{ArrayVerb, Common};
+use super::args::{ArrayVerb, Common, Thresholds};
 use super::client::Client;
 use super::failure::Failure;
 use super::offload;
@@ -15,9 +15,13 @@ pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let settings: ArraySettings = match verb {
         ArrayVerb::Show => client.get(PATH)?,
-        ArrayVerb::Set { offload } => {
-            let offloads = offload::change(offload);
-            client.patch(PATH, &ArraySettingsChange { offloads, ..Default::default() })?
+        ArrayVerb::Set { offload, space_thresholds } => {
+            let change = ArraySettingsChange {
+                offloads: offload::change(offload),
+                space_thresholds: space_thresholds.clone().map(|Thresholds(percents)| percents),
+                ..ArraySettingsChange::default()
+            };
+            client.patch(PATH, &change)?
         }
     };
     show(common.json, &settings, || text(&settings))
@@ -29,5 +33,11 @@ fn text(settings: &ArraySettings) -> String {
         ("Target", settings.target_name.clone()),
         ("Company identifier", settings.company_id.clone()),
         ("Offloads", offload::text(&settings.offloads)),
+        ("Space thresholds", thresholds(&settings.space_thresholds)),
     ])
+}
+
+fn thresholds(percents: &[u8]) -> String {
+    let each: Vec<String> = percents.iter().map(|percent| format!("{percent}%")).collect();
+    if each.is_empty() { "none".into() } else { each.join(", ") }
 }

@@ -135,12 +135,14 @@ pub(super) struct Checkpointer {
 impl Checkpointer {
     pub(super) fn start(store: Arc<Store>, shared: &Arc<Shared>) -> io::Result<Self> {
         let bell = shared.checkpoint_bell.clone();
-        let its_bell = bell.clone();
+        let (its_bell, its_shared) = (bell.clone(), shared.clone());
+        // Before the first host comes: what it finds is not news.
+        shared.watch_space();
         let thread = thread::Builder::new().name("checkpoint".into()).spawn(move || {
             step_back();
             while its_bell.wait() {
                 its_bell.done();
-                maintain(&store, &its_bell);
+                maintain(&store, &its_bell, &its_shared);
             }
         })?;
         Ok(Self { bell, thread: Some(thread) })
@@ -155,8 +157,9 @@ fn step_back() {
 }
 
 /// Does all that is to be done, or what is left of it before the end.
-fn maintain(store: &Store, bell: &CheckpointBell) {
+fn maintain(store: &Store, bell: &CheckpointBell, shared: &Shared) {
     while !bell.stopped() {
+        shared.watch_space();
         match store.maintain() {
             Ok(Next::AtOnce) => {}
             Ok(Next::Gently) => thread::sleep(PAUSE),

@@ -106,6 +106,12 @@ impl Shared {
         }))
     }
 
+    /// Looks how full the pool is, and has hosts told where that has crossed a threshold.
+    pub(super) fn watch_space(&self) {
+        let (used_bytes, capacity_bytes) = self.store.space_use();
+        self.scsi.space(&self.luns.space_thresholds(), used_bytes, capacity_bytes);
+    }
+
     /// Tells the thread that serves a connection to look at it.
     pub(super) fn wake_connection(&self, id: ConnectionId) {
         let place = self.places.lock().get(&id).copied();

@@ -56,6 +56,9 @@ pub trait LunMaps: Send + Sync {
     /// Goes up, after the change is visible, with every change of any map or of a volume in one.
     /// Called for each command: must be cheap.
     fn generation(&self) -> u64;
+
+    /// At how many percent of the pool in use hosts are told of it.
+    fn space_thresholds(&self) -> Vec<u8>;
 }
 
 impl LunMaps for array::Array {
@@ -65,6 +68,10 @@ impl LunMaps for array::Array {
 
     fn generation(&self) -> u64 {
         array::Array::generation(self)
+    }
+
+    fn space_thresholds(&self) -> Vec<u8> {
+        self.settings().space_thresholds.percents().to_vec()
     }
 }
 

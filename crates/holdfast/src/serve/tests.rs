@@ -36,6 +36,10 @@ impl LunMaps for Open {
     fn generation(&self) -> u64 {
         1
     }
+
+    fn space_thresholds(&self) -> Vec<u8> {
+        vec![80]
+    }
 }
 
 /// An array that runs in this process.
