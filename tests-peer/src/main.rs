@@ -11,6 +11,7 @@ mod cu;
 mod durability;
 mod kill;
 mod offload;
+mod paths;
 mod qemu;
 mod random;
 mod report;
@@ -64,6 +65,7 @@ const GROUPS: &[Group] = &[
     ("access", "who may reach what; CHAP", run_access),
     ("offload", "copies, fills, unmaps and compares beside a model, over a restart", run_offload),
     ("switches", "offloads switched off and on under load", run_switches),
+    ("paths", "two target port groups, and what a host makes of them", run_paths),
     ("space", "what takes space, one commit an offload, a full pool", run_space),
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
     ("kill", "kill -9 under load; every acknowledged byte is there", run_kill),
@@ -207,6 +209,12 @@ fn run_switches(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let target = array.volume("switched", "1G", "peer", 1)?;
     switches::switches(report, &array, &target, "switched");
     Ok(())
+}
+
+fn run_paths(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let array = array(arguments, Shape { grouped: true, ..Shape::default() })?;
+    let target = array.volume("paths", "1G", "peer", 1)?;
+    paths::paths(report, &array, &target)
 }
 
 fn run_space(report: &mut Report, arguments: &Arguments) -> Result<()> {

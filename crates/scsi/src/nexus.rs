@@ -15,7 +15,7 @@ use crate::sense::{Sense, SenseKey};
 pub struct TargetPort {
     /// The relative target port identifier, from 1 (SPC-4, 7.8.6.8).
     pub relative_id: u16,
-    /// The target port group; over iSCSI also the target portal group tag.
+    /// The target port group, whose ports have the same asymmetric access state.
     pub group: u16,
     /// The SCSI name of the port: over iSCSI `iqn…,t,0x0001` (RFC 7143, 4.4.3).
     pub name: String,
@@ -45,6 +45,8 @@ pub(crate) enum Attention {
     ModeParameters,
     /// THIN PROVISIONING SOFT THRESHOLD REACHED.
     SoftThreshold,
+    /// ASYMMETRIC ACCESS STATE CHANGED.
+    AccessState,
     /// RESERVATIONS PREEMPTED: by CLEAR.
     ReservationsPreempted,
     /// RESERVATIONS RELEASED.
@@ -63,6 +65,7 @@ impl Attention {
             Self::Luns => (0x3f, 0x0e),
             Self::ModeParameters => (0x2a, 0x01),
             Self::SoftThreshold => (0x38, 0x07),
+            Self::AccessState => (0x2a, 0x06),
             Self::ReservationsPreempted => (0x2a, 0x03),
             Self::ReservationsReleased => (0x2a, 0x04),
             Self::RegistrationsPreempted => (0x2a, 0x05),

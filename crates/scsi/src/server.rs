@@ -7,6 +7,7 @@ use block::{
 };
 use parking_lot::Mutex;
 
+use crate::alua::AccessStates;
 use crate::luns::{Lun, decode};
 use crate::nexus::{Attention, InitiatorPort, Nexus, TargetPort};
 use crate::reservations::{NexusId, Reservations};
@@ -22,6 +23,7 @@ pub struct DeviceServer {
     pub(crate) identity: ArrayIdentity,
     pub(crate) ports: Vec<TargetPort>,
     pub(crate) reservations: Reservations,
+    pub(crate) access_states: AccessStates,
     pub(crate) thresholds: Thresholds,
     nexuses: Mutex<Vec<Weak<Nexus>>>,
 }
@@ -71,8 +73,8 @@ impl<'a> Context<'a> {
 impl DeviceServer {
     /// The device server of an array with these target ports.
     pub fn new(identity: ArrayIdentity, ports: Vec<TargetPort>) -> Self {
-        let (reservations, thresholds, nexuses) = Default::default();
-        Self { identity, ports, reservations, thresholds, nexuses }
+        let (reservations, access_states, thresholds, nexuses) = Default::default();
+        Self { identity, ports, reservations, access_states, thresholds, nexuses }
     }
 
     /// A new I_T nexus, for a session that just logged in over the port with this relative id.
@@ -115,6 +117,14 @@ impl DeviceServer {
         let entry = found.map_err(check)?;
         if cdb.control() & 0x04 != 0 {
             return Err(check(Sense::cdb_field(entry.usage.len() as u16 - 1, 2))); // NACA
+        }
+        if let Unit::Volume(volume) = context.unit {
+            let state = self.access_state(volume.id, context.nexus);
+            if let Some(sense) = state.sense()
+                && !state.serves(cdb.opcode(), cdb.service_action())
+            {
+                return Err(check(sense));
+            }
         }
         if let Unit::Volume(volume) = context.unit
             && self.is_barred(context, volume.id, entry)
@@ -181,9 +191,10 @@ impl DeviceServer {
         self.nexuses.lock().retain(|other| !std::ptr::eq(other.as_ptr(), nexus));
     }
 
-    /// The volume was destroyed: its reservations go with it. Its id is never used again.
+    /// The volume was destroyed: its reservations and access states go with it. Its id is never used again.
     pub fn volume_destroyed(&self, volume: VolumeId) {
         self.reservations.forget(volume);
+        self.access_states.forget(volume);
     }
 
     /// Queues a unit attention with each of these nexuses that has a session.

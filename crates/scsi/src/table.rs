@@ -281,6 +281,8 @@ pub(crate) static COMMANDS: &[Entry] = &[
         opcodes::report_operation_codes),
     action("REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS", Free,
         &[0xa3, 0x0d, 0x80, 0, 0, 0, F, F, F, F, 0, C], opcodes::report_task_management),
+    action("SET TARGET PORT GROUPS", Write, &[0xa4, 0x0a, 0, 0, 0, 0, F, F, F, F, 0, C],
+        alua::set),
     plain("READ (12)", Read, &[0xa8, 0xf8, F, F, F, F, F, F, F, F, 0x1f, C], read_write::read),
     plain("WRITE (12)", Write, &[0xaa, 0xf8, F, F, F, F, F, F, F, F, 0x1f, C],
         read_write::write),

@@ -97,12 +97,32 @@ pub enum PoolVerb {
 /// `serve`; the pool and the management address stand in [`Common`].
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Where to serve iSCSI. Each address is a port of the target.
-    #[arg(long, required = true, value_delimiter = ',', value_name = "ADDR:PORT[,ADDR:PORT…]")]
-    pub iscsi: Vec<SocketAddr>,
+    /// Where to serve iSCSI. Each address is a port of the target, in the target port group (ALUA)
+    /// with the number behind `@`: those of one controller, say. Default: group 1.
+    #[arg(long, required = true, value_delimiter = ',', value_name = "ADDR:PORT[@GROUP][,…]")]
+    #[arg(value_parser = parse_portal)]
+    pub iscsi: Vec<PortalArg>,
     /// The configuration.
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
+}
+
+/// A portal on the command line.
+#[derive(Clone, Copy, Debug)]
+pub struct PortalArg {
+    /// Where.
+    pub address: SocketAddr,
+    /// Its target port group.
+    pub group: u16,
+}
+
+fn parse_portal(text: &str) -> Result<PortalArg, String> {
+    let (address, group) = text.rsplit_once('@').unwrap_or((text, "1"));
+    match (address.parse(), group.parse()) {
+        (Ok(address), Ok(group @ 1..)) => Ok(PortalArg { address, group }),
+        (Ok(_), _) => Err(format!("{text:?}: a group is a number from 1 to 65535")),
+        (Err(_), _) => Err(format!("{text:?} is not ADDR:PORT or ADDR:PORT@GROUP")),
+    }
 }
 
 /// `volume …`.
@@ -287,6 +307,7 @@ mod tests {
         for line in [
             "pool create /dev/sdx --capacity 10G",
             "serve --pool d --iscsi 127.0.0.1:3260,127.0.0.1:3261 --api 127.0.0.1:80 --config f",
+            "serve --pool d --iscsi 127.0.0.1:3260@1,[::1]:3260@2",
             "volume create v --size 64T",
             "volume create v --size 10G --block-size 4096 --json",
             "volume list --json",
@@ -328,6 +349,9 @@ mod tests {
             "host create h",
             "host create h --iqn iqn.a --chap-user u",
             "serve --pool d --iscsi localhost",
+            "serve --pool d --iscsi 127.0.0.1:3260@0",
+            "serve --pool d --iscsi 127.0.0.1:3260@65536",
+            "serve --pool d --iscsi 127.0.0.1:3260@",
             "connect v",
         ] {
             let words = std::iter::once("holdfast").chain(line.split(' '));

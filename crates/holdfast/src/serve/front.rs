@@ -72,12 +72,16 @@ impl Shared {
         }
         let mailboxes = Arc::new(mailboxes);
         // A portal is a SCSI target port of its own, in a portal group of its own: its tag (from 1)
-        // is the relative port identifier, too.
+        // is the relative port identifier, too. The target port group (ALUA) is another thing: the
+        // tag is part of the port's name (RFC 7143, 4.4.3), so portals with one tag would be one
+        // port and one path, and a group could not be told from its ports. Several ports of one
+        // group leave hosts their paths; that a session can't span portals costs them nothing, as
+        // multipathing is what joins sessions.
         let tags = 1..=portals.len() as u16;
         let target_name = &options.identity.target_name;
-        let ports = tags.clone().map(|tag| TargetPort {
+        let ports = tags.clone().zip(&options.portals).map(|(tag, portal)| TargetPort {
             relative_id: tag,
-            group: tag,
+            group: portal.group,
             name: format!("{target_name},t,0x{tag:04x}"),
         });
         let scsi = DeviceServer::new(options.identity.clone(), ports.collect());

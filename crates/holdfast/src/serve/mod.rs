@@ -75,6 +75,15 @@ impl LunMaps for array::Array {
     }
 }
 
+/// Where to listen, and as what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortalOptions {
+    /// The address. Port 0 takes a free one.
+    pub address: SocketAddr,
+    /// The target port group (ALUA) of the port.
+    pub group: u16,
+}
+
 /// What to serve, and how.
 pub struct ServeOptions {
     /// The pool's disk, the one that `store` was opened on.
@@ -85,9 +94,8 @@ pub struct ServeOptions {
     pub identity: ArrayIdentity,
     /// The target's alias, for people; empty for none.
     pub target_alias: String,
-    /// Where to listen, one portal (and SCSI target port) each, at most 65,535. Port 0 takes a
-    /// free one.
-    pub portals: Vec<SocketAddr>,
+    /// Where to listen, one portal (and SCSI target port) each, at most 65,535.
+    pub portals: Vec<PortalOptions>,
     /// Who may log in.
     pub access: Arc<dyn iscsi::Access>,
     /// What they see then.
@@ -139,7 +147,8 @@ pub enum ServeError {
 /// # Errors
 /// See [`ServeError`].
 pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), ServeError> {
-    let bound = listen::bind(&options.portals)?;
+    let addresses: Vec<SocketAddr> = options.portals.iter().map(|p| p.address).collect();
+    let bound = listen::bind(&addresses)?;
     let portals: Vec<SocketAddr> = bound.iter().map(|(address, _)| *address).collect();
     let shared = front::Shared::new(&options, &portals).map_err(ServeError::Start)?;
     for notice in options.disk.notices() {

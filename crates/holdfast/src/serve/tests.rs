@@ -108,7 +108,7 @@ fn serve(path: &Path, threads: usize) -> Running {
             target_name: TARGET.into(),
         },
         target_alias: String::new(),
-        portals: vec!["127.0.0.1:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()],
+        portals: vec![PortalOptions { address: "127.0.0.1:0".parse().unwrap(), group: 1 }; 2],
         access: access.clone(),
         luns: access,
         limits: Limits::default(),

@@ -1,5 +1,6 @@
 //! Commands from hand-made CDBs against volumes in memory.
 
+mod alua;
 mod copy;
 mod data;
 mod discovery;
