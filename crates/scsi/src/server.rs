@@ -191,7 +191,8 @@ impl DeviceServer {
         self.nexuses.lock().retain(|other| !std::ptr::eq(other.as_ptr(), nexus));
     }
 
-    /// The volume was destroyed: its reservations and access states go with it. Its id is never used again.
+    /// The volume was destroyed: its reservations and access states go with it. Its id is never
+    /// used again.
     pub fn volume_destroyed(&self, volume: VolumeId) {
         self.reservations.forget(volume);
         self.access_states.forget(volume);

@@ -348,24 +348,7 @@ impl Store {
         self.checkpoint_count.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
-
-    /// Frees nodes that nothing names any more, some at a time; returns whether more are left.
-    pub fn housekeep(&self) -> bool {
-        let mut writer = self.writer.lock();
-        if writer.failed || writer.state.pending.is_empty() {
-            return false;
-        }
-        let mut editor = crate::map::Editor { world: &self.world, state: &mut writer.state };
-        if editor.free_pending(HOUSEKEEPING_NODES).is_err() {
-            writer.failed = true;
-            return false;
-        }
-        !writer.state.pending.is_empty()
-    }
 }
-
-/// Nodes freed in one turn of housekeeping: the writer is held for some tenths of a millisecond.
-const HOUSEKEEPING_NODES: usize = 8;
 
 /// Writes images, those that stand in a row together.
 fn write_images(medium: &Medium, images: Vec<(Place, Image)>) -> Result<(), StoreError> {

@@ -42,6 +42,9 @@ struct Live {
     fingerprint: Fingerprint,
 }
 
+/// Nodes freed in one turn of housekeeping: the writer is held for some tenths of a millisecond.
+const HOUSEKEEPING_NODES: usize = 8;
+
 impl Store {
     /// One turn of what goes on in the background: freeing dropped parts of maps, a checkpoint that
     /// is due, emptying a segment.
@@ -61,6 +64,20 @@ impl Store {
             (true, true) => Next::AtOnce,
             (true, false) => Next::Gently,
         })
+    }
+
+    /// Frees nodes that nothing names any more, some at a time; returns whether more are left.
+    pub fn housekeep(&self) -> bool {
+        let mut writer = self.writer.lock();
+        if writer.failed || writer.state.pending.is_empty() {
+            return false;
+        }
+        let mut editor = crate::map::Editor { world: &self.world, state: &mut writer.state };
+        if editor.free_pending(HOUSEKEEPING_NODES).is_err() {
+            writer.failed = true;
+            return false;
+        }
+        !writer.state.pending.is_empty()
     }
 
     /// Whether [`Store::maintain`] would find something to do.

@@ -137,7 +137,7 @@ impl Checkpointer {
         let bell = shared.checkpoint_bell.clone();
         let (its_bell, its_shared) = (bell.clone(), shared.clone());
         // Before the first host comes: what it finds is not news.
-        shared.watch_space();
+        watch_space(shared);
         let thread = thread::Builder::new().name("checkpoint".into()).spawn(move || {
             step_back();
             while its_bell.wait() {
@@ -156,10 +156,16 @@ fn step_back() {
     }
 }
 
+/// Looks how full the pool is, and has hosts told where that has crossed a threshold.
+fn watch_space(shared: &Shared) {
+    let (used_bytes, capacity_bytes) = shared.store.space_use();
+    shared.scsi.space(&shared.luns.space_thresholds(), used_bytes, capacity_bytes);
+}
+
 /// Does all that is to be done, or what is left of it before the end.
 fn maintain(store: &Store, bell: &CheckpointBell, shared: &Shared) {
     while !bell.stopped() {
-        shared.watch_space();
+        watch_space(shared);
         match store.maintain() {
             Ok(Next::AtOnce) => {}
             Ok(Next::Gently) => thread::sleep(PAUSE),

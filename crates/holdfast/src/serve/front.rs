@@ -72,11 +72,9 @@ impl Shared {
         }
         let mailboxes = Arc::new(mailboxes);
         // A portal is a SCSI target port of its own, in a portal group of its own: its tag (from 1)
-        // is the relative port identifier, too. The target port group (ALUA) is another thing: the
-        // tag is part of the port's name (RFC 7143, 4.4.3), so portals with one tag would be one
-        // port and one path, and a group could not be told from its ports. Several ports of one
-        // group leave hosts their paths; that a session can't span portals costs them nothing, as
-        // multipathing is what joins sessions.
+        // is the relative port identifier, too. The tag is in the port's name (RFC 7143, 4.4.3), so
+        // portals with one tag would be one port, and hosts had a path less. The target port group
+        // (ALUA) is another thing: any ports.
         let tags = 1..=portals.len() as u16;
         let target_name = &options.identity.target_name;
         let ports = tags.clone().zip(&options.portals).map(|(tag, portal)| TargetPort {
@@ -108,12 +106,6 @@ impl Shared {
             disk: options.disk.clone(),
             polls: Mutex::new(polls),
         }))
-    }
-
-    /// Looks how full the pool is, and has hosts told where that has crossed a threshold.
-    pub(super) fn watch_space(&self) {
-        let (used_bytes, capacity_bytes) = self.store.space_use();
-        self.scsi.space(&self.luns.space_thresholds(), used_bytes, capacity_bytes);
     }
 
     /// Tells the thread that serves a connection to look at it.

@@ -128,7 +128,7 @@ fn a_path_serves_in_each_state_what_the_standard_lists() {
         world.good(&cdb_16(0x88, 0, 0, 8), &[]);
         assert_eq!(world.run_as(&other, 300, &cdb_16(0x88, 0, 0, 8), &[]).status, Status::Good);
         let sense = world.run_as(&other, 0, &[3, 0, 0, 0, 252, 0], &[]).data_in.to_vec();
-        let told = if qualifier.is_some() { (2, 4, qualifier.unwrap()) } else { (0, 0, 0) };
+        let told = qualifier.map_or((0, 0, 0), |qualifier| (2, 4, qualifier));
         assert_eq!((sense[2], sense[12], sense[13]), told, "REQUEST SENSE");
     }
 }
@@ -170,7 +170,7 @@ fn a_unit_without_an_active_path_can_be_had_back_over_any() {
 fn a_list_that_is_wrong_changes_nothing() {
     let mut world = world();
     let with = |states: &[(u8, u16)]| list(states);
-    let cases: [(Vec<u8>, (u8, u8, u8), Option<u16>); 8] = [
+    let cases = [
         (with(&[(1, 1), (4, 7)]), (5, 0x26, 0), Some(8)),
         (with(&[(1, 1), (0x0e, 7)]), (5, 0x26, 0), Some(8)),
         (with(&[(1, 1), (0x0f, 7)]), (5, 0x26, 0), Some(8)),
