@@ -34,13 +34,15 @@ pub struct Shape {
     pub capacity: &'static str,
     /// How many portals.
     pub portals: usize,
+    /// Whether each portal has a target port group of its own, from 1 on; else all are in group 1.
+    pub grouped: bool,
     /// The settings of `--config`, in TOML; none for no file.
     pub settings: &'static str,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { capacity: "3G", portals: 2, settings: "" }
+        Self { capacity: "3G", portals: 2, grouped: false, settings: "" }
     }
 }
 
@@ -102,7 +104,7 @@ impl Array {
             .arg("serve")
             .arg("--pool")
             .arg(self.pool())
-            .args(["--iscsi", &self.portals.join(","), "--api", &self.api])
+            .args(["--iscsi", &self.portal_arguments(), "--api", &self.api])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
@@ -244,6 +246,14 @@ impl Array {
 
     fn settings_path(&self) -> PathBuf {
         self.directory.path().join("holdfast.toml")
+    }
+
+    fn portal_arguments(&self) -> String {
+        let group = |index: usize| if self.shape.grouped { index + 1 } else { 1 };
+        let portals = self.portals.iter().enumerate();
+        let each: Vec<String> =
+            portals.map(|(index, portal)| format!("{portal}@{}", group(index))).collect();
+        each.join(",")
     }
 
     fn child(&mut self) -> Result<&mut Child> {

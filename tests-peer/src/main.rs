@@ -11,11 +11,13 @@ mod cu;
 mod durability;
 mod kill;
 mod offload;
+mod paths;
 mod qemu;
 mod random;
 mod report;
 mod reservations;
 mod space;
+mod switches;
 mod target;
 mod tools;
 mod transfers;
@@ -64,6 +66,8 @@ const GROUPS: &[Group] = &[
     ("access", "who may reach what; CHAP", run_access),
     ("offload", "copies, fills, unmaps and compares beside a model, over a restart", run_offload),
     ("reservations", "persistent reservations, through kill -9", run_reservations),
+    ("switches", "offloads switched off and on under load", run_switches),
+    ("paths", "two target port groups, and what a host makes of them", run_paths),
     ("space", "what takes space, one commit an offload, a full pool", run_space),
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
     ("kill", "kill -9 under load; every acknowledged byte is there", run_kill),
@@ -210,6 +214,19 @@ fn run_reservations(report: &mut Report, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+fn run_switches(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let array = array(arguments, Shape::default())?;
+    let target = array.volume("switched", "1G", "peer", 1)?;
+    switches::switches(report, &array, &target, "switched");
+    Ok(())
+}
+
+fn run_paths(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let array = array(arguments, Shape { grouped: true, ..Shape::default() })?;
+    let target = array.volume("paths", "1G", "peer", 1)?;
+    paths::paths(report, &array, &target)
+}
+
 fn run_space(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let big = array(arguments, Shape::default())?;
     let target = big.volume("thin", "64T", "peer", 1)?;
@@ -218,6 +235,11 @@ fn run_space(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let mut small = array(arguments, Shape { capacity: "1G", ..Shape::default() })?;
     let target = small.volume("fat", "4G", "peer", 1)?;
     space::full(report, &mut small, &target);
+    drop(small);
+    let array = array(arguments, Shape { capacity: "1G", ..Shape::default() })?;
+    array.verb(&["array", "set", "--space-thresholds", "30"])?;
+    let target = array.volume("thin", "4G", "peer", 1)?;
+    space::thresholds(report, &target);
     Ok(())
 }
 

@@ -128,6 +128,8 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
             let data = libiscsi::Data::Out(random.bytes(MIB as usize));
             match session.execute(cdb, data)?.status {
                 Status::Good => written += 1,
+                // On the way the pool passes its threshold, which is told once.
+                status if is_told(&status) => {}
                 Status::CheckCondition(sense) => break sense,
                 status => bail!("WRITE ended with {status} after {written} MiB"),
             }
@@ -143,6 +145,37 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
         ensure!(read.iter().all(|byte| *byte == 0), "what was unmapped does not read as zeros");
         Ok(format!("{written} MiB in a pool of 1 GiB"))
     });
+    report.check("a full pool takes what needs no space, and never says BUSY", || no_space(target));
+    report.check("a full pool that grows goes on in the same session", || {
+        let mut session = Session::connect(&target.config())?;
+        let mut random = Random::new(6);
+        let mut write = |session: &mut Session, mib: u64| {
+            let cdb = libiscsi::Cdb::write_16(mib * MIB_BLOCKS, MIB_BLOCKS as u32);
+            let data = libiscsi::Data::Out(random.bytes(MIB as usize));
+            session.execute(cdb, data).map(|answer| answer.status)
+        };
+        // What the tests before have unmapped is taken first.
+        let mut filled = 2048;
+        while write(&mut session, filled)? == Status::Good {
+            filled += 1;
+            ensure!(filled < 4096, "2 GiB more fit into a pool of 1 GiB");
+        }
+        ensure!(is_full(&write(&mut session, filled)?), "it is not full");
+        let before = array.verb(&["status"])?["pool"]["capacity_bytes"].as_u64();
+        let grown = array.verb(&["pool", "grow", "--capacity", "2G"])?["capacity_bytes"].as_u64();
+        ensure!(grown > before.map(|before| before + (1000 << 20)), "{before:?} became {grown:?}");
+        for mib in filled..filled + 512 {
+            // The host is told that the mode page of thresholds counts in another pool (2A/01).
+            let status = match write(&mut session, mib)? {
+                Status::CheckCondition(sense) if sense.key == 6 => write(&mut session, mib)?,
+                status => status,
+            };
+            good(status).context("after it has grown")?;
+        }
+        let refused = array.try_verb(&["pool", "grow", "--capacity", "1G"])?;
+        ensure!(refused.code == 1, "growing to less ended with {}", refused.code);
+        Ok(String::new())
+    });
     report.check("a full pool starts again, and inspect finds nothing", || {
         array.kill()?;
         array.inspect()?;
@@ -152,6 +185,118 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
         ensure!(read.iter().all(|byte| *byte == 0), "what was unmapped came back");
         Ok(format!("in {} ms", took.as_millis()))
     });
+}
+
+fn is_full(status: &Status) -> bool {
+    matches!(status, Status::CheckCondition(sense) if sense.key == 7 && sense.asc_ascq == 0x2707)
+}
+
+/// On a full pool: reads, zeros, patterns, UNMAP, COMPARE AND WRITE and copies of what is there go
+/// on; what needs space is refused as 07/27/07 until there is some, and with nothing else.
+fn no_space(target: &Target) -> Result<String> {
+    let mut session = Session::connect(&target.config())?;
+    let mut random = Random::new(9);
+    let mut refused = 0;
+    let kept = session.read(4 * MIB_BLOCKS, 8, BLOCK)?;
+    for round in 0..64u64 {
+        let lba = (8 + round) * MIB_BLOCKS;
+        let cdb = libiscsi::Cdb::write_16((3000 + round) * MIB_BLOCKS, MIB_BLOCKS as u32);
+        match session.execute(cdb, libiscsi::Data::Out(random.bytes(MIB as usize)))?.status {
+            Status::Good => {}
+            status if is_full(&status) => refused += 1,
+            status => bail!("a write that needs space ended with {status}"),
+        }
+        session.write(lba, vec![0; 4096], BLOCK).context("zeros over data")?;
+        session.write(lba + 8, vec![0x77; 4096], BLOCK).context("a pattern over data")?;
+        good(session.write_same(lba + 16, 8, vec![0; BLOCK as usize], true)?)?;
+        good(session.unmap(&[(lba + 24, 8)])?)?;
+        copy(&mut session, 4, 2000 + round, 1).context("a copy of what is there")?;
+        ensure!(session.read(4 * MIB_BLOCKS, 8, BLOCK)? == kept, "what was there has changed");
+    }
+    ensure!(refused > 0, "64 MiB fit into a full pool");
+    Ok(format!("{refused} of 64 writes refused"))
+}
+
+/// Hosts are told once when a threshold is crossed, and again after it was armed again. `target`
+/// is a volume of a pool of 1 GiB with a threshold at 30%.
+pub fn thresholds(report: &mut Report, target: &Target) {
+    report.check("crossing a threshold is told once on each session", || {
+        // Until the array has looked at the new setting, which it tells of as well.
+        std::thread::sleep(Duration::from_secs(1));
+        let other = target.as_initiator(&crate::target::second(&target.initiator));
+        let mut first = Session::connect(&target.config())?;
+        let mut second = Session::connect(&other.config())?;
+        good(first.test_unit_ready()?)?;
+        good(second.test_unit_ready()?)?;
+        let mut random = Random::new(12);
+        for round in 0..2 {
+            let mut told = 0;
+            for mib in 0..400 {
+                let cdb = libiscsi::Cdb::write_16(mib * MIB_BLOCKS, MIB_BLOCKS as u32);
+                let data = libiscsi::Data::Out(random.bytes(MIB as usize));
+                match session_status(&mut first, cdb, data)? {
+                    status if is_told(&status) => told += 1,
+                    status => good(status)?,
+                }
+            }
+            told += told_within(&mut first, if told == 0 { PATIENCE } else { PATIENCE / 8 })?;
+            ensure!(told == 1, "round {round}: the writer was told {told} times");
+            let told = told_within(&mut second, PATIENCE)?;
+            ensure!(told == 1, "round {round}: the other was told {told} times");
+            good(first.unmap(&[(0, (400 * MIB_BLOCKS) as u32)])?)?;
+            // Freed in the background, and then seen: below the threshold nothing is told.
+            std::thread::sleep(Duration::from_secs(3));
+            for session in [&mut first, &mut second] {
+                good(session.test_unit_ready()?).context("below the threshold")?;
+            }
+        }
+        Ok(String::new())
+    });
+    report.check("mode page and log page agree with what is told", || {
+        let mut session = Session::connect(&target.config())?;
+        let page = |session: &mut Session, cdb: [u8; 10]| -> Result<Vec<u8>> {
+            let cdb = libiscsi::Cdb::raw(&cdb, libiscsi::Direction::In);
+            let answer = session.execute(cdb, libiscsi::Data::In(vec![0; 255]))?;
+            good(answer.status)?;
+            Ok(answer.buffer)
+        };
+        let mode = page(&mut session, [0x5A, 8, 0x1C, 2, 0, 0, 0, 0, 255, 0])?;
+        ensure!(mode[8..10] == [0x5C, 2], "not the page: {:02X?}", &mode[..10]);
+        let log = page(&mut session, [0x4D, 0, 0x4C, 0, 0, 0, 0, 0, 255, 0])?;
+        let number = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+        let (free, used) = (number(&log[8..12]), number(&log[20..24]));
+        let threshold = number(&mode[28..32]);
+        ensure!(mode[24..26] == [0x81, 2], "descriptor {:02X?}", &mode[24..32]);
+        ensure!(threshold == (free + used) * 30 / 100, "{threshold} of {free} + {used} MiB");
+        ensure!(used < threshold, "{used} MiB are in use after all was unmapped");
+        Ok(format!("at {threshold} of {} MiB", free + used))
+    });
+}
+
+fn session_status(
+    session: &mut Session,
+    cdb: libiscsi::Cdb,
+    data: libiscsi::Data,
+) -> Result<Status> {
+    Ok(session.execute(cdb, data)?.status)
+}
+
+/// Whether a command is answered by 06/38/07.
+fn is_told(status: &Status) -> bool {
+    matches!(status, Status::CheckCondition(sense) if (sense.key, sense.asc_ascq) == (6, 0x3807))
+}
+
+/// How often 06/38/07 is told, within a while; a little longer than until the first time.
+fn told_within(session: &mut Session, patience: Duration) -> Result<usize> {
+    let (begin, mut told) = (Instant::now(), 0);
+    while begin.elapsed() < patience && told == 0 || begin.elapsed() < PATIENCE / 8 {
+        match session.test_unit_ready()? {
+            Status::Good => std::thread::sleep(Duration::from_millis(20)),
+            status if is_told(&status) => told += 1,
+            status => bail!("TEST UNIT READY ended with {status}"),
+        }
+    }
+    Ok(told)
 }
 
 /// EXTENDED COPY inside one volume, in segments of 30 MiB as ESXi sends them; positions in MiB.

@@ -13,6 +13,7 @@ mod connections;
 mod counters;
 mod error;
 mod hosts;
+mod offloads;
 mod system;
 mod types;
 mod volumes;
@@ -37,6 +38,7 @@ use utoipa_axum::routes;
 pub use auth::Token;
 pub use counters::{CommandCounters, Counters, PathCounters, WireCounters};
 pub use error::{ApiError, Refusal};
+pub use offloads::{OffloadChange, OffloadSettings};
 pub use types::*;
 
 /// The longest body of a request, in bytes: a host with all of its names, several times over.
@@ -113,7 +115,7 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(system::version))
         .routes(routes!(system::status))
-        .routes(routes!(system::pool))
+        .routes(routes!(system::pool, system::grow_pool))
         .routes(routes!(system::counters))
         .routes(routes!(system::settings, system::change_settings))
         .routes(routes!(volumes::list, volumes::create))

@@ -1,13 +1,13 @@
 //! The array itself: version, status, pool, settings, counters.
 
-use array::{CompanyId, HostName, InitiatorName, SettingsChange};
+use array::{CompanyId, HostName, InitiatorName, SettingsChange, SpaceThresholds};
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 
 use crate::{
-    ApiError, ArraySettings, ArraySettingsChange, Counters, Pool, Refusal, Shared, Status, Version,
-    blocking,
+    ApiError, ArraySettings, ArraySettingsChange, Counters, Pool, PoolChange, Refusal, Shared,
+    Status, Version, blocking,
 };
 
 /// Which program answers.
@@ -55,6 +55,24 @@ pub(crate) async fn pool(State(interface): Shared) -> Result<Json<Pool>, ApiErro
     blocking(interface, |interface| Ok(Json(interface.array.pool().into()))).await
 }
 
+/// Makes the pool bigger, while it is used.
+#[utoipa::path(patch, path = "/v1/pool", request_body = PoolChange, responses(
+    (status = 200, body = Pool),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+    (status = 500, body = Refusal),
+))]
+pub(crate) async fn grow_pool(
+    State(interface): Shared,
+    body: Result<Json<PoolChange>, JsonRejection>,
+) -> Result<Json<Pool>, ApiError> {
+    let Json(asked) = body?;
+    blocking(interface, move |interface| {
+        Ok(Json(interface.array.grow_pool(asked.capacity_bytes)?.into()))
+    })
+    .await
+}
+
 /// What the front end counts.
 #[utoipa::path(get, path = "/v1/counters", responses(
     (status = 200, body = Counters),
@@ -97,6 +115,8 @@ pub(crate) async fn change_settings(
             name: asked.name.map(|name| HostName::of_array(&name)).transpose()?,
             target_name: asked.target_name.map(|name| InitiatorName::new(&name)).transpose()?,
             company_id: asked.company_id.map(|id| CompanyId::parse(&id)).transpose()?,
+            offloads: asked.offloads.switches(),
+            space_thresholds: asked.space_thresholds.map(SpaceThresholds::new).transpose()?,
         };
         Ok(Json(interface.array.change_settings(change)?.into()))
     })

@@ -58,6 +58,13 @@ impl Backing for MemoryStore {
         PoolStatus { pool_id: [7; 16], capacity_bytes: 1 << 40, ..PoolStatus::default() }
     }
 
+    fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError> {
+        match capacity_bytes {
+            0..=0x1_0000_0000 => Err(StoreError::Size("the pool is larger".into())),
+            _ => Ok(()),
+        }
+    }
+
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
         let size = *self.kept.lock().unwrap().1.get(&id)?;
         Some(VolumeStatus { id, size, mapped_bytes: 4096, data_bytes: 0 })
@@ -265,6 +272,12 @@ async fn bad_requests_get_clear_answers() {
         ("DELETE", "/v1/connections/none/none", None, 404),
         ("POST", "/v1/connections", Some(json!({"volume": "a", "host": "b", "lun": 65536})), 400),
         ("PATCH", "/v1/settings", Some(json!({"company_id": "xyz"})), 400),
+        ("PATCH", "/v1/settings", Some(json!({"offloads": {"teleport": false}})), 400),
+        ("PATCH", "/v1/settings", Some(json!({"offloads": {"unmap": "off"}})), 400),
+        ("PATCH", "/v1/settings", Some(json!({"space_thresholds": [100]})), 400),
+        ("PATCH", "/v1/settings", Some(json!({"space_thresholds": [1, 2, 3, 4, 5]})), 400),
+        ("PATCH", "/v1/pool", Some(json!({})), 400),
+        ("PATCH", "/v1/pool", Some(json!({"capacity_bytes": 4096})), 400),
         ("PUT", "/v1/volumes", None, 405),
         ("GET", "/v2/volumes", None, 404),
     ] {
@@ -291,4 +304,49 @@ async fn the_description_is_served_and_whole() {
         let name = reference.split('"').next().unwrap();
         assert!(schemas.contains_key(name), "{name} is named but not described");
     }
+}
+
+#[tokio::test]
+async fn offloads_are_switched_and_shown_for_a_volume_and_for_the_array() {
+    let world = World::new();
+    let new = json!({"name": "db1", "size_bytes": 4096});
+    let (_, made) = world.ask("POST", "/v1/volumes", Some(new)).await;
+    let on = json!({
+        "compare_and_write": true,
+        "extended_copy": true,
+        "write_same": true,
+        "unmap": true,
+        "token_copy": true,
+    });
+    assert_eq!((&made["offloads"], &made["offloads_in_effect"]), (&on, &on));
+    let change = json!({"offloads": {"extended_copy": false, "unmap": true}});
+    let (status, volume) = world.ask("PATCH", "/v1/volumes/db1", Some(change)).await;
+    assert_eq!((status, &volume["offloads"]["extended_copy"]), (200, &json!(false)));
+    assert_eq!(volume["size_bytes"], 4096);
+    let change = json!({"offloads": {"write_same": false}});
+    let (status, settings) = world.ask("PATCH", "/v1/settings", Some(change)).await;
+    assert_eq!((status, &settings["offloads"]["write_same"]), (200, &json!(false)));
+    let (_, volume) = world.ask("GET", "/v1/volumes/db1", None).await;
+    assert_eq!(volume["offloads"]["write_same"], true);
+    let mut in_effect = on.clone();
+    in_effect["extended_copy"] = json!(false);
+    in_effect["write_same"] = json!(false);
+    assert_eq!(volume["offloads_in_effect"], in_effect);
+    let change = json!({"offloads": {"write_same": true}});
+    assert_eq!(world.ask("PATCH", "/v1/settings", Some(change)).await.1["offloads"], on);
+}
+
+#[tokio::test]
+async fn thresholds_are_set_and_the_pool_grows() {
+    let world = World::new();
+    let (_, settings) = world.ask("GET", "/v1/settings", None).await;
+    assert_eq!(settings["space_thresholds"], json!([80]));
+    let change = json!({"space_thresholds": [90, 70]});
+    let (status, settings) = world.ask("PATCH", "/v1/settings", Some(change)).await;
+    assert_eq!((status, &settings["space_thresholds"]), (200, &json!([70, 90])));
+    let change = json!({"capacity_bytes": 1_u64 << 41});
+    assert_eq!(world.ask("PATCH", "/v1/pool", Some(change)).await.0, 200);
+    let (status, refused) =
+        world.ask("PATCH", "/v1/pool", Some(json!({"capacity_bytes": 1 << 30}))).await;
+    assert_eq!((status, &refused["code"]), (400, &json!("invalid_size")));
 }

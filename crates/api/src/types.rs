@@ -6,6 +6,8 @@ use array::{ConnectionInfo, HostInfo, VolumeInfo};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::{OffloadChange, OffloadSettings};
+
 /// Which program answers. The only answer that needs no token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Version {
@@ -53,6 +55,9 @@ pub struct Pool {
     pub capacity_bytes: u64,
     /// Bytes that can't be written: data, metadata, log, and what is dead in them.
     pub allocated_bytes: u64,
+    /// Bytes that are in use: what is live, and what is kept back for reclaim. Thresholds are of
+    /// this; what is dead and not reclaimed yet does not count.
+    pub used_bytes: u64,
     /// Bytes of volume data that are stored, after reduction.
     pub data_bytes: u64,
     /// Bytes that volumes are provisioned for.
@@ -74,6 +79,7 @@ impl From<array::PoolStatus> for Pool {
             epoch: status.epoch,
             capacity_bytes: status.capacity_bytes,
             allocated_bytes: status.allocated_bytes,
+            used_bytes: status.used_bytes,
             data_bytes: status.data_bytes,
             provisioned_bytes: status.provisioned_bytes,
             mapped_bytes: status.mapped_bytes,
@@ -82,6 +88,14 @@ impl From<array::PoolStatus> for Pool {
             checkpoint_count: status.checkpoint_count,
         }
     }
+}
+
+/// What to change of the pool.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoolChange {
+    /// What it shall hold: more than it does. A file is made longer; a device must be that long.
+    pub capacity_bytes: u64,
 }
 
 /// A volume.
@@ -105,6 +119,10 @@ pub struct Volume {
     pub mapped_bytes: u64,
     /// Bytes of them that are stored data, not zeros or a pattern, before sharing.
     pub data_bytes: u64,
+    /// The offloads that are on in its own setting.
+    pub offloads: OffloadSettings,
+    /// Those that it takes: on in its own setting and in the array's.
+    pub offloads_in_effect: OffloadSettings,
     /// To how many hosts it is connected.
     pub connections: usize,
 }
@@ -121,6 +139,8 @@ impl From<VolumeInfo> for Volume {
             created_ms: volume.created_ms,
             mapped_bytes: volume.mapped_bytes,
             data_bytes: volume.data_bytes,
+            offloads: volume.offloads.into(),
+            offloads_in_effect: volume.offloads_in_effect.into(),
             connections: volume.connection_count,
         }
     }
@@ -161,6 +181,9 @@ pub struct VolumeChange {
     /// Whether a smaller size may cut data off.
     #[serde(default)]
     pub truncate: bool,
+    /// Offloads to switch on or off.
+    #[serde(default)]
+    pub offloads: OffloadChange,
 }
 
 /// A host; its secrets are never told.
@@ -309,6 +332,11 @@ pub struct ArraySettings {
     /// The company identifier in the NAA designators of volumes that are made from now on.
     #[schema(example = "02-48-46")]
     pub company_id: String,
+    /// The offloads that volumes may take.
+    pub offloads: OffloadSettings,
+    /// At how many percent of the pool in use hosts are told: up to 4.
+    #[schema(example = json!([80]))]
+    pub space_thresholds: Vec<u8>,
 }
 
 impl From<array::Settings> for ArraySettings {
@@ -317,6 +345,8 @@ impl From<array::Settings> for ArraySettings {
             name: settings.name.to_string(),
             target_name: settings.target_name.to_string(),
             company_id: settings.company_id.to_string(),
+            offloads: settings.offloads.into(),
+            space_thresholds: settings.space_thresholds.percents().to_vec(),
         }
     }
 }
@@ -334,6 +364,12 @@ pub struct ArraySettingsChange {
     /// See [`ArraySettings::company_id`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub company_id: Option<String>,
+    /// Offloads to switch on or off, for all volumes.
+    #[serde(default)]
+    pub offloads: OffloadChange,
+    /// All thresholds from now on: up to 4 of 1 to 99 percent; none to tell hosts nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space_thresholds: Option<Vec<u8>>,
 }
 
 /// Which part of a list.

@@ -1,6 +1,6 @@
 //! `/v1/volumes`.
 
-use array::{NewVolume, VolumeName};
+use array::{NewVolume, VolumeName, VolumeUpdate};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -83,7 +83,7 @@ pub(crate) async fn show(
     blocking(interface, move |interface| Ok(Json(interface.array.volume(&name)?.into()))).await
 }
 
-/// Gives a volume a new name, a new size, or both at once.
+/// Gives a volume a new name, a new size, other offloads, or all at once.
 #[utoipa::path(
     patch,
     path = "/v1/volumes/{name}",
@@ -105,10 +105,13 @@ pub(crate) async fn change(
 ) -> Result<Json<Volume>, ApiError> {
     let (Path(name), Json(asked)) = (name?, body?);
     blocking(interface, move |interface| {
-        let new_name = asked.name.map(|name| VolumeName::new(&name)).transpose()?;
-        let array = &interface.array;
-        let volume = array.update_volume(&name, new_name, asked.size_bytes, asked.truncate)?;
-        Ok(Json(volume.into()))
+        let update = VolumeUpdate {
+            name: asked.name.map(|name| VolumeName::new(&name)).transpose()?,
+            size_bytes: asked.size_bytes,
+            truncate: asked.truncate,
+            offloads: asked.offloads.switches(),
+        };
+        Ok(Json(interface.array.update_volume(&name, update)?.into()))
     })
     .await
 }

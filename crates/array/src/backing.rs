@@ -17,6 +17,9 @@ pub trait Backing: Send + Sync {
     /// How the pool stands.
     fn pool_status(&self) -> PoolStatus;
 
+    /// Makes the pool hold so many bytes, while it is used; durable when it returns. Waits.
+    fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError>;
+
     /// How a volume stands; `None` where there is no such volume.
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus>;
 }
@@ -36,6 +39,10 @@ impl Backing for Store {
 
     fn pool_status(&self) -> PoolStatus {
         Store::pool_status(self)
+    }
+
+    fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError> {
+        Store::grow(self, capacity_bytes)
     }
 
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {

@@ -8,7 +8,8 @@
 //! * [`name`]: which names are allowed, and how they compare,
 //! * [`identity`]: serial numbers and NAA designators, which never change or repeat,
 //! * [`chap`]: users and secrets,
-//! * [`settings`]: the name of the array, of its target, and the company identifier,
+//! * [`settings`]: the name of the array, of its target, the company identifier, offloads,
+//! * [`space`]: thresholds of the pool's space, and making it bigger,
 //! * [`backing`]: what is needed of the store,
 //! * [`error`]: why a change is refused.
 
@@ -23,6 +24,7 @@ pub mod name;
 mod record;
 mod reservations;
 pub mod settings;
+pub mod space;
 mod state;
 mod token_volume;
 mod volumes;
@@ -47,8 +49,9 @@ pub use initiators::Initiator;
 pub use name::{HostName, InitiatorName, VolumeName};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};
 pub use settings::{Settings, SettingsChange};
+pub use space::SpaceThresholds;
 pub use store::PoolStatus;
-pub use volumes::{NewVolume, VolumeInfo};
+pub use volumes::{NewVolume, VolumeInfo, VolumeUpdate};
 
 use state::State;
 

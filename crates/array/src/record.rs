@@ -12,7 +12,7 @@
 //! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
 //! refused, never guessed at.
 
-use block::{LogicalBlockSize, VolumeId};
+use block::{LogicalBlockSize, Offload, Offloads, VolumeId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ use crate::identity::Serial;
 use crate::name::{HostName, InitiatorName, VolumeName};
 use crate::reservations::Registration;
 use crate::state::{Host, HostId, VolumeRecord};
-use crate::{Chap, ChapUser, CompanyId, Error, Settings};
+use crate::{Chap, ChapUser, CompanyId, Error, Settings, SpaceThresholds};
 
 const VERSION: u8 = 1;
 
@@ -50,6 +50,12 @@ struct SettingsRow {
     name: String,
     target_name: String,
     company_id: u32,
+    /// The offloads that are off, by name. Rows of before there were switches have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    offloads_off: Vec<String>,
+    /// In percent. Rows of before there were any have none of this, and get the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    space_thresholds: Option<Vec<u8>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -60,6 +66,9 @@ struct VolumeRow {
     block_bytes: u64,
     company_id: u32,
     created_ms: u64,
+    /// As in the settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    offloads_off: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -145,6 +154,8 @@ pub(crate) fn settings(settings: &Settings) -> Result<Vec<u8>, Error> {
         name: settings.name.to_string(),
         target_name: settings.target_name.to_string(),
         company_id: settings.company_id.get(),
+        offloads_off: off(settings.offloads),
+        space_thresholds: Some(settings.space_thresholds.percents().to_vec()),
     })
 }
 
@@ -160,6 +171,18 @@ pub(crate) fn volume(volume: &VolumeRecord) -> Result<Vec<u8>, Error> {
         block_bytes: volume.logical_block.bytes(),
         company_id: volume.company_id.get(),
         created_ms: volume.created_ms,
+        offloads_off: off(volume.offloads),
+    })
+}
+
+fn off(offloads: Offloads) -> Vec<String> {
+    offloads.off().map(|offload| offload.name().to_owned()).collect()
+}
+
+fn decode_off(key: &[u8], names: &[String]) -> Result<Offloads, Error> {
+    names.iter().try_fold(Offloads::ALL, |on, name| match Offload::named(name) {
+        Some(offload) => Ok(on.with(offload, false)),
+        None => Err(damaged(key, "an offload that nobody knows")),
     })
 }
 
@@ -208,11 +231,11 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
         Ok::<u64, Error>(u64::from_be_bytes(bytes))
     };
     match key {
-        [b's'] => parse::<SettingsRow>(key, value).and_then(|row| decode_settings(&row)),
         [b't'] => {
             let row: TokenVolumeRow = parse(key, value)?;
             Ok(Stored::TokenVolume(VolumeId(row.id)))
         }
+        [b's'] => parse::<SettingsRow>(key, value).and_then(|row| decode_settings(key, &row)),
         [b'v', rest @ ..] => {
             let volume = VolumeId(id(rest)?);
             decode_volume(key, volume, &parse(key, value)?, pool_id)
@@ -249,11 +272,16 @@ fn parse<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(value).map_err(explain)
 }
 
-fn decode_settings(row: &SettingsRow) -> Result<Stored, Error> {
+fn decode_settings(key: &[u8], row: &SettingsRow) -> Result<Stored, Error> {
     Ok(Stored::Settings(Settings {
         name: HostName::of_array(&row.name)?,
         target_name: InitiatorName::new(&row.target_name)?,
         company_id: CompanyId::new(row.company_id)?,
+        offloads: decode_off(key, &row.offloads_off)?,
+        space_thresholds: match &row.space_thresholds {
+            Some(percents) => SpaceThresholds::new(percents.clone())?,
+            None => SpaceThresholds::default(),
+        },
     }))
 }
 
@@ -277,6 +305,7 @@ fn decode_volume(
         company_id: CompanyId::new(row.company_id)?,
         serial,
         created_ms: row.created_ms,
+        offloads: decode_off(key, &row.offloads_off)?,
     }))
 }
 

@@ -1,9 +1,10 @@
 //! The settings of an array that are kept in its pool.
 
+use block::{Offload, Offloads};
 use store::Change;
 
 use crate::name::{HostName, InitiatorName};
-use crate::{Array, CompanyId, Error, record};
+use crate::{Array, CompanyId, Error, SpaceThresholds, record};
 
 /// What an administrator may set of the array itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,10 @@ pub struct Settings {
     pub target_name: InitiatorName,
     /// Whose identifier stands in the NAA designators of volumes that are made from now on.
     pub company_id: CompanyId,
+    /// The offloads that volumes may take; one takes those that are on in its own setting, too.
+    pub offloads: Offloads,
+    /// When hosts are told that the pool fills up.
+    pub space_thresholds: SpaceThresholds,
 }
 
 /// What to set; `None` leaves it as it is.
@@ -25,6 +30,10 @@ pub struct SettingsChange {
     pub target_name: Option<InitiatorName>,
     /// See [`Settings::company_id`].
     pub company_id: Option<CompanyId>,
+    /// Offloads to switch on or off.
+    pub offloads: Vec<(Offload, bool)>,
+    /// See [`Settings::space_thresholds`].
+    pub space_thresholds: Option<SpaceThresholds>,
 }
 
 impl Settings {
@@ -36,6 +45,8 @@ impl Settings {
             name: HostName::of_array(&format!("holdfast-{tail}"))?,
             target_name: InitiatorName::new(&format!("iqn.2026-11.internal.holdfast:{tail}"))?,
             company_id: CompanyId::default(),
+            offloads: Offloads::ALL,
+            space_thresholds: SpaceThresholds::default(),
         })
     }
 
@@ -43,8 +54,15 @@ impl Settings {
         self.name = change.name.unwrap_or(self.name);
         self.target_name = change.target_name.unwrap_or(self.target_name);
         self.company_id = change.company_id.unwrap_or(self.company_id);
+        self.offloads = switched(self.offloads, &change.offloads);
+        self.space_thresholds = change.space_thresholds.unwrap_or(self.space_thresholds);
         self
     }
+}
+
+/// Offloads after some were switched, in their order.
+pub(crate) fn switched(offloads: Offloads, switches: &[(Offload, bool)]) -> Offloads {
+    switches.iter().fold(offloads, |all, (offload, on)| all.with(*offload, *on))
 }
 
 impl Array {
@@ -70,7 +88,7 @@ impl Array {
                 Ok((change, settings))
             },
             |state, settings| {
-                state.settings = settings.clone();
+                state.replace_settings(settings.clone());
                 settings
             },
         )

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use block::{LogicalBlockSize, LunMap, SectorCount, VolumeAttributes, VolumeId};
+use block::{LogicalBlockSize, LunMap, Offloads, SectorCount, VolumeAttributes, VolumeId};
 use parking_lot::Mutex;
 
 use crate::backing::Backing;
@@ -27,10 +27,12 @@ pub(crate) struct VolumeRecord {
     pub(crate) company_id: CompanyId,
     pub(crate) serial: Serial,
     pub(crate) created_ms: u64,
+    /// Its own setting; the array's holds besides.
+    pub(crate) offloads: Offloads,
 }
 
 impl VolumeRecord {
-    fn attributes(&self, write_cache: bool) -> Arc<VolumeAttributes> {
+    fn attributes(&self, array: Offloads, write_cache: bool) -> Arc<VolumeAttributes> {
         Arc::new(VolumeAttributes {
             id: self.id,
             size: self.size,
@@ -38,6 +40,7 @@ impl VolumeRecord {
             naa: self.serial.naa(self.company_id),
             serial: self.serial.to_string(),
             write_cache,
+            offloads: self.offloads.and(array),
         })
     }
 }
@@ -235,25 +238,37 @@ impl State {
     }
 
     pub(crate) fn insert_volume(&mut self, record: VolumeRecord) {
-        let attributes = record.attributes(self.write_cache);
+        let attributes = record.attributes(self.settings.offloads, self.write_cache);
         self.volume_names.insert(record.name.key(), record.id);
         let entry = VolumeEntry { attributes, record, hosts: BTreeMap::new() };
         self.volumes.insert(entry.record.id, entry);
     }
 
-    /// Gives a volume its new name or size; hosts that see it are told of a size.
+    /// Gives a volume its new name, size or offloads; hosts that see it are told of the latter.
     pub(crate) fn replace_volume(&mut self, record: VolumeRecord) {
-        let write_cache = self.write_cache;
+        let (offloads, write_cache) = (self.settings.offloads, self.write_cache);
         let Some(entry) = self.volumes.get_mut(&record.id) else { return };
         self.volume_names.remove(&entry.record.name.key());
         self.volume_names.insert(record.name.key(), record.id);
-        let attributes = record.attributes(write_cache);
+        let attributes = record.attributes(offloads, write_cache);
         let is_noticed = attributes != entry.attributes;
         entry.attributes = attributes;
         entry.record = record;
         if is_noticed {
             let hosts: Vec<HostId> = entry.hosts.keys().copied().collect();
             hosts.into_iter().for_each(|host| self.touch(host));
+        }
+    }
+
+    /// Gives the array its new settings; what they change of volumes is told as theirs.
+    pub(crate) fn replace_settings(&mut self, settings: Settings) {
+        let are_switched = settings.offloads != self.settings.offloads;
+        self.settings = settings;
+        if are_switched {
+            let records = self.volumes.values().map(|entry| entry.record.clone());
+            for record in records.collect::<Vec<_>>() {
+                self.replace_volume(record);
+            }
         }
     }
 

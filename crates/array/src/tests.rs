@@ -2,6 +2,7 @@
 
 mod memory;
 mod reservations;
+mod settings;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -349,12 +350,17 @@ fn a_new_company_identifier_leaves_old_names_alone() {
 
 #[test]
 fn damaged_records_are_refused_without_quoting_them() {
-    let bad: [(&[u8], &[u8]); 9] = [
+    let bad: [(&[u8], &[u8]); 10] = [
         (b"r\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0", b"{\"v\":1}"),
         (b"x", b"{\"v\":1}"),
         (b"s", b"{\"v\":2}"),
         (b"s", b"{\"v\":1}"),
         (b"s", b""),
+        (
+            b"s",
+            b"{\"v\":1,\"name\":\"a\",\"target_name\":\"iqn.2026-11.com.example\",\
+              \"company_id\":1,\"offloads_off\":[\"teleport\"]}",
+        ),
         (b"v123", b"{\"v\":1}"),
         (b"h\0\0\0\0\0\0\0\x01", b"{\"v\":1,\"chap\":{\"secret\":\"correct horse\"}}"),
         (b"c\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01", b"{\"v\":1,\"lun\":1}"),

@@ -3,11 +3,14 @@
 use std::ops::Bound;
 
 use block::request::limits::VOLUME_BYTES_MAX;
-use block::{BLOCK_BYTES, LogicalBlockSize, SECTOR_BYTES, SectorCount, VolumeId};
+use block::{
+    BLOCK_BYTES, LogicalBlockSize, Offload, Offloads, SECTOR_BYTES, SectorCount, VolumeId,
+};
 use store::{Change, VolumeChange};
 
 use crate::identity::{Serial, naa_text};
 use crate::name::VolumeName;
+use crate::settings::switched;
 use crate::state::{State, VolumeEntry, VolumeRecord};
 use crate::{Array, Error, VOLUMES_MAX, record, reservations};
 
@@ -22,6 +25,19 @@ pub struct NewVolume {
     pub logical_block: LogicalBlockSize,
     /// When, in milliseconds since 1970.
     pub created_ms: u64,
+}
+
+/// What to change of a volume; `None` leaves it as it is.
+#[derive(Clone, Debug, Default)]
+pub struct VolumeUpdate {
+    /// A new name.
+    pub name: Option<VolumeName>,
+    /// A new size.
+    pub size_bytes: Option<u64>,
+    /// Whether a smaller size may cut data off.
+    pub truncate: bool,
+    /// Offloads to switch on or off.
+    pub offloads: Vec<(Offload, bool)>,
 }
 
 /// A volume, as it is shown.
@@ -45,6 +61,10 @@ pub struct VolumeInfo {
     pub mapped_bytes: u64,
     /// Bytes of them that are stored data, not zeros or a pattern, before sharing.
     pub data_bytes: u64,
+    /// The offloads that are on in its own setting.
+    pub offloads: Offloads,
+    /// Those that it takes: on in its own setting and in the array's.
+    pub offloads_in_effect: Offloads,
     /// To how many hosts it is connected.
     pub connection_count: usize,
 }
@@ -91,6 +111,7 @@ impl Array {
                 company_id: state.settings.company_id,
                 serial,
                 created_ms: new.created_ms,
+                offloads: Offloads::ALL,
             };
             let change = Change {
                 volumes: vec![VolumeChange::Create { id, size }],
@@ -116,7 +137,8 @@ impl Array {
         size_bytes: u64,
         truncate: bool,
     ) -> Result<VolumeInfo, Error> {
-        self.update_volume(name, None, Some(size_bytes), truncate)
+        let size_bytes = Some(size_bytes);
+        self.update_volume(name, VolumeUpdate { size_bytes, truncate, ..Default::default() })
     }
 
     /// Gives a volume a new name. Connections, serial and data stay.
@@ -124,33 +146,28 @@ impl Array {
     /// # Errors
     /// `no_such_volume`, `volume_exists`, and those of the store.
     pub fn rename_volume(&self, name: &str, new_name: VolumeName) -> Result<VolumeInfo, Error> {
-        self.update_volume(name, Some(new_name), None, false)
+        self.update_volume(name, VolumeUpdate { name: Some(new_name), ..Default::default() })
     }
 
-    /// Gives a volume a new name, a new size, or both at once.
+    /// Gives a volume a new name, a new size, other offloads, or all at once.
     ///
     /// # Errors
     /// Those of [`Array::resize_volume`] and [`Array::rename_volume`].
-    pub fn update_volume(
-        &self,
-        name: &str,
-        new_name: Option<VolumeName>,
-        size_bytes: Option<u64>,
-        truncate: bool,
-    ) -> Result<VolumeInfo, Error> {
-        let size = size_bytes.map(sectors).transpose()?;
+    pub fn update_volume(&self, name: &str, update: VolumeUpdate) -> Result<VolumeInfo, Error> {
+        let size = update.size_bytes.map(sectors).transpose()?;
         let plan = |state: &State| {
             let old = &state.volume(name)?.record;
             let mut record = old.clone();
-            if let Some(new_name) = new_name {
+            if let Some(new_name) = update.name {
                 let taken = state.volume(new_name.as_str()).ok();
                 if taken.is_some_and(|other| other.record.id != old.id) {
                     return Err(Error::VolumeExists(new_name.to_string()));
                 }
                 record.name = new_name;
             }
+            record.offloads = switched(old.offloads, &update.offloads);
             record.size = size.unwrap_or(old.size);
-            if record.size < old.size && !truncate {
+            if record.size < old.size && !update.truncate {
                 let size_bytes = old.size.0 * SECTOR_BYTES;
                 return Err(Error::WouldTruncate { volume: old.name.to_string(), size_bytes });
             }
@@ -230,6 +247,8 @@ impl Array {
             created_ms: record.created_ms,
             mapped_bytes: status.map_or(0, |status| status.mapped_bytes),
             data_bytes: status.map_or(0, |status| status.data_bytes),
+            offloads: record.offloads,
+            offloads_in_effect: entry.attributes.offloads,
             connection_count: entry.hosts.len(),
         }
     }

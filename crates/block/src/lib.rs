@@ -1,23 +1,26 @@
 //! The vocabulary of block storage, shared by the protocols above and the store below.
 //!
 //! Protocol crates and the store never depend on each other; both speak in the types of this
-//! crate. It depends on nothing, does no I/O, and has four parts:
+//! crate. It depends on nothing, does no I/O, and has five parts:
 //!
 //! * [`units`]: one newtype a quantity (sectors, blocks, ids),
 //! * [`frame`]: 4 KiB of aligned memory, the unit in which data moves without being copied,
 //! * [`data`]: what a host sends and gets, as runs of frames,
 //! * [`request`]: what may be asked of a volume, and the answers,
+//! * [`offload`]: what hosts may leave to the array, and can be switched off,
 //! * [`lun`]: what one initiator sees.
 
 pub mod data;
 pub mod frame;
 pub mod lun;
+pub mod offload;
 pub mod request;
 pub mod units;
 
 pub use data::{DataIn, DataOut};
 pub use frame::{FRAME_BYTES, Frame, FrameMut};
 pub use lun::{ArrayIdentity, LogicalBlockSize, LunMap, VolumeAttributes};
+pub use offload::{Offload, Offloads};
 pub use request::{
     CopySegment, LbaExtent, LbaState, SpaceUse, VolumeError, VolumeReply, VolumeRequest,
 };

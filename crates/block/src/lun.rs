@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::offload::Offloads;
 use crate::units::{SectorCount, VolumeId};
 
 /// The size of a logical block as the host sees it.
@@ -45,6 +46,8 @@ pub struct VolumeAttributes {
     pub serial: String,
     /// Whether answers come before data is durable (`durability = "flush"`): WCE.
     pub write_cache: bool,
+    /// The offloads that it takes: those that are on both for it and for the array.
+    pub offloads: Offloads,
 }
 
 /// The volumes that one initiator may reach, by LUN (0..=16383). Anything else is not there for it.

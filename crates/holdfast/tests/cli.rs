@@ -254,6 +254,37 @@ fn and_starts_again(world: &World, array: Array, db1: &Value) {
 }
 
 #[test]
+fn offloads_are_switched_for_a_volume_and_for_the_array() {
+    let world = World::new();
+    world.make_pool();
+    let array = world.serve(&[]);
+    world.text(&["volume", "create", "v", "--size", "1G"]);
+    assert!(world.text(&["volume", "show", "v"]).contains("all on"));
+    let set = world.json(&["volume", "set", "v", "--offload", "full-copy=off"]);
+    assert_eq!(set["offloads"]["extended_copy"], false);
+    assert_eq!(set["offloads"]["compare_and_write"], true);
+    let set = world.json(&["array", "set", "--offload", "all=off,reclaim=on"]);
+    assert_eq!(
+        (&set["offloads"]["unmap"], &set["offloads"]["token_copy"]),
+        (&json!(true), &json!(false))
+    );
+    array.kill();
+    let array = world.serve(&[]);
+    let shown = world.json(&["volume", "show", "v"]);
+    assert_eq!(shown["offloads"]["compare_and_write"], true);
+    assert_eq!(shown["offloads_in_effect"]["compare_and_write"], false);
+    assert_eq!(shown["offloads_in_effect"]["unmap"], true);
+    let text = world.text(&["volume", "show", "v"]);
+    assert!(text.contains("no ats, full-copy, block-zero, odx (its own setting: no full-copy)"));
+    assert!(world.text(&["volume", "list"]).contains("no ats, full-copy, block-zero, odx"));
+    assert!(world.text(&["array", "show"]).contains("no ats, full-copy, block-zero, odx"));
+    world.text(&["array", "set", "--offload", "all=on"]);
+    assert!(world.text(&["volume", "list"]).contains("no full-copy"));
+    assert!(world.refusal(1, &["volume", "set", "w", "--offload", "ats=off"]).contains("exist"));
+    array.stop();
+}
+
+#[test]
 fn two_arrays_are_told_apart() {
     let (one, mut two) = (World::new(), World::new());
     one.make_pool();

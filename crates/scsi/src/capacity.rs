@@ -47,6 +47,8 @@ pub(crate) fn capacity_data(volume: &VolumeAttributes) -> [u8; 32] {
     out[..8].copy_from_slice(&blocks(volume).saturating_sub(1).to_be_bytes());
     out[8..12].copy_from_slice(&(volume.logical_block.bytes() as u32).to_be_bytes());
     out[13] = physical_exponent(volume);
-    out[14] = 0xc0; // LBPME and LBPRZ: thin, and what is not mapped reads as zeros
+    if crate::vpd::can_deallocate(volume) {
+        out[14] = 0xc0; // LBPME and LBPRZ: thin, and what is not mapped reads as zeros
+    }
     out
 }

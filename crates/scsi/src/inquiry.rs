@@ -42,7 +42,10 @@ fn standard(context: &Context<'_>) -> [u8; 96] {
     out[2] = 0x06; // SPC-4
     out[3] = 0x12; // HISUP; response data format 2
     out[4] = (out.len() - 5) as u8;
-    out[5] = 0x18; // TPGS: implicit; 3PC
+    out[5] = 0x30; // TPGS: implicit and explicit
+    if crate::copy::limits::is_offered(context.offloads()) {
+        out[5] |= 0x08; // 3PC
+    }
     out[6] = if context.server.ports.len() > 1 { 0x10 } else { 0 }; // MULTIP
     out[7] = 0x02; // CMDQUE
     put_text(&mut out[8..16], &identity.vendor);

@@ -35,6 +35,7 @@ mod server;
 mod small;
 mod statistics;
 mod table;
+mod thresholds;
 mod unmap;
 mod verify;
 mod vpd;

@@ -12,7 +12,7 @@ use crate::table::Outcome;
 const SUPPORTED: u8 = 0x00;
 const PROVISIONING: u8 = 0x0c;
 /// The unit of the counts: 1 MiB, as VPD B2h says by its threshold exponent.
-const SET_BYTES: u64 = 1 << 20;
+pub(crate) const SET_BYTES: u64 = 1 << 20;
 
 pub(crate) fn sense(context: &Context<'_>, command: Command) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);

@@ -82,6 +82,30 @@ fn page(
     Some(out)
 }
 
+/// A page as the unit has it: subpage 0, or the subpage that there is (thresholds, 1Ch/02h).
+fn unit_page(
+    context: &Context<'_>,
+    controls: Controls,
+    (code, subpage): (u8, u8),
+    control: Control,
+) -> Result<Option<Vec<u8>>, Sense> {
+    let volume = context.volume()?;
+    let with_values = control != Control::Changeable;
+    Ok(match (code, subpage) {
+        (0x1c, 0x02) => context.server.provisioning_mode_page(volume, with_values),
+        (0x01, 0) => {
+            let mut out = page(volume, controls, code, control);
+            let told = with_values && context.server.has_thresholds(volume);
+            if let Some(byte) = out.as_mut().filter(|_| told).and_then(|page| page.get_mut(7)) {
+                *byte |= 0x80; // LBPERE
+            }
+            out
+        }
+        (_, 0) => page(volume, controls, code, control),
+        _ => None,
+    })
+}
+
 fn block_descriptor(volume: &VolumeAttributes, long: bool) -> Vec<u8> {
     let block = (volume.logical_block.bytes() as u32).to_be_bytes();
     let count = blocks(volume);
@@ -108,19 +132,24 @@ fn body(context: &Context<'_>, command: &Command, long: bool) -> Result<(usize, 
         _ => return Err(Sense::SAVING_NOT_SUPPORTED),
     };
     let (code, subpage) = (cdb.u8(2) & 0x3f, cdb.u8(3));
-    if subpage != 0 && subpage != 0xff {
-        return Err(Sense::cdb_bytes(3));
-    }
     let mut out = Vec::new();
     if !cdb.bit(1, 3) {
         out = block_descriptor(volume, long);
     }
     let descriptors = out.len();
-    if code == 0x3f {
-        let pages = PAGES.iter().filter_map(|&code| page(volume, controls, code, control));
-        out.extend(pages.flatten());
-    } else {
-        out.extend(page(volume, controls, code, control).ok_or(Sense::cdb_field(2, 5))?);
+    let codes = if code == 0x3f { &PAGES[..] } else { &[code] };
+    let subpages: &[u8] = match (code, subpage) {
+        (_, 0xff) => &[0x00, 0x02],
+        (_, 0x00) => &[0x00],
+        (0x1c, 0x02) => &[0x02],
+        _ => return Err(Sense::cdb_bytes(3)),
+    };
+    let before = out.len();
+    for names in codes.iter().flat_map(|&code| subpages.iter().map(move |&sub| (code, sub))) {
+        out.extend(unit_page(context, controls, names, control)?.into_iter().flatten());
+    }
+    if out.len() == before {
+        return Err(if subpage == 0x02 { Sense::cdb_bytes(3) } else { Sense::cdb_field(2, 5) });
     }
     Ok((descriptors, out))
 }
@@ -184,7 +213,7 @@ fn select(context: &Context<'_>, command: &Command, length: usize, header: usize
     // All pages are looked at before any takes effect.
     let mut controls = context.server.controls.of(volume.id);
     while at < list.len() {
-        at = take_page(volume, &mut controls, &list, at)?;
+        at = take_page(context, &mut controls, &list, at)?;
     }
     if context.server.controls.set(volume.id, controls) {
         context.server.attend_others(context.nexus, volume.id, Attention::ModeParameters);
@@ -209,31 +238,35 @@ fn check_descriptor(got: &[u8], want: &[u8], at: usize) -> Result<(), Sense> {
 
 /// Takes the page at `at`, if it changes nothing that can't be changed; the offset of the next.
 fn take_page(
-    volume: &VolumeAttributes,
+    context: &Context<'_>,
     controls: &mut Controls,
     list: &[u8],
     at: usize,
 ) -> Result<usize, Sense> {
-    let first = be_u8(list, at);
-    if first & 0x40 != 0 {
-        return Err(Sense::parameter(at, 0)); // SPF: there are no subpages
+    // With SPF the second byte is the subpage, and the length has two bytes (SPC-4, 7.5.7).
+    let (first, has_subpage) = (be_u8(list, at), be_u8(list, at) & 0x40 != 0);
+    let subpage = if has_subpage { be_u8(list, at + 1) } else { 0 };
+    if has_subpage && subpage == 0 {
+        return Err(Sense::parameter(at, 0)); // page 0 has the short form
     }
-    let page = |control| page(volume, *controls, first & 0x3f, control);
+    let names = (first & 0x3f, subpage);
+    let page = |control| unit_page(context, *controls, names, control);
     let unknown = Sense::parameter(at, 0);
-    let (want, free) = page(Control::Current).zip(page(Control::Changeable)).ok_or(unknown)?;
-    if at + 2 > list.len() {
+    let (want, free) = page(Control::Current)?.zip(page(Control::Changeable)?).ok_or(unknown)?;
+    let header = if has_subpage { 4 } else { 2 };
+    if at + header > list.len() {
         return Err(Sense::PARAMETER_LIST_LENGTH);
     }
-    if be_u8(list, at + 1) != want[1] {
-        return Err(Sense::parameter(at + 1, 0));
+    if let Some(differs) = (1..header).find(|&byte| be_u8(list, at + byte) != want[byte]) {
+        return Err(Sense::parameter(at + differs, 0));
     }
     let got = list.get(at..at + want.len()).ok_or(Sense::PARAMETER_LIST_LENGTH)?;
     // PS (bit 7 of byte 0) is reserved here, and not looked at; the length was.
     let differs = |at: &usize| (got[*at] ^ want[*at]) & !free[*at] != 0;
-    if let Some(byte) = (2..want.len()).find(differs) {
+    if let Some(byte) = (header..want.len()).find(differs) {
         return Err(Sense::parameter(at + byte, 0));
     }
-    if first & 0x3f == CONTROL {
+    if names == (CONTROL, 0) {
         *controls = controls_of(got);
     }
     Ok(at + want.len())

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use block::{LunMap, VolumeId};
+use block::{LunMap, VolumeAttributes, VolumeId};
 use parking_lot::Mutex;
 
 use crate::copy::results::CopyLists;
@@ -15,7 +15,7 @@ use crate::sense::{Sense, SenseKey};
 pub struct TargetPort {
     /// The relative target port identifier, from 1 (SPC-4, 7.8.6.8).
     pub relative_id: u16,
-    /// The target port group; over iSCSI also the target portal group tag.
+    /// The target port group, whose ports have the same asymmetric access state.
     pub group: u16,
     /// The SCSI name of the port: over iSCSI `iqn…,t,0x0001` (RFC 7143, 4.4.3).
     pub name: String,
@@ -37,10 +37,16 @@ pub(crate) enum Attention {
     Reset,
     /// CAPACITY DATA HAS CHANGED.
     Capacity,
+    /// INQUIRY DATA HAS CHANGED.
+    Inquiry,
     /// REPORTED LUNS DATA HAS CHANGED.
     Luns,
     /// MODE PARAMETERS CHANGED.
     ModeParameters,
+    /// THIN PROVISIONING SOFT THRESHOLD REACHED.
+    SoftThreshold,
+    /// ASYMMETRIC ACCESS STATE CHANGED.
+    AccessState,
     /// RESERVATIONS PREEMPTED: by CLEAR.
     ReservationsPreempted,
     /// RESERVATIONS RELEASED.
@@ -57,8 +63,11 @@ impl Attention {
         let (asc, ascq) = match self {
             Self::Reset => (0x29, 0x03),
             Self::Capacity => (0x2a, 0x09),
+            Self::Inquiry => (0x3f, 0x03),
             Self::Luns => (0x3f, 0x0e),
             Self::ModeParameters => (0x2a, 0x01),
+            Self::SoftThreshold => (0x38, 0x07),
+            Self::AccessState => (0x2a, 0x06),
             Self::ReservationsPreempted => (0x2a, 0x03),
             Self::ReservationsReleased => (0x2a, 0x04),
             Self::RegistrationsPreempted => (0x2a, 0x05),
@@ -146,6 +155,10 @@ impl Nexus {
                 if before.is_some_and(|before| before.size != volume.size) {
                     state.push(volume.id, Attention::Capacity);
                 }
+                // INQUIRY and VPD data tell what can be offloaded (SPC-4, 6.6.1).
+                if before.is_some_and(|before| before.offloads != volume.offloads) {
+                    state.push(volume.id, Attention::Inquiry);
+                }
                 if moved {
                     state.push(volume.id, Attention::Luns);
                 }
@@ -165,6 +178,16 @@ impl Nexus {
             state.push(volume, what);
             self.attentive.store(state.queues.len(), Ordering::Release);
         }
+    }
+
+    /// Queues a unit attention on each volume that this nexus can reach, and that is `meant`.
+    pub(crate) fn attend_where(&self, what: Attention, meant: impl Fn(&VolumeAttributes) -> bool) {
+        let mut state = self.state.lock();
+        let Some(map) = state.seen.clone() else { return };
+        for volume in map.luns.values().filter(|volume| meant(volume)) {
+            state.push(volume.id, what);
+        }
+        self.attentive.store(state.queues.len(), Ordering::Release);
     }
 
     /// PREEMPT AND ABORT named this nexus: its commands on the volume do nothing more.

@@ -1,5 +1,7 @@
 //! REPORT SUPPORTED OPERATION CODES and TASK MANAGEMENT FUNCTIONS (SPC-4, 6.34 and 6.35).
 
+use block::Offloads;
+
 use crate::response::{Command, Response, Step};
 use crate::sense::Sense;
 use crate::server::Context;
@@ -17,29 +19,29 @@ fn timeouts() -> [u8; 12] {
     out
 }
 
-pub(crate) fn report_operation_codes(_: &Context<'_>, command: Command) -> Outcome {
-    let cdb = &command.cdb;
+pub(crate) fn report_operation_codes(context: &Context<'_>, command: Command) -> Outcome {
+    let (cdb, offloads) = (&command.cdb, context.offloads());
     let with_timeouts = cdb.bit(2, 7);
     let (opcode, action) = (cdb.u8(3), cdb.u16(4));
-    let found = entries(opcode);
-    let has_actions = found.first().is_some_and(|entry| entry.action.is_some());
-    let by_action = || found.iter().find(|entry| entry.action.map(u16::from) == Some(action));
+    let found = || entries(opcode).iter().filter(|entry| entry.is_on(offloads));
+    let has_actions = found().next().is_some_and(|entry| entry.action.is_some());
+    let by_action = || found().find(|entry| entry.action.map(u16::from) == Some(action));
     let out = match cdb.u8(2) & 7 {
-        0 => all(with_timeouts),
+        0 => all(offloads, with_timeouts),
         1 if has_actions => return Err(Sense::cdb_field(2, 2)),
-        1 => one(found.first(), with_timeouts),
-        2 if !found.is_empty() && !has_actions => return Err(Sense::cdb_field(2, 2)),
+        1 => one(found().next(), with_timeouts),
+        2 if found().next().is_some() && !has_actions => return Err(Sense::cdb_field(2, 2)),
         2 => one(by_action(), with_timeouts),
         3 if has_actions => one(by_action(), with_timeouts),
-        3 => one(found.first().filter(|_| action == 0), with_timeouts),
+        3 => one(found().next().filter(|_| action == 0), with_timeouts),
         _ => return Err(Sense::cdb_field(2, 2)),
     };
     Ok(Step::Done(Response::parameters(&out, cdb.u32(6) as usize)))
 }
 
-fn all(with_timeouts: bool) -> Vec<u8> {
+fn all(offloads: Offloads, with_timeouts: bool) -> Vec<u8> {
     let mut out = vec![0; 4];
-    for entry in COMMANDS {
+    for entry in COMMANDS.iter().filter(|entry| entry.is_on(offloads)) {
         let action = entry.action.unwrap_or(0);
         let flags = u8::from(with_timeouts) << 1 | u8::from(entry.action.is_some());
         out.extend([entry.opcode, 0, 0, action, 0, flags, 0, entry.usage.len() as u8]);

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Weak};
 
 use block::{
-    ArrayIdentity, LunMap, VolumeAttributes, VolumeError, VolumeId, VolumeReply, VolumeRequest,
+    ArrayIdentity, LunMap, Offloads, VolumeAttributes, VolumeError, VolumeId, VolumeReply,
+    VolumeRequest,
 };
 use parking_lot::Mutex;
 
+use crate::alua::AccessStates;
 use crate::cdb::Cdb;
 use crate::controls::{ControlTable, Controls};
 use crate::copy::rod::{RodVolume, Rods};
@@ -19,6 +21,7 @@ use crate::response::{Command, Pending, Response, Status, Step};
 use crate::sense::Sense;
 use crate::statistics::Statistics;
 use crate::table::{self, Access, Entry};
+use crate::thresholds::Thresholds;
 
 /// What all logical units of the array share. One for the array, shared by all sessions.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub struct DeviceServer {
     pub(crate) controls: ControlTable,
     pub(crate) rods: Rods,
     pub(crate) statistics: Arc<dyn Statistics>,
+    pub(crate) access_states: AccessStates,
+    pub(crate) thresholds: Thresholds,
     nexuses: Mutex<Vec<Weak<Nexus>>>,
 }
 
@@ -63,6 +68,15 @@ impl<'a> Context<'a> {
             Unit::Empty | Unit::Unknown => Err(Sense::NO_SUCH_UNIT),
         }
     }
+
+    /// The offloads that the logical unit takes; where there is no volume, none is asked for.
+    #[inline]
+    pub(crate) fn offloads(&self) -> Offloads {
+        match self.unit {
+            Unit::Volume(volume) => volume.offloads,
+            _ => Offloads::ALL,
+        }
+    }
 }
 
 impl DeviceServer {
@@ -74,9 +88,17 @@ impl DeviceServer {
         rods: RodVolume,
         statistics: Arc<dyn Statistics>,
     ) -> Self {
-        let (reservations, controls, nexuses) = Default::default();
-        let rods = Rods::new(rods);
-        Self { identity, ports, reservations, controls, rods, statistics, nexuses }
+        Self {
+            identity,
+            ports,
+            reservations: Reservations::default(),
+            controls: ControlTable::default(),
+            rods: Rods::new(rods),
+            statistics,
+            access_states: AccessStates::default(),
+            thresholds: Thresholds::default(),
+            nexuses: Mutex::default(),
+        }
     }
 
     /// Tells the time, in milliseconds since anything: tokens end when nobody has used them for
@@ -122,7 +144,7 @@ impl DeviceServer {
     fn route(&self, context: &Context<'_>, command: Command) -> Result<Step, Box<Response>> {
         let check = |sense| Box::new(Response::check(sense));
         let cdb = &command.cdb;
-        let found = table::find(cdb.opcode(), cdb.service_action());
+        let found = table::offered(cdb.opcode(), cdb.service_action(), context.offloads());
         if !found.is_ok_and(|entry| entry.without_volume) {
             context.volume().map_err(check)?;
         }
@@ -134,6 +156,14 @@ impl DeviceServer {
         let entry = found.map_err(check)?;
         if cdb.control() & 0x04 != 0 {
             return Err(check(Sense::cdb_field(entry.usage.len() as u16 - 1, 2))); // NACA
+        }
+        if let Unit::Volume(volume) = context.unit {
+            let state = self.access_state(volume.id, context.nexus);
+            if let Some(sense) = state.sense()
+                && !state.serves(cdb.opcode(), cdb.service_action())
+            {
+                return Err(check(sense));
+            }
         }
         if let Unit::Volume(volume) = context.unit
             && self.is_barred(context, volume.id, entry, cdb)
@@ -220,10 +250,12 @@ impl DeviceServer {
         self.nexuses.lock().retain(|other| !std::ptr::eq(other.as_ptr(), nexus));
     }
 
-    /// The volume was destroyed: its reservations go with it. Its id is never used again.
+    /// The volume was destroyed: its reservations and access states go with it. Its id is never
+    /// used again.
     pub fn volume_destroyed(&self, volume: VolumeId) {
         self.reservations.forget(volume);
         self.controls.set(volume, Controls::default());
+        self.access_states.forget(volume);
     }
 
     /// Does to others what a change of reservations does: ends what is left of the commands of
@@ -271,7 +303,7 @@ impl DeviceServer {
         ports
     }
 
-    fn live_nexuses(&self) -> Vec<Arc<Nexus>> {
+    pub(crate) fn live_nexuses(&self) -> Vec<Arc<Nexus>> {
         self.nexuses.lock().iter().filter_map(Weak::upgrade).collect()
     }
 }

@@ -14,12 +14,14 @@ pub(crate) fn test_unit_ready(context: &Context<'_>, _: Command) -> Outcome {
     }
 }
 
-/// REQUEST SENSE (SPC-4, 6.39): the next unit attention, which it clears, or that there is nothing;
-/// for a unit that does not exist that it does not exist.
+/// REQUEST SENSE (SPC-4, 6.39): the next unit attention, which it clears, or why the path serves
+/// nothing, or that there is nothing; for a unit that does not exist that it does not exist.
 pub(crate) fn request_sense(context: &Context<'_>, command: Command) -> Outcome {
     let sense = match context.unit {
         Unit::Volume(volume) => {
-            context.nexus.take_attention(volume.id).map_or(Sense::NONE, |what| what.sense())
+            let attention = context.nexus.take_attention(volume.id).map(|what| what.sense());
+            let state = || context.server.access_state(volume.id, context.nexus).sense();
+            attention.or_else(state).unwrap_or(Sense::NONE)
         }
         Unit::ReportLuns => Sense::NONE,
         Unit::Empty | Unit::Unknown => Sense::NO_SUCH_UNIT,

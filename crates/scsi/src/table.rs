@@ -1,6 +1,8 @@
 //! The one table of commands: it drives dispatch, reservation checks and what REPORT SUPPORTED
 //! OPERATION CODES says, so that the three can't differ.
 
+use block::{Offload, Offloads};
+
 use crate::cdb::Cdb;
 use crate::response::{Command, Step};
 use crate::sense::Sense;
@@ -41,6 +43,8 @@ pub(crate) struct Entry {
     pub usage: &'static [u8],
     /// What reservations it minds.
     pub access: Access,
+    /// The offload that it belongs to: where that is off, the command is not there.
+    pub offload: Option<Offload>,
     /// Whether it also works where there is no volume (INQUIRY and its like).
     pub without_volume: bool,
     /// What runs it.
@@ -103,6 +107,44 @@ pub(crate) fn find(opcode: u8, service_action: u8) -> Result<&'static Entry, Sen
         .ok_or(Sense::cdb_field(1, 4))
 }
 
+/// As [`find`], without the commands whose offload is off: those are refused as if the array had
+/// never had them (SPC-4, 4.3.1 and 4.2.5.2), which is what makes hosts do the work themselves.
+#[inline]
+pub(crate) fn offered(
+    opcode: u8,
+    service_action: u8,
+    offloads: Offloads,
+) -> Result<&'static Entry, Sense> {
+    let found = find(opcode, service_action);
+    if offloads == Offloads::ALL || found.is_ok_and(|entry| entry.is_on(offloads)) {
+        return found;
+    }
+    let any = entries(opcode).iter().any(|entry| entry.is_on(offloads));
+    Err(if any { Sense::cdb_field(1, 4) } else { Sense::INVALID_OPCODE })
+}
+
+impl Entry {
+    /// Whether no offload that is off has it.
+    #[inline]
+    pub(crate) fn is_on(&self, offloads: Offloads) -> bool {
+        self.offload.is_none_or(|offload| offloads.has(offload))
+    }
+}
+
+/// The offload that a command belongs to, by its opcode and service action. Of third-party copy,
+/// those of tokens are 83h/10h and 11h (POPULATE TOKEN, WRITE USING TOKEN) and 84h/07h and 08h
+/// (RECEIVE ROD TOKEN INFORMATION, REPORT ALL ROD TOKENS).
+const fn offload_of(opcode: u8, action: Option<u8>) -> Option<Offload> {
+    Some(match (opcode, action) {
+        (0x89, _) => Offload::CompareAndWrite,
+        (0x41 | 0x93, _) => Offload::WriteSame,
+        (0x42, _) => Offload::Unmap,
+        (0x83, Some(0x10 | 0x11)) | (0x84, Some(0x07 | 0x08)) => Offload::TokenCopy,
+        (0x83 | 0x84, _) => Offload::ExtendedCopy,
+        _ => return None,
+    })
+}
+
 /// Every command and service action that is served: its name, its opcode, its service action. For
 /// documents that must not drift from the code.
 pub fn commands() -> impl Iterator<Item = (&'static str, u8, Option<u8>)> {
@@ -116,7 +158,9 @@ const fn plain(
     usage: &'static [u8],
     run: fn(&Context<'_>, Command) -> Outcome,
 ) -> Entry {
-    Entry { name, opcode: usage[0], action: None, usage, access, without_volume: false, run }
+    let (opcode, action) = (usage[0], None);
+    let offload = offload_of(opcode, action);
+    Entry { name, opcode, action, usage, access, offload, without_volume: false, run }
 }
 
 /// Short for an entry with a service action: the low bits of usage byte 1.
@@ -126,8 +170,9 @@ const fn action(
     usage: &'static [u8],
     run: fn(&Context<'_>, Command) -> Outcome,
 ) -> Entry {
-    let action = Some(usage[1] & 0x1f);
-    Entry { name, opcode: usage[0], action, usage, access, without_volume: false, run }
+    let (opcode, action) = (usage[0], Some(usage[1] & 0x1f));
+    let offload = offload_of(opcode, action);
+    Entry { name, opcode, action, usage, access, offload, without_volume: false, run }
 }
 
 /// Short for an entry that needs no volume.
@@ -136,8 +181,7 @@ const fn anywhere(
     usage: &'static [u8],
     run: fn(&Context<'_>, Command) -> Outcome,
 ) -> Entry {
-    let access = Access::Free;
-    Entry { name, opcode: usage[0], action: None, usage, access, without_volume: true, run }
+    Entry { without_volume: true, ..plain(name, Access::Free, usage, run) }
 }
 
 use crate::{
@@ -278,6 +322,8 @@ pub(crate) static COMMANDS: &[Entry] = &[
         opcodes::report_operation_codes),
     action("REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS", Read,
         &[0xa3, 0x0d, 0x80, 0, 0, 0, F, F, F, F, 0, C], opcodes::report_task_management),
+    action("SET TARGET PORT GROUPS", Write, &[0xa4, 0x0a, 0, 0, 0, 0, F, F, F, F, 0, C],
+        alua::set),
     plain("READ (12)", Read, &[0xa8, 0xf8, F, F, F, F, F, F, F, F, 0x1f, C], read_write::read),
     plain("WRITE (12)", Write, &[0xaa, 0xf8, F, F, F, F, F, F, F, F, 0x1f, C],
         read_write::write),

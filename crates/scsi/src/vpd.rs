@@ -1,7 +1,7 @@
 //! Vital product data (SPC-4, 7.8; SBC-3, 6.6).
 
-use block::VolumeAttributes;
 use block::request::limits::{COMMAND_BYTES_MAX, UNMAP_RANGES_MAX, VOLUME_BYTES_MAX};
+use block::{Offload, VolumeAttributes};
 
 use crate::bytes::put_text;
 use crate::capacity::physical_exponent;
@@ -13,11 +13,19 @@ use crate::server::{Context, Unit};
 /// The pages of a volume, in ascending order.
 pub(crate) const PAGES: [u8; 10] = [0x00, 0x80, 0x83, 0x85, 0x86, 0x87, 0x8f, 0xb0, 0xb1, 0xb2];
 
+/// Those that this volume has: third-party copy only where there is some.
+fn pages(volume: &VolumeAttributes) -> impl Iterator<Item = u8> {
+    let copies = crate::copy::limits::is_offered(volume.offloads);
+    PAGES.into_iter().filter(move |page| *page != 0x8f || copies)
+}
+
 /// The page with this code, with its header.
 pub(crate) fn page(context: &Context<'_>, code: u8) -> Result<Vec<u8>, Sense> {
     let body = match (&context.unit, code) {
-        (Unit::Volume(_), 0x00) => PAGES.to_vec(),
-        (Unit::Volume(volume), code) => volume_page(context, volume, code)?,
+        (Unit::Volume(volume), 0x00) => pages(volume).collect(),
+        (Unit::Volume(volume), code) if pages(volume).any(|page| page == code) => {
+            volume_page(context, volume, code)?
+        }
         (_, 0x00) => vec![0x00],
         _ => return Err(Sense::cdb_bytes(2)),
     };
@@ -162,16 +170,25 @@ fn block_limits(volume: &VolumeAttributes) -> Vec<u8> {
     let block = volume.logical_block.bytes();
     let physical = 1_u32 << physical_exponent(volume);
     let mut out = vec![0; 60];
-    out[1] = crate::compare_write::blocks_max(volume) as u8;
+    // The limits of a command that is switched off are 0 (SBC-3, 6.6.4).
+    if volume.offloads.has(Offload::CompareAndWrite) {
+        out[1] = crate::compare_write::blocks_max(volume) as u8;
+    }
     out[2..4].copy_from_slice(&(physical as u16).to_be_bytes());
     out[4..8].copy_from_slice(&((COMMAND_BYTES_MAX / block) as u32).to_be_bytes());
     out[8..12]
         .copy_from_slice(&((block::request::limits::LEAF_BYTES / block) as u32).to_be_bytes());
-    out[16..20].copy_from_slice(&u32::MAX.to_be_bytes()); // UNMAP: as long as the field allows
-    out[20..24].copy_from_slice(&(UNMAP_RANGES_MAX as u32).to_be_bytes());
-    out[24..28].copy_from_slice(&physical.to_be_bytes()); // freed in blocks of 4 KiB
-    out[28..32].copy_from_slice(&0x8000_0000_u32.to_be_bytes()); // UGAVALID, aligned to LBA 0
-    out[32..40].copy_from_slice(&(VOLUME_BYTES_MAX / block).to_be_bytes()); // WRITE SAME
+    if volume.offloads.has(Offload::Unmap) {
+        out[16..20].copy_from_slice(&u32::MAX.to_be_bytes()); // as long as the field allows
+        out[20..24].copy_from_slice(&(UNMAP_RANGES_MAX as u32).to_be_bytes());
+    }
+    if can_deallocate(volume) {
+        out[24..28].copy_from_slice(&physical.to_be_bytes()); // freed in blocks of 4 KiB
+        out[28..32].copy_from_slice(&0x8000_0000_u32.to_be_bytes()); // UGAVALID, from LBA 0
+    }
+    if volume.offloads.has(Offload::WriteSame) {
+        out[32..40].copy_from_slice(&(VOLUME_BYTES_MAX / block).to_be_bytes());
+    }
     // WRITE ATOMIC: of any alignment and length up to this; ATOMIC BOUNDARY is not taken.
     let atomic = crate::atomic::blocks_max(volume) as u32;
     out[40..44].copy_from_slice(&atomic.to_be_bytes());
@@ -186,12 +203,28 @@ fn block_characteristics() -> Vec<u8> {
     out
 }
 
+/// Whether a host can deallocate blocks, by UNMAP or by WRITE SAME with its UNMAP bit. A unit with
+/// neither has no logical block provisioning management (SBC-3, 4.7.1), and says so in LBPME.
+pub(crate) fn can_deallocate(volume: &VolumeAttributes) -> bool {
+    volume.offloads.has(Offload::Unmap) || volume.offloads.has(Offload::WriteSame)
+}
+
 /// Units in which provisioning is counted: 2^n logical blocks make 1 MiB, so that 32 bits do.
 pub(crate) fn threshold_exponent(volume: &VolumeAttributes) -> u8 {
     8 + physical_exponent(volume)
 }
 
 fn logical_block_provisioning(volume: &VolumeAttributes) -> Vec<u8> {
-    // LBPU, LBPWS, LBPWS10, LBPRZ; thin provisioned.
-    vec![threshold_exponent(volume), 0xe4, 0x02, 0x00]
+    let mut out = vec![threshold_exponent(volume), 0, 0, 0];
+    if volume.offloads.has(Offload::Unmap) {
+        out[1] |= 0x80; // LBPU
+    }
+    if volume.offloads.has(Offload::WriteSame) {
+        out[1] |= 0x60; // LBPWS, LBPWS10
+    }
+    if can_deallocate(volume) {
+        out[1] |= 0x04; // LBPRZ
+        out[2] = 0x02; // thin provisioned
+    }
+    out
 }

@@ -143,6 +143,8 @@ pub struct PoolStatus {
     pub data_bytes: u64,
     /// Bytes of segments that can't be written: data, metadata, the log, and what is dead in them.
     pub allocated_bytes: u64,
+    /// Bytes that are in use: see [`crate::Store::space_use`].
+    pub used_bytes: u64,
     /// Bytes that volumes are provisioned for, together.
     pub provisioned_bytes: u64,
     /// Bytes that hosts have mapped in all volumes, together.

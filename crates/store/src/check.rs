@@ -232,10 +232,10 @@ impl Checker<'_> {
 
     fn read_chunk(&mut self, id: ChunkId, row: &ChunkRow) {
         let medium = &self.world.medium;
-        let offset = medium.geometry.offset_bytes(row.place);
+        let offset = medium.geometry().offset_bytes(row.place);
         let mut frame = [FrameMut::stale()];
         let readable = row.place.offset_units.is_multiple_of(UNITS_PER_BLOCK)
-            && medium.geometry.contains(row.place, BLOCK_BYTES)
+            && medium.geometry().contains(row.place, BLOCK_BYTES)
             && medium.disk.read(offset, &mut frame).is_ok();
         self.report.chunks_read += 1;
         if !readable || medium.keys.fingerprint(&frame[0][..]) != row.fingerprint {

@@ -45,6 +45,12 @@ impl Checkpointer {
         &self.superblock
     }
 
+    /// The next checkpoint describes a pool of this capacity.
+    pub(crate) fn grow(&mut self, capacity_bytes: u64, geometry: Geometry) {
+        self.superblock.capacity_bytes = capacity_bytes;
+        self.superblock.geometry = geometry;
+    }
+
     /// Writes a superblock over the older copy.
     pub(crate) fn write_superblock(
         &mut self,
@@ -151,16 +157,23 @@ impl Store {
         if writer.failed || writer.log_bytes == 0 {
             return false;
         }
-        let reserve = crate::segments::reserve_segments(self.world.medium.geometry.segment_count);
+        let reserve = crate::segments::reserve_segments(self.world.medium.geometry().segment_count);
         let short = writer.state.segments.free_count() <= reserve + reserve / 2;
-        let segment_bytes = self.world.medium.geometry.segment_bytes;
+        let segment_bytes = self.world.medium.geometry().segment_bytes;
         writer.log_bytes >= self.options.checkpoint_log_bytes
             || short && writer.log_bytes >= segment_bytes
     }
 
     /// Writes a checkpoint. Waits, while the data path goes on; for a background thread.
     pub fn checkpoint(&self) -> Result<(), StoreError> {
-        let mut checkpointer = self.checkpointing.lock();
+        self.checkpoint_with(&mut self.checkpointing.lock())
+    }
+
+    /// As [`Store::checkpoint`], for who has the checkpointer.
+    pub(crate) fn checkpoint_with(
+        &self,
+        checkpointer: &mut Checkpointer,
+    ) -> Result<(), StoreError> {
         if self.options.durability == Durability::Flush {
             self.raise_barrier();
         }
@@ -170,7 +183,7 @@ impl Store {
             let captured = if writer.failed {
                 Err(StoreError::Volume(VolumeError::WriteFailed))
             } else {
-                self.capture(&mut writer, &checkpointer)
+                self.capture(&mut writer, checkpointer)
             };
             writer.failed |= captured.is_err();
             let mut answers = writer.abandon(&self.world);
@@ -182,7 +195,7 @@ impl Store {
         };
         self.answer(answers);
         let capture = captured?;
-        let written = self.write_capture(&mut checkpointer, capture);
+        let written = self.write_capture(checkpointer, capture);
         if written.is_err() {
             // Places were given that hold nothing: another checkpoint must not build on them.
             let answers = {
@@ -224,7 +237,7 @@ impl Store {
         let mut images = Vec::new();
         let mut placer = Placer {
             segments: &mut writer.state.segments,
-            geometry: world.medium.geometry,
+            geometry: world.medium.geometry(),
             lsn: position.lsn,
             segment: old.metadata_segment,
             block: old.metadata_block,
@@ -336,31 +349,14 @@ impl Store {
         self.checkpoint_count.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
-
-    /// Frees nodes that nothing names any more, some at a time; returns whether more are left.
-    pub fn housekeep(&self) -> bool {
-        let mut writer = self.writer.lock();
-        if writer.failed || writer.state.pending.is_empty() {
-            return false;
-        }
-        let mut editor = crate::map::Editor { world: &self.world, state: &mut writer.state };
-        if editor.free_pending(HOUSEKEEPING_NODES).is_err() {
-            writer.failed = true;
-            return false;
-        }
-        !writer.state.pending.is_empty()
-    }
 }
-
-/// Nodes freed in one turn of housekeeping: the writer is held for some tenths of a millisecond.
-const HOUSEKEEPING_NODES: usize = 8;
 
 /// Writes images, those that stand in a row together.
 fn write_images(medium: &Medium, images: Vec<(Place, Image)>) -> Result<(), StoreError> {
     let mut start_bytes = 0;
     let mut batch: Vec<Frame> = Vec::new();
     for (place, image) in images {
-        let offset = medium.geometry.offset_bytes(place);
+        let offset = medium.geometry().offset_bytes(place);
         let follows = offset == start_bytes + batch.len() as u64 * BLOCK_BYTES;
         if !batch.is_empty() && (!follows || batch.len() >= WRITE_BLOCKS_MAX) {
             medium.disk.write(start_bytes, &batch)?;

@@ -71,7 +71,7 @@ impl Writer {
         self.log_bytes += u64::from(blocks) * BLOCK_BYTES;
         self.tail = next;
         self.fly(record, payload, next, self.early());
-        let offset_bytes = world.medium.geometry.offset_bytes(place);
+        let offset_bytes = world.medium.geometry().offset_bytes(place);
         Some(Commit { offset_bytes, frames, flush, lsn: position.lsn })
     }
 

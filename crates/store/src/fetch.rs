@@ -109,7 +109,8 @@ impl Fetch {
             return Ok(Content::Lost);
         }
         let aligned = row.place.offset_units.is_multiple_of(UNITS_PER_BLOCK);
-        if row.codec != Codec::Raw || !aligned || !world.medium.geometry.contains(row.place, 4096) {
+        if row.codec != Codec::Raw || !aligned || !world.medium.geometry().contains(row.place, 4096)
+        {
             return Ok(Content::Lost);
         }
         if self.token.is_none() {
@@ -130,7 +131,7 @@ impl Fetch {
             let frame = read.frames.len() - 1;
             return (self.reads.len() - 1, frame);
         }
-        let offset_bytes = world.medium.geometry.offset_bytes(place);
+        let offset_bytes = world.medium.geometry().offset_bytes(place);
         debug_assert!(offset_bytes.is_multiple_of(BLOCK_BYTES));
         let frames = vec![FrameMut::stale()];
         self.reads.push(DiskRead { offset_bytes, frames, failed: false });

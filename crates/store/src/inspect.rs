@@ -103,10 +103,10 @@ pub fn inspect(
     let check = store.check(CheckOptions { data: options.data })?;
     let status = store.pool_status();
     let (next_lsn, segment_bytes) =
-        (store.writer.lock().position.lsn, store.world.medium.geometry.segment_bytes);
+        (store.writer.lock().position.lsn, store.world.medium.geometry().segment_bytes);
     Ok(InspectReport {
         pool_id: store.pool_id.iter().map(|byte| format!("{byte:02x}")).collect(),
-        capacity_bytes: store.capacity_bytes,
+        capacity_bytes: store.checkpointing.lock().superblock().capacity_bytes,
         segment_bytes,
         superblocks,
         log_bytes: status.log_bytes,

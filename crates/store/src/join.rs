@@ -46,7 +46,7 @@ impl Writer {
     }
 
     fn join_part(&mut self, world: &World, token: Token, mut edit: Box<Edit>) -> Submitted {
-        let reserve = reserve_segments(world.medium.geometry.segment_count);
+        let reserve = reserve_segments(world.medium.geometry().segment_count);
         if self.state.segments.free_count() <= reserve {
             self.release_staged(world, &edit);
             return Submitted::Done(Err(VolumeError::NoSpace));
@@ -176,7 +176,7 @@ impl Writer {
                 Some(_) => {}
             }
         }
-        let reserve = reserve_segments(world.medium.geometry.segment_count);
+        let reserve = reserve_segments(world.medium.geometry().segment_count);
         let free = self.state.segments.free_count();
         let full =
             if edit.data_blocks() > 0 { free <= reserve } else { free <= RESERVE_FOR_CHECKPOINT };

@@ -32,6 +32,7 @@ mod cursor;
 mod edit;
 mod fetch;
 mod gather;
+mod grow;
 mod inspect;
 mod join;
 mod map;

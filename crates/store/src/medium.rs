@@ -1,6 +1,7 @@
 //! Reading metadata from the device, and believing it only after its checksum.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use block::{BLOCK_BYTES, Frame, FrameMut};
 use format::map::{NODE_BYTES, Node};
@@ -12,7 +13,9 @@ use crate::StoreError;
 /// The device, how it is divided, and the keys of its checksums.
 pub(crate) struct Medium {
     pub(crate) disk: Arc<dyn sys::Disk>,
-    pub(crate) geometry: Geometry,
+    segment_bytes: u64,
+    /// Goes up when the pool grows, before anything is placed in the new segments.
+    segment_count: AtomicU32,
     pub(crate) keys: Keys,
 }
 
@@ -23,12 +26,29 @@ fn damaged(what: &str, place: Place) -> StoreError {
 }
 
 impl Medium {
+    pub(crate) fn new(disk: Arc<dyn sys::Disk>, geometry: Geometry, keys: Keys) -> Self {
+        let Geometry { segment_bytes, segment_count } = geometry;
+        Self { disk, segment_bytes, segment_count: AtomicU32::new(segment_count), keys }
+    }
+
+    /// How the pool is divided now.
+    pub(crate) fn geometry(&self) -> Geometry {
+        let segment_count = self.segment_count.load(Ordering::Acquire);
+        Geometry { segment_bytes: self.segment_bytes, segment_count }
+    }
+
+    /// The pool has grown.
+    pub(crate) fn grown(&self, geometry: Geometry) {
+        assert_eq!(geometry.segment_bytes, self.segment_bytes, "segments keep their size");
+        self.segment_count.store(geometry.segment_count, Ordering::Release);
+    }
+
     /// `length_bytes` bytes from `place` on.
     fn read_bytes(&self, place: Place, length_bytes: usize) -> Result<Vec<u8>, StoreError> {
-        if !self.geometry.contains(place, length_bytes as u64) {
+        if !self.geometry().contains(place, length_bytes as u64) {
             return Err(damaged("a reference that leaves the pool", place));
         }
-        let offset = self.geometry.offset_bytes(place);
+        let offset = self.geometry().offset_bytes(place);
         let skip = (offset % BLOCK_BYTES) as usize;
         let count = (skip + length_bytes).div_ceil(BLOCK_BYTES as usize);
         let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
@@ -43,13 +63,13 @@ impl Medium {
     /// A page of a table.
     pub(crate) fn read_page(&self, page: PageRef) -> Result<Frame, StoreError> {
         let place = page.place;
-        if !self.geometry.contains(place, PAGE_BYTES as u64)
+        if !self.geometry().contains(place, PAGE_BYTES as u64)
             || !place.offset_units.is_multiple_of(format::geometry::UNITS_PER_BLOCK)
         {
             return Err(damaged("a reference that leaves the pool", place));
         }
         let mut frame = [FrameMut::stale()];
-        self.disk.read(self.geometry.offset_bytes(place), &mut frame)?;
+        self.disk.read(self.geometry().offset_bytes(place), &mut frame)?;
         let [frame] = frame;
         if self.keys.page_sum(&frame[..]) != page.checksum {
             return Err(damaged("wrong checksum of a page", place));

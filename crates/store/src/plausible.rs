@@ -118,7 +118,7 @@ pub(crate) fn payload_is_intact(
     payload: Place,
     entries: &[Entry],
 ) -> Result<bool, StoreError> {
-    let start = medium.geometry.offset_bytes(payload);
+    let start = medium.geometry().offset_bytes(payload);
     for entry in entries {
         let (units, fingerprints) = match entry {
             Entry::Store { payload_units, fingerprints, .. }

@@ -42,6 +42,9 @@ struct Live {
     fingerprint: Fingerprint,
 }
 
+/// Nodes freed in one turn of housekeeping: the writer is held for some tenths of a millisecond.
+const HOUSEKEEPING_NODES: usize = 8;
+
 impl Store {
     /// One turn of what goes on in the background: freeing dropped parts of maps, a checkpoint that
     /// is due, emptying a segment.
@@ -63,6 +66,20 @@ impl Store {
         })
     }
 
+    /// Frees nodes that nothing names any more, some at a time; returns whether more are left.
+    pub fn housekeep(&self) -> bool {
+        let mut writer = self.writer.lock();
+        if writer.failed || writer.state.pending.is_empty() {
+            return false;
+        }
+        let mut editor = crate::map::Editor { world: &self.world, state: &mut writer.state };
+        if editor.free_pending(HOUSEKEEPING_NODES).is_err() {
+            writer.failed = true;
+            return false;
+        }
+        !writer.state.pending.is_empty()
+    }
+
     /// Whether [`Store::maintain`] would find something to do.
     pub fn maintenance_due(&self) -> bool {
         let pending = {
@@ -75,7 +92,7 @@ impl Store {
     /// Whether so few segments are free that one should be emptied: an eighth of the pool, or what
     /// the reserve is short of.
     pub fn reclaim_due(&self) -> bool {
-        let count = self.world.medium.geometry.segment_count;
+        let count = self.world.medium.geometry().segment_count;
         let mut writer = self.writer.lock();
         !writer.failed
             && writer.state.segments.free_count() < (count / 8).max(2 * reserve_segments(count))
@@ -117,13 +134,13 @@ impl Store {
 
     /// How many emptied segments make a checkpoint worth its while.
     fn dead_segments_wanted(&self) -> usize {
-        (self.world.medium.geometry.segment_count as usize / 64).clamp(2, 16)
+        (self.world.medium.geometry().segment_count as usize / 64).clamp(2, 16)
     }
 
     /// The log segment with the least live data. Those that recovery would read stay, and those
     /// that are nearly all live are not worth moving.
     fn choose_segment(&self) -> Option<u32> {
-        let geometry = self.world.medium.geometry;
+        let geometry = self.world.medium.geometry();
         let segment_units = geometry.segment_bytes / format::PLACE_UNIT_BYTES;
         let mut writer = self.writer.lock();
         // With hosts about to be refused, every block gained is worth the moving.
@@ -223,7 +240,7 @@ impl Store {
             let (run, behind) = rest.split_at(count);
             rest = behind;
             let mut frames: Vec<FrameMut> = run.iter().map(|_| FrameMut::stale()).collect();
-            let offset = medium.geometry.offset_bytes(first.place);
+            let offset = medium.geometry().offset_bytes(first.place);
             debug_assert!(offset.is_multiple_of(BLOCK_BYTES));
             if medium.disk.read(offset, &mut frames).is_err() {
                 continue;

@@ -109,7 +109,7 @@ impl Store {
         check_superblock(&superblock)?;
         let geometry = superblock.geometry;
         let keys = Keys::derive(&superblock.root_key);
-        let medium = Medium { disk, geometry, keys };
+        let medium = Medium::new(disk, geometry, keys);
         let mut checkpointer = Checkpointer::new(superblock.clone());
         let state = load_state(&medium, &superblock, &mut checkpointer)?;
         let roots = [superblock.chunks, superblock.nodes, superblock.volumes];
@@ -192,9 +192,9 @@ fn load_state(
         contents.push(medium.read_stream(stream, placed)?);
     }
     let segments = if superblock.segments.length_bytes == 0 {
-        Segments::new(medium.geometry)
+        Segments::new(medium.geometry())
     } else {
-        Segments::decode(medium.geometry, &contents[2])?
+        Segments::decode(medium.geometry(), &contents[2])?
     };
     let mut state = State {
         segments,
@@ -288,10 +288,10 @@ impl<'a> LogReader<'a> {
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let place = Place { segment, offset_units: block.saturating_mul(UNITS_PER_BLOCK) };
         let bytes = u64::from(count) * BLOCK_BYTES;
-        if !self.medium.geometry.contains(place, bytes) {
+        if !self.medium.geometry().contains(place, bytes) {
             return Ok(None);
         }
-        let offset = self.medium.geometry.offset_bytes(place);
+        let offset = self.medium.geometry().offset_bytes(place);
         let mut out = Vec::with_capacity(bytes as usize);
         for index in 0..u64::from(count) {
             out.extend_from_slice(&self.frame(offset + index * BLOCK_BYTES)?[..]);
@@ -331,7 +331,7 @@ impl<'a> LogReader<'a> {
         let Some(record) = self.blocks(segment, block, count)? else { return Ok(None) };
         let end = u64::from(block) + header.total_blocks();
         if !header.verify(&record, &self.medium.keys)
-            || end > u64::from(self.medium.geometry.blocks_per_segment())
+            || end > u64::from(self.medium.geometry().blocks_per_segment())
         {
             return Ok(None);
         }
@@ -386,7 +386,7 @@ fn no_record_is_lost(
     end: &LogPosition,
     epoch: u64,
 ) -> Result<(), StoreError> {
-    let blocks = reader.medium.geometry.blocks_per_segment().min(LOST_RECORD_BLOCKS_MAX);
+    let blocks = reader.medium.geometry().blocks_per_segment().min(LOST_RECORD_BLOCKS_MAX);
     let here = (end.block..blocks).map(|block| (end.segment, block));
     for (segment, block) in here.chain([(end.next_segment, 0)]) {
         let Some((header, _)) = reader.record_at(segment, block)? else { continue };
@@ -407,7 +407,7 @@ fn next_record(
     let there = LogPosition { segment: position.next_segment, block: 0, ..*position };
     for at in [*position, there] {
         if let Some((header, entries)) = reader.record(&at)? {
-            check_record(reader.medium.geometry, &header, &entries)?;
+            check_record(reader.medium.geometry(), &header, &entries)?;
             let at = LogPosition { next_segment: header.next_segment, ..at };
             return Ok(Some(Found { at, header, entries }));
         }

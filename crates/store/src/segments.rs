@@ -68,6 +68,17 @@ impl Segments {
         self.rows.iter().flat_map(SegmentRow::encode).collect()
     }
 
+    /// Adds rows up to `segment_count`, for segments that can't be opened before
+    /// [`Segments::open_up`].
+    pub(crate) fn extend(&mut self, segment_count: u32) {
+        self.rows.resize(segment_count as usize, SegmentRow::default());
+    }
+
+    /// The segments from `first` on, which were added, may be opened from here on.
+    pub(crate) fn open_up(&mut self, first: u32) {
+        self.free.extend(first..self.rows.len() as u32);
+    }
+
     /// The row of a segment.
     pub(crate) fn row(&self, segment: u32) -> SegmentRow {
         self.rows[segment as usize]
@@ -87,6 +98,12 @@ impl Segments {
     /// Bytes that are live in log segments: volume data.
     pub(crate) fn live_log_bytes(&self) -> u64 {
         self.live_log_units * format::PLACE_UNIT_BYTES
+    }
+
+    /// Bytes that are live in all segments, volume data and metadata.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        let units: u64 = self.rows.iter().map(|row| u64::from(row.live_units)).sum();
+        units * format::PLACE_UNIT_BYTES
     }
 
     /// Opens a free segment, the lowest (so that the same history gives the same places).

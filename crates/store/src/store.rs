@@ -37,7 +37,6 @@ pub struct Store {
     pub(crate) checkpointing: Mutex<crate::checkpoint::Checkpointer>,
     pub(crate) options: OpenOptions,
     pub(crate) pool_id: [u8; 16],
-    pub(crate) capacity_bytes: u64,
     pub(crate) checkpoint_count: AtomicU64,
     sinks: RwLock<Vec<Arc<dyn Sink>>>,
     waiters: Arc<Waiters>,
@@ -82,7 +81,6 @@ impl Store {
         let superblock = checkpointer.superblock();
         Self {
             pool_id: superblock.pool_id,
-            capacity_bytes: superblock.capacity_bytes,
             world,
             writer: Mutex::new(writer),
             checkpointing: Mutex::new(checkpointer),
@@ -283,10 +281,10 @@ impl Store {
 
     fn space(&self, id: VolumeId) -> Result<VolumeReply, VolumeError> {
         let status = self.volume_status(id).ok_or(VolumeError::NoSuchVolume(id))?;
-        let pool = self.pool_status();
+        let (pool_used_bytes, pool_capacity_bytes) = self.space_use();
         Ok(VolumeReply::Space(SpaceUse {
-            pool_capacity_bytes: pool.capacity_bytes,
-            pool_used_bytes: pool.allocated_bytes,
+            pool_capacity_bytes,
+            pool_used_bytes,
             volume_mapped_bytes: status.mapped_bytes,
         }))
     }
@@ -542,15 +540,16 @@ impl Store {
         let volumes: Vec<VolumeId> = self.world.volumes.read().keys().copied().collect();
         let mapped = volumes.iter().filter_map(|id| self.volume_status(*id));
         let mapped_bytes = mapped.map(|status| status.mapped_bytes).sum();
+        let (used_bytes, capacity_bytes) = self.space_use();
         let writer = self.writer.lock();
-        let segment_bytes = self.world.medium.geometry.segment_bytes;
-        let segments = u64::from(self.world.medium.geometry.segment_count) - 1;
+        let segment_bytes = self.world.medium.geometry().segment_bytes;
         PoolStatus {
             pool_id: self.pool_id,
             epoch: writer.epoch,
-            capacity_bytes: segments * segment_bytes,
+            capacity_bytes,
             data_bytes: writer.state.segments.live_log_bytes(),
             allocated_bytes: u64::from(writer.state.segments.used_count()) * segment_bytes,
+            used_bytes,
             provisioned_bytes: writer.state.provisioned_blocks * BLOCK_BYTES,
             mapped_bytes,
             volume_count: volumes.len() as u64,

@@ -13,6 +13,11 @@ pub trait Disk: Send + Sync {
     /// The size in bytes, a multiple of 4096.
     fn len_bytes(&self) -> u64;
 
+    /// Makes the disk `len_bytes` long (a multiple of 4096), durably, while it is used.
+    fn grow(&self, _len_bytes: u64) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this disk can't grow"))
+    }
+
     /// Fills `frames` from `offset_bytes` (a multiple of 4096) on.
     fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()>;
 

@@ -6,7 +6,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use block::{FRAME_BYTES, Frame, FrameMut};
@@ -29,7 +29,8 @@ static ZEROS: Zeros = Zeros([0; UNIT_BYTES as usize]);
 #[derive(Debug)]
 pub struct FileDisk {
     file: File,
-    len_bytes: u64,
+    /// Goes up only.
+    len_bytes: AtomicU64,
     units: Units,
     notices: Vec<String>,
     /// Whether a write can carry its own flush (`RWF_DSYNC`).
@@ -50,14 +51,12 @@ impl FileDisk {
         }
         if is_block_device(path) {
             let mut disk = Self::open(path)?;
-            if disk.len_bytes < len_bytes {
-                return Err(invalid(format!(
-                    "{} has {} bytes, fewer than {len_bytes}",
-                    path.display(),
-                    disk.len_bytes
-                )));
+            let has = disk.len_bytes();
+            if has < len_bytes {
+                let path = path.display();
+                return Err(invalid(format!("{path} has {has} bytes, fewer than {len_bytes}")));
             }
-            disk.len_bytes = len_bytes;
+            disk.len_bytes = AtomicU64::new(len_bytes);
             return Ok(disk);
         }
         let (file, notice) = open_direct(OpenOptions::new().create_new(true), path)?;
@@ -76,13 +75,7 @@ impl FileDisk {
         notice: Option<String>,
     ) -> io::Result<Self> {
         lock(&file, path)?;
-        let len = i64::try_from(len_bytes).map_err(|_| invalid("too long for a file".into()))?;
-        // SAFETY: the descriptor is open for the duration of the call; no memory is passed.
-        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) } < 0 {
-            let error = io::Error::last_os_error();
-            let text = format!("could not reserve {len_bytes} bytes: {error}");
-            return Err(io::Error::new(error.kind(), text));
-        }
+        allocate(&file, len_bytes)?;
         file.sync_all()?;
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             File::open(parent)?.sync_all()?;
@@ -119,6 +112,7 @@ impl FileDisk {
             |ranges| Units::with_written(len_bytes, &ranges),
         );
         let notices = notice.into_iter().collect();
+        let len_bytes = AtomicU64::new(len_bytes);
         Self { file, len_bytes, units, notices, dsync: AtomicBool::new(true) }
     }
 
@@ -139,11 +133,11 @@ impl FileDisk {
     /// file longer.
     pub(crate) fn check_range(&self, offset_bytes: u64, frame_count: usize) -> io::Result<()> {
         let len = (frame_count * FRAME_BYTES) as u64;
-        let end = offset_bytes.checked_add(len).filter(|end| *end <= self.len_bytes);
+        let has = self.len_bytes();
+        let end = offset_bytes.checked_add(len).filter(|end| *end <= has);
         if end.is_none() || !offset_bytes.is_multiple_of(FRAME_BYTES as u64) {
             return Err(invalid(format!(
-                "{len} bytes at {offset_bytes} are not in whole frames of a disk of {} bytes",
-                self.len_bytes
+                "{len} bytes at {offset_bytes} are not in whole frames of a disk of {has} bytes"
             )));
         }
         Ok(())
@@ -194,7 +188,26 @@ impl FileDisk {
 
 impl Disk for FileDisk {
     fn len_bytes(&self) -> u64 {
-        self.len_bytes
+        self.len_bytes.load(Ordering::Acquire)
+    }
+
+    /// A file is made longer, with the space reserved; of a device, what it has got is used. What
+    /// is new is not prepared ahead of the log before the next opening: slower, never wrong.
+    fn grow(&self, len_bytes: u64) -> io::Result<()> {
+        if !len_bytes.is_multiple_of(FRAME_BYTES as u64) {
+            return Err(invalid(format!("{len_bytes} bytes is not a multiple of 4096")));
+        }
+        if self.file.metadata()?.file_type().is_block_device() {
+            let has = (&self.file).seek(SeekFrom::End(0))?;
+            if has < len_bytes {
+                return Err(invalid(format!("the device has {has} bytes, not {len_bytes}")));
+            }
+        } else {
+            allocate(&self.file, len_bytes)?;
+            self.file.sync_all()?;
+        }
+        self.len_bytes.fetch_max(len_bytes, Ordering::AcqRel);
+        Ok(())
     }
 
     fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
@@ -252,6 +265,18 @@ fn advance(result: isize, ended: &str) -> io::Result<usize> {
             if error.kind() == io::ErrorKind::Interrupted { Ok(0) } else { Err(error) }
         }
     }
+}
+
+/// Reserves the space of a file up to a length, and makes it so long where it is shorter.
+fn allocate(file: &File, len_bytes: u64) -> io::Result<()> {
+    let len = i64::try_from(len_bytes).map_err(|_| invalid("too long for a file".into()))?;
+    // SAFETY: the descriptor is open for the duration of the call; no memory is passed.
+    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) } < 0 {
+        let error = io::Error::last_os_error();
+        let text = format!("could not reserve {len_bytes} bytes: {error}");
+        return Err(io::Error::new(error.kind(), text));
+    }
+    Ok(())
 }
 
 fn invalid(text: String) -> io::Error {

@@ -136,3 +136,24 @@ fn measure_preparing() {
         println!("prepared {prepared}: {each:?} a durable 8 KiB write");
     }
 }
+
+#[test]
+fn a_file_grows_while_it_is_used_and_never_shrinks() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("disk");
+    let disk = FileDisk::create(&path, 1 << 20).unwrap();
+    let frames = [FrameMut::from_bytes(&[7; 4096]).freeze()];
+    assert!(disk.write(1 << 20, &frames).is_err());
+    disk.grow(2 << 20).unwrap();
+    disk.grow(1 << 20).unwrap();
+    assert_eq!(disk.len_bytes(), 2 << 20);
+    disk.write_durable((2 << 20) - 4096, &frames).unwrap();
+    assert!(disk.grow(4097).is_err());
+    assert!(disk.grow(u64::MAX - 4095).is_err(), "more than any disk has");
+    drop(disk);
+    let disk = FileDisk::open(&path).unwrap();
+    assert_eq!(disk.len_bytes(), 2 << 20);
+    let mut read = [FrameMut::zeroed()];
+    disk.read((2 << 20) - 4096, &mut read).unwrap();
+    assert_eq!(read[0][..], frames[0][..]);
+}

@@ -57,6 +57,13 @@ impl Backing for MemoryStore {
         PoolStatus { pool_id: *b"0123456789abcdef", ..PoolStatus::default() }
     }
 
+    fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError> {
+        match capacity_bytes {
+            0..=0x1_0000_0000 => Err(StoreError::Size("the pool is larger".into())),
+            _ => Ok(()),
+        }
+    }
+
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
         let size = *self.kept.lock().1.get(&id)?;
         Some(VolumeStatus { id, size, mapped_bytes: 0, data_bytes: 0 })

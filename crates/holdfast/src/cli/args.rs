@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use super::failure::EXIT_CODES;
+use super::offload::{self, Switch};
 use super::size;
 
 /// An all-flash storage array in software.
@@ -39,7 +40,7 @@ pub struct Common {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Make pools.
+    /// Make pools, and make them bigger.
     #[command(subcommand, after_help = EXIT_CODES)]
     Pool(PoolVerb),
     /// Run the array until SIGTERM or SIGINT.
@@ -48,6 +49,9 @@ pub enum Verb {
     /// Make, show, change and destroy volumes.
     #[command(subcommand, after_help = EXIT_CODES)]
     Volume(VolumeVerb),
+    /// Show and change the settings of the array.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Array(ArrayVerb),
     /// Make, show and delete hosts.
     #[command(subcommand, after_help = EXIT_CODES)]
     Host(HostVerb),
@@ -81,17 +85,44 @@ pub enum PoolVerb {
         #[arg(long)]
         force: bool,
     },
+    /// Make the pool of a running array bigger, while hosts use it.
+    Grow {
+        /// What it shall hold, as when it was made. A file is made longer, and its space reserved;
+        /// a device must be that long.
+        #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+        capacity: u64,
+    },
 }
 
 /// `serve`; the pool and the management address stand in [`Common`].
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Where to serve iSCSI. Each address is a port of the target.
-    #[arg(long, required = true, value_delimiter = ',', value_name = "ADDR:PORT[,ADDR:PORT…]")]
-    pub iscsi: Vec<SocketAddr>,
+    /// Where to serve iSCSI. Each address is a port of the target, in the target port group (ALUA)
+    /// with the number behind `@`: those of one controller, say. Default: group 1.
+    #[arg(long, required = true, value_delimiter = ',', value_name = "ADDR:PORT[@GROUP][,…]")]
+    #[arg(value_parser = parse_portal)]
+    pub iscsi: Vec<PortalArg>,
     /// The configuration.
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
+}
+
+/// A portal on the command line.
+#[derive(Clone, Copy, Debug)]
+pub struct PortalArg {
+    /// Where.
+    pub address: SocketAddr,
+    /// Its target port group.
+    pub group: u16,
+}
+
+fn parse_portal(text: &str) -> Result<PortalArg, String> {
+    let (address, group) = text.rsplit_once('@').unwrap_or((text, "1"));
+    match (address.parse(), group.parse()) {
+        (Ok(address), Ok(group @ 1..)) => Ok(PortalArg { address, group }),
+        (Ok(_), _) => Err(format!("{text:?}: a group is a number from 1 to 65535")),
+        (Err(_), _) => Err(format!("{text:?} is not ADDR:PORT or ADDR:PORT@GROUP")),
+    }
 }
 
 /// `volume …`.
@@ -127,6 +158,15 @@ pub enum VolumeVerb {
         #[arg(long)]
         truncate: bool,
     },
+    /// Change a volume's settings.
+    Set {
+        /// Which.
+        name: String,
+        /// Switch offloads: ats, full-copy, block-zero, reclaim, odx or all, `=on` or `=off`.
+        #[arg(long, required = true, value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
+        #[arg(value_parser = offload::parse)]
+        offload: Vec<Switch>,
+    },
     /// Give a volume a new name.
     Rename {
         /// Which.
@@ -139,6 +179,41 @@ pub enum VolumeVerb {
         /// Which.
         name: String,
     },
+}
+
+/// `array …`.
+#[derive(Debug, Subcommand)]
+pub enum ArrayVerb {
+    /// Show the settings that are kept in the pool.
+    Show,
+    /// Change them.
+    #[command(group = ArgGroup::new("what").required(true).multiple(true))]
+    Set {
+        /// Switch offloads for all volumes: ats, full-copy, block-zero, reclaim, odx or all, `=on`
+        /// or `=off`. A volume takes those that are on in its own settings, too.
+        #[arg(long, group = "what", value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
+        #[arg(value_parser = offload::parse)]
+        offload: Vec<Switch>,
+        /// Tell hosts when so many percent of the pool are in use: up to four, 1 to 99; or none.
+        #[arg(long, group = "what", value_name = "PERCENT[,…]|none")]
+        #[arg(value_parser = parse_thresholds)]
+        space_thresholds: Option<Thresholds>,
+    },
+}
+
+/// What `--space-thresholds` says.
+#[derive(Clone, Debug)]
+pub struct Thresholds(pub Vec<u8>);
+
+fn parse_thresholds(text: &str) -> Result<Thresholds, String> {
+    if text == "none" {
+        return Ok(Thresholds(Vec::new()));
+    }
+    let percents = text.split(',').map(|part| part.trim_end_matches('%').parse());
+    percents
+        .collect::<Result<_, _>>()
+        .map(Thresholds)
+        .map_err(|_| "thresholds look like 80 or 70,90, or none".to_owned())
 }
 
 fn parse_block_size(text: &str) -> Result<u64, String> {
@@ -232,12 +307,20 @@ mod tests {
         for line in [
             "pool create /dev/sdx --capacity 10G",
             "serve --pool d --iscsi 127.0.0.1:3260,127.0.0.1:3261 --api 127.0.0.1:80 --config f",
+            "serve --pool d --iscsi 127.0.0.1:3260@1,[::1]:3260@2",
             "volume create v --size 64T",
             "volume create v --size 10G --block-size 4096 --json",
             "volume list --json",
             "volume show v",
             "volume resize v --size 20G --truncate",
             "volume rename v w",
+            "volume set v --offload full-copy=off",
+            "volume set v --offload ats=on,reclaim=off --offload odx=off",
+            "array show",
+            "array set --offload all=off",
+            "array set --space-thresholds 80%,90 --offload ats=on",
+            "array set --space-thresholds none",
+            "pool grow --capacity 2T --pool d",
             "volume destroy v",
             "host create h --iqn iqn.a iqn.b --chap-user u --chap-secret-file f",
             "host list",
@@ -256,9 +339,19 @@ mod tests {
             "volume create v",
             "volume create v --size 10X",
             "volume create v --size 10G --block-size 520",
+            "volume set v",
+            "volume set v --offload full-copy",
+            "volume set v --offload teleport=off",
+            "array set --offload ats=maybe",
+            "array set",
+            "array set --space-thresholds most",
+            "pool grow",
             "host create h",
             "host create h --iqn iqn.a --chap-user u",
             "serve --pool d --iscsi localhost",
+            "serve --pool d --iscsi 127.0.0.1:3260@0",
+            "serve --pool d --iscsi 127.0.0.1:3260@65536",
+            "serve --pool d --iscsi 127.0.0.1:3260@",
             "connect v",
         ] {
             let words = std::iter::once("holdfast").chain(line.split(' '));

@@ -199,6 +199,7 @@ impl Config {
             name: self.array_name.as_deref().map(HostName::of_array).transpose()?,
             target_name: self.target_name.as_ref().map(initiator).transpose()?,
             company_id: self.company_id.as_deref().map(CompanyId::parse).transpose()?,
+            ..SettingsChange::default()
         })
     }
 

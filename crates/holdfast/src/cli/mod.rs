@@ -3,13 +3,14 @@
 //! * [`args`]: the verbs and their arguments,
 //! * [`failure`]: exit codes,
 //! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it,
-//! * [`pool`], [`volume`], [`host`], [`connection`], [`status`], [`inspect`]: the verbs,
+//! * [`pool`], [`array`], [`volume`], [`host`], [`connection`], [`status`], [`inspect`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], its [`http`] server and the small parts
 //!   ([`access`], [`telemetry`]) that join crates which don't know each other,
-//! * [`size`], [`output`]: what people type and read.
+//! * [`size`], [`offload`], [`output`]: what people type and read.
 
 mod access;
 mod args;
+mod array;
 mod client;
 mod config;
 mod connection;
@@ -18,6 +19,7 @@ mod failure;
 mod host;
 mod http;
 mod inspect;
+mod offload;
 mod output;
 mod pool;
 mod serve;
@@ -51,6 +53,7 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Pool(verb) => pool::run(common, verb)?,
         Verb::Serve(options) => serve::run(common, options)?,
         Verb::Volume(verb) => volume::run(common, verb)?,
+        Verb::Array(verb) => array::run(common, verb)?,
         Verb::Host(verb) => host::run(common, verb)?,
         Verb::Connect(options) => connection::connect(common, options)?,
         Verb::Disconnect(options) => connection::disconnect(common, options)?,

@@ -1,15 +1,17 @@
-//! `pool create`, and where a pool is.
+//! `pool create`, `pool grow`, and where a pool is.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use api::{Pool, PoolChange};
 use serde_json::json;
 use store::Store;
 use sys::FileDisk;
 
 use super::args::{Common, PoolVerb};
+use super::client::Client;
 use super::failure::Failure;
 use super::output::show;
 use super::size::human;
@@ -80,7 +82,21 @@ pub fn open_disk(place: &Place) -> Result<FileDisk, Failure> {
 
 /// Does a verb.
 pub fn run(common: &Common, verb: &PoolVerb) -> Result<(), Failure> {
-    let PoolVerb::Create { place, capacity, force } = verb;
+    match verb {
+        PoolVerb::Create { place, capacity, force } => make(common, place, *capacity, *force),
+        PoolVerb::Grow { capacity } => grow(common, *capacity),
+    }
+}
+
+/// Has the running array make its pool bigger.
+fn grow(common: &Common, capacity: u64) -> Result<(), Failure> {
+    let change =
+        PoolChange { capacity_bytes: capacity / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES };
+    let pool: Pool = Client::find(common)?.patch("/v1/pool", &change)?;
+    show(common.json, &pool, || format!("The pool holds {} now.\n", human(pool.capacity_bytes)))
+}
+
+fn make(common: &Common, place: &Path, capacity: Option<u64>, force: bool) -> Result<(), Failure> {
     let is_new_directory = !place.exists();
     if is_new_directory {
         DirBuilder::new()
@@ -91,7 +107,7 @@ pub fn run(common: &Common, verb: &PoolVerb) -> Result<(), Failure> {
     }
     let found = fs::canonicalize(place).map_err(|error| Failure::of_file("use", place, &error))?;
     let made = Place::of(&found).and_then(|place| {
-        create(&place, *capacity, *force).map(|(bytes, notice)| (place, bytes, notice))
+        create(&place, capacity, force).map(|(bytes, notice)| (place, bytes, notice))
     });
     if made.is_err() && is_new_directory {
         // Only the directory that was made just now, and only if it is still empty.

@@ -12,7 +12,7 @@ use serde_json::json;
 use store::Store;
 
 use super::access::HostAccess;
-use super::args::{Common, ServeArgs};
+use super::args::{Common, PortalArg, ServeArgs};
 use super::config::{Config, Durability, LogLevel};
 use super::discover::{Registered, RunFile};
 use super::failure::Failure;
@@ -20,7 +20,7 @@ use super::http::{Bound, Server};
 use super::output::show;
 use super::pool::{Place, open_disk};
 use super::telemetry::FrontEnd;
-use crate::serve::{Running, ServeError, ServeOptions};
+use crate::serve::{PortalOptions, Running, ServeError, ServeOptions};
 
 /// Where management listens unless it is said: a free port, which verbs find by the run file.
 const API_DEFAULT: &str = "127.0.0.1:0";
@@ -101,7 +101,7 @@ struct Opened {
 fn open(
     place: &Place,
     config: &Config,
-    iscsi: &[SocketAddr],
+    iscsi: &[PortalArg],
 ) -> Result<(Opened, ServeOptions), Failure> {
     let chap = config.chap_defaults()?;
     let disk = Arc::new(open_disk(place)?);
@@ -115,7 +115,7 @@ fn open(
         token_volume: array.token_volume(),
         identity: identity(&settings),
         target_alias: settings.name.to_string(),
-        portals: iscsi.to_vec(),
+        portals: iscsi.iter().map(portal).collect(),
         access: Arc::new(HostAccess::new(array.clone(), chap)),
         luns: array.clone(),
         reservations: array.clone(),
@@ -124,6 +124,10 @@ fn open(
         prepare_ahead_bytes: config.prepare_ahead,
     };
     Ok((Opened { array, settings, durability: config.durability }, serving))
+}
+
+fn portal(arg: &PortalArg) -> PortalOptions {
+    PortalOptions { address: arg.address, group: arg.group }
 }
 
 /// What hosts are told of the array. ESXi copies only between volumes of one product.

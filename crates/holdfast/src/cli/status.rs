@@ -32,6 +32,7 @@ fn text(status: &Status) -> String {
         ("Pool", format!("{} (opened {} times)", pool.id, pool.epoch)),
         ("Capacity", human(pool.capacity_bytes)),
         ("Allocated", of_capacity(pool.allocated_bytes)),
+        ("In use", of_capacity(pool.used_bytes)),
         ("Data", of_capacity(pool.data_bytes)),
         ("Provisioned", human(pool.provisioned_bytes)),
         ("Mapped", human(pool.mapped_bytes)),

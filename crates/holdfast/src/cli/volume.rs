@@ -7,6 +7,7 @@ use serde_json::json;
 use super::args::{Common, VolumeVerb};
 use super::client::{Client, part, path_of};
 use super::failure::Failure;
+use super::offload;
 use super::output::{Align, facts, show, table, time};
 use super::size::human;
 
@@ -49,11 +50,28 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
             let volume: Volume = client.patch(&path_of("volumes", name)?, &change)?;
             show(json, &volume, || format!("Volume {name} is called {} now.\n", volume.name))
         }
+        VolumeVerb::Set { name, offload } => {
+            let offloads = offload::change(offload);
+            let change = VolumeChange { offloads, ..VolumeChange::default() };
+            let volume: Volume = client.patch(&path_of("volumes", name)?, &change)?;
+            show(json, &volume, || {
+                format!("Volume {}: offloads {}.\n", volume.name, offloads_text(&volume))
+            })
+        }
         VolumeVerb::Destroy { name } => {
             client.delete(&path_of("volumes", name)?)?;
             show(json, &json!({ "destroyed": name }), || format!("Volume {name} is destroyed.\n"))
         }
     }
+}
+
+/// What the volume takes, and its own setting where the array's is stricter.
+fn offloads_text(volume: &Volume) -> String {
+    let (own, in_effect) = (offload::text(&volume.offloads), &volume.offloads_in_effect);
+    if volume.offloads == *in_effect {
+        return own;
+    }
+    format!("{} (its own setting: {own})", offload::text(in_effect))
 }
 
 fn created(volume: &Volume) -> String {
@@ -79,6 +97,7 @@ fn list(client: &Client, json: bool) -> Result<(), Failure> {
         ("MAPPED", Align::Right),
         ("BLOCK", Align::Right),
         ("HOSTS", Align::Right),
+        ("OFFLOADS", Align::Left),
         ("SERIAL", Align::Left),
     ];
     let row = |volume: &Volume| {
@@ -88,6 +107,7 @@ fn list(client: &Client, json: bool) -> Result<(), Failure> {
             human(volume.mapped_bytes),
             volume.block_bytes.to_string(),
             volume.connections.to_string(),
+            offload::text(&volume.offloads_in_effect),
             volume.serial.clone(),
         ]
     };
@@ -111,6 +131,7 @@ fn show_one(client: &Client, json: bool, name: &str) -> Result<(), Failure> {
             ("Logical block", format!("{} bytes", volume.block_bytes)),
             ("Mapped", human(volume.mapped_bytes)),
             ("Data", human(volume.data_bytes)),
+            ("Offloads", offloads_text(volume)),
             ("Serial", volume.serial.clone()),
             ("NAA", volume.naa.clone()),
             ("Id", volume.id.to_string()),

@@ -12,8 +12,8 @@ use store::{Next, Store};
 use sys::Preparer;
 
 use super::ServeOptions;
-use super::front::Shared;
 use super::mailbox::{Mailbox, Message};
+use super::shared::Shared;
 use super::tokens;
 
 /// Ends the front end. Cheap to clone.
@@ -136,13 +136,15 @@ pub(super) struct Checkpointer {
 impl Checkpointer {
     pub(super) fn start(store: Arc<Store>, shared: &Arc<Shared>) -> io::Result<Self> {
         let bell = shared.checkpoint_bell.clone();
-        let (its_bell, shared) = (bell.clone(), shared.clone());
+        let (its_bell, its_shared) = (bell.clone(), shared.clone());
+        // Before the first host comes: what it finds is not news.
+        watch_space(shared);
         let thread = thread::Builder::new().name("checkpoint".into()).spawn(move || {
             step_back();
             while its_bell.wait() {
                 its_bell.done();
-                maintain(&store, &its_bell);
-                tokens::sweep(&shared);
+                maintain(&store, &its_bell, &its_shared);
+                tokens::sweep(&its_shared);
             }
         })?;
         Ok(Self { bell, thread: Some(thread) })
@@ -156,9 +158,16 @@ fn step_back() {
     }
 }
 
+/// Looks how full the pool is, and has hosts told where that has crossed a threshold.
+fn watch_space(shared: &Shared) {
+    let (used_bytes, capacity_bytes) = shared.store.space_use();
+    shared.scsi.space(&shared.luns.space_thresholds(), used_bytes, capacity_bytes);
+}
+
 /// Does all that is to be done, or what is left of it before the end.
-fn maintain(store: &Store, bell: &CheckpointBell) {
+fn maintain(store: &Store, bell: &CheckpointBell, shared: &Shared) {
     while !bell.stopped() {
+        watch_space(shared);
         match store.maintain() {
             Ok(Next::AtOnce) => {}
             Ok(Next::Gently) => thread::sleep(PAUSE),

@@ -8,26 +8,24 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use iscsi::{Connection, ConnectionId, Event, Opening, Portal, Target, TargetConfig};
+use iscsi::{Connection, ConnectionId, Event, Opening};
 use mio::net::TcpListener;
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token, Waker};
-use parking_lot::Mutex;
-use scsi::{DeviceServer, TargetPort};
-use store::{Commit, Outcome, SinkId, Store};
-use sys::{Clock, Completion, FileDisk, Ring};
+use mio::{Events, Interest, Poll, Token};
+use store::{Commit, Outcome, SinkId};
+use sys::{Completion, Ring};
 
-use super::background::{CheckpointBell, Shutdown};
-use super::counters::{Counters, WireCounters};
+use super::counters::WireCounters;
 use super::listen::{Accepted, Listeners};
-use super::mailbox::{self, FrontSink, Mailbox, Message};
-use super::management::{Purpose, Sessions};
+use super::mailbox::{self, FrontSink, Message};
+use super::management::Purpose;
 use super::patience::Patience;
+use super::shared::Shared;
 use super::sockets::Peer;
 use super::tasks::Tasks;
-use super::{LunMaps, ServeOptions};
 
-const WAKER: Token = Token(0);
+/// What a thread's poller calls the waker of its mailbox.
+pub(super) const WAKER: Token = Token(0);
 const RING: Token = Token(1);
 const LISTENERS: usize = 2;
 const PEERS: usize = 1 << 17;
@@ -40,85 +38,6 @@ const TICK: Duration = Duration::from_millis(500);
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a thread that is ending looks around.
 const STOP_TICK: Duration = Duration::from_millis(5);
-
-/// What all threads share.
-pub(super) struct Shared {
-    pub store: Arc<Store>,
-    pub scsi: DeviceServer,
-    pub target: Arc<Target>,
-    pub luns: Arc<dyn LunMaps>,
-    pub counters: Arc<Counters>,
-    pub clock: Clock,
-    pub mailboxes: Arc<Vec<Arc<Mailbox>>>,
-    pub shutdown: Shutdown,
-    pub sessions: Mutex<Sessions>,
-    /// Which thread serves a connection.
-    pub places: Mutex<HashMap<ConnectionId, usize>>,
-    pub checkpoint_bell: Arc<CheckpointBell>,
-    pub saver: super::saver::SaverQueue,
-    disk: Arc<FileDisk>,
-    /// The pollers, until their threads take them.
-    polls: Mutex<Vec<Option<Poll>>>,
-}
-
-impl Shared {
-    pub(super) fn new(options: &ServeOptions, portals: &[SocketAddr]) -> io::Result<Arc<Self>> {
-        let count = super::thread_count(options.threads);
-        let mut mailboxes = Vec::new();
-        let mut polls = Vec::new();
-        for _ in 0..count {
-            let poll = Poll::new()?;
-            mailboxes.push(Arc::new(Mailbox::new(Waker::new(poll.registry(), WAKER)?)));
-            polls.push(Some(poll));
-        }
-        let mailboxes = Arc::new(mailboxes);
-        // A portal is a SCSI target port of its own, in a portal group of its own: its tag (from 1)
-        // is the relative port identifier, too.
-        let tags = 1..=portals.len() as u16;
-        let target_name = &options.identity.target_name;
-        let ports = tags.clone().map(|tag| TargetPort {
-            relative_id: tag,
-            group: tag,
-            name: format!("{target_name},t,0x{tag:04x}"),
-        });
-        let rods = super::tokens::volume(options)?;
-        let counters = Arc::new(Counters::new(count));
-        let identity = options.identity.clone();
-        let scsi = DeviceServer::new(identity, ports.collect(), rods, counters.clone());
-        let target = Target::new(TargetConfig {
-            target_name: target_name.clone(),
-            target_alias: options.target_alias.clone(),
-            portals: portals.iter().zip(tags).map(|(a, tag)| Portal { address: *a, tag }).collect(),
-            limits: options.limits.clone(),
-            access: options.access.clone(),
-            data_out_phase: scsi::data_out_phase,
-        });
-        Ok(Arc::new(Self {
-            store: options.store.clone(),
-            scsi,
-            target,
-            luns: options.luns.clone(),
-            counters,
-            clock: Clock::start(),
-            shutdown: Shutdown::new(mailboxes.clone()),
-            mailboxes,
-            sessions: Mutex::default(),
-            places: Mutex::default(),
-            checkpoint_bell: Arc::default(),
-            saver: Default::default(),
-            disk: options.disk.clone(),
-            polls: Mutex::new(polls),
-        }))
-    }
-
-    /// Tells the thread that serves a connection to look at it.
-    pub(super) fn wake_connection(&self, id: ConnectionId) {
-        let place = self.places.lock().get(&id).copied();
-        if let Some(thread) = place {
-            self.mailboxes[thread].post(Message::Wake(id));
-        }
-    }
-}
 
 /// The threads that were started.
 pub(super) struct Threads(Vec<JoinHandle<()>>);

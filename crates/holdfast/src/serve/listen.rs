@@ -8,8 +8,8 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 
 use super::ServeError;
-use super::front::Shared;
 use super::mailbox::Message;
+use super::shared::Shared;
 
 /// Connections that may be open at the same time. Each costs a receive buffer of some 100 KiB, and
 /// one that does not log in is closed by its login timeout.

@@ -4,6 +4,7 @@
 //! connections, and does a command from its first byte to its last:
 //!
 //! * [`front`]: the loop of a thread, one *turn* after the other,
+//! * [`shared`]: what all threads share,
 //! * [`sockets`]: a connection's bytes, in and out,
 //! * [`commands`]: a command's way through SCSI and the store, and its answer,
 //! * [`storage`]: reads and commits on the thread's ring,
@@ -30,6 +31,7 @@ mod mailbox;
 mod management;
 mod patience;
 mod saver;
+mod shared;
 mod sockets;
 mod storage;
 mod tasks;
@@ -61,6 +63,9 @@ pub trait LunMaps: Send + Sync {
     /// Goes up, after the change is visible, with every change of any map or of a volume in one.
     /// Called for each command: must be cheap.
     fn generation(&self) -> u64;
+
+    /// At how many percent of the pool in use hosts are told of it.
+    fn space_thresholds(&self) -> Vec<u8>;
 }
 
 impl LunMaps for array::Array {
@@ -71,6 +76,19 @@ impl LunMaps for array::Array {
     fn generation(&self) -> u64 {
         array::Array::generation(self)
     }
+
+    fn space_thresholds(&self) -> Vec<u8> {
+        self.settings().space_thresholds.percents().to_vec()
+    }
+}
+
+/// Where to listen, and as what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortalOptions {
+    /// The address. Port 0 takes a free one.
+    pub address: SocketAddr,
+    /// The target port group (ALUA) of the port.
+    pub group: u16,
 }
 
 /// What to serve, and how.
@@ -85,9 +103,8 @@ pub struct ServeOptions {
     pub identity: ArrayIdentity,
     /// The target's alias, for people; empty for none.
     pub target_alias: String,
-    /// Where to listen, one portal (and SCSI target port) each, at most 65,535. Port 0 takes a
-    /// free one.
-    pub portals: Vec<SocketAddr>,
+    /// Where to listen, one portal (and SCSI target port) each, at most 65,535.
+    pub portals: Vec<PortalOptions>,
     /// Who may log in.
     pub access: Arc<dyn iscsi::Access>,
     /// What they see then.
@@ -144,9 +161,10 @@ pub enum ServeError {
 /// # Errors
 /// See [`ServeError`].
 pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), ServeError> {
-    let bound = listen::bind(&options.portals)?;
+    let addresses: Vec<SocketAddr> = options.portals.iter().map(|p| p.address).collect();
+    let bound = listen::bind(&addresses)?;
     let portals: Vec<SocketAddr> = bound.iter().map(|(address, _)| *address).collect();
-    let shared = front::Shared::new(&options, &portals).map_err(ServeError::Start)?;
+    let shared = shared::Shared::new(&options, &portals).map_err(ServeError::Start)?;
     saver::restore(&shared.scsi, &*options.reservations)?;
     for notice in options.disk.notices() {
         tracing::warn!("{notice}");

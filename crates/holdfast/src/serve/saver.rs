@@ -17,8 +17,8 @@ use scsi::{
 };
 
 use super::ServeError;
-use super::front::Shared;
 use super::mailbox::Message;
+use super::shared::Shared;
 
 /// Where reservations are kept through a restart.
 pub trait ReservationRecords: Send + Sync {

@@ -38,6 +38,10 @@ impl LunMaps for Open {
     fn generation(&self) -> u64 {
         1
     }
+
+    fn space_thresholds(&self) -> Vec<u8> {
+        vec![80]
+    }
 }
 
 /// Nothing is kept.
@@ -104,6 +108,7 @@ fn serve(path: &Path, threads: usize) -> Running {
             naa,
             serial: format!("{number:016}"),
             write_cache: false,
+            offloads: block::Offloads::ALL,
         };
         (number, Arc::new(attributes))
     };
@@ -120,7 +125,7 @@ fn serve(path: &Path, threads: usize) -> Running {
             target_name: TARGET.into(),
         },
         target_alias: String::new(),
-        portals: vec!["127.0.0.1:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()],
+        portals: vec![PortalOptions { address: "127.0.0.1:0".parse().unwrap(), group: 1 }; 2],
         access: access.clone(),
         luns: access,
         reservations: Arc::new(Nowhere),

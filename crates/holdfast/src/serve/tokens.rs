@@ -6,7 +6,7 @@ use block::{SectorRange, VolumeRequest};
 use scsi::RodVolume;
 
 use super::ServeOptions;
-use super::front::Shared;
+use super::shared::Shared;
 
 /// The volume for tokens, with a new key. What an earlier run has left in it goes: nobody has a
 /// token of that run that is still good.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use block::VolumeAttributes;
+use block::{Offload, VolumeAttributes};
 
 use crate::copy::parse::{CscdDescriptor, List};
 use crate::copy::{NO_SUCH_CSCD, NOT_REACHABLE, WRONG_TYPE};
@@ -28,7 +28,10 @@ pub(crate) fn resolve(context: &Context<'_>, descriptor: &CscdDescriptor) -> Csc
     if descriptor.nul || descriptor.association != 0 {
         return Err(failed(NOT_REACHABLE));
     }
-    let volume = by_designator(context, descriptor).ok_or_else(|| failed(NOT_REACHABLE))?;
+    let volume = by_designator(context, descriptor)
+        // A volume whose Full Copy was switched off takes no part in a copy of another either.
+        .filter(|volume| volume.offloads.has(Offload::ExtendedCopy))
+        .ok_or_else(|| failed(NOT_REACHABLE))?;
     if descriptor.device_type != 0 {
         return Err(failed(WRONG_TYPE));
     }

@@ -1,8 +1,8 @@
 //! What EXTENDED COPY takes, and where it is told: VPD 8Fh (SPC-4, 7.8.17) and RECEIVE COPY
 //! OPERATING PARAMETERS (6.22).
 
-use block::VolumeAttributes;
 use block::request::limits::COPY_SEGMENTS_MAX;
+use block::{Offload, Offloads, VolumeAttributes};
 
 use crate::copy::cscd::OWN_UNIT;
 use crate::copy::rod::{INACTIVITY_S_DEFAULT, INACTIVITY_S_MAX, RANGES_MAX, ROD_BYTES_MAX};
@@ -54,23 +54,27 @@ fn put(page: &mut Vec<u8>, code: u16, mut body: Vec<u8>) {
     page.extend(body);
 }
 
-/// The third-party copy VPD page, without its header.
+/// Whether any third-party copy command is there: INQUIRY says so (3PC), and has the VPD page.
+pub(crate) fn is_offered(offloads: Offloads) -> bool {
+    [0x83, 0x84].into_iter().flat_map(entries).any(|entry| entry.is_on(offloads))
+}
+
+/// The third-party copy VPD page, without its header: what is switched off is not told of.
 pub(crate) fn third_party_copy_page(volume: &VolumeAttributes) -> Vec<u8> {
+    let copies = volume.offloads.has(Offload::ExtendedCopy);
+    let tokens = volume.offloads.has(Offload::TokenCopy);
     let mut page = Vec::new();
-    put(&mut page, 0x0000, rod_token_limits(volume));
-    put(&mut page, 0x0001, supported_commands());
-    let mut parameter_data = vec![0; 4];
-    parameter_data.extend((CSCDS_MAX as u16).to_be_bytes());
-    parameter_data.extend((SEGMENTS_MAX as u16).to_be_bytes());
-    parameter_data.extend((DESCRIPTOR_BYTES_MAX as u32).to_be_bytes());
-    parameter_data.resize(28, 0); // no inline data
-    put(&mut page, 0x0004, parameter_data);
-    put(&mut page, 0x0008, vec![3, SEGMENT_TYPE, OFFSET_SEGMENT_TYPE, CSCD_TYPE]);
-    let mut ids = vec![0, 2];
-    ids.extend(OWN_UNIT.to_be_bytes());
-    put(&mut page, 0x000c, ids);
-    put(&mut page, 0x0106, rod_token_features());
-    put(&mut page, 0x0108, rod_types());
+    if tokens {
+        put(&mut page, 0x0000, rod_token_limits(volume));
+    }
+    put(&mut page, 0x0001, supported_commands(volume.offloads));
+    if copies {
+        put_descriptor_limits(&mut page);
+    }
+    if tokens {
+        put(&mut page, 0x0106, rod_token_features());
+        put(&mut page, 0x0108, rod_types());
+    }
     let mut general = Vec::new();
     general.extend(CONCURRENT.to_be_bytes());
     general.extend((IDENTIFIED_MAX as u32).to_be_bytes());
@@ -79,6 +83,20 @@ pub(crate) fn third_party_copy_page(volume: &VolumeAttributes) -> Vec<u8> {
     general.resize(32, 0);
     put(&mut page, 0x8001, general);
     page
+}
+
+/// What parameter lists of EXTENDED COPY may hold (SPC-4, 7.8.17.4 to 7.8.17.6).
+fn put_descriptor_limits(page: &mut Vec<u8>) {
+    let mut parameter_data = vec![0; 4];
+    parameter_data.extend((CSCDS_MAX as u16).to_be_bytes());
+    parameter_data.extend((SEGMENTS_MAX as u16).to_be_bytes());
+    parameter_data.extend((DESCRIPTOR_BYTES_MAX as u32).to_be_bytes());
+    parameter_data.resize(28, 0); // no inline data
+    put(page, 0x0004, parameter_data);
+    put(page, 0x0008, vec![3, SEGMENT_TYPE, OFFSET_SEGMENT_TYPE, CSCD_TYPE]);
+    let mut ids = vec![0, 2];
+    ids.extend(OWN_UNIT.to_be_bytes());
+    put(page, 0x000c, ids);
 }
 
 /// Block device ROD token limits (SBC-4, 6.6.7).
@@ -125,10 +143,11 @@ fn rod_types() -> Vec<u8> {
 }
 
 /// The service actions of the two opcodes, from the table of commands.
-fn supported_commands() -> Vec<u8> {
+fn supported_commands(offloads: Offloads) -> Vec<u8> {
     let mut list = Vec::new();
     for opcode in [0x83, 0x84] {
-        let actions: Vec<u8> = entries(opcode).iter().filter_map(|entry| entry.action).collect();
+        let on = entries(opcode).iter().filter(|entry| entry.is_on(offloads));
+        let actions: Vec<u8> = on.filter_map(|entry| entry.action).collect();
         list.extend([opcode, actions.len() as u8]);
         list.extend(actions);
     }

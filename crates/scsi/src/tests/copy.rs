@@ -6,7 +6,7 @@ use crate::vpd::{designators, is_named};
 use block::{VolumeError, VolumeId};
 
 /// An identification descriptor with an NAA name.
-fn cscd(naa: [u8; 16]) -> Vec<u8> {
+pub(super) fn cscd(naa: [u8; 16]) -> Vec<u8> {
     named(1, 3, &naa)
 }
 
@@ -18,7 +18,7 @@ fn named(code_set: u8, kind: u8, name: &[u8]) -> Vec<u8> {
     out
 }
 
-fn segment(source: (u16, u64), destination: (u16, u64), blocks: u16) -> Vec<u8> {
+pub(super) fn segment(source: (u16, u64), destination: (u16, u64), blocks: u16) -> Vec<u8> {
     let mut out = vec![0x02, 0, 0, 0x18];
     out.extend(source.0.to_be_bytes());
     out.extend(destination.0.to_be_bytes());
@@ -29,7 +29,7 @@ fn segment(source: (u16, u64), destination: (u16, u64), blocks: u16) -> Vec<u8> 
     out
 }
 
-fn list(id: u8, usage: u8, cscds: &[Vec<u8>], segments: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn list(id: u8, usage: u8, cscds: &[Vec<u8>], segments: &[Vec<u8>]) -> Vec<u8> {
     let (cscds, segments) = (cscds.concat(), segments.concat());
     let mut out = vec![id, usage << 3];
     out.extend((cscds.len() as u16).to_be_bytes());

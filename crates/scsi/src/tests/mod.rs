@@ -1,5 +1,6 @@
 //! Commands from hand-made CDBs against volumes in memory.
 
+mod alua;
 mod barred;
 mod copy;
 mod data;
@@ -7,9 +8,11 @@ mod discovery;
 mod fuzz;
 mod keeping;
 mod long;
+mod offloads;
 mod parameters;
 mod registering;
 mod reservations;
+mod thresholds;
 mod tokens;
 mod world;
 mod writes;

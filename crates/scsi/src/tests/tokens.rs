@@ -3,7 +3,7 @@
 use super::world::{ROD_VOLUME, World, cdb_16, initiator, pattern, triple};
 use crate::nexus::Nexus;
 use crate::response::{Command, Response, Status, Step};
-use crate::{Cdb, DeviceServer, RodVolume, luns};
+use crate::{Cdb, luns};
 use block::{DataOut, VolumeError, VolumeId, VolumeRequest};
 
 const SECTOR: usize = 512;
@@ -172,13 +172,7 @@ fn tokens_that_were_made_up_or_bent_are_refused() {
     short[7] = 0xf7;
     assert_eq!(triple(&world.write(0, &write_list(&short, 0, 0, &[(64, 8)]))), (5, 0x23, 10));
     // The array starts again: it has another key, and knows no token of before.
-    let rods = RodVolume { id: ROD_VOLUME, size: block::SectorCount(2048), key: [6; 32] };
-    world.server = DeviceServer::new(
-        world.server.identity.clone(),
-        Vec::new(),
-        rods,
-        std::sync::Arc::new(super::world::Counted),
-    );
+    world.start(Vec::new(), [6; 32]);
     assert_eq!(triple(&world.write(0, &write_list(&token, 0, 0, &[(64, 8)]))), (5, 0x23, 5));
 }
 

@@ -52,7 +52,9 @@ pub(crate) struct Counted;
 
 impl Statistics for Counted {
     fn of(&self, volume: VolumeId) -> UnitStatistics {
-        assert_eq!(volume, VolumeId(1));
+        if volume != VolumeId(1) {
+            return UnitStatistics::default();
+        }
         let (read_us, write_us) = (30, 40);
         let (read_bytes, written_bytes) = (5 * 512, 9 * 512);
         UnitStatistics { reads: 3, writes: 4, read_bytes, written_bytes, read_us, write_us }
@@ -88,10 +90,22 @@ pub(crate) fn volume(id: u8, logical_block: LogicalBlockSize) -> Arc<VolumeAttri
         naa: naa(id),
         serial: format!("HF{id:08}"),
         write_cache: false,
+        offloads: block::Offloads::ALL,
     })
 }
 
+/// A device server, as it is when the array starts.
+fn server(identity: ArrayIdentity, ports: Vec<TargetPort>, key: [u8; 32]) -> DeviceServer {
+    let rods = RodVolume { id: ROD_VOLUME, size: SectorCount(ROD_SECTORS), key };
+    DeviceServer::new(identity, ports, rods, Arc::new(Counted))
+}
+
 impl World {
+    /// Starts the array again, with these ports and this key of tokens.
+    pub(crate) fn start(&mut self, ports: Vec<TargetPort>, key: [u8; 32]) {
+        self.server = server(self.server.identity.clone(), ports, key);
+    }
+
     pub(crate) fn new() -> Self {
         let identity = ArrayIdentity {
             vendor: "HOLDFAST".into(),
@@ -104,10 +118,7 @@ impl World {
             group,
             name: format!("iqn.2026-01.example:array,t,0x{group:04x}"),
         };
-        let size = SectorCount(ROD_SECTORS);
-        let rods = RodVolume { id: ROD_VOLUME, size, key: [5; 32] };
-        let ports = vec![port(1, 1), port(2, 2)];
-        let server = DeviceServer::new(identity, ports, rods, Arc::new(Counted));
+        let server = server(identity, vec![port(1, 1), port(2, 2)], [5; 32]);
         let mut luns = LunMap { generation: 1, ..LunMap::default() };
         luns.luns.insert(0, volume(1, LogicalBlockSize::B512));
         luns.luns.insert(300, volume(2, LogicalBlockSize::B512));

@@ -3,11 +3,13 @@
 mod copies;
 mod damaged;
 mod failing;
+mod grow;
 mod model;
 mod reclaim;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use block::{
     CopySegment, DataOut, Frame, FrameMut, Sector, SectorCount, SectorRange, VolumeError, VolumeId,
@@ -20,18 +22,34 @@ use crate::{Change, CheckOptions, OpenOptions, Store, VolumeChange};
 /// A disk in memory, whose blocks cost nothing before they are written.
 pub(crate) struct MemoryDisk {
     blocks: Mutex<std::collections::HashMap<u64, Frame>>,
-    len_bytes: u64,
+    len_bytes: AtomicU64,
+    /// How many more writes succeed.
+    writes_left: AtomicU64,
 }
 
 impl MemoryDisk {
     pub(crate) fn new(len_bytes: u64) -> Arc<Self> {
-        Arc::new(Self { blocks: Mutex::default(), len_bytes })
+        Arc::new(Self {
+            blocks: Mutex::default(),
+            len_bytes: AtomicU64::new(len_bytes),
+            writes_left: AtomicU64::new(u64::MAX),
+        })
+    }
+
+    /// Lets the device fail after so many writes.
+    pub(crate) fn fail_after(&self, writes: u64) {
+        self.writes_left.store(writes, Ordering::Relaxed);
     }
 }
 
 impl sys::Disk for MemoryDisk {
     fn len_bytes(&self) -> u64 {
-        self.len_bytes
+        self.len_bytes.load(Ordering::Relaxed)
+    }
+
+    fn grow(&self, len_bytes: u64) -> io::Result<()> {
+        self.len_bytes.fetch_max(len_bytes, Ordering::Relaxed);
+        Ok(())
     }
 
     fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
@@ -46,6 +64,9 @@ impl sys::Disk for MemoryDisk {
     }
 
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        let left = self.writes_left.load(Ordering::Relaxed);
+        let left = left.checked_sub(1).ok_or_else(|| io::Error::other("no more writes"))?;
+        self.writes_left.store(left, Ordering::Relaxed);
         let mut blocks = self.blocks.lock();
         for (index, frame) in frames.iter().enumerate() {
             blocks.insert(offset_bytes / 4096 + index as u64, frame.clone());

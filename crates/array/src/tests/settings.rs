@@ -1,0 +1,80 @@
+//! Settings that hosts notice: offloads and thresholds.
+
+use block::{Offload, Offloads, SectorCount, VolumeId};
+
+use super::*;
+
+#[test]
+fn offloads_are_off_where_volume_or_array_says_so_and_hosts_are_told() {
+    let iqn = "iqn.2026-11.com.example:1";
+    let (store, array) = new_array();
+    array.create_host(new_host("esx1", &[iqn])).unwrap();
+    for name in ["a", "b"] {
+        array.create_volume(new_volume(name, 4096)).unwrap();
+        array.connect(name, "esx1", None).unwrap();
+    }
+    let seen = |array: &Array| {
+        let map = array.lun_map(iqn);
+        (map.generation, map.luns.values().map(|volume| volume.offloads).collect::<Vec<_>>())
+    };
+    let (all, first) = (Offloads::ALL, seen(&array));
+    assert_eq!(first.1, [all, all]);
+    let offloads = vec![(Offload::Unmap, false)];
+    let changed = array.update_volume("a", VolumeUpdate { offloads, ..Default::default() });
+    let without_unmap = all.with(Offload::Unmap, false);
+    assert_eq!(changed.unwrap().offloads, without_unmap);
+    let second = seen(&array);
+    assert_eq!(second.1, [without_unmap, all]);
+    assert!(second.0 > first.0);
+    let offloads = vec![(Offload::WriteSame, false)];
+    array.change_settings(SettingsChange { offloads, ..Default::default() }).unwrap();
+    let third = seen(&array);
+    let without_same = all.with(Offload::WriteSame, false);
+    assert_eq!(third.1, [without_unmap.and(without_same), without_same]);
+    assert!(third.0 > second.0);
+    // Kept, and seen by who opens the pool again; what is made later takes the array's setting.
+    let array = Array::open(store, false).unwrap();
+    assert_eq!(seen(&array).1, third.1);
+    let shown = array.volume("b").unwrap();
+    assert_eq!((shown.offloads, shown.offloads_in_effect), (all, without_same));
+    let made = array.create_volume(new_volume("c", 4096)).unwrap();
+    assert_eq!(made.offloads_in_effect, without_same);
+    let offloads = vec![(Offload::WriteSame, true)];
+    array.change_settings(SettingsChange { offloads, ..Default::default() }).unwrap();
+    assert_eq!(seen(&array).1, second.1);
+}
+
+#[test]
+fn rows_from_before_the_switches_have_all_on() {
+    let store = Arc::new(MemoryStore::default());
+    let settings = b"{\"v\":1,\"name\":\"a\",\"target_name\":\"iqn.2026-11.com.example\",\
+                     \"company_id\":1}";
+    let volume = b"{\"v\":1,\"name\":\"a\",\"size_sectors\":8,\"block_bytes\":512,\
+                   \"company_id\":1,\"created_ms\":0}";
+    let mut kept = store.kept.lock();
+    kept.0.insert(b"s".to_vec(), settings.to_vec());
+    kept.0.insert(b"v\0\0\0\0\0\0\0\x01".to_vec(), volume.to_vec());
+    kept.1.insert(VolumeId(1), SectorCount(8));
+    drop(kept);
+    let array = Array::open(store, false).unwrap();
+    assert_eq!(array.settings().offloads, Offloads::ALL);
+    assert_eq!(array.settings().space_thresholds.percents(), [80]);
+    assert_eq!(array.volume("a").unwrap().offloads_in_effect, Offloads::ALL);
+}
+
+#[test]
+fn thresholds_are_checked_ordered_and_kept() {
+    let (store, array) = new_array();
+    assert_eq!(array.settings().space_thresholds.percents(), [80]);
+    for wrong in [vec![0], vec![100], vec![1, 2, 3, 4, 5]] {
+        assert_eq!(SpaceThresholds::new(wrong).unwrap_err().code(), "invalid_threshold");
+    }
+    let space_thresholds = Some(SpaceThresholds::new(vec![95, 70, 70]).unwrap());
+    array.change_settings(SettingsChange { space_thresholds, ..Default::default() }).unwrap();
+    let array = Array::open(store.clone(), false).unwrap();
+    assert_eq!(array.settings().space_thresholds.percents(), [70, 95]);
+    let space_thresholds = Some(SpaceThresholds::new(Vec::new()).unwrap());
+    array.change_settings(SettingsChange { space_thresholds, ..Default::default() }).unwrap();
+    let array = Array::open(store, false).unwrap();
+    assert!(array.settings().space_thresholds.percents().is_empty());
+}

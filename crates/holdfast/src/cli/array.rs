@@ -1,0 +1,43 @@
+//! `array …`: the settings that are kept in the pool.
+
+use api::{ArraySettings, ArraySettingsChange};
+
+use super::args::{ArrayVerb, Common, Thresholds};
+use super::client::Client;
+use super::failure::Failure;
+use super::offload;
+use super::output::{facts, show};
+
+const PATH: &str = "/v1/settings";
+
+/// Does a verb.
+pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
+    let client = Client::find(common)?;
+    let settings: ArraySettings = match verb {
+        ArrayVerb::Show => client.get(PATH)?,
+        ArrayVerb::Set { offload, space_thresholds } => {
+            let change = ArraySettingsChange {
+                offloads: offload::change(offload),
+                space_thresholds: space_thresholds.clone().map(|Thresholds(percents)| percents),
+                ..ArraySettingsChange::default()
+            };
+            client.patch(PATH, &change)?
+        }
+    };
+    show(common.json, &settings, || text(&settings))
+}
+
+fn text(settings: &ArraySettings) -> String {
+    facts(&[
+        ("Array", settings.name.clone()),
+        ("Target", settings.target_name.clone()),
+        ("Company identifier", settings.company_id.clone()),
+        ("Offloads", offload::text(&settings.offloads)),
+        ("Space thresholds", thresholds(&settings.space_thresholds)),
+    ])
+}
+
+fn thresholds(percents: &[u8]) -> String {
+    let each: Vec<String> = percents.iter().map(|percent| format!("{percent}%")).collect();
+    if each.is_empty() { "none".into() } else { each.join(", ") }
+}

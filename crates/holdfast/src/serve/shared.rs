@@ -1,0 +1,102 @@
+//! What all front-end threads share, made before the first of them starts.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use iscsi::{ConnectionId, Portal, Target, TargetConfig};
+use mio::{Poll, Waker};
+use parking_lot::Mutex;
+use scsi::{DeviceServer, TargetPort};
+use store::Store;
+use sys::{Clock, FileDisk};
+
+use super::background::{CheckpointBell, Shutdown};
+use super::counters::Counters;
+use super::front::WAKER;
+use super::mailbox::{Mailbox, Message};
+use super::management::Sessions;
+use super::saver::SaverQueue;
+use super::{LunMaps, ServeOptions};
+
+/// What all threads share.
+pub(super) struct Shared {
+    pub store: Arc<Store>,
+    pub scsi: DeviceServer,
+    pub target: Arc<Target>,
+    pub luns: Arc<dyn LunMaps>,
+    pub counters: Arc<Counters>,
+    pub clock: Clock,
+    pub mailboxes: Arc<Vec<Arc<Mailbox>>>,
+    pub shutdown: Shutdown,
+    pub sessions: Mutex<Sessions>,
+    /// Which thread serves a connection.
+    pub places: Mutex<HashMap<ConnectionId, usize>>,
+    pub checkpoint_bell: Arc<CheckpointBell>,
+    pub saver: SaverQueue,
+    pub disk: Arc<FileDisk>,
+    /// The pollers, until their threads take them.
+    pub polls: Mutex<Vec<Option<Poll>>>,
+}
+
+impl Shared {
+    pub(super) fn new(options: &ServeOptions, portals: &[SocketAddr]) -> io::Result<Arc<Self>> {
+        let count = super::thread_count(options.threads);
+        let mut mailboxes = Vec::new();
+        let mut polls = Vec::new();
+        for _ in 0..count {
+            let poll = Poll::new()?;
+            mailboxes.push(Arc::new(Mailbox::new(Waker::new(poll.registry(), WAKER)?)));
+            polls.push(Some(poll));
+        }
+        let mailboxes = Arc::new(mailboxes);
+        // A portal is a SCSI target port of its own, in a portal group of its own: its tag (from 1)
+        // is the relative port identifier, too. The tag is in the port's name (RFC 7143, 4.4.3), so
+        // portals with one tag would be one port, and hosts had a path less. The target port group
+        // (ALUA) is another thing: any ports.
+        let tags = 1..=portals.len() as u16;
+        let target_name = &options.identity.target_name;
+        let ports = tags.clone().zip(&options.portals).map(|(tag, portal)| TargetPort {
+            relative_id: tag,
+            group: portal.group,
+            name: format!("{target_name},t,0x{tag:04x}"),
+        });
+        let rods = super::tokens::volume(options)?;
+        let counters = Arc::new(Counters::new(count));
+        let identity = options.identity.clone();
+        let scsi = DeviceServer::new(identity, ports.collect(), rods, counters.clone());
+        let target = Target::new(TargetConfig {
+            target_name: target_name.clone(),
+            target_alias: options.target_alias.clone(),
+            portals: portals.iter().zip(tags).map(|(a, tag)| Portal { address: *a, tag }).collect(),
+            limits: options.limits.clone(),
+            access: options.access.clone(),
+            data_out_phase: scsi::data_out_phase,
+        });
+        Ok(Arc::new(Self {
+            store: options.store.clone(),
+            scsi,
+            target,
+            luns: options.luns.clone(),
+            counters,
+            clock: Clock::start(),
+            shutdown: Shutdown::new(mailboxes.clone()),
+            mailboxes,
+            sessions: Mutex::default(),
+            places: Mutex::default(),
+            checkpoint_bell: Arc::default(),
+            saver: Default::default(),
+            disk: options.disk.clone(),
+            polls: Mutex::new(polls),
+        }))
+    }
+
+    /// Tells the thread that serves a connection to look at it.
+    pub(super) fn wake_connection(&self, id: ConnectionId) {
+        let place = self.places.lock().get(&id).copied();
+        if let Some(thread) = place {
+            self.mailboxes[thread].post(Message::Wake(id));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Soft thresholds of the pool's space (SBC-3, 4.7.3.7 and 6.5.8): when what is in use crosses one
+//! upwards, each I_T nexus that exists then is told once, on each logical unit (06h/38h/07h). One
+//! that logs in later is not: the condition is of the crossing, not of the state, which the log
+//! page (0Ch) tells.
+//!
+//! A threshold that was crossed is armed again when use has fallen below it by the hysteresis: one
+//! hundredth of the pool, or 1 GiB where that is less. So use that sways around a threshold, as it
+//! does while hosts write and deallocate, is told once.
+//!
+//! ```text
+//! mode page 1Ch/02h           threshold descriptor, 8 bytes, from byte 16 on
+//!  0  1  5Ch: SPF, 1Ch         0  1  ENABLED bit 7, type bits 5..3, arming bits 2..0
+//!  1  1  02h                   1  1  resource: 02h, used
+//!  2  2  bytes behind these    2  2  zero
+//!  4  1  SITUA bit 0: 0        4  4  count, in units of VPD B2h's threshold exponent
+//!  5 11  zero
+//! ```
+
+use block::VolumeAttributes;
+use parking_lot::Mutex;
+
+use crate::log::SET_BYTES;
+use crate::nexus::Attention;
+use crate::server::DeviceServer;
+
+/// Hysteresis is one part in so many of the pool.
+const HYSTERESIS_SHARE: u64 = 100;
+/// The most that it is.
+const HYSTERESIS_BYTES_MAX: u64 = 1 << 30;
+
+/// THRESHOLD TYPE 000b (a count), THRESHOLD ARMING 001b (armed increasing), ENABLED.
+const ENABLED_INCREASING: u8 = 0x81;
+/// THRESHOLD RESOURCE: used LBA mapping resources, log parameter 0002h.
+const USED: u8 = 0x02;
+/// Bytes in front of the descriptors.
+const HEADER_BYTES: usize = 16;
+
+/// What is known of the pool, and which thresholds wait to be crossed.
+#[derive(Debug, Default)]
+pub(crate) struct Thresholds(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    capacity_bytes: u64,
+    /// In percent of the capacity, and whether each is armed.
+    thresholds: Vec<(u8, bool)>,
+}
+
+impl State {
+    fn bytes(&self, percent: u8) -> u64 {
+        (u128::from(self.capacity_bytes) * u128::from(percent) / 100) as u64
+    }
+
+    /// Takes what is so now. Whether the mode page changes, and whether a threshold was crossed.
+    fn update(&mut self, percents: &[u8], used_bytes: u64, capacity_bytes: u64) -> (bool, bool) {
+        let same = self.thresholds.iter().map(|(percent, _)| percent).eq(percents);
+        let changed = !same || self.capacity_bytes != capacity_bytes;
+        self.capacity_bytes = capacity_bytes;
+        if !same {
+            // What lies below what is in use when it is set was not crossed.
+            let armed = |percent: u8| used_bytes < self.bytes(percent);
+            self.thresholds = percents.iter().map(|&percent| (percent, armed(percent))).collect();
+        }
+        let hysteresis = (capacity_bytes / HYSTERESIS_SHARE).min(HYSTERESIS_BYTES_MAX);
+        let mut crossed = false;
+        for index in 0..self.thresholds.len() {
+            let (percent, armed) = self.thresholds[index];
+            let at = self.bytes(percent);
+            let arm = if armed { used_bytes < at } else { used_bytes + hysteresis < at };
+            crossed |= armed && !arm;
+            self.thresholds[index].1 = arm;
+        }
+        (changed, crossed)
+    }
+}
+
+impl DeviceServer {
+    /// How full the pool is, and at how many percent hosts are to be told. To be called whenever
+    /// that may have changed; costs little when it has not.
+    pub fn space(&self, thresholds: &[u8], used_bytes: u64, capacity_bytes: u64) {
+        let mut state = self.thresholds.0.lock();
+        let is_first = state.capacity_bytes == 0;
+        let (changed, crossed) = state.update(thresholds, used_bytes, capacity_bytes);
+        drop(state);
+        if changed && !is_first {
+            self.attend_thin(Attention::ModeParameters);
+        }
+        if crossed {
+            self.attend_thin(Attention::SoftThreshold);
+        }
+    }
+
+    /// Queues a unit attention with each nexus, on each unit that has thresholds.
+    fn attend_thin(&self, what: Attention) {
+        for nexus in self.live_nexuses() {
+            nexus.attend_where(what, crate::vpd::can_deallocate);
+        }
+    }
+
+    /// Whether hosts are told of thresholds on this volume: LBPERE.
+    pub(crate) fn has_thresholds(&self, volume: &VolumeAttributes) -> bool {
+        crate::vpd::can_deallocate(volume) && !self.thresholds.0.lock().thresholds.is_empty()
+    }
+
+    /// The logical block provisioning mode page, with values or with what of it can be changed,
+    /// which is nothing. None for a volume without provisioning management.
+    pub(crate) fn provisioning_mode_page(
+        &self,
+        volume: &VolumeAttributes,
+        with_values: bool,
+    ) -> Option<Vec<u8>> {
+        if !crate::vpd::can_deallocate(volume) {
+            return None;
+        }
+        let state = self.thresholds.0.lock();
+        let length = HEADER_BYTES + 8 * state.thresholds.len();
+        let mut out = vec![0; HEADER_BYTES];
+        out[..2].copy_from_slice(&[0x40 | 0x1c, 0x02]);
+        out[2..4].copy_from_slice(&((length - 4) as u16).to_be_bytes());
+        for &(percent, _) in state.thresholds.iter().filter(|_| with_values) {
+            let count = state.bytes(percent) / SET_BYTES;
+            out.extend([ENABLED_INCREASING, USED, 0, 0]);
+            out.extend(u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes());
+        }
+        out.resize(length, 0);
+        Some(out)
+    }
+}

@@ -1,0 +1,78 @@
+//! A pool that grows while it is used.
+//!
+//! | step | a crash after it leaves |
+//! |---|---|
+//! | 1. the disk has the new length, durably | the old pool on a longer disk |
+//! | 2. the segment table has rows for the new segments, which nobody may open yet | the same |
+//! | 3. a checkpoint, whose superblock names the new capacity | the new pool |
+//! | 4. the other copy of the superblock is written as well | the new pool |
+//! | 5. the new segments may be opened | the new pool |
+//!
+//! So no record names a segment that the superblock from which it is found does not have.
+
+use format::geometry::SEGMENTS_MAX;
+use format::{Geometry, Superblock};
+
+use crate::StoreError;
+use crate::segments::reserve_segments;
+use crate::store::Store;
+
+impl Store {
+    /// Makes the pool hold `capacity_bytes`, while it is used, and its disk longer where it is
+    /// shorter than that. Durable when it returns; what was refused for want of space can be tried
+    /// again.
+    ///
+    /// # Errors
+    /// [`StoreError::Size`] where that is no whole segment more than the pool has, or more segments
+    /// than a pool can have; [`StoreError::Io`] where the disk can't be so long.
+    pub fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError> {
+        let mut checkpointer = self.checkpointing.lock();
+        let old = self.world.medium.geometry();
+        let geometry = self.grown_geometry(old, capacity_bytes)?;
+        let disk = &self.world.medium.disk;
+        if disk.len_bytes() < capacity_bytes {
+            disk.grow(capacity_bytes)?;
+        }
+        self.writer.lock().state.segments.extend(geometry.segment_count);
+        checkpointer.grow(capacity_bytes, geometry);
+        self.checkpoint_with(&mut checkpointer)?;
+        let written = checkpointer.superblock();
+        let twin = Superblock { sequence: written.sequence + 1, ..written.clone() };
+        checkpointer.write_superblock(&self.world.medium, twin)?;
+        self.world.medium.grown(geometry);
+        self.writer.lock().state.segments.open_up(old.segment_count);
+        Ok(())
+    }
+
+    fn grown_geometry(&self, old: Geometry, capacity_bytes: u64) -> Result<Geometry, StoreError> {
+        let size = |text: String| Err(StoreError::Size(text));
+        let count = capacity_bytes / old.segment_bytes;
+        let has = u64::from(old.segment_count) * old.segment_bytes;
+        if count <= u64::from(old.segment_count) {
+            let step = old.segment_bytes;
+            return size(format!("the pool has {has} bytes, and grows in steps of {step}"));
+        }
+        if count > SEGMENTS_MAX {
+            let most = SEGMENTS_MAX * old.segment_bytes;
+            return size(format!("a pool that was made this small holds at most {most} bytes"));
+        }
+        Ok(Geometry { segment_count: count as u32, ..old })
+    }
+
+    /// Bytes of the pool that are in use, and all that there are. In use is what is live, and what
+    /// is kept back so that deallocation and reclaim go on when the pool is full; not what is dead
+    /// and waits to be reclaimed, which hosts can have. All is in use while hosts are refused.
+    /// Cheap enough to be asked often.
+    pub fn space_use(&self) -> (u64, u64) {
+        let geometry = self.world.medium.geometry();
+        let segment_bytes = geometry.segment_bytes;
+        let reserve = reserve_segments(geometry.segment_count);
+        let segments = &mut self.writer.lock().state.segments;
+        let capacity = u64::from(geometry.segment_count - 1) * segment_bytes;
+        if segments.free_count() <= reserve {
+            return (capacity, capacity);
+        }
+        let kept_back = u64::from(reserve) * segment_bytes;
+        (capacity.min(segments.live_bytes() + kept_back), capacity)
+    }
+}
