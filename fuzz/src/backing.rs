@@ -88,6 +88,10 @@ impl Backing for MemoryStore {
         PoolStatus { pool_id: *b"0123456789abcdef", ..PoolStatus::default() }
     }
 
+    fn grow(&self, _: u64) -> Result<(), StoreError> {
+        Err(StoreError::Size("a store in memory does not grow".into()))
+    }
+
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
         let size = *self.kept.lock().volumes.get(&id)?;
         Some(VolumeStatus { id, size, mapped_bytes: 0, data_bytes: 0 })

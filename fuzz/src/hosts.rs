@@ -4,16 +4,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use block::{
-    ArrayIdentity, LogicalBlockSize, LunMap, SectorCount, VolumeAttributes, VolumeError, VolumeId,
+    ArrayIdentity, LogicalBlockSize, LunMap, Offloads, SectorCount, VolumeAttributes, VolumeError,
+    VolumeId,
 };
-use scsi::{Cdb, Command, DeviceServer, InitiatorPort, Nexus, Response, Status, Step, TargetPort};
+use scsi::{
+    Cdb, Command, DeviceServer, InitiatorPort, Nexus, Response, RodVolume, SaveError, Statistics,
+    Status, Step, TargetPort, UnitStatistics,
+};
 
-use crate::volumes::{Volumes, data_out};
+use crate::volumes::{OWN_SIZE, OWN_VOLUME, Volumes, data_out};
 
 /// The requests that a command may become: 32 MiB of data in pieces, and some room.
 const STEPS_MAX: usize = 64;
 /// What a host says it takes.
 const EXPECTED_IN_BYTES: u64 = 1 << 20;
+
+/// Nothing is counted.
+#[derive(Debug)]
+struct Uncounted;
+
+impl Statistics for Uncounted {
+    fn of(&self, _: VolumeId) -> UnitStatistics {
+        UnitStatistics::default()
+    }
+}
 
 /// The host's end of a session.
 struct Session {
@@ -43,6 +57,7 @@ fn volume(id: u8, sectors: u64, logical_block: LogicalBlockSize) -> Arc<VolumeAt
         naa: naa(id),
         serial: format!("HF{id:08}"),
         write_cache: false,
+        offloads: Offloads::ALL,
     })
 }
 
@@ -87,7 +102,9 @@ impl Hosts {
             group,
             name: format!("iqn.2026-01.example:array,t,0x{group:04x}"),
         };
-        let server = DeviceServer::new(identity, vec![port(1, 1), port(2, 2)]);
+        let rods = RodVolume { id: OWN_VOLUME, size: OWN_SIZE, key: [5; 32] };
+        let ports = vec![port(1, 1), port(2, 2)];
+        let server = DeviceServer::new(identity, ports, rods, Arc::new(Uncounted));
         let mut few = all_volumes();
         few.remove(&300);
         let all = Arc::new(LunMap { generation: 1, luns: all_volumes() });
@@ -124,6 +141,13 @@ impl Hosts {
                     };
                     step = self.server.resume(nexus, pending, result);
                 }
+                Step::Persist { volume, pending } => {
+                    if let Some(unsaved) = self.server.unsaved_reservations(volume) {
+                        let failed = self.failure.take().map(|_| SaveError::Failed);
+                        self.server.reservations_saved(unsaved, failed.map_or(Ok(()), Err));
+                    }
+                    step = self.server.resume_saved(pending);
+                }
             }
         }
         // VERIFY without data may go on for as long as there are blocks: it is left there, as an
@@ -135,6 +159,13 @@ impl Hosts {
     /// LOGICAL UNIT RESET.
     pub fn reset_unit(&mut self, session: usize, lun: [u8; 8]) {
         self.server.lun_reset(&self.sessions[session % self.sessions.len()].luns, lun);
+    }
+
+    /// So many seconds pass: tokens may end, and are swept.
+    pub fn wait(&mut self, now_s: u32) {
+        self.server.set_time(u64::from(now_s) * 1000);
+        let (volumes, luns) = (&mut self.volumes, &self.sessions[0].luns);
+        while self.server.sweep_tokens(|request| volumes.serve(luns, request).is_ok()) {}
     }
 
     /// A target reset.

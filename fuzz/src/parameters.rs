@@ -124,6 +124,46 @@ fn reserve_list(input: &mut Input<'_>) -> Vec<u8> {
     out
 }
 
+/// POPULATE TOKEN (SBC-4, 5.18.2) or WRITE USING TOKEN (5.56.2), the second with the token that the
+/// session has made last.
+fn token_list(input: &mut Input<'_>, hosts: &mut Hosts, who: usize, write: bool) -> Vec<u8> {
+    let mut list = vec![0; if write { 536 } else { 16 }];
+    list[2] = input.u8() & 3;
+    if write {
+        list[8..16].copy_from_slice(&input.number().to_be_bytes());
+        let ask = [0x84, 7, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0];
+        let told = hosts.run(who, LUNS[0], &ask, &[]).data_in.to_vec();
+        if let Some(token) = told.get(38..550) {
+            list[16..528].copy_from_slice(token);
+        }
+        if input.u8() == 0 {
+            list[16..20].copy_from_slice(&0xffff_0001_u32.to_be_bytes());
+        }
+    } else {
+        list[4..8].copy_from_slice(&(input.number() as u32).to_be_bytes());
+    }
+    let ranges = input.below(4);
+    for _ in 0..ranges {
+        list.extend(input.number().to_be_bytes());
+        list.extend((input.number() as u32).to_be_bytes());
+        list.extend([0; 4]);
+    }
+    let at = if write { 534 } else { 14 };
+    list[at..at + 2].copy_from_slice(&(ranges as u16 * 16).to_be_bytes());
+    let length = (list.len() - 2) as u16;
+    list[..2].copy_from_slice(&length.to_be_bytes());
+    list
+}
+
+/// SET TARGET PORT GROUPS (SPC-4, 6.45.2).
+fn group_list(input: &mut Input<'_>) -> Vec<u8> {
+    let mut list = vec![0; 4];
+    for _ in 0..input.below(4) {
+        list.extend([input.u8() & 0x0f, 0, 0, input.u8() & 3]);
+    }
+    list
+}
+
 /// What the input still does to a list that was right: bytes that differ, another length.
 fn bend(input: &mut Input<'_>, list: &mut Vec<u8>) {
     for _ in 0..input.below(4) {
@@ -150,23 +190,27 @@ fn length(list: &[u8], change: u8) -> [u8; 4] {
 fn command(input: &mut Input<'_>, hosts: &mut Hosts) {
     let what = input.u8();
     let (who, lun) = (input.below(3), LUNS[input.below(LUNS.len())]);
-    let mut list = match what % 8 {
-        0 | 1 => copy_list(input, what % 8 == 1),
+    let mut list = match what % 11 {
+        0 | 1 => copy_list(input, what % 11 == 1),
         2 => unmap_list(input),
         3 | 4 => mode_list(input, hosts, who, lun),
         5 | 6 => reserve_list(input),
+        kind @ (7 | 8) => token_list(input, hosts, who, kind == 8),
+        9 => group_list(input),
         _ => Vec::new(),
     };
     bend(input, &mut list);
     let [a, b, c, d] = length(&list, input.u8());
     let action = input.u8();
-    let cdb = match what % 8 {
+    let cdb = match what % 11 {
         kind @ (0 | 1) => vec![0x83, kind, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d, 0, 0],
         2 => vec![0x42, action & 1, 0, 0, 0, 0, 0, c, d, 0],
         3 => vec![0x15, 0x10 | action & 1, 0, 0, d, 0],
         4 => vec![0x55, 0x10 | action & 1, 0, 0, 0, 0, 0, c, d, 0],
         5 | 6 => vec![0x5f, action & 7, action >> 4, 0, 0, a, b, c, d, 0],
-        _ => vec![0x84, action % 7, input.u8() & 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0],
+        kind @ (7 | 8) => vec![0x83, kind + 9, 0, 0, 0, 0, 0, 0, 0, 7, a, b, c, d, 0, 0],
+        9 => vec![0xa4, 0x0a, 0, 0, 0, 0, a, b, c, d, 0, 0],
+        _ => vec![0x84, action % 9, input.u8() & 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0],
     };
     hosts.run(who, lun, &cdb, &list);
 }
@@ -179,8 +223,10 @@ pub fn run(bytes: &[u8]) {
         if input.is_empty() {
             break;
         }
-        if input.u8() == 0xff {
-            hosts.reconnect(input.below(3));
+        match input.u8() {
+            0xff => hosts.reconnect(input.below(3)),
+            0xfe => hosts.wait(input.u32()),
+            _ => {}
         }
         command(&mut input, &mut hosts);
     }
@@ -206,6 +252,15 @@ pub fn seeds() -> Vec<Vec<u8>> {
             seeds.push(mode.u8(0).u8(0).u8(0).u8(0).done());
         }
     }
+    let populate = || {
+        let list = Script::new().u8(0).u8(7).u8(0).u8(0).u8(0).number(0).u8(2);
+        list.number(8).number(8).number(100).number(16).u8(0).u8(0).u8(0).u8(0).done()
+    };
+    let write = Script::new().u8(0).u8(8).u8(0).u8(0).u8(2).number(4).u8(1).u8(1);
+    let write = write.number(200).number(12).u8(0).u8(0).u8(0).u8(0).done();
+    seeds.push([populate(), write].concat());
+    let groups = Script::new().u8(0).u8(9).u8(0).u8(0).u8(2).u8(2).u8(1).u8(0).u8(2);
+    seeds.push(groups.u8(0).u8(0).u8(0).u8(0).done());
     let mut all = Vec::new();
     for (action, key, action_key) in
         [(0, 0, 1), (0x11, 1, 0), (0x14, 1, 1), (0x12, 1, 0), (3, 1, 0)]

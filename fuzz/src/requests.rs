@@ -97,11 +97,15 @@ impl World {
         for host in self.array.hosts(None, 1000) {
             self.array.delete_host(&host.name)?;
         }
-        let Settings { name, target_name, company_id } = self.settings.clone();
+        let Settings { name, target_name, company_id, space_thresholds, .. } =
+            self.settings.clone();
+        let offloads = block::Offload::ALL.map(|offload| (offload, true)).to_vec();
         self.array.change_settings(SettingsChange {
             name: Some(name),
             target_name: Some(target_name),
             company_id: Some(company_id),
+            offloads,
+            space_thresholds: Some(space_thresholds),
         })?;
         Ok(())
     }
