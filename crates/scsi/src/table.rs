@@ -107,20 +107,19 @@ pub(crate) fn find(opcode: u8, service_action: u8) -> Result<&'static Entry, Sen
         .ok_or(Sense::cdb_field(1, 4))
 }
 
-/// As [`find`], without the commands whose offload is off: those are refused as if the array had
-/// never had them (SPC-4, 4.3.1 and 4.2.5.2), which is what makes hosts do the work themselves.
+/// As [`find`], without the commands whose offload is off. They are refused by their opcode, also
+/// where other service actions of it are left (tokens, without Full Copy): to hosts the primitive is
+/// the opcode, and INVALID COMMAND OPERATION CODE is what makes them do the work themselves.
 #[inline]
 pub(crate) fn offered(
     opcode: u8,
     service_action: u8,
     offloads: Offloads,
 ) -> Result<&'static Entry, Sense> {
-    let found = find(opcode, service_action);
-    if offloads == Offloads::ALL || found.is_ok_and(|entry| entry.is_on(offloads)) {
-        return found;
+    match find(opcode, service_action) {
+        Ok(entry) if !entry.is_on(offloads) => Err(Sense::INVALID_OPCODE),
+        found => found,
     }
-    let any = entries(opcode).iter().any(|entry| entry.is_on(offloads));
-    Err(if any { Sense::cdb_field(1, 4) } else { Sense::INVALID_OPCODE })
 }
 
 impl Entry {
