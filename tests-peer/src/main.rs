@@ -19,6 +19,7 @@ mod reservations;
 mod space;
 mod switches;
 mod target;
+mod tokens;
 mod tools;
 mod transfers;
 mod verbs;
@@ -67,6 +68,7 @@ const GROUPS: &[Group] = &[
     ("offload", "copies, fills, unmaps and compares beside a model, over a restart", run_offload),
     ("reservations", "persistent reservations, through kill -9", run_reservations),
     ("switches", "offloads switched off and on under load", run_switches),
+    ("tokens", "ROD tokens: what they carry, cost and outlive", run_tokens),
     ("paths", "two target port groups, and what a host makes of them", run_paths),
     ("space", "what takes space, one commit an offload, a full pool", run_space),
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
@@ -218,6 +220,14 @@ fn run_switches(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let array = array(arguments, Shape::default())?;
     let target = array.volume("switched", "1G", "peer", 1)?;
     switches::switches(report, &array, &target, "switched");
+    Ok(())
+}
+
+fn run_tokens(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let mut array = array(arguments, Shape::default())?;
+    let one = array.volume("one", "1G", "peer", 1)?;
+    let two = array.volume("two", "1G", "peer", 2)?;
+    tokens::tokens(report, &mut array, &one, &two);
     Ok(())
 }
 
