@@ -108,7 +108,7 @@ pub(crate) fn find(opcode: u8, service_action: u8) -> Result<&'static Entry, Sen
 }
 
 /// As [`find`], without the commands whose offload is off. They are refused by their opcode, also
-/// where other service actions of it are left (tokens, without Full Copy): to hosts the primitive is
+/// where other service actions of it are left (tokens, without Full Copy): to hosts a primitive is
 /// the opcode, and INVALID COMMAND OPERATION CODE is what makes them do the work themselves.
 #[inline]
 pub(crate) fn offered(
