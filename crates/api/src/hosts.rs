@@ -7,8 +7,8 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 
 use crate::{
-    ApiError, ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts, PAGE_MAX, Page,
-    Refusal, Shared, blocking,
+    ApiError, ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts, Page, Refusal, Shared,
+    blocking,
 };
 
 /// All hosts, or a part of them, in the order of their names.
@@ -23,10 +23,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Hosts>, ApiError> {
     let Query(page) = page?;
     blocking(interface, move |interface| {
-        let limit = page.limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
-        let mut found = interface.array.hosts(page.after.as_deref(), limit + 1);
-        let more = found.len() > limit;
-        found.truncate(limit);
+        let (found, more) = page.of(|after, limit| interface.array.hosts(after, limit));
         Ok(Json(Hosts { hosts: found.into_iter().map(Host::from).collect(), more }))
     })
     .await

@@ -383,6 +383,18 @@ pub struct Page {
     pub limit: Option<usize>,
 }
 
+impl Page {
+    /// The objects of this page, and whether there are more: `find` gives those behind a name, up to
+    /// a number.
+    pub(crate) fn of<T>(&self, find: impl FnOnce(Option<&str>, usize) -> Vec<T>) -> (Vec<T>, bool) {
+        let limit = self.limit.unwrap_or(crate::PAGE_MAX).clamp(1, crate::PAGE_MAX);
+        let mut found = find(self.after.as_deref(), limit + 1);
+        let more = found.len() > limit;
+        found.truncate(limit);
+        (found, more)
+    }
+}
+
 /// Which connections.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

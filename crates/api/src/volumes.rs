@@ -8,8 +8,7 @@ use axum::http::StatusCode;
 use block::LogicalBlockSize;
 
 use crate::{
-    ApiError, PAGE_MAX, Page, Refusal, Shared, Volume, VolumeChange, VolumeCreate, Volumes,
-    blocking,
+    ApiError, Page, Refusal, Shared, Volume, VolumeChange, VolumeCreate, Volumes, blocking,
 };
 
 /// All volumes, or a part of them, in the order of their names.
@@ -24,10 +23,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Volumes>, ApiError> {
     let Query(page) = page?;
     blocking(interface, move |interface| {
-        let limit = page.limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
-        let mut found = interface.array.volumes(page.after.as_deref(), limit + 1);
-        let more = found.len() > limit;
-        found.truncate(limit);
+        let (found, more) = page.of(|after, limit| interface.array.volumes(after, limit));
         Ok(Json(Volumes { volumes: found.into_iter().map(Volume::from).collect(), more }))
     })
     .await

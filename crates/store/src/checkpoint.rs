@@ -153,7 +153,10 @@ const NODES_PER_BLOCK: usize = BLOCK_BYTES as usize / NODE_BYTES;
 impl Store {
     /// Whether enough log has gathered for a checkpoint, or segments run short.
     pub fn checkpoint_due(&self) -> bool {
-        let mut writer = self.writer.lock();
+        self.checkpoint_due_of(&mut self.writer.lock())
+    }
+
+    pub(crate) fn checkpoint_due_of(&self, writer: &mut Writer) -> bool {
         if writer.failed || writer.log_bytes == 0 {
             return false;
         }

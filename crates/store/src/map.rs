@@ -146,7 +146,7 @@ impl Editor<'_> {
         let nodes = replaced.filter_map(|index| match node.get(index) {
             MapEntry::Node(id) => Some(id),
             other => {
-                counts += uniform_counts(other, level);
+                counts += Counts::uniform(other, span_blocks(level));
                 None
             }
         });
@@ -349,20 +349,10 @@ fn whole_counts(value: Value<'_>, children: usize, span: u64) -> Counts {
         Value::Graft { nodes, .. } => {
             nodes.iter().take(children).for_each(|node| counts += node.counts);
         }
-        Value::Uniform(MapEntry::Zero | MapEntry::Pattern(_)) => {
-            counts.mapped = span * children as u64;
-        }
+        Value::Uniform(entry) => counts = Counts::uniform(entry, span * children as u64),
         _ => {}
     }
     counts
-}
-
-/// What is below an entry that names nothing.
-fn uniform_counts(entry: MapEntry, level: u8) -> Counts {
-    match entry {
-        MapEntry::Zero | MapEntry::Pattern(_) => Counts { mapped: span_blocks(level), data: 0 },
-        _ => Counts::default(),
-    }
 }
 
 /// The value `blocks` further on.

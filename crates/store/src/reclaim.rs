@@ -14,6 +14,7 @@ use format::{ChunkId, ChunkRow, Codec, Entry, Fingerprint, Place, SegmentState};
 use crate::recovery::LogReader;
 use crate::segments::reserve_segments;
 use crate::store::Store;
+use crate::writer::Writer;
 use crate::writer::{Job, Submitted};
 use crate::{Started, StoreError};
 
@@ -82,18 +83,20 @@ impl Store {
 
     /// Whether [`Store::maintain`] would find something to do.
     pub fn maintenance_due(&self) -> bool {
-        let pending = {
-            let writer = self.writer.lock();
-            !writer.failed && !writer.state.pending.is_empty()
-        };
-        pending || self.checkpoint_due() || self.reclaim_due()
+        let writer = &mut *self.writer.lock();
+        !writer.failed && !writer.state.pending.is_empty()
+            || self.checkpoint_due_of(writer)
+            || self.reclaim_due_of(writer)
     }
 
     /// Whether so few segments are free that one should be emptied: an eighth of the pool, or what
     /// the reserve is short of.
     pub fn reclaim_due(&self) -> bool {
+        self.reclaim_due_of(&mut self.writer.lock())
+    }
+
+    fn reclaim_due_of(&self, writer: &mut Writer) -> bool {
         let count = self.world.medium.geometry().segment_count;
-        let mut writer = self.writer.lock();
         !writer.failed
             && writer.state.segments.free_count() < (count / 8).max(2 * reserve_segments(count))
     }

@@ -188,10 +188,10 @@ impl World {
 
     /// Mapped and data blocks below an entry of a node of `level` + 1 (0: a block).
     pub(crate) fn counts(&self, entry: MapEntry, level: u8) -> Result<Counts, StoreError> {
-        let span = format::map::span_blocks(level);
         Ok(match entry {
-            MapEntry::Hole => Counts::default(),
-            MapEntry::Zero | MapEntry::Pattern(_) => Counts { mapped: span, data: 0 },
+            MapEntry::Hole | MapEntry::Zero | MapEntry::Pattern(_) => {
+                Counts::uniform(entry, format::map::span_blocks(level))
+            }
             MapEntry::Chunk(_) => Counts { mapped: 1, data: 1 },
             MapEntry::Node(id) => {
                 let row = self.nodes.row(&self.medium, id)?;
@@ -215,9 +215,12 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-impl std::ops::SubAssign for Counts {
-    fn sub_assign(&mut self, other: Self) {
-        self.mapped -= other.mapped;
-        self.data -= other.data;
+impl Counts {
+    /// Of blocks that are all what this entry says, which names nothing.
+    pub(crate) fn uniform(entry: MapEntry, blocks: u64) -> Self {
+        match entry {
+            MapEntry::Zero | MapEntry::Pattern(_) => Self { mapped: blocks, data: 0 },
+            _ => Self::default(),
+        }
     }
 }

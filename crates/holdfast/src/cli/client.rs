@@ -42,6 +42,23 @@ impl Client {
         decode(&self.send(Method::GET, path, &[])?)
     }
 
+    /// Asks for all of a list, a page after the other: `parts` takes a page apart into what is on it
+    /// and whether there is more, and `name` is what the next page starts behind.
+    pub fn get_all<P: DeserializeOwned, T>(
+        &self,
+        path: &str,
+        parts: impl Fn(P) -> (Vec<T>, bool),
+        name: impl Fn(&T) -> &str,
+    ) -> Result<Vec<T>, Failure> {
+        let (mut all, mut more) = parts(self.get(path)?);
+        while let Some(last) = all.last().filter(|_| more) {
+            let found;
+            (found, more) = parts(self.get(&format!("{path}?after={}", part(name(last))))?);
+            all.extend(found);
+        }
+        Ok(all)
+    }
+
     /// Makes something.
     pub fn post<T: DeserializeOwned>(
         &self,

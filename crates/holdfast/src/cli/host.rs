@@ -79,16 +79,8 @@ pub fn read_secret(file: &Path) -> Result<String, Failure> {
 }
 
 fn list(client: &Client, json: bool) -> Result<(), Failure> {
-    let mut hosts: Vec<Host> = Vec::new();
-    let mut path = "/v1/hosts".to_owned();
-    loop {
-        let page: Hosts = client.get(&path)?;
-        hosts.extend(page.hosts);
-        match hosts.last() {
-            Some(last) if page.more => path = format!("/v1/hosts?after={}", part(&last.name)),
-            _ => break,
-        }
-    }
+    let hosts: Vec<Host> =
+        client.get_all("/v1/hosts", |page: Hosts| (page.hosts, page.more), |last| &last.name)?;
     let columns = [
         ("NAME", Align::Left),
         ("VOLUMES", Align::Right),

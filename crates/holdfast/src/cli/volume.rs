@@ -81,16 +81,11 @@ fn created(volume: &Volume) -> String {
 }
 
 fn list(client: &Client, json: bool) -> Result<(), Failure> {
-    let mut volumes: Vec<Volume> = Vec::new();
-    let mut path = "/v1/volumes".to_owned();
-    loop {
-        let page: Volumes = client.get(&path)?;
-        volumes.extend(page.volumes);
-        match volumes.last() {
-            Some(last) if page.more => path = format!("/v1/volumes?after={}", part(&last.name)),
-            _ => break,
-        }
-    }
+    let volumes: Vec<Volume> = client.get_all(
+        "/v1/volumes",
+        |page: Volumes| (page.volumes, page.more),
+        |last| &last.name,
+    )?;
     let columns = [
         ("NAME", Align::Left),
         ("SIZE", Align::Right),
