@@ -384,7 +384,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// The objects of this page, and whether there are more: `find` gives those behind a name, up to
+    /// The objects of this page, and whether there are more: `find` gives those behind a name, to
     /// a number.
     pub(crate) fn of<T>(&self, find: impl FnOnce(Option<&str>, usize) -> Vec<T>) -> (Vec<T>, bool) {
         let limit = self.limit.unwrap_or(crate::PAGE_MAX).clamp(1, crate::PAGE_MAX);

@@ -42,7 +42,7 @@ impl Client {
         decode(&self.send(Method::GET, path, &[])?)
     }
 
-    /// Asks for all of a list, a page after the other: `parts` takes a page apart into what is on it
+    /// Asks for all of a list, page by page: `parts` takes a page apart into what is on it
     /// and whether there is more, and `name` is what the next page starts behind.
     pub fn get_all<P: DeserializeOwned, T>(
         &self,
