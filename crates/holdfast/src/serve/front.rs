@@ -366,8 +366,9 @@ impl FrontEnd {
             let Some(event) = peer.connection.next_event() else { return };
             match event {
                 Event::Command(command) => self.execute(slot, command),
-                Event::SessionStarted { nexus, .. } => self.start_session(slot, nexus),
-                Event::ConnectionAdded { nexus } => self.join_session(slot, nexus),
+                Event::SessionStarted { nexus, .. } | Event::ConnectionAdded { nexus } => {
+                    self.enter_session(slot, nexus);
+                }
                 Event::TaskManagement(request) => self.manage(slot, request),
                 Event::Wake { connection } => self.shared.wake_connection(connection),
             }
@@ -417,8 +418,7 @@ impl FrontEnd {
         self.places.remove(&peer.id);
         self.shared.places.lock().remove(&peer.id);
         self.wire().connections.fetch_sub(1, Ordering::Relaxed);
-        let Peer { connection, session, .. } = peer;
-        self.connection_ended(connection.end(), session);
+        self.connection_ended(peer.connection.end());
     }
 
     fn close_all(&mut self) {

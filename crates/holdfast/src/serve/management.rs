@@ -72,15 +72,24 @@ impl Sessions {
 }
 
 impl FrontEnd {
-    /// A session begins: but not before the one whose place it takes has ended with all of its
-    /// tasks, because a host that logs in again must not see an old command take effect.
-    pub(super) fn start_session(&mut self, slot: usize, info: Arc<NexusInfo>) {
+    /// A connection enters its session, and the first one begins it: but not before the session
+    /// whose place it takes has ended with all of its tasks, because a host that logs in again must
+    /// not see an old command take effect.
+    pub(super) fn enter_session(&mut self, slot: usize, info: Arc<NexusInfo>) {
         let shared = self.shared.clone();
         let Some(peer) = self.peers[slot].as_mut() else { return };
         if info.discovery {
             return;
         }
         let mut sessions = shared.sessions.lock();
+        // Under the lock: what has ended must not begin once more.
+        if peer.connection.is_closed() {
+            return;
+        }
+        if let Some(session) = sessions.by_id.get(&info.session) {
+            peer.session = Some(session.clone());
+            return;
+        }
         if let Some(predecessor) = sessions.predecessor(&info) {
             peer.held = Some(info);
             sessions.waiting.push((predecessor, self.index, peer.id));
@@ -91,38 +100,16 @@ impl FrontEnd {
         tracing::info!("{} logged in at portal {}", info.initiator_name, info.portal_tag);
         let session = Arc::new(Session { info: info.clone(), nexus });
         sessions.by_id.insert(info.session, session.clone());
-        // Further connections of this session may have come while it waited.
-        wake_waiting(&mut sessions, info.session, &shared.mailboxes);
         peer.session = Some(session);
-    }
-
-    /// A further connection of a session; it waits where the session itself does.
-    pub(super) fn join_session(&mut self, slot: usize, info: Arc<NexusInfo>) {
-        let shared = self.shared.clone();
-        let Some(peer) = self.peers[slot].as_mut() else { return };
-        let mut sessions = shared.sessions.lock();
-        match sessions.by_id.get(&info.session) {
-            Some(session) => peer.session = Some(session.clone()),
-            None => {
-                sessions.waiting.push((info.session, self.index, peer.id));
-                peer.held = Some(info);
-            }
-        }
     }
 
     /// What a held connection waited for has happened.
     pub(super) fn resume_session(&mut self, id: ConnectionId) {
         let Some(slot) = self.places.get(&id).copied() else { return };
-        let Some(info) = self.peers[slot].as_mut().and_then(|peer| peer.held.take()) else {
-            return;
-        };
-        let known = self.shared.sessions.lock().by_id.contains_key(&info.session);
-        if known {
-            self.join_session(slot, info);
-        } else {
-            self.start_session(slot, info);
+        if let Some(info) = self.peers[slot].as_mut().and_then(|peer| peer.held.take()) {
+            self.enter_session(slot, info);
+            self.touch(slot);
         }
-        self.touch(slot);
     }
 
     /// A watch that tells this thread.
@@ -134,15 +121,14 @@ impl FrontEnd {
     }
 
     /// A connection has ended: its tasks are aborted, and its session ends after them.
-    pub(super) fn connection_ended(&mut self, ended: Ended, session: Option<Arc<Session>>) {
+    pub(super) fn connection_ended(&mut self, ended: Ended) {
         for connection in &ended.wake {
             self.shared.wake_connection(*connection);
         }
-        let last = ended.session.is_some();
-        let purpose = match session {
-            Some(session) if last => Purpose::EndSession(session),
-            _ => Purpose::Nothing,
-        };
+        // By its name: the last connection may be one that never came to enter it.
+        let last = ended.session.map(|info| info.session);
+        let session = last.and_then(|id| self.shared.sessions.lock().by_id.get(&id).cloned());
+        let purpose = session.map_or(Purpose::Nothing, Purpose::EndSession);
         let watch = self.watch(purpose);
         for task in ended.tasks {
             self.tasks.abort(task, &watch);

@@ -233,7 +233,7 @@ impl Connection {
 
     /// Whether it is to be closed, after all output was sent.
     pub fn is_closed(&self) -> bool {
-        self.closed
+        self.closed || self.is_told_to_close()
     }
 
     /// The socket is lost or closed. Tells what ended with it.
@@ -247,10 +247,15 @@ impl Connection {
         self.transmit.waiting_bytes() > self.target.config().limits.output_bytes
     }
 
+    /// Whether another connection made it close.
+    fn is_told_to_close(&self) -> bool {
+        let dead = self.session.as_ref().is_some_and(|session| session.is_dead());
+        dead || self.closing.load(Ordering::Acquire)
+    }
+
     /// Sees what other connections of the session did.
     fn look_around(&mut self) {
-        let dead = self.session.as_ref().is_some_and(|session| session.is_dead());
-        if dead || self.closing.load(Ordering::Acquire) {
+        if self.is_told_to_close() {
             self.closed = true;
         } else {
             self.release_held();

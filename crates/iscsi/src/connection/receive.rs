@@ -146,15 +146,12 @@ impl Connection {
         self.session = Some(established.session);
         // First, because whoever is told of the session may have to wait for those that are woken.
         self.wake.extend(established.wake);
-        if established.is_new {
-            self.tell_wakes();
-        }
+        self.tell_wakes();
         self.events.push_back(if established.is_new {
             Event::SessionStarted { nexus, replaces: established.replaces }
         } else {
             Event::ConnectionAdded { nexus }
         });
-        self.tell_wakes();
         Ok(answer)
     }
 }
