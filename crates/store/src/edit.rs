@@ -335,11 +335,6 @@ impl Edit {
         }
     }
 
-    /// The blocks that must be read before the edit can be submitted.
-    pub(crate) fn wanted_blocks(&self) -> impl Iterator<Item = (VolumeId, BlockNumber)> + '_ {
-        self.wanted.keys().copied()
-    }
-
     /// Whether blocks must be read.
     pub(crate) fn wants_blocks(&self) -> bool {
         !self.wanted.is_empty()

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use block::{BlockNumber, BlockRange, CopySegment, Frame, FrameMut, Sector, VolumeId};
+use block::{BlockCount, BlockNumber, BlockRange, CopySegment, Frame, FrameMut, Sector, VolumeId};
 use format::{ChunkId, Keys, MapEntry};
 
 use crate::classify::{Class, classify};
@@ -55,6 +55,20 @@ pub(crate) struct Staging {
 }
 
 impl Edit {
+    /// The blocks that must be read before the edit can be submitted, as runs of neighbours: all
+    /// that is compared is one, to be looked up at one moment. Where it differs nothing is
+    /// submitted that could show that it changed meanwhile.
+    pub(crate) fn wanted_runs(&self) -> Vec<(VolumeId, BlockRange)> {
+        let mut runs: Vec<(VolumeId, BlockRange)> = Vec::new();
+        for (volume, block) in self.wanted.keys().copied() {
+            match runs.last_mut() {
+                Some((of, run)) if *of == volume && run.end() == block => run.count.0 += 1,
+                _ => runs.push((volume, BlockRange { start: block, count: BlockCount(1) })),
+            }
+        }
+        runs
+    }
+
     /// Adds steps that name `inner` once its parts were brought.
     pub(crate) fn stage(&mut self, segments: &[CopySegment], inner: BlockRange) {
         let Some(segment) = segments.last() else { return };

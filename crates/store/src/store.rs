@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use block::{
-    BLOCK_BYTES, DataIn, LbaExtent, LbaState, Sector, SectorCount, SectorRange, SpaceUse,
-    VolumeError, VolumeId, VolumeReply, VolumeRequest,
+    BLOCK_BYTES, BlockRange, DataIn, LbaExtent, LbaState, Sector, SectorCount, SectorRange,
+    SpaceUse, VolumeError, VolumeId, VolumeReply, VolumeRequest,
 };
 use format::{Entry, MapEntry};
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -157,15 +157,19 @@ impl Store {
     }
 
     fn locate(&self, id: VolumeId, range: SectorRange) -> Result<Fetch, VolumeError> {
-        let volume = self.world.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
         if range.end().is_none() {
             return Err(VolumeError::OutOfRange);
         }
         if range.bytes().is_none_or(|bytes| bytes > block::request::limits::TRANSFER_BYTES_MAX) {
             return Err(VolumeError::TooLong);
         }
+        self.locate_blocks(id, range.covering_blocks())
+    }
+
+    fn locate_blocks(&self, id: VolumeId, blocks: BlockRange) -> Result<Fetch, VolumeError> {
+        let volume = self.world.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
         let mut fetch = Fetch::default();
-        fetch.locate(&self.world, &volume, range.covering_blocks())?;
+        fetch.locate(&self.world, &volume, blocks)?;
         Ok(fetch)
     }
 
@@ -191,10 +195,8 @@ impl Store {
         }
         let mut fetches = Vec::new();
         let mut reads = Vec::new();
-        for (id, block) in edit.wanted_blocks() {
-            let range =
-                SectorRange { start: block.sector(), count: SectorCount(block::SECTORS_PER_BLOCK) };
-            match self.locate(id, range) {
+        for (id, run) in edit.wanted_runs() {
+            match self.locate_blocks(id, run) {
                 Ok(mut fetch) => {
                     reads.extend(fetch.take_reads());
                     fetches.push(fetch);
@@ -211,9 +213,8 @@ impl Store {
 
     fn gathered(&self, mut edit: Box<Edit>, fetches: Vec<Fetch>, token: Token) -> Started {
         edit.expectations.clear();
-        let mut contents = Vec::with_capacity(fetches.len());
-        let wanted: Vec<_> = edit.wanted_blocks().collect();
-        for ((volume, _), fetch) in wanted.into_iter().zip(fetches) {
+        let mut contents = Vec::with_capacity(edit.wanted.len());
+        for ((volume, _), fetch) in edit.wanted_runs().into_iter().zip(fetches) {
             for found in &fetch.blocks {
                 edit.expectations.push((volume, found.block, found.entry));
             }

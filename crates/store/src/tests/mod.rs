@@ -188,6 +188,40 @@ fn zeros_and_patterns_cost_no_data() {
     assert_sound(&store);
 }
 
+/// What is compared is of one moment, also where nothing is written in the end: of two contents
+/// that differ from the first byte on, no other byte is the first that differs.
+#[test]
+fn a_miscompare_is_of_one_moment() {
+    let (_disk, store) = pool(1 << 30);
+    let id = volume(&store, MIB);
+    let (one, other) = (distinct(128, 1), distinct(128, 2));
+    write(&store, id, 0, &one).unwrap();
+    let compare = |expected: &[u8], new: &[u8]| {
+        store.execute(VolumeRequest::CompareAndWrite {
+            volume: id,
+            range: SectorRange::new(0, 128),
+            expected: DataOut::from_bytes(expected, 0),
+            data: DataOut::from_bytes(new, 0),
+            fua: false,
+        })
+    };
+    std::thread::scope(|scope| {
+        let swaps = scope.spawn(|| {
+            for _ in 0..2_000 {
+                compare(&one, &other).unwrap();
+                compare(&other, &one).unwrap();
+            }
+        });
+        while !swaps.is_finished() {
+            // It writes what is there already, so that it never stands in the way.
+            match compare(&other, &other) {
+                Ok(_) | Err(VolumeError::Miscompare { offset_bytes: 0 }) => {}
+                torn => panic!("{torn:?}"),
+            }
+        }
+    });
+}
+
 #[test]
 fn compare_and_write_compares_before_it_writes() {
     let (_, store) = pool(1 << 30);
