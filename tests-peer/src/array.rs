@@ -1,6 +1,7 @@
 //! A pool in a temporary directory, and the real `holdfast` that serves it.
 
 use std::fs::File;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -232,6 +233,40 @@ impl Array {
         let found = libiscsi::discover(&target.config())?;
         target.name = found.first().context("discovery found no target")?.name.clone();
         Ok(target)
+    }
+
+    /// Connections of initiators that are open now, as the management interface tells.
+    pub fn open_connections(&self) -> Result<u64> {
+        let run: Value = serde_json::from_slice(&std::fs::read(self.pool().join("array.run"))?)?;
+        let token = run["token"].as_str().context("the run file holds no token")?;
+        let mut stream = TcpStream::connect(&self.api)?;
+        write!(
+            stream,
+            "GET /v1/counters HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n\
+             Connection: close\r\n\r\n",
+            self.api
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+        let counters: Value = serde_json::from_str(body).with_context(|| head.to_owned())?;
+        counters["wire"]["connections"].as_u64().context("no count of connections")
+    }
+
+    /// How many sessions have begun, and how many have ended, as the log tells.
+    pub fn sessions(&self) -> Result<(usize, usize)> {
+        let text = std::fs::read_to_string(self.log_path())?;
+        let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+        Ok((count(" logged in at portal "), count("the session of ")))
+    }
+
+    /// The most memory that the process had at any time.
+    pub fn peak_kib(&self) -> Result<u64> {
+        let child = self.process.as_ref().context("the array does not run")?;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let words = line.and_then(|line| line.split_whitespace().next());
+        words.context("no VmHWM")?.parse().context("VmHWM is no number")
     }
 
     /// The end of what the array said.

@@ -4,12 +4,16 @@
 //! `./test` runs this; `cargo run -p tests-peer -- --list` names the groups. With `--url` it runs
 //! the groups that need no array of their own against any target, for comparison.
 
+mod aborts;
 mod access;
 mod array;
 mod command;
 mod cu;
 mod durability;
+mod hostile;
+mod initiator;
 mod kill;
+mod linear;
 mod offload;
 mod paths;
 mod qemu;
@@ -49,6 +53,12 @@ struct Arguments {
     /// Rounds of the kill -9 loop.
     #[arg(long, default_value_t = 3)]
     kill_rounds: u32,
+    /// Rounds of the race that is judged for linearizability.
+    #[arg(long, default_value_t = 1000)]
+    linear_rounds: usize,
+    /// How often each way to abort is tried with each command at each step.
+    #[arg(long, default_value_t = 6)]
+    abort_rounds: usize,
     /// What random tests start from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -70,6 +80,9 @@ const GROUPS: &[Group] = &[
     ("switches", "offloads switched off and on under load", run_switches),
     ("tokens", "ROD tokens: what they carry, cost and outlive", run_tokens),
     ("paths", "two target port groups, and what a host makes of them", run_paths),
+    ("linear", "races on a few blocks, judged for linearizability", run_linear),
+    ("aborts", "what was aborted takes effect before the answer, or never", run_aborts),
+    ("hostile", "initiators that take and never give, beside a good one", run_hostile),
     ("space", "what takes space, one commit an offload, a full pool", run_space),
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
     ("kill", "kill -9 under load; every acknowledged byte is there", run_kill),
@@ -235,6 +248,29 @@ fn run_paths(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let array = array(arguments, Shape { grouped: true, ..Shape::default() })?;
     let target = array.volume("paths", "1G", "peer", 1)?;
     paths::paths(report, &array, &target)
+}
+
+fn run_linear(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let array = array(arguments, Shape { portals: 4, ..Shape::default() })?;
+    let one = array.volume("one", "1G", "peer", 1)?;
+    let two = array.volume("two", "1G", "peer", 2)?;
+    linear::linear(report, &array, [&one, &two], arguments.linear_rounds, arguments.seed);
+    Ok(())
+}
+
+fn run_aborts(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let array = array(arguments, Shape::default())?;
+    let target = array.volume("aborted", "1G", "peer", 1)?;
+    aborts::reinstated(report, &target, arguments.abort_rounds * 5);
+    aborts::aborts(report, &target, arguments.abort_rounds, arguments.seed);
+    Ok(())
+}
+
+fn run_hostile(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let mut array = array(arguments, Shape::default())?;
+    let target = array.volume("besieged", "1G", "peer", 1)?;
+    hostile::hostile(report, &mut array, &target);
+    Ok(())
 }
 
 fn run_space(report: &mut Report, arguments: &Arguments) -> Result<()> {

@@ -229,7 +229,7 @@ impl World {
 
 /// The INFORMATION field of fixed format sense data (SPC-4, 4.5.3). libiscsi leaves the two bytes
 /// of iSCSI's sense length in front of it.
-fn information(raw: &[u8]) -> Option<u32> {
+pub fn information(raw: &[u8]) -> Option<u32> {
     let sense = if raw.first() == Some(&0) { raw.get(2..)? } else { raw };
     let valid = sense.first()? & 0x80 != 0;
     let field: [u8; 4] = sense.get(3..7)?.try_into().ok()?;

@@ -1,0 +1,224 @@
+//! What was done to the blocks of two volumes, and when: the history that the checker judges.
+//!
+//! All blocks that take part stand in one row of cells, those of the first volume in front. A cell
+//! is a logical block, and its value a number: the block holds it as 32 bits, again and again. So
+//! zeros are the value 0, equal values in the eight blocks of 4 KiB make a pattern, and blocks that
+//! hold parts of two values are found at once.
+
+use std::ops::Range;
+
+use anyhow::{Result, ensure};
+
+/// Bytes in a logical block.
+pub const BLOCK: usize = 512;
+/// Logical blocks in 4 KiB: what every command does at once, at least.
+pub const ATOMIC_BLOCKS: usize = 8;
+
+/// What a cell holds; 0 is what was never written, or unmapped.
+pub type Value = u32;
+
+/// How a COMPARE AND WRITE ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Swap {
+    /// GOOD.
+    Done,
+    /// MISCOMPARE, with the place of the first byte that differs.
+    Miscompare(usize),
+    /// It was not answered.
+    Unknown,
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Values were read.
+    Read {
+        /// The first cell.
+        at: usize,
+        /// What came.
+        values: Vec<Value>,
+    },
+    /// Values were written: by WRITE, WRITE SAME or UNMAP.
+    Write {
+        /// The first cell.
+        at: usize,
+        /// What they hold then.
+        values: Vec<Value>,
+    },
+    /// COMPARE AND WRITE.
+    Compare {
+        /// The first cell.
+        at: usize,
+        /// What they must hold.
+        expected: Vec<Value>,
+        /// What they hold then.
+        values: Vec<Value>,
+        /// How it ended.
+        swap: Swap,
+    },
+    /// One segment of EXTENDED COPY.
+    Copy {
+        /// The first cell that is read.
+        from: usize,
+        /// The first cell that is written.
+        to: usize,
+        /// How many.
+        count: usize,
+    },
+}
+
+impl Action {
+    /// The cells that it reads, and those that it writes.
+    pub fn cells(&self) -> (Range<usize>, Range<usize>) {
+        match self {
+            Self::Read { at, values } => (*at..at + values.len(), 0..0),
+            Self::Write { at, values } => (0..0, *at..at + values.len()),
+            Self::Copy { from, to, count } => (*from..from + count, *to..to + count),
+            Self::Compare { at, values, .. } => {
+                let all = *at..at + values.len();
+                (all.clone(), if self.only_looks() { 0..0 } else { all })
+            }
+        }
+    }
+
+    /// Whether its order with another one matters.
+    pub fn is_related(&self, other: &Self) -> bool {
+        let meet = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
+        let (one, other) = (self.cells(), other.cells());
+        meet(&one.1, &other.1) || meet(&one.0, &other.1) || meet(&one.1, &other.0)
+    }
+
+    /// Whether it changes nothing.
+    pub fn only_looks(&self) -> bool {
+        matches!(self, Self::Read { .. } | Self::Compare { swap: Swap::Miscompare(_), .. })
+    }
+
+    /// Whether it sees this value in this cell.
+    pub fn sees(&self, cell: usize, value: Value) -> bool {
+        let (at, values) = match self {
+            Self::Read { at, values } => (at, values),
+            Self::Compare { at, expected, swap: Swap::Done, .. } => (at, expected),
+            _ => return false,
+        };
+        cell.checked_sub(*at).and_then(|offset| values.get(offset)) == Some(&value)
+    }
+
+    /// For people: what it is, and what of this state it can't have seen.
+    pub fn describe(&self, state: &[Value]) -> String {
+        let differ = |at: usize, values: &[Value]| {
+            let found = values.iter().zip(&state[at..]).position(|(one, other)| one != other);
+            found.map_or_else(String::new, |offset| {
+                let (value, held) = (values[offset], state[at + offset]);
+                format!("; {value:x} in cell {} where {held:x} would be", at + offset)
+            })
+        };
+        match self {
+            Self::Read { at, values } => {
+                format!("READ of {} at {at}{}", values.len(), differ(*at, values))
+            }
+            Self::Write { at, values } => format!("WRITE {values:x?} at {at}"),
+            Self::Compare { at, expected, values, swap } => {
+                let (count, differ) = (values.len(), differ(*at, expected));
+                format!("COMPARE AND WRITE of {count} at {at}: {swap:?}{differ}")
+            }
+            Self::Copy { from, to, count } => format!("copy of {count} from {from} to {to}"),
+        }
+    }
+}
+
+/// Something that happens at one moment between `start` and `end`, as far as anybody can see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What happens.
+    pub action: Action,
+    /// When the command was sent.
+    pub start: u64,
+    /// When it was answered, or the last moment at which it may take effect.
+    pub end: u64,
+    /// Whether it happened for certain. What was aborted may not have happened at all.
+    pub certain: bool,
+    /// Which command it is of: for people.
+    pub command: usize,
+}
+
+/// The steps of a command: COMPARE AND WRITE and READ are one (SBC-3, 5.2: an uninterrupted
+/// series of actions; one request of the store), all else is one for each 4 KiB of what it writes.
+///
+/// `first` is the logical block of cell 0 of the volume that is written, modulo 4 KiB: 0 here, as
+/// all zones of the race begin at a multiple of it.
+pub fn steps(action: Action, (start, end): (u64, u64), certain: bool, command: usize) -> Vec<Step> {
+    let step = |action| Step { action, start, end, certain, command };
+    match action {
+        Action::Write { at, values } => pieces(at, values.len())
+            .map(|(offset, count)| {
+                let values = values[offset..offset + count].to_vec();
+                step(Action::Write { at: at + offset, values })
+            })
+            .collect(),
+        Action::Copy { from, to, count } => pieces(to, count)
+            .map(|(offset, count)| {
+                step(Action::Copy { from: from + offset, to: to + offset, count })
+            })
+            .collect(),
+        whole => vec![step(whole)],
+    }
+}
+
+/// A READ while nothing else goes on: in pieces it says the same, and connects nothing.
+pub fn alone(step: &Step) -> Vec<Step> {
+    let Action::Read { at, values } = &step.action else { return vec![step.clone()] };
+    let piece = |(offset, count): (usize, usize)| {
+        let values = values[offset..offset + count].to_vec();
+        Step { action: Action::Read { at: at + offset, values }, ..step.clone() }
+    };
+    pieces(*at, values.len()).map(piece).collect()
+}
+
+/// Cuts cells at multiples of 4 KiB: offset and length of each piece.
+fn pieces(at: usize, count: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut offset = 0;
+    std::iter::from_fn(move || {
+        let place = at + offset;
+        let length = (ATOMIC_BLOCKS - place % ATOMIC_BLOCKS).min(count - offset);
+        let piece = (offset, length);
+        offset += length;
+        (length > 0).then_some(piece)
+    })
+}
+
+/// For people: steps in the order of their starts, and what the state before all says of them.
+pub fn list(steps: &[Step], initial: &[Value]) -> String {
+    let mut steps: Vec<&Step> = steps.iter().collect();
+    steps.sort_by_key(|step| (step.start, step.end));
+    let line = |step: &Step| {
+        let maybe = if step.certain { "" } else { " (perhaps)" };
+        let what = step.action.describe(initial);
+        format!("\n  command {}, {}..{} ns{maybe}: {what}", step.command, step.start, step.end)
+    };
+    steps.into_iter().map(line).collect()
+}
+
+/// The bytes of some cells.
+pub fn bytes_of(values: &[Value]) -> Vec<u8> {
+    let words = values.iter().flat_map(|value| [*value; BLOCK / 4]);
+    words.flat_map(Value::to_le_bytes).collect()
+}
+
+/// What some bytes hold; an error where a logical block holds parts of two values.
+pub fn values_of(bytes: &[u8]) -> Result<Vec<Value>> {
+    let mut values = Vec::with_capacity(bytes.len() / BLOCK);
+    for block in bytes.chunks_exact(BLOCK) {
+        let (words, _) = block.as_chunks::<4>();
+        ensure!(words.iter().all(|word| *word == words[0]), "a torn logical block: {block:02X?}");
+        values.push(Value::from_le_bytes(words[0]));
+    }
+    Ok(values)
+}
+
+/// The first byte in which the blocks of two lists of values differ.
+pub fn first_difference(held: &[Value], expected: &[Value]) -> Option<usize> {
+    let block = held.iter().zip(expected).position(|(one, other)| one != other)?;
+    let (one, other) = (held[block].to_le_bytes(), expected[block].to_le_bytes());
+    let byte = one.iter().zip(&other).position(|(one, other)| one != other)?;
+    Some(block * BLOCK + byte)
+}
