@@ -157,9 +157,7 @@ impl Store {
     }
 
     fn locate(&self, id: VolumeId, range: SectorRange) -> Result<Fetch, VolumeError> {
-        if range.end().is_none() {
-            return Err(VolumeError::OutOfRange);
-        }
+        range.end().ok_or(VolumeError::OutOfRange)?;
         if range.bytes().is_none_or(|bytes| bytes > block::request::limits::TRANSFER_BYTES_MAX) {
             return Err(VolumeError::TooLong);
         }
