@@ -44,9 +44,14 @@ pub(crate) fn apply_all(
     entries: &[Entry],
     payload: Payload<'_>,
 ) -> Result<(), StoreError> {
-    let mut unnamed = false;
-    for entry in entries {
-        unnamed |= !apply(world, state, entry, payload)?;
+    let (mut unnamed, mut rest) = (false, entries);
+    while !rest.is_empty() {
+        let (stroke, behind) = rest.split_at(stroke_length(rest));
+        for entry in stroke {
+            apply(world, state, entry, payload)?;
+        }
+        unnamed |= !set(world, state, stroke)?;
+        rest = behind;
     }
     if unnamed {
         free_unnamed(world, state, entries)?;
@@ -54,14 +59,13 @@ pub(crate) fn apply_all(
     Ok(())
 }
 
-/// Applies one entry. `false`: its volume is gone, or not so long any more, so that chunks of this
-/// record may be named by nothing.
-pub(crate) fn apply(
+/// Applies one entry, but for what it sets in a map.
+fn apply(
     world: &World,
     state: &mut State,
     entry: &Entry,
     payload: Payload<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<(), StoreError> {
     match entry {
         Entry::Store { first, payload_units, staged, fingerprints } => {
             let group = Group { codec: Codec::Raw, stored_units: UNITS_PER_BLOCK as u16 };
@@ -73,18 +77,8 @@ pub(crate) fn apply(
             let stored = Stored { first: *first, units: *payload_units, group, staged: *staged };
             store_chunks(world, state, stored, fingerprints, payload)?;
         }
-        Entry::Map { volume, start, count, first } => {
-            unstage(state, *first, *count);
-            let value = Value::Run { first: *first, counted: false };
-            return set(world, state, *volume, *start, u64::from(*count), value);
-        }
-        Entry::Fill { volume, start, count, entry } => {
-            let value = match entry {
-                MapEntry::Chunk(id) => Value::Same(*id),
-                uniform => Value::Uniform(*uniform),
-            };
-            return set(world, state, *volume, *start, *count, value);
-        }
+        Entry::Map { first, count, .. } => unstage(state, *first, *count),
+        Entry::Fill { .. } => {}
         Entry::Copy { source, source_start, destination, destination_start, count } => {
             let from = (*source, *source_start);
             copy(world, state, from, (*destination, *destination_start), *count)?;
@@ -109,7 +103,7 @@ pub(crate) fn apply(
             }
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 #[derive(Clone, Copy)]
@@ -201,20 +195,59 @@ fn fits(map: &VolumeRow, start: u64, count: u64) -> bool {
     start.checked_add(count).is_some_and(|end| end <= map.size_blocks)
 }
 
-fn set(
-    world: &World,
-    state: &mut State,
-    volume: VolumeId,
-    start: u64,
-    count: u64,
-    value: Value<'_>,
-) -> Result<bool, StoreError> {
-    let done = with_map(world, volume, |map| {
-        if !fits(map, start, count) {
-            return Ok(false);
+/// What an entry sets in a map: the volume, the first block, how many, and to what.
+fn set_by(entry: &Entry) -> Option<(VolumeId, u64, u64, Value<'static>)> {
+    match entry {
+        Entry::Map { volume, start, count, first } => {
+            let value = Value::Run { first: *first, counted: false };
+            Some((*volume, *start, u64::from(*count), value))
         }
-        Editor { world, state }.set(map, start, count, value)?;
-        Ok(true)
+        Entry::Fill { volume, start, count, entry: MapEntry::Chunk(id) } => {
+            Some((*volume, *start, *count, Value::Same(*id)))
+        }
+        Entry::Fill { volume, start, count, entry } => {
+            Some((*volume, *start, *count, Value::Uniform(*entry)))
+        }
+        _ => None,
+    }
+}
+
+/// How many of the entries at the front are one stroke, which readers see wholly or not at all: a
+/// write is a row of entries, one for each run of data, of zeros or of a pattern, that set blocks
+/// which follow each other. Two writes that do so too may be one stroke; that harms nobody.
+fn stroke_length(entries: &[Entry]) -> usize {
+    let (mut length, mut next) = (1, None);
+    for (index, entry) in entries.iter().enumerate() {
+        match (set_by(entry), entry) {
+            (Some((volume, start, count, _)), _) => {
+                if next.is_some_and(|next| next != (volume, start)) {
+                    break;
+                }
+                next = Some((volume, start.saturating_add(count)));
+                length = index + 1;
+            }
+            (None, Entry::Store { .. } | Entry::StoreGroup { .. }) => {}
+            (None, _) => break,
+        }
+    }
+    length
+}
+
+/// Sets what a stroke sets, under one lock of its volume. `false`: the volume is gone, or not so
+/// long any more, so that chunks of this record may be named by nothing.
+fn set(world: &World, state: &mut State, stroke: &[Entry]) -> Result<bool, StoreError> {
+    let mut sets = stroke.iter().filter_map(set_by).peekable();
+    let Some((volume, ..)) = sets.peek().copied() else { return Ok(true) };
+    let done = with_map(world, volume, |map| {
+        let mut all = true;
+        for (_, start, count, value) in sets {
+            if fits(map, start, count) {
+                Editor { world, state }.set(map, start, count, value)?;
+            } else {
+                all = false;
+            }
+        }
+        Ok(all)
     })?;
     Ok(done.unwrap_or(false))
 }

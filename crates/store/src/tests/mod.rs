@@ -222,6 +222,40 @@ fn a_miscompare_is_of_one_moment() {
     });
 }
 
+/// A write of data, zeros and patterns is several entries of a record, and for readers one change.
+#[test]
+fn a_reader_sees_all_of_a_write_or_nothing() {
+    let (_disk, store) = pool(1 << 30);
+    let id = volume(&store, 2 * MIB);
+    // 128 sectors over the end of a leaf, in blocks of another kind each.
+    let mixed = |seed: u64| {
+        let mut data = distinct(128, seed);
+        for (block, bytes) in data.chunks_exact_mut(4096).enumerate() {
+            match block % 3 {
+                0 => bytes.fill(seed as u8),
+                1 => bytes[..512].fill(seed as u8),
+                _ => {}
+            }
+        }
+        data
+    };
+    let (one, other) = (mixed(1), mixed(2));
+    let start = MIB - 64;
+    write(&store, id, start, &one).unwrap();
+    std::thread::scope(|scope| {
+        let writes = scope.spawn(|| {
+            for _ in 0..1_000 {
+                write(&store, id, start, &other).unwrap();
+                write(&store, id, start, &one).unwrap();
+            }
+        });
+        while !writes.is_finished() {
+            let held = read(&store, id, start, 128);
+            assert!(held == one || held == other, "a torn write was read");
+        }
+    });
+}
+
 #[test]
 fn compare_and_write_compares_before_it_writes() {
     let (_, store) = pool(1 << 30);
