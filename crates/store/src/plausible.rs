@@ -6,10 +6,14 @@ use block::request::limits::VOLUME_BYTES_MAX;
 use block::{BLOCK_BYTES, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::{LogPosition, RECORD_ENTRIES_BYTES_MAX};
-use format::{ChunkId, Codec, Entry, Geometry, PLACE_UNIT_BYTES, Place, RecordHeader, Superblock};
+use format::{
+    ChunkId, Codec, Entry, Geometry, PLACE_UNIT_BYTES, Place, RecordHeader, SegmentState,
+    Superblock,
+};
 
 use crate::StoreError;
 use crate::medium::Medium;
+use crate::segments::Segments;
 
 /// Ids have 60 bits in the map, and nothing else that is counted comes near it either.
 const ID_END: u64 = 1 << 60;
@@ -51,6 +55,18 @@ pub(crate) fn check_superblock(superblock: &Superblock) -> Result<(), StoreError
         return Ok(());
     }
     Err(damaged("the superblock names what the pool can't have"))
+}
+
+/// The segment in which the next checkpoint goes on is one of checkpoints; 0 where there is none.
+pub(crate) fn check_metadata_segment(
+    superblock: &Superblock,
+    segments: &Segments,
+) -> Result<(), StoreError> {
+    let segment = superblock.metadata_segment;
+    if segment == 0 || segments.row(segment).state == SegmentState::Metadata {
+        return Ok(());
+    }
+    Err(damaged("the next checkpoint would go on in a segment that is not for checkpoints"))
 }
 
 /// A run of staged chunks.

@@ -27,7 +27,7 @@ use parking_lot::RwLock;
 use crate::apply::{Payload, apply_all};
 use crate::checkpoint::Checkpointer;
 use crate::medium::Medium;
-use crate::plausible::{check_record, check_run, check_superblock, payload_is_intact};
+use crate::plausible::{self, check_record, check_run, payload_is_intact};
 use crate::segments::Segments;
 use crate::store::Store;
 use crate::world::{State, Volume, World};
@@ -106,7 +106,7 @@ impl Store {
     /// Recovers a pool in memory, and writes nothing.
     pub fn load(disk: Arc<dyn sys::Disk>, options: OpenOptions) -> Result<Store, StoreError> {
         let superblock = newest_superblock(&*disk)?;
-        check_superblock(&superblock)?;
+        plausible::check_superblock(&superblock)?;
         let geometry = superblock.geometry;
         let keys = Keys::derive(&superblock.root_key);
         let medium = Medium::new(disk, geometry, keys);
@@ -191,11 +191,11 @@ fn load_state(
     for (stream, placed) in streams.into_iter().zip(&mut checkpointer.streams) {
         contents.push(medium.read_stream(stream, placed)?);
     }
-    let segments = if superblock.segments.length_bytes == 0 {
-        Segments::new(medium.geometry())
-    } else {
-        Segments::decode(medium.geometry(), &contents[2])?
+    let segments = match superblock.segments.length_bytes {
+        0 => Segments::new(medium.geometry()),
+        _ => Segments::decode(medium.geometry(), &contents[2])?,
     };
+    plausible::check_metadata_segment(superblock, &segments)?;
     let mut state = State {
         segments,
         next_chunk: superblock.next_chunk.0,

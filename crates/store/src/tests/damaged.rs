@@ -26,12 +26,13 @@ fn superblock(disk: &MemoryDisk) -> Superblock {
 
 #[test]
 fn a_superblock_that_names_what_the_pool_cant_have_is_damage() {
-    let changes: [fn(&mut Superblock); 8] = [
+    let changes: [fn(&mut Superblock); 9] = [
         |superblock| superblock.log.segment = 64,
         |superblock| superblock.log.next_segment = 0,
         |superblock| superblock.log.block = 4097,
         |superblock| superblock.log.lsn = 0,
         |superblock| superblock.metadata_segment = 64,
+        |superblock| superblock.metadata_segment = 40,
         |superblock| superblock.metadata_block = 4097,
         |superblock| superblock.next_chunk = ChunkId(u64::MAX),
         |superblock| superblock.sequence = u64::MAX,
