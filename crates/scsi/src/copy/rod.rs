@@ -198,8 +198,10 @@ impl Rods {
         if dead.is_empty() {
             return false;
         }
-        let ranges = dead.iter().flat_map(|rod| rod.pieces.iter().copied()).collect();
-        let done = unmap(VolumeRequest::Unmap { volume: self.volume.id, ranges });
+        let ranges: Vec<_> = dead.iter().flat_map(|rod| rod.pieces.iter().copied()).collect();
+        // A token may stand for nothing.
+        let done =
+            ranges.is_empty() || unmap(VolumeRequest::Unmap { volume: self.volume.id, ranges });
         let mut state = self.state.lock();
         if done {
             dead.iter().flat_map(|rod| &rod.pieces).for_each(|piece| state.free(piece));

@@ -330,3 +330,13 @@ fn a_copy_that_runs_can_be_aborted_and_is_over_when_that_is_answered() {
     drop(pending);
     assert_eq!(world.sense(&abort(1), &[]), (5, 0x24, 0));
 }
+
+#[test]
+fn a_token_of_nothing_ends_without_a_request() {
+    let mut world = filled();
+    let token = world.populate(&[(7, 0)]);
+    assert_eq!(triple(&world.write(0, &write_list(&token, 0, 0, &[(0, 1)]))), (5, 0x26, 0));
+    world.server.set_time(u64::MAX);
+    assert!(world.server.sweep_tokens(|request| panic!("{request:?}")));
+    assert_eq!(triple(&world.write(0, &write_list(&token, 0, 0, &[(0, 1)]))), (5, 0x23, 7));
+}
