@@ -39,8 +39,10 @@ pub fn run(bytes: &[u8]) {
         peer.send(bhs, &data[..data.len().min(8192)]);
         drain(&mut peer);
     }
-    let started = peer.connection.nexus().is_some();
-    assert_eq!(target.sessions().len(), usize::from(started));
+    let started = usize::from(peer.connection.nexus().is_some());
+    let sessions = target.sessions().len();
+    // A logout ends the session before the connection is closed.
+    assert!(sessions == started || sessions < started && peer.connection.is_closed());
     peer.connection.end();
     assert!(target.sessions().is_empty());
 }

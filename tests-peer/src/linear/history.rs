@@ -109,7 +109,8 @@ impl Action {
             let found = values.iter().zip(&state[at..]).position(|(one, other)| one != other);
             found.map_or_else(String::new, |offset| {
                 let (value, held) = (values[offset], state[at + offset]);
-                format!("; {value:x} in cell {} where {held:x} would be", at + offset)
+                let all = runs(at, values, state);
+                format!("; {value:x} in cell {} where {held:x} would be ({all})", at + offset)
             })
         };
         match self {
@@ -118,12 +119,29 @@ impl Action {
             }
             Self::Write { at, values } => format!("WRITE {values:x?} at {at}"),
             Self::Compare { at, expected, values, swap } => {
-                let (count, differ) = (values.len(), differ(*at, expected));
-                format!("COMPARE AND WRITE of {count} at {at}: {swap:?}{differ}")
+                let (count, differ, brings) =
+                    (values.len(), differ(*at, expected), runs(*at, values, state));
+                format!("COMPARE AND WRITE of {count} at {at}: {swap:?}{differ}; brings {brings}")
             }
             Self::Copy { from, to, count } => format!("copy of {count} from {from} to {to}"),
         }
     }
+}
+
+/// Which cells hold something else than a state says: runs of them, with the first value of each.
+fn runs(at: usize, values: &[Value], state: &[Value]) -> String {
+    let mut text = String::new();
+    let mut before = false;
+    for (offset, value) in values.iter().enumerate() {
+        let differs = *value != state[at + offset];
+        if differs && !before {
+            text += &format!("{}:{value:x}", at + offset);
+        } else if before && !differs {
+            text += &format!("..{} ", at + offset);
+        }
+        before = differs;
+    }
+    text
 }
 
 /// Something that happens at one moment between `start` and `end`, as far as anybody can see.
