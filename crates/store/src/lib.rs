@@ -43,6 +43,7 @@ mod plausible;
 mod reclaim;
 mod record;
 mod recovery;
+mod replay;
 mod segments;
 mod stage;
 mod store;

@@ -9,6 +9,7 @@
 //! | no such record here, but at the start of the following segment | the log went on there |
 //! | no such record at either place | the log ends here |
 //! | records behind the last known flush whose payload is wrong | the log ends before the first |
+//! | and a record of a later epoch in the following segment | the log went on there instead |
 
 use std::sync::Arc;
 
@@ -19,15 +20,15 @@ use format::log::LogPosition;
 use format::page::{StreamRef, TableRoot};
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 use format::{
-    ChunkId, Entry, FormatError, Geometry, Keys, NodeId, Place, RecordHeader, Seal, SegmentState,
-    Superblock, VolumeRow,
+    ChunkId, Entry, FormatError, Geometry, Keys, NodeId, Place, RecordHeader, Seal, Superblock,
+    VolumeRow,
 };
 use parking_lot::RwLock;
 
-use crate::apply::{Payload, apply_all};
 use crate::checkpoint::Checkpointer;
 use crate::medium::Medium;
-use crate::plausible::{self, check_record, check_run, payload_is_intact};
+use crate::plausible::{self, check_run};
+use crate::replay::replay;
 use crate::segments::Segments;
 use crate::store::Store;
 use crate::world::{State, Volume, World};
@@ -36,9 +37,6 @@ use crate::{OpenOptions, StoreError};
 
 /// How much of the log is read at once: 1 MiB.
 const WINDOW_BLOCKS: u64 = 256;
-
-/// How far behind the log's end a segment is searched for records that prove it wrong: 64 MiB.
-const LOST_RECORD_BLOCKS_MAX: u32 = 16_384;
 
 fn damaged(error: FormatError) -> StoreError {
     StoreError::Damaged(error.to_string())
@@ -269,7 +267,7 @@ fn release_staged(world: &World, state: &mut State) -> Result<(), StoreError> {
 
 /// Reads the log in large pieces.
 pub(crate) struct LogReader<'a> {
-    medium: &'a Medium,
+    pub(crate) medium: &'a Medium,
     window: Vec<FrameMut>,
     window_offset_bytes: u64,
 }
@@ -339,107 +337,4 @@ impl<'a> LogReader<'a> {
         let entries = header.entries(&record).map_err(damaged)?;
         Ok(Some((header, entries)))
     }
-}
-
-/// A record that was found, and where.
-struct Found {
-    at: LogPosition,
-    header: RecordHeader,
-    entries: Vec<Entry>,
-}
-
-/// Follows the log from the checkpoint's position to its end.
-fn replay(world: &World, writer: &mut Writer, superblock: &Superblock) -> Result<(), StoreError> {
-    let mut reader = LogReader::new(&world.medium);
-    let mut position = superblock.log;
-    let mut epoch = 0;
-    // Records whose payload may be torn: they wait until a later one says that they were flushed.
-    let mut unsure: Vec<Found> = Vec::new();
-    open_segment(writer, position.segment, position.lsn);
-    open_segment(writer, position.next_segment, position.lsn);
-    while let Some(found) = next_record(&mut reader, &position)? {
-        if found.header.epoch < epoch || found.header.epoch > superblock.epoch {
-            break;
-        }
-        epoch = found.header.epoch;
-        position = behind(&found);
-        let flushed = found.header.flushed_lsn;
-        unsure.push(found);
-        let sure = unsure.iter().take_while(|record| record.header.lsn <= flushed).count();
-        for record in unsure.drain(..sure) {
-            apply_record(world, writer, &record)?;
-        }
-    }
-    for record in unsure {
-        if !payload_is_intact(&world.medium, payload_place(&record), &record.entries)? {
-            break;
-        }
-        apply_record(world, writer, &record)?;
-    }
-    no_record_is_lost(&mut reader, &writer.position, superblock.epoch)
-}
-
-/// At the log's end: whether a record behind it says that one was flushed which is not there. A
-/// crash can't leave that; a damaged record does, and must not pass for the end.
-fn no_record_is_lost(
-    reader: &mut LogReader<'_>,
-    end: &LogPosition,
-    epoch: u64,
-) -> Result<(), StoreError> {
-    let blocks = reader.medium.geometry().blocks_per_segment().min(LOST_RECORD_BLOCKS_MAX);
-    let here = (end.block..blocks).map(|block| (end.segment, block));
-    for (segment, block) in here.chain([(end.next_segment, 0)]) {
-        let Some((header, _)) = reader.record_at(segment, block)? else { continue };
-        if header.lsn > end.lsn && header.flushed_lsn >= end.lsn && header.epoch <= epoch {
-            return Err(StoreError::Damaged(format!(
-                "record {} of the log was flushed but can't be read, at block {} of segment {}",
-                end.lsn, end.block, end.segment
-            )));
-        }
-    }
-    Ok(())
-}
-
-fn next_record(
-    reader: &mut LogReader<'_>,
-    position: &LogPosition,
-) -> Result<Option<Found>, StoreError> {
-    let there = LogPosition { segment: position.next_segment, block: 0, ..*position };
-    for at in [*position, there] {
-        if let Some((header, entries)) = reader.record(&at)? {
-            check_record(reader.medium.geometry(), &header, &entries)?;
-            let at = LogPosition { next_segment: header.next_segment, ..at };
-            return Ok(Some(Found { at, header, entries }));
-        }
-    }
-    Ok(None)
-}
-
-fn behind(found: &Found) -> LogPosition {
-    LogPosition {
-        block: found.at.block + found.header.total_blocks() as u32,
-        lsn: found.header.lsn + 1,
-        previous: found.header.seal,
-        ..found.at
-    }
-}
-
-fn open_segment(writer: &mut Writer, segment: u32, lsn: u64) {
-    writer.state.segments.reopen(segment, SegmentState::Log, lsn);
-    writer.log_segments.insert(segment);
-}
-
-fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
-    open_segment(writer, record.at.segment, record.header.lsn);
-    open_segment(writer, record.at.next_segment, record.header.lsn);
-    let payload = Payload { place: payload_place(record), frames: &[] };
-    apply_all(world, &mut writer.state, &record.entries, payload)?;
-    writer.log_bytes += record.header.total_blocks() * BLOCK_BYTES;
-    writer.recovered(behind(record));
-    Ok(())
-}
-
-fn payload_place(record: &Found) -> Place {
-    let block = record.at.block + u32::from(record.header.header_blocks);
-    Place { segment: record.at.segment, offset_units: block * UNITS_PER_BLOCK }
 }

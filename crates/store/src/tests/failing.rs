@@ -184,3 +184,37 @@ fn a_record_that_rots_in_the_middle_of_the_log_is_damage_and_not_its_end() {
     let opened = Store::open(disk, OpenOptions::default());
     assert!(matches!(opened, Err(StoreError::Damaged(_))), "a lost record was not noticed");
 }
+
+/// A recovery drops a torn record, and the log goes on in the next segment, as its first record
+/// does not fit behind the last whole one. The torn one stays where it is; it must not end the log.
+#[test]
+fn a_torn_record_does_not_hide_what_went_on_in_the_next_segment() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 4 * MIB);
+    let blocks = store.world.medium.geometry().blocks_per_segment();
+    let room = |store: &Store| blocks - store.writer.lock().position.block;
+    let mut seed = 0;
+    while room(&store) > 60 {
+        let sectors = if room(&store) > 200 { 512 } else { 8 };
+        seed += 1;
+        write(&store, id, MIB, &distinct(sectors, seed)).unwrap();
+    }
+    let torn = store.writer.lock().position;
+    write(&store, id, 0, &distinct(8, 1000)).unwrap();
+    let place = format::Place {
+        segment: torn.segment,
+        offset_units: (torn.block + 1) * format::geometry::UNITS_PER_BLOCK,
+    };
+    let payload = store.world.medium.geometry().offset_bytes(place);
+    drop(store);
+    sys::Disk::write(&*disk, payload, &[FrameMut::zeroed().freeze()]).unwrap();
+    let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+    assert_eq!(store.writer.lock().position.block, torn.block, "the torn record is dropped");
+    let after = distinct(512, 2000);
+    write(&store, id, 0, &after).unwrap();
+    assert_ne!(store.writer.lock().position.segment, torn.segment, "it did not fit");
+    for _ in 0..2 {
+        let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+        assert!(read(&store, id, 0, 512) == after, "what was answered is gone");
+    }
+}

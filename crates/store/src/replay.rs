@@ -1,0 +1,142 @@
+//! Following the log from the newest checkpoint to its end.
+
+use block::BLOCK_BYTES;
+use format::geometry::UNITS_PER_BLOCK;
+use format::log::LogPosition;
+use format::{Entry, Place, RecordHeader, SegmentState, Superblock};
+
+use crate::StoreError;
+use crate::apply::{Payload, apply_all};
+use crate::plausible::{check_record, payload_is_intact};
+use crate::recovery::LogReader;
+use crate::world::World;
+use crate::writer::Writer;
+
+/// How far behind the log's end a segment is searched for records that prove it wrong: 64 MiB.
+const LOST_RECORD_BLOCKS_MAX: u32 = 16_384;
+
+/// A record that was found, and where.
+struct Found {
+    at: LogPosition,
+    header: RecordHeader,
+    entries: Vec<Entry>,
+}
+
+/// Follows the log from the checkpoint's position to its end.
+pub(crate) fn replay(
+    world: &World,
+    writer: &mut Writer,
+    superblock: &Superblock,
+) -> Result<(), StoreError> {
+    let mut reader = LogReader::new(&world.medium);
+    let mut position = superblock.log;
+    let mut epoch = 0;
+    open_segment(writer, position.segment, position.lsn);
+    open_segment(writer, position.next_segment, position.lsn);
+    loop {
+        // Records whose payload may be torn: they wait until a later one says that it was flushed.
+        let mut unsure: Vec<Found> = Vec::new();
+        while let Some(found) = next_record(&mut reader, &position, epoch)? {
+            if found.header.epoch > superblock.epoch {
+                break;
+            }
+            epoch = found.header.epoch;
+            position = behind(&found);
+            let flushed = found.header.flushed_lsn;
+            unsure.push(found);
+            let sure = unsure.iter().take_while(|record| record.header.lsn <= flushed).count();
+            for record in unsure.drain(..sure) {
+                apply_record(world, writer, &record)?;
+            }
+        }
+        let Some(torn_epoch) = apply_intact(world, writer, unsure)? else { break };
+        // An earlier recovery may have ended here, and the log gone on in the next segment where
+        // its first record did not fit behind the last whole one: the torn one is there still.
+        (position, epoch) = (writer.position, torn_epoch + 1);
+    }
+    no_record_is_lost(&mut reader, &writer.position, superblock.epoch)
+}
+
+/// Applies records up to the first whose payload is torn; the epoch of that.
+fn apply_intact(
+    world: &World,
+    writer: &mut Writer,
+    records: Vec<Found>,
+) -> Result<Option<u64>, StoreError> {
+    for record in records {
+        if !payload_is_intact(&world.medium, payload_place(&record), &record.entries)? {
+            return Ok(Some(record.header.epoch));
+        }
+        apply_record(world, writer, &record)?;
+    }
+    Ok(None)
+}
+
+/// At the log's end: whether a record behind it says that one was flushed which is not there. A
+/// crash can't leave that; a damaged record does, and must not pass for the end.
+fn no_record_is_lost(
+    reader: &mut LogReader<'_>,
+    end: &LogPosition,
+    epoch: u64,
+) -> Result<(), StoreError> {
+    let blocks = reader.medium.geometry().blocks_per_segment().min(LOST_RECORD_BLOCKS_MAX);
+    let here = (end.block..blocks).map(|block| (end.segment, block));
+    for (segment, block) in here.chain([(end.next_segment, 0)]) {
+        let Some((header, _)) = reader.record_at(segment, block)? else { continue };
+        if header.lsn > end.lsn && header.flushed_lsn >= end.lsn && header.epoch <= epoch {
+            return Err(StoreError::Damaged(format!(
+                "record {} of the log was flushed but can't be read, at block {} of segment {}",
+                end.lsn, end.block, end.segment
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The record at a position, here or in the next segment, of this epoch or a later one.
+fn next_record(
+    reader: &mut LogReader<'_>,
+    position: &LogPosition,
+    epoch: u64,
+) -> Result<Option<Found>, StoreError> {
+    let there = LogPosition { segment: position.next_segment, block: 0, ..*position };
+    for at in [*position, there] {
+        if let Some((header, entries)) = reader.record(&at)?
+            && header.epoch >= epoch
+        {
+            check_record(reader.medium.geometry(), &header, &entries)?;
+            let at = LogPosition { next_segment: header.next_segment, ..at };
+            return Ok(Some(Found { at, header, entries }));
+        }
+    }
+    Ok(None)
+}
+
+fn behind(found: &Found) -> LogPosition {
+    LogPosition {
+        block: found.at.block + found.header.total_blocks() as u32,
+        lsn: found.header.lsn + 1,
+        previous: found.header.seal,
+        ..found.at
+    }
+}
+
+fn open_segment(writer: &mut Writer, segment: u32, lsn: u64) {
+    writer.state.segments.reopen(segment, SegmentState::Log, lsn);
+    writer.log_segments.insert(segment);
+}
+
+fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
+    open_segment(writer, record.at.segment, record.header.lsn);
+    open_segment(writer, record.at.next_segment, record.header.lsn);
+    let payload = Payload { place: payload_place(record), frames: &[] };
+    apply_all(world, &mut writer.state, &record.entries, payload)?;
+    writer.log_bytes += record.header.total_blocks() * BLOCK_BYTES;
+    writer.recovered(behind(record));
+    Ok(())
+}
+
+fn payload_place(record: &Found) -> Place {
+    let block = record.at.block + u32::from(record.header.header_blocks);
+    Place { segment: record.at.segment, offset_units: block * UNITS_PER_BLOCK }
+}
