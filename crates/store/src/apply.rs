@@ -265,6 +265,7 @@ fn copy(
         return Ok(());
     };
     let pieces = Editor { world, state }.gather(&from, source_start, count, start)?;
+    world.grafted();
     with_map(world, destination, |map| {
         let mut editor = Editor { world, state };
         for piece in &pieces {
@@ -303,6 +304,7 @@ fn clone(
 ) -> Result<(), StoreError> {
     let Some(from) = world.volume(source) else { return Ok(()) };
     let Some(row) = *from.map.read() else { return Ok(()) };
+    world.grafted();
     if let MapEntry::Node(node) = row.root {
         let mut root = [Referenced::unread(node)];
         world.nodes.reference_all(&world.medium, &mut root)?;

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use block::{BLOCK_BYTES, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::map::span_blocks;
 use format::{ChunkId, ChunkRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
 
 use crate::store::Store;
+use crate::verify::read_chunk;
 use crate::world::{Counts, State, World};
 use crate::{NODE_UNITS, StoreError};
 
@@ -103,7 +103,7 @@ impl Checker<'_> {
                 self.find(format!("the map of volume {} is too low for its size", volume.id));
             }
         }
-        for &id in &state.pending {
+        for &id in state.pending.iter().chain(&state.stuck) {
             match self.world.nodes.row(&self.world.medium, id) {
                 Ok(row) => drop(self.children(id, row.level)),
                 Err(error) => self.find(error.to_string()),
@@ -231,14 +231,9 @@ impl Checker<'_> {
     }
 
     fn read_chunk(&mut self, id: ChunkId, row: &ChunkRow) {
-        let medium = &self.world.medium;
-        let offset = medium.geometry().offset_bytes(row.place);
-        let mut frame = [FrameMut::stale()];
-        let readable = row.place.offset_units.is_multiple_of(UNITS_PER_BLOCK)
-            && medium.geometry().contains(row.place, BLOCK_BYTES)
-            && medium.disk.read(offset, &mut frame).is_ok();
         self.report.chunks_read += 1;
-        if !readable || medium.keys.fingerprint(&frame[0][..]) != row.fingerprint {
+        if read_chunk(self.world, id, row).is_err() {
+            let offset = self.world.medium.geometry().offset_bytes(row.place);
             self.find(format!("chunk {} at byte {offset} is not what was written", id.0));
         }
     }

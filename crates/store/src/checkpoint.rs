@@ -260,7 +260,8 @@ impl Store {
         let mut streams: [Vec<(Place, u32)>; 3] = Default::default();
         let config = encode_config(writer.state.config.iter());
         let config = add_stream(&world.medium, &mut placer, &config, &mut images, &mut streams[0])?;
-        let pending = encode_pending(&writer.state.pending, &writer.state.staged);
+        let unnamed = [&writer.state.pending[..], &writer.state.stuck[..]].concat();
+        let pending = encode_pending(&unnamed, &writer.state.staged);
         let pending =
             add_stream(&world.medium, &mut placer, &pending, &mut images, &mut streams[1])?;
         let segments =
@@ -293,8 +294,7 @@ impl Store {
             pending,
             ..old.clone()
         };
-        let log_segments = writer.log_segments.clone();
-        Ok(Capture { images, superblock, streams, dead, log_segments })
+        Ok(Capture { images, superblock, streams, dead, log_segments: writer.log_segments.clone() })
     }
 
     /// Places the changed nodes, two to a block, and notes place and checksum in their rows.

@@ -17,6 +17,8 @@ use block::{
 use format::{Fingerprint, Keys, MapEntry};
 
 use crate::classify::{Class, classify, uniform_entry};
+use crate::compare::Compare;
+use crate::record::{contains, overlap};
 use crate::stage::{LinkedRun, PARTS_MAX, Staging};
 
 /// The most blocks that one edit brings as data.
@@ -62,14 +64,18 @@ impl Step {
             Self::Copy { destination, to, .. } => (*destination, *to),
         }
     }
-}
 
-/// What COMPARE AND WRITE expects.
-#[derive(Debug)]
-struct Compare {
-    volume: VolumeId,
-    range: SectorRange,
-    expected: DataOut,
+    /// Whether it reads or changes blocks of this range.
+    pub(crate) fn touches(&self, volume: VolumeId, range: BlockRange) -> bool {
+        let (target, set) = self.target();
+        let sources = match self {
+            Self::Copy { source, from, to, .. } => {
+                *source == volume && overlap(BlockRange { start: *from, ..*to }, range)
+            }
+            _ => false,
+        };
+        sources || target == volume && overlap(set, range)
+    }
 }
 
 /// What a request comes down to.
@@ -83,6 +89,10 @@ pub(crate) struct Edit {
     /// The blocks that must be read, with the sectors that are taken from each.
     pub(crate) wanted: Wanted,
     pub(crate) staging: Staging,
+    /// [`crate::world::World::grafts`] when all that it touches was read.
+    pub(crate) grafts_seen: u64,
+    /// What the host named, other than in a copy.
+    asked: Vec<SectorRange>,
 }
 
 /// Blocks that must be read, with the sectors that are taken from each.
@@ -146,11 +156,12 @@ impl Edit {
     }
 
     fn check(
-        &self,
+        &mut self,
         volume: VolumeId,
         range: SectorRange,
         sizes: &dyn Sizes,
     ) -> Result<(), VolumeError> {
+        self.asked.push(range);
         if range.fits(sizes.size(volume)?) { Ok(()) } else { Err(VolumeError::OutOfRange) }
     }
 
@@ -300,6 +311,7 @@ impl Edit {
             }
         }
         edit.stage_segments(segments);
+        edit.asked.clear();
         Ok(edit)
     }
 
@@ -390,6 +402,15 @@ impl Edit {
         }
     }
 
+    /// An error as the host is told it: of a block that can't be read, the first sector that it
+    /// has named.
+    pub(crate) fn told(&self, error: VolumeError) -> VolumeError {
+        let VolumeError::Medium { sector } = error else { return error };
+        let named = |range: &&SectorRange| contains(range.covering_blocks(), sector.block());
+        let first = self.asked.iter().find(named).map_or(sector, |range| range.start);
+        VolumeError::Medium { sector: sector.max(first) }
+    }
+
     /// How many blocks of data it brings, at most.
     pub(crate) fn data_blocks(&self) -> usize {
         self.steps
@@ -403,31 +424,6 @@ impl Edit {
                 _ => 0,
             })
             .sum()
-    }
-}
-
-impl Compare {
-    /// Compares what was read with what is expected; the first byte that differs is the error.
-    fn run(&self, blocks: &[(&(VolumeId, BlockNumber), &Frame)]) -> Result<(), VolumeError> {
-        let start_bytes = self.range.start.0 * SECTOR_BYTES;
-        let mut offset = 0;
-        while offset < self.expected.len() {
-            let at = start_bytes + offset as u64;
-            let block = BlockNumber(at / BLOCK_BYTES);
-            let within = (at % BLOCK_BYTES) as usize;
-            let piece = self.expected.slice_from(offset);
-            let length = piece.len().min(BLOCK_BYTES as usize - within);
-            let wanted = (self.volume, block);
-            let Ok(found) = blocks.binary_search_by_key(&&wanted, |(key, _)| key) else {
-                return Err(VolumeError::Medium { sector: block.sector() });
-            };
-            let held = &blocks[found].1[within..within + length];
-            if let Some(at) = held.iter().zip(piece).position(|(a, b)| a != b) {
-                return Err(VolumeError::Miscompare { offset_bytes: offset + at });
-            }
-            offset += length;
-        }
-        Ok(())
     }
 }
 

@@ -57,11 +57,6 @@ pub(crate) fn uniform_frame(entry: MapEntry) -> Frame {
     }
 }
 
-fn io_error(error: &StoreError, block: BlockNumber) -> VolumeError {
-    debug_assert!(!matches!(error, StoreError::Volume(_)));
-    VolumeError::Medium { sector: block.sector() }
-}
-
 impl Fetch {
     /// Finds the blocks of `range`, under the volume's lock; what is not in memory becomes device
     /// reads, blocks that are stored in a row one read.
@@ -90,9 +85,16 @@ impl Fetch {
                     self.blocks.push(FetchedBlock { block, entry: run.entry, content });
                 }
             }
+            at = BlockNumber(run.start + run.count);
             Ok(())
         });
-        walked.map_err(|error| io_error(&error, at))
+        if walked.is_err() {
+            // The first block below what can't be read. Those in front of it are read: one of them
+            // may be lost as well, and then that is the first.
+            let (block, entry) = (at, MapEntry::Hole);
+            self.blocks.push(FetchedBlock { block, entry, content: Content::Lost });
+        }
+        Ok(())
     }
 
     fn locate_chunk(&mut self, world: &World, id: ChunkId) -> Result<Content, StoreError> {

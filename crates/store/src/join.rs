@@ -7,9 +7,10 @@ use format::{Entry, Place};
 use crate::Token;
 use crate::apply::{Payload, apply_all};
 use crate::edit::Edit;
-use crate::record::entries_bytes_max;
+use crate::preload;
+use crate::record::{entries_bytes_max, grafts_of};
 use crate::segments::reserve_segments;
-use crate::world::World;
+use crate::world::{State, World};
 use crate::writer::{Job, Submitted, Writer};
 
 /// Free segments that only checkpoints may take: without them nothing would ever become free.
@@ -34,6 +35,7 @@ impl Writer {
                     return Submitted::Queued;
                 }
                 let first = self.open.entries.len();
+                self.open.grafts.extend(entries.iter().filter_map(grafts_of));
                 self.open.entries.extend(entries);
                 self.joined(world, token, first, true)
             }
@@ -55,6 +57,10 @@ impl Writer {
         if !self.has_room(blocks, 64 + blocks * 64) {
             self.overflow.push_back((token, Job::Stage(edit)));
             return Submitted::Queued;
+        }
+        if !self.find_ids(world, blocks) {
+            self.release_staged(world, &edit);
+            return Submitted::Done(Err(VolumeError::NoSpace));
         }
         let first = self.open.entries.len();
         let frames = std::mem::take(&mut edit.staging.frames);
@@ -119,25 +125,32 @@ impl Writer {
 
     fn join_edit(&mut self, world: &World, token: Token, edit: Box<Edit>) -> Submitted {
         if let Some(error) = self.refuse(world, &edit) {
-            self.release_staged(world, &edit);
-            return Submitted::Done(Err(error));
+            return self.refused(world, &edit, error);
         }
         let blocks = edit.data_blocks();
         if !self.has_room(blocks, entries_bytes_max(&edit)) {
             self.overflow.push_back((token, Job::Edit(edit)));
             return Submitted::Queued;
         }
-        if self.awaits_others(&edit) {
+        if self.awaits_others(&edit) || self.awaits_grafts(&edit) {
             self.deferred.push((token, edit));
             return Submitted::Queued;
         }
         match self.is_current(world, &edit) {
             Ok(true) => {}
             Ok(false) => return Submitted::Stale(edit),
-            Err(_) => return Submitted::Done(Err(VolumeError::WriteFailed)),
+            Err(error) => return self.refused(world, &edit, error),
         }
         if edit.steps.is_empty() {
             return Submitted::Done(Ok(VolumeReply::Done));
+        }
+        if edit.grafts_seen != world.grafts()
+            && let Err(error) = preload::edit(world, &edit)
+        {
+            return self.refused(world, &edit, error);
+        }
+        if !self.find_ids(world, blocks) {
+            return self.refused(world, &edit, VolumeError::NoSpace);
         }
         let first = self.open.entries.len();
         let fua = edit.fua;
@@ -162,6 +175,19 @@ impl Writer {
             return Submitted::Queued;
         }
         Submitted::Done(Ok(VolumeReply::Done))
+    }
+
+    fn refused(&mut self, world: &World, edit: &Edit, error: VolumeError) -> Submitted {
+        self.release_staged(world, edit);
+        Submitted::Done(Err(edit.told(error)))
+    }
+
+    /// Sees to it that the rows of the next `blocks` chunks and of the next node can be made: where
+    /// the page that they would share with older ones is damaged, its other ids are never given.
+    pub(crate) fn find_ids(&mut self, world: &World, blocks: usize) -> bool {
+        let State { next_chunk, next_node, .. } = &mut self.state;
+        world.chunks.find_rows(&world.medium, next_chunk, blocks as u64)
+            && world.nodes.table.find_rows(&world.medium, next_node, 1)
     }
 
     /// Why the edit can't be done at all, if so.

@@ -20,7 +20,9 @@
 //! fingerprints its blocks (`classify`), the edit joins the open record (`writer`, `record`), the
 //! record is written (`commit`), its entries are applied (`apply`) to the map (`map`) and the
 //! tables (`table`). The way of a read: `walk` down the map, `fetch` from cache or device.
-//! `checkpoint` and `recovery` are the two ends of a crash, and `check` proves that all adds up.
+//! `checkpoint` and `recovery` are the two ends of a crash; `check` proves that all adds up, `scrub`
+//! that all bytes are still what was written, and `preload` that a damaged one costs no more than
+//! the requests that need it.
 
 mod api;
 mod apply;
@@ -28,6 +30,7 @@ mod check;
 mod checkpoint;
 mod classify;
 mod commit;
+mod compare;
 mod cursor;
 mod edit;
 mod fetch;
@@ -40,16 +43,20 @@ mod medium;
 mod nodes;
 mod pages;
 mod plausible;
+mod preload;
 mod reclaim;
 mod record;
 mod recovery;
 mod replay;
+mod scrub;
 mod segments;
 mod stage;
 mod store;
 mod table;
 #[cfg(test)]
 mod tests;
+mod verify;
+mod wait;
 mod walk;
 mod world;
 mod writer;
@@ -61,6 +68,9 @@ pub use api::{
 pub use check::{CheckOptions, CheckReport};
 pub use inspect::{InspectOptions, InspectReport, inspect};
 pub use reclaim::Next;
+pub use scrub::{
+    DamageList, DamagedRange, Finding, Repair, ScrubStatus, ScrubStep, TableName, What,
+};
 pub use store::Store;
 
 /// Units of 64 bytes that a node takes on the medium.

@@ -166,6 +166,12 @@ impl Editor<'_> {
         if entry.is_uniform() && matches!(value, Value::Uniform(new) if new == entry) {
             return Ok(entry);
         }
+        let mut entry = entry;
+        if count == span_blocks(1) && !self.is_readable(entry, 1) {
+            // Nothing of it is left, and nothing of it is needed.
+            self.release(entry)?;
+            entry = MapEntry::Hole;
+        }
         let id = self.own(entry, 1)?;
         let (mut before, mut after) = (Counts::default(), Counts::default());
         for offset in 0..count {
@@ -192,6 +198,10 @@ impl Editor<'_> {
         world.release_chunks(&mut self.state.segments, released, drop_content)?;
         self.adjust(id, before, after)?;
         Ok(MapEntry::Node(id))
+    }
+
+    fn is_readable(&self, entry: MapEntry, level: u8) -> bool {
+        node_of(entry).is_none_or(|id| self.world.nodes.get(&self.world.medium, id, level).is_ok())
     }
 
     fn adjust(&mut self, id: NodeId, before: Counts, after: Counts) -> Result<(), StoreError> {
@@ -268,11 +278,15 @@ impl Editor<'_> {
         }
     }
 
-    /// Frees up to `nodes_max` pending nodes. The content of the chunks that go with them is not
+    /// Frees up to `nodes_max` pending nodes; those that can't be read are put aside. The content of the chunks that go with them is not
     /// looked for in the cache: it leaves when its room is wanted, as all that nobody reads.
     pub(crate) fn free_pending(&mut self, nodes_max: usize) -> Result<(), StoreError> {
         for _ in 0..nodes_max {
             let Some(id) = self.state.pending.pop() else { break };
+            if crate::preload::freeing(self.world, id).is_err() {
+                self.state.stuck.push(id);
+                continue;
+            }
             let (node, _) = self.world.nodes.find(&self.world.medium, id)?;
             let chunks = node.entries().filter_map(chunk_of);
             let segments = &mut self.state.segments;

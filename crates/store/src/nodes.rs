@@ -185,6 +185,27 @@ impl Nodes {
         Ok(())
     }
 
+    /// Has the next checkpoint write a node anew that is damaged on the device; `false` if it is
+    /// not in memory. One that was removed meanwhile needs no more than that checkpoint.
+    pub(crate) fn write_anew(&self, medium: &Medium, id: NodeId) -> bool {
+        match self.table.get(medium, id.0, NodeRow::decode) {
+            Ok(None) => return true,
+            // The row changes with the place.
+            Ok(Some(_)) if self.shard(id).read().contains_key(&id) => {}
+            _ => return false,
+        }
+        if self.table.update(medium, id.0, |_| ()).is_err() {
+            return false;
+        }
+        let mut shard = self.shard(id).write();
+        let Some(slot) = shard.get_mut(&id) else { return false };
+        if !slot.dirty {
+            slot.dirty = true;
+            self.dirty.lock().push(id);
+        }
+        true
+    }
+
     /// Removes a node, and returns where it was stored.
     pub(crate) fn remove(&self, medium: &Medium, id: NodeId) -> Result<Place, StoreError> {
         let row = self.row(medium, id)?;

@@ -184,7 +184,8 @@ impl Store {
                     let offset_units = (payload_block + index) * UNITS_PER_BLOCK + payload_units;
                     let place = Place { segment, offset_units };
                     let id = ChunkId(first.0 + u64::from(index));
-                    let row = self.world.chunks.get(medium, id.0, ChunkRow::decode)?;
+                    // What can't be read stays where it is.
+                    let row = self.world.chunks.get(medium, id.0, ChunkRow::decode).ok().flatten();
                     if let Some(row) =
                         row.filter(|row| row.place == place && row.codec == Codec::Raw)
                     {

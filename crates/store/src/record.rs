@@ -20,6 +20,8 @@ pub(crate) struct Record {
     /// Long copies whose part it holds.
     pub(crate) staging: Vec<(Token, Box<Edit>)>,
     pub(crate) flush: bool,
+    /// What its copies and clones read and set: nodes come to stand there, or are shared.
+    pub(crate) grafts: Vec<(VolumeId, BlockRange)>,
 }
 
 impl Record {
@@ -37,13 +39,17 @@ impl Record {
                 count: range.count.0,
                 entry,
             }),
-            Step::Copy { source, from, destination, to } => self.entries.push(Entry::Copy {
-                source,
-                source_start: from.0,
-                destination,
-                destination_start: to.start.0,
-                count: to.count.0,
-            }),
+            Step::Copy { source, from, destination, to } => {
+                self.grafts.push((source, BlockRange::new(from.0, to.count.0)));
+                self.grafts.push((destination, to));
+                self.entries.push(Entry::Copy {
+                    source,
+                    source_start: from.0,
+                    destination,
+                    destination_start: to.start.0,
+                    count: to.count.0,
+                });
+            }
             Step::Linked { volume, range, runs } => {
                 for (start, run) in run_starts(range.start, &runs) {
                     self.entries.push(match run.entry {
@@ -187,6 +193,18 @@ impl Record {
             .collect();
         (frames, seal)
     }
+}
+
+/// What a clone shares: all of its source.
+pub(crate) fn grafts_of(entry: &Entry) -> Option<(VolumeId, BlockRange)> {
+    match entry {
+        Entry::VolumeClone { source, .. } => Some((*source, BlockRange::new(0, u64::MAX))),
+        _ => None,
+    }
+}
+
+pub(crate) fn overlap(a: BlockRange, b: BlockRange) -> bool {
+    a.start < b.end() && b.start < a.end()
 }
 
 pub(crate) fn contains(range: BlockRange, block: BlockNumber) -> bool {

@@ -120,6 +120,7 @@ impl Store {
             geometry.blocks_per_segment(),
         );
         load_volumes(&world, &mut writer.state)?;
+        writer.find_ids(&world, 0);
         replay(&world, &mut writer, &superblock)?;
         release_staged(&world, &mut writer.state)?;
         Ok(Store::assemble(world, writer, checkpointer, options))
@@ -200,6 +201,7 @@ fn load_state(
         next_node: superblock.next_node.0,
         next_volume: superblock.next_volume.0,
         pending: Vec::new(),
+        stuck: Vec::new(),
         staged: Default::default(),
         config: Default::default(),
         provisioned_blocks: 0,

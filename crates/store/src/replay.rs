@@ -16,10 +16,22 @@ use crate::writer::Writer;
 const LOST_RECORD_BLOCKS_MAX: u32 = 16_384;
 
 /// A record that was found, and where.
-struct Found {
-    at: LogPosition,
-    header: RecordHeader,
-    entries: Vec<Entry>,
+pub(crate) struct Found {
+    pub(crate) at: LogPosition,
+    pub(crate) header: RecordHeader,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Found {
+    /// Where the next record is to be.
+    pub(crate) fn behind(&self) -> LogPosition {
+        LogPosition {
+            block: self.at.block + self.header.total_blocks() as u32,
+            lsn: self.header.lsn + 1,
+            previous: self.header.seal,
+            ..self.at
+        }
+    }
 }
 
 /// Follows the log from the checkpoint's position to its end.
@@ -41,7 +53,7 @@ pub(crate) fn replay(
                 break;
             }
             epoch = found.header.epoch;
-            position = behind(&found);
+            position = found.behind();
             let flushed = found.header.flushed_lsn;
             unsure.push(found);
             let sure = unsure.iter().take_while(|record| record.header.lsn <= flushed).count();
@@ -94,7 +106,7 @@ fn no_record_is_lost(
 }
 
 /// The record at a position, here or in the next segment, of this epoch or a later one.
-fn next_record(
+pub(crate) fn next_record(
     reader: &mut LogReader<'_>,
     position: &LogPosition,
     epoch: u64,
@@ -112,15 +124,6 @@ fn next_record(
     Ok(None)
 }
 
-fn behind(found: &Found) -> LogPosition {
-    LogPosition {
-        block: found.at.block + found.header.total_blocks() as u32,
-        lsn: found.header.lsn + 1,
-        previous: found.header.seal,
-        ..found.at
-    }
-}
-
 fn open_segment(writer: &mut Writer, segment: u32, lsn: u64) {
     writer.state.segments.reopen(segment, SegmentState::Log, lsn);
     writer.log_segments.insert(segment);
@@ -132,11 +135,11 @@ fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<()
     let payload = Payload { place: payload_place(record), frames: &[] };
     apply_all(world, &mut writer.state, &record.entries, payload)?;
     writer.log_bytes += record.header.total_blocks() * BLOCK_BYTES;
-    writer.recovered(behind(record));
+    writer.recovered(record.behind());
     Ok(())
 }
 
-fn payload_place(record: &Found) -> Place {
+pub(crate) fn payload_place(record: &Found) -> Place {
     let block = record.at.block + u32::from(record.header.header_blocks);
     Place { segment: record.at.segment, offset_units: block * UNITS_PER_BLOCK }
 }

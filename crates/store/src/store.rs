@@ -1,6 +1,5 @@
 //! The store as its callers see it: requests in, device reads and commits out.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +9,13 @@ use block::{
     SpaceUse, VolumeError, VolumeId, VolumeReply, VolumeRequest,
 };
 use format::{Entry, MapEntry};
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Mutex, RwLock};
 
 use crate::api::Pending;
 use crate::edit::{Edit, Sizes};
 use crate::fetch::Fetch;
+use crate::preload;
+use crate::wait::Waiters;
 use crate::walk::walk;
 use crate::world::World;
 use crate::writer::{Answer, Job, Submitted, Writer};
@@ -35,32 +36,12 @@ pub struct Store {
     pub(crate) writer: Mutex<Writer>,
     /// One checkpoint at a time.
     pub(crate) checkpointing: Mutex<crate::checkpoint::Checkpointer>,
+    pub(crate) scrub: Mutex<crate::scrub::Scrub>,
     pub(crate) options: OpenOptions,
     pub(crate) pool_id: [u8; 16],
     pub(crate) checkpoint_count: AtomicU64,
-    sinks: RwLock<Vec<Arc<dyn Sink>>>,
-    waiters: Arc<Waiters>,
-}
-
-/// The sink of callers that wait on the spot.
-#[derive(Default)]
-struct Waiters {
-    outcomes: Mutex<HashMap<u64, Outcome>>,
-    arrived: Condvar,
-    next: AtomicU64,
-}
-
-const WAITERS: SinkId = SinkId(0);
-
-impl Sink for Waiters {
-    fn complete(&self, id: u64, outcome: Outcome) {
-        self.outcomes.lock().insert(id, outcome);
-        self.arrived.notify_all();
-    }
-
-    fn commit_wanted(&self) {
-        self.arrived.notify_all();
-    }
+    pub(crate) sinks: RwLock<Vec<Arc<dyn Sink>>>,
+    pub(crate) waiters: Arc<Waiters>,
 }
 
 impl Sizes for World {
@@ -84,6 +65,7 @@ impl Store {
             world,
             writer: Mutex::new(writer),
             checkpointing: Mutex::new(checkpointer),
+            scrub: Mutex::default(),
             options,
             checkpoint_count: AtomicU64::new(0),
             sinks: RwLock::new(vec![waiters.clone()]),
@@ -230,7 +212,7 @@ impl Store {
     /// Answers with an error, and lets go of what the edit has staged.
     fn give_up(&self, edit: &Edit, error: VolumeError) -> Started {
         self.writer.lock().release_staged(&self.world, edit);
-        Started::Done(Err(error))
+        Started::Done(Err(edit.told(error)))
     }
 
     fn submit(&self, mut edit: Box<Edit>, token: Token) -> Started {
@@ -241,6 +223,10 @@ impl Store {
             Job::Stage(edit)
         } else {
             edit.classify(&self.world.medium.keys);
+            edit.grafts_seen = self.world.grafts();
+            if let Err(error) = preload::edit(&self.world, &edit) {
+                return self.give_up(&edit, error);
+            }
             Job::Edit(edit)
         };
         let submitted = self.writer.lock().submit(&self.world, token, job);
@@ -266,14 +252,16 @@ impl Store {
         // A walk holds the volume's lock: what is further away is for the next request.
         let range = SectorRange::new(range.start.0, range.count.0.min(EXTENTS_SECTORS_MAX));
         let mut extents: Vec<LbaExtent> = Vec::new();
+        let mut next = range.start;
         let walked = walk(&self.world, map, range.covering_blocks(), &mut |run| {
             let state =
                 if run.entry == MapEntry::Hole { LbaState::Deallocated } else { LbaState::Mapped };
             let start = block::BlockNumber(run.start).sector();
             push_extent(&mut extents, clip(start, run.count, range), state);
+            next = block::BlockNumber(run.start + run.count).sector();
             Ok(())
         });
-        walked.map_err(|_| VolumeError::Medium { sector: range.start })?;
+        walked.map_err(|_| VolumeError::Medium { sector: next })?;
         extents.truncate(limit);
         Ok(VolumeReply::Extents(extents))
     }
@@ -342,110 +330,6 @@ impl Store {
         }
     }
 
-    /// Does a request from start to end on the calling thread, which waits (for management, tests
-    /// and tools; not for front ends).
-    pub fn execute(&self, request: VolumeRequest) -> Result<VolumeReply, VolumeError> {
-        let token = self.waiting_token();
-        let started = self.start(request, token);
-        let reply = self.settle(started, token);
-        self.hand_over();
-        reply
-    }
-
-    pub(crate) fn waiting_token(&self) -> Token {
-        Token { sink: WAITERS, id: self.waiters.next.fetch_add(1, Ordering::Relaxed) }
-    }
-
-    pub(crate) fn settle(
-        &self,
-        mut started: Started,
-        token: Token,
-    ) -> Result<VolumeReply, VolumeError> {
-        loop {
-            started = match started {
-                Started::Done(reply) => return reply,
-                Started::Read(mut operation) => {
-                    self.perform(&mut operation);
-                    self.resume(operation, token)
-                }
-                Started::Queued => match self.wait_for(token) {
-                    Outcome::Reply(reply) => return reply,
-                    Outcome::Again(operation) => Started::Read(operation),
-                },
-            };
-        }
-    }
-
-    fn perform(&self, operation: &mut ReadOperation) {
-        for read in &mut operation.reads {
-            let result = self.world.medium.disk.read(read.offset_bytes, &mut read.frames);
-            read.failed = result.is_err();
-        }
-    }
-
-    /// Waits for an answer, and does the writer's work meanwhile if nobody else does.
-    fn wait_for(&self, token: Token) -> Outcome {
-        loop {
-            if let Some(outcome) = self.waiters.outcomes.lock().remove(&token.id) {
-                return outcome;
-            }
-            if self.commit_here() {
-                continue;
-            }
-            let mut outcomes = self.waiters.outcomes.lock();
-            if !outcomes.contains_key(&token.id) && self.writer.lock().is_leading() {
-                // The thread that holds the role answers; the time-out only bounds a race with it.
-                let patience = std::time::Duration::from_millis(5);
-                self.waiters.arrived.wait_for(&mut outcomes, patience);
-            }
-        }
-    }
-
-    /// Takes and finishes commits until there is none to take; whether there was one.
-    pub(crate) fn commit_here(&self) -> bool {
-        let Some(mut commit) = self.take_commit() else { return false };
-        loop {
-            let result = self.write_commit(&commit);
-            let next = self.hand_on_commit(commit, result);
-            self.settle_commits();
-            match next {
-                Some(next) => commit = next,
-                None => return true,
-            }
-        }
-    }
-
-    fn write_commit(&self, commit: &Commit) -> io::Result<()> {
-        let disk = &self.world.medium.disk;
-        match (commit.frames.is_empty(), commit.flush) {
-            (true, _) => disk.flush(),
-            (false, true) => disk.write_durable(commit.offset_bytes, &commit.frames),
-            (false, false) => disk.write(commit.offset_bytes, &commit.frames),
-        }
-    }
-
-    /// What gathered behind a waiting caller's commit is led by who waits for it.
-    pub(crate) fn hand_over(&self) {
-        let next = {
-            let writer = self.writer.lock();
-            if !writer.wants_commit() {
-                return;
-            }
-            writer.first_waiting()
-        };
-        match next {
-            Some(token) if token.sink != WAITERS => {
-                let sinks = self.sinks.read();
-                if let Some(sink) = sinks.get(usize::from(token.sink.0)) {
-                    sink.commit_wanted();
-                }
-            }
-            // Another waiting caller takes it by itself; what nobody waits for is written here.
-            Some(_) => drop(self.waiters.arrived.notify_all()),
-            None => drop(self.commit_here()),
-        }
-    }
-
     /// Makes a change; durable when it returns. Waits.
     pub fn change(&self, change: Change) -> Result<(), StoreError> {
         let entries = self.entries_of(change)?;
@@ -453,7 +337,7 @@ impl Store {
             return Ok(());
         }
         let token = self.waiting_token();
-        let submitted = self.writer.lock().submit(&self.world, token, Job::Entries(entries));
+        let submitted = self.submit_change(token, entries)?;
         let started = match submitted {
             Submitted::Done(reply) => Started::Done(reply),
             _ => Started::Queued,
@@ -461,6 +345,24 @@ impl Store {
         let reply = self.settle(started, token);
         self.hand_over();
         reply.map(|_| ()).map_err(StoreError::Volume)
+    }
+
+    /// Submits entries once nothing is under way that could make them touch what was not read.
+    fn submit_change(&self, token: Token, entries: Vec<Entry>) -> Result<Submitted, StoreError> {
+        loop {
+            let seen = self.world.grafts();
+            preload::entries(&self.world, &entries).map_err(StoreError::Volume)?;
+            let mut writer = self.writer.lock();
+            let settled = seen == self.world.grafts() && !writer.has_grafts();
+            if settled || writer.failed {
+                return Ok(writer.submit(&self.world, token, Job::Entries(entries)));
+            }
+            drop(writer);
+            if !self.commit_here() {
+                // Another thread holds the writer's role, and will not hold it long.
+                std::thread::yield_now();
+            }
+        }
     }
 
     /// Checks a change, and turns it into entries. Changes come from one administrator at a time
@@ -582,7 +484,13 @@ fn restart(edit: Box<Edit>) -> Box<ReadOperation> {
 }
 
 fn data_reply(fetch: Fetch, phase: usize, len: usize) -> Result<VolumeReply, VolumeError> {
-    Ok(VolumeReply::Data(DataIn::from_frames(fetch.frames()?, phase, len)))
+    let first = fetch.blocks.first().map_or(0, |first| first.block.sector().0);
+    let asked = Sector(first + phase as u64 / block::SECTOR_BYTES);
+    let frames = fetch.frames().map_err(|error| match error {
+        VolumeError::Medium { sector } => VolumeError::Medium { sector: sector.max(asked) },
+        error => error,
+    })?;
+    Ok(VolumeReply::Data(DataIn::from_frames(frames, phase, len)))
 }
 
 /// The part of some blocks that is inside `range`.

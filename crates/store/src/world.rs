@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use block::{Frame, VolumeId};
 use format::page::TableRoot;
@@ -36,6 +37,8 @@ pub(crate) struct World {
     /// Chunks that have no place yet (`durability = "flush"`): nobody can read them elsewhere.
     pub(crate) unplaced: RwLock<HashMap<ChunkId, Frame, FastState>>,
     token: Mutex<Arc<ReaderToken>>,
+    /// How many entries were applied that made nodes stand elsewhere too.
+    grafts: AtomicU64,
 }
 
 /// What only the writer changes.
@@ -46,6 +49,8 @@ pub(crate) struct State {
     pub(crate) next_volume: u64,
     /// Nodes that nothing names any more, whose children are still to be released.
     pub(crate) pending: Vec<NodeId>,
+    /// Those of them that can't be freed, because what they name can't be read.
+    pub(crate) stuck: Vec<NodeId>,
     /// Chunks that stay without a reference: first id and count.
     pub(crate) staged: BTreeMap<u64, u32>,
     pub(crate) config: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -72,6 +77,7 @@ impl World {
             cache: Cache::new(frames as usize),
             unplaced: RwLock::new(HashMap::default()),
             token: Mutex::new(Arc::new(ReaderToken)),
+            grafts: AtomicU64::new(0),
         }
     }
 
@@ -82,6 +88,16 @@ impl World {
     /// A volume's map as it is now.
     pub(crate) fn map_of(&self, id: VolumeId) -> Option<VolumeRow> {
         *self.volumes.read().get(&id)?.map.read()
+    }
+
+    /// A number that changes whenever a copy or a clone was applied.
+    pub(crate) fn grafts(&self) -> u64 {
+        self.grafts.load(Ordering::Acquire)
+    }
+
+    /// A copy or a clone was applied.
+    pub(crate) fn grafted(&self) {
+        self.grafts.fetch_add(1, Ordering::Release);
     }
 
     /// What a reader of the device holds meanwhile.

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use block::{BLOCK_BYTES, Frame, VolumeError, VolumeReply};
+use block::{BLOCK_BYTES, BlockRange, Frame, VolumeError, VolumeId, VolumeReply};
 use format::log::RECORD_ENTRIES_BYTES_MAX;
 use format::{Entry, LogPosition};
 
@@ -16,7 +16,7 @@ use crate::edit::Edit;
 use crate::record::{Record, contains, entry_target};
 use crate::walk::entry_of;
 use crate::world::{State, World};
-use crate::{Durability, StoreError, Token};
+use crate::{Durability, Token};
 
 /// Payload blocks in a record at most: 6 MiB. With its entries a record fits any segment twice.
 const RECORD_BLOCKS_MAX: usize = 1536;
@@ -210,13 +210,35 @@ impl Writer {
         })
     }
 
+    /// Whether a copy or a clone is not applied yet.
+    pub(crate) fn has_grafts(&self) -> bool {
+        !self.early() && self.unapplied_grafts().next().is_some()
+    }
+
+    fn unapplied_grafts(&self) -> impl Iterator<Item = &(VolumeId, BlockRange)> {
+        let sealed = self.sealed.iter().map(|commit| &commit.record);
+        sealed.chain([&self.open]).flat_map(|record| &record.grafts)
+    }
+
+    /// Whether the edit touches what a copy reads or sets that is not applied yet: other nodes may
+    /// stand there then than those that were read for it, or more entries may name them.
+    pub(crate) fn awaits_grafts(&self, edit: &Edit) -> bool {
+        !self.early()
+            && self
+                .unapplied_grafts()
+                .any(|(volume, range)| edit.steps.iter().any(|step| step.touches(*volume, *range)))
+    }
+
     /// Whether the map still says what it said when the edit's blocks were read.
-    pub(crate) fn is_current(&self, world: &World, edit: &Edit) -> Result<bool, StoreError> {
+    pub(crate) fn is_current(&self, world: &World, edit: &Edit) -> Result<bool, VolumeError> {
         for (id, block, expected) in &edit.expectations {
             let Some(volume) = world.volume(*id) else { return Ok(false) };
             let guard = volume.map.read();
             let Some(map) = guard.as_ref() else { return Ok(false) };
-            if block.0 >= map.size_blocks || entry_of(world, map, block.0)? != *expected {
+            let lost = VolumeError::Medium { sector: block.sector() };
+            if block.0 >= map.size_blocks
+                || entry_of(world, map, block.0).map_err(|_| lost)? != *expected
+            {
                 return Ok(false);
             }
         }

@@ -1,0 +1,278 @@
+//! Reading what a change will touch before it is taken.
+//!
+//! Entries are applied when their record is durable: an entry that can't be applied then, because a
+//! node or a row can't be read, would end all writing. So what an edit will read is read here first,
+//! with no lock held: what is damaged refuses that edit alone. What is in memory now is there when
+//! the entries are applied, or can be read again.
+//!
+//! A copy makes other nodes stand where these were read. So an edit waits for the copies in front
+//! of it that are not applied yet ([`crate::writer::Writer`]), and looks again where one was
+//! applied since.
+
+use block::{BlockNumber, BlockRange, VolumeError, VolumeId};
+use format::map::{LEVEL_MAX, NODE_FANOUT, Node, span_blocks};
+use format::page::ROWS_PER_PAGE;
+use format::{ChunkId, Entry, MapEntry, NodeId, VolumeRow};
+
+use crate::StoreError;
+use crate::classify::Class;
+use crate::edit::{Edit, Step};
+use crate::map::node_of;
+use crate::stage::run_starts;
+use crate::world::World;
+
+/// The first block below which something can't be read.
+type Unreadable = BlockNumber;
+
+/// Reads what an edit will touch.
+///
+/// # Errors
+/// [`VolumeError::Medium`] with the first sector that can't be read because of it.
+pub(crate) fn edit(world: &World, edit: &Edit) -> Result<(), VolumeError> {
+    let mut looker = Looker::new(world);
+    for step in &edit.steps {
+        looker.step(step).map_err(|at| VolumeError::Medium { sector: at.sector() })?;
+    }
+    Ok(())
+}
+
+/// Reads what an administrator's change will touch.
+///
+/// # Errors
+/// [`VolumeError::Medium`], as [`edit`].
+pub(crate) fn entries(world: &World, entries: &[Entry]) -> Result<(), VolumeError> {
+    let mut looker = Looker::new(world);
+    for entry in entries {
+        looker.entry(entry).map_err(|at| VolumeError::Medium { sector: at.sector() })?;
+    }
+    Ok(())
+}
+
+/// Reads what freeing a node will touch, but for what is below its children.
+pub(crate) fn freeing(world: &World, id: NodeId) -> Result<(), StoreError> {
+    let (node, level) = world.nodes.find(&world.medium, id)?;
+    world.nodes.row(&world.medium, id)?;
+    let mut looker = Looker::new(world);
+    let at = BlockNumber(0);
+    let readable = match level {
+        1 => node.entries().try_for_each(|entry| looker.block_row(entry, at)),
+        _ => node.entries().try_for_each(|entry| looker.node_row(entry, at)),
+    };
+    readable.map_err(|_| StoreError::Damaged(format!("node {} can't be freed", id.0)))
+}
+
+/// Blocks that are set, of what an entry spans.
+#[derive(Clone, Copy)]
+struct Blocks {
+    start: u64,
+    end: u64,
+    /// What spans this many levels is replaced as a whole, and not looked into.
+    whole_level: u8,
+}
+
+struct Looker<'a> {
+    world: &'a World,
+    /// The pages of rows that were read last: neighbours share one.
+    chunk_page: Option<u64>,
+    node_page: Option<u64>,
+}
+
+impl<'a> Looker<'a> {
+    fn new(world: &'a World) -> Self {
+        Self { world, chunk_page: None, node_page: None }
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), Unreadable> {
+        match step {
+            Step::Put { volume, start, classes, .. } => {
+                let same = |a: &Class, b: &Class| match (a, b) {
+                    (Class::Data(_), Class::Data(_)) => true,
+                    (a, b) => a == b,
+                };
+                let mut at = start.0;
+                for run in classes.chunk_by(same) {
+                    let whole_level = if run[0].fingerprint().is_some() { 0 } else { LEVEL_MAX };
+                    let range = BlockRange::new(at, run.len() as u64);
+                    self.set(*volume, range, whole_level)?;
+                    at += run.len() as u64;
+                }
+                Ok(())
+            }
+            Step::Fill { volume, range, .. } => self.set(*volume, *range, LEVEL_MAX),
+            Step::Repeat { volume, range, .. } => self.set(*volume, *range, 0),
+            Step::Linked { volume, range, runs } => {
+                for (start, run) in run_starts(range.start, runs) {
+                    let whole_level =
+                        if matches!(run.entry, MapEntry::Chunk(_)) { 0 } else { LEVEL_MAX };
+                    self.set(*volume, BlockRange::new(start, run.count), whole_level)?;
+                }
+                Ok(())
+            }
+            Step::Copy { source, from, destination, to } => {
+                self.copy((*source, from.0), (*destination, to.start.0), to.count.0)
+            }
+        }
+    }
+
+    fn entry(&mut self, entry: &Entry) -> Result<(), Unreadable> {
+        match entry {
+            Entry::VolumeCreate { volume, .. } => self.volume_row(*volume),
+            Entry::VolumeResize { volume, size_blocks } => {
+                let Some(map) = self.world.map_of(*volume) else { return Ok(()) };
+                self.root_row(&map)?;
+                let cut = map.size_blocks.saturating_sub(*size_blocks);
+                self.set(*volume, BlockRange::new(*size_blocks, cut), LEVEL_MAX)
+            }
+            Entry::VolumeDestroy { volume } | Entry::VolumeClone { source: volume, .. } => {
+                self.volume_row(*volume)?;
+                match self.world.map_of(*volume) {
+                    Some(map) => self.root_row(&map),
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn volume_row(&self, volume: VolumeId) -> Result<(), Unreadable> {
+        let row = self.world.volume_table.get(&self.world.medium, volume.0, |_| ());
+        row.map_err(|_| BlockNumber(0))
+    }
+
+    fn root_row(&mut self, map: &VolumeRow) -> Result<(), Unreadable> {
+        self.node_row(map.root, BlockNumber(0))
+    }
+
+    fn copy(
+        &mut self,
+        (source, start): (VolumeId, u64),
+        (destination, to): (VolumeId, u64),
+        count: u64,
+    ) -> Result<(), Unreadable> {
+        let shift = start.abs_diff(to);
+        if let Some(map) = self.world.map_of(source) {
+            let blocks = Blocks {
+                start,
+                end: start + count,
+                whole_level: (1..=LEVEL_MAX)
+                    .take_while(|level| shift.is_multiple_of(span_blocks(*level)))
+                    .last()
+                    .unwrap_or(0),
+            };
+            self.source(map.root, map.level, 0, blocks)?;
+            let range = BlockRange::new(to, count);
+            self.set(destination, range, blocks.whole_level)?;
+        }
+        Ok(())
+    }
+
+    /// Blocks of a volume that are set.
+    fn set(
+        &mut self,
+        volume: VolumeId,
+        range: BlockRange,
+        whole_level: u8,
+    ) -> Result<(), Unreadable> {
+        let Some(map) = self.world.map_of(volume) else { return Ok(()) };
+        if range.count.0 == 0 {
+            return Ok(());
+        }
+        self.volume_row(volume)?;
+        let blocks = Blocks { start: range.start.0, end: range.end().0, whole_level };
+        self.target(map.root, map.level, 0, blocks, false)
+    }
+
+    /// What is set in an entry that spans `level`, from block `base` on. `shared`: something above
+    /// it is named more than once, and will be copied.
+    fn target(
+        &mut self,
+        entry: MapEntry,
+        level: u8,
+        base: u64,
+        blocks: Blocks,
+        shared: bool,
+    ) -> Result<(), Unreadable> {
+        let at = BlockNumber(base.max(blocks.start));
+        let MapEntry::Node(id) = entry else { return Ok(()) };
+        let medium = &self.world.medium;
+        let row = self.world.nodes.row(medium, id).map_err(|_| at)?;
+        let whole = blocks.start <= base && blocks.end >= base + span_blocks(level);
+        if whole && level <= blocks.whole_level {
+            return Ok(());
+        }
+        let node = match self.world.nodes.get(medium, id, level) {
+            Ok(node) => node,
+            // A leaf of which nothing is left need not be read.
+            Err(_) if whole && level == 1 => return Ok(()),
+            Err(_) => return Err(at),
+        };
+        let shared = shared || row.reference_count > 1;
+        let span = span_blocks(level - 1);
+        for (index, child) in node.entries().enumerate() {
+            let start = base + index as u64 * span;
+            let at = BlockNumber(start.max(blocks.start));
+            let set = start < blocks.end && start + span > blocks.start;
+            match (set, level) {
+                (true, 1) => self.block_row(child, at)?,
+                (true, _) => self.target(child, level - 1, start, blocks, shared)?,
+                (false, 1) if shared => self.block_row(child, at)?,
+                (false, _) if shared => self.node_row(child, at)?,
+                (false, _) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What a copy takes from an entry.
+    fn source(
+        &mut self,
+        entry: MapEntry,
+        level: u8,
+        base: u64,
+        blocks: Blocks,
+    ) -> Result<(), Unreadable> {
+        let at = BlockNumber(base.max(blocks.start));
+        let id = match entry {
+            MapEntry::Node(id) => id,
+            other => return self.block_row(other, at),
+        };
+        let whole = blocks.start <= base && blocks.end >= base + span_blocks(level);
+        if whole && level <= blocks.whole_level {
+            return self.node_row(entry, at);
+        }
+        let node: std::sync::Arc<Node> =
+            self.world.nodes.get(&self.world.medium, id, level).map_err(|_| at)?;
+        let span = span_blocks(level - 1);
+        let first = blocks.start.saturating_sub(base) / span;
+        let end = (blocks.end - base).div_ceil(span).min(NODE_FANOUT as u64);
+        for index in first..end {
+            let child = node.get(index as usize);
+            self.source(child, level - 1, base + index * span, blocks)?;
+        }
+        Ok(())
+    }
+
+    /// The row of the chunk that an entry names, if it names one.
+    fn block_row(&mut self, entry: MapEntry, at: BlockNumber) -> Result<(), Unreadable> {
+        let MapEntry::Chunk(ChunkId(id)) = entry else { return Ok(()) };
+        let page = Some(id / ROWS_PER_PAGE);
+        if self.chunk_page != page {
+            let chunks = &self.world.chunks;
+            chunks.get(&self.world.medium, id, |_| ()).map_err(|_| at)?;
+            self.chunk_page = page;
+        }
+        Ok(())
+    }
+
+    /// The row of the node that an entry names, if it names one.
+    fn node_row(&mut self, entry: MapEntry, at: BlockNumber) -> Result<(), Unreadable> {
+        let Some(NodeId(id)) = node_of(entry) else { return Ok(()) };
+        let page = Some(id / ROWS_PER_PAGE);
+        if self.node_page != page {
+            let rows = &self.world.nodes.table;
+            rows.get(&self.world.medium, id, |_| ()).map_err(|_| at)?;
+            self.node_page = page;
+        }
+        Ok(())
+    }
+}

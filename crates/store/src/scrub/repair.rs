@@ -1,0 +1,50 @@
+//! Writing a damaged chunk anew from what is left of it in memory.
+
+use block::{Frame, VolumeError};
+use format::geometry::UNITS_PER_BLOCK;
+use format::{ChunkId, Entry, Fingerprint};
+
+use super::{What, findings::Findings};
+use crate::store::Store;
+use crate::writer::{Job, Submitted};
+use crate::{Started, StoreError};
+
+/// Chunks that are written anew with one commit.
+const PUT_BACK_CHUNKS_MAX: usize = 256;
+
+/// The content of a chunk that is damaged on the device.
+pub(super) struct Rescued {
+    pub(super) id: ChunkId,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) frame: Frame,
+}
+
+impl Store {
+    /// Commits chunks to a new place, as reclaim does. A pool without room leaves them as they are:
+    /// the next pass tries again.
+    pub(super) fn put_back(&self, rescued: Vec<Rescued>) -> Result<(), StoreError> {
+        for batch in rescued.chunks(PUT_BACK_CHUNKS_MAX) {
+            let entries = batch.iter().enumerate().map(|(index, chunk)| Entry::Relocate {
+                first: chunk.id,
+                payload_units: index as u32 * UNITS_PER_BLOCK,
+                fingerprints: vec![chunk.fingerprint],
+            });
+            let frames = batch.iter().map(|chunk| chunk.frame.clone()).collect();
+            let job = Job::Relocate { entries: entries.collect(), frames };
+            let token = self.waiting_token();
+            let submitted = self.writer.lock().submit(&self.world, token, job);
+            let started = match submitted {
+                Submitted::Done(Err(VolumeError::NoSpace)) => return Ok(()),
+                Submitted::Done(reply) => Started::Done(reply),
+                _ => Started::Queued,
+            };
+            self.settle(started, token)?;
+            self.hand_over();
+            let scrub = &mut *self.scrub.lock();
+            let findings: &mut Findings = &mut scrub.findings;
+            batch.iter().for_each(|chunk| findings.repaired(What::Chunk(chunk.id.0)));
+            scrub.status.repairs += batch.len() as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! The superblocks, and the streams that they name.
+
+use block::FrameMut;
+use format::Superblock;
+use format::page::StreamRef;
+use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
+
+use super::{Repair, Step, What};
+use crate::StoreError;
+use crate::recovery::read_superblocks;
+
+impl Step<'_> {
+    /// Compares both copies with what memory knows of them. The store that is open has written
+    /// both of them whole: it took its epoch with the one, and the other is what it opened.
+    ///
+    /// A bad copy is written over in its place, so a crash meanwhile leaves it as bad as it is: the
+    /// newest once more as it was, the older one as the newest's successor, which says the same.
+    pub(super) fn superblocks(&mut self) -> Result<(), StoreError> {
+        let medium = &self.store.world.medium;
+        let newest = self.checkpointer.superblock().clone();
+        let copies = read_superblocks(&*medium.disk)?;
+        self.count(copies.len() as u64);
+        for age in 0..2 {
+            let sequence = newest.sequence - age;
+            let copy = (sequence % 2) as usize;
+            if matches!(&copies[copy], Ok(found) if found.sequence == sequence) {
+                continue;
+            }
+            if age == 0 {
+                let frame = FrameMut::from_bytes(&newest.encode()).freeze();
+                medium.disk.write(SUPERBLOCK_OFFSETS_BYTES[copy], &[frame])?;
+                medium.disk.flush()?;
+            } else {
+                let next = Superblock { sequence: newest.sequence + 1, ..newest.clone() };
+                self.checkpointer.write_superblock(medium, next)?;
+            }
+            let offset_bytes = SUPERBLOCK_OFFSETS_BYTES[copy];
+            self.find(What::Superblock(copy as u8), offset_bytes, Repair::Done);
+        }
+        Ok(())
+    }
+
+    /// Each checkpoint writes the streams anew from memory.
+    pub(super) fn streams(&mut self) {
+        let superblock = self.checkpointer.superblock();
+        let streams = [superblock.config, superblock.pending, superblock.segments];
+        for (index, stream) in streams.into_iter().enumerate() {
+            self.stream(index as u8, stream);
+        }
+    }
+
+    fn stream(&mut self, index: u8, first: StreamRef) {
+        let mut read = Vec::new();
+        let damaged = self.store.world.medium.read_stream(first, &mut read).is_err();
+        let units: u64 = read.iter().map(|(_, units)| u64::from(*units)).sum();
+        self.count(units.div_ceil(u64::from(format::geometry::UNITS_PER_BLOCK)));
+        if damaged {
+            let offset_bytes = self.offset_bytes(first.page.place);
+            self.find(What::Stream(index), offset_bytes, Repair::Underway);
+        }
+    }
+}

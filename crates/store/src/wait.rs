@@ -1,0 +1,138 @@
+//! Callers that wait on the spot: management, tests and tools. Front ends never do.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use block::{VolumeError, VolumeReply, VolumeRequest};
+use parking_lot::{Condvar, Mutex};
+
+use crate::store::Store;
+use crate::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, Token};
+
+/// The sink of callers that wait on the spot.
+#[derive(Default)]
+pub(crate) struct Waiters {
+    outcomes: Mutex<HashMap<u64, Outcome>>,
+    arrived: Condvar,
+    next: AtomicU64,
+}
+
+pub(crate) const WAITERS: SinkId = SinkId(0);
+
+impl Sink for Waiters {
+    fn complete(&self, id: u64, outcome: Outcome) {
+        self.outcomes.lock().insert(id, outcome);
+        self.arrived.notify_all();
+    }
+
+    fn commit_wanted(&self) {
+        self.arrived.notify_all();
+    }
+}
+
+impl Store {
+    /// Does a request from start to end on the calling thread, which waits (for management, tests
+    /// and tools; not for front ends).
+    pub fn execute(&self, request: VolumeRequest) -> Result<VolumeReply, VolumeError> {
+        let token = self.waiting_token();
+        let started = self.start(request, token);
+        let reply = self.settle(started, token);
+        self.hand_over();
+        reply
+    }
+
+    pub(crate) fn waiting_token(&self) -> Token {
+        Token { sink: WAITERS, id: self.waiters.next.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    pub(crate) fn settle(
+        &self,
+        mut started: Started,
+        token: Token,
+    ) -> Result<VolumeReply, VolumeError> {
+        loop {
+            started = match started {
+                Started::Done(reply) => return reply,
+                Started::Read(mut operation) => {
+                    self.perform(&mut operation);
+                    self.resume(operation, token)
+                }
+                Started::Queued => match self.wait_for(token) {
+                    Outcome::Reply(reply) => return reply,
+                    Outcome::Again(operation) => Started::Read(operation),
+                },
+            };
+        }
+    }
+
+    fn perform(&self, operation: &mut ReadOperation) {
+        for read in &mut operation.reads {
+            let result = self.world.medium.disk.read(read.offset_bytes, &mut read.frames);
+            read.failed = result.is_err();
+        }
+    }
+
+    /// Waits for an answer, and does the writer's work meanwhile if nobody else does.
+    fn wait_for(&self, token: Token) -> Outcome {
+        loop {
+            if let Some(outcome) = self.waiters.outcomes.lock().remove(&token.id) {
+                return outcome;
+            }
+            if self.commit_here() {
+                continue;
+            }
+            let mut outcomes = self.waiters.outcomes.lock();
+            if !outcomes.contains_key(&token.id) && self.writer.lock().is_leading() {
+                // The thread that holds the role answers; the time-out only bounds a race with it.
+                let patience = std::time::Duration::from_millis(5);
+                self.waiters.arrived.wait_for(&mut outcomes, patience);
+            }
+        }
+    }
+
+    /// Takes and finishes commits until there is none to take; whether there was one.
+    pub(crate) fn commit_here(&self) -> bool {
+        let Some(mut commit) = self.take_commit() else { return false };
+        loop {
+            let result = self.write_commit(&commit);
+            let next = self.hand_on_commit(commit, result);
+            self.settle_commits();
+            match next {
+                Some(next) => commit = next,
+                None => return true,
+            }
+        }
+    }
+
+    fn write_commit(&self, commit: &Commit) -> io::Result<()> {
+        let disk = &self.world.medium.disk;
+        match (commit.frames.is_empty(), commit.flush) {
+            (true, _) => disk.flush(),
+            (false, true) => disk.write_durable(commit.offset_bytes, &commit.frames),
+            (false, false) => disk.write(commit.offset_bytes, &commit.frames),
+        }
+    }
+
+    /// What gathered behind a waiting caller's commit is led by who waits for it.
+    pub(crate) fn hand_over(&self) {
+        let next = {
+            let writer = self.writer.lock();
+            if !writer.wants_commit() {
+                return;
+            }
+            writer.first_waiting()
+        };
+        match next {
+            Some(token) if token.sink != WAITERS => {
+                let sinks = self.sinks.read();
+                if let Some(sink) = sinks.get(usize::from(token.sink.0)) {
+                    sink.commit_wanted();
+                }
+            }
+            // Another waiting caller takes it by itself; what nobody waits for is written here.
+            Some(_) => drop(self.waiters.arrived.notify_all()),
+            None => drop(self.commit_here()),
+        }
+    }
+}
