@@ -4,6 +4,7 @@ mod copies;
 mod damaged;
 mod failing;
 mod grow;
+mod integrity;
 mod model;
 mod reclaim;
 

@@ -1,0 +1,576 @@
+//! Every class of durable byte, with one bit turned.
+
+use format::geometry::UNITS_PER_BLOCK;
+use format::map::NODE_BYTES;
+use format::page::{PageRef, ROWS_PER_PAGE};
+use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
+use format::{ChunkId, ChunkRow, MapEntry, Place};
+
+use super::*;
+use crate::{DamageList, Finding, Repair, ScrubStep, StoreError, TableName, What};
+
+const BLOCKS: u64 = 700;
+const COLD: OpenOptions = OpenOptions {
+    cache_bytes: 0,
+    durability: crate::Durability::Commit,
+    checkpoint_log_bytes: 1 << 40,
+};
+
+/// A pool of all kinds of things: a volume of data, zeros, patterns and holes, a second one that
+/// shares leaves with it, a key, and behind the checkpoint a long log.
+struct Pool {
+    disk: Arc<MemoryDisk>,
+    volumes: [VolumeId; 2],
+    content: [Vec<u8>; 2],
+}
+
+fn make() -> Pool {
+    let (disk, store) = pool(1 << 30);
+    let volumes = [volume(&store, 8 * MIB), volume(&store, 600 * MIB)];
+    let config = vec![(b"key".to_vec(), Some(vec![7; 9000]))];
+    store.change(Change { config, ..Change::default() }).unwrap();
+    let mut content = [vec![0; 8 << 20], vec![0; 8 << 20]];
+    let put = |content: &mut Vec<u8>, id, block: u64, bytes: &[u8]| {
+        write(&store, id, block * 8, bytes).unwrap();
+        content[block as usize * 4096..][..bytes.len()].copy_from_slice(bytes);
+    };
+    for at in (0..BLOCKS).step_by(50) {
+        put(&mut content[0], volumes[0], at, &distinct(400, at + 1));
+    }
+    put(&mut content[0], volumes[0], 100, &[0; 40_960]);
+    put(&mut content[0], volumes[0], 120, &[5; 40_960]);
+    // Two whole leaves, and blocks that are named twice.
+    let segments = vec![
+        segment(volumes[0], 0, volumes[1], 0, 2 * MIB),
+        segment(volumes[0], 2 * MIB + 800, volumes[1], 2 * MIB + 808, 160),
+    ];
+    store.execute(VolumeRequest::Copy { segments }).unwrap();
+    let (from, to) = (&content[0].clone(), &mut content[1]);
+    to[..2 << 20].copy_from_slice(&from[..2 << 20]);
+    let at = (2 << 20) + 400 * 1024;
+    to[at + 4096..at + 4096 + 81_920].copy_from_slice(&from[at..at + 81_920]);
+    store.checkpoint().unwrap();
+    store.checkpoint().unwrap();
+    for at in 0..40 {
+        put(&mut content[0], volumes[0], 1000 + at * 3, &distinct(16, 900 + at));
+    }
+    drop(store);
+    Pool { disk, volumes, content }
+}
+
+fn open(pool: &Pool) -> Store {
+    Store::open(pool.disk.clone(), COLD).unwrap()
+}
+
+fn scrub(store: &Store) -> Vec<Finding> {
+    assert!(store.scrub_start(5));
+    for _ in 0..100_000 {
+        match store.scrub_step(64, 6).unwrap() {
+            ScrubStep::Complete => {
+                let DamageList { findings, findings_more, .. } = store.damage();
+                assert_eq!(findings_more, 0);
+                return findings;
+            }
+            ScrubStep::More { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("the pass never ends");
+}
+
+fn flip(disk: &MemoryDisk, offset_bytes: u64, bit: u64) {
+    let at = offset_bytes + bit / 8;
+    let mut frames = [FrameMut::stale()];
+    sys::Disk::read(disk, at / 4096 * 4096, &mut frames).unwrap();
+    let [mut frame] = frames;
+    frame[(at % 4096) as usize] ^= 1 << (bit % 8);
+    sys::Disk::write(disk, at / 4096 * 4096, &[frame.freeze()]).unwrap();
+}
+
+fn offset(store: &Store, place: Place) -> u64 {
+    store.world.medium.geometry().offset_bytes(place)
+}
+
+/// Reads all blocks of both volumes, one by one: each is right, or MEDIUM ERROR with its own
+/// sector. Returns those that are lost.
+fn lost(pool: &Pool, store: &Store) -> Vec<(VolumeId, u64)> {
+    let mut lost = Vec::new();
+    for (id, content) in pool.volumes.iter().zip(&pool.content) {
+        for block in 0..content.len() as u64 / 4096 {
+            let range = SectorRange::new(block * 8, 8);
+            match store.execute(VolumeRequest::Read { volume: *id, range }) {
+                Ok(VolumeReply::Data(data)) => {
+                    let want = &content[block as usize * 4096..][..4096];
+                    assert!(data.to_vec() == want, "block {block} of {id} is wrong");
+                }
+                Err(VolumeError::Medium { sector }) => {
+                    assert_eq!(sector, range.start);
+                    lost.push((*id, block));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    lost
+}
+
+/// The blocks that findings name, of those that [`lost`] reads.
+fn named(findings: &[Finding]) -> Vec<(VolumeId, u64)> {
+    let ranges = findings.iter().flat_map(|finding| &finding.ranges);
+    let mut blocks: Vec<(VolumeId, u64)> = ranges
+        .flat_map(|named| {
+            let first = named.range.start.0 / 8;
+            (first..first + named.range.count.0 / 8).map(|block| (named.volume, block))
+        })
+        .filter(|(_, block)| *block < (8 << 20) / 4096)
+        .collect();
+    blocks.sort_unstable();
+    blocks
+}
+
+/// A stored page of a table: its reference.
+fn page_of(store: &Store, table: TableName, level: u8, number: u64) -> PageRef {
+    let superblock = store.checkpointing.lock().superblock().clone();
+    let root = match table {
+        TableName::Chunks => superblock.chunks,
+        TableName::Nodes => superblock.nodes,
+        TableName::Volumes => superblock.volumes,
+    };
+    let mut page = root.page;
+    for above in (level..root.height).rev() {
+        let index = number >> (8 * (above - level)) & 255;
+        let directory = store.world.medium.read_page(page).unwrap();
+        page = PageRef::in_directory(&directory[..], index as usize);
+    }
+    page
+}
+
+/// Where each class of durable byte stands, and what scrub calls it; the bits of it to choose from.
+fn classes(store: &Store) -> Vec<(&'static str, What, u64, u64)> {
+    let world = &store.world;
+    let superblock = store.checkpointing.lock().superblock().clone();
+    let mut classes = Vec::new();
+    for (copy, at) in SUPERBLOCK_OFFSETS_BYTES.into_iter().enumerate() {
+        classes.push(("superblock", What::Superblock(copy as u8), at, 4096 * 8));
+    }
+    let streams = [superblock.config, superblock.pending, superblock.segments];
+    for (index, stream) in streams.into_iter().enumerate() {
+        let bits = u64::from(stream.length_bytes) * 8;
+        if bits > 0 {
+            let at = offset(store, stream.page.place);
+            classes.push(("stream", What::Stream(index as u8), at, bits));
+        }
+    }
+    assert!(superblock.chunks.height > 0);
+    let mut page = |class, table, level, number| {
+        let at = offset(store, page_of(store, table, level, number).place);
+        classes.push((class, What::Page { table, level, number }, at, 4096 * 8));
+    };
+    page("directory", TableName::Chunks, superblock.chunks.height, 0);
+    page("chunk rows", TableName::Chunks, 0, 0);
+    page("chunk rows", TableName::Chunks, 0, 2);
+    page("node rows", TableName::Nodes, 0, 0);
+    page("volume rows", TableName::Volumes, 0, 0);
+    for id in 1..superblock.next_node.0 {
+        if let Ok(row) = world.nodes.row(&world.medium, format::NodeId(id)) {
+            let class = if row.level == 1 { "leaf" } else { "inner node" };
+            let at = offset(store, row.place);
+            classes.push((class, What::Node(id), at, NODE_BYTES as u64 * 8));
+        }
+    }
+    for id in (1..superblock.next_chunk.0).step_by(97) {
+        let row = world.chunks.get(&world.medium, id, ChunkRow::decode).unwrap();
+        if let Some(row) = row {
+            classes.push(("chunk", What::Chunk(id), offset(store, row.place), 4096 * 8));
+        }
+    }
+    classes
+}
+
+fn found(findings: &[Finding], what: What, at: u64) -> Finding {
+    let finding = findings.iter().find(|finding| finding.what == what);
+    let finding = finding.unwrap_or_else(|| panic!("{what:?} was not found: {findings:?}"));
+    assert_eq!(finding.offset_bytes, at, "{what:?}");
+    finding.clone()
+}
+
+#[test]
+fn a_pass_over_a_sound_pool_finds_nothing_and_reads_it_all() {
+    let pool = make();
+    let store = open(&pool);
+    assert_eq!(scrub(&store), []);
+    let status = store.scrub_status();
+    assert!(!status.running && status.pass == 1 && status.completed_s == 6);
+    let live = store.pool_status().data_bytes / 4096;
+    assert!(status.blocks_done >= live, "{status:?}, {live} blocks of data");
+    assert_eq!(status.blocks_done, status.blocks_total);
+    assert_eq!(store.scrub_step(64, 7).unwrap(), ScrubStep::Idle);
+}
+
+/// A pool in which all is in memory: whatever bit of metadata turns, it is written anew, and
+/// nothing was lost.
+#[test]
+fn a_flipped_bit_of_each_class_is_found_and_repaired_from_memory() {
+    let probe = make();
+    let count = classes(&open(&probe)).len();
+    for index in 0..count {
+        let pool = make();
+        let store = open(&pool);
+        assert_eq!(lost(&pool, &store), []);
+        let (class, what, at, bits) = classes(&store)[index];
+        let bit = (index as u64).wrapping_mul(0x9e37_79b9) % bits;
+        flip(&pool.disk, at, bit);
+        let finding = found(&scrub(&store), what, at);
+        if class == "chunk" {
+            // Few are cached.
+            let lost = lost(&pool, &store);
+            assert_eq!(finding.repair == Repair::Done, lost.is_empty(), "{what:?}");
+            assert!(lost == named(&[finding]), "{what:?}");
+            continue;
+        }
+        assert_eq!(finding.repair, Repair::Done, "{class} {what:?}");
+        assert_eq!(scrub(&store), [], "{class} {what:?}");
+        assert_eq!(lost(&pool, &store), [], "{class} {what:?}");
+        assert_sound(&store);
+        drop(store);
+        let store = open(&pool);
+        assert_eq!(lost(&pool, &store), [], "{class} {what:?}");
+        assert_sound(&store);
+    }
+}
+
+/// A pool that was just opened: what is not in memory is lost, and named block by block; or the
+/// pool says that it is damaged, and does not open.
+#[test]
+fn a_flipped_bit_of_each_class_never_reads_as_data_behind_a_restart() {
+    let probe = make();
+    let count = classes(&open(&probe)).len();
+    let (mut refused, mut lossy) = (Vec::new(), Vec::new());
+    for index in 0..count {
+        let pool = make();
+        let (class, what, at, bits) =
+            classes(&Store::load(pool.disk.clone(), COLD).unwrap())[index];
+        flip(&pool.disk, at, (index as u64).wrapping_mul(0x85eb_ca6b) % bits);
+        let store = match Store::open(pool.disk.clone(), COLD) {
+            Ok(store) => store,
+            Err(StoreError::Damaged(_)) => {
+                refused.push(class);
+                continue;
+            }
+            Err(other) => panic!("{class} {what:?}: {other}"),
+        };
+        let findings = scrub(&store);
+        let lost = lost(&pool, &store);
+        assert!(named(&findings) == lost, "{class} {what:?}: {findings:?}");
+        if class == "superblock" {
+            // The epoch that opening takes is written over the older copy.
+            assert!(findings.is_empty() || findings[0].repair == Repair::Done, "{findings:?}");
+            continue;
+        }
+        let finding = found(&findings, what, at);
+        if finding.repair == Repair::Impossible {
+            lossy.push(class);
+            let report = store.check(CheckOptions { data: true });
+            assert!(!report.is_ok_and(|report| report.findings.is_empty()), "{class} {what:?}");
+        }
+    }
+    // What recovery needs in order to open, and what it does not.
+    for class in ["stream", "volume rows"] {
+        assert!(refused.contains(&class), "{refused:?}");
+    }
+    for class in ["chunk", "leaf"] {
+        assert!(lossy.contains(&class), "{lossy:?}");
+    }
+}
+
+#[test]
+fn a_record_that_rots_behind_the_checkpoint_is_made_needless() {
+    for part in 0..3 {
+        let pool = make();
+        let store = open(&pool);
+        let superblock = store.checkpointing.lock().superblock().clone();
+        let log = superblock.log;
+        let place = Place { segment: log.segment, offset_units: log.block * UNITS_PER_BLOCK };
+        let at = offset(&store, place);
+        // The header, the entries, and the payload.
+        flip(&pool.disk, at, [8 * 8, 100 * 8, 4096 * 8 + 77][part]);
+        let findings = scrub(&store);
+        let finding = found(&findings, What::Record(log.lsn), at);
+        assert_eq!(finding.repair, Repair::Done);
+        let lost_blocks = lost(&pool, &store);
+        // Its payload is the content of blocks: that alone is lost.
+        assert_eq!(lost_blocks.len(), usize::from(part == 2));
+        assert_eq!(named(&findings), lost_blocks);
+        drop(store);
+        let store = open(&pool);
+        assert_eq!(lost(&pool, &store), lost_blocks);
+    }
+}
+
+#[test]
+fn what_no_checksum_covers_is_never_read() {
+    let pool = make();
+    let store = open(&pool);
+    let superblock = store.checkpointing.lock().superblock().clone();
+    // Behind a stream's end, up to the end of its block.
+    let stream = superblock.config;
+    let end = offset(&store, stream.page.place) + u64::from(stream.length_bytes);
+    assert!(!end.is_multiple_of(4096));
+    flip(&pool.disk, end, 3);
+    // Behind the log's end.
+    let position = store.writer.lock().position;
+    let place = Place { segment: position.segment, offset_units: position.block * UNITS_PER_BLOCK };
+    flip(&pool.disk, offset(&store, place), 9);
+    // Behind a record's entries, up to the end of its header's block.
+    let first = Place {
+        segment: superblock.log.segment,
+        offset_units: superblock.log.block * UNITS_PER_BLOCK,
+    };
+    flip(&pool.disk, offset(&store, first) + 4000, 1);
+    assert_eq!(scrub(&store), []);
+    drop(store);
+    let store = open(&pool);
+    assert_eq!(lost(&pool, &store), []);
+    assert_sound(&store);
+}
+
+#[test]
+fn a_chunk_that_is_cached_is_written_anew() {
+    let pool = make();
+    let store = Store::open(pool.disk.clone(), OpenOptions::default()).unwrap();
+    assert_eq!(lost(&pool, &store), []);
+    let row = store.world.chunk(ChunkId(1)).unwrap();
+    flip(&pool.disk, offset(&store, row.place), 12345);
+    let finding = found(&scrub(&store), What::Chunk(1), offset(&store, row.place));
+    assert_eq!(finding.repair, Repair::Done);
+    assert_eq!(store.scrub_status().repairs, 1);
+    assert_ne!(store.world.chunk(ChunkId(1)).unwrap().place, row.place);
+    assert_eq!(scrub(&store), []);
+    assert_sound(&store);
+    drop(store);
+    assert_eq!(lost(&pool, &open(&pool)), []);
+}
+
+#[test]
+fn an_overwrite_and_an_unmap_end_a_finding() {
+    let pool = make();
+    let store = open(&pool);
+    // Block 10 of the one, and of the other that shares its leaf.
+    let map = store.world.map_of(pool.volumes[0]).unwrap();
+    let MapEntry::Chunk(id) = crate::walk::entry_of(&store.world, &map, 10).unwrap() else {
+        panic!("block 10 is data");
+    };
+    let row = store.world.chunk(id).unwrap();
+    flip(&pool.disk, offset(&store, row.place), 7);
+    let [one, other] = pool.volumes;
+    assert_eq!(named(&scrub(&store)), [(one, 10), (other, 10)]);
+    // A part of it can't be written: the rest of it is lost.
+    let half = write(&store, one, 10 * 8 + 2, &[1; 512]);
+    assert_eq!(half, Err(VolumeError::Medium { sector: Sector(82) }));
+    write(&store, one, 10 * 8, &[1; 4096]).unwrap();
+    assert_eq!(named(&scrub(&store)), [(other, 10)]);
+    let ranges = vec![SectorRange::new(80, 8)];
+    store.execute(VolumeRequest::Unmap { volume: other, ranges }).unwrap();
+    assert_eq!(scrub(&store), []);
+    assert_eq!(read(&store, one, 80, 8), vec![1; 4096]);
+    assert_sound(&store);
+}
+
+/// A pool whose first leaf is damaged, and was not read yet.
+fn with_a_damaged_leaf() -> (Pool, Store, What) {
+    let pool = make();
+    let store = Store::load(pool.disk.clone(), COLD).unwrap();
+    let map = store.world.map_of(pool.volumes[1]).unwrap();
+    let mut entry = map.root;
+    for level in (2..=map.level).rev() {
+        let MapEntry::Node(id) = entry else { panic!("{entry:?}") };
+        entry = store.world.nodes.get(&store.world.medium, id, level).unwrap().get(0);
+    }
+    let MapEntry::Node(leaf) = entry else { panic!("{entry:?}") };
+    let row = store.world.nodes.row(&store.world.medium, leaf).unwrap();
+    flip(&pool.disk, offset(&store, row.place), 999);
+    drop(store);
+    let store = open(&pool);
+    (pool, store, What::Node(leaf.0))
+}
+
+#[test]
+fn a_damaged_leaf_refuses_what_needs_it_and_nothing_else() {
+    let (pool, store, leaf) = with_a_damaged_leaf();
+    let [one, other] = pool.volumes;
+    let medium = |sector| Err(VolumeError::Medium { sector: Sector(sector) });
+    let read_at = |start, count| {
+        let range = SectorRange::new(start, count);
+        store.execute(VolumeRequest::Read { volume: one, range }).map(|_| ())
+    };
+    assert_eq!(read_at(800, 16), medium(800));
+    assert_eq!(read_at(803, 16), medium(803));
+    assert_eq!(read_at(MIB, 8), Ok(()));
+    assert_eq!(write(&store, one, 800, &[1; 4096]), medium(800));
+    assert_eq!(write(&store, one, 803, &[1; 512]), medium(803));
+    // Both sides of its end.
+    assert_eq!(write(&store, other, MIB - 8, &[1; 8192]), medium(MIB - 8));
+    let unmap = |start, count| {
+        let ranges = vec![SectorRange::new(start, count)];
+        store.execute(VolumeRequest::Unmap { volume: one, ranges }).map(|_| ())
+    };
+    assert_eq!(unmap(MIB + 8, 8), Ok(()));
+    assert_eq!(unmap(MIB - 8, 16), medium(MIB - 8));
+    // A copy out of it, and one onto it, that can't name it as it is.
+    let copy = |from, to, count| {
+        let segments = vec![segment(one, from, one, to, count)];
+        store.execute(VolumeRequest::Copy { segments }).map(|_| ())
+    };
+    assert_eq!(copy(80, 4 * MIB, 8), medium(80));
+    assert_eq!(copy(MIB, 80, 8), medium(80));
+    // As a whole it can go elsewhere: what is lost stays lost there.
+    assert_eq!(copy(0, 5 * MIB, MIB), Ok(()));
+    assert_eq!(read_at(5 * MIB + 16, 8), medium(5 * MIB + 16));
+    assert!(!store.has_failed());
+    write(&store, one, 3 * MIB, &distinct(8, 77)).unwrap();
+    let findings = scrub(&store);
+    let finding = found(&findings, leaf, findings[0].offset_bytes);
+    assert_eq!(finding.repair, Repair::Impossible);
+    assert_eq!(finding.ranges.len(), 3, "{finding:?}");
+    assert!(finding.ranges.iter().all(|named| named.range.count.0 == MIB));
+    drop(store);
+    assert!(!open(&pool).has_failed());
+}
+
+#[test]
+fn a_damaged_leaf_can_be_overwritten_unmapped_cut_off_and_destroyed() {
+    for way in 0..4 {
+        let (pool, store, _) = with_a_damaged_leaf();
+        let one = pool.volumes[0];
+        let range = SectorRange::new(0, MIB);
+        match way {
+            0 => write(&store, one, 0, &distinct(MIB, 5)).unwrap(),
+            1 => {
+                let ranges = vec![range];
+                store.execute(VolumeRequest::Unmap { volume: one, ranges }).map(drop).unwrap();
+            }
+            2 => {
+                let resized = VolumeChange::Resize { id: one, size: SectorCount(8) };
+                let refused = store.change(Change { volumes: vec![resized], ..Change::default() });
+                assert!(matches!(
+                    refused,
+                    Err(StoreError::Volume(VolumeError::Medium { sector: Sector(8) }))
+                ));
+                store.execute(VolumeRequest::Zero { volume: one, range, fua: false }).unwrap();
+            }
+            _ => {
+                let change = VolumeChange::Destroy { id: one };
+                store.change(Change { volumes: vec![change], ..Change::default() }).unwrap();
+            }
+        }
+        if way < 3 {
+            read(&store, one, 0, MIB);
+        }
+        // The other volume names it still; when that goes, nothing can free what it named.
+        while store.housekeep() {}
+        assert_eq!(store.damage().stuck_nodes, 0);
+        let change = VolumeChange::Destroy { id: pool.volumes[1] };
+        store.change(Change { volumes: vec![change], ..Change::default() }).unwrap();
+        while store.housekeep() {}
+        assert_eq!(store.damage().stuck_nodes, 1, "way {way}");
+        store.checkpoint().unwrap();
+        assert!(!store.has_failed());
+        drop(store);
+        let store = open(&pool);
+        while store.housekeep() {}
+        assert_eq!(store.damage().stuck_nodes, 1, "way {way}");
+        let id = volume(&store, MIB);
+        write(&store, id, 0, &distinct(8, 6)).unwrap();
+    }
+}
+
+/// A copy that is not applied yet brings a damaged leaf to where a write goes.
+#[test]
+fn a_write_behind_a_copy_of_a_damaged_leaf_is_refused_and_the_store_goes_on() {
+    let (pool, store, _) = with_a_damaged_leaf();
+    let one = pool.volumes[0];
+    let token = |id| crate::Token { id, ..store.waiting_token() };
+    let (copied, written) = (token(1 << 40), token(1 << 41));
+    let segments = vec![segment(one, 0, one, 6 * MIB, MIB)];
+    let copy = store.start(VolumeRequest::Copy { segments }, copied);
+    let range = SectorRange::new(6 * MIB + 80, 8);
+    let data = DataOut::from_bytes(&distinct(8, 3), 0);
+    let write = VolumeRequest::Write { volume: one, range, data, fua: false };
+    let started = store.start(write, written);
+    assert!(matches!(started, crate::Started::Queued), "it waits for the copy");
+    store.settle(copy, copied).unwrap();
+    let refused = store.settle(started, written).map(drop);
+    assert_eq!(refused, Err(VolumeError::Medium { sector: range.start }));
+    assert!(!store.has_failed());
+}
+
+/// The page that the next chunks would share with older ones is damaged: their ids are given up.
+#[test]
+fn new_blocks_find_rows_beside_a_damaged_page() {
+    let pool = make();
+    let store = Store::load(pool.disk.clone(), COLD).unwrap();
+    store.checkpoint().unwrap();
+    let next = store.writer.lock().state.next_chunk;
+    assert!(!next.is_multiple_of(ROWS_PER_PAGE));
+    let page = page_of(&store, TableName::Chunks, 0, next / ROWS_PER_PAGE);
+    flip(&pool.disk, offset(&store, page.place), 4);
+    drop(store);
+    let store = open(&pool);
+    write(&store, pool.volumes[0], 7 * MIB, &distinct(64, 4)).unwrap();
+    assert_eq!(read(&store, pool.volumes[0], 7 * MIB, 64), distinct(64, 4));
+    assert!(store.writer.lock().state.next_chunk > next.next_multiple_of(ROWS_PER_PAGE));
+    store.checkpoint().unwrap();
+    drop(store);
+    assert_eq!(read(&open(&pool), pool.volumes[0], 7 * MIB, 64), distinct(64, 4));
+}
+
+/// The pass goes on while blocks are overwritten, freed and moved, and takes none of that for
+/// damage.
+#[test]
+fn what_changes_under_a_pass_is_not_damage() {
+    for durability in [crate::Durability::Commit, crate::Durability::Flush] {
+        let pool = make();
+        let options = OpenOptions { durability, ..COLD };
+        let store = Store::open(pool.disk.clone(), options).unwrap();
+        for round in 0..40 {
+            store.scrub_start(round);
+            for step in 0..6 {
+                store.scrub_step(24, round).unwrap();
+                let at = (round * 37 + step * 101) % 1500;
+                write(&store, pool.volumes[0], at * 8, &distinct(80, round * 10 + step)).unwrap();
+                match step {
+                    1 => drop(store.housekeep()),
+                    2 if round % 3 == 0 => store.checkpoint().unwrap(),
+                    3 if round % 4 == 0 => drop(store.reclaim_segment().unwrap()),
+                    _ => {}
+                }
+            }
+            assert!(store.damage().findings.is_empty(), "{:?}", store.damage());
+        }
+        assert_sound(&store);
+    }
+}
+
+#[test]
+fn two_bad_reads_of_one_request_are_told_by_the_first() {
+    let pool = make();
+    let store = open(&pool);
+    let one = pool.volumes[0];
+    let map = store.world.map_of(one).unwrap();
+    for block in [20, 30] {
+        let MapEntry::Chunk(id) = crate::walk::entry_of(&store.world, &map, block).unwrap() else {
+            panic!("data");
+        };
+        let row = store.world.chunk(id).unwrap();
+        flip(&pool.disk, offset(&store, row.place), 1);
+    }
+    let read_at = |start, count| {
+        let range = SectorRange::new(start, count);
+        store.execute(VolumeRequest::Read { volume: one, range }).map(|_| ())
+    };
+    let medium = |sector| Err(VolumeError::Medium { sector: Sector(sector) });
+    assert_eq!(read_at(0, 800), medium(160));
+    assert_eq!(read_at(163, 800), medium(163));
+    assert_eq!(read_at(168, 800), medium(240));
+    assert_eq!(read_at(168, 72), Ok(()));
+}
