@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::Scrub;
+
 /// What the front end counts, since the start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Counters {
@@ -14,6 +16,9 @@ pub struct Counters {
     pub totals: BTreeMap<String, CommandCounters>,
     /// The same for each initiator and volume.
     pub paths: Vec<PathCounters>,
+    /// Scrubbing.
+    #[serde(default)]
+    pub integrity: Scrub,
 }
 
 /// What went over the sockets.

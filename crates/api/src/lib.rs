@@ -13,6 +13,7 @@ mod connections;
 mod counters;
 mod error;
 mod hosts;
+mod integrity;
 mod offloads;
 mod system;
 mod types;
@@ -38,6 +39,7 @@ use utoipa_axum::routes;
 pub use auth::Token;
 pub use counters::{CommandCounters, Counters, PathCounters, WireCounters};
 pub use error::{ApiError, Refusal};
+pub use integrity::{DamageEntry, DamageList, Scrub};
 pub use offloads::{OffloadChange, OffloadSettings};
 pub use types::*;
 
@@ -116,6 +118,8 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(system::version))
         .routes(routes!(system::status))
         .routes(routes!(system::pool, system::grow_pool))
+        .routes(routes!(integrity::scrub, integrity::start_scrub, integrity::stop_scrub))
+        .routes(routes!(integrity::damage))
         .routes(routes!(system::counters))
         .routes(routes!(system::settings, system::change_settings))
         .routes(routes!(volumes::list, volumes::create))

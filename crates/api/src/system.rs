@@ -85,6 +85,7 @@ pub(crate) async fn counters(State(interface): Shared) -> Result<Json<Counters>,
             let id = path.volume_id.map(block::VolumeId);
             path.volume = id.and_then(|id| interface.array.volume_name(id));
         }
+        counters.integrity = interface.array.scrub().into();
         Ok(Json(counters))
     })
     .await

@@ -24,6 +24,8 @@ struct MemoryStore {
     is_full: AtomicBool,
 }
 
+impl array::Scrubbed for MemoryStore {}
+
 impl Backing for MemoryStore {
     fn change(&self, change: Change) -> Result<(), StoreError> {
         if self.is_full.load(Ordering::Relaxed) {

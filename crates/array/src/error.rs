@@ -99,6 +99,9 @@ pub enum Error {
         /// What it has.
         size_bytes: u64,
     },
+    /// A pass of scrubbing is under way.
+    #[error("A scrub is running already. Its status shows how far it is.")]
+    ScrubRunning,
     /// The array has as many as it can have.
     #[error("The array has as many {what} as it can have ({limit}). Remove some first.")]
     Limit {
@@ -133,6 +136,7 @@ impl Error {
             Self::LunInUse { .. } => "lun_in_use",
             Self::ExistingConnections { .. } => "existing_connections",
             Self::WouldTruncate { .. } => "would_truncate",
+            Self::ScrubRunning => "scrub_running",
             Self::Limit { .. } => "limit_reached",
             Self::Damaged(_) => "damaged",
             Self::PoolFull => "pool_full",
@@ -152,7 +156,8 @@ impl Error {
             | Self::InitiatorInUse { .. }
             | Self::ConnectionExists { .. }
             | Self::LunInUse { .. }
-            | Self::ExistingConnections { .. } => Kind::Conflict,
+            | Self::ExistingConnections { .. }
+            | Self::ScrubRunning => Kind::Conflict,
             Self::Limit { .. } | Self::PoolFull => Kind::Full,
             Self::Damaged(_) | Self::Store(_) => Kind::Fault,
         }

@@ -10,6 +10,7 @@
 //! * [`chap`]: users and secrets,
 //! * [`settings`]: the name of the array, of its target, the company identifier, offloads,
 //! * [`space`]: thresholds of the pool's space, and making it bigger,
+//! * [`integrity`]: scrubbing, and the names of what is damaged,
 //! * [`backing`]: what is needed of the store,
 //! * [`error`]: why a change is refused.
 
@@ -20,6 +21,7 @@ pub mod error;
 mod hosts;
 pub mod identity;
 mod initiators;
+mod integrity;
 pub mod name;
 mod record;
 mod reservations;
@@ -46,11 +48,12 @@ pub use error::{Error, Kind};
 pub use hosts::{HostChange, HostInfo, NewHost};
 pub use identity::CompanyId;
 pub use initiators::Initiator;
+pub use integrity::{Damage, DamageReport, DamagedBlocks, Scrubbed};
 pub use name::{HostName, InitiatorName, VolumeName};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};
 pub use settings::{Settings, SettingsChange};
 pub use space::SpaceThresholds;
-pub use store::PoolStatus;
+pub use store::{PoolStatus, Repair, ScrubStatus};
 pub use volumes::{NewVolume, VolumeInfo, VolumeUpdate};
 
 use state::State;

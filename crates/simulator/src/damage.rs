@@ -6,13 +6,16 @@
 //! For the same reason reads go astray only once the pool is open: recovery takes a superblock
 //! that it can't decode for one that was torn, and a record that is not there for the log's end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use block::{
     CopySegment, DataOut, Sector, SectorCount, SectorRange, VolumeError, VolumeId, VolumeReply,
     VolumeRequest,
 };
-use store::{Change, CheckOptions, OpenOptions, Store, StoreError, VolumeChange};
+use store::{
+    Change, CheckOptions, Finding, OpenOptions, ScrubStep, Store, StoreError, VolumeChange,
+};
 
 use crate::content::{Tag, bytes_of, unique_tag};
 use crate::disk::{Faults, SimDisk, Survival};
@@ -42,6 +45,10 @@ pub struct Seen {
     pub right: u64,
     /// Pools in which `check` found something, or could not finish.
     pub found_by_check: u64,
+    /// What a pass of scrubbing listed.
+    pub found_by_scrub: u64,
+    /// Blocks that it named.
+    pub blocks_named: u64,
 }
 
 /// Fills a pool, damages its device, and reads all of it. `Err` is data that is wrong.
@@ -70,6 +77,7 @@ pub fn inflict(seed: u64, damage: Damage) -> Result<Seen, String> {
     if let Damage::MisdirectedReads(misdirected_reads_per_mille) = damage {
         disk.set_faults(Faults { misdirected_reads_per_mille, ..Faults::default() });
     }
+    let mut lost = BTreeSet::new();
     for start in (0..SECTORS).step_by(8) {
         let range = SectorRange::new(start, 8);
         match store.execute(VolumeRequest::Read { volume, range }) {
@@ -80,13 +88,50 @@ pub fn inflict(seed: u64, damage: Damage) -> Result<Seen, String> {
                 }
                 seen.right += 1;
             }
-            Err(VolumeError::Medium { .. }) => seen.medium_errors += 1,
+            Err(VolumeError::Medium { .. }) => {
+                lost.insert(start);
+                seen.medium_errors += 1;
+            }
             other => return Err(format!("seed {seed}: reading at {start}: {other:?}")),
         }
     }
     let sound = store.check(CheckOptions { data: true });
     seen.found_by_check = u64::from(!sound.is_ok_and(|report| report.findings.is_empty()));
+    let findings = scrub(&store, seed)?;
+    let named = named(&findings, volume);
+    seen.found_by_scrub = findings.len() as u64;
+    seen.blocks_named = named.len() as u64;
+    // What rotted stays as it is; a read that fails or goes astray is right the next time.
+    if matches!(damage, Damage::Rot(_)) && named != lost {
+        return Err(format!("seed {seed}: scrub named {named:?}, and reads lost {lost:?}"));
+    }
     Ok(seen)
+}
+
+/// A pass of scrubbing, in steps of any length.
+fn scrub(store: &Store, seed: u64) -> Result<Vec<Finding>, String> {
+    let mut rng = Rng::new(seed ^ 0x5c_12ab);
+    store.scrub_start(1);
+    for _ in 0..100_000 {
+        match store.scrub_step(rng.between(1, 300), 2) {
+            Ok(ScrubStep::Complete) => return Ok(store.damage().findings),
+            Ok(ScrubStep::More { .. }) => {}
+            other => return Err(format!("seed {seed}: scrubbing: {other:?}")),
+        }
+    }
+    Err(format!("seed {seed}: scrubbing never ends"))
+}
+
+/// The first sectors of the blocks that findings name.
+fn named(findings: &[Finding], volume: VolumeId) -> BTreeSet<u64> {
+    let ranges = findings.iter().flat_map(|finding| &finding.ranges);
+    ranges
+        .filter(|damaged| damaged.volume == volume)
+        .flat_map(|damaged| {
+            let first = damaged.range.start.0;
+            (first..first + damaged.range.count.0).step_by(8)
+        })
+        .collect()
 }
 
 /// A volume that was written and copied in all sorts of ways, with checkpoints, the last at the

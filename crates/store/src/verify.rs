@@ -38,7 +38,7 @@ pub(crate) fn read_chunk(world: &World, _id: ChunkId, row: &ChunkRow) -> Result<
 pub(crate) fn read_chunks(
     world: &World,
     chunks: &[(ChunkId, ChunkRow)],
-    told: &mut dyn FnMut(ChunkId, &ChunkRow, Result<Frame, Damage>),
+    told: &mut impl FnMut(ChunkId, &ChunkRow, Result<Frame, Damage>),
 ) {
     let follows = |a: &(ChunkId, ChunkRow), b: &(ChunkId, ChunkRow)| {
         let behind = a.1.place.offset_units.checked_add(UNITS_PER_BLOCK);

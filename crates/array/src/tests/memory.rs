@@ -19,6 +19,8 @@ pub(super) struct MemoryStore {
     pub(super) refuses: AtomicBool,
 }
 
+impl crate::Scrubbed for MemoryStore {}
+
 impl Backing for MemoryStore {
     fn change(&self, change: Change) -> Result<(), StoreError> {
         if self.refuses.load(Ordering::Relaxed) {

@@ -92,6 +92,25 @@ pub enum PoolVerb {
         #[arg(long, value_name = "SIZE", value_parser = size::parse)]
         capacity: u64,
     },
+    /// Read every durable byte in the background, and compare it with its checksum.
+    Scrub {
+        /// What to do.
+        #[arg(value_enum)]
+        verb: ScrubVerb,
+    },
+    /// List what scrubbing has found damaged, and which blocks of which volumes that are.
+    Damage,
+}
+
+/// `pool scrub …`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ScrubVerb {
+    /// Begin a pass.
+    Start,
+    /// End the pass that is under way.
+    Stop,
+    /// Show how far it is.
+    Status,
 }
 
 /// `serve`; the pool and the management address stand in [`Common`].

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use array::{ChapUser, CompanyId, HostName, InitiatorName, SettingsChange};
 use serde::{Deserialize, Deserializer, de};
@@ -15,6 +16,8 @@ use super::size;
 const CACHE_BYTES_MIN: u64 = 16 << 20;
 /// The least log between checkpoints.
 const CHECKPOINT_LOG_BYTES_MIN: u64 = 16 << 20;
+/// The least that scrubbing reads in a second: below it, a pass would take for ever.
+const SCRUB_RATE_MIN: u64 = 1 << 20;
 /// The most front-end threads.
 const THREADS_MAX: usize = 256;
 
@@ -33,6 +36,12 @@ pub struct Config {
     /// Bytes of new space that are kept ready ahead of the log.
     #[serde(deserialize_with = "bytes")]
     pub prepare_ahead: u64,
+    /// How often all is read and compared in the background; `off` for never.
+    #[serde(deserialize_with = "interval")]
+    pub scrub: Option<Duration>,
+    /// Bytes that this reads in a second while no host is busy.
+    #[serde(deserialize_with = "bytes")]
+    pub scrub_rate: u64,
     /// Front-end threads; 0 is one a core, at most 8.
     pub threads: usize,
     /// What the array is called; kept in the pool.
@@ -59,6 +68,8 @@ impl Default for Config {
             cache: store.cache_bytes,
             checkpoint_log: store.checkpoint_log_bytes,
             prepare_ahead: 256 << 20,
+            scrub: Some(Duration::from_secs(7 * 86_400)),
+            scrub_rate: 50 << 20,
             threads: 0,
             array_name: None,
             target_name: None,
@@ -183,6 +194,9 @@ impl Config {
         if self.checkpoint_log < CHECKPOINT_LOG_BYTES_MIN {
             return Err("checkpoint_log must be at least 16M".into());
         }
+        if self.scrub_rate < SCRUB_RATE_MIN {
+            return Err("scrub_rate must be at least 1M; scrub = \"off\" ends it".into());
+        }
         if self.threads > THREADS_MAX {
             return Err(format!("threads must be at most {THREADS_MAX}"));
         }
@@ -238,6 +252,12 @@ fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     }
 }
 
+/// A length of time: `"7d"`, or `"off"`.
+fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    super::interval::parse(&text).map_err(de::Error::custom)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,12 +275,13 @@ mod tests {
             "durability = \"flush\"\ncache = \"1G\"\ncheckpoint_log = 67108864\n\
              prepare_ahead = 0\nthreads = 2\narray_name = \"lab\"\n\
              target_name = \"iqn.2026-11.com.example:lab\"\ncompany_id = \"02-48-46\"\n\
-             allow_remote_api = true\nlog_level = \"debug\"\n\
+             scrub = \"off\"\nscrub_rate = \"10M\"\nallow_remote_api = true\nlog_level = \"debug\"\n\
              [iscsi]\nsessions = 10\n[chap]\nrequired = true\n",
         )
         .unwrap();
         assert_eq!(config.store_options().cache_bytes, 1 << 30);
         assert_eq!(config.store_options().durability, store::Durability::Flush);
+        assert_eq!((config.scrub, config.scrub_rate), (None, 10 << 20));
         assert_eq!(config.iscsi.limits().sessions, 10);
         assert!(config.chap_defaults().unwrap().required);
     }
@@ -274,6 +295,8 @@ mod tests {
             ("cache = -1", "a size looks like"),
             ("cache = \"1M\"", "16M"),
             ("threads = 1000", "256"),
+            ("scrub = \"weekly\"", "7d"),
+            ("scrub_rate = \"1K\"", "1M"),
             ("target_name = \"disk\"", "iqn."),
             ("company_id = \"xx\"", "six hex digits"),
             ("[chap]\ntarget_user = \"u\"", "go together"),

@@ -19,6 +19,8 @@ mod failure;
 mod host;
 mod http;
 mod inspect;
+mod integrity;
+mod interval;
 mod offload;
 mod output;
 mod pool;

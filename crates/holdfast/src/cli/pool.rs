@@ -13,6 +13,7 @@ use sys::FileDisk;
 use super::args::{Common, PoolVerb};
 use super::client::Client;
 use super::failure::Failure;
+use super::integrity;
 use super::output::show;
 use super::size::human;
 
@@ -85,6 +86,8 @@ pub fn run(common: &Common, verb: &PoolVerb) -> Result<(), Failure> {
     match verb {
         PoolVerb::Create { place, capacity, force } => make(common, place, *capacity, *force),
         PoolVerb::Grow { capacity } => grow(common, *capacity),
+        PoolVerb::Scrub { verb } => integrity::scrub(common, *verb),
+        PoolVerb::Damage => integrity::damage(common),
     }
 }
 

@@ -20,7 +20,7 @@ use super::http::{Bound, Server};
 use super::output::show;
 use super::pool::{Place, open_disk};
 use super::telemetry::FrontEnd;
-use crate::serve::{PortalOptions, Running, ServeError, ServeOptions};
+use crate::serve::{PortalOptions, Running, ScrubOptions, ServeError, ServeOptions};
 
 /// Where management listens unless it is said: a free port, which verbs find by the run file.
 const API_DEFAULT: &str = "127.0.0.1:0";
@@ -122,6 +122,7 @@ fn open(
         limits: config.iscsi.limits(),
         threads: config.threads,
         prepare_ahead_bytes: config.prepare_ahead,
+        scrub: ScrubOptions { interval: config.scrub, rate_bytes: config.scrub_rate, now_ms },
     };
     Ok((Opened { array, settings, durability: config.durability }, serving))
 }

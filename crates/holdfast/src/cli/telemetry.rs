@@ -28,6 +28,7 @@ impl Telemetry for FrontEnd {
             },
             totals: by_class(&self.0.totals(), true),
             paths: paths.collect(),
+            ..api::Counters::default()
         }
     }
 }

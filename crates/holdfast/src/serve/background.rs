@@ -152,7 +152,7 @@ impl Checkpointer {
 }
 
 /// Lets the threads that hosts wait for go first. On Linux this is of the calling thread alone.
-fn step_back() {
+pub(super) fn step_back() {
     if let Err(error) = rustix::process::nice(10) {
         tracing::debug!("the priority stays as it is: {error}");
     }
@@ -197,7 +197,7 @@ pub(super) fn start_preparer(options: &ServeOptions) -> io::Result<Option<Prepar
     Preparer::start(options.disk.clone(), options.prepare_ahead_bytes, report).map(Some)
 }
 
-fn join(thread: Option<JoinHandle<()>>) {
+pub(super) fn join(thread: Option<JoinHandle<()>>) {
     if let Some(thread) = thread {
         // A panic of that thread was printed when it happened.
         let _ = thread.join();

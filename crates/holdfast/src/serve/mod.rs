@@ -15,6 +15,7 @@
 //! * [`saver`]: making reservations durable,
 //! * [`listen`]: portals, and handing connections out,
 //! * [`background`]: checkpoints and signals,
+//! * [`scrub`]: reading all that is stored, slowly,
 //! * [`tokens`]: the volume of ROD tokens, and the time,
 //! * [`counters`]: what was done, for whom, and how long it took.
 //!
@@ -31,6 +32,7 @@ mod mailbox;
 mod management;
 mod patience;
 mod saver;
+mod scrub;
 mod shared;
 mod sockets;
 mod storage;
@@ -51,6 +53,7 @@ use sys::FileDisk;
 pub use background::Shutdown;
 pub use counters::Counters;
 pub use saver::ReservationRecords;
+pub use scrub::ScrubOptions;
 
 /// The most front-end threads that are started by default.
 const THREADS_DEFAULT_MAX: usize = 8;
@@ -117,6 +120,8 @@ pub struct ServeOptions {
     pub threads: usize,
     /// How many bytes of new space are kept ready ahead of the log; 0 for none.
     pub prepare_ahead_bytes: u64,
+    /// How all is read and compared in the background.
+    pub scrub: ScrubOptions,
 }
 
 /// A front end that serves: what management needs of it. Cheap to clone.
@@ -172,6 +177,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     let preparer = background::start_preparer(&options).map_err(ServeError::Start)?;
     let checkpointer = background::Checkpointer::start(options.store.clone(), &shared)
         .map_err(ServeError::Start)?;
+    let scrubber = scrub::Scrubber::start(options.scrub, &shared).map_err(ServeError::Start)?;
     let saver =
         saver::Saver::start(&shared, options.reservations.clone()).map_err(ServeError::Start)?;
     let signals = background::Signals::start(&shared.shutdown).map_err(ServeError::Start)?;
@@ -182,7 +188,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
         shutdown: shared.shutdown.clone(),
     });
     threads.join();
-    drop((signals, saver, checkpointer, preparer));
+    drop((signals, saver, scrubber, checkpointer, preparer));
     options.store.checkpoint().map_err(ServeError::Checkpoint)
 }
 

@@ -94,7 +94,8 @@ impl After {
     fn told(&self, sense: Sense) -> Sense {
         match self {
             Self::ThirdParty if sense.key != SenseKey::DataProtect => DEVICE_FAILURE,
-            _ => sense,
+            // A block that can't be read may be the other side's: its number means nothing here.
+            _ => Sense { information: None, ..sense },
         }
     }
 }

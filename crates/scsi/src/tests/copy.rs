@@ -275,6 +275,21 @@ fn a_full_pool_is_told_as_such_and_nothing_was_copied() {
     assert_eq!(triple(&xcopy(&mut world, &copy)), (0xa, 0x0d, 0x01));
 }
 
+/// An edge of the copy lies in a block that can't be read: no segment was processed, not even those
+/// in front, and that is what the segment's number says.
+#[test]
+fn a_block_that_cant_be_read_ends_a_copy_of_which_nothing_has_happened() {
+    let mut world = filled();
+    let sector = block::Sector(103);
+    world.failure = Some(VolumeError::Medium { sector });
+    let segments = [segment((0, 0), (0, 200), 8), segment((0, 0), (0, 103), 8)];
+    let response = xcopy(&mut world, &list(3, 0, &[cscd(naa(1))], &segments));
+    assert_eq!(triple(&response), (0xa, 0x0d, 0x01));
+    let sense = response.sense.unwrap();
+    assert_eq!((sense.command_specific, sense.information), (Some(0), None));
+    assert_eq!(world.good(&results(0, 3), &[])[4..7], [2, 0, 0], "no segment was copied");
+}
+
 #[test]
 fn results_are_held_only_where_asked_and_only_for_the_nexus() {
     let mut world = filled();

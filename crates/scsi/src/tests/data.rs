@@ -254,3 +254,35 @@ fn errors_of_volumes_become_their_sense_data() {
     let response = world.run_on(2, &cdb_10(0x28, 0, 0, 4), &[]);
     assert_eq!(response.sense.unwrap().information, Some(2), "in blocks of 4096");
 }
+
+#[test]
+fn every_command_that_needs_a_lost_block_tells_its_lba() {
+    let data = pattern(16 * 512, 1);
+    let twice = [&data[..], &data[..]].concat();
+    let compare = [0x89, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 16, 0, 0];
+    let commands: [(&str, &[u8], &[u8]); 9] = [
+        ("READ (10)", &cdb_10(0x28, 0, 16, 16), &[]),
+        ("READ (16)", &cdb_16(0x88, 0, 16, 16), &[]),
+        ("VERIFY (10)", &cdb_10(0x2f, 0, 16, 16), &[]),
+        ("VERIFY (16) of data", &cdb_16(0x8f, 0x02, 16, 16), &data),
+        ("WRITE (10)", &cdb_10(0x2a, 0, 16, 16), &data),
+        ("WRITE AND VERIFY (10)", &cdb_10(0x2e, 0x02, 16, 16), &data),
+        ("COMPARE AND WRITE", &compare, &twice),
+        ("ORWRITE (16)", &cdb_16(0x8b, 0, 16, 16), &data),
+        ("WRITE SAME (10)", &cdb_10(0x41, 0, 16, 16), &data[..512]),
+    ];
+    for (name, cdb, out) in commands {
+        let mut world = World::new();
+        world.failure = Some(VolumeError::Medium { sector: Sector(21) });
+        let response = world.run(cdb, out);
+        assert_eq!(triple(&response), (3, 0x11, 0), "{name}");
+        let bytes = response.sense_bytes();
+        // Fixed format: VALID, and the LBA in INFORMATION (SPC-4, 4.5.3).
+        assert_eq!((bytes[0], &bytes[3..7]), (0xf0, &[0, 0, 0, 21][..]), "{name}");
+        assert!(response.data_in.to_vec().is_empty(), "{name} sends nothing of it");
+    }
+    let mut world = World::new();
+    world.failure = Some(VolumeError::Medium { sector: Sector(8 * 3 + 5) });
+    let response = world.run_on(2, &cdb_10(0x28, 0, 2, 4), &[]);
+    assert_eq!(response.sense.unwrap().information, Some(3), "in blocks of 4096");
+}

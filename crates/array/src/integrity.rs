@@ -1,0 +1,178 @@
+//! Scrubbing, and what is damaged, by the names that an administrator gave.
+
+use block::{SECTOR_BYTES, SectorRange, VolumeId};
+use store::{DamageList, Repair, ScrubStatus, Store, TableName, What};
+
+use crate::{Array, Error};
+
+/// What is needed of a store to be scrubbed. A store in memory needs nothing of it.
+pub trait Scrubbed {
+    /// Begins a pass; `false` if one is under way. The time is in seconds since 1970.
+    fn scrub_start(&self, _now_s: u64) -> bool {
+        false
+    }
+
+    /// Ends the pass that is under way; `false` if none is.
+    fn scrub_stop(&self) -> bool {
+        false
+    }
+
+    /// How scrubbing stands.
+    fn scrub_status(&self) -> ScrubStatus {
+        ScrubStatus::default()
+    }
+
+    /// What is damaged.
+    fn damage(&self) -> DamageList {
+        DamageList::default()
+    }
+}
+
+impl Scrubbed for Store {
+    fn scrub_start(&self, now_s: u64) -> bool {
+        Store::scrub_start(self, now_s)
+    }
+
+    fn scrub_stop(&self) -> bool {
+        Store::scrub_stop(self)
+    }
+
+    fn scrub_status(&self) -> ScrubStatus {
+        Store::scrub_status(self)
+    }
+
+    fn damage(&self) -> DamageList {
+        Store::damage(self)
+    }
+}
+
+/// Something that was found damaged; one for each range of blocks that can't be read because of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// What it is: `data`, `map`, `table`, `log`, `stream` or `superblock`.
+    pub kind: &'static str,
+    /// Which of them, as `holdfast inspect` calls it.
+    pub what: String,
+    /// Where it was found, in bytes from the start of the pool.
+    pub offset_bytes: u64,
+    /// When it was found first, in seconds since 1970.
+    pub found_s: u64,
+    /// What was done about it.
+    pub repair: Repair,
+    /// The blocks that can't be read.
+    pub blocks: Option<DamagedBlocks>,
+    /// How many ranges more can't be read because of it, which are not listed.
+    pub ranges_more: u64,
+}
+
+/// Blocks that can't be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedBlocks {
+    /// The volume or snapshot; none for the array's own volume of ROD tokens, and for one that was
+    /// destroyed since.
+    pub volume: Option<String>,
+    /// Its id.
+    pub volume_id: VolumeId,
+    /// The first logical block.
+    pub first_lba: u64,
+    /// How many.
+    pub count: u64,
+}
+
+/// All that is damaged.
+#[derive(Clone, Debug, Default)]
+pub struct DamageReport {
+    /// What was found.
+    pub damages: Vec<Damage>,
+    /// How many findings there are besides.
+    pub findings_more: u64,
+    /// Parts of dropped volumes whose space can't be freed.
+    pub stuck_nodes: u64,
+}
+
+impl Array {
+    /// Begins a pass of scrubbing, which goes on in the background. The time is in seconds since
+    /// 1970.
+    ///
+    /// # Errors
+    /// `scrub_running` if one is under way.
+    pub fn start_scrub(&self, now_s: u64) -> Result<ScrubStatus, Error> {
+        if !self.backing.scrub_start(now_s) {
+            return Err(Error::ScrubRunning);
+        }
+        Ok(self.backing.scrub_status())
+    }
+
+    /// Ends the pass of scrubbing that is under way, if one is; what it found stays listed.
+    pub fn stop_scrub(&self) -> ScrubStatus {
+        self.backing.scrub_stop();
+        self.backing.scrub_status()
+    }
+
+    /// How scrubbing stands.
+    pub fn scrub(&self) -> ScrubStatus {
+        self.backing.scrub_status()
+    }
+
+    /// What is damaged, or was and is repaired since: as the last passes found it.
+    pub fn damage(&self) -> DamageReport {
+        let DamageList { findings, findings_more, stuck_nodes } = self.backing.damage();
+        let mut damages = Vec::new();
+        for finding in findings {
+            let (kind, what) = named(finding.what);
+            let damage = Damage {
+                kind,
+                what,
+                offset_bytes: finding.offset_bytes,
+                found_s: finding.found_s,
+                repair: finding.repair,
+                blocks: None,
+                ranges_more: finding.ranges_more,
+            };
+            if finding.ranges.is_empty() {
+                damages.push(damage);
+                continue;
+            }
+            for (index, range) in finding.ranges.iter().enumerate() {
+                let blocks = Some(self.damaged_blocks(range.volume, range.range));
+                let ranges_more = if index == 0 { damage.ranges_more } else { 0 };
+                damages.push(Damage { blocks, ranges_more, ..damage.clone() });
+            }
+        }
+        DamageReport { damages, findings_more, stuck_nodes }
+    }
+
+    fn damaged_blocks(&self, volume_id: VolumeId, range: SectorRange) -> DamagedBlocks {
+        let state = self.state.read();
+        let record = state.volumes.get(&volume_id).map(|entry| &entry.record);
+        let sectors = record.map_or(1, |record| record.logical_block.bytes() / SECTOR_BYTES);
+        DamagedBlocks {
+            volume: record.map(|record| record.name.to_string()),
+            volume_id,
+            first_lba: range.start.0 / sectors,
+            count: range.count.0 / sectors,
+        }
+    }
+}
+
+/// The kind of a finding, and which of them it is.
+fn named(what: What) -> (&'static str, String) {
+    match what {
+        What::Superblock(copy) => ("superblock", format!("copy {copy}")),
+        What::Stream(0) => ("stream", "configuration".into()),
+        What::Stream(1) => ("stream", "pending".into()),
+        What::Stream(_) => ("stream", "segments".into()),
+        What::Page { table, level, number } => {
+            let table = match table {
+                TableName::Chunks => "chunk",
+                TableName::Nodes => "node",
+                TableName::Volumes => "volume",
+            };
+            let part = if level == 0 { "rows".into() } else { format!("directory {level}") };
+            ("table", format!("{table} {part} {number}"))
+        }
+        What::Record(lsn) => ("log", format!("record {lsn}")),
+        What::Node(id) => ("map", format!("node {id}")),
+        What::Chunk(id) => ("data", format!("chunk {id}")),
+    }
+}

@@ -1,0 +1,36 @@
+//! Lengths of time, as the configuration says them.
+
+use std::time::Duration;
+
+/// `7d`, `12h`, `30m`, `45s`; `None` is `off`.
+///
+/// # Errors
+/// A line that says what is allowed.
+pub fn parse(text: &str) -> Result<Option<Duration>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)];
+    let found = units.iter().find_map(|(unit, seconds)| {
+        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        count.checked_mul(*seconds).filter(|seconds| *seconds > 0)
+    });
+    let refused =
+        || format!("{text:?} is no length of time: it looks like \"7d\", \"12h\" or \"off\"");
+    found.map(Duration::from_secs).map(Some).ok_or_else(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_have_one_unit() {
+        assert_eq!(parse("7d"), Ok(Some(Duration::from_secs(604_800))));
+        assert_eq!(parse("90m"), Ok(Some(Duration::from_secs(5400))));
+        assert_eq!(parse("off"), Ok(None));
+        for wrong in ["", "7", "d", "0s", "-1d", "1w", "1d2h", "999999999999999999d"] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
