@@ -12,6 +12,7 @@ mod cu;
 mod durability;
 mod hostile;
 mod initiator;
+mod integrity;
 mod kill;
 mod linear;
 mod offload;
@@ -84,6 +85,7 @@ const GROUPS: &[Group] = &[
     ("aborts", "what was aborted takes effect before the answer, or never", run_aborts),
     ("hostile", "initiators that take and never give, beside a good one", run_hostile),
     ("space", "what takes space, one commit an offload, a full pool", run_space),
+    ("integrity", "bytes that turn: found, named, refused, healed", run_integrity),
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
     ("kill", "kill -9 under load; every acknowledged byte is there", run_kill),
     ("conformance", "iscsi-test-cu, a row for each suite", run_conformance),
@@ -286,6 +288,13 @@ fn run_space(report: &mut Report, arguments: &Arguments) -> Result<()> {
     array.verb(&["array", "set", "--space-thresholds", "30"])?;
     let target = array.volume("thin", "4G", "peer", 1)?;
     space::thresholds(report, &target);
+    Ok(())
+}
+
+fn run_integrity(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let mut array = array(arguments, Shape { capacity: "1G", ..Shape::default() })?;
+    let target = array.volume("rotten", "1G", "peer", 1)?;
+    integrity::integrity(report, &mut array, &target, "rotten");
     Ok(())
 }
 

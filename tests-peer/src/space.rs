@@ -300,7 +300,7 @@ fn told_within(session: &mut Session, patience: Duration) -> Result<usize> {
 }
 
 /// EXTENDED COPY inside one volume, in segments of 30 MiB as ESXi sends them; positions in MiB.
-fn copy(session: &mut Session, from: u64, to: u64, mib: u64) -> Result<()> {
+pub fn copy(session: &mut Session, from: u64, to: u64, mib: u64) -> Result<()> {
     let name = session.naa()?.context("the volume has no NAA name")?;
     let mut segments = Vec::new();
     let mut done = 0;

@@ -11,6 +11,8 @@ fn all(damage: Damage) -> Seen {
                 sum.medium_errors += seen.medium_errors;
                 sum.right += seen.right;
                 sum.found_by_check += seen.found_by_check;
+                sum.found_by_scrub += seen.found_by_scrub;
+                sum.blocks_named += seen.blocks_named;
             }
             Err(reason) => panic!("{damage:?}: {reason}"),
         }
@@ -22,6 +24,8 @@ fn all(damage: Damage) -> Seen {
 fn rotten_bits_are_never_returned() {
     let seen = all(Damage::Rot(20));
     assert!(seen.medium_errors > 0 && seen.right > 0 && seen.found_by_check > 0, "{seen:?}");
+    // Block by block: see `inflict`.
+    assert!(seen.found_by_scrub > 0 && seen.blocks_named == seen.medium_errors, "{seen:?}");
 }
 
 #[test]

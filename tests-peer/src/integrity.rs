@@ -1,0 +1,192 @@
+//! Bytes of the pool that turn: scrub finds and names them, hosts get MEDIUM ERROR with the right
+//! block and never anything wrong, and an overwrite heals.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use libiscsi::{Cdb, Data, Sense, Session, Status};
+use serde_json::Value;
+
+use crate::array::Array;
+use crate::random::Random;
+use crate::report::Report;
+use crate::space::copy;
+use crate::target::Target;
+
+const BLOCK: u32 = 512;
+const MIB: usize = 1 << 20;
+const MIB_BLOCKS: u64 = 2048;
+/// Logical blocks in a block of the pool.
+const POOL_BLOCK: u64 = 8;
+/// The data, and its copy.
+const DATA_MIB: u64 = 3;
+const COPY_MIB: u64 = 40;
+/// Blocks of the pool, from the start of the data, that are damaged: the second is in another leaf.
+const DAMAGED: [u64; 2] = [5, 300];
+/// How long a pass over a few MiB may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Damages the pool of `array`, whose volume `name` is behind `target`.
+pub fn integrity(report: &mut Report, array: &mut Array, target: &Target, name: &str) {
+    let data = Random::new(21).bytes(2 * MIB);
+    report.check("a pass over a sound pool lists nothing", || {
+        let mut session = Session::connect(&target.config())?;
+        session.write(DATA_MIB * MIB_BLOCKS, data.clone(), BLOCK)?;
+        copy(&mut session, DATA_MIB, COPY_MIB, 2)?;
+        let read = scrub(array)?["done_bytes"].as_u64().context("no done_bytes")?;
+        ensure!(read > 2 * MIB as u64, "it has read {read} bytes of 2 MiB and their map");
+        ensure!(damage(array)?.is_empty(), "{:?}", damage(array)?);
+        Ok(format!("{} KiB", read >> 10))
+    });
+    report.check("blocks that turned are listed by volume and LBA", || {
+        array.stop()?;
+        for block in DAMAGED {
+            turn_block(array, &data[block as usize * 4096..][..4096])?;
+        }
+        array.start()?;
+        scrub(array)?;
+        let mut listed = Vec::new();
+        for entry in damage(array)? {
+            ensure!(entry["kind"] == "data" && entry["volume"] == name, "{entry}");
+            ensure!(entry["blocks"] == POOL_BLOCK && entry["repaired"] == false, "{entry}");
+            listed.push(entry["first_lba"].as_u64().context("no first_lba")?);
+        }
+        listed.sort_unstable();
+        let places = [DATA_MIB, COPY_MIB].into_iter();
+        let wanted: Vec<u64> =
+            places.flat_map(|mib| DAMAGED.map(|block| lba(mib, block))).collect();
+        ensure!(listed == wanted, "listed {listed:?}, damaged {wanted:?}");
+        Ok(format!("{} ranges", listed.len()))
+    });
+    report.check("a host gets MEDIUM ERROR with the first lost LBA", || lost(target, &data));
+    report.check("an overwrite heals, and the next pass lists nothing", || {
+        let mut session = Session::connect(&target.config())?;
+        for mib in [DATA_MIB, COPY_MIB] {
+            for block in DAMAGED {
+                let bytes = data[block as usize * 4096..][..4096].to_vec();
+                session.write(lba(mib, block), bytes, BLOCK)?;
+            }
+        }
+        scrub(array)?;
+        ensure!(damage(array)?.is_empty(), "{:?}", damage(array)?);
+        for mib in [DATA_MIB, COPY_MIB] {
+            for half in 0..2 {
+                let at = (mib + half) * MIB_BLOCKS;
+                let read = session.read(at, MIB_BLOCKS as u32, BLOCK)?;
+                ensure!(read == data[half as usize * MIB..][..MIB], "MiB {} is wrong", mib + half);
+            }
+        }
+        Ok(String::new())
+    });
+    report.check("superblocks that turn under a running array are written anew", || {
+        for offset in [0, 8 << 20] {
+            turn(array, offset + 70)?;
+            scrub(array)?;
+            let listed = damage(array)?;
+            let [entry] = &listed[..] else { bail!("{listed:?}") };
+            ensure!(entry["kind"] == "superblock" && entry["repaired"] == true, "{entry}");
+        }
+        scrub(array)?;
+        ensure!(damage(array)?.is_empty(), "{:?}", damage(array)?);
+        Ok(String::new())
+    });
+    report.check("the pool is sound after a kill", || {
+        array.kill()?;
+        array.inspect()?;
+        array.start()?;
+        Ok(String::new())
+    });
+}
+
+/// Of a damaged pool: what is read is right or refused, with the block that can't be read.
+fn lost(target: &Target, data: &[u8]) -> Result<String> {
+    let mut session = Session::connect(&target.config())?;
+    let first = lba(DATA_MIB, DAMAGED[0]);
+    let whole = Cdb::read_16(DATA_MIB * MIB_BLOCKS, MIB_BLOCKS as u32);
+    is_lost(&mut session, whole, Data::In(vec![0; MIB]), first)?;
+    is_lost(&mut session, Cdb::read_16(first + 3, 64), Data::In(vec![0; 64 * 512]), first + 3)?;
+    let second = lba(COPY_MIB, DAMAGED[1]);
+    is_lost(&mut session, Cdb::read_16(second - 1, 4), Data::In(vec![0; 2048]), second)?;
+    // The rest of the block is needed, and not made up.
+    is_lost(&mut session, Cdb::write_16(second + 2, 1), Data::Out(vec![1; 512]), second + 2)?;
+    let compare = Cdb::compare_and_write(first, 1);
+    is_lost(&mut session, compare, Data::Out(vec![0; 1024]), first)?;
+    let verify = [0x8f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0];
+    let mut verify = verify.to_vec();
+    verify[2..10].copy_from_slice(&first.to_be_bytes());
+    let verify = Cdb::raw(&verify, libiscsi::Direction::None);
+    is_lost(&mut session, verify, Data::None, first)?;
+    let sound = session.read(first + POOL_BLOCK, 64, BLOCK)?;
+    let at = (DAMAGED[0] as usize + 1) * 4096;
+    ensure!(sound == data[at..at + 64 * 512], "what stands behind it is wrong");
+    Ok(String::new())
+}
+
+fn lba(mib: u64, block: u64) -> u64 {
+    mib * MIB_BLOCKS + block * POOL_BLOCK
+}
+
+/// Does a command that must end with 03/11/00 and this LBA in INFORMATION (SPC-4, 4.5.3).
+fn is_lost(session: &mut Session, cdb: Cdb, data: Data, lba: u64) -> Result<()> {
+    let name = format!("{:02x?}", cdb.bytes());
+    match session.execute(cdb, data)?.status {
+        Status::CheckCondition(Sense { key: 3, asc_ascq: 0x1100, raw }) => {
+            let sense = raw.get(2..10).context("the sense data is short")?;
+            ensure!(sense[0] == 0xf0, "{name}: VALID is not set: {sense:02x?}");
+            let told = u32::from_be_bytes([sense[3], sense[4], sense[5], sense[6]]);
+            ensure!(u64::from(told) == lba, "{name}: LBA {told} was told, {lba} is lost");
+            Ok(())
+        }
+        status => bail!("{name} ended with {status:?}"),
+    }
+}
+
+/// Does a whole pass; how it stood at its end.
+fn scrub(array: &Array) -> Result<Value> {
+    let begun = array.verb(&["pool", "scrub", "start"])?;
+    ensure!(begun["running"] == true, "{begun}");
+    let begin = Instant::now();
+    loop {
+        let status = array.verb(&["pool", "scrub", "status"])?;
+        if status["running"] == false {
+            ensure!(status["completed_ms"].as_u64() > Some(0), "{status}");
+            return Ok(status);
+        }
+        ensure!(begin.elapsed() < PATIENCE, "the pass never ends: {status}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn damage(array: &Array) -> Result<Vec<Value>> {
+    let list = array.verb(&["pool", "damage"])?;
+    list["damage"].as_array().cloned().context("no list")
+}
+
+/// Turns a bit of the block with this content, wherever it stands in the pool.
+fn turn_block(array: &Array, content: &[u8]) -> Result<()> {
+    let mut file = File::open(array.pool().join("pool.data"))?;
+    let mut piece = vec![0; MIB];
+    let mut at = 0;
+    loop {
+        file.read_exact(&mut piece).context("the block is nowhere in the pool")?;
+        if let Some(found) = piece.chunks_exact(4096).position(|block| block == content) {
+            return turn(array, at + found as u64 * 4096 + 1234);
+        }
+        at += MIB as u64;
+    }
+}
+
+/// Turns a bit of the pool.
+fn turn(array: &Array, offset: u64) -> Result<()> {
+    let mut file = File::options().read(true).write(true).open(array.pool().join("pool.data"))?;
+    let mut byte = [0];
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(&mut byte)?;
+    byte[0] ^= 0x10;
+    file.seek(SeekFrom::Start(offset))?;
+    file.write_all(&byte)?;
+    file.sync_all()?;
+    Ok(())
+}
