@@ -17,7 +17,7 @@ pub struct Scrub {
     pub pass: u64,
     /// When the last pass began, in milliseconds since 1970; 0 if none did since the start.
     pub started_ms: u64,
-    /// When the last complete pass ended, in milliseconds since 1970; 0 if none did since the start.
+    /// When the last complete pass ended, in milliseconds since 1970; 0 if none did yet.
     pub completed_ms: u64,
     /// Bytes that the pass has read.
     pub done_bytes: u64,

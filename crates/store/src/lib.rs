@@ -20,9 +20,9 @@
 //! fingerprints its blocks (`classify`), the edit joins the open record (`writer`, `record`), the
 //! record is written (`commit`), its entries are applied (`apply`) to the map (`map`) and the
 //! tables (`table`). The way of a read: `walk` down the map, `fetch` from cache or device.
-//! `checkpoint` and `recovery` are the two ends of a crash; `check` proves that all adds up, `scrub`
-//! that all bytes are still what was written, and `preload` that a damaged one costs no more than
-//! the requests that need it.
+//! `checkpoint` and `recovery` are the two ends of a crash; `check` proves that all adds up, and
+//! `scrub` that all bytes are what was written. `preload` sees to it that a damaged one costs no
+//! more than the requests that need it.
 
 mod api;
 mod apply;

@@ -278,8 +278,9 @@ impl Editor<'_> {
         }
     }
 
-    /// Frees up to `nodes_max` pending nodes; those that can't be read are put aside. The content of the chunks that go with them is not
-    /// looked for in the cache: it leaves when its room is wanted, as all that nobody reads.
+    /// Frees up to `nodes_max` pending nodes; those that can't be read are put aside. The content
+    /// of the chunks that go with them is not looked for in the cache: it leaves when its room is
+    /// wanted, as all that nobody reads.
     pub(crate) fn free_pending(&mut self, nodes_max: usize) -> Result<(), StoreError> {
         for _ in 0..nodes_max {
             let Some(id) = self.state.pending.pop() else { break };

@@ -275,7 +275,8 @@ mod tests {
             "durability = \"flush\"\ncache = \"1G\"\ncheckpoint_log = 67108864\n\
              prepare_ahead = 0\nthreads = 2\narray_name = \"lab\"\n\
              target_name = \"iqn.2026-11.com.example:lab\"\ncompany_id = \"02-48-46\"\n\
-             scrub = \"off\"\nscrub_rate = \"10M\"\nallow_remote_api = true\nlog_level = \"debug\"\n\
+             scrub = \"off\"\nscrub_rate = \"10M\"\n\
+             allow_remote_api = true\nlog_level = \"debug\"\n\
              [iscsi]\nsessions = 10\n[chap]\nrequired = true\n",
         )
         .unwrap();

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | superblocks | both copies | each other |
 //! | streams | segment table, key-value space, what waits to be freed | memory |
-//! | pages | every page of the tables that the superblock names, and every node | memory, if there |
+//! | pages | every page of the tables of the superblock, and every node | memory, if there |
 //! | log | the records that recovery would read, and their payload | what they did was applied |
 //! | rewrite | nothing: a checkpoint, if one of the above was damaged and can be written anew | |
 //! | chunks | every block that a row names | the cache, if there |
@@ -334,7 +334,7 @@ impl Step<'_> {
     fn suspect(&mut self, id: ChunkId, row: &ChunkRow) {
         let world = &self.store.world;
         let Ok(now) = world.chunk(id) else { return };
-        // First the place, then whether its bytes are under way: as readers do, the other way round.
+        // First the place, then whether its bytes are under way: the other way round than readers.
         if now.place != row.place || world.unplaced.read().contains_key(&id) {
             return;
         }
