@@ -1,5 +1,6 @@
 //! What a damaged chunk, leaf or page of rows costs: the requests that need it, and no others.
 
+use format::MapEntry;
 use format::page::ROWS_PER_PAGE;
 
 use super::*;

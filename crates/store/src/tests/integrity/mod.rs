@@ -6,7 +6,7 @@ use format::geometry::UNITS_PER_BLOCK;
 use format::map::NODE_BYTES;
 use format::page::PageRef;
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
-use format::{ChunkId, ChunkRow, MapEntry, Place};
+use format::{ChunkId, ChunkRow, Place};
 
 use super::*;
 use crate::{DamageList, Finding, Repair, ScrubStep, StoreError, TableName, What};
