@@ -43,6 +43,8 @@ impl MemoryStore {
     }
 }
 
+impl array::Scrubbed for MemoryStore {}
+
 impl Backing for MemoryStore {
     fn change(&self, change: Change) -> Result<(), StoreError> {
         if self.room.load(Ordering::Relaxed) == 0 {
