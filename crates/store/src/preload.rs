@@ -1,8 +1,8 @@
 //! Reading what a change will touch before it is taken.
 //!
 //! Entries are applied when their record is durable: one that can't be applied then, because a node
-//! or a row can't be read, would end all writing. So what an edit will read is read here first, with
-//! no lock held: what is damaged refuses that edit alone. What is in memory now is there when
+//! or a row can't be read, would end all writing. So what an edit will read is read here first,
+//! with no lock held: what is damaged refuses that edit alone. What is in memory now is there when
 //! the entries are applied, or can be read again.
 //!
 //! A copy makes other nodes stand where these were read. So an edit waits for the copies in front
