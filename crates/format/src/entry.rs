@@ -4,7 +4,8 @@
 //! ```text
 //! tag  entry           fields behind the tag (1 byte)
 //!  1   Store           first chunk 8, offset in the payload 4 (units of 64), count 4, flags 1
-//!                      (1: stays without a reference), then 16 bytes of fingerprint a block
+//!                      (1 uncompressed, 2 unshared, 4 stays without a reference), then 16 bytes
+//!                      of fingerprint a block
 //!  2   StoreGroup      first chunk 8, offset 4, stored length 2 (units), codec 1, blocks 1,
 //!                      flags 1, then 16 bytes of fingerprint a block
 //!  3   Map             volume 8, first block 8, count 4, first chunk 8
@@ -17,19 +18,41 @@
 //! 10   Config          key length 1, value length 4 (2^32-1: taken out), key, value
 //! 11   Relocate        first chunk 8, offset 4, count 4, then 16 bytes of fingerprint a block
 //! 12   Release         first chunk 8, count 4: chunks that stayed without a reference
+//! 13   VolumeHandling  volume 8, handling 1 (1 uncompressed, 2 unshared)
+//! 14   RelocateGroup   offset 4, stored length 2 (units), codec 1, blocks 1, then 8 bytes of chunk
+//!                      and 16 of fingerprint a block
+//! 15   Alias           chunk 8, its original 8
 //! ```
 
 use block::VolumeId;
 
-use crate::FormatError;
 use crate::checksum::Fingerprint;
-use crate::codec::Reader;
 use crate::map::{ChunkId, MapEntry};
-use crate::row::{Codec, GROUP_BLOCKS_MAX};
+use crate::row::{Codec, Handling};
 
 /// The most bytes in a value of the key-value space.
 pub const CONFIG_VALUE_BYTES_MAX: usize = 64 << 10;
-const CONFIG_REMOVED: u32 = u32::MAX;
+pub(crate) const CONFIG_REMOVED: u32 = u32::MAX;
+
+/// What is said of chunks that are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreFlags {
+    /// What reduction leaves alone.
+    pub handling: Handling,
+    /// They stay though no entry of this record names them.
+    pub staged: bool,
+}
+
+impl StoreFlags {
+    fn encode(self) -> u8 {
+        self.handling.encode() | u8::from(self.staged) << 2
+    }
+
+    pub(crate) fn decode(raw: u8) -> Option<Self> {
+        let handling = Handling::decode(raw & 3)?;
+        (raw < 8).then_some(Self { handling, staged: raw & 4 != 0 })
+    }
+}
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +63,8 @@ pub enum Entry {
         first: ChunkId,
         /// Where in the record's payload, in units of 64 bytes.
         payload_units: u32,
-        /// Whether the chunks stay though no entry of this record names them.
-        staged: bool,
+        /// What is said of all of them.
+        flags: StoreFlags,
         /// The blocks' fingerprints; as many as there are blocks.
         fingerprints: Vec<Fingerprint>,
     },
@@ -55,8 +78,8 @@ pub enum Entry {
         stored_units: u16,
         /// How it is compressed.
         codec: Codec,
-        /// Whether the chunks stay though no entry of this record names them.
-        staged: bool,
+        /// What is said of all of them.
+        flags: StoreFlags,
         /// The blocks' fingerprints, 1 to 8.
         fingerprints: Vec<Fingerprint>,
     },
@@ -144,6 +167,31 @@ pub enum Entry {
         /// How many.
         count: u32,
     },
+    /// Reduction treats a volume in another way from here on.
+    VolumeHandling {
+        /// Which.
+        volume: VolumeId,
+        /// What it leaves alone.
+        handling: Handling,
+    },
+    /// Chunks have moved to this record's payload, compressed together.
+    RelocateGroup {
+        /// Where in the record's payload, in units of 64 bytes.
+        payload_units: u32,
+        /// How long it is there, in units of 64 bytes.
+        stored_units: u16,
+        /// How it is compressed.
+        codec: Codec,
+        /// The chunks, 1 to 8, with their fingerprints.
+        chunks: Vec<(ChunkId, Fingerprint)>,
+    },
+    /// A chunk was found to hold what another one holds: its own content goes.
+    Alias {
+        /// Which.
+        chunk: ChunkId,
+        /// The other one, which is older: its id is smaller.
+        original: ChunkId,
+    },
 }
 
 struct Writer<'a>(&'a mut Vec<u8>);
@@ -186,6 +234,9 @@ impl Entry {
             Self::Config { key, value } => 5 + key.len() + value.as_ref().map_or(0, Vec::len),
             Self::Relocate { fingerprints, .. } => 16 + 16 * fingerprints.len(),
             Self::Release { .. } => 12,
+            Self::VolumeHandling { .. } => 9,
+            Self::RelocateGroup { chunks, .. } => 8 + 24 * chunks.len(),
+            Self::Alias { .. } => 16,
         }
     }
 
@@ -193,20 +244,13 @@ impl Entry {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut w = Writer(out);
         match self {
-            Self::Store { first, payload_units, staged, fingerprints } => {
+            Self::Store { first, payload_units, flags, fingerprints } => {
                 w.u8(1).u64(first.0).u32(*payload_units).u32(fingerprints.len() as u32);
-                w.u8(u8::from(*staged)).sums(fingerprints);
+                w.u8(flags.encode()).sums(fingerprints);
             }
-            Self::StoreGroup {
-                first,
-                payload_units,
-                stored_units,
-                codec,
-                staged,
-                fingerprints,
-            } => {
+            Self::StoreGroup { first, payload_units, stored_units, codec, flags, fingerprints } => {
                 w.u8(2).u64(first.0).u32(*payload_units).u16(*stored_units).u8(codec.encode());
-                w.u8(fingerprints.len() as u8).u8(u8::from(*staged)).sums(fingerprints);
+                w.u8(fingerprints.len() as u8).u8(flags.encode()).sums(fingerprints);
             }
             Self::Map { volume, start, count, first } => {
                 w.u8(3).u64(volume.0).u64(*start).u32(*count).u64(first.0);
@@ -244,121 +288,27 @@ impl Entry {
             Self::Release { first, count } => {
                 w.u8(12).u64(first.0).u32(*count);
             }
-        }
-    }
-
-    /// Takes one off the front.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
-        match reader.u8()? {
-            1 => decode_store(reader),
-            2 => decode_group(reader),
-            3 => Ok(Self::Map {
-                volume: VolumeId(reader.u64()?),
-                start: reader.u64()?,
-                count: reader.u32()?,
-                first: ChunkId(reader.u64()?),
-            }),
-            4 => decode_fill(reader),
-            5 => Ok(Self::Copy {
-                source: VolumeId(reader.u64()?),
-                source_start: reader.u64()?,
-                destination: VolumeId(reader.u64()?),
-                destination_start: reader.u64()?,
-                count: reader.u64()?,
-            }),
-            6 => Ok(Self::VolumeCreate {
-                volume: VolumeId(reader.u64()?),
-                size_blocks: reader.u64()?,
-            }),
-            7 => Ok(Self::VolumeResize {
-                volume: VolumeId(reader.u64()?),
-                size_blocks: reader.u64()?,
-            }),
-            8 => Ok(Self::VolumeDestroy { volume: VolumeId(reader.u64()?) }),
-            9 => Ok(Self::VolumeClone {
-                source: VolumeId(reader.u64()?),
-                volume: VolumeId(reader.u64()?),
-            }),
-            10 => decode_config(reader),
-            11 => {
-                let first = ChunkId(reader.u64()?);
-                let payload_units = reader.u32()?;
-                let count = reader.u32()? as usize;
-                let fingerprints = decode_sums(reader, count)?;
-                Ok(Self::Relocate { first, payload_units, fingerprints })
+            Self::VolumeHandling { volume, handling } => {
+                w.u8(13).u64(volume.0).u8(handling.encode());
             }
-            12 => Ok(Self::Release { first: ChunkId(reader.u64()?), count: reader.u32()? }),
-            _ => Err(reader.error("unknown kind of entry")),
+            Self::RelocateGroup { payload_units, stored_units, codec, chunks } => {
+                w.u8(14).u32(*payload_units).u16(*stored_units).u8(codec.encode());
+                w.u8(chunks.len() as u8);
+                for (id, sum) in chunks {
+                    w.u64(id.0).sums(&[*sum]);
+                }
+            }
+            Self::Alias { chunk, original } => {
+                w.u8(15).u64(chunk.0).u64(original.0);
+            }
         }
     }
-}
-
-fn decode_sums(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Fingerprint>, FormatError> {
-    if count == 0 || count > reader.remaining() / 16 {
-        return Err(reader.error("impossible count of blocks"));
-    }
-    (0..count).map(|_| Ok(Fingerprint(reader.array()?))).collect()
-}
-
-fn decode_flags(reader: &mut Reader<'_>) -> Result<bool, FormatError> {
-    match reader.u8()? {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(reader.error("unknown flags of an entry")),
-    }
-}
-
-fn decode_store(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
-    let first = ChunkId(reader.u64()?);
-    let payload_units = reader.u32()?;
-    let count = reader.u32()? as usize;
-    let staged = decode_flags(reader)?;
-    let fingerprints = decode_sums(reader, count)?;
-    Ok(Entry::Store { first, payload_units, staged, fingerprints })
-}
-
-fn decode_group(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
-    let first = ChunkId(reader.u64()?);
-    let payload_units = reader.u32()?;
-    let stored_units = reader.u16()?;
-    let codec = reader.u8()?;
-    let count = reader.u8()?;
-    let staged = decode_flags(reader)?;
-    let codec = Codec::decode(codec).ok_or_else(|| reader.error("unknown codec"))?;
-    if count > GROUP_BLOCKS_MAX {
-        return Err(reader.error("too many blocks in a group"));
-    }
-    let fingerprints = decode_sums(reader, usize::from(count))?;
-    Ok(Entry::StoreGroup { first, payload_units, stored_units, codec, staged, fingerprints })
-}
-
-fn decode_fill(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
-    let volume = VolumeId(reader.u64()?);
-    let (start, count) = (reader.u64()?, reader.u64()?);
-    let entry = MapEntry::decode(reader.u64()?)?;
-    if matches!(entry, MapEntry::Node(_)) {
-        return Err(reader.error("a fill with a node"));
-    }
-    Ok(Entry::Fill { volume, start, count, entry })
-}
-
-fn decode_config(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
-    let key_bytes = usize::from(reader.u8()?);
-    let value_bytes = reader.u32()?;
-    let key = reader.bytes(key_bytes)?.to_vec();
-    let value = match value_bytes {
-        CONFIG_REMOVED => None,
-        count if count as usize <= CONFIG_VALUE_BYTES_MAX => {
-            Some(reader.bytes(count as usize)?.to_vec())
-        }
-        _ => return Err(reader.error("a value that is too long")),
-    };
-    Ok(Entry::Config { key, value })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::Reader;
 
     fn one_of_each() -> Vec<Entry> {
         let fingerprints = vec![Fingerprint([1; 16]), Fingerprint([2; 16])];
@@ -367,7 +317,7 @@ mod tests {
             Entry::Store {
                 first: ChunkId(1),
                 payload_units: 64,
-                staged: true,
+                flags: StoreFlags { staged: true, ..StoreFlags::default() },
                 fingerprints: fingerprints.clone(),
             },
             Entry::StoreGroup {
@@ -375,7 +325,10 @@ mod tests {
                 payload_units: 64,
                 stored_units: 70,
                 codec: Codec::Lz4,
-                staged: false,
+                flags: StoreFlags {
+                    handling: Handling { uncompressed: false, unshared: true },
+                    staged: false,
+                },
                 fingerprints: fingerprints.clone(),
             },
             Entry::Map { volume, start: 9, count: 2, first: ChunkId(1) },
@@ -395,6 +348,20 @@ mod tests {
             Entry::Config { key: b"k".to_vec(), value: None },
             Entry::Relocate { first: ChunkId(8), payload_units: 128, fingerprints },
             Entry::Release { first: ChunkId(8), count: 2 },
+            Entry::VolumeHandling {
+                volume,
+                handling: Handling { uncompressed: true, unshared: false },
+            },
+            Entry::RelocateGroup {
+                payload_units: 3,
+                stored_units: 9,
+                codec: Codec::Zstd,
+                chunks: vec![
+                    (ChunkId(9), Fingerprint([3; 16])),
+                    (ChunkId(5), Fingerprint([4; 16])),
+                ],
+            },
+            Entry::Alias { chunk: ChunkId(9), original: ChunkId(5) },
         ]
     }
 

@@ -6,6 +6,7 @@ use block::{Frame, FrameMut, SectorCount, VolumeError, VolumeId, VolumeReply};
 
 use crate::edit::Edit;
 use crate::fetch::Fetch;
+use crate::put::Candidate;
 
 /// Which sink an answer goes to, and what it is called there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,6 +79,8 @@ pub(crate) enum Pending {
     Read { fetch: Fetch, phase: usize, len: usize },
     /// Fill an edit's gathers, and submit it.
     Edit { fetches: Vec<Fetch>, edit: Box<Edit> },
+    /// Compare what an edit brings with chunks that may hold it already, and submit it.
+    Compare { fetch: Fetch, candidates: Vec<Candidate>, edit: Box<Edit> },
     /// Look again what an edit needs.
     Restart(Box<Edit>),
 }

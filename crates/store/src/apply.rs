@@ -2,40 +2,16 @@
 
 use std::sync::Arc;
 
-use block::{Frame, VolumeId};
+use block::VolumeId;
 use format::map::{level_for, span_blocks};
-use format::{
-    ChunkId, ChunkRow, Codec, Entry, Fingerprint, MapEntry, Place, VolumeRow,
-    geometry::UNITS_PER_BLOCK,
-};
+use format::{ChunkId, Entry, Handling, MapEntry, VolumeRow};
 use parking_lot::RwLock;
 
 use crate::StoreError;
+use crate::bring::{Payload, alias, relocate, store_chunks};
 use crate::map::{Editor, Value};
 use crate::nodes::Referenced;
 use crate::world::{State, Volume, World};
-
-/// Where the payload of the record is that an entry came with.
-#[derive(Clone, Copy)]
-pub(crate) struct Payload<'a> {
-    /// Its first byte; nowhere while the record waits in memory.
-    pub(crate) place: Place,
-    /// Its blocks, if they are in memory.
-    pub(crate) frames: &'a [Frame],
-}
-
-impl Payload<'_> {
-    fn place_of(&self, units: u32) -> Place {
-        if self.place.is_none() {
-            return Place::NONE;
-        }
-        Place { offset_units: self.place.offset_units + units, ..self.place }
-    }
-
-    fn frame_of(&self, units: u32, index: usize) -> Option<&Frame> {
-        self.frames.get((units / UNITS_PER_BLOCK) as usize + index)
-    }
-}
 
 /// Applies the entries of a record, in order.
 pub(crate) fn apply_all(
@@ -67,15 +43,14 @@ fn apply(
     payload: Payload<'_>,
 ) -> Result<(), StoreError> {
     match entry {
-        Entry::Store { first, payload_units, staged, fingerprints } => {
-            let group = Group { codec: Codec::Raw, stored_units: UNITS_PER_BLOCK as u16 };
-            let stored = Stored { first: *first, units: *payload_units, group, staged: *staged };
-            store_chunks(world, state, stored, fingerprints, payload)?;
-        }
-        Entry::StoreGroup { first, payload_units, stored_units, codec, staged, fingerprints } => {
-            let group = Group { codec: *codec, stored_units: *stored_units };
-            let stored = Stored { first: *first, units: *payload_units, group, staged: *staged };
-            store_chunks(world, state, stored, fingerprints, payload)?;
+        Entry::Store { first, flags, fingerprints, .. }
+        | Entry::StoreGroup { first, flags, fingerprints, .. } => {
+            store_chunks(world, state, entry, flags.handling, payload)?;
+            let end = first.0 + fingerprints.len() as u64;
+            state.next_chunk = state.next_chunk.max(end);
+            if flags.staged {
+                state.staged.insert(first.0, fingerprints.len() as u32);
+            }
         }
         Entry::Map { first, count, .. } => unstage(state, *first, *count),
         Entry::Fill { .. } => {}
@@ -84,7 +59,10 @@ fn apply(
             copy(world, state, from, (*destination, *destination_start), *count)?;
         }
         Entry::VolumeCreate { volume, size_blocks } => {
-            create(world, state, *volume, MapEntry::Hole, *size_blocks, level_for(*size_blocks))?;
+            let (root, level) = (MapEntry::Hole, level_for(*size_blocks));
+            let handling = Handling::default();
+            let row = VolumeRow { root, size_blocks: *size_blocks, level, handling };
+            create(world, state, *volume, row)?;
         }
         Entry::VolumeResize { volume, size_blocks } => resize(world, state, *volume, *size_blocks)?,
         Entry::VolumeDestroy { volume } => destroy(world, state, *volume)?,
@@ -93,69 +71,22 @@ fn apply(
             Some(value) => drop(state.config.insert(key.clone(), value.clone())),
             None => drop(state.config.remove(key)),
         },
-        Entry::Relocate { first, payload_units, fingerprints } => {
-            relocate(world, state, *first, *payload_units, fingerprints, payload)?;
+        Entry::Relocate { .. } | Entry::RelocateGroup { .. } => {
+            relocate(world, state, entry, payload)?;
+        }
+        Entry::Alias { chunk, original } => alias(world, state, *chunk, *original)?,
+        Entry::VolumeHandling { volume, handling } => {
+            with_map(world, *volume, |map| {
+                map.handling = *handling;
+                Ok(())
+            })?;
         }
         Entry::Release { first, count } => {
             unstage(state, *first, *count);
             for id in first.0..first.0 + u64::from(*count) {
-                world.free_unnamed_chunk(&mut state.segments, ChunkId(id))?;
+                world.free_unnamed_chunk(state, ChunkId(id))?;
             }
         }
-    }
-    Ok(())
-}
-
-#[derive(Clone, Copy)]
-struct Group {
-    codec: Codec,
-    stored_units: u16,
-}
-
-#[derive(Clone, Copy)]
-struct Stored {
-    first: ChunkId,
-    units: u32,
-    group: Group,
-    staged: bool,
-}
-
-fn store_chunks(
-    world: &World,
-    state: &mut State,
-    stored: Stored,
-    fingerprints: &[Fingerprint],
-    payload: Payload<'_>,
-) -> Result<(), StoreError> {
-    let raw = stored.group.codec == Codec::Raw;
-    for (index, fingerprint) in fingerprints.iter().enumerate() {
-        let units = stored.units + if raw { index as u32 * UNITS_PER_BLOCK } else { 0 };
-        let row = ChunkRow {
-            place: payload.place_of(units),
-            stored_units: stored.group.stored_units,
-            codec: stored.group.codec,
-            group_index: if raw { 0 } else { index as u8 },
-            group_blocks: if raw { 1 } else { fingerprints.len() as u8 },
-            reference_count: 0,
-            fingerprint: *fingerprint,
-        };
-        let id = ChunkId(stored.first.0 + index as u64);
-        world.chunks.update(&world.medium, id.0, |raw| row.encode(raw))?;
-        if !row.place.is_none() {
-            state.segments.add_live(row.place, row.share_units())?;
-        }
-        if raw && let Some(frame) = payload.frame_of(stored.units, index) {
-            if row.place.is_none() {
-                world.unplaced.write().insert(id, frame.clone());
-            } else {
-                world.keep_chunk(id, frame.clone());
-            }
-        }
-    }
-    let end = stored.first.0 + fingerprints.len() as u64;
-    state.next_chunk = state.next_chunk.max(end);
-    if stored.staged {
-        state.staged.insert(stored.first.0, fingerprints.len() as u32);
     }
     Ok(())
 }
@@ -279,19 +210,16 @@ fn create(
     world: &World,
     state: &mut State,
     id: VolumeId,
-    root: MapEntry,
-    size_blocks: u64,
-    level: u8,
+    row: VolumeRow,
 ) -> Result<(), StoreError> {
     if world.volume(id).is_some() {
         return Err(StoreError::Damaged(format!("volume {id} is created twice")));
     }
-    let row = VolumeRow { root, size_blocks, level };
     world.volume_table.update(&world.medium, id.0, |raw| row.encode(raw))?;
     let volume = Arc::new(Volume { id, map: RwLock::new(Some(row)) });
     world.volumes.write().insert(id, volume);
     state.next_volume = state.next_volume.max(id.0 + 1);
-    state.provisioned_blocks += size_blocks;
+    state.provisioned_blocks += row.size_blocks;
     Ok(())
 }
 
@@ -307,7 +235,7 @@ fn clone(
         let mut root = [Referenced::unread(node)];
         world.nodes.reference_all(&world.medium, &mut root)?;
     }
-    create(world, state, id, row.root, row.size_blocks, row.level)
+    create(world, state, id, row)
 }
 
 fn resize(
@@ -340,57 +268,17 @@ fn destroy(world: &World, state: &mut State, id: VolumeId) -> Result<(), StoreEr
     Editor { world, state }.release(map.root)
 }
 
-fn relocate(
-    world: &World,
-    state: &mut State,
-    first: ChunkId,
-    units: u32,
-    fingerprints: &[Fingerprint],
-    payload: Payload<'_>,
-) -> Result<(), StoreError> {
-    for (index, fingerprint) in fingerprints.iter().enumerate() {
-        let id = ChunkId(first.0 + index as u64);
-        let place = payload.place_of(units + index as u32 * UNITS_PER_BLOCK);
-        let moved = world.chunks.update(&world.medium, id.0, |raw| {
-            // Freed or replaced since it was read: then there is nothing to move.
-            let mut row = ChunkRow::decode(raw).filter(|row| row.fingerprint == *fingerprint)?;
-            let old = (row.place, row.share_units());
-            row = ChunkRow {
-                place,
-                stored_units: UNITS_PER_BLOCK as u16,
-                codec: Codec::Raw,
-                group_index: 0,
-                group_blocks: 1,
-                ..row
-            };
-            row.encode(raw);
-            Some((old, row.share_units()))
-        })?;
-        let Some(((old_place, old_units), new_units)) = moved else { continue };
-        if !old_place.is_none() {
-            state.segments.sub_live(old_place, old_units)?;
-        }
-        if !place.is_none() {
-            state.segments.add_live(place, new_units)?;
-        } else if let Some(frame) = payload.frame_of(units, index) {
-            world.unplaced.write().insert(id, frame.clone());
-        }
-    }
-    Ok(())
-}
-
 /// Frees the chunks of a record that nothing names, but for the staged ones.
 fn free_unnamed(world: &World, state: &mut State, entries: &[Entry]) -> Result<(), StoreError> {
     for entry in entries {
-        let (first, count) = match entry {
-            Entry::Store { first, staged: false, fingerprints, .. } => (first, fingerprints.len()),
-            Entry::StoreGroup { first, staged: false, fingerprints, .. } => {
-                (first, fingerprints.len())
-            }
-            _ => continue,
+        let (Entry::Store { flags, .. } | Entry::StoreGroup { flags, .. }) = entry else {
+            continue;
         };
-        for id in first.0..first.0 + count as u64 {
-            world.free_unnamed_chunk(&mut state.segments, ChunkId(id))?;
+        if flags.staged {
+            continue;
+        }
+        for brought in entry.brought() {
+            world.free_unnamed_chunk(state, brought.chunk)?;
         }
     }
     Ok(())

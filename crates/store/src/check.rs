@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use block::{BLOCK_BYTES, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::map::span_blocks;
 use format::{ChunkId, ChunkRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
 
+use crate::groups::GroupReader;
 use crate::store::Store;
 use crate::world::{Counts, State, World};
 use crate::{NODE_UNITS, StoreError};
@@ -200,6 +200,12 @@ impl Checker<'_> {
             rows.push((ChunkId(id), ChunkRow::decode(raw)))
         })?;
         pages.into_iter().for_each(|place| self.add_live(place, UNITS_PER_BLOCK));
+        let mut reader = GroupReader::default();
+        for (_, row) in &rows {
+            if let Some(original) = row.as_ref().and_then(|row| row.original) {
+                *self.chunk_references.entry(original).or_default() += 1;
+            }
+        }
         for (id, row) in rows {
             self.report.chunks += 1;
             let Some(row) = row else {
@@ -221,7 +227,7 @@ impl Checker<'_> {
                 self.find(format!("chunk {} has an id that was not given yet", id.0));
             }
             if options.data && !row.place.is_none() {
-                self.read_chunk(id, &row);
+                self.read_chunk(&mut reader, id, &row);
             }
         }
         for (id, named) in std::mem::take(&mut self.chunk_references) {
@@ -230,15 +236,14 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn read_chunk(&mut self, id: ChunkId, row: &ChunkRow) {
+    fn read_chunk(&mut self, reader: &mut GroupReader, id: ChunkId, row: &ChunkRow) {
         let medium = &self.world.medium;
-        let offset = medium.geometry().offset_bytes(row.place);
-        let mut frame = [FrameMut::stale()];
-        let readable = row.place.offset_units.is_multiple_of(UNITS_PER_BLOCK)
-            && medium.geometry().contains(row.place, BLOCK_BYTES)
-            && medium.disk.read(offset, &mut frame).is_ok();
+        let read = reader.read(medium, row.place, row.shape());
         self.report.chunks_read += 1;
-        if !readable || medium.keys.fingerprint(&frame[0][..]) != row.fingerprint {
+        let intact =
+            matches!(read, Ok(Some(frame)) if self.world.is_intact(&frame, row.fingerprint));
+        if !intact {
+            let offset = medium.geometry().offset_bytes(row.place);
             self.find(format!("chunk {} at byte {offset} is not what was written", id.0));
         }
     }

@@ -14,9 +14,11 @@ use block::{
     SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, SectorCount, SectorRange, VolumeError, VolumeId,
     VolumeRequest,
 };
-use format::{Fingerprint, Keys, MapEntry};
+use format::{Fingerprint, Handling, Keys, MapEntry};
 
-use crate::classify::{Class, classify, uniform_entry};
+use crate::classify::uniform_entry;
+use crate::compare::Compare;
+use crate::put::Put;
 use crate::stage::{LinkedRun, PARTS_MAX, Staging};
 
 /// The most blocks that one edit brings as data.
@@ -26,11 +28,17 @@ pub(crate) const EDIT_BLOCKS_MAX: u64 = TRANSFER_BYTES_MAX / BLOCK_BYTES + 2;
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Blocks become these.
-    Put { volume: VolumeId, start: BlockNumber, frames: Vec<Frame>, classes: Vec<Class> },
+    Put(Put),
     /// Blocks become a hole, zeros or a pattern.
     Fill { volume: VolumeId, range: BlockRange, entry: MapEntry },
     /// Blocks all become this one.
-    Repeat { volume: VolumeId, range: BlockRange, frame: Frame, fingerprint: Fingerprint },
+    Repeat {
+        volume: VolumeId,
+        range: BlockRange,
+        frame: Frame,
+        fingerprint: Fingerprint,
+        handling: Handling,
+    },
     /// Blocks become what was staged for them.
     Linked { volume: VolumeId, range: BlockRange, runs: Vec<LinkedRun> },
     /// Blocks become what others are.
@@ -53,23 +61,13 @@ impl Step {
     /// What it changes.
     pub(crate) fn target(&self) -> (VolumeId, BlockRange) {
         match self {
-            Self::Put { volume, start, frames, .. } => {
-                (*volume, BlockRange { start: *start, count: BlockCount(frames.len() as u64) })
-            }
+            Self::Put(put) => (put.volume, put.range()),
             Self::Fill { volume, range, .. }
             | Self::Repeat { volume, range, .. }
             | Self::Linked { volume, range, .. } => (*volume, *range),
             Self::Copy { destination, to, .. } => (*destination, *to),
         }
     }
-}
-
-/// What COMPARE AND WRITE expects.
-#[derive(Debug)]
-struct Compare {
-    volume: VolumeId,
-    range: SectorRange,
-    expected: DataOut,
 }
 
 /// What a request comes down to.
@@ -173,7 +171,7 @@ impl Edit {
         let data = if data.phase() == phase { data } else { data.split(0, bytes as usize, phase) };
         let frames = data.into_frames().0.into_iter().map(FrameMut::freeze).collect();
         let blocks = range.covering_blocks();
-        self.steps.push(Step::Put { volume, start: blocks.start, frames, classes: Vec::new() });
+        self.steps.push(Step::Put(Put::new(volume, blocks.start, frames)));
         self.gather_edges(volume, range, blocks);
         Ok(())
     }
@@ -218,7 +216,7 @@ impl Edit {
         for &edge in edges {
             let blocks = edge.covering_blocks();
             let frames = vec![FrameMut::from_bytes(&pattern[..]).freeze()];
-            self.steps.push(Step::Put { volume, start: blocks.start, frames, classes: Vec::new() });
+            self.steps.push(Step::Put(Put::new(volume, blocks.start, frames)));
             self.gather_edges(volume, edge, blocks);
         }
     }
@@ -259,7 +257,7 @@ impl Edit {
                 continue;
             }
             let frames = vec![FrameMut::zeroed().freeze()];
-            self.steps.push(Step::Put { volume, start: block, frames, classes: Vec::new() });
+            self.steps.push(Step::Put(Put::new(volume, block, frames)));
             for at in (0..SECTORS_PER_BLOCK).filter(|at| mask & 1 << at == 0) {
                 self.gather_sector(at, (volume, Sector(block.sector().0 + at)));
             }
@@ -273,8 +271,13 @@ impl Edit {
         }
         let (edges, range) = Self::split_edges(range);
         if range.count.0 > 0 {
-            let (frame, fingerprint) = (pattern.clone(), Fingerprint::default());
-            self.steps.push(Step::Repeat { volume, range, frame, fingerprint });
+            self.steps.push(Step::Repeat {
+                volume,
+                range,
+                frame: pattern.clone(),
+                fingerprint: Fingerprint::default(),
+                handling: Handling::default(),
+            });
         }
         self.fill_edges(volume, &edges, pattern);
     }
@@ -326,7 +329,7 @@ impl Edit {
             let blocks = edge.covering_blocks();
             let frames = blocks_of(blocks).map(|_| FrameMut::stale().freeze()).collect();
             let volume = segment.destination;
-            self.steps.push(Step::Put { volume, start: blocks.start, frames, classes: Vec::new() });
+            self.steps.push(Step::Put(Put::new(volume, blocks.start, frames)));
             let first = blocks.start.sector().0;
             for sector in first..blocks.end().sector().0 {
                 let origin = origin_of(segments, (volume, Sector(sector)));
@@ -367,27 +370,47 @@ impl Edit {
     fn frame_of(&mut self, gather: &Gather) -> Option<&mut Frame> {
         let Some(step) = gather.step else { return self.staged_frame(gather) };
         match self.steps.get_mut(step) {
-            Some(Step::Put { frames, classes, .. }) => {
-                classes.clear();
-                frames.get_mut(gather.frame)
-            }
+            Some(Step::Put(put)) => put.frame_mut(gather.frame),
             _ => None,
         }
     }
 
     /// Finds zeros and patterns, and fingerprints the rest: the front end's part of the work.
-    pub(crate) fn classify(&mut self, keys: &Keys) {
+    pub(crate) fn classify(&mut self, keys: &Keys, handling: impl Fn(VolumeId) -> Handling) {
         for step in &mut self.steps {
             match step {
-                Step::Put { frames, classes, .. } if classes.is_empty() => {
-                    classes.extend(frames.iter().map(|frame| classify(keys, frame)));
+                Step::Put(put) if !put.is_classified() => {
+                    put.classify(keys, handling(put.volume));
                 }
-                Step::Repeat { frame, fingerprint, .. } => {
+                Step::Repeat { volume, frame, fingerprint, handling: own, .. } => {
                     *fingerprint = keys.fingerprint(&frame[..]);
+                    *own = handling(*volume);
                 }
                 _ => {}
             }
         }
+    }
+
+    /// Forgets what was found out of the blocks that it brings.
+    pub(crate) fn forget(mut self: Box<Self>) -> Box<Self> {
+        self.puts_mut().for_each(|(_, put)| put.forget());
+        self
+    }
+
+    /// The steps that bring blocks, and which they are.
+    pub(crate) fn puts(&self) -> impl Iterator<Item = (usize, &Put)> {
+        self.steps.iter().enumerate().filter_map(|(index, step)| match step {
+            Step::Put(put) => Some((index, put)),
+            _ => None,
+        })
+    }
+
+    /// As [`Edit::puts`], to be changed.
+    pub(crate) fn puts_mut(&mut self) -> impl Iterator<Item = (usize, &mut Put)> {
+        self.steps.iter_mut().enumerate().filter_map(|(index, step)| match step {
+            Step::Put(put) => Some((index, put)),
+            _ => None,
+        })
     }
 
     /// How many blocks of data it brings, at most.
@@ -395,39 +418,11 @@ impl Edit {
         self.steps
             .iter()
             .map(|step| match step {
-                Step::Put { classes, frames, .. } if classes.is_empty() => frames.len(),
-                Step::Put { classes, .. } => {
-                    classes.iter().filter(|class| matches!(class, Class::Data(_))).count()
-                }
+                Step::Put(put) => put.stored_blocks(),
                 Step::Repeat { .. } => 1,
                 _ => 0,
             })
             .sum()
-    }
-}
-
-impl Compare {
-    /// Compares what was read with what is expected; the first byte that differs is the error.
-    fn run(&self, blocks: &[(&(VolumeId, BlockNumber), &Frame)]) -> Result<(), VolumeError> {
-        let start_bytes = self.range.start.0 * SECTOR_BYTES;
-        let mut offset = 0;
-        while offset < self.expected.len() {
-            let at = start_bytes + offset as u64;
-            let block = BlockNumber(at / BLOCK_BYTES);
-            let within = (at % BLOCK_BYTES) as usize;
-            let piece = self.expected.slice_from(offset);
-            let length = piece.len().min(BLOCK_BYTES as usize - within);
-            let wanted = (self.volume, block);
-            let Ok(found) = blocks.binary_search_by_key(&&wanted, |(key, _)| key) else {
-                return Err(VolumeError::Medium { sector: block.sector() });
-            };
-            let held = &blocks[found].1[within..within + length];
-            if let Some(at) = held.iter().zip(piece).position(|(a, b)| a != b) {
-                return Err(VolumeError::Miscompare { offset_bytes: offset + at });
-            }
-            offset += length;
-        }
-        Ok(())
     }
 }
 

@@ -1,16 +1,16 @@
 //! How jobs join the open record: what is refused, what must wait, and what becomes entries.
 
-use block::{Frame, VolumeError, VolumeReply};
-use format::geometry::UNITS_PER_BLOCK;
+use block::{VolumeError, VolumeReply};
 use format::{Entry, Place};
 
 use crate::Token;
-use crate::apply::{Payload, apply_all};
+use crate::apply::apply_all;
+use crate::bring::Payload;
 use crate::edit::Edit;
 use crate::record::entries_bytes_max;
 use crate::segments::reserve_segments;
 use crate::world::World;
-use crate::writer::{Job, Submitted, Writer};
+use crate::writer::{Job, Relocation, Submitted, Writer};
 
 /// Free segments that only checkpoints may take: without them nothing would ever become free.
 const RESERVE_FOR_CHECKPOINT: u32 = 2;
@@ -37,9 +37,7 @@ impl Writer {
                 self.open.entries.extend(entries);
                 self.joined(world, token, first, true)
             }
-            Job::Relocate { entries, frames } => {
-                self.join_relocation(world, token, entries, frames)
-            }
+            Job::Relocate(relocation) => self.join_relocation(world, token, relocation),
             Job::Stage(edit) => self.join_part(world, token, edit),
             Job::Edit(edit) => self.join_edit(world, token, edit),
         }
@@ -83,9 +81,13 @@ impl Writer {
         let added = &self.open.entries[first..];
         self.open.entries_bytes += added.iter().map(Entry::encoded_bytes).sum::<usize>();
         if self.early() && first < self.open.entries.len() {
-            let payload = Payload { place: Place::NONE, frames: &self.open.frames };
+            let payload = Payload::of(Place::NONE, &self.open);
             let added = &self.open.entries[first..];
-            self.failed |= apply_all(world, &mut self.state, added, payload).is_err();
+            let mut applied = apply_all(world, &mut self.state, added, payload);
+            for chunk in self.open.pins.drain(..) {
+                applied = applied.and(world.unpin(&mut self.state, chunk));
+            }
+            self.failed |= applied.is_err();
         }
         !self.failed
     }
@@ -94,26 +96,18 @@ impl Writer {
         &mut self,
         world: &World,
         token: Token,
-        mut entries: Vec<Entry>,
-        frames: Vec<Frame>,
+        mut relocation: Relocation,
     ) -> Submitted {
         if self.state.segments.free_count() <= RESERVE_FOR_CHECKPOINT {
             return Submitted::Done(Err(VolumeError::NoSpace));
         }
-        let bytes: usize = entries.iter().map(Entry::encoded_bytes).sum();
-        if !self.has_room(frames.len(), bytes) {
-            self.overflow.push_back((token, Job::Relocate { entries, frames }));
+        let bytes: usize = relocation.entries.iter().map(Entry::encoded_bytes).sum();
+        if !self.has_room(relocation.payload_blocks(), bytes) {
+            self.overflow.push_back((token, Job::Relocate(relocation)));
             return Submitted::Queued;
         }
-        let base = self.open.frames.len() as u32 * UNITS_PER_BLOCK;
-        for entry in &mut entries {
-            if let Entry::Relocate { payload_units, .. } = entry {
-                *payload_units += base;
-            }
-        }
         let first = self.open.entries.len();
-        self.open.entries.extend(entries);
-        self.open.frames.extend(frames);
+        self.open.add_relocation(&mut relocation);
         self.joined(world, token, first, true)
     }
 
@@ -136,6 +130,9 @@ impl Writer {
             Ok(false) => return Submitted::Stale(edit),
             Err(_) => return Submitted::Done(Err(VolumeError::WriteFailed)),
         }
+        if !self.pin_known(world, &edit) {
+            return Submitted::Stale(edit.forget());
+        }
         if edit.steps.is_empty() {
             return Submitted::Done(Ok(VolumeReply::Done));
         }
@@ -145,6 +142,22 @@ impl Writer {
             self.open.add_step(&mut self.state.next_chunk, step);
         }
         self.joined(world, token, first, fua)
+    }
+
+    /// Sees to it that the chunks which an edit names stay until its record is applied. `false`:
+    /// one of them is gone.
+    fn pin_known(&mut self, world: &World, edit: &Edit) -> bool {
+        let known = || edit.puts().flat_map(|(_, put)| put.known());
+        let there =
+            |(chunk, sum)| self.state.pins.contains_key(&chunk) || world.may_share(chunk, sum);
+        if !known().all(there) {
+            return false;
+        }
+        for (chunk, _) in known() {
+            *self.state.pins.entry(chunk).or_default() += 1;
+            self.open.pins.push(chunk);
+        }
+        true
     }
 
     /// The end of joining: with early answers the entries are applied now.

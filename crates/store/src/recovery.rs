@@ -201,6 +201,8 @@ fn load_state(
         next_volume: superblock.next_volume.0,
         pending: Vec::new(),
         staged: Default::default(),
+        pins: Default::default(),
+        replaying: true,
         config: Default::default(),
         provisioned_blocks: 0,
     };
@@ -255,11 +257,13 @@ fn load_volumes(world: &World, state: &mut State) -> Result<(), StoreError> {
     }
 }
 
-/// Staged chunks belong to a command that was not finished: they go.
+/// The log has ended. Staged chunks belong to a command that was not finished, or to none at all:
+/// they go.
 fn release_staged(world: &World, state: &mut State) -> Result<(), StoreError> {
+    state.replaying = false;
     for (first, count) in std::mem::take(&mut state.staged) {
         for id in first..first + u64::from(count) {
-            world.free_unnamed_chunk(&mut state.segments, ChunkId(id))?;
+            world.free_unnamed_chunk(state, ChunkId(id))?;
         }
     }
     Ok(())

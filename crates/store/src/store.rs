@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use block::{
-    BLOCK_BYTES, BlockRange, DataIn, LbaExtent, LbaState, Sector, SectorCount, SectorRange,
-    SpaceUse, VolumeError, VolumeId, VolumeReply, VolumeRequest,
+    BLOCK_BYTES, BlockRange, DataIn, SectorCount, SectorRange, SpaceUse, VolumeError, VolumeId,
+    VolumeReply, VolumeRequest,
 };
-use format::{Entry, MapEntry};
+use format::Entry;
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::api::Pending;
 use crate::edit::{Edit, Sizes};
 use crate::fetch::Fetch;
-use crate::walk::walk;
 use crate::world::World;
 use crate::writer::{Answer, Job, Submitted, Writer};
 use crate::{
@@ -25,9 +24,6 @@ use crate::{
 
 /// The most bytes of entries that one administrator's change may take.
 const CHANGE_BYTES_MAX: usize = 256 << 10;
-
-/// How much one look for extents covers: 1 GiB.
-const EXTENTS_SECTORS_MAX: u64 = (1 << 30) / block::SECTOR_BYTES;
 
 /// The store. Shared by all threads behind an [`Arc`].
 pub struct Store {
@@ -136,6 +132,10 @@ impl Store {
                 }
                 self.gathered(edit, fetches, token)
             }
+            Pending::Compare { mut fetch, candidates, edit } => {
+                fetch.finish(&self.world, reads);
+                self.compared(edit, &candidates, &fetch, token)
+            }
             Pending::Restart(edit) => self.start_edit(edit, token),
         }
     }
@@ -234,48 +234,27 @@ impl Store {
     }
 
     fn submit(&self, mut edit: Box<Edit>, token: Token) -> Started {
-        let job = if edit.is_staging() {
-            // A part may be read at any time of the copy.
-            edit.expectations.clear();
-            edit.classify_part(&self.world.medium.keys);
-            Job::Stage(edit)
-        } else {
-            edit.classify(&self.world.medium.keys);
-            Job::Edit(edit)
-        };
+        if !edit.is_staging() {
+            return self.reduce(edit, token);
+        }
+        // A part may be read at any time of the copy.
+        edit.expectations.clear();
+        edit.classify_part(&self.world.medium.keys);
+        self.submit_job(Job::Stage(edit), token)
+    }
+
+    /// An edit that was looked at goes to the writer.
+    pub(crate) fn submit_edit(&self, edit: Box<Edit>, token: Token) -> Started {
+        self.submit_job(Job::Edit(edit), token)
+    }
+
+    fn submit_job(&self, job: Job, token: Token) -> Started {
         let submitted = self.writer.lock().submit(&self.world, token, job);
         match submitted {
             Submitted::Queued => Started::Queued,
             Submitted::Done(reply) => Started::Done(reply),
             Submitted::Stale(edit) => Started::Read(restart(edit)),
         }
-    }
-
-    fn extents(
-        &self,
-        id: VolumeId,
-        range: SectorRange,
-        limit: usize,
-    ) -> Result<VolumeReply, VolumeError> {
-        let volume = self.world.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
-        let guard = volume.map.read();
-        let map = guard.as_ref().ok_or(VolumeError::NoSuchVolume(id))?;
-        if !range.fits(SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK)) {
-            return Err(VolumeError::OutOfRange);
-        }
-        // A walk holds the volume's lock: what is further away is for the next request.
-        let range = SectorRange::new(range.start.0, range.count.0.min(EXTENTS_SECTORS_MAX));
-        let mut extents: Vec<LbaExtent> = Vec::new();
-        let walked = walk(&self.world, map, range.covering_blocks(), &mut |run| {
-            let state =
-                if run.entry == MapEntry::Hole { LbaState::Deallocated } else { LbaState::Mapped };
-            let start = block::BlockNumber(run.start).sector();
-            push_extent(&mut extents, clip(start, run.count, range), state);
-            Ok(())
-        });
-        walked.map_err(|_| VolumeError::Medium { sector: range.start })?;
-        extents.truncate(limit);
-        Ok(VolumeReply::Extents(extents))
     }
 
     fn space(&self, id: VolumeId) -> Result<VolumeReply, VolumeError> {
@@ -583,21 +562,4 @@ fn restart(edit: Box<Edit>) -> Box<ReadOperation> {
 
 fn data_reply(fetch: Fetch, phase: usize, len: usize) -> Result<VolumeReply, VolumeError> {
     Ok(VolumeReply::Data(DataIn::from_frames(fetch.frames()?, phase, len)))
-}
-
-/// The part of some blocks that is inside `range`.
-fn clip(start: Sector, blocks: u64, range: SectorRange) -> SectorRange {
-    let first = start.0.max(range.start.0);
-    let end = (start.0 + blocks * block::SECTORS_PER_BLOCK).min(range.start.0 + range.count.0);
-    SectorRange::new(first, end - first)
-}
-
-fn push_extent(extents: &mut Vec<LbaExtent>, range: SectorRange, state: LbaState) {
-    if let Some(last) = extents.last_mut()
-        && last.state == state
-    {
-        last.range.count.0 += range.count.0;
-        return;
-    }
-    extents.push(LbaExtent { range, state });
 }

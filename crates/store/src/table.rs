@@ -63,6 +63,19 @@ impl Table {
         self.read_page(medium, (0, number / ROWS_PER_PAGE), row)
     }
 
+    /// Calls `read` for each row in use of the page that a row is in: its place there, and it.
+    pub(crate) fn rows_of_page(
+        &self,
+        medium: &Medium,
+        row: u64,
+        mut read: impl FnMut(u64, &[u8]),
+    ) -> Result<(), StoreError> {
+        self.read_page(medium, (0, row / ROWS_PER_PAGE), |page| {
+            let rows = (0..).zip(page.chunks_exact(ROW_BYTES));
+            rows.filter(|(_, raw)| *raw != FREE_ROW).for_each(|(at, raw)| read(at, raw));
+        })
+    }
+
     /// Changes a row.
     pub(crate) fn update<T>(
         &self,

@@ -7,13 +7,13 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use block::{BLOCK_BYTES, Frame, VolumeError, VolumeReply};
+use block::{BLOCK_BYTES, FRAME_BYTES, Frame, VolumeError, VolumeReply};
 use format::log::RECORD_ENTRIES_BYTES_MAX;
 use format::{Entry, LogPosition};
 
 use crate::commit::InFlight;
 use crate::edit::Edit;
-use crate::record::{Record, contains, entry_target};
+use crate::record::{Originals, Record, contains, entry_target};
 use crate::walk::entry_of;
 use crate::world::{State, World};
 use crate::{Durability, StoreError, Token};
@@ -40,7 +40,24 @@ pub(crate) enum Job {
     /// SYNCHRONIZE CACHE: nothing but durability.
     Flush,
     /// Chunks that move to a new place, with their content.
-    Relocate { entries: Vec<Entry>, frames: Vec<Frame> },
+    Relocate(Relocation),
+}
+
+/// Chunks that move.
+#[derive(Debug, Default)]
+pub(crate) struct Relocation {
+    /// Places are from the start of `frames`, or of `packed` where they are groups.
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) packed: Vec<u8>,
+    pub(crate) originals: Originals,
+}
+
+impl Relocation {
+    /// 4 KiB blocks that it takes in a record.
+    pub(crate) fn payload_blocks(&self) -> usize {
+        self.frames.len() + self.packed.len().div_ceil(FRAME_BYTES)
+    }
 }
 
 /// An answer to be given once no lock is held.
@@ -165,6 +182,11 @@ impl Writer {
         count == 0 || count < most && self.open.waiting.len() >= largest
     }
 
+    /// Whether requests wait because the device does not keep up.
+    pub(crate) fn is_pressed(&self) -> bool {
+        !self.overflow.is_empty()
+    }
+
     /// Who could be asked to take the next commit.
     pub(crate) fn first_waiting(&self) -> Option<Token> {
         self.open.waiting.first().copied()
@@ -188,7 +210,7 @@ impl Writer {
         let cut = rest >= SEGMENT_REST_BLOCKS_MIN + HEADER_BLOCKS_MAX;
         let limit = if cut { (rest - HEADER_BLOCKS_MAX) as usize } else { RECORD_BLOCKS_MAX };
         empty
-            || self.open.frames.len() + blocks <= limit.min(RECORD_BLOCKS_MAX)
+            || self.open.payload_blocks() + blocks <= limit.min(RECORD_BLOCKS_MAX)
                 && self.open.entries_bytes + bytes <= RECORD_ENTRIES_BYTES_MAX
     }
 

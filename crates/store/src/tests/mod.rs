@@ -6,6 +6,7 @@ mod failing;
 mod grow;
 mod model;
 mod reclaim;
+mod reduction;
 
 use std::io;
 use std::sync::Arc;

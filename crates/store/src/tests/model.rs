@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use block::FrameMut;
 use proptest::prelude::*;
 
+use super::reduction::prose;
 use super::*;
 
 const SECTORS: u64 = 3 * MIB;
@@ -71,6 +72,21 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
+/// What is written: noise, text that compresses, and blocks out of a few that come again and again.
+fn material(sectors: u64, seed: u64) -> Vec<u8> {
+    let mut bytes = distinct(sectors, seed);
+    for (index, block) in bytes.chunks_mut(4096).enumerate() {
+        let kind = (seed >> 8) as usize + index;
+        match kind % 4 {
+            0 => {}
+            1 => block.copy_from_slice(&distinct(8, seed % 3 + 1)[..block.len()]),
+            2 => block.copy_from_slice(&prose(8, seed % 5 + 1)[..block.len()]),
+            _ => block.copy_from_slice(&prose(8, seed ^ index as u64)[..block.len()]),
+        }
+    }
+    bytes
+}
+
 struct Model {
     store: Store,
     disk: Arc<MemoryDisk>,
@@ -99,7 +115,7 @@ impl Model {
     fn run(&mut self, action: &Action) {
         match *action {
             Action::Write { volume, start, count, seed } => {
-                let data = distinct(count, seed);
+                let data = material(count, seed);
                 let (id, model) = &mut self.volumes[volume];
                 write(&self.store, *id, start, &data).unwrap();
                 model[bytes(start, count)].copy_from_slice(&data);
@@ -164,7 +180,7 @@ impl Model {
         if !right {
             expected[wrong_at] ^= 0x40;
         }
-        let data = distinct(count, seed);
+        let data = material(count, seed);
         let range = SectorRange::new(start, count);
         let phase = range.start.offset_in_block_bytes();
         let result = self.store.execute(VolumeRequest::CompareAndWrite {
