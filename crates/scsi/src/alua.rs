@@ -191,11 +191,7 @@ pub(crate) fn set(context: &Context<'_>, command: Command) -> Outcome {
         states.push((group, state.ok_or(Sense::parameter(at, 0))?));
     }
     if context.server.access_states.set(volume.id, &states) {
-        for nexus in context.server.live_nexuses() {
-            if !std::ptr::eq(&*nexus, context.nexus) {
-                nexus.attend(volume.id, Attention::AccessState);
-            }
-        }
+        context.server.attend_others(context.nexus, volume.id, Attention::AccessState);
     }
     Ok(Step::Done(done))
 }
