@@ -170,7 +170,7 @@ pub(crate) fn report(context: &Context<'_>, command: Command) -> Outcome {
 pub(crate) fn set(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     let length = command.cdb.u32(6) as usize;
-    let done = Response { transfer_bytes_wanted: Some(length as u64), ..Response::good() };
+    let done = Response::good().wanting(Some(length as u64));
     if length == 0 {
         return Ok(Step::Done(done));
     }

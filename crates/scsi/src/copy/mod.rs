@@ -112,7 +112,7 @@ fn extended_copy(context: &Context<'_>, command: &Command, form: Form) -> Outcom
     let length = command.cdb.u32(10) as usize;
     let wanted = Some(length as u64);
     if length == 0 {
-        return Ok(Step::Done(Response { transfer_bytes_wanted: wanted, ..Response::good() }));
+        return Ok(Step::Done(Response::good().wanting(wanted)));
     }
     if length > limits::PARAMETER_BYTES_MAX {
         return Err(Sense::PARAMETER_LIST_LENGTH);
@@ -141,16 +141,9 @@ fn extended_copy(context: &Context<'_>, command: &Command, form: Form) -> Outcom
     };
     if segments.is_empty() {
         let reply = Ok(VolumeReply::Done);
-        return finish(context.server, context.nexus, rest, reply).map(|step| done(step, wanted));
+        return finish(context.server, context.nexus, rest, reply).map(|step| step.wanting(wanted));
     }
     Ok(request(volume, wanted, Rest::Copy(Box::new(rest)), VolumeRequest::Copy { segments }))
-}
-
-fn done(step: Step, wanted: Option<u64>) -> Step {
-    match step {
-        Step::Done(response) => Step::Done(Response { transfer_bytes_wanted: wanted, ..response }),
-        step => step,
-    }
 }
 
 /// The segments as requests, up to the first that can't be processed: its number and why.

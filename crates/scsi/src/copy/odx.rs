@@ -22,7 +22,7 @@ use crate::copy::parse::ListUse;
 use crate::copy::results::{Origin, begin};
 use crate::copy::rod::{INACTIVITY_S_DEFAULT, INACTIVITY_S_MAX, RANGES_MAX, ROD_BYTES_MAX, Rod};
 use crate::copy::token::{BLOCK_ZERO, POINT_IN_TIME, POINT_IN_TIME_ANY, TOKEN_BYTES, Token};
-use crate::copy::{After, CopyRest, done, finish};
+use crate::copy::{After, CopyRest, finish};
 use crate::read_write::sectors;
 use crate::response::{Command, Response, Rest, Step, request};
 use crate::sense::{Sense, SenseKey};
@@ -92,7 +92,7 @@ pub(crate) fn populate(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     let wanted = Some(command.cdb.u32(10).into());
     let Some(list) = list_of(&command)? else {
-        return Ok(done(Step::Done(Response::good()), wanted));
+        return Ok(Step::Done(Response::good().wanting(wanted)));
     };
     let ranges = ranges(&list, 16, volume)?;
     let inactivity_s = match be_u32(&list, 4) {
@@ -133,7 +133,7 @@ pub(crate) fn write_using(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     let wanted = Some(command.cdb.u32(10).into());
     let Some(list) = list_of(&command)? else {
-        return Ok(done(Step::Done(Response::good()), wanted));
+        return Ok(Step::Done(Response::good().wanting(wanted)));
     };
     let to = ranges(&list, 536, volume)?;
     let sectors: u64 = to.iter().map(|range| range.count.0).sum();
@@ -230,7 +230,7 @@ fn start(
     };
     if nothing {
         let reply = Ok(block::VolumeReply::Done);
-        return finish(context.server, context.nexus, rest, reply).map(|step| done(step, wanted));
+        return finish(context.server, context.nexus, rest, reply).map(|step| step.wanting(wanted));
     }
     Ok(request(volume, wanted, Rest::Copy(Box::new(rest)), asked))
 }
