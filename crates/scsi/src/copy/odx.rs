@@ -16,15 +16,14 @@ use std::sync::Arc;
 
 use block::{CopySegment, SECTOR_BYTES, Sector, SectorRange, VolumeAttributes, VolumeRequest};
 
-use crate::bytes::{be_u16, be_u32, be_u64, parameter_list};
-use crate::copy::limits::PARAMETER_BYTES_MAX;
+use crate::bytes::{be_u16, be_u32, be_u64};
 use crate::copy::parse::ListUse;
 use crate::copy::results::{Origin, begin};
 use crate::copy::rod::{INACTIVITY_S_DEFAULT, INACTIVITY_S_MAX, RANGES_MAX, ROD_BYTES_MAX, Rod};
 use crate::copy::token::{BLOCK_ZERO, POINT_IN_TIME, POINT_IN_TIME_ANY, TOKEN_BYTES, Token};
-use crate::copy::{After, CopyRest, finish};
+use crate::copy::{After, CopyRest, list_of, start};
 use crate::read_write::sectors;
-use crate::response::{Command, Response, Rest, Step, request};
+use crate::response::{Command, Response, Step};
 use crate::sense::{Sense, SenseKey};
 use crate::server::Context;
 use crate::table::Outcome;
@@ -35,18 +34,6 @@ const RANGE_BYTES: usize = 16;
 const UNSUPPORTED_TYPE: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x01);
 /// INVALID TOKEN OPERATION, INVALID TOKEN LENGTH.
 const WRONG_LENGTH: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x0a);
-
-/// The parameter list, unless its length is 0, which is no error and does nothing.
-fn list_of(command: &Command) -> Result<Option<Vec<u8>>, Sense> {
-    let length = command.cdb.u32(10) as usize;
-    if length > PARAMETER_BYTES_MAX {
-        return Err(Sense::PARAMETER_LIST_LENGTH);
-    }
-    if length == 0 {
-        return Ok(None);
-    }
-    parameter_list(&command.data_out, length).map(Some)
-}
 
 /// The ranges of a list whose header ends at `start`, with the length of the ranges in its last two
 /// bytes. Those of no blocks are left out; they must not overlap.
@@ -213,24 +200,4 @@ fn front(range: &mut SectorRange, count: u64) -> SectorRange {
     range.start = Sector(range.start.0 + count);
     range.count.0 -= count;
     taken
-}
-
-/// Runs the request, or ends at once where there is nothing to do.
-fn start(
-    context: &Context<'_>,
-    volume: &VolumeAttributes,
-    rest: CopyRest,
-    asked: VolumeRequest,
-    wanted: Option<u64>,
-) -> Outcome {
-    let nothing = match &asked {
-        VolumeRequest::Copy { segments } => segments.is_empty(),
-        VolumeRequest::Unmap { ranges, .. } => ranges.is_empty(),
-        _ => false,
-    };
-    if nothing {
-        let reply = Ok(block::VolumeReply::Done);
-        return finish(context.server, context.nexus, rest, reply).map(|step| step.wanting(wanted));
-    }
-    Ok(request(volume, wanted, Rest::Copy(Box::new(rest)), asked))
 }
