@@ -7,7 +7,7 @@
 use block::request::limits::TRANSFER_BYTES_MAX;
 use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeRequest};
 
-use crate::nexus::Nexus;
+use crate::nexus::{Nexus, PreemptionMark};
 use crate::sense::Sense;
 
 /// Takes the next piece off the front of a range; `None` where nothing is left.
@@ -70,8 +70,7 @@ pub(crate) struct LongWrite {
     left: SectorRange,
     data: DataOut,
     fua: bool,
-    /// What [`Nexus::preemptions`] was at the start.
-    preemptions: u64,
+    mark: PreemptionMark,
 }
 
 impl LongWrite {
@@ -83,13 +82,13 @@ impl LongWrite {
         data: DataOut,
         fua: bool,
     ) -> Self {
-        let preemptions = if is_long(range) { nexus.preemptions(volume) } else { 0 };
-        Self { volume, left: range, data, fua, preemptions }
+        let mark = PreemptionMark::new(nexus, volume);
+        Self { volume, left: range, data, fua, mark }
     }
 
     /// Whether PREEMPT AND ABORT has named the nexus while there was something left to write.
     pub(crate) fn is_preempted(&self, nexus: &Nexus) -> bool {
-        !self.left.is_empty() && nexus.preemptions(self.volume) != self.preemptions
+        !self.left.is_empty() && self.mark.is_passed(nexus)
     }
 
     /// The next piece to write; `None` at the end.
