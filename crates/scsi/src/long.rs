@@ -33,11 +33,18 @@ pub(crate) struct LongRead {
     /// How many bytes were asked for.
     asked_bytes: u64,
     data: DataIn,
+    mark: PreemptionMark,
 }
 
 impl LongRead {
-    pub(crate) fn new(volume: VolumeId, range: SectorRange) -> Self {
-        Self { volume, left: range, asked_bytes: 0, data: DataIn::empty() }
+    pub(crate) fn new(nexus: &Nexus, volume: VolumeId, range: SectorRange) -> Self {
+        let mark = PreemptionMark::new(nexus, volume);
+        Self { volume, left: range, asked_bytes: 0, data: DataIn::empty(), mark }
+    }
+
+    /// Whether PREEMPT AND ABORT has named the nexus while there was something left to read.
+    pub(crate) fn is_preempted(&self, nexus: &Nexus) -> bool {
+        !self.left.is_empty() && self.mark.is_passed(nexus)
     }
 
     /// The next piece to read; `None` at the end.

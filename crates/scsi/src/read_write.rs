@@ -86,7 +86,7 @@ pub(crate) fn read(context: &Context<'_>, command: Command) -> Outcome {
         return Ok(Step::Done(Response::good()));
     }
     if is_long(range) {
-        let mut long = LongRead::new(volume.id, range);
+        let mut long = LongRead::new(context.nexus, volume.id, range);
         let first = long.next().ok_or(Sense::INTERNAL_FAILURE)?;
         return Ok(request(volume, None, Rest::Read(Box::new(long)), first));
     }
