@@ -13,9 +13,7 @@ use crate::sense::Sense;
 /// Takes the next piece off the front of a range; `None` where nothing is left.
 pub(crate) fn take_piece(left: &mut SectorRange) -> Option<SectorRange> {
     let room = TRANSFER_BYTES_MAX - left.start.offset_in_block_bytes() as u64;
-    let piece = SectorRange::new(left.start.0, left.count.0.min(room / SECTOR_BYTES));
-    left.start.0 += piece.count.0;
-    left.count.0 -= piece.count.0;
+    let piece = left.take_front(room / SECTOR_BYTES);
     (!piece.is_empty()).then_some(piece)
 }
 

@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use block::{CopySegment, SECTOR_BYTES, Sector, SectorRange, VolumeAttributes, VolumeRequest};
+use block::{CopySegment, SECTOR_BYTES, SectorRange, VolumeAttributes, VolumeRequest};
 
 use crate::bytes::{be_u16, be_u32, be_u64};
 use crate::copy::parse::ListUse;
@@ -180,24 +180,13 @@ fn pair_up(
     for range in to {
         let mut range = *range;
         while !range.is_empty() {
-            while from.count.0 <= skip {
-                skip -= from.count.0;
+            while from.is_empty() {
                 from = pieces.next().ok_or(Sense::INTERNAL_FAILURE)?;
+                skip -= from.take_front(skip).count.0;
             }
-            from = SectorRange::new(from.start.0 + skip, from.count.0 - skip);
-            skip = 0;
             let count = from.count.0.min(range.count.0);
-            pairs.push((SectorRange::new(from.start.0, count), front(&mut range, count)));
-            front(&mut from, count);
+            pairs.push((from.take_front(count), range.take_front(count)));
         }
     }
     Ok(pairs.into_iter())
-}
-
-/// Takes sectors off the front of a range.
-fn front(range: &mut SectorRange, count: u64) -> SectorRange {
-    let taken = SectorRange::new(range.start.0, count);
-    range.start = Sector(range.start.0 + count);
-    range.count.0 -= count;
-    taken
 }
