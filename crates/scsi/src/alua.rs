@@ -3,8 +3,8 @@
 //!
 //! A group has the ports that an administrator puts into it, as those of one controller. All groups
 //! are active/optimized for every unit until a host says otherwise: states change by SET TARGET
-//! PORT GROUPS only, and are those of a start after the next start. A host may leave a unit without
-//! an active group: the command is accepted in every state, so any path can end that.
+//! PORT GROUPS only, and after the next start all are active/optimized again. A host may leave a
+//! unit without an active group: the command is accepted in every state, so any path can end that.
 //!
 //! ```text
 //! target port group descriptor                  SET TARGET PORT GROUPS descriptor
