@@ -2,7 +2,7 @@
 
 use block::{DataIn, VolumeError, VolumeReply, VolumeRequest};
 
-use crate::long::LongWrite;
+use crate::long::{LongRead, LongWrite};
 use crate::nexus::Nexus;
 use crate::or_write::OrWrite;
 use crate::response::{Pending, Response, Rest, Status, Step};
@@ -45,13 +45,7 @@ fn go_on(nexus: &Nexus, rest: Rest, block_sectors: u64, reply: VolumeReply) -> R
         (Rest::Answer, VolumeReply::Done) => Next::Done(Response::good()),
         (Rest::Answer, VolumeReply::Data(data)) => Next::Done(Response::data(data)),
         (Rest::Verify(verification), VolumeReply::Data(data)) => verify(verification, &data)?,
-        (Rest::Read(mut read), VolumeReply::Data(data)) => {
-            read.take(data)?;
-            match read.next() {
-                Some(request) => Next::Request(Rest::Read(read), request),
-                None => Next::Done(Response::data(read.into_data())),
-            }
-        }
+        (Rest::Read(read), VolumeReply::Data(data)) => read_on(nexus, read, data)?,
         (Rest::Write { write, verify }, VolumeReply::Done) => write_on(nexus, write, verify),
         (Rest::LbaStatus { allocation_length }, VolumeReply::Extents(extents)) => {
             let data = provisioning::lba_status_data(&extents, block_sectors.max(1));
@@ -62,6 +56,17 @@ fn go_on(nexus: &Nexus, rest: Rest, block_sectors: u64, reply: VolumeReply) -> R
         }
         // The volume's answer does not belong to the request: a fault of ours, told as such.
         _ => return Err(Sense::INTERNAL_FAILURE),
+    })
+}
+
+fn read_on(nexus: &Nexus, mut read: Box<LongRead>, data: DataIn) -> Result<Next, Sense> {
+    read.take(data)?;
+    if read.is_preempted(nexus) {
+        return Ok(Next::Done(Response::with_status(Status::TaskAborted)));
+    }
+    Ok(match read.next() {
+        Some(request) => Next::Request(Rest::Read(read), request),
+        None => Next::Done(Response::data(read.into_data())),
     })
 }
 
