@@ -133,9 +133,10 @@ impl<'a> Work<'a> {
             header_digest: false,
             timeout_s: 120,
         };
+        // A target shows itself to hosts that it knows.
+        verb(&array, &["host", "create", HOST, "--iqn", &connect.initiator])?;
         let first = target::discover(&arguments.portal, &connect).map_err(anyhow::Error::msg)?;
         let target = first.into_iter().next().context("no target behind the portal")?.name;
-        verb(&array, &["host", "create", HOST, "--iqn", &connect.initiator])?;
         let has_pass = array.run(&["pool", "optimize", "--help"]).is_ok();
         let measured = Measured {
             write_bytes: arguments.write_size,
