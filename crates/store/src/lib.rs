@@ -29,6 +29,7 @@ mod checkpoint;
 mod classify;
 mod commit;
 mod cursor;
+mod due;
 mod edit;
 mod fetch;
 mod gather;
@@ -37,6 +38,7 @@ mod inspect;
 mod join;
 mod map;
 mod medium;
+mod memory;
 mod nodes;
 mod pages;
 mod plausible;
@@ -55,8 +57,8 @@ mod world;
 mod writer;
 
 pub use api::{
-    Change, Commit, DiskRead, Durability, OpenOptions, Outcome, PoolStatus, ReadOperation, Sink,
-    SinkId, Started, StoreError, Token, VolumeChange, VolumeStatus,
+    Change, Commit, DiskRead, Durability, MemoryStatus, OpenOptions, Outcome, PoolStatus,
+    ReadOperation, Sink, SinkId, Started, StoreError, Token, VolumeChange, VolumeStatus,
 };
 pub use check::{CheckOptions, CheckReport};
 pub use inspect::{InspectOptions, InspectReport, inspect};
