@@ -296,7 +296,7 @@ fn a_store_without_a_background_thread_stays_within_its_memory() {
 /// can be, over a disk that gives way to other threads in the middle of each read.
 #[test]
 fn threads_agree_on_what_is_stored_while_all_of_it_leaves_and_comes_back() {
-    const BLOCKS: u64 = 8 * 256;
+    const BLOCKS: u64 = 32 * 256;
     let disk = Arc::new(YieldingDisk(MemoryDisk::new(512 << 20)));
     Store::create(&*disk, &[7; 64]).unwrap();
     let store = Store::open(disk, tiny(Durability::Commit)).unwrap();
@@ -356,7 +356,7 @@ fn threads_agree_on_what_is_stored_while_all_of_it_leaves_and_comes_back() {
         assert_eq!(number_in(block), written[block as usize].load(Ordering::Relaxed));
     }
     let status = store.pool_status();
-    assert!(status.memory.evictions > 1_000, "{status:?}");
+    assert!(status.memory.evictions > 200, "{status:?}");
     assert_sound(&store);
 }
 
