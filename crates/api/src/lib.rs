@@ -36,7 +36,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use auth::Token;
-pub use counters::{CommandCounters, Counters, PathCounters, WireCounters};
+pub use counters::{CommandCounters, Counters, MemoryCounters, PathCounters, WireCounters};
 pub use error::{ApiError, Refusal};
 pub use offloads::{OffloadChange, OffloadSettings};
 pub use types::*;

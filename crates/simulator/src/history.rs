@@ -34,6 +34,8 @@ pub struct Plan {
     pub volumes: usize,
     /// Sectors of each volume.
     pub volume_sectors: u64,
+    /// Memory of the store.
+    pub memory_bytes: u64,
     /// How probable each kind of request is.
     pub mix: Mix,
     /// Whether the power also fails, and writes also fail, by chance, again and again.
@@ -64,6 +66,7 @@ impl Plan {
             pool_bytes: 256 << 20,
             volumes: 2,
             volume_sectors: 3 * MIB,
+            memory_bytes: if seed.is_multiple_of(2) { 1 << 20 } else { 0 },
             mix: Mix { weights: [4, 8, 3, 1, 1, 2, 4, 1], write_sectors_max: 512 },
             random_crashes: true,
             fuse: None,
@@ -174,8 +177,8 @@ fn locked(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
 }
 
 fn options(plan: &Plan) -> OpenOptions {
-    // A cache of a few blocks, so that most reads go to the device.
-    OpenOptions { durability: plan.durability, cache_bytes: 64 << 10, ..OpenOptions::default() }
+    let Plan { durability, memory_bytes, .. } = *plan;
+    OpenOptions { durability, memory_bytes, ..OpenOptions::default() }
 }
 
 fn text(error: StoreError) -> String {
@@ -236,6 +239,7 @@ impl History {
         }
         let crash = u64::from(self.plan.random_crashes);
         match self.rng.weighted(&[180, 5, 2, 1, 1, crash, crash]) {
+            0 if store.checkpoint_due() && self.rng.chance(20) => self.checkpoint(&store),
             0 => locked(&self.desk).step(&store),
             1 => self.checkpoint(&store),
             2 => {

@@ -160,6 +160,39 @@ pub struct PoolStatus {
     pub commit_count: u64,
     /// Checkpoints since the store was opened.
     pub checkpoint_count: u64,
+    /// How its memory stands.
+    pub memory: MemoryStatus,
+}
+
+/// How the memory of a store stands: see [`OpenOptions::memory_bytes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStatus {
+    /// Bytes that blocks of data may take.
+    pub data_cache_limit_bytes: u64,
+    /// Bytes that metadata may take: map nodes, pages of tables, and what finds them.
+    pub metadata_limit_bytes: u64,
+    /// Bytes that the deduplication index may take.
+    pub index_limit_bytes: u64,
+    /// Bytes of data that are in the cache.
+    pub data_cache_bytes: u64,
+    /// Bytes that metadata takes.
+    pub metadata_bytes: u64,
+    /// Bytes of metadata that have changed since the last checkpoint, and can't leave before the
+    /// next one.
+    pub dirty_bytes: u64,
+    /// Bytes of metadata that a checkpoint is writing.
+    pub writing_bytes: u64,
+    /// Pages of tables in memory.
+    pub page_count: u64,
+    /// Map nodes in memory.
+    pub node_count: u64,
+    /// How often a reader has found a page or a node in memory, since the store was opened. Two at
+    /// the same moment may count as one.
+    pub hits: u64,
+    /// How often a page or a node was read from the device, since the store was opened.
+    pub misses: u64,
+    /// Pages and nodes that have left memory to make room, since the store was opened.
+    pub evictions: u64,
 }
 
 /// How a volume stands.
@@ -190,8 +223,10 @@ pub enum Durability {
 pub struct OpenOptions {
     /// When an answer may be given.
     pub durability: Durability,
-    /// Bytes of data that are kept in memory for reading.
-    pub cache_bytes: u64,
+    /// Bytes of memory for data that is kept for reading, for metadata and for the deduplication
+    /// index together. What is under way comes on top: the frames of requests, and the log's
+    /// records in flight. A store works with any, also with 0.
+    pub memory_bytes: u64,
     /// Bytes of log behind a checkpoint that make the next one due.
     pub checkpoint_log_bytes: u64,
 }
@@ -200,7 +235,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             durability: Durability::Commit,
-            cache_bytes: 1 << 30,
+            memory_bytes: 1 << 30,
             checkpoint_log_bytes: 512 << 20,
         }
     }

@@ -99,7 +99,7 @@ pub fn inspect(
             },
         })
         .collect();
-    let store = Store::load(disk, OpenOptions { cache_bytes: 0, ..OpenOptions::default() })?;
+    let store = Store::load(disk, OpenOptions { memory_bytes: 0, ..OpenOptions::default() })?;
     let check = store.check(CheckOptions { data: options.data })?;
     let status = store.pool_status();
     let (next_lsn, segment_bytes) =

@@ -32,6 +32,7 @@ mod commit;
 mod compare;
 mod cursor;
 mod dedup;
+mod due;
 mod edit;
 mod extents;
 mod fetch;
@@ -43,6 +44,7 @@ mod inspect;
 mod join;
 mod map;
 mod medium;
+mod memory;
 mod nodes;
 mod pack;
 mod pages;
@@ -63,8 +65,8 @@ mod world;
 mod writer;
 
 pub use api::{
-    Change, Commit, DiskRead, Durability, OpenOptions, Outcome, PoolStatus, ReadOperation, Sink,
-    SinkId, Started, StoreError, Token, VolumeChange, VolumeStatus,
+    Change, Commit, DiskRead, Durability, MemoryStatus, OpenOptions, Outcome, PoolStatus,
+    ReadOperation, Sink, SinkId, Started, StoreError, Token, VolumeChange, VolumeStatus,
 };
 pub use check::{CheckOptions, CheckReport};
 pub use inspect::{InspectOptions, InspectReport, inspect};

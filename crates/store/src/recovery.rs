@@ -111,7 +111,7 @@ impl Store {
         let mut checkpointer = Checkpointer::new(superblock.clone());
         let state = load_state(&medium, &superblock, &mut checkpointer)?;
         let roots = [superblock.chunks, superblock.nodes, superblock.volumes];
-        let world = World::new(medium, options.cache_bytes, roots);
+        let world = World::new(medium, options.memory_bytes, roots);
         let mut writer = Writer::new(
             state,
             superblock.epoch,

@@ -10,17 +10,15 @@ use format::{ChunkId, ChunkRow, Fingerprint, MapEntry, NodeId, VolumeRow};
 use parking_lot::{Mutex, RwLock};
 use quick_cache::sync::Cache;
 
-use crate::StoreError;
 use crate::dedup::Recent;
 use crate::index::Index;
 use crate::medium::Medium;
+use crate::memory::{Budgets, Memory};
 use crate::nodes::Nodes;
 use crate::pages::FastState;
 use crate::segments::{ReaderToken, Segments};
 use crate::table::Table;
-
-/// What the index of fingerprints takes for each block that the pool can hold, at most.
-const INDEX_BYTES_PER_BLOCK: u64 = 12;
+use crate::{MemoryStatus, StoreError};
 
 /// A volume's map. Readers hold the lock for the walk only; the writer while it applies an entry.
 pub(crate) struct Volume {
@@ -32,6 +30,10 @@ pub(crate) struct Volume {
 /// What all threads share.
 pub(crate) struct World {
     pub(crate) medium: Medium,
+    /// What the memory is split into.
+    pub(crate) budgets: Budgets,
+    /// The metadata that is in memory.
+    pub(crate) memory: Arc<Memory>,
     pub(crate) volumes: RwLock<HashMap<VolumeId, Arc<Volume>, FastState>>,
     pub(crate) volume_table: Table,
     pub(crate) nodes: Nodes,
@@ -83,24 +85,33 @@ pub(crate) fn missing_chunk(id: ChunkId) -> StoreError {
 impl World {
     pub(crate) fn new(
         medium: Medium,
-        cache_bytes: u64,
+        memory_bytes: u64,
         [chunks, nodes, volumes]: [TableRoot; 3],
     ) -> Self {
-        let frames = (cache_bytes / block::BLOCK_BYTES).max(16);
-        let blocks = medium.disk.len_bytes() / block::BLOCK_BYTES;
-        let index_bytes = (blocks * INDEX_BYTES_PER_BLOCK).min(cache_bytes / 4);
+        let geometry = medium.geometry();
+        let capacity_bytes = u64::from(geometry.segment_count) * geometry.segment_bytes;
+        let budgets = Budgets::split(memory_bytes, capacity_bytes);
+        let memory = Memory::new(budgets.metadata_bytes);
         Self {
             medium,
+            budgets,
             volumes: RwLock::new(HashMap::default()),
-            volume_table: Table::new(volumes),
-            nodes: Nodes::new(nodes),
-            chunks: Table::new(chunks),
-            cache: Cache::new(frames as usize),
-            index: Index::new(index_bytes),
+            volume_table: Table::new(volumes, &memory),
+            nodes: Nodes::new(nodes, &memory),
+            chunks: Table::new(chunks, &memory),
+            memory,
+            cache: Cache::new(budgets.cached_blocks()),
+            index: Index::new(budgets.index_bytes),
             recent: Recent::new(),
             unplaced: RwLock::new(HashMap::default()),
             token: Mutex::new(Arc::new(ReaderToken)),
         }
+    }
+
+    /// How the memory stands.
+    pub(crate) fn memory_status(&self) -> MemoryStatus {
+        let data_cache_bytes = self.cache.len() as u64 * block::BLOCK_BYTES;
+        MemoryStatus { data_cache_bytes, ..self.memory.status(&self.budgets) }
     }
 
     pub(crate) fn volume(&self, id: VolumeId) -> Option<Arc<Volume>> {

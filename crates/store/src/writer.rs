@@ -87,7 +87,7 @@ pub(crate) struct Writer {
     /// Records that were sealed and are not applied yet, oldest first: on their way to the device,
     /// or landed.
     pub(crate) sealed: VecDeque<InFlight>,
-    /// Jobs that did not fit the open record, in order.
+    /// Jobs that did not fit the open record, or wait for a checkpoint, in order.
     pub(crate) overflow: VecDeque<(Token, Job)>,
     /// Edits that read blocks which the open record or a sealed one changes.
     pub(crate) deferred: Vec<(Token, Box<Edit>)>,
@@ -197,11 +197,16 @@ impl Writer {
         if self.failed {
             return Submitted::Done(Err(VolumeError::WriteFailed));
         }
-        if self.barrier || !self.overflow.is_empty() {
+        if self.must_wait(world) || !self.overflow.is_empty() {
             self.overflow.push_back((token, job));
             return Submitted::Queued;
         }
         self.join(world, token, job)
+    }
+
+    /// Whether nothing may join before a checkpoint was captured, or is written.
+    fn must_wait(&self, world: &World) -> bool {
+        self.barrier || world.memory.is_full()
     }
 
     pub(crate) fn has_room(&self, blocks: usize, bytes: usize) -> bool {
@@ -271,7 +276,7 @@ impl Writer {
             );
             return;
         }
-        if self.barrier {
+        if self.must_wait(world) {
             return;
         }
         let mut waiting = std::mem::take(&mut self.overflow);

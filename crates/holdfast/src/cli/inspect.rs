@@ -52,7 +52,7 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
 /// What an administrator named, checked against the volumes of the store.
 fn load_objects(disk: &Arc<FileDisk>) -> Result<Array, Failure> {
     let disk: Arc<dyn Disk> = disk.clone();
-    let options = OpenOptions { cache_bytes: 0, ..OpenOptions::default() };
+    let options = OpenOptions { memory_bytes: 0, ..OpenOptions::default() };
     let store = Store::load(disk, options)?;
     Ok(Array::open(Arc::new(store), false)?)
 }

@@ -94,6 +94,7 @@ fn start_log(level: LogLevel) {
 /// What management needs of an open pool.
 struct Opened {
     array: Arc<Array>,
+    store: Arc<Store>,
     settings: Settings,
     durability: Durability,
 }
@@ -111,7 +112,7 @@ fn open(
     let settings = array.change_settings(config.settings()?)?;
     let serving = ServeOptions {
         disk,
-        store,
+        store: store.clone(),
         token_volume: array.token_volume(),
         identity: identity(&settings),
         target_alias: settings.name.to_string(),
@@ -123,7 +124,7 @@ fn open(
         threads: config.threads,
         prepare_ahead_bytes: config.prepare_ahead,
     };
-    Ok((Opened { array, settings, durability: config.durability }, serving))
+    Ok((Opened { array, store, settings, durability: config.durability }, serving))
 }
 
 fn portal(arg: &PortalArg) -> PortalOptions {
@@ -173,7 +174,10 @@ impl Manager<'_> {
             array: self.opened.array.clone(),
             token,
             facts,
-            telemetry: Arc::new(FrontEnd(running.counters.clone())),
+            telemetry: Arc::new(FrontEnd {
+                counters: running.counters.clone(),
+                store: self.opened.store.clone(),
+            }),
             now_ms,
         });
         let api = bound.address;

@@ -4,6 +4,7 @@ mod copies;
 mod damaged;
 mod failing;
 mod grow;
+mod memory;
 mod model;
 mod reclaim;
 mod reduction;

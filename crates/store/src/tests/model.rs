@@ -90,7 +90,7 @@ fn material(sectors: u64, seed: u64) -> Vec<u8> {
 struct Model {
     store: Store,
     disk: Arc<MemoryDisk>,
-    durability: crate::Durability,
+    options: OpenOptions,
     volumes: [(VolumeId, Vec<u8>); 2],
 }
 
@@ -99,17 +99,16 @@ fn bytes(start: u64, count: u64) -> std::ops::Range<usize> {
 }
 
 impl Model {
-    fn new(durability: crate::Durability) -> Self {
+    fn new(options: OpenOptions) -> Self {
         let disk = MemoryDisk::new(512 << 20);
         Store::create(&*disk, &[3; 64]).unwrap();
-        let store = Self::open(&disk, durability);
+        let store = Self::open(&disk, &options);
         let volumes = [(); 2].map(|()| (volume(&store, SECTORS), vec![0; SECTORS as usize * 512]));
-        Self { store, disk, durability, volumes }
+        Self { store, disk, options, volumes }
     }
 
-    fn open(disk: &Arc<MemoryDisk>, durability: crate::Durability) -> Store {
-        let options = OpenOptions { durability, cache_bytes: 1 << 20, ..OpenOptions::default() };
-        Store::open(disk.clone(), options).unwrap()
+    fn open(disk: &Arc<MemoryDisk>, options: &OpenOptions) -> Store {
+        Store::open(disk.clone(), options.clone()).unwrap()
     }
 
     fn run(&mut self, action: &Action) {
@@ -168,7 +167,7 @@ impl Model {
             Action::Reopen => {
                 let volume = self.volumes[0].0;
                 self.store.execute(VolumeRequest::Flush { volume }).unwrap();
-                self.store = Self::open(&self.disk, self.durability);
+                self.store = Self::open(&self.disk, &self.options);
             }
         }
     }
@@ -211,7 +210,10 @@ impl Model {
 }
 
 fn run_all(actions: &[Action], durability: crate::Durability) {
-    let mut model = Model::new(durability);
+    // In every second case with as little memory as can be.
+    let memory_bytes = if actions.len().is_multiple_of(2) { 0 } else { 1 << 20 };
+    let options = OpenOptions { durability, memory_bytes, ..OpenOptions::default() };
+    let mut model = Model::new(options);
     for action in actions {
         model.run(action);
     }

@@ -25,7 +25,7 @@ fn stored(store: &Store) -> u64 {
 
 fn reopen(disk: &Arc<MemoryDisk>, store: Store) -> Store {
     drop(store);
-    Store::open(disk.clone(), OpenOptions { cache_bytes: 0, ..OpenOptions::default() }).unwrap()
+    Store::open(disk.clone(), OpenOptions { memory_bytes: 0, ..OpenOptions::default() }).unwrap()
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn recovery_keeps_what_later_records_name() {
 fn what_reclaim_moves_stays_whole() {
     let disk = MemoryDisk::new(256 << 20);
     Store::create(&*disk, &[5; 64]).unwrap();
-    let options = || OpenOptions { cache_bytes: 1 << 20, ..OpenOptions::default() };
+    let options = || OpenOptions { memory_bytes: 1 << 20, ..OpenOptions::default() };
     let store = Store::open(disk.clone(), options()).unwrap();
     let id = volume(&store, 512 * MIB);
     let mut seeds = vec![0u64; 8192];
