@@ -50,6 +50,7 @@ mod store;
 mod table;
 #[cfg(test)]
 mod tests;
+mod volumes;
 mod walk;
 mod world;
 mod writer;
