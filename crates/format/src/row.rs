@@ -16,7 +16,8 @@
 //!  8  8  size, in blocks                      1  3  zero
 //! 16  1  level of the root                    4  4  live units of 64 bytes
 //! 17  1  1: in use                            8  8  LSN at which it was opened
-//! 18 14  zero
+//! 18  1  1: a snapshot, else 0
+//! 19 13  zero
 //! ```
 
 use block::BLOCK_BYTES;
@@ -222,6 +223,8 @@ pub struct VolumeRow {
     pub size_blocks: u64,
     /// The level of the root.
     pub level: u8,
+    /// Whether it is a snapshot, which hosts don't write to.
+    pub snapshot: bool,
 }
 
 impl VolumeRow {
@@ -236,9 +239,14 @@ impl VolumeRow {
         if raw[17] != 1 || level == 0 || level > LEVEL_MAX || !possible {
             return None;
         }
+        let snapshot = match raw[18] {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
         let size_blocks = u64_at(raw, 8);
         let spanned = size_blocks <= span_blocks(level).min(VOLUME_BYTES_MAX / BLOCK_BYTES);
-        spanned.then_some(Self { root, size_blocks, level })
+        spanned.then_some(Self { root, size_blocks, level, snapshot })
     }
 
     /// Writes the row to `out`, which has [`ROW_BYTES`].
@@ -247,6 +255,7 @@ impl VolumeRow {
         put(out, 8, &self.size_blocks.to_le_bytes());
         out[16] = self.level;
         out[17] = 1;
+        out[18] = u8::from(self.snapshot);
     }
 }
 
@@ -310,7 +319,12 @@ mod tests {
     #[test]
     fn a_volume_is_no_longer_than_its_map() {
         let mut raw = [0; ROW_BYTES];
-        let row = |level, size_blocks| VolumeRow { root: MapEntry::Hole, size_blocks, level };
+        let row = |level, size_blocks| VolumeRow {
+            root: MapEntry::Hole,
+            size_blocks,
+            level,
+            snapshot: false,
+        };
         for (level, size_blocks, fits) in
             [(1, 256, true), (1, 257, false), (5, 1 << 34, true), (5, (1 << 34) + 1, false)]
         {
@@ -339,7 +353,8 @@ mod tests {
             data_blocks: 17,
             level: 5,
         };
-        let volume = VolumeRow { root: MapEntry::Node(NodeId(4)), size_blocks: 99, level: 2 };
+        let root = MapEntry::Node(NodeId(4));
+        let volume = VolumeRow { root, size_blocks: 99, level: 2, snapshot: true };
         let segment = SegmentRow { state: SegmentState::Metadata, live_units: 5, opened_lsn: 6 };
         let mut raw = [0; ROW_BYTES];
         chunk.encode(&mut raw);
@@ -359,6 +374,8 @@ mod tests {
         raw = [0; ROW_BYTES];
         volume.encode(&mut raw);
         assert_eq!(VolumeRow::decode(&raw), Some(volume));
+        raw[18] = 2; // flags that nobody knows
+        assert_eq!(VolumeRow::decode(&raw), None);
         assert_eq!(SegmentRow::decode(&segment.encode()), Some(segment));
     }
 

@@ -86,7 +86,12 @@ fn apply(
             volumes::resize(world, state, *volume, *size_blocks)?;
         }
         Entry::VolumeDestroy { volume } => volumes::destroy(world, state, *volume)?,
-        Entry::VolumeClone { source, volume } => volumes::clone(world, state, *source, *volume)?,
+        Entry::VolumeClone { source, volume, snapshot } => {
+            volumes::clone(world, state, *source, *volume, *snapshot)?;
+        }
+        Entry::VolumeOverwrite { source, volume } => {
+            volumes::overwrite(world, state, *source, *volume)?;
+        }
         Entry::Config { key, value } => match value {
             Some(value) => drop(state.config.insert(key.clone(), value.clone())),
             None => drop(state.config.remove(key)),

@@ -24,6 +24,7 @@
 
 mod api;
 mod apply;
+mod change;
 mod check;
 mod checkpoint;
 mod classify;

@@ -24,6 +24,13 @@ pub(crate) struct Volume {
     pub(crate) map: RwLock<Option<VolumeRow>>,
 }
 
+impl Volume {
+    /// Whether it is there, and a snapshot.
+    pub(crate) fn is_snapshot(&self) -> bool {
+        self.map.read().is_some_and(|map| map.snapshot)
+    }
+}
+
 /// What all threads share.
 pub(crate) struct World {
     pub(crate) medium: Medium,
@@ -49,6 +56,7 @@ pub(crate) struct State {
     /// Chunks that stay without a reference: first id and count.
     pub(crate) staged: BTreeMap<u64, u32>,
     pub(crate) config: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Of volumes, without snapshots.
     pub(crate) provisioned_blocks: u64,
 }
 

@@ -6,6 +6,7 @@ mod failing;
 mod grow;
 mod model;
 mod reclaim;
+mod snapshots;
 
 use std::io;
 use std::sync::Arc;
