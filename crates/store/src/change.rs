@@ -1,7 +1,8 @@
 //! What an administrator changes: volumes as a whole, and the key-value space of the layer above.
 //!
-//! All of a [`Change`] is in one record. So snapshots that are made together are of one moment: what
-//! was joined to the log before that record is in all of them, and what comes later is in none.
+//! All of a [`Change`] is in one record. So snapshots that are made together are of one moment:
+//! what was joined to the log before that record is in all of them, and what comes later is in
+//! none.
 
 use std::collections::BTreeSet;
 
