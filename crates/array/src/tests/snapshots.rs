@@ -172,6 +172,7 @@ fn what_is_destroyed_comes_back_with_what_went_with_it_until_its_time_is_over() 
     array.create_host(new_host("esx1", &[])).unwrap();
     assert_eq!(code(array.connect("a", "esx1", None)), "volume_destroyed");
     assert_eq!(array.volumes(None, true, 9).len(), 1);
+    assert_eq!(array.connections(Some("a"), None).unwrap(), []);
     // The one that was destroyed before the volume stays so.
     assert_eq!(array.recover_volume("a").unwrap().eradicate_ms, None);
     assert_eq!((live(&array), destroyed(&array)), (vec!["a.y".into()], vec!["a.x".into()]));
