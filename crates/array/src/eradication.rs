@@ -1,7 +1,7 @@
 //! The end of volumes and snapshots, in two steps.
 //!
-//! What is *destroyed* is out of use, but all there, under its name, and can be recovered for a time
-//! that is set. Then, or when somebody asks for it, it is *eradicated*: its space is freed.
+//! What is *destroyed* is out of use, but all there, under its name, and can be recovered for a
+//! time that is set. Then, or when somebody asks for it, it is *eradicated*: its space is freed.
 //!
 //! Snapshots are destroyed with their volume without being touched: one is destroyed while its
 //! volume is, or if it was destroyed by itself. So to recover a volume brings back those that went

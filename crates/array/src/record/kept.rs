@@ -1,4 +1,5 @@
-//! The records of snapshots and groups. There may be a hundred thousand of the former: they are short.
+//! The records of snapshots and groups. There may be a hundred thousand of the former: they are
+//! short.
 
 use block::{SectorCount, VolumeId};
 use serde::{Deserialize, Serialize};

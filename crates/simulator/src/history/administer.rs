@@ -1,6 +1,6 @@
 //! What the administrator does in a history: volumes come and go, are snapshotted together, cloned
-//! and restored. Each change is one commit, with a number that goes up, so that after a crash all of
-//! it is there or nothing.
+//! and restored. Each change is one commit, with a number that goes up, so that after a crash all
+//! of it is there or nothing.
 
 use block::{SectorCount, VolumeId};
 use store::{Change, Store, StoreError, VolumeChange};
