@@ -41,6 +41,7 @@ impl Entry {
             9 => Ok(Self::VolumeClone {
                 source: VolumeId(reader.u64()?),
                 volume: VolumeId(reader.u64()?),
+                snapshot: decode_bool(reader)?,
             }),
             10 => decode_config(reader),
             11 => {
@@ -59,6 +60,10 @@ impl Entry {
             }
             14 => decode_relocated_group(reader),
             15 => decode_alias(reader),
+            16 => Ok(Self::VolumeOverwrite {
+                source: VolumeId(reader.u64()?),
+                volume: VolumeId(reader.u64()?),
+            }),
             _ => Err(reader.error("unknown kind of entry")),
         }
     }
@@ -69,6 +74,14 @@ fn decode_sums(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Fingerprint>
         return Err(reader.error("impossible count of blocks"));
     }
     (0..count).map(|_| Ok(Fingerprint(reader.array()?))).collect()
+}
+
+fn decode_bool(reader: &mut Reader<'_>) -> Result<bool, FormatError> {
+    match reader.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(reader.error("unknown flags of an entry")),
+    }
 }
 
 fn decode_flags(reader: &mut Reader<'_>) -> Result<StoreFlags, FormatError> {

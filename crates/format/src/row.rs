@@ -19,7 +19,7 @@
 //!  8  8  size, in blocks                      1  3  zero
 //! 16  1  level of the root                    4  4  live units of 64 bytes
 //! 17  1  1: in use                            8  8  LSN at which it was opened
-//! 18  1  zero
+//! 18  1  1: a snapshot, else 0
 //! 19  1  handling: 1 uncompressed, 2 unshared
 //! 20 12  zero
 //! ```
@@ -126,6 +126,8 @@ pub struct VolumeRow {
     pub level: u8,
     /// What reduction leaves alone in it.
     pub handling: Handling,
+    /// Whether it is a snapshot, which hosts don't write to.
+    pub snapshot: bool,
 }
 
 impl VolumeRow {
@@ -140,10 +142,15 @@ impl VolumeRow {
         if raw[17] != 1 || level == 0 || level > LEVEL_MAX || !possible {
             return None;
         }
+        let snapshot = match raw[18] {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
         let size_blocks = u64_at(raw, 8);
         let spanned = size_blocks <= span_blocks(level).min(VOLUME_BYTES_MAX / BLOCK_BYTES);
         let handling = Handling::decode(raw[19])?;
-        spanned.then_some(Self { root, size_blocks, level, handling })
+        spanned.then_some(Self { root, size_blocks, level, handling, snapshot })
     }
 
     /// Writes the row to `out`, which has [`ROW_BYTES`].
@@ -153,6 +160,7 @@ impl VolumeRow {
         out[16] = self.level;
         out[17] = 1;
         out[19] = self.handling.encode();
+        out[18] = u8::from(self.snapshot);
     }
 }
 
@@ -220,7 +228,8 @@ mod tests {
         let mut raw = [0; ROW_BYTES];
         let handling = Handling::default();
         let root = MapEntry::Hole;
-        let row = |level, size_blocks| VolumeRow { root, size_blocks, level, handling };
+        let snapshot = false;
+        let row = |level, size_blocks| VolumeRow { root, size_blocks, level, handling, snapshot };
         for (level, size_blocks, fits) in
             [(1, 256, true), (1, 257, false), (5, 1 << 34, true), (5, (1 << 34) + 1, false)]
         {
@@ -253,7 +262,7 @@ mod tests {
         };
         let handling = Handling { uncompressed: false, unshared: true };
         let root = MapEntry::Node(NodeId(4));
-        let volume = VolumeRow { root, size_blocks: 99, level: 2, handling };
+        let volume = VolumeRow { root, size_blocks: 99, level: 2, handling, snapshot: true };
         let segment = SegmentRow { state: SegmentState::Metadata, live_units: 5, opened_lsn: 6 };
         let mut raw = [0; ROW_BYTES];
         chunk.encode(&mut raw);
@@ -285,6 +294,8 @@ mod tests {
         raw = [0; ROW_BYTES];
         volume.encode(&mut raw);
         assert_eq!(VolumeRow::decode(&raw), Some(volume));
+        raw[18] = 2; // flags that nobody knows
+        assert_eq!(VolumeRow::decode(&raw), None);
         assert_eq!(SegmentRow::decode(&segment.encode()), Some(segment));
     }
 

@@ -128,6 +128,8 @@ pub(crate) fn error_sense(error: &VolumeError, block_sectors: u64) -> Sense {
         VolumeError::Medium { sector } => Sense::new(SenseKey::MediumError, 0x11, 0)
             .with_information(sector.0 / block_sectors.max(1)),
         VolumeError::WriteFailed => Sense::new(SenseKey::MediumError, 0x0c, 0),
+        // WRITE PROTECTED. No host ever sees a snapshot: this is what the store would say.
+        VolumeError::Snapshot(_) => Sense::new(SenseKey::DataProtect, 0x27, 0),
         VolumeError::TooLong => Sense::new(SenseKey::IllegalRequest, 0x24, 0),
     }
 }

@@ -105,7 +105,7 @@ impl Generator {
 
     /// A request to volumes that hold `now`.
     pub fn request(&mut self, now: &State, rng: &mut Rng) -> Generated {
-        let slot = rng.below(now.volumes.len() as u64) as usize;
+        let slot = rng.below(now.live as u64) as usize;
         let mut made = match rng.weighted(&self.mix.weights) {
             0 => Self::read(now, slot, rng),
             1 => self.write(now, slot, rng),
@@ -232,8 +232,11 @@ impl Generator {
         };
         let mut segments = Vec::new();
         let mut effects = Vec::new();
+        // Snapshots are copied from as well.
+        let all = now.volumes.len() as u64;
+        let slot = if rng.chance(25) { rng.below(all) as usize } else { slot };
         for _ in 0..rng.between(1, 2) {
-            let to_slot = rng.below(now.volumes.len() as u64) as usize;
+            let to_slot = rng.below(now.live as u64) as usize;
             let from = any_range(size(now, slot), 2 * MIB, rng);
             let mut to = any_range(size(now, to_slot), 2 * MIB, rng);
             if rng.chance(60) {

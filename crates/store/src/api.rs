@@ -126,7 +126,26 @@ pub enum VolumeChange {
         /// Its new size, a multiple of 8 sectors, up to 64 TiB.
         size: SectorCount,
     },
-    /// The end of a volume.
+    /// A new volume that holds what another holds at this moment, and has its size. It costs the
+    /// same whatever that is: both share all of it until one of them is changed.
+    Clone {
+        /// Of which: a volume or a snapshot.
+        source: VolumeId,
+        /// The new one's id, from [`crate::Store::allocate_volume_id`].
+        id: VolumeId,
+        /// Whether it is a snapshot: nothing writes to it, and it is not counted as provisioned.
+        snapshot: bool,
+    },
+    /// A volume becomes what another is at this moment, its size too; what it held is gone. It
+    /// costs the same whatever that is.
+    Overwrite {
+        /// What it becomes: a volume or a snapshot.
+        source: VolumeId,
+        /// Which changes; not a snapshot.
+        destination: VolumeId,
+    },
+    /// The end of a volume or of a snapshot; what only it held is freed afterwards
+    /// ([`crate::Store::housekeep`]).
     Destroy {
         /// Which.
         id: VolumeId,
@@ -148,12 +167,14 @@ pub struct PoolStatus {
     pub allocated_bytes: u64,
     /// Bytes that are in use: see [`crate::Store::space_use`].
     pub used_bytes: u64,
-    /// Bytes that volumes are provisioned for, together.
+    /// Bytes that volumes are provisioned for, together; snapshots are not counted.
     pub provisioned_bytes: u64,
-    /// Bytes that hosts have mapped in all volumes, together.
+    /// Bytes that hosts have mapped in all volumes, together, without snapshots.
     pub mapped_bytes: u64,
-    /// How many volumes there are.
+    /// How many volumes there are, without snapshots.
     pub volume_count: u64,
+    /// How many snapshots.
+    pub snapshot_count: u64,
     /// Bytes of log since the last checkpoint: what recovery would replay.
     pub log_bytes: u64,
     /// Commits since the store was opened.
@@ -206,6 +227,8 @@ pub struct VolumeStatus {
     pub mapped_bytes: u64,
     /// Bytes of them that name stored data (neither zeros nor a pattern), before sharing.
     pub data_bytes: u64,
+    /// Whether it is a snapshot.
+    pub snapshot: bool,
 }
 
 /// When an answer may be given.

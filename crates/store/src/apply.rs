@@ -1,17 +1,13 @@
 //! Applying redo entries: the one place where the state changes, live and in recovery alike.
 
-use std::sync::Arc;
-
 use block::VolumeId;
-use format::map::{level_for, span_blocks};
-use format::{ChunkId, Entry, Handling, MapEntry, VolumeRow};
-use parking_lot::RwLock;
+use format::{ChunkId, Entry, MapEntry, VolumeRow};
 
 use crate::StoreError;
 use crate::bring::{Payload, alias, relocate, store_chunks};
 use crate::map::{Editor, Value};
-use crate::nodes::Referenced;
-use crate::world::{State, Volume, World};
+use crate::volumes;
+use crate::world::{State, World};
 
 /// Applies the entries of a record, in order.
 pub(crate) fn apply_all(
@@ -59,14 +55,18 @@ fn apply(
             copy(world, state, from, (*destination, *destination_start), *count)?;
         }
         Entry::VolumeCreate { volume, size_blocks } => {
-            let (root, level) = (MapEntry::Hole, level_for(*size_blocks));
-            let handling = Handling::default();
-            let row = VolumeRow { root, size_blocks: *size_blocks, level, handling };
-            create(world, state, *volume, row)?;
+            volumes::create(world, state, *volume, *size_blocks)?;
         }
-        Entry::VolumeResize { volume, size_blocks } => resize(world, state, *volume, *size_blocks)?,
-        Entry::VolumeDestroy { volume } => destroy(world, state, *volume)?,
-        Entry::VolumeClone { source, volume } => clone(world, state, *source, *volume)?,
+        Entry::VolumeResize { volume, size_blocks } => {
+            volumes::resize(world, state, *volume, *size_blocks)?;
+        }
+        Entry::VolumeDestroy { volume } => volumes::destroy(world, state, *volume)?,
+        Entry::VolumeClone { source, volume, snapshot } => {
+            volumes::clone(world, state, *source, *volume, *snapshot)?;
+        }
+        Entry::VolumeOverwrite { source, volume } => {
+            volumes::overwrite(world, state, *source, *volume)?;
+        }
         Entry::Config { key, value } => match value {
             Some(value) => drop(state.config.insert(key.clone(), value.clone())),
             None => drop(state.config.remove(key)),
@@ -105,7 +105,7 @@ fn unstage(state: &mut State, first: ChunkId, count: u32) {
 }
 
 /// Changes a volume's map under its lock, and stores its row if that has changed.
-fn with_map<T>(
+pub(crate) fn with_map<T>(
     world: &World,
     volume: VolumeId,
     change: impl FnOnce(&mut VolumeRow) -> Result<T, StoreError>,
@@ -204,68 +204,6 @@ fn copy(
         Ok(())
     })?;
     Ok(())
-}
-
-fn create(
-    world: &World,
-    state: &mut State,
-    id: VolumeId,
-    row: VolumeRow,
-) -> Result<(), StoreError> {
-    if world.volume(id).is_some() {
-        return Err(StoreError::Damaged(format!("volume {id} is created twice")));
-    }
-    world.volume_table.update(&world.medium, id.0, |raw| row.encode(raw))?;
-    let volume = Arc::new(Volume { id, map: RwLock::new(Some(row)) });
-    world.volumes.write().insert(id, volume);
-    state.next_volume = state.next_volume.max(id.0 + 1);
-    state.provisioned_blocks += row.size_blocks;
-    Ok(())
-}
-
-fn clone(
-    world: &World,
-    state: &mut State,
-    source: VolumeId,
-    id: VolumeId,
-) -> Result<(), StoreError> {
-    let Some(from) = world.volume(source) else { return Ok(()) };
-    let Some(row) = *from.map.read() else { return Ok(()) };
-    if let MapEntry::Node(node) = row.root {
-        let mut root = [Referenced::unread(node)];
-        world.nodes.reference_all(&world.medium, &mut root)?;
-    }
-    create(world, state, id, row)
-}
-
-fn resize(
-    world: &World,
-    state: &mut State,
-    id: VolumeId,
-    size_blocks: u64,
-) -> Result<(), StoreError> {
-    with_map(world, id, |map| {
-        let old = map.size_blocks;
-        if size_blocks < old {
-            let value = Value::Uniform(MapEntry::Hole);
-            Editor { world, state }.set(map, size_blocks, old - size_blocks, value)?;
-        }
-        while span_blocks(map.level) < size_blocks {
-            Editor { world, state }.raise(map)?;
-        }
-        map.size_blocks = size_blocks;
-        state.provisioned_blocks = state.provisioned_blocks - old + size_blocks;
-        Ok(())
-    })?;
-    Ok(())
-}
-
-fn destroy(world: &World, state: &mut State, id: VolumeId) -> Result<(), StoreError> {
-    let Some(volume) = world.volumes.write().remove(&id) else { return Ok(()) };
-    let Some(map) = volume.map.write().take() else { return Ok(()) };
-    world.volume_table.update(&world.medium, id.0, |raw| raw.fill(0))?;
-    state.provisioned_blocks -= map.size_blocks;
-    Editor { world, state }.release(map.root)
 }
 
 /// Frees the chunks of a record that nothing names, but for the staged ones.

@@ -94,7 +94,7 @@ impl Checker<'_> {
         for volume in volumes {
             let Some(map) = *volume.map.read() else { continue };
             self.report.volumes += 1;
-            provisioned += map.size_blocks;
+            provisioned += crate::volumes::provisioned(&map);
             self.entry(map.root, map.level);
             if volume.id.0 >= state.next_volume {
                 self.find(format!("volume {} has an id that was not given yet", volume.id));

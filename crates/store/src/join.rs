@@ -1,19 +1,40 @@
 //! How jobs join the open record: what is refused, what must wait, and what becomes entries.
 
-use block::{VolumeError, VolumeReply};
+use block::{BlockRange, VolumeError, VolumeId, VolumeReply};
 use format::{Entry, Place};
 
 use crate::Token;
 use crate::apply::apply_all;
 use crate::bring::Payload;
-use crate::edit::Edit;
-use crate::record::entries_bytes_max;
+use crate::edit::{Edit, Step};
+use crate::record::{entries_bytes_max, reshaped};
 use crate::segments::reserve_segments;
 use crate::world::World;
 use crate::writer::{Job, Relocation, Submitted, Writer};
 
 /// Free segments that only checkpoints may take: without them nothing would ever become free.
 const RESERVE_FOR_CHECKPOINT: u32 = 2;
+
+impl Edit {
+    /// Whether it changes the volume or takes from it, once it is in the log.
+    pub(crate) fn concerns(&self, volume: VolumeId) -> bool {
+        self.steps.iter().any(|step| {
+            step.target().0 == volume || step.source().is_some_and(|(source, _)| source == volume)
+        })
+    }
+}
+
+impl Step {
+    /// What it takes from, while it is applied.
+    pub(crate) fn source(&self) -> Option<(VolumeId, BlockRange)> {
+        match self {
+            Self::Copy { source, from, to, .. } => {
+                Some((*source, BlockRange { start: *from, count: to.count }))
+            }
+            _ => None,
+        }
+    }
+}
 
 impl Writer {
     /// Joins, if there is room.
@@ -34,6 +55,7 @@ impl Writer {
                     return Submitted::Queued;
                 }
                 let first = self.open.entries.len();
+                self.open.reshaped.extend(reshaped(&entries));
                 self.open.entries.extend(entries);
                 self.joined(world, token, first, true)
             }
@@ -181,12 +203,18 @@ impl Writer {
     fn refuse(&mut self, world: &World, edit: &Edit) -> Option<VolumeError> {
         for step in &edit.steps {
             let (volume, range) = step.target();
-            match world.map_of(volume) {
-                None => return Some(VolumeError::NoSuchVolume(volume)),
-                Some(map) if range.end().0 > map.size_blocks => {
-                    return Some(VolumeError::OutOfRange);
+            let ranges = [Some((volume, range)), step.source()];
+            for (id, range) in ranges.into_iter().flatten() {
+                match world.map_of(id) {
+                    None => return Some(VolumeError::NoSuchVolume(id)),
+                    Some(map) if range.end().0 > map.size_blocks => {
+                        return Some(VolumeError::OutOfRange);
+                    }
+                    Some(map) if map.snapshot && id == volume => {
+                        return Some(VolumeError::Snapshot(id));
+                    }
+                    Some(_) => {}
                 }
-                Some(_) => {}
             }
         }
         let reserve = reserve_segments(world.medium.geometry().segment_count);

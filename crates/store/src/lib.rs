@@ -25,6 +25,7 @@
 mod api;
 mod apply;
 mod bring;
+mod change;
 mod check;
 mod checkpoint;
 mod classify;
@@ -60,6 +61,7 @@ mod store;
 mod table;
 #[cfg(test)]
 mod tests;
+mod volumes;
 mod walk;
 mod world;
 mod writer;

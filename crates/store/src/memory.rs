@@ -7,8 +7,8 @@
 //! thread that has waited for the device anyway, and a look-up that finds its page pays nothing.
 //!
 //! What is **pinned** can't leave: pages and nodes that have changed since the last capture, and
-//! those that a checkpoint has captured and not yet written. So a checkpoint is due when half of the
-//! budget has changed, and when all of it is pinned new jobs wait ([`Memory::is_full`]) until a
+//! those that a checkpoint has captured and not yet written. So a checkpoint is due when half of
+//! the budget has changed, and when all of it is pinned new jobs wait ([`Memory::is_full`]) until a
 //! checkpoint is written. What has joined the log before is still applied, a checkpoint loads the
 //! directories above what has changed (a 256th of it), and a recovery may change as much as the log
 //! behind its checkpoint says: by so much the budget can be exceeded for a while.

@@ -112,7 +112,8 @@ fn check_entry(header: &RecordHeader, entry: &Entry) -> Result<(), StoreError> {
         | Entry::VolumeResize { volume: id, size_blocks } => {
             volume(&[*id]) && *size_blocks <= VOLUME_BYTES_MAX / BLOCK_BYTES
         }
-        Entry::VolumeClone { source, volume: id } => volume(&[*source, *id]),
+        Entry::VolumeClone { source, volume: id, .. }
+        | Entry::VolumeOverwrite { source, volume: id } => volume(&[*source, *id]),
         Entry::Config { .. } => true,
         Entry::Release { first, count } => return check_run(first.0, *count),
     };

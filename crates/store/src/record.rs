@@ -39,6 +39,9 @@ pub(crate) struct Record {
     /// Long copies whose part it holds.
     pub(crate) staging: Vec<(Token, Box<Edit>)>,
     pub(crate) flush: bool,
+    /// Volumes that its entries end, or give another size: until they are applied, nobody knows
+    /// what fits them.
+    pub(crate) reshaped: Vec<VolumeId>,
 }
 
 impl Record {
@@ -282,6 +285,16 @@ pub(crate) fn contains(range: BlockRange, block: BlockNumber) -> bool {
     block >= range.start && block < range.end()
 }
 
+/// The volumes that some entries end, or give another size.
+pub(crate) fn reshaped(entries: &[Entry]) -> impl Iterator<Item = VolumeId> + '_ {
+    entries.iter().filter_map(|entry| match entry {
+        Entry::VolumeResize { volume, .. }
+        | Entry::VolumeDestroy { volume }
+        | Entry::VolumeOverwrite { volume, .. } => Some(*volume),
+        _ => None,
+    })
+}
+
 /// What an entry changes.
 pub(crate) fn entry_target(entry: &Entry) -> Option<(VolumeId, BlockRange)> {
     Some(match entry {
@@ -292,9 +305,9 @@ pub(crate) fn entry_target(entry: &Entry) -> Option<(VolumeId, BlockRange)> {
         Entry::Copy { destination, destination_start, count, .. } => {
             (*destination, BlockRange::new(*destination_start, *count))
         }
-        Entry::VolumeResize { volume, .. } | Entry::VolumeDestroy { volume } => {
-            (*volume, BlockRange::new(0, u64::MAX))
-        }
+        Entry::VolumeResize { volume, .. }
+        | Entry::VolumeDestroy { volume }
+        | Entry::VolumeOverwrite { volume, .. } => (*volume, BlockRange::new(0, u64::MAX)),
         _ => return None,
     })
 }

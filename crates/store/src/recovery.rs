@@ -245,7 +245,7 @@ fn load_volumes(world: &World, state: &mut State) -> Result<(), StoreError> {
         let id = VolumeId(id);
         match VolumeRow::decode(raw) {
             Some(row) => {
-                state.provisioned_blocks += row.size_blocks;
+                state.provisioned_blocks += crate::volumes::provisioned(&row);
                 volumes.insert(id, Arc::new(Volume { id, map: RwLock::new(Some(row)) }));
             }
             None => failed = Some(id),

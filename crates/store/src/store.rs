@@ -9,21 +9,17 @@ use block::{
     BLOCK_BYTES, BlockRange, DataIn, SectorCount, SectorRange, SpaceUse, VolumeError, VolumeId,
     VolumeReply, VolumeRequest,
 };
-use format::Entry;
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::api::Pending;
 use crate::edit::{Edit, Sizes};
 use crate::fetch::Fetch;
-use crate::world::World;
+use crate::world::{Volume, World};
 use crate::writer::{Answer, Job, Submitted, Writer};
 use crate::{
-    Change, Commit, Durability, OpenOptions, Outcome, PoolStatus, ReadOperation, Sink, SinkId,
-    Started, StoreError, Token, VolumeChange, VolumeStatus,
+    Commit, Durability, OpenOptions, Outcome, PoolStatus, ReadOperation, Sink, SinkId, Started,
+    Token, VolumeStatus,
 };
-
-/// The most bytes of entries that one administrator's change may take.
-const CHANGE_BYTES_MAX: usize = 256 << 10;
 
 /// The store. Shared by all threads behind an [`Arc`].
 pub struct Store {
@@ -425,88 +421,6 @@ impl Store {
         }
     }
 
-    /// Makes a change; durable when it returns. Waits.
-    pub fn change(&self, change: Change) -> Result<(), StoreError> {
-        let entries = self.entries_of(change)?;
-        if entries.is_empty() {
-            return Ok(());
-        }
-        let token = self.waiting_token();
-        let submitted = self.writer.lock().submit(&self.world, token, Job::Entries(entries));
-        let started = match submitted {
-            Submitted::Done(reply) => Started::Done(reply),
-            _ => Started::Queued,
-        };
-        let reply = self.settle(started, token);
-        self.hand_over();
-        reply.map(|_| ()).map_err(StoreError::Volume)
-    }
-
-    /// Checks a change, and turns it into entries. Changes come from one administrator at a time
-    /// (the layer above sees to that), so what was checked here still holds when they are applied.
-    fn entries_of(&self, change: Change) -> Result<Vec<Entry>, StoreError> {
-        let mut entries = Vec::new();
-        for volume in change.volumes {
-            entries.push(self.volume_entry(volume)?);
-        }
-        for (key, value) in change.config {
-            let too_long = value
-                .as_ref()
-                .is_some_and(|value| value.len() > format::entry::CONFIG_VALUE_BYTES_MAX);
-            if key.is_empty() || key.len() > 255 || too_long {
-                return Err(StoreError::Invalid(
-                    "a key has 1 to 255 bytes, and a value up to 64 KiB".into(),
-                ));
-            }
-            entries.push(Entry::Config { key, value });
-        }
-        if entries.iter().map(Entry::encoded_bytes).sum::<usize>() > CHANGE_BYTES_MAX {
-            return Err(StoreError::Invalid("the change is too long for one commit".into()));
-        }
-        Ok(entries)
-    }
-
-    fn volume_entry(&self, change: VolumeChange) -> Result<Entry, StoreError> {
-        let blocks = |size: SectorCount| {
-            let bytes = size.bytes().unwrap_or(u64::MAX);
-            let valid = bytes > 0
-                && bytes <= block::request::limits::VOLUME_BYTES_MAX
-                && bytes.is_multiple_of(BLOCK_BYTES);
-            valid.then_some(bytes / BLOCK_BYTES).ok_or_else(|| {
-                StoreError::Invalid("a volume's size is a multiple of 4 KiB, up to 64 TiB".into())
-            })
-        };
-        let exists = |id: VolumeId| match self.world.volume(id) {
-            Some(_) => Ok(()),
-            None => Err(StoreError::Volume(VolumeError::NoSuchVolume(id))),
-        };
-        match change {
-            VolumeChange::Create { id, size } => {
-                let known = id.0 > 0 && id.0 < self.writer.lock().state.next_volume;
-                if self.world.volume(id).is_some() || !known {
-                    return Err(StoreError::Invalid(format!("volume id {id} is not a new one")));
-                }
-                Ok(Entry::VolumeCreate { volume: id, size_blocks: blocks(size)? })
-            }
-            VolumeChange::Resize { id, size } => {
-                exists(id)?;
-                Ok(Entry::VolumeResize { volume: id, size_blocks: blocks(size)? })
-            }
-            VolumeChange::Destroy { id } => {
-                exists(id)?;
-                Ok(Entry::VolumeDestroy { volume: id })
-            }
-        }
-    }
-
-    /// A volume id that was never given before (durable once it was used in a change).
-    pub fn allocate_volume_id(&self) -> VolumeId {
-        let mut writer = self.writer.lock();
-        let id = VolumeId(writer.state.next_volume);
-        writer.state.next_volume += 1;
-        id
-    }
-
     /// All of the key-value space, in the order of the keys.
     pub fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let writer = self.writer.lock();
@@ -515,9 +429,13 @@ impl Store {
 
     /// How the pool stands.
     pub fn pool_status(&self) -> PoolStatus {
-        let volumes: Vec<VolumeId> = self.world.volumes.read().keys().copied().collect();
-        let mapped = volumes.iter().filter_map(|id| self.volume_status(*id));
-        let mapped_bytes = mapped.map(|status| status.mapped_bytes).sum();
+        let all: Vec<Arc<Volume>> = self.world.volumes.read().values().cloned().collect();
+        let all_count = all.len() as u64;
+        let volumes = all.into_iter().filter(|volume| !volume.is_snapshot());
+        let mapped: Vec<u64> = volumes
+            .filter_map(|volume| self.volume_status(volume.id))
+            .map(|status| status.mapped_bytes)
+            .collect();
         let (used_bytes, capacity_bytes) = self.space_use();
         let writer = self.writer.lock();
         let segment_bytes = self.world.medium.geometry().segment_bytes;
@@ -529,8 +447,9 @@ impl Store {
             allocated_bytes: u64::from(writer.state.segments.used_count()) * segment_bytes,
             used_bytes,
             provisioned_bytes: writer.state.provisioned_blocks * BLOCK_BYTES,
-            mapped_bytes,
-            volume_count: volumes.len() as u64,
+            mapped_bytes: mapped.iter().sum(),
+            volume_count: mapped.len() as u64,
+            snapshot_count: all_count - mapped.len() as u64,
             log_bytes: writer.log_bytes,
             commit_count: writer.commit_count,
             checkpoint_count: self.checkpoint_count.load(Ordering::Relaxed),
@@ -548,6 +467,7 @@ impl Store {
             size: SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK),
             mapped_bytes: counts.mapped * BLOCK_BYTES,
             data_bytes: counts.data * BLOCK_BYTES,
+            snapshot: map.snapshot,
         })
     }
 

@@ -27,6 +27,13 @@ pub(crate) struct Volume {
     pub(crate) map: RwLock<Option<VolumeRow>>,
 }
 
+impl Volume {
+    /// Whether it is there, and a snapshot.
+    pub(crate) fn is_snapshot(&self) -> bool {
+        self.map.read().is_some_and(|map| map.snapshot)
+    }
+}
+
 /// What all threads share.
 pub(crate) struct World {
     pub(crate) medium: Medium,
@@ -64,6 +71,7 @@ pub(crate) struct State {
     /// it was written, so none is freed before its end.
     pub(crate) replaying: bool,
     pub(crate) config: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Of volumes, without snapshots.
     pub(crate) provisioned_blocks: u64,
 }
 

@@ -223,9 +223,17 @@ impl Writer {
         self.blocks_per_segment - self.tail.block
     }
 
-    /// Whether the edit has read a block that a record changes which is not applied yet.
+    /// Whether the edit has read a block that a record changes which is not applied yet, or has to
+    /// do with a volume that gets another size there, or its end.
     pub(crate) fn awaits_others(&self, edit: &Edit) -> bool {
-        if edit.expectations.is_empty() || self.early() {
+        if self.early() {
+            return false;
+        }
+        let records = self.sealed.iter().map(|commit| &commit.record).chain([&self.open]);
+        if records.flat_map(|record| &record.reshaped).any(|volume| edit.concerns(*volume)) {
+            return true;
+        }
+        if edit.expectations.is_empty() {
             return false;
         }
         let unapplied = self.sealed.iter().flat_map(|commit| &commit.record.entries);

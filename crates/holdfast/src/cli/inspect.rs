@@ -58,7 +58,11 @@ fn load_objects(disk: &Arc<FileDisk>) -> Result<Array, Failure> {
 }
 
 fn names_of(array: &Array) -> BTreeMap<u64, String> {
-    array.volumes(None, usize::MAX).into_iter().map(|volume| (volume.id.0, volume.name)).collect()
+    array
+        .volumes(None, false, usize::MAX)
+        .into_iter()
+        .map(|volume| (volume.id.0, volume.name))
+        .collect()
 }
 
 /// A volume by its name or its id. No name consists of digits only.

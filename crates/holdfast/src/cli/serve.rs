@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::{Facts, Interface, Token};
 use array::{Array, Settings};
@@ -20,7 +19,7 @@ use super::http::{Bound, Server};
 use super::output::show;
 use super::pool::{Place, open_disk};
 use super::telemetry::FrontEnd;
-use crate::serve::{PortalOptions, Running, ServeError, ServeOptions};
+use crate::serve::{PortalOptions, Running, ServeError, ServeOptions, now_ms};
 
 /// Where management listens unless it is said: a free port, which verbs find by the run file.
 const API_DEFAULT: &str = "127.0.0.1:0";
@@ -208,11 +207,6 @@ impl Manager<'_> {
             format!("Serving {pool} as {target} on {portals}; management on http://{api}\n")
         })
     }
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

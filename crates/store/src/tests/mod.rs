@@ -8,6 +8,7 @@ mod memory;
 mod model;
 mod reclaim;
 mod reduction;
+mod snapshots;
 
 use std::io;
 use std::sync::Arc;
