@@ -8,11 +8,11 @@ use block::{SectorCount, VolumeError, VolumeId};
 use parking_lot::Mutex;
 use store::{Change, PoolStatus, StoreError, VolumeChange, VolumeStatus};
 
-/// Keys and values, and the sizes of volumes.
+/// Keys and values, and the volumes: their sizes, and whether they are snapshots.
 #[derive(Default)]
 struct Kept {
     config: BTreeMap<Vec<u8>, Vec<u8>>,
-    volumes: HashMap<VolumeId, SectorCount>,
+    volumes: HashMap<VolumeId, (SectorCount, bool)>,
 }
 
 /// The store.
@@ -27,7 +27,7 @@ impl MemoryStore {
     /// A store that holds these pairs and volumes, and takes `room` changes.
     pub fn new(
         config: BTreeMap<Vec<u8>, Vec<u8>>,
-        volumes: HashMap<VolumeId, SectorCount>,
+        volumes: HashMap<VolumeId, (SectorCount, bool)>,
         room: u64,
     ) -> Self {
         let next = volumes.keys().map(|id| id.0).max().unwrap_or(0).saturating_add(1);
@@ -55,10 +55,20 @@ impl Backing for MemoryStore {
         for change in change.volumes {
             match change {
                 VolumeChange::Create { id, size } => {
-                    assert!(volumes.insert(id, size).is_none(), "an id was used twice");
+                    assert!(volumes.insert(id, (size, false)).is_none(), "an id was used twice");
                 }
                 VolumeChange::Resize { id, size } => {
-                    volumes.insert(id, size).expect("what is resized is there");
+                    let old = volumes.insert(id, (size, false)).expect("what is resized is there");
+                    assert!(!old.1, "a snapshot is resized");
+                }
+                VolumeChange::Clone { source, id, snapshot } => {
+                    let (size, _) = volumes[&source];
+                    assert!(volumes.insert(id, (size, snapshot)).is_none(), "an id, twice");
+                }
+                VolumeChange::Overwrite { source, destination } => {
+                    let (size, _) = volumes[&source];
+                    let old = volumes.insert(destination, (size, false)).expect("it is there");
+                    assert!(!old.1, "a snapshot is overwritten");
                 }
                 VolumeChange::Destroy { id } => {
                     volumes.remove(&id).expect("what is destroyed is there");
@@ -95,7 +105,7 @@ impl Backing for MemoryStore {
     }
 
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
-        let size = *self.kept.lock().volumes.get(&id)?;
-        Some(VolumeStatus { id, size, mapped_bytes: 0, data_bytes: 0 })
+        let (size, snapshot) = *self.kept.lock().volumes.get(&id)?;
+        Some(VolumeStatus { id, size, mapped_bytes: 0, data_bytes: 0, snapshot })
     }
 }

@@ -201,7 +201,8 @@ pub fn all_entries() -> Vec<Entry> {
         Entry::VolumeCreate { volume: other, size_blocks: 1024 },
         Entry::VolumeResize { volume, size_blocks: 2048 },
         Entry::VolumeDestroy { volume },
-        Entry::VolumeClone { source: volume, volume: other },
+        Entry::VolumeClone { source: volume, volume: other, snapshot: true },
+        Entry::VolumeOverwrite { source: volume, volume: other },
         Entry::Config { key: b"k".to_vec(), value: Some(b"v".to_vec()) },
         Entry::Config { key: b"k".to_vec(), value: None },
         Entry::Relocate { first, payload_units, fingerprints },
@@ -248,7 +249,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let (mut node_row, mut volume_row) = ([0; ROW_BYTES], [0; ROW_BYTES]);
     row.encode(&mut node_row);
     let root = MapEntry::Node(NodeId(1));
-    VolumeRow { root, size_blocks: 512, level: 2 }.encode(&mut volume_row);
+    VolumeRow { root, size_blocks: 512, level: 2, snapshot: true }.encode(&mut volume_row);
     let chunk_row = [2, 0, 0, 0, 64, 0, 0, 0, 64, 0, 1, 0x10, 1, 0, 0, 0];
     let piece = encode_stream_piece(StreamRef::default(), b"content");
     let mut seeds = vec![

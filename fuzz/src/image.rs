@@ -96,7 +96,14 @@ fn entry(input: &mut Input<'_>, pool: &Pool) -> Entry {
         5 => Entry::VolumeCreate { volume: volume(input), size_blocks: input.number() },
         6 => Entry::VolumeResize { volume: volume(input), size_blocks: input.number() },
         7 => Entry::VolumeDestroy { volume: volume(input) },
-        8 => Entry::VolumeClone { source: volume(input), volume: volume(input) },
+        8 if input.coin() => {
+            Entry::VolumeOverwrite { source: volume(input), volume: volume(input) }
+        }
+        8 => Entry::VolumeClone {
+            source: volume(input),
+            volume: volume(input),
+            snapshot: input.coin(),
+        },
         9 => {
             let len = input.below(20);
             let key = input.bytes(len).to_vec();

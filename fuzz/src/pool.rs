@@ -55,7 +55,7 @@ pub struct Pool {
 }
 
 fn options() -> OpenOptions {
-    OpenOptions { cache_bytes: 1 << 20, ..OpenOptions::default() }
+    OpenOptions { memory_bytes: 1 << 20, ..OpenOptions::default() }
 }
 
 /// Opens what is on a disk.

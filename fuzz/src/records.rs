@@ -34,7 +34,9 @@ fn key(input: &mut Input<'_>) -> Vec<u8> {
         0 => return b"s".to_vec(),
         1 | 2 => (b'v', vec![id(input)]),
         3 | 4 => (b'h', vec![id(input)]),
-        5 | 6 => (b'c', vec![id(input), id(input)]),
+        5 => (b'c', vec![id(input), id(input)]),
+        6 if input.coin() => (b'g', vec![id(input)]),
+        6 => (b'n', vec![id(input)]),
         _ => {
             let len = input.below(24);
             return input.bytes(len).to_vec();
@@ -45,13 +47,13 @@ fn key(input: &mut Input<'_>) -> Vec<u8> {
     key
 }
 
-/// The volumes that the records name; some are missing.
-fn volumes(pairs: &Pairs, missing: u8) -> HashMap<VolumeId, SectorCount> {
+/// The volumes and snapshots that the records name; some are missing.
+fn volumes(pairs: &Pairs, missing: u8) -> HashMap<VolumeId, (SectorCount, bool)> {
     let ids = pairs.keys().filter_map(|key| Some((key.first()?, key.get(1..9)?)));
-    ids.filter(|(kind, _)| **kind == b'v')
-        .filter_map(|(_, id)| Some(u64::from_be_bytes(id.try_into().ok()?)))
-        .filter(|id| missing != *id as u8)
-        .map(|id| (VolumeId(id), SectorCount(2048)))
+    ids.filter(|(kind, _)| matches!(**kind, b'v' | b'n'))
+        .filter_map(|(kind, id)| Some((kind, u64::from_be_bytes(id.try_into().ok()?))))
+        .filter(|(_, id)| missing != *id as u8)
+        .map(|(kind, id)| (VolumeId(id), (SectorCount(2048), *kind == b'n')))
         .collect()
 }
 
@@ -75,13 +77,13 @@ pub fn run(bytes: &[u8]) {
     let again = Array::open(backing, false).expect("an array reads what it has written");
     assert_eq!(again.counts(), array.counts());
     assert_eq!(again.settings(), array.settings());
-    assert_eq!(again.volumes(None, 100), array.volumes(None, 100));
+    assert_eq!(again.volumes(None, false, 100), array.volumes(None, false, 100));
     assert_eq!(again.hosts(None, 100), array.hosts(None, 100));
 }
 
 /// Looks at everything, and changes what there is.
 fn use_all(array: &Array) {
-    let (volumes, hosts) = (array.volumes(None, 100), array.hosts(None, 100));
+    let (volumes, hosts) = (array.volumes(None, false, 100), array.hosts(None, 100));
     let _ = array.connections(None, None);
     for host in &hosts {
         for name in &host.initiators {

@@ -91,8 +91,9 @@ impl World {
         for connection in self.array.connections(None, None)? {
             self.array.disconnect(&connection.volume, &connection.host)?;
         }
-        for volume in self.array.volumes(None, 1000) {
-            self.array.destroy_volume(&volume.name)?;
+        for volume in self.array.volumes(None, false, 1000) {
+            self.array.destroy_volume(&volume.name, 0)?;
+            self.array.eradicate_volume(&volume.name)?;
         }
         for host in self.array.hosts(None, 1000) {
             self.array.delete_host(&host.name)?;

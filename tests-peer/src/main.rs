@@ -21,6 +21,7 @@ mod qemu;
 mod random;
 mod report;
 mod reservations;
+mod snapshots;
 mod space;
 mod switches;
 mod target;
@@ -84,6 +85,7 @@ const GROUPS: &[Group] = &[
     ("linear", "races on a few blocks, judged for linearizability", run_linear),
     ("aborts", "what was aborted takes effect before the answer, or never", run_aborts),
     ("hostile", "initiators that take and never give, beside a good one", run_hostile),
+    ("snapshots", "snapshots, groups, clones, and the way back from the end", run_snapshots),
     ("space", "what takes space, one commit an offload, a full pool", run_space),
     ("integrity", "bytes that turn: found, named, refused, healed", run_integrity),
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
@@ -235,6 +237,14 @@ fn run_switches(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let array = array(arguments, Shape::default())?;
     let target = array.volume("switched", "1G", "peer", 1)?;
     switches::switches(report, &array, &target, "switched");
+    Ok(())
+}
+
+fn run_snapshots(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let mut array = array(arguments, Shape::default())?;
+    let alpha = array.volume("alpha", "1G", "peer", 1)?;
+    let beta = array.volume("beta", "1G", "peer", 2)?;
+    snapshots::snapshots(report, &mut array, [&alpha, &beta]);
     Ok(())
 }
 

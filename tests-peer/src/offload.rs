@@ -286,3 +286,14 @@ pub fn good(status: Status) -> Result<()> {
     ensure!(status == Status::Good, "it ended with {status}");
     Ok(())
 }
+
+/// An error unless the command ended with this sense key, and this ASC and ASCQ.
+pub fn refused(status: &Status, wanted: (u8, u16)) -> Result<()> {
+    let told = match status {
+        Status::CheckCondition(sense) => Some((sense.key, sense.asc_ascq)),
+        _ => None,
+    };
+    let (key, code) = wanted;
+    ensure!(told == Some(wanted), "it ended with {status}, not with {key:02X}h/{code:04X}h");
+    Ok(())
+}

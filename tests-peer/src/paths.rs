@@ -1,10 +1,10 @@
 //! Two target port groups: a host sets the state of a path, and is served on the other.
 
 use anyhow::{Context, Result, ensure};
-use libiscsi::{Cdb, Data, Direction, Session, Status};
+use libiscsi::{Cdb, Data, Direction, Session};
 
 use crate::array::Array;
-use crate::offload::good;
+use crate::offload::{good, refused};
 use crate::report::Report;
 use crate::target::Target;
 
@@ -40,10 +40,10 @@ pub fn paths(report: &mut Report, array: &Array, target: &Target) -> Result<()> 
         for (state, qualifier) in [(STANDBY, 0x040B), (UNAVAILABLE, 0x040C)] {
             set(&mut first, &[(state, 2)])?;
             // Told once, then refused.
-            expect(second.test_unit_ready()?, CHANGED)?;
-            expect(second.test_unit_ready()?, (2, qualifier))?;
+            refused(&second.test_unit_ready()?, CHANGED)?;
+            refused(&second.test_unit_ready()?, (2, qualifier))?;
             let read = second.execute(Cdb::read_16(0, 8), Data::In(vec![0; 4096]))?;
-            expect(read.status, (2, qualifier))?;
+            refused(&read.status, (2, qualifier))?;
             ensure!(second.inquiry(None).is_ok(), "INQUIRY is refused, too");
             ensure!(groups(&mut second)?[1].1 == state, "REPORT TARGET PORT GROUPS differs");
             // Who set it is not told, and is served.
@@ -51,7 +51,7 @@ pub fn paths(report: &mut Report, array: &Array, target: &Target) -> Result<()> 
             first.write(0, vec![5; 4096], BLOCK)?;
         }
         set(&mut second, &[(NON_OPTIMIZED, 2)])?;
-        expect(first.test_unit_ready()?, CHANGED)?;
+        refused(&first.test_unit_ready()?, CHANGED)?;
         second.write(8, vec![6; 4096], BLOCK)?;
         ensure!(first.read(8, 8, BLOCK)? == [6; 4096], "the paths lead to different volumes");
         Ok(String::new())
@@ -59,10 +59,10 @@ pub fn paths(report: &mut Report, array: &Array, target: &Target) -> Result<()> 
     report.check("with no active path any path takes one back", || {
         let (mut first, mut second) = connect(target, &other)?;
         set(&mut first, &[(UNAVAILABLE, 1), (STANDBY, 2)])?;
-        expect(second.test_unit_ready()?, CHANGED)?;
-        expect(first.test_unit_ready()?, (2, 0x040C))?;
+        refused(&second.test_unit_ready()?, CHANGED)?;
+        refused(&first.test_unit_ready()?, (2, 0x040C))?;
         set(&mut second, &[(ACTIVE, 1), (ACTIVE, 2)])?;
-        expect(first.test_unit_ready()?, CHANGED)?;
+        refused(&first.test_unit_ready()?, CHANGED)?;
         for session in [&mut first, &mut second] {
             good(session.test_unit_ready()?)?;
         }
@@ -73,7 +73,7 @@ pub fn paths(report: &mut Report, array: &Array, target: &Target) -> Result<()> 
         for wrong in [&[(STANDBY, 1), (14, 2)][..], &[(STANDBY, 1), (STANDBY, 3)]] {
             let list = descriptors(wrong);
             let status = first.execute(set_cdb(list.len()), Data::Out(list))?.status;
-            expect(status, (5, 0x2600))?;
+            refused(&status, (5, 0x2600))?;
         }
         let groups = groups(&mut first)?;
         ensure!(groups.iter().all(|(_, state, _)| *state == ACTIVE), "{groups:?}");
@@ -88,15 +88,6 @@ fn connect(first: &Target, second: &Target) -> Result<(Session, Session)> {
     good(one.test_unit_ready()?)?;
     good(two.test_unit_ready()?)?;
     Ok((one, two))
-}
-
-fn expect(status: Status, wanted: (u8, u16)) -> Result<()> {
-    let told = match &status {
-        Status::CheckCondition(sense) => Some((sense.key, sense.asc_ascq)),
-        _ => None,
-    };
-    ensure!(told == Some(wanted), "it ended with {status}, not with sense {wanted:X?}");
-    Ok(())
 }
 
 fn descriptors(states: &[(u8, u8)]) -> Vec<u8> {

@@ -69,7 +69,7 @@ pub fn accounting(report: &mut Report, array: &Array, target: &Target, name: &st
         ensure!(shared.data == before.data, "the copy still needs it: {before:?}, {shared:?}");
         drop(session);
         array.verb(&["disconnect", name, "peer"])?;
-        array.verb(&["volume", "destroy", name])?;
+        array.verb(&["volume", "destroy", name, "--eradicate"])?;
         let begin = Instant::now();
         loop {
             let now = numbers(array)?;

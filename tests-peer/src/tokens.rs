@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use libiscsi::{Cdb, Completion, Data, Direction, Session, Status};
 
 use crate::array::Array;
+use crate::offload::refused;
 use crate::random::Random;
 use crate::report::Report;
 use crate::target::Target;
@@ -34,7 +35,7 @@ pub fn tokens(report: &mut Report, array: &mut Array, source: &Target, destinati
         array.start()?;
         let mut session = Session::connect(&destination.config())?;
         let status = write_using(&mut session, &token, 0, 0, &[(0, 8)])?;
-        refused(&status, 0x2305)?; // TOKEN CORRUPT: another start, another key
+        refused(&status, (5, 0x2305))?; // TOKEN CORRUPT: another start, another key
         array.stop()?;
         array.inspect()?;
         array.start()?;
@@ -85,7 +86,7 @@ fn deleted(array: &Array, source: &Target, destination: &Target, token: &[u8]) -
     let mut session = Session::connect(&destination.config())?;
     let status = write_using(&mut session, token, 2, 0, &[(0, 8)])?;
     ensure!(status == Status::Good, "DEL_TKN: {status}");
-    refused(&write_using(&mut session, token, 0, 0, &[(0, 8)])?, 0x2309)?;
+    refused(&write_using(&mut session, token, 0, 0, &[(0, 8)])?, (5, 0x2309))?;
     settle(array, |bytes| bytes == 4096).context("the token is gone, and its data")?;
     Ok(String::new())
 }
@@ -104,13 +105,6 @@ fn settle(array: &Array, good: impl Fn(u64) -> bool) -> Result<()> {
 fn data_bytes(array: &Array) -> Result<u64> {
     let status = array.verb(&["status"])?;
     status["pool"]["data_bytes"].as_u64().with_context(|| format!("no data_bytes in {status}"))
-}
-
-fn refused(status: &Status, asc_ascq: u16) -> Result<()> {
-    match status {
-        Status::CheckCondition(sense) if (sense.key, sense.asc_ascq) == (5, asc_ascq) => Ok(()),
-        other => bail!("{other} where 05h/{asc_ascq:04x}h was due"),
-    }
 }
 
 fn with_ranges(mut list: Vec<u8>, ranges: &[(u64, u32)]) -> Vec<u8> {

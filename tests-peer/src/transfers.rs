@@ -1,9 +1,9 @@
 //! Transfers of every length, and what ends them early.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use libiscsi::{Cdb, Data, Direction, Poller, Session, Status};
 
-use crate::offload::good;
+use crate::offload::{good, refused};
 use crate::random::Random;
 use crate::report::Report;
 use crate::target::{self, Target};
@@ -17,6 +17,8 @@ const WRITES: u8 = 6;
 const TURNS: usize = 100_000;
 /// What the command behind the writes is called.
 const FENCE: u64 = 99;
+/// INVALID FIELD IN CDB.
+const INVALID_FIELD: (u8, u16) = (5, 0x2400);
 /// The key of the nexus that preempts.
 const KEEPER: u64 = 0x4b45;
 /// The key of the nexus that is preempted.
@@ -48,18 +50,11 @@ fn sizes(target: &Target) -> Result<String> {
     }
     let room = vec![0; (LONGEST as usize + 1) * BLOCK as usize];
     let longer = session.execute(Cdb::read_16(0, LONGEST + 1), Data::In(room))?;
-    refused(&longer.status)?;
+    refused(&longer.status, INVALID_FIELD).context("a longer command")?;
     let data = vec![1; (LONGEST as usize + 1) * BLOCK as usize];
     let longer = session.execute(Cdb::write_16(0, LONGEST + 1), Data::Out(data))?;
-    refused(&longer.status)?;
+    refused(&longer.status, INVALID_FIELD).context("a longer command")?;
     Ok(format!("up to {} MiB", (u64::from(LONGEST) * u64::from(BLOCK)) >> 20))
-}
-
-fn refused(status: &Status) -> Result<()> {
-    match status {
-        Status::CheckCondition(sense) if (sense.key, sense.asc_ascq) == (5, 0x2400) => Ok(()),
-        other => bail!("a longer command ended with {other}"),
-    }
 }
 
 const RESERVE: u8 = 1;

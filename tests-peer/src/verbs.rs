@@ -85,7 +85,7 @@ pub fn verbs(report: &mut Report, array: &mut Array, target: &Target) {
         let naa = |value: &Value| value["naa"].as_str().map(str::to_owned);
         array.verb(&["volume", "create", "brief", "--size", "1G"])?;
         let first = naa(&array.verb(&["volume", "show", "brief"])?).context("no naa")?;
-        array.verb(&["volume", "destroy", "brief"])?;
+        array.verb(&["volume", "destroy", "brief", "--eradicate"])?;
         array.verb(&["volume", "create", "brief", "--size", "1G"])?;
         let second = naa(&array.verb(&["volume", "show", "brief"])?).context("no naa")?;
         ensure!(first != second, "{first} was given twice");

@@ -7,11 +7,13 @@ use utoipa::ToSchema;
 
 use crate::Scrub;
 
-/// What the front end counts, since the start.
+/// What the array counts, since the start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Counters {
     /// The sockets.
     pub wire: WireCounters,
+    /// The memory that `memory` in the configuration bounds.
+    pub memory: MemoryCounters,
     /// What all initiators did to all volumes, by class of command.
     pub totals: BTreeMap<String, CommandCounters>,
     /// The same for each initiator and volume.
@@ -30,6 +32,36 @@ pub struct WireCounters {
     pub sent_bytes: u64,
     /// Connections that are open now.
     pub connections: u64,
+}
+
+/// Memory: what its parts may take, what they take, and how often metadata was there.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct MemoryCounters {
+    /// Bytes that the cache of data may take.
+    pub data_cache_limit_bytes: u64,
+    /// Bytes of data that are in the cache.
+    pub data_cache_bytes: u64,
+    /// Bytes that metadata may take: map nodes and pages of tables.
+    pub metadata_limit_bytes: u64,
+    /// Bytes that metadata takes.
+    pub metadata_bytes: u64,
+    /// Bytes of metadata that have changed since the last checkpoint. At half of what metadata may
+    /// take the next one is due; at all of it writes wait for it.
+    pub dirty_bytes: u64,
+    /// Bytes of metadata that a checkpoint is writing.
+    pub writing_bytes: u64,
+    /// Bytes that the deduplication index may take.
+    pub index_limit_bytes: u64,
+    /// Pages of tables in memory.
+    pub pages: u64,
+    /// Map nodes in memory.
+    pub nodes: u64,
+    /// How often a reader has found a page or a node in memory; nearly exact.
+    pub hits: u64,
+    /// How often a page or a node was read from the device.
+    pub misses: u64,
+    /// Pages and nodes that have left memory to make room.
+    pub evictions: u64,
 }
 
 /// Commands of one class. A mean latency is the sum of latencies by the count.

@@ -11,10 +11,14 @@
 mod auth;
 mod connections;
 mod counters;
+mod endings;
 mod error;
+mod groups;
 mod hosts;
 mod integrity;
 mod offloads;
+mod page;
+mod snapshots;
 mod system;
 mod types;
 mod volumes;
@@ -37,10 +41,15 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use auth::Token;
-pub use counters::{CommandCounters, Counters, PathCounters, WireCounters};
+pub use counters::{CommandCounters, Counters, MemoryCounters, PathCounters, WireCounters};
 pub use error::{ApiError, Refusal};
+pub use groups::{Group, GroupChange, GroupCreate, Groups};
 pub use integrity::{DamageEntry, DamageList, Scrub};
 pub use offloads::{OffloadChange, OffloadSettings};
+pub use page::{ConnectionFilter, Ending, Page, VolumeFilter};
+pub use snapshots::{
+    Snapshot, SnapshotChange, SnapshotCreate, SnapshotFilter, Snapshots, VolumeClone, VolumeSource,
+};
 pub use types::*;
 
 /// The longest body of a request, in bytes: a host with all of its names, several times over.
@@ -123,7 +132,18 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(system::counters))
         .routes(routes!(system::settings, system::change_settings))
         .routes(routes!(volumes::list, volumes::create))
-        .routes(routes!(volumes::show, volumes::change, volumes::destroy))
+        .routes(routes!(volumes::show, volumes::change, endings::destroy_volume))
+        .routes(routes!(endings::recover_volume))
+        .routes(routes!(endings::eradicate_volume))
+        .routes(routes!(snapshots::clone_volume))
+        .routes(routes!(snapshots::restore_volume))
+        .routes(routes!(snapshots::overwrite_volume))
+        .routes(routes!(snapshots::list, snapshots::create))
+        .routes(routes!(snapshots::show, snapshots::change, endings::destroy_snapshot))
+        .routes(routes!(endings::recover_snapshot))
+        .routes(routes!(endings::eradicate_snapshot))
+        .routes(routes!(groups::list, groups::create))
+        .routes(routes!(groups::show, groups::change, groups::delete))
         .routes(routes!(hosts::list, hosts::create))
         .routes(routes!(hosts::show, hosts::change, hosts::delete))
         .routes(routes!(connections::list, connections::connect))

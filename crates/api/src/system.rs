@@ -38,6 +38,8 @@ pub(crate) async fn status(State(interface): Shared) -> Result<Json<Status>, Api
             durability: facts.durability,
             started_ms: facts.started_ms,
             volumes: counts.volumes,
+            snapshots: counts.snapshots,
+            destroyed: counts.destroyed,
             hosts: counts.hosts,
             connections: counts.connections,
             pool: interface.array.pool().into(),
@@ -118,6 +120,7 @@ pub(crate) async fn change_settings(
             company_id: asked.company_id.map(|id| CompanyId::parse(&id)).transpose()?,
             offloads: asked.offloads.switches(),
             space_thresholds: asked.space_thresholds.map(SpaceThresholds::new).transpose()?,
+            eradication_delay_s: asked.eradication_delay_s,
         };
         Ok(Json(interface.array.change_settings(change)?.into()))
     })

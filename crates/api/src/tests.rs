@@ -13,9 +13,11 @@ use serde_json::{Value, json};
 use store::{Change, PoolStatus, StoreError, VolumeStatus};
 use tower::ServiceExt;
 
+mod kept;
+
 use super::*;
 
-type Kept = (BTreeMap<Vec<u8>, Vec<u8>>, HashMap<VolumeId, SectorCount>);
+type Kept = (BTreeMap<Vec<u8>, Vec<u8>>, HashMap<VolumeId, (SectorCount, bool)>);
 
 #[derive(Default)]
 struct MemoryStore {
@@ -35,7 +37,15 @@ impl Backing for MemoryStore {
         for change in change.volumes {
             match change {
                 store::VolumeChange::Create { id, size }
-                | store::VolumeChange::Resize { id, size } => kept.1.insert(id, size),
+                | store::VolumeChange::Resize { id, size } => kept.1.insert(id, (size, false)),
+                store::VolumeChange::Clone { source, id, snapshot } => {
+                    let (size, _) = kept.1[&source];
+                    kept.1.insert(id, (size, snapshot))
+                }
+                store::VolumeChange::Overwrite { source, destination } => {
+                    let (size, _) = kept.1[&source];
+                    kept.1.insert(destination, (size, false))
+                }
                 store::VolumeChange::Destroy { id } => kept.1.remove(&id),
             };
         }
@@ -68,8 +78,8 @@ impl Backing for MemoryStore {
     }
 
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
-        let size = *self.kept.lock().unwrap().1.get(&id)?;
-        Some(VolumeStatus { id, size, mapped_bytes: 4096, data_bytes: 0 })
+        let (size, snapshot) = *self.kept.lock().unwrap().1.get(&id)?;
+        Some(VolumeStatus { id, size, mapped_bytes: 4096, data_bytes: 0, snapshot })
     }
 }
 
@@ -188,7 +198,7 @@ async fn a_volume_lives_and_dies() {
     let (status, changed) = world.ask("PATCH", "/v1/volumes/db1", Some(change)).await;
     assert_eq!((status, &changed["serial"]), (200, &made["serial"]));
     assert_eq!(world.ask("DELETE", "/v1/connections/db2/esx1", None).await.0, 204);
-    assert_eq!(world.ask("DELETE", "/v1/volumes/db2", None).await.0, 204);
+    assert_eq!(world.ask("DELETE", "/v1/volumes/db2?eradicate=true", None).await.0, 204);
     assert_eq!(world.ask("GET", "/v1/volumes/db2", None).await.0, 404);
     let (_, status) = world.ask("GET", "/v1/status", None).await;
     assert_eq!((&status["volumes"], &status["hosts"]), (&json!(0), &json!(1)));
@@ -278,6 +288,15 @@ async fn bad_requests_get_clear_answers() {
         ("PATCH", "/v1/settings", Some(json!({"offloads": {"unmap": "off"}})), 400),
         ("PATCH", "/v1/settings", Some(json!({"space_thresholds": [100]})), 400),
         ("PATCH", "/v1/settings", Some(json!({"space_thresholds": [1, 2, 3, 4, 5]})), 400),
+        ("PATCH", "/v1/settings", Some(json!({"eradication_delay_s": 0})), 400),
+        ("POST", "/v1/snapshots", Some(json!({})), 400),
+        ("POST", "/v1/snapshots", Some(json!({"volumes": ["a"], "group": "g"})), 400),
+        ("POST", "/v1/snapshots", Some(json!({"group": "none"})), 404),
+        ("GET", "/v1/snapshots/none", None, 404),
+        ("GET", "/v1/snapshots?volume=none", None, 404),
+        ("GET", "/v1/groups/none", None, 404),
+        ("POST", "/v1/clones", Some(json!({"name": "b", "source": "none.1"})), 404),
+        ("POST", "/v1/volumes/none/recover", None, 404),
         ("PATCH", "/v1/pool", Some(json!({})), 400),
         ("PATCH", "/v1/pool", Some(json!({"capacity_bytes": 4096})), 400),
         ("PUT", "/v1/volumes", None, 405),

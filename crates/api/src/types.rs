@@ -4,7 +4,7 @@ use std::fmt;
 
 use array::{ConnectionInfo, HostInfo, VolumeInfo};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use crate::{OffloadChange, OffloadSettings};
 
@@ -36,6 +36,10 @@ pub struct Status {
     pub started_ms: u64,
     /// How many volumes there are.
     pub volumes: usize,
+    /// How many snapshots.
+    pub snapshots: usize,
+    /// How many of both are destroyed, besides, and not eradicated yet.
+    pub destroyed: usize,
     /// How many hosts there are.
     pub hosts: usize,
     /// How many connections there are.
@@ -125,6 +129,11 @@ pub struct Volume {
     pub offloads_in_effect: OffloadSettings,
     /// To how many hosts it is connected.
     pub connections: usize,
+    /// How many snapshots it has.
+    pub snapshots: usize,
+    /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eradicate_ms: Option<u64>,
 }
 
 impl From<VolumeInfo> for Volume {
@@ -142,6 +151,8 @@ impl From<VolumeInfo> for Volume {
             offloads: volume.offloads.into(),
             offloads_in_effect: volume.offloads_in_effect.into(),
             connections: volume.connection_count,
+            snapshots: volume.snapshot_count,
+            eradicate_ms: volume.eradicate_ms,
         }
     }
 }
@@ -337,6 +348,9 @@ pub struct ArraySettings {
     /// At how many percent of the pool in use hosts are told: up to 4.
     #[schema(example = json!([80]))]
     pub space_thresholds: Vec<u8>,
+    /// For how many seconds what is destroyed can be recovered.
+    #[schema(example = 86400)]
+    pub eradication_delay_s: u64,
 }
 
 impl From<array::Settings> for ArraySettings {
@@ -347,6 +361,7 @@ impl From<array::Settings> for ArraySettings {
             company_id: settings.company_id.to_string(),
             offloads: settings.offloads.into(),
             space_thresholds: settings.space_thresholds.percents().to_vec(),
+            eradication_delay_s: settings.eradication_delay_s,
         }
     }
 }
@@ -370,38 +385,7 @@ pub struct ArraySettingsChange {
     /// All thresholds from now on: up to 4 of 1 to 99 percent; none to tell hosts nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space_thresholds: Option<Vec<u8>>,
-}
-
-/// Which part of a list.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct Page {
-    /// Only what is behind this name.
-    pub after: Option<String>,
-    /// At most so many: 1 to 10000, which is also the default.
-    pub limit: Option<usize>,
-}
-
-impl Page {
-    /// The objects of this page, and whether there are more: `find` gives those behind a name, to
-    /// a number.
-    pub(crate) fn of<T>(&self, find: impl FnOnce(Option<&str>, usize) -> Vec<T>) -> (Vec<T>, bool) {
-        let limit = self.limit.unwrap_or(crate::PAGE_MAX).clamp(1, crate::PAGE_MAX);
-        let mut found = find(self.after.as_deref(), limit + 1);
-        let more = found.len() > limit;
-        found.truncate(limit);
-        (found, more)
-    }
-}
-
-/// Which connections.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ConnectionFilter {
-    /// Only those of this volume.
-    pub volume: Option<String>,
-    /// Only those of this host.
-    pub host: Option<String>,
+    /// From 1 second to 30 days. What is destroyed already keeps the time that it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eradication_delay_s: Option<u64>,
 }

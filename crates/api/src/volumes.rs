@@ -8,22 +8,25 @@ use axum::http::StatusCode;
 use block::LogicalBlockSize;
 
 use crate::{
-    ApiError, Page, Refusal, Shared, Volume, VolumeChange, VolumeCreate, Volumes, blocking,
+    ApiError, Refusal, Shared, Volume, VolumeChange, VolumeCreate, VolumeFilter, Volumes, blocking,
 };
 
-/// All volumes, or a part of them, in the order of their names.
-#[utoipa::path(get, path = "/v1/volumes", params(Page), responses(
+/// All volumes that are not destroyed (or all that are), or a part of them, in the order of their
+/// names.
+#[utoipa::path(get, path = "/v1/volumes", params(VolumeFilter), responses(
     (status = 200, body = Volumes),
     (status = 400, body = Refusal),
     (status = 401, body = Refusal),
 ))]
 pub(crate) async fn list(
     State(interface): Shared,
-    page: Result<Query<Page>, QueryRejection>,
+    filter: Result<Query<VolumeFilter>, QueryRejection>,
 ) -> Result<Json<Volumes>, ApiError> {
-    let Query(page) = page?;
+    let Query(filter) = filter?;
     blocking(interface, move |interface| {
-        let (found, more) = page.of(|after, limit| interface.array.volumes(after, limit));
+        let find =
+            |after: Option<&str>, limit| interface.array.volumes(after, filter.destroyed, limit);
+        let (found, more) = filter.page().of(find);
         Ok(Json(Volumes { volumes: found.into_iter().map(Volume::from).collect(), more }))
     })
     .await
@@ -65,7 +68,7 @@ fn logical_block(bytes: Option<u64>) -> Result<LogicalBlockSize, array::Error> {
     }
 }
 
-/// A volume.
+/// A volume, destroyed or not.
 #[utoipa::path(get, path = "/v1/volumes/{name}", params(("name" = String, Path)), responses(
     (status = 200, body = Volume),
     (status = 401, body = Refusal),
@@ -108,24 +111,6 @@ pub(crate) async fn change(
             offloads: asked.offloads.switches(),
         };
         Ok(Json(interface.array.update_volume(&name, update)?.into()))
-    })
-    .await
-}
-
-/// Destroys a volume and its data, at once and for ever.
-#[utoipa::path(delete, path = "/v1/volumes/{name}", params(("name" = String, Path)), responses(
-    (status = 204, description = "It is gone."),
-    (status = 401, body = Refusal),
-    (status = 404, body = Refusal),
-    (status = 409, body = Refusal),
-))]
-pub(crate) async fn destroy(
-    State(interface): Shared,
-    name: Result<Path<String>, PathRejection>,
-) -> Result<StatusCode, ApiError> {
-    let Path(name) = name?;
-    blocking(interface, move |interface| {
-        interface.array.destroy_volume(&name).map(|()| StatusCode::NO_CONTENT)
     })
     .await
 }

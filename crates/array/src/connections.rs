@@ -88,7 +88,8 @@ impl Array {
         host: Option<&str>,
     ) -> Result<Vec<ConnectionInfo>, Error> {
         let state = self.state.read();
-        let volume = volume.map(|name| state.volume(name)).transpose()?;
+        // A destroyed volume has none, and can be looked at all the same.
+        let volume = volume.map(|name| state.any_volume(name)).transpose()?;
         let host = host.map(|name| state.host(name)).transpose()?;
         let mut hosts: Vec<_> = match (volume, host) {
             (_, Some((id, _))) => vec![id],

@@ -38,6 +38,35 @@ pub enum Error {
     /// No volume has this name.
     #[error("Volume does not exist: {0}. The list of volumes shows their names.")]
     NoSuchVolume(String),
+    /// The volume is destroyed, and not eradicated yet.
+    #[error(
+        "Volume {0} has been destroyed. Recover it, or eradicate it to free its name and its space."
+    )]
+    VolumeDestroyed(String),
+    /// A snapshot of the volume has this name.
+    #[error("Snapshot already exists: {0}. Choose another suffix.")]
+    SnapshotExists(String),
+    /// No snapshot has this name.
+    #[error("No such volume or snapshot: {0}. The list of snapshots shows their names.")]
+    NoSuchSnapshot(String),
+    /// The snapshot is destroyed, and not eradicated yet.
+    #[error(
+        "Snapshot {0} has been destroyed. Recover it, or eradicate it to free its name and its \
+         space."
+    )]
+    SnapshotDestroyed(String),
+    /// Only what is destroyed is recovered or eradicated.
+    #[error("{0} is not destroyed. Destroy it first.")]
+    NotDestroyed(String),
+    /// It is being eradicated: some of it may be gone.
+    #[error("{0} is being eradicated, and can't be recovered any more.")]
+    Eradicated(String),
+    /// A group has this name.
+    #[error("Group already exists: {0}. Choose another name.")]
+    GroupExists(String),
+    /// No group has this name.
+    #[error("Group does not exist: {0}. The list of groups shows their names.")]
+    NoSuchGroup(String),
     /// A host has this name, or one that differs in case only.
     #[error("Host already exists: {0}. Choose another name.")]
     HostExists(String),
@@ -128,6 +157,14 @@ impl Error {
             Self::Invalid { code, .. } => code,
             Self::VolumeExists(_) => "volume_exists",
             Self::NoSuchVolume(_) => "no_such_volume",
+            Self::VolumeDestroyed(_) => "volume_destroyed",
+            Self::SnapshotExists(_) => "snapshot_exists",
+            Self::NoSuchSnapshot(_) => "no_such_snapshot",
+            Self::SnapshotDestroyed(_) => "snapshot_destroyed",
+            Self::NotDestroyed(_) => "not_destroyed",
+            Self::Eradicated(_) => "eradicated",
+            Self::GroupExists(_) => "group_exists",
+            Self::NoSuchGroup(_) => "no_such_group",
             Self::HostExists(_) => "host_exists",
             Self::NoSuchHost(_) => "no_such_host",
             Self::InitiatorInUse { .. } => "initiator_in_use",
@@ -148,10 +185,18 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Invalid { .. } | Self::WouldTruncate { .. } => Kind::Invalid,
-            Self::NoSuchVolume(_) | Self::NoSuchHost(_) | Self::NoSuchConnection { .. } => {
-                Kind::NotFound
-            }
+            Self::NoSuchVolume(_)
+            | Self::NoSuchSnapshot(_)
+            | Self::NoSuchGroup(_)
+            | Self::NoSuchHost(_)
+            | Self::NoSuchConnection { .. } => Kind::NotFound,
             Self::VolumeExists(_)
+            | Self::VolumeDestroyed(_)
+            | Self::SnapshotExists(_)
+            | Self::SnapshotDestroyed(_)
+            | Self::NotDestroyed(_)
+            | Self::Eradicated(_)
+            | Self::GroupExists(_)
             | Self::HostExists(_)
             | Self::InitiatorInUse { .. }
             | Self::ConnectionExists { .. }

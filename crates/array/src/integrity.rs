@@ -142,12 +142,18 @@ impl Array {
         DamageReport { damages, findings_more, stuck_nodes }
     }
 
-    fn damaged_blocks(&self, volume_id: VolumeId, range: SectorRange) -> DamagedBlocks {
+    pub(crate) fn damaged_blocks(&self, volume_id: VolumeId, range: SectorRange) -> DamagedBlocks {
         let state = self.state.read();
-        let record = state.volumes.get(&volume_id).map(|entry| &entry.record);
-        let sectors = record.map_or(1, |record| record.logical_block.bytes() / SECTOR_BYTES);
+        // A snapshot has the logical blocks of its volume.
+        let snapshot = state.snapshots.get(&volume_id);
+        let source = snapshot.map_or(volume_id, |snapshot| snapshot.source);
+        let volume = state.volumes.get(&source);
+        let sectors = volume.map_or(1, |volume| volume.record.logical_block.bytes() / SECTOR_BYTES);
         DamagedBlocks {
-            volume: record.map(|record| record.name.to_string()),
+            volume: volume.map(|volume| match snapshot {
+                Some(snapshot) => snapshot.name(volume),
+                None => volume.record.name.to_string(),
+            }),
             volume_id,
             first_lba: range.start.0 / sectors,
             count: range.count.0 / sectors,

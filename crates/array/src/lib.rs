@@ -16,8 +16,11 @@
 
 pub mod backing;
 pub mod chap;
+mod clones;
 mod connections;
+mod eradication;
 pub mod error;
+mod groups;
 mod hosts;
 pub mod identity;
 mod initiators;
@@ -26,6 +29,7 @@ pub mod name;
 mod record;
 mod reservations;
 pub mod settings;
+mod snapshots;
 pub mod space;
 mod state;
 mod token_volume;
@@ -44,22 +48,32 @@ use store::Change;
 pub use backing::Backing;
 pub use chap::{Chap, ChapUser, Secret};
 pub use connections::ConnectionInfo;
+pub use eradication::ERADICATION_DELAY_S;
 pub use error::{Error, Kind};
+pub use groups::{GroupChange, GroupInfo};
 pub use hosts::{HostChange, HostInfo, NewHost};
 pub use identity::CompanyId;
 pub use initiators::Initiator;
 pub use integrity::{Damage, DamageReport, DamagedBlocks, Scrubbed};
-pub use name::{HostName, InitiatorName, VolumeName};
+pub use name::{GroupName, HostName, InitiatorName, Suffix, VolumeName};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};
 pub use settings::{Settings, SettingsChange};
+pub use snapshots::{NewSnapshots, SnapshotFilter, SnapshotInfo, SnapshotSource};
 pub use space::SpaceThresholds;
 pub use store::{PoolStatus, Repair, ScrubStatus};
 pub use volumes::{NewVolume, VolumeInfo, VolumeUpdate};
 
-use state::State;
+use state::{State, VolumeEntry};
 
-/// The most volumes of an array; each costs about 1 KiB of memory.
+/// The most volumes of an array, destroyed ones included; each costs about 1 KiB of memory.
 pub const VOLUMES_MAX: usize = 50_000;
+/// The most snapshots of an array, destroyed ones included, all of one volume if need be; each
+/// costs about half a KiB of memory.
+pub const SNAPSHOTS_MAX: usize = 100_000;
+/// The most groups of an array.
+pub const GROUPS_MAX: usize = 1_000;
+/// The most volumes that are snapshotted together: their records must fit one commit of the store.
+pub const GROUP_MEMBERS_MAX: usize = 512;
 /// The most hosts of an array; each costs about 4 KiB of memory.
 pub const HOSTS_MAX: usize = 10_000;
 /// The most initiator names of a host; a record of them must fit one value of the store.
@@ -80,6 +94,8 @@ pub struct Array {
     token_volume: VolumeId,
     /// The newest generation in `state`, to be asked without its lock.
     generation: AtomicU64,
+    /// Volumes that were eradicated, and that the front end has not been told of.
+    gone: Mutex<Vec<VolumeId>>,
 }
 
 impl std::fmt::Debug for Array {
@@ -91,8 +107,12 @@ impl std::fmt::Debug for Array {
 /// How many objects there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Volumes.
+    /// Volumes, without destroyed ones.
     pub volumes: usize,
+    /// Snapshots, without destroyed ones.
+    pub snapshots: usize,
+    /// Volumes and snapshots that are destroyed and not eradicated yet.
+    pub destroyed: usize,
     /// Hosts.
     pub hosts: usize,
     /// Connections.
@@ -113,8 +133,8 @@ impl Array {
             None => token_volume::make(backing.as_ref())?,
         };
         let generation = AtomicU64::new(state.generation);
-        let (state, turn) = (RwLock::new(state), Mutex::new(()));
-        Ok(Self { backing, state, turn, token_volume, generation })
+        let (state, turn, gone) = (RwLock::new(state), Mutex::new(()), Mutex::default());
+        Ok(Self { backing, state, turn, token_volume, generation, gone })
     }
 
     /// Goes up with every change that an initiator could notice: a cheap way to tell whether any
@@ -127,7 +147,9 @@ impl Array {
     pub fn counts(&self) -> Counts {
         let state = self.state.read();
         Counts {
-            volumes: state.volumes.len(),
+            volumes: state.live_volumes().count(),
+            snapshots: state.live_volumes().map(VolumeEntry::live_snapshots).sum(),
+            destroyed: state.doomed.len(),
             hosts: state.hosts.len(),
             connections: state.connection_count,
         }

@@ -41,6 +41,15 @@ name_type!(
     HostName
 );
 name_type!(
+    /// The name of a group of volumes: as a host's.
+    GroupName
+);
+name_type!(
+    /// What tells the snapshots of a volume apart, or the moments of a group: as a host's name.
+    /// Digits only are for the array, which counts.
+    Suffix
+);
+name_type!(
     /// An iSCSI name (RFC 7143 section 4.2.7): `iqn.`, `eui.` or `naa.`, in lower case.
     InitiatorName
 );
@@ -83,6 +92,54 @@ impl HostName {
     pub fn of_array(text: &str) -> Result<Self, Error> {
         check("array", text, "A-Z a-z 0-9 -", |c| c == '-')?;
         Ok(Self(text.to_owned()))
+    }
+}
+
+impl GroupName {
+    /// As it is compared: in lower case.
+    pub(crate) fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// `invalid_name`.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        check("group", text, "A-Z a-z 0-9 -", |c| c == '-')?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl Suffix {
+    /// As it is compared: in lower case.
+    pub(crate) fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
+    /// Checks what somebody wants to call a snapshot.
+    ///
+    /// # Errors
+    /// `invalid_name`.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        check("snapshot", text, "A-Z a-z 0-9 -", |c| c == '-')?;
+        Ok(Self(text.to_owned()))
+    }
+
+    /// What the array calls a snapshot by itself.
+    pub(crate) fn counted(number: u64) -> Self {
+        Self(number.to_string())
+    }
+
+    /// One that was stored: counted, or given.
+    pub(crate) fn stored(text: &str) -> Result<Self, Error> {
+        let counted = text.parse().map(Self::counted).ok();
+        counted.filter(|counted| counted.0 == text).map_or_else(|| Self::new(text), Ok)
+    }
+
+    /// The number of a counted one.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.0.parse().ok()
     }
 }
 

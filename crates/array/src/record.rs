@@ -7,18 +7,25 @@
 //! 'h' host id (8)                         host, with its CHAP secrets
 //! 'c' host id (8) volume id (8)           connection
 //! 'r' volume id (8) number (8)            reservations: one of the parts, from 0
+//! 'n' volume id (8)                       snapshot
+//! 'g' group id (8)                        group of volumes
 //! ```
 //!
 //! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
 //! refused, never guessed at.
 
+mod kept;
+
 use block::{LogicalBlockSize, Offload, Offloads, VolumeId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::eradication;
+use crate::groups::{Group, GroupId};
 use crate::identity::Serial;
 use crate::name::{HostName, InitiatorName, VolumeName};
 use crate::reservations::Registration;
+use crate::snapshots::SnapshotRecord;
 use crate::state::{Host, HostId, VolumeRecord};
 use crate::{Chap, ChapUser, CompanyId, Error, Settings, SpaceThresholds};
 
@@ -32,7 +39,11 @@ pub(crate) enum Stored {
     Connection(HostId, VolumeId, u16),
     TokenVolume(VolumeId),
     Reservations(VolumeId, u64, ReservationPart),
+    Snapshot(VolumeId, SnapshotRecord),
+    Group(GroupId, Group),
 }
+
+pub(crate) use kept::{group, group_key, snapshot, snapshot_key};
 
 /// One of the records into which the reservations of a volume are split.
 pub(crate) struct ReservationPart {
@@ -56,6 +67,9 @@ struct SettingsRow {
     /// In percent. Rows of before there were any have none of this, and get the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     space_thresholds: Option<Vec<u8>>,
+    /// Rows of before there was a delay have none, and get the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    eradication_delay_s: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -69,6 +83,8 @@ struct VolumeRow {
     /// As in the settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     offloads_off: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    eradicate_ms: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -156,6 +172,7 @@ pub(crate) fn settings(settings: &Settings) -> Result<Vec<u8>, Error> {
         company_id: settings.company_id.get(),
         offloads_off: off(settings.offloads),
         space_thresholds: Some(settings.space_thresholds.percents().to_vec()),
+        eradication_delay_s: Some(settings.eradication_delay_s),
     })
 }
 
@@ -172,6 +189,7 @@ pub(crate) fn volume(volume: &VolumeRecord) -> Result<Vec<u8>, Error> {
         company_id: volume.company_id.get(),
         created_ms: volume.created_ms,
         offloads_off: off(volume.offloads),
+        eradicate_ms: volume.eradicate_ms,
     })
 }
 
@@ -254,6 +272,8 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
             let part = decode_reservation(key, parse(key, value)?)?;
             Ok(Stored::Reservations(VolumeId(id(volume)?), id(number)?, part))
         }
+        [b'n', rest @ ..] => kept::decode_snapshot(key, VolumeId(id(rest)?), &parse(key, value)?),
+        [b'g', rest @ ..] => kept::decode_group(GroupId(id(rest)?), parse(key, value)?),
         _ => Err(damaged(key, "nobody knows this key")),
     }
 }
@@ -282,6 +302,7 @@ fn decode_settings(key: &[u8], row: &SettingsRow) -> Result<Stored, Error> {
             Some(percents) => SpaceThresholds::new(percents.clone())?,
             None => SpaceThresholds::default(),
         },
+        eradication_delay_s: row.eradication_delay_s.unwrap_or(eradication::DELAY_DEFAULT_S),
     }))
 }
 
@@ -306,6 +327,7 @@ fn decode_volume(
         serial,
         created_ms: row.created_ms,
         offloads: decode_off(key, &row.offloads_off)?,
+        eradicate_ms: row.eradicate_ms,
     }))
 }
 

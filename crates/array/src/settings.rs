@@ -4,7 +4,7 @@ use block::{Offload, Offloads};
 use store::Change;
 
 use crate::name::{HostName, InitiatorName};
-use crate::{Array, CompanyId, Error, SpaceThresholds, record};
+use crate::{Array, CompanyId, Error, SpaceThresholds, eradication, record};
 
 /// What an administrator may set of the array itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,9 @@ pub struct Settings {
     pub offloads: Offloads,
     /// When hosts are told that the pool fills up.
     pub space_thresholds: SpaceThresholds,
+    /// For how many seconds a destroyed volume or snapshot can be recovered: what is destroyed
+    /// already keeps the time that it was given.
+    pub eradication_delay_s: u64,
 }
 
 /// What to set; `None` leaves it as it is.
@@ -34,6 +37,8 @@ pub struct SettingsChange {
     pub offloads: Vec<(Offload, bool)>,
     /// See [`Settings::space_thresholds`].
     pub space_thresholds: Option<SpaceThresholds>,
+    /// See [`Settings::eradication_delay_s`]: in [`crate::ERADICATION_DELAY_S`].
+    pub eradication_delay_s: Option<u64>,
 }
 
 impl Settings {
@@ -47,6 +52,7 @@ impl Settings {
             company_id: CompanyId::default(),
             offloads: Offloads::ALL,
             space_thresholds: SpaceThresholds::default(),
+            eradication_delay_s: eradication::DELAY_DEFAULT_S,
         })
     }
 
@@ -56,6 +62,7 @@ impl Settings {
         self.company_id = change.company_id.unwrap_or(self.company_id);
         self.offloads = switched(self.offloads, &change.offloads);
         self.space_thresholds = change.space_thresholds.unwrap_or(self.space_thresholds);
+        self.eradication_delay_s = change.eradication_delay_s.unwrap_or(self.eradication_delay_s);
         self
     }
 }
@@ -74,8 +81,9 @@ impl Array {
     /// Changes settings; durable when it returns. Nothing is written where nothing changes.
     ///
     /// # Errors
-    /// Those of the store.
+    /// `invalid_delay`, and those of the store.
     pub fn change_settings(&self, change: SettingsChange) -> Result<Settings, Error> {
+        change.eradication_delay_s.map_or(Ok(()), eradication::check_delay)?;
         self.change(
             |state| {
                 let settings = state.settings.clone().with(change);

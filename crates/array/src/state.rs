@@ -1,109 +1,21 @@
 //! All objects in memory, indexed for the questions that are asked of them.
 
+mod entries;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use block::{LogicalBlockSize, LunMap, Offloads, SectorCount, VolumeAttributes, VolumeId};
-use parking_lot::Mutex;
+use block::{LunMap, VolumeId};
+
+pub(crate) use entries::{Host, HostEntry, HostId, VolumeEntry, VolumeRecord};
 
 use crate::backing::Backing;
-use crate::identity::Serial;
-use crate::name::{HostName, InitiatorName, VolumeName};
+use crate::groups::{Group, GroupId};
+use crate::name::{InitiatorName, VolumeName};
 use crate::record::{self, ReservationPart, Stored};
 use crate::reservations::Reservations;
-use crate::{Chap, CompanyId, Error, LUN_MAX, LUN_MIN, Settings};
-
-/// Names a host; durable, so that a renamed host keeps its connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct HostId(pub(crate) u64);
-
-/// A volume as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct VolumeRecord {
-    pub(crate) id: VolumeId,
-    pub(crate) name: VolumeName,
-    pub(crate) size: SectorCount,
-    pub(crate) logical_block: LogicalBlockSize,
-    pub(crate) company_id: CompanyId,
-    pub(crate) serial: Serial,
-    pub(crate) created_ms: u64,
-    /// Its own setting; the array's holds besides.
-    pub(crate) offloads: Offloads,
-}
-
-impl VolumeRecord {
-    fn attributes(&self, array: Offloads, write_cache: bool) -> Arc<VolumeAttributes> {
-        Arc::new(VolumeAttributes {
-            id: self.id,
-            size: self.size,
-            logical_block: self.logical_block,
-            naa: self.serial.naa(self.company_id),
-            serial: self.serial.to_string(),
-            write_cache,
-            offloads: self.offloads.and(array),
-        })
-    }
-}
-
-/// A host as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Host {
-    pub(crate) name: HostName,
-    pub(crate) initiators: Vec<InitiatorName>,
-    pub(crate) chap: Option<Chap>,
-    pub(crate) created_ms: u64,
-}
-
-/// A volume with what is derived from it.
-pub(crate) struct VolumeEntry {
-    pub(crate) record: VolumeRecord,
-    pub(crate) attributes: Arc<VolumeAttributes>,
-    pub(crate) hosts: BTreeMap<HostId, u16>,
-}
-
-/// A host with what is derived from it.
-pub(crate) struct HostEntry {
-    pub(crate) host: Host,
-    pub(crate) luns: BTreeMap<u16, VolumeId>,
-    /// The LUNs that are free below the highest used one.
-    gaps: BTreeSet<u16>,
-    /// When what it sees changed last.
-    pub(crate) generation: u64,
-    /// What it sees, built when somebody looks: a row of changes costs one map, not many.
-    seen: Mutex<Option<Arc<LunMap>>>,
-}
-
-impl HostEntry {
-    pub(crate) fn new(host: Host, generation: u64) -> Self {
-        let (luns, gaps) = (BTreeMap::new(), BTreeSet::new());
-        Self { host, luns, gaps, generation, seen: Mutex::new(None) }
-    }
-
-    /// The lowest LUN that no volume has.
-    pub(crate) fn free_lun(&self) -> Option<u16> {
-        self.gaps.first().copied().or_else(|| {
-            let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
-            (next <= LUN_MAX).then_some(next)
-        })
-    }
-
-    fn take_lun(&mut self, lun: u16, volume: VolumeId) {
-        let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
-        self.gaps.extend(next..lun.max(next));
-        self.gaps.remove(&lun);
-        self.luns.insert(lun, volume);
-    }
-
-    fn free_up_lun(&mut self, lun: u16) {
-        self.luns.remove(&lun);
-        let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
-        if lun < next {
-            self.gaps.insert(lun);
-        } else {
-            self.gaps.split_off(&next);
-        }
-    }
-}
+use crate::snapshots::SnapshotRecord;
+use crate::{Error, Settings};
 
 /// All objects.
 pub(crate) struct State {
@@ -111,8 +23,15 @@ pub(crate) struct State {
     pub(crate) pool_id: [u8; 16],
     pub(crate) write_cache: bool,
     pub(crate) volumes: HashMap<VolumeId, VolumeEntry>,
-    /// By name in lower case.
+    /// By name in lower case; destroyed ones too.
     pub(crate) volume_names: BTreeMap<String, VolumeId>,
+    pub(crate) snapshots: HashMap<VolumeId, SnapshotRecord>,
+    /// What is destroyed, by when it is eradicated.
+    pub(crate) doomed: BTreeSet<(u64, VolumeId)>,
+    pub(crate) groups: BTreeMap<GroupId, Group>,
+    /// By name in lower case.
+    pub(crate) group_names: BTreeMap<String, GroupId>,
+    pub(crate) next_group_id: u64,
     pub(crate) hosts: BTreeMap<HostId, HostEntry>,
     /// By name in lower case.
     pub(crate) host_names: BTreeMap<String, HostId>,
@@ -137,6 +56,11 @@ impl State {
             write_cache,
             volumes: HashMap::new(),
             volume_names: BTreeMap::new(),
+            snapshots: HashMap::new(),
+            doomed: BTreeSet::new(),
+            groups: BTreeMap::new(),
+            group_names: BTreeMap::new(),
+            next_group_id: 1,
             hosts: BTreeMap::new(),
             host_names: BTreeMap::new(),
             initiators: HashMap::new(),
@@ -153,7 +77,7 @@ impl State {
     pub(crate) fn load(backing: &dyn Backing, write_cache: bool) -> Result<Self, Error> {
         let pool_id = backing.pool_status().pool_id;
         let mut state = Self::empty(Settings::defaults(&pool_id)?, pool_id, write_cache);
-        let mut connections = Vec::new();
+        let (mut connections, mut snapshots, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         let mut reservations: BTreeMap<VolumeId, Vec<ReservationPart>> = BTreeMap::new();
         for (key, value) in backing.config() {
             match record::decode(&key, &value, &pool_id)? {
@@ -161,6 +85,8 @@ impl State {
                 Stored::Volume(volume) => state.load_volume(backing, volume)?,
                 Stored::Host(id, host) => state.load_host(id, host)?,
                 Stored::Connection(host, volume, lun) => connections.push((host, volume, lun)),
+                Stored::Snapshot(id, snapshot) => snapshots.push((id, snapshot)),
+                Stored::Group(id, group) => groups.push((id, group)),
                 Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
                 Stored::Reservations(volume, number, part) => {
                     let parts = reservations.entry(volume).or_default();
@@ -170,6 +96,12 @@ impl State {
                     parts.push(part);
                 }
             }
+        }
+        for (id, snapshot) in snapshots {
+            state.load_snapshot(backing, id, snapshot)?;
+        }
+        for (id, group) in groups {
+            state.load_group(id, group)?;
         }
         for (host, volume, lun) in connections {
             state.load_connection(host, volume, lun)?;
@@ -187,7 +119,7 @@ impl State {
     fn load_volume(&mut self, backing: &dyn Backing, volume: VolumeRecord) -> Result<(), Error> {
         let name = volume.name.to_string();
         let stored = backing.volume_status(volume.id);
-        if stored.map(|status| status.size) != Some(volume.size) {
+        if stored.map(|status| (status.size, status.snapshot)) != Some((volume.size, false)) {
             let what = format!("volume {name} is not in the store with the size it should have");
             return Err(Error::Damaged(what));
         }
@@ -219,7 +151,8 @@ impl State {
     }
 
     fn load_connection(&mut self, host: HostId, volume: VolumeId, lun: u16) -> Result<(), Error> {
-        let known = self.volumes.contains_key(&volume);
+        let volumes = &self.volumes;
+        let known = volumes.get(&volume).is_some_and(|v| v.record.eradicate_ms.is_none());
         match self.hosts.get(&host) {
             Some(entry) if known && !entry.luns.contains_key(&lun) => {
                 self.connect(host, volume, lun);
@@ -240,7 +173,15 @@ impl State {
     pub(crate) fn insert_volume(&mut self, record: VolumeRecord) {
         let attributes = record.attributes(self.settings.offloads, self.write_cache);
         self.volume_names.insert(record.name.key(), record.id);
-        let entry = VolumeEntry { attributes, record, hosts: BTreeMap::new() };
+        self.doomed.extend(record.eradicate_ms.map(|due| (due, record.id)));
+        let entry = VolumeEntry {
+            attributes,
+            record,
+            hosts: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            destroyed_snapshots: 0,
+            next_suffix: 1,
+        };
         self.volumes.insert(entry.record.id, entry);
     }
 
@@ -251,6 +192,10 @@ impl State {
         self.volume_names.remove(&entry.record.name.key());
         self.volume_names.insert(record.name.key(), record.id);
         let attributes = record.attributes(offloads, write_cache);
+        if let Some(due) = entry.record.eradicate_ms {
+            self.doomed.remove(&(due, record.id));
+        }
+        self.doomed.extend(record.eradicate_ms.map(|due| (due, record.id)));
         let is_noticed = attributes != entry.attributes;
         entry.attributes = attributes;
         entry.record = record;
@@ -276,6 +221,10 @@ impl State {
         self.reservations.remove(&id);
         if let Some(entry) = self.volumes.remove(&id) {
             self.volume_names.remove(&entry.record.name.key());
+            if let Some(due) = entry.record.eradicate_ms {
+                self.doomed.remove(&(due, id));
+            }
+            self.groups.values_mut().for_each(|group| group.members.retain(|of| *of != id));
         }
     }
 
@@ -352,8 +301,26 @@ impl State {
         map
     }
 
-    /// A volume by its name, whatever its case.
+    /// A volume by its name, whatever its case, that is not destroyed.
     pub(crate) fn volume(&self, name: &str) -> Result<&VolumeEntry, Error> {
+        let entry = self.any_volume(name)?;
+        match entry.record.eradicate_ms {
+            None => Ok(entry),
+            Some(_) => Err(Error::VolumeDestroyed(entry.record.name.to_string())),
+        }
+    }
+
+    /// Checks that a new volume may have this name: `own` has it, or nobody.
+    pub(crate) fn check_free(&self, name: &VolumeName, own: Option<VolumeId>) -> Result<(), Error> {
+        match self.volume(name.as_str()) {
+            Ok(other) if own != Some(other.record.id) => Err(Error::VolumeExists(name.to_string())),
+            Err(destroyed @ Error::VolumeDestroyed(_)) => Err(destroyed),
+            _ => Ok(()),
+        }
+    }
+
+    /// A volume by its name, destroyed or not.
+    pub(crate) fn any_volume(&self, name: &str) -> Result<&VolumeEntry, Error> {
         let id = self.volume_names.get(&name.to_ascii_lowercase());
         id.and_then(|id| self.volumes.get(id)).ok_or_else(|| Error::NoSuchVolume(shown(name)))
     }
@@ -371,6 +338,6 @@ fn no_reservations(volume: VolumeId) -> Error {
 }
 
 /// A name that somebody asked for, fit to be shown on one line.
-fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     name.chars().take(80).flat_map(char::escape_debug).collect()
 }

@@ -3,6 +3,7 @@
 mod memory;
 mod reservations;
 mod settings;
+mod snapshots;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -198,7 +199,7 @@ impl Model {
     fn check(&self, array: &Array) {
         let mut volumes: Vec<_> = self.volumes.clone();
         volumes.sort_by_key(|v| v.0.to_lowercase());
-        let shown = array.volumes(None, usize::MAX);
+        let shown = array.volumes(None, false, usize::MAX);
         let shown: Vec<_> = shown.into_iter().map(|v| (v.name, v.size_bytes, v.serial)).collect();
         assert_eq!(shown, volumes);
         let mut hosts: Vec<_> = self.hosts.iter().map(|h| h.0.clone()).collect();
@@ -246,7 +247,10 @@ fn perform(array: &Array, step: &Step) -> Result<Option<String>, Error> {
         Step::Rename(name, new) => {
             array.rename_volume(&name, VolumeName::new(&new).unwrap()).map(|_| None)
         }
-        Step::Destroy(name) => array.destroy_volume(&name).map(|()| None),
+        Step::Destroy(name) => {
+            array.destroy_volume(&name, 1)?;
+            array.eradicate_volume(&name).map(|()| None)
+        }
         Step::AddHost(name, numbers) => {
             let host = NewHost { initiators: iqns(&numbers), ..new_host(&name, &[]) };
             array.create_host(host).map(|_| None)
@@ -315,7 +319,7 @@ fn ten_thousand_volumes_take_a_moment() {
     }
     let array = Array::open(store, false).unwrap();
     assert_eq!(array.lun_map("iqn.2026-11.com.example:1").luns.len(), 10_000);
-    let page = array.volumes(Some("VOLUME-5000"), 2);
+    let page = array.volumes(Some("VOLUME-5000"), false, 2);
     assert_eq!(page.len(), 2);
     assert_eq!(page[0].name, "volume-5001");
 }

@@ -1,4 +1,4 @@
-//! Volumes: make, show, resize, rename, destroy.
+//! Volumes: make, show, resize, rename.
 
 use std::ops::Bound;
 
@@ -12,7 +12,7 @@ use crate::identity::{Serial, naa_text};
 use crate::name::VolumeName;
 use crate::settings::switched;
 use crate::state::{State, VolumeEntry, VolumeRecord};
-use crate::{Array, Error, VOLUMES_MAX, record, reservations};
+use crate::{Array, Error, VOLUMES_MAX, record};
 
 /// A volume that is to be made.
 #[derive(Clone, Debug)]
@@ -67,6 +67,10 @@ pub struct VolumeInfo {
     pub offloads_in_effect: Offloads,
     /// To how many hosts it is connected.
     pub connection_count: usize,
+    /// How many snapshots it has, without destroyed ones.
+    pub snapshot_count: usize,
+    /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
+    pub eradicate_ms: Option<u64>,
 }
 
 /// Checks a size, and counts it in sectors.
@@ -94,9 +98,7 @@ impl Array {
     pub fn create_volume(&self, new: NewVolume) -> Result<VolumeInfo, Error> {
         let size = sectors(new.size_bytes)?;
         let plan = |state: &State| {
-            if state.volume(new.name.as_str()).is_ok() {
-                return Err(Error::VolumeExists(new.name.to_string()));
-            }
+            state.check_free(&new.name, None)?;
             if state.volumes.len() >= VOLUMES_MAX {
                 return Err(Error::Limit { what: "volumes", limit: VOLUMES_MAX });
             }
@@ -112,6 +114,7 @@ impl Array {
                 serial,
                 created_ms: new.created_ms,
                 offloads: Offloads::ALL,
+                eradicate_ms: None,
             };
             let change = Change {
                 volumes: vec![VolumeChange::Create { id, size }],
@@ -159,10 +162,7 @@ impl Array {
             let old = &state.volume(name)?.record;
             let mut record = old.clone();
             if let Some(new_name) = update.name {
-                let taken = state.volume(new_name.as_str()).ok();
-                if taken.is_some_and(|other| other.record.id != old.id) {
-                    return Err(Error::VolumeExists(new_name.to_string()));
-                }
+                state.check_free(&new_name, Some(old.id))?;
                 record.name = new_name;
             }
             record.offloads = switched(old.offloads, &update.offloads);
@@ -189,32 +189,13 @@ impl Array {
         })
     }
 
-    /// Destroys a volume and its data, at once and for ever.
-    ///
-    /// # Errors
-    /// `no_such_volume`, `existing_connections`, and those of the store.
-    pub fn destroy_volume(&self, name: &str) -> Result<(), Error> {
-        let plan = |state: &State| {
-            let entry = state.volume(name)?;
-            let (id, count) = (entry.record.id, entry.hosts.len());
-            if count > 0 {
-                let object = format!("Volume {}", entry.record.name);
-                return Err(Error::ExistingConnections { object, count });
-            }
-            let mut config = reservations::removal(state, id);
-            config.push((record::volume_key(id), None));
-            Ok((Change { volumes: vec![VolumeChange::Destroy { id }], config }, id))
-        };
-        self.change(plan, State::remove_volume)
-    }
-
-    /// A volume.
+    /// A volume, destroyed or not.
     ///
     /// # Errors
     /// `no_such_volume`.
     pub fn volume(&self, name: &str) -> Result<VolumeInfo, Error> {
         let state = self.state.read();
-        state.volume(name).map(|entry| self.volume_info(entry))
+        state.any_volume(name).map(|entry| self.volume_info(entry))
     }
 
     /// The name of the volume with this id, if there is one.
@@ -223,18 +204,19 @@ impl Array {
     }
 
     /// Up to `limit` volumes in the order of their names (without case), from the first one behind
-    /// `after`.
-    pub fn volumes(&self, after: Option<&str>, limit: usize) -> Vec<VolumeInfo> {
+    /// `after`: those that are destroyed, or those that are not.
+    pub fn volumes(&self, after: Option<&str>, destroyed: bool, limit: usize) -> Vec<VolumeInfo> {
         let state = self.state.read();
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
         let rows = state.volume_names.range((from, Bound::Unbounded));
         rows.filter_map(|(_, id)| state.volumes.get(id))
+            .filter(|entry| entry.record.eradicate_ms.is_some() == destroyed)
             .take(limit)
             .map(|entry| self.volume_info(entry))
             .collect()
     }
 
-    fn volume_info(&self, entry: &VolumeEntry) -> VolumeInfo {
+    pub(crate) fn volume_info(&self, entry: &VolumeEntry) -> VolumeInfo {
         let record = &entry.record;
         let status = self.backing.volume_status(record.id);
         VolumeInfo {
@@ -250,6 +232,8 @@ impl Array {
             offloads: record.offloads,
             offloads_in_effect: entry.attributes.offloads,
             connection_count: entry.hosts.len(),
+            snapshot_count: entry.live_snapshots(),
+            eradicate_ms: record.eradicate_ms,
         }
     }
 }

@@ -178,6 +178,8 @@ pub enum VolumeError {
     WriteFailed,
     /// The request is longer than the store takes at once (see `limits`).
     TooLong,
+    /// The volume is a snapshot: what it holds does not change.
+    Snapshot(VolumeId),
 }
 
 impl std::fmt::Display for VolumeError {
@@ -190,6 +192,7 @@ impl std::fmt::Display for VolumeError {
             Self::Medium { sector } => write!(f, "unrecovered read error at sector {sector}"),
             Self::WriteFailed => f.write_str("the device failed to write"),
             Self::TooLong => f.write_str("the request is too long"),
+            Self::Snapshot(id) => write!(f, "volume {id} is a snapshot, which nobody writes to"),
         }
     }
 }

@@ -104,6 +104,14 @@ impl SectorRange {
         self.count.0 == 0
     }
 
+    /// Takes up to `count` sectors off the front; empty where nothing is left.
+    pub fn take_front(&mut self, count: u64) -> SectorRange {
+        let taken = SectorRange::new(self.start.0, count.min(self.count.0));
+        self.start.0 += taken.count.0;
+        self.count.0 -= taken.count.0;
+        taken
+    }
+
     /// Whether the range ends at or before `size`.
     pub fn fits(self, size: SectorCount) -> bool {
         self.end().is_some_and(|end| end.0 <= size.0)
@@ -168,6 +176,15 @@ mod tests {
         assert_eq!(SectorRange::new(7, 2).covering_blocks(), BlockRange::new(0, 2));
         assert_eq!(SectorRange::new(8, 8).covering_blocks(), BlockRange::new(1, 1));
         assert_eq!(SectorRange::new(9, 0).covering_blocks().count.0, 0);
+    }
+
+    #[test]
+    fn the_front_of_a_range_is_taken_until_nothing_is_left() {
+        let mut range = SectorRange::new(3, 5);
+        assert_eq!(range.take_front(2), SectorRange::new(3, 2));
+        assert_eq!(range.take_front(0), SectorRange::new(5, 0));
+        assert_eq!(range.take_front(9), SectorRange::new(5, 3));
+        assert_eq!((range, range.take_front(1).is_empty()), (SectorRange::new(8, 0), true));
     }
 
     #[test]

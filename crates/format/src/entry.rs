@@ -4,7 +4,8 @@
 //! ```text
 //! tag  entry           fields behind the tag (1 byte)
 //!  1   Store           first chunk 8, offset in the payload 4 (units of 64), count 4, flags 1
-//!                      (1: stays without a reference), then 16 bytes of fingerprint a block
+//!                      (1 uncompressed, 2 unshared, 4 stays without a reference), then 16 bytes
+//!                      of fingerprint a block
 //!  2   StoreGroup      first chunk 8, offset 4, stored length 2 (units), codec 1, blocks 1,
 //!                      flags 1, then 16 bytes of fingerprint a block
 //!  3   Map             volume 8, first block 8, count 4, first chunk 8
@@ -13,23 +14,46 @@
 //!  6   VolumeCreate    volume 8, size in blocks 8
 //!  7   VolumeResize    volume 8, size in blocks 8
 //!  8   VolumeDestroy   volume 8
-//!  9   VolumeClone     source 8, new volume 8
+//!  9   VolumeClone     source 8, new volume 8, flags 1 (1: a snapshot)
 //! 10   Config          key length 1, value length 4 (2^32-1: taken out), key, value
 //! 11   Relocate        first chunk 8, offset 4, count 4, then 16 bytes of fingerprint a block
 //! 12   Release         first chunk 8, count 4: chunks that stayed without a reference
+//! 13   VolumeHandling  volume 8, handling 1 (1 uncompressed, 2 unshared)
+//! 14   RelocateGroup   offset 4, stored length 2 (units), codec 1, blocks 1, then 8 bytes of chunk
+//!                      and 16 of fingerprint a block
+//! 15   Alias           chunk 8, its original 8
+//! 16   VolumeOverwrite source 8, volume 8
 //! ```
 
 use block::VolumeId;
 
-use crate::FormatError;
 use crate::checksum::Fingerprint;
-use crate::codec::Reader;
 use crate::map::{ChunkId, MapEntry};
-use crate::row::{Codec, GROUP_BLOCKS_MAX};
+use crate::row::{Codec, Handling};
 
 /// The most bytes in a value of the key-value space.
 pub const CONFIG_VALUE_BYTES_MAX: usize = 64 << 10;
-const CONFIG_REMOVED: u32 = u32::MAX;
+pub(crate) const CONFIG_REMOVED: u32 = u32::MAX;
+
+/// What is said of chunks that are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreFlags {
+    /// What reduction leaves alone.
+    pub handling: Handling,
+    /// They stay though no entry of this record names them.
+    pub staged: bool,
+}
+
+impl StoreFlags {
+    fn encode(self) -> u8 {
+        self.handling.encode() | u8::from(self.staged) << 2
+    }
+
+    pub(crate) fn decode(raw: u8) -> Option<Self> {
+        let handling = Handling::decode(raw & 3)?;
+        (raw < 8).then_some(Self { handling, staged: raw & 4 != 0 })
+    }
+}
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +64,8 @@ pub enum Entry {
         first: ChunkId,
         /// Where in the record's payload, in units of 64 bytes.
         payload_units: u32,
-        /// Whether the chunks stay though no entry of this record names them.
-        staged: bool,
+        /// What is said of all of them.
+        flags: StoreFlags,
         /// The blocks' fingerprints; as many as there are blocks.
         fingerprints: Vec<Fingerprint>,
     },
@@ -55,8 +79,8 @@ pub enum Entry {
         stored_units: u16,
         /// How it is compressed.
         codec: Codec,
-        /// Whether the chunks stay though no entry of this record names them.
-        staged: bool,
+        /// What is said of all of them.
+        flags: StoreFlags,
         /// The blocks' fingerprints, 1 to 8.
         fingerprints: Vec<Fingerprint>,
     },
@@ -120,6 +144,15 @@ pub enum Entry {
         source: VolumeId,
         /// The new one.
         volume: VolumeId,
+        /// Whether it is a snapshot, which hosts don't write to.
+        snapshot: bool,
+    },
+    /// A volume is now what another is, its size too.
+    VolumeOverwrite {
+        /// Which.
+        source: VolumeId,
+        /// The one that changed.
+        volume: VolumeId,
     },
     /// The key-value space has changed.
     Config {
@@ -143,6 +176,31 @@ pub enum Entry {
         first: ChunkId,
         /// How many.
         count: u32,
+    },
+    /// Reduction treats a volume in another way from here on.
+    VolumeHandling {
+        /// Which.
+        volume: VolumeId,
+        /// What it leaves alone.
+        handling: Handling,
+    },
+    /// Chunks have moved to this record's payload, compressed together.
+    RelocateGroup {
+        /// Where in the record's payload, in units of 64 bytes.
+        payload_units: u32,
+        /// How long it is there, in units of 64 bytes.
+        stored_units: u16,
+        /// How it is compressed.
+        codec: Codec,
+        /// The chunks, 1 to 8, with their fingerprints.
+        chunks: Vec<(ChunkId, Fingerprint)>,
+    },
+    /// A chunk was found to hold what another one holds: its own content goes.
+    Alias {
+        /// Which.
+        chunk: ChunkId,
+        /// The other one, which is older: its id is smaller.
+        original: ChunkId,
     },
 }
 
@@ -181,11 +239,17 @@ impl Entry {
             Self::Map { .. } => 28,
             Self::Fill { .. } => 32,
             Self::Copy { .. } => 40,
-            Self::VolumeCreate { .. } | Self::VolumeResize { .. } | Self::VolumeClone { .. } => 16,
+            Self::VolumeCreate { .. }
+            | Self::VolumeResize { .. }
+            | Self::VolumeOverwrite { .. } => 16,
+            Self::VolumeClone { .. } => 17,
             Self::VolumeDestroy { .. } => 8,
             Self::Config { key, value } => 5 + key.len() + value.as_ref().map_or(0, Vec::len),
             Self::Relocate { fingerprints, .. } => 16 + 16 * fingerprints.len(),
             Self::Release { .. } => 12,
+            Self::VolumeHandling { .. } => 9,
+            Self::RelocateGroup { chunks, .. } => 8 + 24 * chunks.len(),
+            Self::Alias { .. } => 16,
         }
     }
 
@@ -193,20 +257,13 @@ impl Entry {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut w = Writer(out);
         match self {
-            Self::Store { first, payload_units, staged, fingerprints } => {
+            Self::Store { first, payload_units, flags, fingerprints } => {
                 w.u8(1).u64(first.0).u32(*payload_units).u32(fingerprints.len() as u32);
-                w.u8(u8::from(*staged)).sums(fingerprints);
+                w.u8(flags.encode()).sums(fingerprints);
             }
-            Self::StoreGroup {
-                first,
-                payload_units,
-                stored_units,
-                codec,
-                staged,
-                fingerprints,
-            } => {
+            Self::StoreGroup { first, payload_units, stored_units, codec, flags, fingerprints } => {
                 w.u8(2).u64(first.0).u32(*payload_units).u16(*stored_units).u8(codec.encode());
-                w.u8(fingerprints.len() as u8).u8(u8::from(*staged)).sums(fingerprints);
+                w.u8(fingerprints.len() as u8).u8(flags.encode()).sums(fingerprints);
             }
             Self::Map { volume, start, count, first } => {
                 w.u8(3).u64(volume.0).u64(*start).u32(*count).u64(first.0);
@@ -227,8 +284,8 @@ impl Entry {
             Self::VolumeDestroy { volume } => {
                 w.u8(8).u64(volume.0);
             }
-            Self::VolumeClone { source, volume } => {
-                w.u8(9).u64(source.0).u64(volume.0);
+            Self::VolumeClone { source, volume, snapshot } => {
+                w.u8(9).u64(source.0).u64(volume.0).u8(u8::from(*snapshot));
             }
             Self::Config { key, value } => {
                 debug_assert!(key.len() <= 255);
@@ -244,198 +301,25 @@ impl Entry {
             Self::Release { first, count } => {
                 w.u8(12).u64(first.0).u32(*count);
             }
-        }
-    }
-
-    /// Takes one off the front.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
-        match reader.u8()? {
-            1 => decode_store(reader),
-            2 => decode_group(reader),
-            3 => Ok(Self::Map {
-                volume: VolumeId(reader.u64()?),
-                start: reader.u64()?,
-                count: reader.u32()?,
-                first: ChunkId(reader.u64()?),
-            }),
-            4 => decode_fill(reader),
-            5 => Ok(Self::Copy {
-                source: VolumeId(reader.u64()?),
-                source_start: reader.u64()?,
-                destination: VolumeId(reader.u64()?),
-                destination_start: reader.u64()?,
-                count: reader.u64()?,
-            }),
-            6 => Ok(Self::VolumeCreate {
-                volume: VolumeId(reader.u64()?),
-                size_blocks: reader.u64()?,
-            }),
-            7 => Ok(Self::VolumeResize {
-                volume: VolumeId(reader.u64()?),
-                size_blocks: reader.u64()?,
-            }),
-            8 => Ok(Self::VolumeDestroy { volume: VolumeId(reader.u64()?) }),
-            9 => Ok(Self::VolumeClone {
-                source: VolumeId(reader.u64()?),
-                volume: VolumeId(reader.u64()?),
-            }),
-            10 => decode_config(reader),
-            11 => {
-                let first = ChunkId(reader.u64()?);
-                let payload_units = reader.u32()?;
-                let count = reader.u32()? as usize;
-                let fingerprints = decode_sums(reader, count)?;
-                Ok(Self::Relocate { first, payload_units, fingerprints })
+            Self::VolumeHandling { volume, handling } => {
+                w.u8(13).u64(volume.0).u8(handling.encode());
             }
-            12 => Ok(Self::Release { first: ChunkId(reader.u64()?), count: reader.u32()? }),
-            _ => Err(reader.error("unknown kind of entry")),
+            Self::RelocateGroup { payload_units, stored_units, codec, chunks } => {
+                w.u8(14).u32(*payload_units).u16(*stored_units).u8(codec.encode());
+                w.u8(chunks.len() as u8);
+                for (id, sum) in chunks {
+                    w.u64(id.0).sums(&[*sum]);
+                }
+            }
+            Self::Alias { chunk, original } => {
+                w.u8(15).u64(chunk.0).u64(original.0);
+            }
+            Self::VolumeOverwrite { source, volume } => {
+                w.u8(16).u64(source.0).u64(volume.0);
+            }
         }
     }
-}
-
-fn decode_sums(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Fingerprint>, FormatError> {
-    if count == 0 || count > reader.remaining() / 16 {
-        return Err(reader.error("impossible count of blocks"));
-    }
-    (0..count).map(|_| Ok(Fingerprint(reader.array()?))).collect()
-}
-
-fn decode_flags(reader: &mut Reader<'_>) -> Result<bool, FormatError> {
-    match reader.u8()? {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(reader.error("unknown flags of an entry")),
-    }
-}
-
-fn decode_store(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
-    let first = ChunkId(reader.u64()?);
-    let payload_units = reader.u32()?;
-    let count = reader.u32()? as usize;
-    let staged = decode_flags(reader)?;
-    let fingerprints = decode_sums(reader, count)?;
-    Ok(Entry::Store { first, payload_units, staged, fingerprints })
-}
-
-fn decode_group(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
-    let first = ChunkId(reader.u64()?);
-    let payload_units = reader.u32()?;
-    let stored_units = reader.u16()?;
-    let codec = reader.u8()?;
-    let count = reader.u8()?;
-    let staged = decode_flags(reader)?;
-    let codec = Codec::decode(codec).ok_or_else(|| reader.error("unknown codec"))?;
-    if count > GROUP_BLOCKS_MAX {
-        return Err(reader.error("too many blocks in a group"));
-    }
-    let fingerprints = decode_sums(reader, usize::from(count))?;
-    Ok(Entry::StoreGroup { first, payload_units, stored_units, codec, staged, fingerprints })
-}
-
-fn decode_fill(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
-    let volume = VolumeId(reader.u64()?);
-    let (start, count) = (reader.u64()?, reader.u64()?);
-    let entry = MapEntry::decode(reader.u64()?)?;
-    if matches!(entry, MapEntry::Node(_)) {
-        return Err(reader.error("a fill with a node"));
-    }
-    Ok(Entry::Fill { volume, start, count, entry })
-}
-
-fn decode_config(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
-    let key_bytes = usize::from(reader.u8()?);
-    let value_bytes = reader.u32()?;
-    let key = reader.bytes(key_bytes)?.to_vec();
-    let value = match value_bytes {
-        CONFIG_REMOVED => None,
-        count if count as usize <= CONFIG_VALUE_BYTES_MAX => {
-            Some(reader.bytes(count as usize)?.to_vec())
-        }
-        _ => return Err(reader.error("a value that is too long")),
-    };
-    Ok(Entry::Config { key, value })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn one_of_each() -> Vec<Entry> {
-        let fingerprints = vec![Fingerprint([1; 16]), Fingerprint([2; 16])];
-        let volume = VolumeId(3);
-        vec![
-            Entry::Store {
-                first: ChunkId(1),
-                payload_units: 64,
-                staged: true,
-                fingerprints: fingerprints.clone(),
-            },
-            Entry::StoreGroup {
-                first: ChunkId(1),
-                payload_units: 64,
-                stored_units: 70,
-                codec: Codec::Lz4,
-                staged: false,
-                fingerprints: fingerprints.clone(),
-            },
-            Entry::Map { volume, start: 9, count: 2, first: ChunkId(1) },
-            Entry::Fill { volume, start: 9, count: 1 << 34, entry: MapEntry::Pattern(7) },
-            Entry::Copy {
-                source: volume,
-                source_start: 1,
-                destination: VolumeId(4),
-                destination_start: 5,
-                count: 6,
-            },
-            Entry::VolumeCreate { volume, size_blocks: 10 },
-            Entry::VolumeResize { volume, size_blocks: 11 },
-            Entry::VolumeDestroy { volume },
-            Entry::VolumeClone { source: volume, volume: VolumeId(5) },
-            Entry::Config { key: b"k".to_vec(), value: Some(b"value".to_vec()) },
-            Entry::Config { key: b"k".to_vec(), value: None },
-            Entry::Relocate { first: ChunkId(8), payload_units: 128, fingerprints },
-            Entry::Release { first: ChunkId(8), count: 2 },
-        ]
-    }
-
-    #[test]
-    fn entries_survive_and_know_their_size() {
-        for entry in one_of_each() {
-            let mut bytes = Vec::new();
-            entry.encode(&mut bytes);
-            assert_eq!(bytes.len(), entry.encoded_bytes(), "{entry:?}");
-            let mut reader = Reader::new(&bytes);
-            assert_eq!(Entry::decode(&mut reader), Ok(entry.clone()));
-            assert_eq!(reader.remaining(), 0);
-            for cut in 0..bytes.len() {
-                assert!(Entry::decode(&mut Reader::new(&bytes[..cut])).is_err(), "{entry:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn golden_bytes_of_a_copy() {
-        let mut bytes = Vec::new();
-        Entry::Copy {
-            source: VolumeId(1),
-            source_start: 0x0203,
-            destination: VolumeId(4),
-            destination_start: 5,
-            count: 0x10_0000,
-        }
-        .encode(&mut bytes);
-        let mut expected = vec![5, 1, 0, 0, 0, 0, 0, 0, 0, 3, 2, 0, 0, 0, 0, 0, 0];
-        expected.extend_from_slice(&[4, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
-        expected.extend_from_slice(&[0, 0, 0x10, 0, 0, 0, 0, 0]);
-        assert_eq!(bytes, expected);
-    }
-
-    #[test]
-    fn impossible_counts_are_refused_before_memory_is_taken() {
-        let mut bytes = vec![1];
-        bytes.extend_from_slice(&[0; 12]);
-        bytes.extend_from_slice(&u32::MAX.to_le_bytes());
-        bytes.push(0);
-        assert!(Entry::decode(&mut Reader::new(&bytes)).is_err());
-    }
-}
+mod tests;

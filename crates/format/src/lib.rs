@@ -11,9 +11,12 @@
 //! metadata  | nodes, pages, streams |             written by checkpoints
 //! ```
 
+pub mod brought;
 pub mod checksum;
+mod chunk_row;
 pub mod codec;
 pub mod entry;
+mod entry_decode;
 pub mod geometry;
 pub mod log;
 pub mod map;
@@ -21,12 +24,13 @@ pub mod page;
 pub mod row;
 pub mod superblock;
 
+pub use brought::{Brought, Shape};
 pub use checksum::{Fingerprint, Keys, Seal};
-pub use entry::Entry;
+pub use entry::{Entry, StoreFlags};
 pub use geometry::{Geometry, PLACE_UNIT_BYTES, Place};
 pub use log::{LogPosition, RecordHeader};
 pub use map::{ChunkId, MapEntry, NodeId};
-pub use row::{ChunkRow, Codec, NodeRow, SegmentRow, SegmentState, VolumeRow};
+pub use row::{ChunkRow, Codec, Handling, NodeRow, SegmentRow, SegmentState, VolumeRow};
 pub use superblock::Superblock;
 
 /// The bytes are not what the format says.

@@ -3,7 +3,7 @@
 //! ```text
 //! record header, 96 bytes, then the entries, then zeros up to 4 KiB, then the payload
 //!  0  4  magic "HFLR"             56  4  the segment that follows this one
-//!  4  2  version (1)              60  4  how many entries
+//!  4  2  version (2)              60  4  how many entries
 //!  6  2  4 KiB blocks of header   64 16  seal over bytes 0..64 and the entries
 //!  8  8  LSN                      80 16  zero
 //! 16  8  epoch                    96     entries
@@ -26,7 +26,7 @@ use crate::codec::{Reader, put};
 use crate::entry::Entry;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"HFLR");
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// Bytes in front of the entries.
 pub const RECORD_HEADER_BYTES: usize = 96;
 const SEALED_BYTES: usize = 64;

@@ -4,26 +4,31 @@
 //! chunk row, 32 bytes                        node row, 32 bytes
 //!  0  4  segment                              0  4  segment
 //!  4  4  offset, in units of 64 bytes         4  4  offset, in units of 64 bytes
-//!  8  2  stored length, in units              8  4  reference count
-//! 10  1  codec                               12  8  checksum of the node
-//! 11  1  low 4 bits: index in its group      20  5  blocks mapped below it
-//!        high 4 bits: blocks in it - 1       25  5  blocks below it that name a chunk
-//! 12  4  reference count                     30  1  level
-//! 16 16  fingerprint of the 4 KiB            31  1  1: in use
+//!        (both: the original of an alias)     8  4  reference count
+//!  8  2  stored length, in units             12  8  checksum of the node
+//! 10  1  codec; 4: an alias                  20  5  blocks mapped below it
+//! 11  1  bits 0..3: index in its group       25  5  blocks below it that name a chunk
+//!        bit 3: stays uncompressed           30  1  level
+//!        bits 4..7: blocks in it - 1         31  1  1: in use
+//!        bit 7: stays unshared
+//! 12  4  reference count
+//! 16 16  fingerprint of the 4 KiB
 //!
 //! volume row, 32 bytes                       segment row, 16 bytes
 //!  0  8  root: a map entry, hole or node      0  1  state: 0 free, 1 log, 2 metadata
 //!  8  8  size, in blocks                      1  3  zero
 //! 16  1  level of the root                    4  4  live units of 64 bytes
 //! 17  1  1: in use                            8  8  LSN at which it was opened
-//! 18 14  zero
+//! 18  1  1: a snapshot, else 0
+//! 19  1  handling: 1 uncompressed, 2 unshared
+//! 20 12  zero
 //! ```
 
 use block::BLOCK_BYTES;
 use block::request::limits::VOLUME_BYTES_MAX;
 
-use crate::checksum::Fingerprint;
-use crate::codec::{b16_at, put, u32_at, u40_at, u64_at};
+pub use crate::chunk_row::{ChunkRow, Codec, GROUP_BLOCKS_MAX, Handling};
+use crate::codec::{put, u32_at, u40_at, u64_at};
 use crate::geometry::Place;
 use crate::map::{LEVEL_MAX, MapEntry, span_blocks};
 
@@ -31,109 +36,6 @@ use crate::map::{LEVEL_MAX, MapEntry, span_blocks};
 pub const ROW_BYTES: usize = 32;
 /// Bytes of a row of the segment table.
 pub const SEGMENT_ROW_BYTES: usize = 16;
-/// The most blocks that are compressed together.
-pub const GROUP_BLOCKS_MAX: u8 = 8;
-
-/// How a chunk's bytes are stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Codec {
-    /// As they are.
-    #[default]
-    Raw,
-    /// LZ4 block format, behind two bytes of exact length.
-    Lz4,
-    /// Zstandard, behind two bytes of exact length.
-    Zstd,
-}
-
-impl Codec {
-    /// As it is stored.
-    pub fn encode(self) -> u8 {
-        match self {
-            Self::Raw => 1,
-            Self::Lz4 => 2,
-            Self::Zstd => 3,
-        }
-    }
-
-    /// From what was stored.
-    pub fn decode(raw: u8) -> Option<Self> {
-        match raw {
-            1 => Some(Self::Raw),
-            2 => Some(Self::Lz4),
-            3 => Some(Self::Zstd),
-            _ => None,
-        }
-    }
-}
-
-/// Where a chunk is, and how often it is named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChunkRow {
-    /// Where its group is stored. Nowhere while it waits in memory (`durability = "flush"`).
-    pub place: Place,
-    /// How long the stored group is, in units of 64 bytes.
-    pub stored_units: u16,
-    /// How it is stored.
-    pub codec: Codec,
-    /// Which block of the group it is, 0..8.
-    pub group_index: u8,
-    /// How many blocks the group has, 1..=8.
-    pub group_blocks: u8,
-    /// How many entries of live leaves name it.
-    pub reference_count: u32,
-    /// The hash of its 4 KiB, which is also their checksum.
-    pub fingerprint: Fingerprint,
-}
-
-impl ChunkRow {
-    /// The row; `None` where it is free.
-    ///
-    /// # Panics
-    /// If `raw` is shorter than [`ROW_BYTES`].
-    pub fn decode(raw: &[u8]) -> Option<Self> {
-        let codec = Codec::decode(raw[10])?;
-        Some(Self {
-            place: Place { segment: u32_at(raw, 0), offset_units: u32_at(raw, 4) },
-            stored_units: u16::from_le_bytes([raw[8], raw[9]]),
-            codec,
-            group_index: raw[11] & 0x0f,
-            group_blocks: (raw[11] >> 4) + 1,
-            reference_count: u32_at(raw, 12),
-            fingerprint: Fingerprint(b16_at(raw, 16)),
-        })
-    }
-
-    /// Counts references of a stored row up or down, without decoding the rest, and returns how
-    /// many there are then; `None` where the row is free, or the count would leave its range.
-    ///
-    /// # Panics
-    /// If `raw` is shorter than [`ROW_BYTES`].
-    pub fn count_references(raw: &mut [u8], change: i32) -> Option<u32> {
-        Codec::decode(raw[10])?;
-        let count = u32_at(raw, 12).checked_add_signed(change)?;
-        put(raw, 12, &count.to_le_bytes());
-        Some(count)
-    }
-
-    /// This block's part of what its group takes on the medium, in units of 64 bytes: the parts
-    /// of all blocks of a group add up to its length.
-    pub fn share_units(&self) -> u32 {
-        let (units, blocks) = (u32::from(self.stored_units), u32::from(self.group_blocks));
-        units / blocks + u32::from(u32::from(self.group_index) < units % blocks)
-    }
-
-    /// Writes the row to `out`, which has [`ROW_BYTES`].
-    pub fn encode(&self, out: &mut [u8]) {
-        put(out, 0, &self.place.segment.to_le_bytes());
-        put(out, 4, &self.place.offset_units.to_le_bytes());
-        put(out, 8, &self.stored_units.to_le_bytes());
-        out[10] = self.codec.encode();
-        out[11] = self.group_index & 0x0f | (self.group_blocks - 1) << 4;
-        put(out, 12, &self.reference_count.to_le_bytes());
-        put(out, 16, &self.fingerprint.0);
-    }
-}
 
 /// Where a node is, how often it is named, and what is below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +124,10 @@ pub struct VolumeRow {
     pub size_blocks: u64,
     /// The level of the root.
     pub level: u8,
+    /// What reduction leaves alone in it.
+    pub handling: Handling,
+    /// Whether it is a snapshot, which hosts don't write to.
+    pub snapshot: bool,
 }
 
 impl VolumeRow {
@@ -236,9 +142,15 @@ impl VolumeRow {
         if raw[17] != 1 || level == 0 || level > LEVEL_MAX || !possible {
             return None;
         }
+        let snapshot = match raw[18] {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
         let size_blocks = u64_at(raw, 8);
         let spanned = size_blocks <= span_blocks(level).min(VOLUME_BYTES_MAX / BLOCK_BYTES);
-        spanned.then_some(Self { root, size_blocks, level })
+        let handling = Handling::decode(raw[19])?;
+        spanned.then_some(Self { root, size_blocks, level, handling, snapshot })
     }
 
     /// Writes the row to `out`, which has [`ROW_BYTES`].
@@ -247,6 +159,8 @@ impl VolumeRow {
         put(out, 8, &self.size_blocks.to_le_bytes());
         out[16] = self.level;
         out[17] = 1;
+        out[19] = self.handling.encode();
+        out[18] = u8::from(self.snapshot);
     }
 }
 
@@ -305,12 +219,17 @@ impl SegmentRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checksum::Fingerprint;
+    use crate::map::ChunkId;
     use crate::map::NodeId;
 
     #[test]
     fn a_volume_is_no_longer_than_its_map() {
         let mut raw = [0; ROW_BYTES];
-        let row = |level, size_blocks| VolumeRow { root: MapEntry::Hole, size_blocks, level };
+        let handling = Handling::default();
+        let root = MapEntry::Hole;
+        let snapshot = false;
+        let row = |level, size_blocks| VolumeRow { root, size_blocks, level, handling, snapshot };
         for (level, size_blocks, fits) in
             [(1, 256, true), (1, 257, false), (5, 1 << 34, true), (5, (1 << 34) + 1, false)]
         {
@@ -328,6 +247,8 @@ mod tests {
             codec: Codec::Lz4,
             group_index: 5,
             group_blocks: 8,
+            handling: Handling { uncompressed: true, unshared: false },
+            original: None,
             reference_count: 3,
             fingerprint: Fingerprint([9; 16]),
         };
@@ -339,7 +260,9 @@ mod tests {
             data_blocks: 17,
             level: 5,
         };
-        let volume = VolumeRow { root: MapEntry::Node(NodeId(4)), size_blocks: 99, level: 2 };
+        let handling = Handling { uncompressed: false, unshared: true };
+        let root = MapEntry::Node(NodeId(4));
+        let volume = VolumeRow { root, size_blocks: 99, level: 2, handling, snapshot: true };
         let segment = SegmentRow { state: SegmentState::Metadata, live_units: 5, opened_lsn: 6 };
         let mut raw = [0; ROW_BYTES];
         chunk.encode(&mut raw);
@@ -348,7 +271,19 @@ mod tests {
         assert_eq!(ChunkRow::count_references(&mut raw, -2), Some(3));
         assert_eq!(ChunkRow::count_references(&mut raw, -4), None);
         assert_eq!(ChunkRow::count_references(&mut [0; ROW_BYTES], 1), None);
-        assert_eq!(raw[..12], [7, 0, 0, 0, 4, 3, 2, 1, 64, 0, 2, 0x75]);
+        assert_eq!(raw[..12], [7, 0, 0, 0, 4, 3, 2, 1, 64, 0, 2, 0x7d]);
+        let original = Some(ChunkId(0x0102_0304_0506));
+        let alias = ChunkRow {
+            place: Place::NONE,
+            stored_units: 0,
+            codec: Codec::Alias,
+            group_index: 0,
+            group_blocks: 1,
+            original,
+            ..chunk
+        };
+        alias.encode(&mut raw);
+        assert_eq!(ChunkRow::decode(&raw), Some(alias));
         node.encode(&mut raw);
         assert_eq!(NodeRow::decode(&raw), Some(node));
         assert_eq!(NodeRow::block_counts(&raw), Some((node.mapped_blocks, node.data_blocks)));
@@ -359,6 +294,8 @@ mod tests {
         raw = [0; ROW_BYTES];
         volume.encode(&mut raw);
         assert_eq!(VolumeRow::decode(&raw), Some(volume));
+        raw[18] = 2; // flags that nobody knows
+        assert_eq!(VolumeRow::decode(&raw), None);
         assert_eq!(SegmentRow::decode(&segment.encode()), Some(segment));
     }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!    0  8  magic "HOLDFAST"         112  8  next chunk id
-//!    8  4  version (1)              120  8  next node id
+//!    8  4  version (2)              120  8  next node id
 //!   12  4  zero                     128  8  next volume id
 //!   16 16  pool id                  136 40  log position: segment 4, block 4, next segment 4,
 //!   32 32  root key                         zero 4, LSN 8, seal of the record before 16
@@ -28,7 +28,7 @@ use crate::map::{ChunkId, NodeId};
 use crate::page::{PageRef, StreamRef, TABLE_HEIGHT_MAX, TableRoot};
 
 const MAGIC: [u8; 8] = *b"HOLDFAST";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const SUM_AT: usize = 4064;
 /// Bytes of a superblock.
 pub const SUPERBLOCK_BYTES: usize = BLOCK_BYTES as usize;

@@ -244,8 +244,8 @@ fn and_starts_again(world: &World, array: Array, db1: &Value) {
     world.text(&["disconnect", "db3", "esx1"]);
     world.refusal(1, &["disconnect", "db3", "esx1"]);
     world.text(&["disconnect", "db2", "esx1"]);
-    world.text(&["volume", "destroy", "db3"]);
-    world.text(&["volume", "destroy", "db2"]);
+    world.text(&["volume", "destroy", "db3", "--eradicate"]);
+    world.text(&["volume", "destroy", "db2", "--eradicate"]);
     world.text(&["host", "delete", "esx1"]);
     assert_eq!(world.json(&["host", "list"]), json!([]));
     array.stop();

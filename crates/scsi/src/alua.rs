@@ -3,8 +3,8 @@
 //!
 //! A group has the ports that an administrator puts into it, as those of one controller. All groups
 //! are active/optimized for every unit until a host says otherwise: states change by SET TARGET
-//! PORT GROUPS only, and are those of a start after the next start. A host may leave a unit without
-//! an active group: the command is accepted in every state, so any path can end that.
+//! PORT GROUPS only, and after the next start all are active/optimized again. A host may leave a
+//! unit without an active group: the command is accepted in every state, so any path can end that.
 //!
 //! ```text
 //! target port group descriptor                  SET TARGET PORT GROUPS descriptor
@@ -170,7 +170,7 @@ pub(crate) fn report(context: &Context<'_>, command: Command) -> Outcome {
 pub(crate) fn set(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     let length = command.cdb.u32(6) as usize;
-    let done = Response { transfer_bytes_wanted: Some(length as u64), ..Response::good() };
+    let done = Response::good().wanting(Some(length as u64));
     if length == 0 {
         return Ok(Step::Done(done));
     }
@@ -191,11 +191,7 @@ pub(crate) fn set(context: &Context<'_>, command: Command) -> Outcome {
         states.push((group, state.ok_or(Sense::parameter(at, 0))?));
     }
     if context.server.access_states.set(volume.id, &states) {
-        for nexus in context.server.live_nexuses() {
-            if !std::ptr::eq(&*nexus, context.nexus) {
-                nexus.attend(volume.id, Attention::AccessState);
-            }
-        }
+        context.server.attend_others(context.nexus, volume.id, Attention::AccessState);
     }
     Ok(Step::Done(done))
 }

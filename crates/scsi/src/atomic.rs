@@ -27,18 +27,16 @@ pub(crate) fn write_atomic(context: &Context<'_>, command: Command) -> Outcome {
         return Err(Sense::cdb_bytes(10)); // ATOMIC BOUNDARY: MAXIMUM ATOMIC BOUNDARY SIZE is 0
     }
     let bytes = (extent.blocks * volume.logical_block.bytes()) as usize;
-    let answer = |response| {
-        let transfer_bytes_wanted = Some(bytes as u64);
-        Ok(Step::Done(Response { transfer_bytes_wanted, ..response }))
-    };
+    let wanted = Some(bytes as u64);
     // A part of it must not be written, so all of it must have come.
     if command.data_out.len() < bytes {
-        return answer(Response::check(Sense::INFORMATION_UNIT));
+        let response = Response::check(Sense::INFORMATION_UNIT);
+        return Ok(Step::Done(response.wanting(wanted)));
     }
     if range.is_empty() {
-        return answer(Response::good());
+        return Ok(Step::Done(Response::good().wanting(wanted)));
     }
     let data = lay_out(command.data_out, bytes, range.start.offset_in_block_bytes());
     let write = VolumeRequest::Write { volume: volume.id, range, data, fua: fua(cdb) };
-    Ok(request(volume, Some(bytes as u64), Rest::Answer, write))
+    Ok(request(volume, wanted, Rest::Answer, write))
 }

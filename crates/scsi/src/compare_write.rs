@@ -31,10 +31,10 @@ pub(crate) fn compare_and_write(context: &Context<'_>, command: Command) -> Outc
     // A lock is taken wholly or not at all, so both halves must have come, and nothing else.
     if command.data_out.len() != 2 * half {
         let response = Response::check(Sense::INFORMATION_UNIT);
-        return Ok(Step::Done(Response { transfer_bytes_wanted: wanted, ..response }));
+        return Ok(Step::Done(response.wanting(wanted)));
     }
     if blocks == 0 {
-        return Ok(Step::Done(Response { transfer_bytes_wanted: wanted, ..Response::good() }));
+        return Ok(Step::Done(Response::good().wanting(wanted)));
     }
     let phase = range.start.offset_in_block_bytes();
     let mut write = vec![0; half];

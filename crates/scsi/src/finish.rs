@@ -2,7 +2,7 @@
 
 use block::{DataIn, VolumeError, VolumeReply, VolumeRequest};
 
-use crate::long::LongWrite;
+use crate::long::{LongRead, LongWrite};
 use crate::nexus::Nexus;
 use crate::or_write::OrWrite;
 use crate::response::{Pending, Response, Rest, Status, Step};
@@ -45,13 +45,7 @@ fn go_on(nexus: &Nexus, rest: Rest, block_sectors: u64, reply: VolumeReply) -> R
         (Rest::Answer, VolumeReply::Done) => Next::Done(Response::good()),
         (Rest::Answer, VolumeReply::Data(data)) => Next::Done(Response::data(data)),
         (Rest::Verify(verification), VolumeReply::Data(data)) => verify(verification, &data)?,
-        (Rest::Read(mut read), VolumeReply::Data(data)) => {
-            read.take(data)?;
-            match read.next() {
-                Some(request) => Next::Request(Rest::Read(read), request),
-                None => Next::Done(Response::data(read.into_data())),
-            }
-        }
+        (Rest::Read(read), VolumeReply::Data(data)) => read_on(nexus, read, data)?,
         (Rest::Write { write, verify }, VolumeReply::Done) => write_on(nexus, write, verify),
         (Rest::LbaStatus { allocation_length }, VolumeReply::Extents(extents)) => {
             let data = provisioning::lba_status_data(&extents, block_sectors.max(1));
@@ -62,6 +56,17 @@ fn go_on(nexus: &Nexus, rest: Rest, block_sectors: u64, reply: VolumeReply) -> R
         }
         // The volume's answer does not belong to the request: a fault of ours, told as such.
         _ => return Err(Sense::INTERNAL_FAILURE),
+    })
+}
+
+fn read_on(nexus: &Nexus, mut read: Box<LongRead>, data: DataIn) -> Result<Next, Sense> {
+    read.take(data)?;
+    if read.is_preempted(nexus) {
+        return Ok(Next::Done(Response::with_status(Status::TaskAborted)));
+    }
+    Ok(match read.next() {
+        Some(request) => Next::Request(Rest::Read(read), request),
+        None => Next::Done(Response::data(read.into_data())),
     })
 }
 
@@ -123,6 +128,8 @@ pub(crate) fn error_sense(error: &VolumeError, block_sectors: u64) -> Sense {
         VolumeError::Medium { sector } => Sense::new(SenseKey::MediumError, 0x11, 0)
             .with_information(sector.0 / block_sectors.max(1)),
         VolumeError::WriteFailed => Sense::new(SenseKey::MediumError, 0x0c, 0),
+        // WRITE PROTECTED. No host ever sees a snapshot: this is what the store would say.
+        VolumeError::Snapshot(_) => Sense::new(SenseKey::DataProtect, 0x27, 0),
         VolumeError::TooLong => Sense::new(SenseKey::IllegalRequest, 0x24, 0),
     }
 }

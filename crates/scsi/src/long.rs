@@ -7,15 +7,13 @@
 use block::request::limits::TRANSFER_BYTES_MAX;
 use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeRequest};
 
-use crate::nexus::Nexus;
+use crate::nexus::{Nexus, PreemptionMark};
 use crate::sense::Sense;
 
 /// Takes the next piece off the front of a range; `None` where nothing is left.
 pub(crate) fn take_piece(left: &mut SectorRange) -> Option<SectorRange> {
     let room = TRANSFER_BYTES_MAX - left.start.offset_in_block_bytes() as u64;
-    let piece = SectorRange::new(left.start.0, left.count.0.min(room / SECTOR_BYTES));
-    left.start.0 += piece.count.0;
-    left.count.0 -= piece.count.0;
+    let piece = left.take_front(room / SECTOR_BYTES);
     (!piece.is_empty()).then_some(piece)
 }
 
@@ -33,11 +31,18 @@ pub(crate) struct LongRead {
     /// How many bytes were asked for.
     asked_bytes: u64,
     data: DataIn,
+    mark: PreemptionMark,
 }
 
 impl LongRead {
-    pub(crate) fn new(volume: VolumeId, range: SectorRange) -> Self {
-        Self { volume, left: range, asked_bytes: 0, data: DataIn::empty() }
+    pub(crate) fn new(nexus: &Nexus, volume: VolumeId, range: SectorRange) -> Self {
+        let mark = PreemptionMark::new(nexus, volume);
+        Self { volume, left: range, asked_bytes: 0, data: DataIn::empty(), mark }
+    }
+
+    /// Whether PREEMPT AND ABORT has named the nexus while there was something left to read.
+    pub(crate) fn is_preempted(&self, nexus: &Nexus) -> bool {
+        !self.left.is_empty() && self.mark.is_passed(nexus)
     }
 
     /// The next piece to read; `None` at the end.
@@ -70,8 +75,7 @@ pub(crate) struct LongWrite {
     left: SectorRange,
     data: DataOut,
     fua: bool,
-    /// What [`Nexus::preemptions`] was at the start.
-    preemptions: u64,
+    mark: PreemptionMark,
 }
 
 impl LongWrite {
@@ -83,13 +87,13 @@ impl LongWrite {
         data: DataOut,
         fua: bool,
     ) -> Self {
-        let preemptions = if is_long(range) { nexus.preemptions(volume) } else { 0 };
-        Self { volume, left: range, data, fua, preemptions }
+        let mark = PreemptionMark::new(nexus, volume);
+        Self { volume, left: range, data, fua, mark }
     }
 
     /// Whether PREEMPT AND ABORT has named the nexus while there was something left to write.
     pub(crate) fn is_preempted(&self, nexus: &Nexus) -> bool {
-        !self.left.is_empty() && nexus.preemptions(self.volume) != self.preemptions
+        !self.left.is_empty() && self.mark.is_passed(nexus)
     }
 
     /// The next piece to write; `None` at the end.

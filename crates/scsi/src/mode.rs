@@ -181,7 +181,7 @@ pub(crate) fn sense_10(context: &Context<'_>, command: Command) -> Outcome {
 /// Takes a parameter list whose header has `header` bytes.
 fn select(context: &Context<'_>, command: &Command, length: usize, header: usize) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);
-    let done = Response { transfer_bytes_wanted: Some(length as u64), ..Response::good() };
+    let done = Response::good().wanting(Some(length as u64));
     if cdb.bit(1, 0) {
         return Err(Sense::cdb_field(1, 0)); // SP: nothing is saved
     }

@@ -195,8 +195,7 @@ impl Nexus {
         *self.state.lock().preemptions.entry(volume).or_default() += 1;
     }
 
-    /// How often that happened. A command of several requests compares it with what it was at its
-    /// start.
+    /// How often that happened.
     pub(crate) fn preemptions(&self, volume: VolumeId) -> u64 {
         self.state.lock().preemptions.get(&volume).copied().unwrap_or(0)
     }
@@ -228,5 +227,25 @@ impl Nexus {
             !queue.is_empty()
         });
         self.attentive.store(state.queues.len(), Ordering::Release);
+    }
+}
+
+/// By this a command of several requests knows whether PREEMPT AND ABORT has named its nexus since
+/// it began.
+#[derive(Debug)]
+pub(crate) struct PreemptionMark {
+    volume: VolumeId,
+    preemptions: u64,
+}
+
+impl PreemptionMark {
+    /// That of a command to this volume which begins now.
+    pub(crate) fn new(nexus: &Nexus, volume: VolumeId) -> Self {
+        Self { volume, preemptions: nexus.preemptions(volume) }
+    }
+
+    /// Whether the nexus, which must be the same, was named since.
+    pub(crate) fn is_passed(&self, nexus: &Nexus) -> bool {
+        nexus.preemptions(self.volume) != self.preemptions
     }
 }

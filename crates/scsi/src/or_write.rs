@@ -7,7 +7,7 @@
 use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeRequest};
 
 use crate::long::take_piece;
-use crate::nexus::Nexus;
+use crate::nexus::{Nexus, PreemptionMark};
 use crate::read_write::{Arrived, Extent, arrived, fua, refuse_protection};
 use crate::response::{Command, Rest, request};
 use crate::sense::Sense;
@@ -26,7 +26,7 @@ pub(crate) struct OrWrite {
     piece: SectorRange,
     bits: Vec<u8>,
     fua: bool,
-    preemptions: u64,
+    mark: PreemptionMark,
 }
 
 impl OrWrite {
@@ -67,7 +67,7 @@ impl OrWrite {
 
     /// Whether PREEMPT AND ABORT has named the nexus meanwhile.
     pub(crate) fn is_preempted(&self, nexus: &Nexus) -> bool {
-        nexus.preemptions(self.volume) != self.preemptions
+        self.mark.is_passed(nexus)
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn or_write(context: &Context<'_>, command: Command) -> Outcome {
         piece: SectorRange::default(),
         bits: Vec::new(),
         fua,
-        preemptions: context.nexus.preemptions(volume.id),
+        mark: PreemptionMark::new(context.nexus, volume.id),
     });
     let first = rest.next().ok_or(Sense::INTERNAL_FAILURE)?;
     Ok(request(volume, Some(wanted), Rest::OrWrite(rest), first))

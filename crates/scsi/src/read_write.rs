@@ -86,7 +86,7 @@ pub(crate) fn read(context: &Context<'_>, command: Command) -> Outcome {
         return Ok(Step::Done(Response::good()));
     }
     if is_long(range) {
-        let mut long = LongRead::new(volume.id, range);
+        let mut long = LongRead::new(context.nexus, volume.id, range);
         let first = long.next().ok_or(Sense::INTERNAL_FAILURE)?;
         return Ok(request(volume, None, Rest::Read(Box::new(long)), first));
     }
@@ -114,15 +114,12 @@ pub(crate) fn arrived(
     let wanted = extent.blocks * block;
     let have = (data.len() as u64).min(wanted);
     if !have.is_multiple_of(block) {
-        let mut response = Response::check(Sense::INFORMATION_UNIT);
-        response.transfer_bytes_wanted = Some(wanted);
-        return Ok(Err(Step::Done(response)));
+        let response = Response::check(Sense::INFORMATION_UNIT);
+        return Ok(Err(Step::Done(response.wanting(Some(wanted)))));
     }
     range.count.0 = have / block * volume.logical_block.sectors();
     if range.is_empty() {
-        let mut response = Response::good();
-        response.transfer_bytes_wanted = Some(wanted);
-        return Ok(Err(Step::Done(response)));
+        return Ok(Err(Step::Done(Response::good().wanting(Some(wanted)))));
     }
     let data = lay_out(data, have as usize, range.start.offset_in_block_bytes());
     Ok(Ok(Arrived { data, range, wanted }))

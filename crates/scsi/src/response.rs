@@ -94,6 +94,11 @@ impl Response {
         Self { sense: Some(sense), ..Self::with_status(Status::CheckCondition) }
     }
 
+    /// The same for a command that calls for so much data-out ([`Self::transfer_bytes_wanted`]).
+    pub(crate) fn wanting(self, transfer_bytes: Option<u64>) -> Self {
+        Self { transfer_bytes_wanted: transfer_bytes, ..self }
+    }
+
     /// The sense data as it goes out; empty where there is none.
     pub fn sense_bytes(&self) -> Vec<u8> {
         match &self.sense {
@@ -125,6 +130,17 @@ pub enum Step {
         /// The rest of the command.
         pending: Pending,
     },
+}
+
+impl Step {
+    /// The same for a command that calls for so much data-out; what is not over says so later
+    /// ([`Pending::wanted`]).
+    pub(crate) fn wanting(self, transfer_bytes: Option<u64>) -> Self {
+        match self {
+            Self::Done(response) => Self::Done(response.wanting(transfer_bytes)),
+            step => step,
+        }
+    }
 }
 
 /// The rest of a command that waits for a volume.

@@ -193,16 +193,9 @@ impl DeviceServer {
         result: Result<VolumeReply, VolumeError>,
     ) -> Step {
         let (wanted, volume) = (pending.wanted, pending.volume);
-        let step = match finish(self, nexus, pending, result) {
-            Ok(Step::Done(response)) => {
-                Step::Done(Response { transfer_bytes_wanted: wanted, ..response })
-            }
-            Ok(step) => step,
-            Err(sense) => {
-                Step::Done(Response { transfer_bytes_wanted: wanted, ..Response::check(sense) })
-            }
-        };
-        self.with_format(volume, step)
+        let step = finish(self, nexus, pending, result);
+        let step = step.unwrap_or_else(|sense| Step::Done(Response::check(sense)));
+        self.with_format(volume, step.wanting(wanted))
     }
 
     /// Sense data in the format that the unit's control mode page asks for.

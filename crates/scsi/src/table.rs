@@ -64,6 +64,12 @@ impl Entry {
             _ => self.access,
         }
     }
+
+    /// Whether no offload that is off has it.
+    #[inline]
+    pub(crate) fn is_on(&self, offloads: Offloads) -> bool {
+        self.offload.is_none_or(|offload| offloads.has(offload))
+    }
 }
 
 /// The first entry of each opcode in the table, plus one; 0 where there is none.
@@ -119,14 +125,6 @@ pub(crate) fn offered(
     match find(opcode, service_action) {
         Ok(entry) if !entry.is_on(offloads) => Err(Sense::INVALID_OPCODE),
         found => found,
-    }
-}
-
-impl Entry {
-    /// Whether no offload that is off has it.
-    #[inline]
-    pub(crate) fn is_on(&self, offloads: Offloads) -> bool {
-        self.offload.is_none_or(|offload| offloads.has(offload))
     }
 }
 

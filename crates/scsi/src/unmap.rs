@@ -20,7 +20,7 @@ pub(crate) fn unmap(context: &Context<'_>, command: Command) -> Outcome {
     }
     let length = usize::from(cdb.u16(7));
     let wanted = Some(length as u64);
-    let good = || Step::Done(Response { transfer_bytes_wanted: wanted, ..Response::good() });
+    let good = || Step::Done(Response::good().wanting(wanted));
     if length == 0 {
         return Ok(good());
     }

@@ -90,8 +90,7 @@ pub(crate) fn verify(context: &Context<'_>, command: Command) -> Outcome {
         3 => block,
         _ => return Err(Sense::cdb_field(1, 2)),
     };
-    let answer =
-        |response| Ok(Step::Done(Response { transfer_bytes_wanted: Some(wanted), ..response }));
+    let answer = |response: Response| Ok(Step::Done(response.wanting(Some(wanted))));
     if (command.data_out.len() as u64) < wanted {
         return answer(Response::check(Sense::INFORMATION_UNIT));
     }

@@ -33,10 +33,10 @@ pub(crate) fn write_same(context: &Context<'_>, command: Command) -> Outcome {
     let wanted = Some(if no_data { 0 } else { block });
     if !no_data && command.data_out.len() as u64 != block {
         let response = Response::check(Sense::INFORMATION_UNIT);
-        return Ok(Step::Done(Response { transfer_bytes_wanted: wanted, ..response }));
+        return Ok(Step::Done(response.wanting(wanted)));
     }
     if range.is_empty() {
-        return Ok(Step::Done(Response { transfer_bytes_wanted: wanted, ..Response::good() }));
+        return Ok(Step::Done(Response::good().wanting(wanted)));
     }
     let data = if no_data { None } else { Some(&command.data_out) };
     let same = request_for(volume, range, data, unmap);

@@ -87,7 +87,7 @@ pub fn contend(seed: u64, durability: Durability, steps: u64) -> Result<Contest,
     let disk = Arc::new(SimDisk::new(256 << 20, seed));
     let error = |error: store::StoreError| error.to_string();
     Store::create(&*disk, &[seed as u8; 64]).map_err(error)?;
-    let options = OpenOptions { durability, cache_bytes: 0, ..OpenOptions::default() };
+    let options = OpenOptions { durability, memory_bytes: 1 << 20, ..OpenOptions::default() };
     let store = Store::open(disk.clone(), options.clone()).map_err(error)?;
     let volume = store.allocate_volume_id();
     let create = VolumeChange::Create { id: volume, size: SectorCount(SECTORS) };

@@ -1,5 +1,5 @@
 //! What sectors hold: eight bytes, the *tag*, say all of a sector, so that models are small and a
-//! torn sector can be told from every whole one.
+//! torn sector can be told from every whole one. Some compress, and some come more than once.
 
 use block::SECTOR_BYTES;
 
@@ -17,6 +17,17 @@ pub fn unique_tag(number: u64) -> Tag {
     mix(number) & 0xffff_ffff_7fff_ffff | 1 << 63
 }
 
+/// A tag that no other number gives, whose sector compresses to a fraction.
+pub fn packed_tag(number: u64) -> Tag {
+    mix(number) & 0x7fff_ffff_ffff_ffff | 1 << 31
+}
+
+/// A tag of a block out of a few, which are written again and again: the sector `at` of block `of`.
+pub fn repeated_tag(of: u64, at: u64) -> Tag {
+    let number = u64::MAX - (of * 8 + at);
+    if of.is_multiple_of(2) { packed_tag(number) } else { unique_tag(number) }
+}
+
 /// A tag whose sector is a pattern of four bytes.
 pub fn pattern_tag(bits: u32) -> Tag {
     u64::from(bits) << 32 | u64::from(bits)
@@ -25,6 +36,10 @@ pub fn pattern_tag(bits: u32) -> Tag {
 fn word(tag: Tag, index: usize) -> u64 {
     if index == 0 || (tag >> 32) as u32 == tag as u32 {
         return tag;
+    }
+    // Of the tags that are no pattern, only those of sectors that compress have these two bits.
+    if tag >> 63 == 0 && tag >> 31 & 1 == 1 {
+        return tag ^ (index as u64 & 3);
     }
     mix(tag ^ index as u64)
 }
@@ -69,7 +84,7 @@ mod tests {
 
     #[test]
     fn tags_come_back_and_a_torn_sector_is_seen() {
-        let tags = [0, unique_tag(1), pattern_tag(7), unique_tag(2)];
+        let tags = [0, unique_tag(1), pattern_tag(7), packed_tag(2), repeated_tag(1, 2)];
         let mut bytes = bytes_of(&tags);
         assert_eq!(tags_of(&bytes), Ok(tags.to_vec()));
         bytes[3 * 512 + 77] ^= 1;

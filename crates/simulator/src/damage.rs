@@ -69,7 +69,8 @@ pub fn inflict(seed: u64, damage: Damage) -> Result<Seen, String> {
         Damage::MisdirectedReads(_) => {}
     }
     let mut seen = Seen::default();
-    let Ok(store) = Store::open(disk.clone(), OpenOptions { cache_bytes: 0, ..Default::default() })
+    let Ok(store) =
+        Store::open(disk.clone(), OpenOptions { memory_bytes: 0, ..Default::default() })
     else {
         seen.refused = 1;
         return Ok(seen);

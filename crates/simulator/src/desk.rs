@@ -129,7 +129,18 @@ impl Desk {
         let before = self.answers;
         let held = !self.commits.is_empty();
         self.commit_one(store)?;
-        Ok(held || !self.commits.is_empty() || self.answers != before)
+        if held || !self.commits.is_empty() || self.answers != before {
+            return Ok(true);
+        }
+        // What waits now waits for a checkpoint, because all of the memory has changed.
+        let wait = !self.ops.is_empty() && store.checkpoint_due() && !self.disk.has_failed();
+        if wait {
+            match store.checkpoint() {
+                Err(error) if !self.disk.has_failed() => return Err(error.to_string()),
+                _ => self.collect()?,
+            }
+        }
+        Ok(wait)
     }
 
     /// Goes on until nothing is under way. Whatever waits then would wait for ever.

@@ -2,7 +2,9 @@
 
 use block::{CopySegment, DataOut, FrameMut, Sector, SectorCount, SectorRange, VolumeRequest};
 
-use crate::content::{Tag, bytes_of, pattern_tag, push_sector, unique_tag};
+use crate::content::{
+    Tag, bytes_of, packed_tag, pattern_tag, push_sector, repeated_tag, unique_tag,
+};
 use crate::model::{Effect, State};
 use crate::rng::Rng;
 
@@ -57,6 +59,9 @@ pub struct Mix {
     pub write_sectors_max: u64,
 }
 
+/// Blocks that are written again and again.
+const BLOCKS_REPEATED: u64 = 12;
+
 /// Makes requests.
 pub struct Generator {
     /// How probable each kind is.
@@ -75,17 +80,32 @@ impl Generator {
         unique_tag(self.next_tag)
     }
 
+    fn packed_tag(&mut self) -> Tag {
+        self.next_tag += 1;
+        packed_tag(self.next_tag)
+    }
+
+    /// What some sectors become: noise, zeros, a pattern, what compresses, what was there before.
     fn tags(&mut self, count: u64, rng: &mut Rng) -> Vec<Tag> {
-        match rng.below(8) {
+        match rng.below(12) {
             0 => vec![0; count as usize],
             1 => vec![pattern_tag(rng.draw() as u32); count as usize],
+            2 => (0..count).map(|_| self.packed_tag()).collect(),
+            3 | 4 => {
+                let (first, step) = (rng.below(BLOCKS_REPEATED), rng.below(3));
+                let block = |at: u64| (first + at / 8 * step) % BLOCKS_REPEATED;
+                (0..count).map(|at| repeated_tag(block(at), at % 8)).collect()
+            }
+            5 => (0..count)
+                .map(|at| if at / 8 % 3 == 1 { self.tag() } else { self.packed_tag() })
+                .collect(),
             _ => (0..count).map(|_| self.tag()).collect(),
         }
     }
 
     /// A request to volumes that hold `now`.
     pub fn request(&mut self, now: &State, rng: &mut Rng) -> Generated {
-        let slot = rng.below(now.volumes.len() as u64) as usize;
+        let slot = rng.below(now.live as u64) as usize;
         let mut made = match rng.weighted(&self.mix.weights) {
             0 => Self::read(now, slot, rng),
             1 => self.write(now, slot, rng),
@@ -212,8 +232,11 @@ impl Generator {
         };
         let mut segments = Vec::new();
         let mut effects = Vec::new();
+        // Snapshots are copied from as well.
+        let all = now.volumes.len() as u64;
+        let slot = if rng.chance(25) { rng.below(all) as usize } else { slot };
         for _ in 0..rng.between(1, 2) {
-            let to_slot = rng.below(now.volumes.len() as u64) as usize;
+            let to_slot = rng.below(now.live as u64) as usize;
             let from = any_range(size(now, slot), 2 * MIB, rng);
             let mut to = any_range(size(now, to_slot), 2 * MIB, rng);
             if rng.chance(60) {

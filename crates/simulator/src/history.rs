@@ -1,5 +1,7 @@
 //! One history: from a seed to a verdict.
 
+mod administer;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use block::{SectorRange, VolumeReply, VolumeRequest};
@@ -9,7 +11,7 @@ use crate::content::{Tag, tags_of};
 use crate::desk::Desk;
 use crate::disk::{Faults, SimDisk, Survival};
 use crate::generate::{Generator, MIB, Mix};
-use crate::model::{Changing, Effect, Model, ModelVolume, State};
+use crate::model::{Model, ModelVolume, State};
 use crate::rng::Rng;
 
 /// The key of the number that goes up with each of the administrator's changes.
@@ -34,6 +36,8 @@ pub struct Plan {
     pub volumes: usize,
     /// Sectors of each volume.
     pub volume_sectors: u64,
+    /// Memory of the store.
+    pub memory_bytes: u64,
     /// How probable each kind of request is.
     pub mix: Mix,
     /// Whether the power also fails, and writes also fail, by chance, again and again.
@@ -64,6 +68,7 @@ impl Plan {
             pool_bytes: 256 << 20,
             volumes: 2,
             volume_sectors: 3 * MIB,
+            memory_bytes: if seed.is_multiple_of(2) { 1 << 20 } else { 0 },
             mix: Mix { weights: [4, 8, 3, 1, 1, 2, 4, 1], write_sectors_max: 512 },
             random_crashes: true,
             fuse: None,
@@ -174,8 +179,8 @@ fn locked(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
 }
 
 fn options(plan: &Plan) -> OpenOptions {
-    // A cache of a few blocks, so that most reads go to the device.
-    OpenOptions { durability: plan.durability, cache_bytes: 64 << 10, ..OpenOptions::default() }
+    let Plan { durability, memory_bytes, .. } = *plan;
+    OpenOptions { durability, memory_bytes, ..OpenOptions::default() }
 }
 
 fn text(error: StoreError) -> String {
@@ -198,7 +203,8 @@ impl History {
             volumes.push(ModelVolume { id, tags: vec![0; plan.volume_sectors as usize] });
         }
         store.change(change).map_err(text)?;
-        let model = Model::new(State { volumes, config: 0 });
+        administer::first_snapshots(&store, &mut volumes).map_err(text)?;
+        let model = Model::new(State { volumes, live: plan.volumes, config: 0 });
         let durable = plan.durability == Durability::Commit;
         let generator = Generator::new(plan.mix);
         let mut desk = Desk::new(disk.clone(), model, generator, rng.clone(), durable);
@@ -236,6 +242,7 @@ impl History {
         }
         let crash = u64::from(self.plan.random_crashes);
         match self.rng.weighted(&[180, 5, 2, 1, 1, crash, crash]) {
+            0 if store.checkpoint_due() && self.rng.chance(20) => self.checkpoint(&store),
             0 => locked(&self.desk).step(&store),
             1 => self.checkpoint(&store),
             2 => {
@@ -298,42 +305,6 @@ impl History {
             Err(error) => return Err(format!("a checkpoint: {error}")),
         }
         locked(&self.desk).collect()
-    }
-
-    /// An administrator's change: a number in the configuration and, if nobody is busy with it, a
-    /// new volume in place of one.
-    fn change(&mut self, store: &Store) -> Result<(), String> {
-        let mut desk = locked(&self.desk);
-        desk.finish_commits(store)?;
-        if self.disk.has_failed() {
-            return Ok(());
-        }
-        self.config += 1;
-        let number = self.config;
-        let mut effects = vec![Effect::Config(number)];
-        let value = Some(number.to_le_bytes().to_vec());
-        let mut change = Change { config: vec![(CONFIG_KEY.to_vec(), value)], ..Change::default() };
-        let slot = self.rng.below(self.plan.volumes as u64) as usize;
-        if !desk.is_busy(slot) && self.rng.chance(50) {
-            let (old, size) = (desk.model.now.volumes[slot].id, desk.size(slot));
-            let id = store.allocate_volume_id();
-            change.volumes =
-                vec![VolumeChange::Destroy { id: old }, VolumeChange::Create { id, size }];
-            effects.push(Effect::Replace { slot, id, sectors: size.0 });
-        }
-        self.disk.note(&format!("change {number}: {:?}", change.volumes));
-        desk.time += 1;
-        let change_effects = Changing { effects, started: desk.time, by_block: false };
-        match store.change(change) {
-            Ok(()) => {
-                desk.time += 1;
-                let time = desk.time;
-                desk.model.answered(time, change_effects, true);
-            }
-            Err(_) if self.disk.has_failed() => desk.model.unknown(change_effects),
-            Err(error) => return Err(format!("a change: {error}")),
-        }
-        desk.collect()
     }
 
     /// The store is closed and opened again without a crash. What it has answered from memory is
@@ -457,7 +428,7 @@ fn read_state(store: &Store, model: &Model) -> Result<State, String> {
         }
         volumes.push(ModelVolume { id, tags: read_volume(store, id, sectors)? });
     }
-    Ok(State { volumes, config: config.unwrap_or(0) })
+    Ok(State { volumes, live: model.now.live, config: config.unwrap_or(0) })
 }
 
 fn read_volume(store: &Store, volume: block::VolumeId, sectors: u64) -> Result<Vec<Tag>, String> {

@@ -13,7 +13,8 @@
 //!   values some order of the requests allows, and COMPARE AND WRITE must have one winner a value.
 //! - [`damage`]: bits rot, reads fail or are misdirected; nothing wrong may ever be read.
 //!
-//! What the disk may do to the store stands at the top of [`disk`].
+//! What the disk may do to the store stands at the top of [`disk`]. For pools that no memory holds
+//! there is a [`synthetic`] one, without faults.
 
 pub mod contended;
 pub mod content;
@@ -24,5 +25,6 @@ mod generate;
 pub mod history;
 pub mod model;
 pub mod rng;
+pub mod synthetic;
 
 pub use history::{Failure, Plan, Summary, run};

@@ -16,8 +16,10 @@ pub struct ModelVolume {
 /// All that a pool holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    /// The volumes, in the order of their slots.
+    /// The volumes in the order of their slots, then a snapshot of each.
     pub volumes: Vec<ModelVolume>,
+    /// How many of them are volumes, which requests change.
+    pub live: usize,
     /// A number in the configuration that goes up with each of the administrator's changes.
     pub config: u64,
 }
@@ -34,14 +36,14 @@ pub enum Effect {
         /// What they hold then.
         tags: Vec<Tag>,
     },
-    /// An administrator's change: a new, empty volume takes the place of one.
+    /// An administrator's change: a new volume takes the place of one, or a new snapshot.
     Replace {
         /// The slot.
         slot: usize,
         /// The id of the new volume.
         id: VolumeId,
-        /// Its size in sectors.
-        sectors: u64,
+        /// What it holds.
+        tags: Vec<Tag>,
     },
     /// An administrator's change: the number in the configuration.
     Config(u64),
@@ -78,9 +80,8 @@ impl State {
                 let at = *start as usize;
                 self.volumes[*slot].tags[at..at + tags.len()].copy_from_slice(tags);
             }
-            Effect::Replace { slot, id, sectors } => {
-                let tags = vec![0; *sectors as usize];
-                self.volumes[*slot] = ModelVolume { id: *id, tags };
+            Effect::Replace { slot, id, tags } => {
+                self.volumes[*slot] = ModelVolume { id: *id, tags: tags.clone() };
             }
             Effect::Config(number) => self.config = *number,
         }
@@ -142,10 +143,10 @@ impl Model {
         let mut found = vec![sizes(&self.now), sizes(&self.durable)];
         for change in self.unknown.iter().chain(self.answered.iter().map(|(_, change)| change)) {
             for effect in &change.effects {
-                if let Effect::Replace { slot: there, id, sectors } = effect
+                if let Effect::Replace { slot: there, id, tags } = effect
                     && *there == slot
                 {
-                    found.push((*id, *sectors));
+                    found.push((*id, tags.len() as u64));
                 }
             }
         }
@@ -246,7 +247,7 @@ mod tests {
 
     fn state(tags: &[Tag]) -> State {
         let volume = ModelVolume { id: VolumeId(1), tags: tags.to_vec() };
-        State { volumes: vec![volume], config: 0 }
+        State { volumes: vec![volume], live: 1, config: 0 }
     }
 
     fn change(start: u64, tags: &[Tag], started: u64, by_block: bool) -> Changing {

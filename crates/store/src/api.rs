@@ -6,6 +6,7 @@ use block::{Frame, FrameMut, SectorCount, VolumeError, VolumeId, VolumeReply};
 
 use crate::edit::Edit;
 use crate::fetch::Fetch;
+use crate::put::Candidate;
 
 /// Which sink an answer goes to, and what it is called there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,6 +79,8 @@ pub(crate) enum Pending {
     Read { fetch: Fetch, phase: usize, len: usize },
     /// Fill an edit's gathers, and submit it.
     Edit { fetches: Vec<Fetch>, edit: Box<Edit> },
+    /// Compare what an edit brings with chunks that may hold it already, and submit it.
+    Compare { fetch: Fetch, candidates: Vec<Candidate>, edit: Box<Edit> },
     /// Look again what an edit needs.
     Restart(Box<Edit>),
 }
@@ -123,7 +126,26 @@ pub enum VolumeChange {
         /// Its new size, a multiple of 8 sectors, up to 64 TiB.
         size: SectorCount,
     },
-    /// The end of a volume.
+    /// A new volume that holds what another holds at this moment, and has its size. It costs the
+    /// same whatever that is: both share all of it until one of them is changed.
+    Clone {
+        /// Of which: a volume or a snapshot.
+        source: VolumeId,
+        /// The new one's id, from [`crate::Store::allocate_volume_id`].
+        id: VolumeId,
+        /// Whether it is a snapshot: nothing writes to it, and it is not counted as provisioned.
+        snapshot: bool,
+    },
+    /// A volume becomes what another is at this moment, its size too; what it held is gone. It
+    /// costs the same whatever that is.
+    Overwrite {
+        /// What it becomes: a volume or a snapshot.
+        source: VolumeId,
+        /// Which changes; not a snapshot.
+        destination: VolumeId,
+    },
+    /// The end of a volume or of a snapshot; what only it held is freed afterwards
+    /// ([`crate::Store::housekeep`]).
     Destroy {
         /// Which.
         id: VolumeId,
@@ -145,18 +167,53 @@ pub struct PoolStatus {
     pub allocated_bytes: u64,
     /// Bytes that are in use: see [`crate::Store::space_use`].
     pub used_bytes: u64,
-    /// Bytes that volumes are provisioned for, together.
+    /// Bytes that volumes are provisioned for, together; snapshots are not counted.
     pub provisioned_bytes: u64,
-    /// Bytes that hosts have mapped in all volumes, together.
+    /// Bytes that hosts have mapped in all volumes, together, without snapshots.
     pub mapped_bytes: u64,
-    /// How many volumes there are.
+    /// How many volumes there are, without snapshots.
     pub volume_count: u64,
+    /// How many snapshots.
+    pub snapshot_count: u64,
     /// Bytes of log since the last checkpoint: what recovery would replay.
     pub log_bytes: u64,
     /// Commits since the store was opened.
     pub commit_count: u64,
     /// Checkpoints since the store was opened.
     pub checkpoint_count: u64,
+    /// How its memory stands.
+    pub memory: MemoryStatus,
+}
+
+/// How the memory of a store stands: see [`OpenOptions::memory_bytes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStatus {
+    /// Bytes that blocks of data may take.
+    pub data_cache_limit_bytes: u64,
+    /// Bytes that metadata may take: map nodes, pages of tables, and what finds them.
+    pub metadata_limit_bytes: u64,
+    /// Bytes that the deduplication index may take.
+    pub index_limit_bytes: u64,
+    /// Bytes of data that are in the cache.
+    pub data_cache_bytes: u64,
+    /// Bytes that metadata takes.
+    pub metadata_bytes: u64,
+    /// Bytes of metadata that have changed since the last checkpoint, and can't leave before the
+    /// next one.
+    pub dirty_bytes: u64,
+    /// Bytes of metadata that a checkpoint is writing.
+    pub writing_bytes: u64,
+    /// Pages of tables in memory.
+    pub page_count: u64,
+    /// Map nodes in memory.
+    pub node_count: u64,
+    /// How often a reader has found a page or a node in memory, since the store was opened. Two at
+    /// the same moment may count as one.
+    pub hits: u64,
+    /// How often a page or a node was read from the device, since the store was opened.
+    pub misses: u64,
+    /// Pages and nodes that have left memory to make room, since the store was opened.
+    pub evictions: u64,
 }
 
 /// How a volume stands.
@@ -170,6 +227,8 @@ pub struct VolumeStatus {
     pub mapped_bytes: u64,
     /// Bytes of them that name stored data (neither zeros nor a pattern), before sharing.
     pub data_bytes: u64,
+    /// Whether it is a snapshot.
+    pub snapshot: bool,
 }
 
 /// When an answer may be given.
@@ -187,8 +246,10 @@ pub enum Durability {
 pub struct OpenOptions {
     /// When an answer may be given.
     pub durability: Durability,
-    /// Bytes of data that are kept in memory for reading.
-    pub cache_bytes: u64,
+    /// Bytes of memory for data that is kept for reading, for metadata and for the deduplication
+    /// index together. What is under way comes on top: the frames of requests, and the log's
+    /// records in flight. A store works with any, also with 0.
+    pub memory_bytes: u64,
     /// Bytes of log behind a checkpoint that make the next one due.
     pub checkpoint_log_bytes: u64,
 }
@@ -197,7 +258,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             durability: Durability::Commit,
-            cache_bytes: 1 << 30,
+            memory_bytes: 1 << 30,
             checkpoint_log_bytes: 512 << 20,
         }
     }

@@ -1,41 +1,13 @@
 //! Applying redo entries: the one place where the state changes, live and in recovery alike.
 
-use std::sync::Arc;
-
-use block::{Frame, VolumeId};
-use format::map::{level_for, span_blocks};
-use format::{
-    ChunkId, ChunkRow, Codec, Entry, Fingerprint, MapEntry, Place, VolumeRow,
-    geometry::UNITS_PER_BLOCK,
-};
-use parking_lot::RwLock;
+use block::VolumeId;
+use format::{ChunkId, Entry, MapEntry, VolumeRow};
 
 use crate::StoreError;
+use crate::bring::{Payload, alias, relocate, store_chunks};
 use crate::map::{Editor, Value};
-use crate::nodes::Referenced;
-use crate::world::{State, Volume, World};
-
-/// Where the payload of the record is that an entry came with.
-#[derive(Clone, Copy)]
-pub(crate) struct Payload<'a> {
-    /// Its first byte; nowhere while the record waits in memory.
-    pub(crate) place: Place,
-    /// Its blocks, if they are in memory.
-    pub(crate) frames: &'a [Frame],
-}
-
-impl Payload<'_> {
-    fn place_of(&self, units: u32) -> Place {
-        if self.place.is_none() {
-            return Place::NONE;
-        }
-        Place { offset_units: self.place.offset_units + units, ..self.place }
-    }
-
-    fn frame_of(&self, units: u32, index: usize) -> Option<&Frame> {
-        self.frames.get((units / UNITS_PER_BLOCK) as usize + index)
-    }
-}
+use crate::volumes;
+use crate::world::{State, World};
 
 /// Applies the entries of a record, in order.
 pub(crate) fn apply_all(
@@ -67,15 +39,14 @@ fn apply(
     payload: Payload<'_>,
 ) -> Result<(), StoreError> {
     match entry {
-        Entry::Store { first, payload_units, staged, fingerprints } => {
-            let group = Group { codec: Codec::Raw, stored_units: UNITS_PER_BLOCK as u16 };
-            let stored = Stored { first: *first, units: *payload_units, group, staged: *staged };
-            store_chunks(world, state, stored, fingerprints, payload)?;
-        }
-        Entry::StoreGroup { first, payload_units, stored_units, codec, staged, fingerprints } => {
-            let group = Group { codec: *codec, stored_units: *stored_units };
-            let stored = Stored { first: *first, units: *payload_units, group, staged: *staged };
-            store_chunks(world, state, stored, fingerprints, payload)?;
+        Entry::Store { first, flags, fingerprints, .. }
+        | Entry::StoreGroup { first, flags, fingerprints, .. } => {
+            store_chunks(world, state, entry, flags.handling, payload)?;
+            let end = first.0 + fingerprints.len() as u64;
+            state.next_chunk = state.next_chunk.max(end);
+            if flags.staged {
+                state.staged.insert(first.0, fingerprints.len() as u32);
+            }
         }
         Entry::Map { first, count, .. } => unstage(state, *first, *count),
         Entry::Fill { .. } => {}
@@ -84,78 +55,38 @@ fn apply(
             copy(world, state, from, (*destination, *destination_start), *count)?;
         }
         Entry::VolumeCreate { volume, size_blocks } => {
-            create(world, state, *volume, MapEntry::Hole, *size_blocks, level_for(*size_blocks))?;
+            volumes::create(world, state, *volume, *size_blocks)?;
         }
-        Entry::VolumeResize { volume, size_blocks } => resize(world, state, *volume, *size_blocks)?,
-        Entry::VolumeDestroy { volume } => destroy(world, state, *volume)?,
-        Entry::VolumeClone { source, volume } => clone(world, state, *source, *volume)?,
+        Entry::VolumeResize { volume, size_blocks } => {
+            volumes::resize(world, state, *volume, *size_blocks)?;
+        }
+        Entry::VolumeDestroy { volume } => volumes::destroy(world, state, *volume)?,
+        Entry::VolumeClone { source, volume, snapshot } => {
+            volumes::clone(world, state, *source, *volume, *snapshot)?;
+        }
+        Entry::VolumeOverwrite { source, volume } => {
+            volumes::overwrite(world, state, *source, *volume)?;
+        }
         Entry::Config { key, value } => match value {
             Some(value) => drop(state.config.insert(key.clone(), value.clone())),
             None => drop(state.config.remove(key)),
         },
-        Entry::Relocate { first, payload_units, fingerprints } => {
-            relocate(world, state, *first, *payload_units, fingerprints, payload)?;
+        Entry::Relocate { .. } | Entry::RelocateGroup { .. } => {
+            relocate(world, state, entry, payload)?;
+        }
+        Entry::Alias { chunk, original } => alias(world, state, *chunk, *original)?,
+        Entry::VolumeHandling { volume, handling } => {
+            with_map(world, *volume, |map| {
+                map.handling = *handling;
+                Ok(())
+            })?;
         }
         Entry::Release { first, count } => {
             unstage(state, *first, *count);
             for id in first.0..first.0 + u64::from(*count) {
-                world.free_unnamed_chunk(&mut state.segments, ChunkId(id))?;
+                world.free_unnamed_chunk(state, ChunkId(id))?;
             }
         }
-    }
-    Ok(())
-}
-
-#[derive(Clone, Copy)]
-struct Group {
-    codec: Codec,
-    stored_units: u16,
-}
-
-#[derive(Clone, Copy)]
-struct Stored {
-    first: ChunkId,
-    units: u32,
-    group: Group,
-    staged: bool,
-}
-
-fn store_chunks(
-    world: &World,
-    state: &mut State,
-    stored: Stored,
-    fingerprints: &[Fingerprint],
-    payload: Payload<'_>,
-) -> Result<(), StoreError> {
-    let raw = stored.group.codec == Codec::Raw;
-    for (index, fingerprint) in fingerprints.iter().enumerate() {
-        let units = stored.units + if raw { index as u32 * UNITS_PER_BLOCK } else { 0 };
-        let row = ChunkRow {
-            place: payload.place_of(units),
-            stored_units: stored.group.stored_units,
-            codec: stored.group.codec,
-            group_index: if raw { 0 } else { index as u8 },
-            group_blocks: if raw { 1 } else { fingerprints.len() as u8 },
-            reference_count: 0,
-            fingerprint: *fingerprint,
-        };
-        let id = ChunkId(stored.first.0 + index as u64);
-        world.chunks.update(&world.medium, id.0, |raw| row.encode(raw))?;
-        if !row.place.is_none() {
-            state.segments.add_live(row.place, row.share_units())?;
-        }
-        if raw && let Some(frame) = payload.frame_of(stored.units, index) {
-            if row.place.is_none() {
-                world.unplaced.write().insert(id, frame.clone());
-            } else {
-                world.keep_chunk(id, frame.clone());
-            }
-        }
-    }
-    let end = stored.first.0 + fingerprints.len() as u64;
-    state.next_chunk = state.next_chunk.max(end);
-    if stored.staged {
-        state.staged.insert(stored.first.0, fingerprints.len() as u32);
     }
     Ok(())
 }
@@ -174,7 +105,7 @@ fn unstage(state: &mut State, first: ChunkId, count: u32) {
 }
 
 /// Changes a volume's map under its lock, and stores its row if that has changed.
-fn with_map<T>(
+pub(crate) fn with_map<T>(
     world: &World,
     volume: VolumeId,
     change: impl FnOnce(&mut VolumeRow) -> Result<T, StoreError>,
@@ -276,123 +207,17 @@ fn copy(
     Ok(())
 }
 
-fn create(
-    world: &World,
-    state: &mut State,
-    id: VolumeId,
-    root: MapEntry,
-    size_blocks: u64,
-    level: u8,
-) -> Result<(), StoreError> {
-    if world.volume(id).is_some() {
-        return Err(StoreError::Damaged(format!("volume {id} is created twice")));
-    }
-    let row = VolumeRow { root, size_blocks, level };
-    world.volume_table.update(&world.medium, id.0, |raw| row.encode(raw))?;
-    let volume = Arc::new(Volume { id, map: RwLock::new(Some(row)) });
-    world.volumes.write().insert(id, volume);
-    state.next_volume = state.next_volume.max(id.0 + 1);
-    state.provisioned_blocks += size_blocks;
-    Ok(())
-}
-
-fn clone(
-    world: &World,
-    state: &mut State,
-    source: VolumeId,
-    id: VolumeId,
-) -> Result<(), StoreError> {
-    let Some(from) = world.volume(source) else { return Ok(()) };
-    let Some(row) = *from.map.read() else { return Ok(()) };
-    world.grafted();
-    if let MapEntry::Node(node) = row.root {
-        let mut root = [Referenced::unread(node)];
-        world.nodes.reference_all(&world.medium, &mut root)?;
-    }
-    create(world, state, id, row.root, row.size_blocks, row.level)
-}
-
-fn resize(
-    world: &World,
-    state: &mut State,
-    id: VolumeId,
-    size_blocks: u64,
-) -> Result<(), StoreError> {
-    with_map(world, id, |map| {
-        let old = map.size_blocks;
-        if size_blocks < old {
-            let value = Value::Uniform(MapEntry::Hole);
-            Editor { world, state }.set(map, size_blocks, old - size_blocks, value)?;
-        }
-        while span_blocks(map.level) < size_blocks {
-            Editor { world, state }.raise(map)?;
-        }
-        map.size_blocks = size_blocks;
-        state.provisioned_blocks = state.provisioned_blocks - old + size_blocks;
-        Ok(())
-    })?;
-    Ok(())
-}
-
-fn destroy(world: &World, state: &mut State, id: VolumeId) -> Result<(), StoreError> {
-    let Some(volume) = world.volumes.write().remove(&id) else { return Ok(()) };
-    let Some(map) = volume.map.write().take() else { return Ok(()) };
-    world.volume_table.update(&world.medium, id.0, |raw| raw.fill(0))?;
-    state.provisioned_blocks -= map.size_blocks;
-    Editor { world, state }.release(map.root)
-}
-
-fn relocate(
-    world: &World,
-    state: &mut State,
-    first: ChunkId,
-    units: u32,
-    fingerprints: &[Fingerprint],
-    payload: Payload<'_>,
-) -> Result<(), StoreError> {
-    for (index, fingerprint) in fingerprints.iter().enumerate() {
-        let id = ChunkId(first.0 + index as u64);
-        let place = payload.place_of(units + index as u32 * UNITS_PER_BLOCK);
-        let moved = world.chunks.update(&world.medium, id.0, |raw| {
-            // Freed or replaced since it was read: then there is nothing to move.
-            let mut row = ChunkRow::decode(raw).filter(|row| row.fingerprint == *fingerprint)?;
-            let old = (row.place, row.share_units());
-            row = ChunkRow {
-                place,
-                stored_units: UNITS_PER_BLOCK as u16,
-                codec: Codec::Raw,
-                group_index: 0,
-                group_blocks: 1,
-                ..row
-            };
-            row.encode(raw);
-            Some((old, row.share_units()))
-        })?;
-        let Some(((old_place, old_units), new_units)) = moved else { continue };
-        if !old_place.is_none() {
-            state.segments.sub_live(old_place, old_units)?;
-        }
-        if !place.is_none() {
-            state.segments.add_live(place, new_units)?;
-        } else if let Some(frame) = payload.frame_of(units, index) {
-            world.unplaced.write().insert(id, frame.clone());
-        }
-    }
-    Ok(())
-}
-
 /// Frees the chunks of a record that nothing names, but for the staged ones.
 fn free_unnamed(world: &World, state: &mut State, entries: &[Entry]) -> Result<(), StoreError> {
     for entry in entries {
-        let (first, count) = match entry {
-            Entry::Store { first, staged: false, fingerprints, .. } => (first, fingerprints.len()),
-            Entry::StoreGroup { first, staged: false, fingerprints, .. } => {
-                (first, fingerprints.len())
-            }
-            _ => continue,
+        let (Entry::Store { flags, .. } | Entry::StoreGroup { flags, .. }) = entry else {
+            continue;
         };
-        for id in first.0..first.0 + count as u64 {
-            world.free_unnamed_chunk(&mut state.segments, ChunkId(id))?;
+        if flags.staged {
+            continue;
+        }
+        for brought in entry.brought() {
+            world.free_unnamed_chunk(state, brought.chunk)?;
         }
     }
     Ok(())

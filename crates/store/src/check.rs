@@ -6,6 +6,7 @@ use format::geometry::UNITS_PER_BLOCK;
 use format::map::span_blocks;
 use format::{ChunkId, ChunkRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
 
+use crate::groups::GroupReader;
 use crate::store::Store;
 use crate::verify::read_chunk;
 use crate::world::{Counts, State, World};
@@ -94,7 +95,7 @@ impl Checker<'_> {
         for volume in volumes {
             let Some(map) = *volume.map.read() else { continue };
             self.report.volumes += 1;
-            provisioned += map.size_blocks;
+            provisioned += crate::volumes::provisioned(&map);
             self.entry(map.root, map.level);
             if volume.id.0 >= state.next_volume {
                 self.find(format!("volume {} has an id that was not given yet", volume.id));
@@ -200,6 +201,12 @@ impl Checker<'_> {
             rows.push((ChunkId(id), ChunkRow::decode(raw)))
         })?;
         pages.into_iter().for_each(|place| self.add_live(place, UNITS_PER_BLOCK));
+        let mut reader = GroupReader::default();
+        for (_, row) in &rows {
+            if let Some(original) = row.as_ref().and_then(|row| row.original) {
+                *self.chunk_references.entry(original).or_default() += 1;
+            }
+        }
         for (id, row) in rows {
             self.report.chunks += 1;
             let Some(row) = row else {
@@ -221,7 +228,7 @@ impl Checker<'_> {
                 self.find(format!("chunk {} has an id that was not given yet", id.0));
             }
             if options.data && !row.place.is_none() {
-                self.read_chunk(id, &row);
+                self.read_chunk(&mut reader, id, &row);
             }
         }
         for (id, named) in std::mem::take(&mut self.chunk_references) {
@@ -230,9 +237,9 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn read_chunk(&mut self, id: ChunkId, row: &ChunkRow) {
+    fn read_chunk(&mut self, reader: &mut GroupReader, id: ChunkId, row: &ChunkRow) {
         self.report.chunks_read += 1;
-        if read_chunk(self.world, id, row).is_err() {
+        if read_chunk(self.world, reader, row).is_err() {
             let offset = self.world.medium.geometry().offset_bytes(row.place);
             self.find(format!("chunk {} at byte {offset} is not what was written", id.0));
         }

@@ -151,22 +151,6 @@ struct Capture {
 const NODES_PER_BLOCK: usize = BLOCK_BYTES as usize / NODE_BYTES;
 
 impl Store {
-    /// Whether enough log has gathered for a checkpoint, or segments run short.
-    pub fn checkpoint_due(&self) -> bool {
-        self.checkpoint_due_of(&mut self.writer.lock())
-    }
-
-    pub(crate) fn checkpoint_due_of(&self, writer: &mut Writer) -> bool {
-        if writer.failed || writer.log_bytes == 0 {
-            return false;
-        }
-        let reserve = crate::segments::reserve_segments(self.world.medium.geometry().segment_count);
-        let short = writer.state.segments.free_count() <= reserve + reserve / 2;
-        let segment_bytes = self.world.medium.geometry().segment_bytes;
-        writer.log_bytes >= self.options.checkpoint_log_bytes
-            || short && writer.log_bytes >= segment_bytes
-    }
-
     /// Writes a checkpoint. Waits, while the data path goes on; for a background thread.
     pub fn checkpoint(&self) -> Result<(), StoreError> {
         self.checkpoint_with(&mut self.checkpointing.lock())
@@ -190,8 +174,7 @@ impl Store {
             };
             writer.failed |= captured.is_err();
             let mut answers = writer.abandon(&self.world);
-            if writer.barrier {
-                writer.barrier = false;
+            if std::mem::take(&mut writer.barrier) {
                 writer.take_waiting(&self.world, &mut answers);
             }
             (captured, answers)
@@ -199,14 +182,21 @@ impl Store {
         self.answer(answers);
         let capture = captured?;
         let written = self.write_capture(checkpointer, capture);
-        if written.is_err() {
+        let (answers, waited) = {
+            let mut writer = self.writer.lock();
             // Places were given that hold nothing: another checkpoint must not build on them.
-            let answers = {
-                let mut writer = self.writer.lock();
-                writer.failed = true;
-                writer.abandon(&self.world)
-            };
-            self.answer(answers);
+            writer.failed |= written.is_err();
+            let mut answers = writer.abandon(&self.world);
+            let waited = !writer.overflow.is_empty() && !writer.failed;
+            if waited {
+                // What did not fit in memory does now.
+                writer.take_waiting(&self.world, &mut answers);
+            }
+            (answers, waited)
+        };
+        self.answer(answers);
+        if waited {
+            self.hand_over();
         }
         written
     }
@@ -245,6 +235,7 @@ impl Store {
             segment: old.metadata_segment,
             block: old.metadata_block,
         };
+        world.memory.begin_capture();
         self.capture_nodes(&mut placer, &mut images)?;
         let mut roots = [old.chunks, old.nodes, old.volumes];
         let tables = [&world.chunks, &world.nodes.table, &world.volume_table];
@@ -332,6 +323,8 @@ impl Store {
         let medium = &self.world.medium;
         write_images(medium, capture.images)?;
         medium.disk.flush()?;
+        // From here on what was captured can be read again, and so leave memory.
+        self.world.memory.end_capture();
         checkpointer.write_superblock(medium, capture.superblock)?;
         checkpointer.streams = capture.streams;
         let token = self.world.turn_reader_token();

@@ -1,7 +1,7 @@
 //! What a block is, before it costs space: zeros, a repeated pattern, or data with a fingerprint.
 
 use block::{FRAME_BYTES, Frame};
-use format::{Fingerprint, Keys, MapEntry};
+use format::{ChunkId, Fingerprint, Keys, MapEntry};
 
 /// What the front end found out about a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,14 +10,18 @@ pub(crate) enum Class {
     Uniform(MapEntry),
     /// Anything else.
     Data(Fingerprint),
+    /// Data that a chunk holds already: it was compared.
+    Known(Fingerprint, ChunkId),
+    /// Data that an earlier block of the same step holds: where in the step.
+    Twin(Fingerprint, usize),
 }
 
 impl Class {
-    /// The fingerprint, of data.
+    /// The fingerprint, of data that is to be stored.
     pub(crate) fn fingerprint(&self) -> Option<Fingerprint> {
         match self {
             Self::Data(fingerprint) => Some(*fingerprint),
-            Self::Uniform(_) => None,
+            _ => None,
         }
     }
 }

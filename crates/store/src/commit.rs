@@ -3,9 +3,10 @@
 use block::{BLOCK_BYTES, Frame, VolumeError, VolumeReply};
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::header_blocks;
-use format::{ChunkId, ChunkRow, Entry, LogPosition, Place, SegmentState};
+use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
 
-use crate::apply::{Payload, apply_all};
+use crate::apply::apply_all;
+use crate::bring::Payload;
 use crate::map::Editor;
 use crate::record::Record;
 use crate::world::World;
@@ -35,10 +36,11 @@ impl Writer {
         if !self.wants_commit() {
             return None;
         }
-        let record = std::mem::take(&mut self.open);
+        let mut record = std::mem::take(&mut self.open);
         if record.entries.is_empty() {
             return Some(self.flush_only(record));
         }
+        record.close();
         let header = header_blocks(record.entries_bytes);
         let blocks = header + record.frames.len() as u32;
         if !self.make_room(blocks) {
@@ -110,29 +112,18 @@ impl Writer {
         record: &Record,
         payload: Place,
     ) -> Result<(), StoreError> {
-        for entry in &record.entries {
-            let (Entry::Store { first, payload_units, fingerprints, .. }
-            | Entry::Relocate { first, payload_units, fingerprints }) = entry
-            else {
-                continue;
-            };
-            for index in 0..fingerprints.len() as u64 {
-                let id = ChunkId(first.0 + index);
-                let place = Place {
-                    offset_units: payload.offset_units
-                        + payload_units
-                        + index as u32 * UNITS_PER_BLOCK,
-                    ..payload
-                };
-                let units = world.chunks.update(&world.medium, id.0, |raw| {
-                    let mut row = ChunkRow::decode(raw).filter(|row| row.place.is_none())?;
-                    row.place = place;
-                    row.encode(raw);
-                    Some(row.share_units())
-                })?;
-                if let Some(units) = units {
-                    self.state.segments.add_live(place, units)?;
-                }
+        for brought in record.entries.iter().flat_map(Entry::brought) {
+            let offset_units = payload.offset_units + brought.payload_units;
+            let place = Place { offset_units, ..payload };
+            let units = world.chunks.update(&world.medium, brought.chunk.0, |raw| {
+                let mut row = ChunkRow::decode(raw)
+                    .filter(|row| row.place.is_none() && row.original.is_none())?;
+                row.place = place;
+                row.encode(raw);
+                Some(row.share_units())
+            })?;
+            if let Some(units) = units {
+                self.state.segments.add_live(place, units)?;
             }
         }
         Ok(())
@@ -185,8 +176,11 @@ impl Writer {
         if done.applied {
             self.keep_placed(world, done);
         } else {
-            let payload = Payload { place: done.payload, frames: &done.record.frames };
+            let payload = Payload::of(done.payload, &done.record);
             apply_all(world, &mut self.state, &done.record.entries, payload)?;
+            for chunk in &done.record.pins {
+                world.unpin(&mut self.state, *chunk)?;
+            }
         }
         if self.state.pending.len() > PENDING_NODES_MAX {
             let mut editor = Editor { world, state: &mut self.state };
@@ -198,15 +192,9 @@ impl Writer {
     /// What was only in memory is on the medium now: from here on the cache may lose it.
     fn keep_placed(&self, world: &World, done: &InFlight) {
         let mut unplaced = world.unplaced.write();
-        for entry in &done.record.entries {
-            if let Entry::Store { first, fingerprints, .. }
-            | Entry::Relocate { first, fingerprints, .. } = entry
-            {
-                for id in first.0..first.0 + fingerprints.len() as u64 {
-                    if let Some(frame) = unplaced.remove(&ChunkId(id)) {
-                        world.keep_chunk(ChunkId(id), frame);
-                    }
-                }
+        for brought in done.record.entries.iter().flat_map(Entry::brought) {
+            if let Some(frame) = unplaced.remove(&brought.chunk) {
+                world.keep_chunk(brought.chunk, frame);
             }
         }
     }

@@ -1,7 +1,8 @@
-//! What COMPARE AND WRITE expects, and whether it is so.
+//! The comparison of COMPARE AND WRITE.
 
-use block::{BLOCK_BYTES, BlockNumber, DataOut, Frame, SECTOR_BYTES, SectorRange};
-use block::{VolumeError, VolumeId};
+use block::{
+    BLOCK_BYTES, BlockNumber, DataOut, Frame, SECTOR_BYTES, SectorRange, VolumeError, VolumeId,
+};
 
 /// What COMPARE AND WRITE expects.
 #[derive(Debug)]

@@ -18,7 +18,8 @@ pub(crate) struct Cursor<'a> {
     table: &'a Table,
     medium: &'a Medium,
     shard: Option<(usize, RwLockWriteGuard<'a, Shard>)>,
-    /// Groups of row pages by their number, and their places.
+    /// Groups of row pages by their number, and where they were. They may have left since, and
+    /// others have come there, but not while the lock is held.
     recent: [(u64, u32); RECENT_GROUPS],
 }
 
@@ -32,52 +33,40 @@ impl<'a> Cursor<'a> {
     pub(crate) fn row(&mut self, row: u64) -> Result<&mut [u8], StoreError> {
         let key = (0, row / ROWS_PER_PAGE);
         let bytes = (row % ROWS_PER_PAGE) as usize * ROW_BYTES;
-        let ((_, group), at) = group_of(key);
-        let recent = &self.recent[group as usize % RECENT_GROUPS];
-        let place = if recent.0 == group { recent.1 } else { self.find(key)? };
-        let wanted = shard_of(key);
-        if self.shard.as_ref().is_none_or(|(held, _)| *held != wanted) {
-            self.lock(wanted);
-        }
-        let held =
-            self.shard.as_ref().and_then(|held| held.1.groups[place as usize].slots[at].as_ref());
-        if held.is_none() {
-            self.make(key)?;
-            self.lock(wanted);
-        }
+        let place = self.find(key)?;
+        let (_, at) = group_of(key);
         let shard = self.shard.as_mut();
-        let slot = shard.and_then(|held| held.1.groups[place as usize].slots[at].as_mut());
-        let slot = slot.expect("it was made if it was not there");
+        let slot = shard.and_then(|(_, shard)| shard.group(place).slots[at].as_mut());
+        let slot = slot.expect("it was found, and its lock is held since");
+        slot.touch();
         if !slot.dirty {
             self.table.mark(slot, key);
         }
         Ok(&mut slot.page.bytes_mut()[bytes..bytes + ROW_BYTES])
     }
 
-    /// Takes the lock over a page; never two at once.
-    fn lock(&mut self, wanted: usize) -> &mut Shard {
-        self.shard = None;
-        let table = self.table;
-        &mut self.shard.insert((wanted, table.shards[wanted].write())).1
-    }
-
-    #[cold]
-    fn make(&mut self, key: PageKey) -> Result<(), StoreError> {
-        self.shard = None;
-        self.table.make(self.medium, key)
-    }
-
-    /// The place of the group of a page, which is remembered.
-    #[cold]
+    /// The place of the group of a page that is there, with its shard's lock held.
+    #[inline]
     fn find(&mut self, key: PageKey) -> Result<u32, StoreError> {
-        let group = group_of(key).0;
-        let mut found = self.lock(shard_of(key)).index.get(&group).copied();
-        if found.is_none() {
-            self.make(key)?;
-            found = self.lock(shard_of(key)).index.get(&group).copied();
+        let (group, at) = group_of(key);
+        let wanted = shard_of(key);
+        loop {
+            if self.shard.as_ref().is_none_or(|(held, _)| *held != wanted) {
+                // Never two at once.
+                self.shard = None;
+                self.shard = Some((wanted, self.table.shards.at(wanted).write()));
+            }
+            let recent = &mut self.recent[group.1 as usize % RECENT_GROUPS];
+            if let Some((_, shard)) = &mut self.shard {
+                if recent.0 != group.1 || !shard.is_at(group, recent.1) {
+                    *recent = shard.place_of(group).map_or((u64::MAX, 0), |at| (group.1, at));
+                }
+                if recent.0 == group.1 && shard.group(recent.1).slots[at].is_some() {
+                    return Ok(recent.1);
+                }
+            }
+            self.shard = None;
+            self.table.make(self.medium, key)?;
         }
-        let place = found.expect("it was just put there, and nothing is taken out");
-        self.recent[group.1 as usize % RECENT_GROUPS] = (group.1, place);
-        Ok(place)
     }
 }

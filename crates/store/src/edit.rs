@@ -14,11 +14,12 @@ use block::{
     SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, SectorCount, SectorRange, VolumeError, VolumeId,
     VolumeRequest,
 };
-use format::{Fingerprint, Keys, MapEntry};
+use format::{Fingerprint, Handling, Keys, MapEntry};
 
-use crate::classify::{Class, classify, uniform_entry};
+use crate::classify::uniform_entry;
 use crate::compare::Compare;
-use crate::record::{contains, overlap};
+use crate::put::Put;
+use crate::record::contains;
 use crate::stage::{LinkedRun, PARTS_MAX, Staging};
 
 /// The most blocks that one edit brings as data.
@@ -28,11 +29,17 @@ pub(crate) const EDIT_BLOCKS_MAX: u64 = TRANSFER_BYTES_MAX / BLOCK_BYTES + 2;
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Blocks become these.
-    Put { volume: VolumeId, start: BlockNumber, frames: Vec<Frame>, classes: Vec<Class> },
+    Put(Put),
     /// Blocks become a hole, zeros or a pattern.
     Fill { volume: VolumeId, range: BlockRange, entry: MapEntry },
     /// Blocks all become this one.
-    Repeat { volume: VolumeId, range: BlockRange, frame: Frame, fingerprint: Fingerprint },
+    Repeat {
+        volume: VolumeId,
+        range: BlockRange,
+        frame: Frame,
+        fingerprint: Fingerprint,
+        handling: Handling,
+    },
     /// Blocks become what was staged for them.
     Linked { volume: VolumeId, range: BlockRange, runs: Vec<LinkedRun> },
     /// Blocks become what others are.
@@ -55,26 +62,12 @@ impl Step {
     /// What it changes.
     pub(crate) fn target(&self) -> (VolumeId, BlockRange) {
         match self {
-            Self::Put { volume, start, frames, .. } => {
-                (*volume, BlockRange { start: *start, count: BlockCount(frames.len() as u64) })
-            }
+            Self::Put(put) => (put.volume, put.range()),
             Self::Fill { volume, range, .. }
             | Self::Repeat { volume, range, .. }
             | Self::Linked { volume, range, .. } => (*volume, *range),
             Self::Copy { destination, to, .. } => (*destination, *to),
         }
-    }
-
-    /// Whether it reads or changes blocks of this range.
-    pub(crate) fn touches(&self, volume: VolumeId, range: BlockRange) -> bool {
-        let (target, set) = self.target();
-        let sources = match self {
-            Self::Copy { source, from, to, .. } => {
-                *source == volume && overlap(BlockRange { start: *from, ..*to }, range)
-            }
-            _ => false,
-        };
-        sources || target == volume && overlap(set, range)
     }
 }
 
@@ -184,7 +177,7 @@ impl Edit {
         let data = if data.phase() == phase { data } else { data.split(0, bytes as usize, phase) };
         let frames = data.into_frames().0.into_iter().map(FrameMut::freeze).collect();
         let blocks = range.covering_blocks();
-        self.steps.push(Step::Put { volume, start: blocks.start, frames, classes: Vec::new() });
+        self.steps.push(Step::Put(Put::new(volume, blocks.start, frames)));
         self.gather_edges(volume, range, blocks);
         Ok(())
     }
@@ -229,7 +222,7 @@ impl Edit {
         for &edge in edges {
             let blocks = edge.covering_blocks();
             let frames = vec![FrameMut::from_bytes(&pattern[..]).freeze()];
-            self.steps.push(Step::Put { volume, start: blocks.start, frames, classes: Vec::new() });
+            self.steps.push(Step::Put(Put::new(volume, blocks.start, frames)));
             self.gather_edges(volume, edge, blocks);
         }
     }
@@ -270,7 +263,7 @@ impl Edit {
                 continue;
             }
             let frames = vec![FrameMut::zeroed().freeze()];
-            self.steps.push(Step::Put { volume, start: block, frames, classes: Vec::new() });
+            self.steps.push(Step::Put(Put::new(volume, block, frames)));
             for at in (0..SECTORS_PER_BLOCK).filter(|at| mask & 1 << at == 0) {
                 self.gather_sector(at, (volume, Sector(block.sector().0 + at)));
             }
@@ -284,8 +277,13 @@ impl Edit {
         }
         let (edges, range) = Self::split_edges(range);
         if range.count.0 > 0 {
-            let (frame, fingerprint) = (pattern.clone(), Fingerprint::default());
-            self.steps.push(Step::Repeat { volume, range, frame, fingerprint });
+            self.steps.push(Step::Repeat {
+                volume,
+                range,
+                frame: pattern.clone(),
+                fingerprint: Fingerprint::default(),
+                handling: Handling::default(),
+            });
         }
         self.fill_edges(volume, &edges, pattern);
     }
@@ -338,7 +336,7 @@ impl Edit {
             let blocks = edge.covering_blocks();
             let frames = blocks_of(blocks).map(|_| FrameMut::stale().freeze()).collect();
             let volume = segment.destination;
-            self.steps.push(Step::Put { volume, start: blocks.start, frames, classes: Vec::new() });
+            self.steps.push(Step::Put(Put::new(volume, blocks.start, frames)));
             let first = blocks.start.sector().0;
             for sector in first..blocks.end().sector().0 {
                 let origin = origin_of(segments, (volume, Sector(sector)));
@@ -379,23 +377,21 @@ impl Edit {
     fn frame_of(&mut self, gather: &Gather) -> Option<&mut Frame> {
         let Some(step) = gather.step else { return self.staged_frame(gather) };
         match self.steps.get_mut(step) {
-            Some(Step::Put { frames, classes, .. }) => {
-                classes.clear();
-                frames.get_mut(gather.frame)
-            }
+            Some(Step::Put(put)) => put.frame_mut(gather.frame),
             _ => None,
         }
     }
 
     /// Finds zeros and patterns, and fingerprints the rest: the front end's part of the work.
-    pub(crate) fn classify(&mut self, keys: &Keys) {
+    pub(crate) fn classify(&mut self, keys: &Keys, handling: impl Fn(VolumeId) -> Handling) {
         for step in &mut self.steps {
             match step {
-                Step::Put { frames, classes, .. } if classes.is_empty() => {
-                    classes.extend(frames.iter().map(|frame| classify(keys, frame)));
+                Step::Put(put) if !put.is_classified() => {
+                    put.classify(keys, handling(put.volume));
                 }
-                Step::Repeat { frame, fingerprint, .. } => {
+                Step::Repeat { volume, frame, fingerprint, handling: own, .. } => {
                     *fingerprint = keys.fingerprint(&frame[..]);
+                    *own = handling(*volume);
                 }
                 _ => {}
             }
@@ -416,10 +412,7 @@ impl Edit {
         self.steps
             .iter()
             .map(|step| match step {
-                Step::Put { classes, frames, .. } if classes.is_empty() => frames.len(),
-                Step::Put { classes, .. } => {
-                    classes.iter().filter(|class| matches!(class, Class::Data(_))).count()
-                }
+                Step::Put(put) => put.stored_blocks(),
                 Step::Repeat { .. } => 1,
                 _ => 0,
             })

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use block::{BLOCK_BYTES, BlockNumber, BlockRange, Frame, FrameMut, VolumeError};
+use block::{BLOCK_BYTES, BlockNumber, BlockRange, FRAME_BYTES, Frame, FrameMut, VolumeError};
 use format::geometry::UNITS_PER_BLOCK;
-use format::{ChunkId, Codec, Fingerprint, MapEntry, Place};
+use format::{ChunkId, ChunkRow, Codec, Fingerprint, MapEntry, PLACE_UNIT_BYTES, Place, Shape};
 
 use crate::DiskRead;
 use crate::StoreError;
+use crate::pack::{covering_blocks, stored_bytes, unpack};
 use crate::segments::ReaderToken;
 use crate::walk::walk;
 use crate::world::{Volume, World};
@@ -18,9 +19,19 @@ pub(crate) enum Content {
     /// It is here.
     Ready(Frame),
     /// It comes with a device read.
-    Device { read: usize, frame: usize, chunk: ChunkId, fingerprint: Fingerprint },
+    Device { read: usize, frame: usize, chunk: ChunkId, fingerprint: Fingerprint, stored: Stored },
     /// It can't be had.
     Lost,
+}
+
+/// How a block stands in what is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    shape: Shape,
+    /// Bytes in front of its group, in the first frame.
+    skip: usize,
+    /// How many frames its group is in.
+    frames: usize,
 }
 
 /// A block, what the map said of it, and its content.
@@ -40,7 +51,8 @@ pub(crate) struct Fetch {
     pub(crate) read_count: usize,
     /// Keeps the segments that are read from being written again.
     token: Option<Arc<ReaderToken>>,
-    last_place: Option<Place>,
+    /// The segment of the last read.
+    last_segment: u32,
 }
 
 /// What a map entry other than a chunk reads as.
@@ -97,47 +109,87 @@ impl Fetch {
         Ok(())
     }
 
-    fn locate_chunk(&mut self, world: &World, id: ChunkId) -> Result<Content, StoreError> {
-        if let Some(frame) = world.cached_chunk(id) {
-            return Ok(Content::Ready(frame));
+    /// Looks for a chunk's content, or for that of its original.
+    fn locate_chunk(&mut self, world: &World, mut id: ChunkId) -> Result<Content, StoreError> {
+        loop {
+            if let Some(frame) = world.cached_chunk(id) {
+                return Ok(Content::Ready(frame));
+            }
+            // First, because a row has its place as soon as the record is sealed, but the bytes
+            // are there only when it is written; from then on the chunk is not here any more.
+            if let Some(frame) = world.unplaced.read().get(&id) {
+                return Ok(Content::Ready(frame.clone()));
+            }
+            let row = world.chunk(id)?;
+            match row.original {
+                // Originals are older, so that this ends, whatever the rows say.
+                Some(original) if original < id => id = original,
+                Some(_) => return Ok(Content::Lost),
+                None => return Ok(self.locate_stored(world, id, &row)),
+            }
         }
-        // First, because a row has its place as soon as the record is sealed, but the bytes are
-        // there only when it is written; from then on the chunk is not here any more.
-        if let Some(frame) = world.unplaced.read().get(&id) {
-            return Ok(Content::Ready(frame.clone()));
-        }
-        let row = world.chunk(id)?;
-        if row.place.is_none() {
-            return Ok(Content::Lost);
-        }
-        let aligned = row.place.offset_units.is_multiple_of(UNITS_PER_BLOCK);
-        if row.codec != Codec::Raw || !aligned || !world.medium.geometry().contains(row.place, 4096)
-        {
-            return Ok(Content::Lost);
+    }
+
+    fn locate_stored(&mut self, world: &World, chunk: ChunkId, row: &ChunkRow) -> Content {
+        let stored_bytes = u64::from(row.stored_units) * PLACE_UNIT_BYTES;
+        let misplaced =
+            row.codec == Codec::Raw && !row.place.offset_units.is_multiple_of(UNITS_PER_BLOCK);
+        if misplaced || !world.medium.geometry().contains(row.place, stored_bytes) {
+            return Content::Lost;
         }
         if self.token.is_none() {
             self.token = Some(world.reader_token());
         }
-        let (read, frame) = self.add_read(world, row.place);
-        Ok(Content::Device { read, frame, chunk: id, fingerprint: row.fingerprint })
+        let (count, skip) = covering_blocks(row.place.offset_units, row.stored_units);
+        let (read, frame) = self.add_read(world, row.place, count);
+        let stored = Stored { shape: row.shape(), skip, frames: count };
+        Content::Device { read, frame, chunk, fingerprint: row.fingerprint, stored }
     }
 
-    fn add_read(&mut self, world: &World, place: Place) -> (usize, usize) {
-        let follows = self.last_place.is_some_and(|last| {
-            last.segment == place.segment
-                && last.offset_units + UNITS_PER_BLOCK == place.offset_units
-        });
-        self.last_place = Some(place);
-        if follows && let Some(read) = self.reads.last_mut() {
-            read.frames.push(FrameMut::stale());
-            let frame = read.frames.len() - 1;
-            return (self.reads.len() - 1, frame);
+    /// Notes that `count` blocks from the one on that `place` is in are read: with those before,
+    /// where they overlap or follow. Where in the reads they come to stand.
+    fn add_read(&mut self, world: &World, place: Place, count: usize) -> (usize, usize) {
+        let bytes = world.medium.geometry().offset_bytes(place);
+        let start = bytes - bytes % BLOCK_BYTES;
+        if let Some(last) = self.reads.last_mut() {
+            let held = last.frames.len();
+            let end = last.offset_bytes + held as u64 * BLOCK_BYTES;
+            if (last.offset_bytes..=end).contains(&start) && place.segment == self.last_segment {
+                let first = ((start - last.offset_bytes) / BLOCK_BYTES) as usize;
+                last.frames.resize_with(held.max(first + count), FrameMut::stale);
+                return (self.reads.len() - 1, first);
+            }
         }
-        let offset_bytes = world.medium.geometry().offset_bytes(place);
-        debug_assert!(offset_bytes.is_multiple_of(BLOCK_BYTES));
-        let frames = vec![FrameMut::stale()];
-        self.reads.push(DiskRead { offset_bytes, frames, failed: false });
+        self.last_segment = place.segment;
+        let frames = (0..count).map(|_| FrameMut::stale()).collect();
+        self.reads.push(DiskRead { offset_bytes: start, frames, failed: false });
         (self.reads.len() - 1, 0)
+    }
+
+    /// Looks for the content of chunks, each as if it were a block of a volume.
+    pub(crate) fn locate_chunks(&mut self, world: &World, ids: impl Iterator<Item = ChunkId>) {
+        // A chunk that is there now keeps its place while the token is held.
+        self.token = Some(world.reader_token());
+        for id in ids {
+            let content = self.locate_chunk(world, id).unwrap_or(Content::Lost);
+            let block = BlockNumber(self.blocks.len() as u64);
+            self.blocks.push(FetchedBlock { block, entry: MapEntry::Chunk(id), content });
+        }
+    }
+
+    /// Whether the device must be asked.
+    pub(crate) fn wants_reads(&self) -> bool {
+        !self.reads.is_empty()
+    }
+
+    /// Does without what the device would have to be asked for.
+    pub(crate) fn drop_reads(&mut self) {
+        self.reads.clear();
+        for block in &mut self.blocks {
+            if matches!(block.content, Content::Device { .. }) {
+                block.content = Content::Lost;
+            }
+        }
     }
 
     /// The device reads that are needed, to be performed and given to [`Fetch::finish`].
@@ -149,21 +201,22 @@ impl Fetch {
     /// Takes what the device has read, and checks each block against its fingerprint.
     pub(crate) fn finish(&mut self, world: &World, reads: Vec<DiskRead>) {
         self.token = None;
-        self.last_place = None;
-        let mut read_frames: Vec<Option<Vec<Frame>>> = reads
+        let read_frames: Vec<Option<Vec<Frame>>> = reads
             .into_iter()
             .map(|read| {
                 let frames = read.frames.into_iter().map(FrameMut::freeze).collect();
                 (!read.failed).then_some(frames)
             })
             .collect();
+        let mut group = Group::default();
         for block in &mut self.blocks {
-            let Content::Device { read, frame, chunk, fingerprint } = block.content else {
+            let Content::Device { read, frame, chunk, fingerprint, stored } = block.content else {
                 continue;
             };
-            let found = read_frames
-                .get_mut(read)
-                .and_then(|frames| frames.as_mut()?.get(frame).cloned())
+            let frames = read_frames.get(read).and_then(Option::as_ref);
+            let found = frames
+                .and_then(|frames| frames.get(frame..frame + stored.frames))
+                .and_then(|frames| group.block((read, frame), frames, stored))
                 .filter(|frame| world.is_intact(frame, fingerprint));
             block.content = match found {
                 Some(frame) => {
@@ -184,5 +237,35 @@ impl Fetch {
                 _ => Err(VolumeError::Medium { sector: block.block.sector() }),
             })
             .collect()
+    }
+}
+
+/// The group that was unpacked last: its blocks are wanted one after another.
+#[derive(Default)]
+struct Group {
+    held: Option<((usize, usize), Stored)>,
+    stored: Vec<u8>,
+    plain: Vec<u8>,
+}
+
+impl Group {
+    /// The block out of the frames that it, or its group, stands in.
+    fn block(&mut self, at: (usize, usize), frames: &[Frame], stored: Stored) -> Option<Frame> {
+        let shape = stored.shape;
+        if shape.codec == Codec::Raw {
+            return frames.first().cloned();
+        }
+        let group = (at, Stored { shape: Shape { group_index: 0, ..shape }, ..stored });
+        if self.held != Some(group) {
+            self.held = None;
+            stored_bytes(frames, stored.skip, shape, &mut self.stored);
+            if !unpack(&self.stored, shape, &mut self.plain) {
+                return None;
+            }
+            self.held = Some(group);
+        }
+        let start = usize::from(shape.group_index) * FRAME_BYTES;
+        let block = self.plain.get(start..start + FRAME_BYTES)?;
+        Some(FrameMut::from_bytes(block).freeze())
     }
 }

@@ -65,6 +65,8 @@ pub struct InspectReport {
     pub allocated_bytes: u64,
     /// Volumes: id, size in bytes, mapped bytes.
     pub volumes: Vec<(u64, u64, u64)>,
+    /// Snapshots, likewise.
+    pub snapshots: Vec<(u64, u64, u64)>,
     /// The map that was asked for.
     pub map: Vec<MapRun>,
     /// How much was checked.
@@ -99,7 +101,7 @@ pub fn inspect(
             },
         })
         .collect();
-    let store = Store::load(disk, OpenOptions { cache_bytes: 0, ..OpenOptions::default() })?;
+    let store = Store::load(disk, OpenOptions { memory_bytes: 0, ..OpenOptions::default() })?;
     let check = store.check(CheckOptions { data: options.data })?;
     let status = store.pool_status();
     let (next_lsn, segment_bytes) =
@@ -113,18 +115,20 @@ pub fn inspect(
         next_lsn,
         data_bytes: status.data_bytes,
         allocated_bytes: status.allocated_bytes,
-        volumes: volumes(&store),
+        volumes: volumes(&store, false),
+        snapshots: volumes(&store, true),
         map: options.volume.map_or(Ok(Vec::new()), |id| map_of(&store, id))?,
         findings: check.findings.clone(),
         check,
     })
 }
 
-fn volumes(store: &Store) -> Vec<(u64, u64, u64)> {
+fn volumes(store: &Store, snapshots: bool) -> Vec<(u64, u64, u64)> {
     let mut ids: Vec<VolumeId> = store.world.volumes.read().keys().copied().collect();
     ids.sort_unstable();
     ids.into_iter()
         .filter_map(|id| store.volume_status(id))
+        .filter(|status| status.snapshot == snapshots)
         .map(|status| (status.id.0, status.size.bytes().unwrap_or(0), status.mapped_bytes))
         .collect()
 }
@@ -190,6 +194,9 @@ impl fmt::Display for InspectReport {
         )?;
         for (id, size, mapped) in &self.volumes {
             writeln!(f, "volume      {id}: {size} bytes, {mapped} mapped")?;
+        }
+        for (id, size, mapped) in &self.snapshots {
+            writeln!(f, "snapshot    {id}: {size} bytes, {mapped} mapped")?;
         }
         for run in &self.map {
             writeln!(f, "map         block {} + {}: {}", run.block, run.count, run.kind)?;

@@ -1,20 +1,47 @@
 //! How jobs join the open record: what is refused, what must wait, and what becomes entries.
 
-use block::{Frame, VolumeError, VolumeReply};
-use format::geometry::UNITS_PER_BLOCK;
+use block::{BlockRange, VolumeError, VolumeId, VolumeReply};
 use format::{Entry, Place};
 
 use crate::Token;
-use crate::apply::{Payload, apply_all};
-use crate::edit::Edit;
+use crate::apply::apply_all;
+use crate::bring::Payload;
+use crate::edit::{Edit, Step};
 use crate::preload;
-use crate::record::{entries_bytes_max, grafts_of};
+use crate::record::{entries_bytes_max, grafts_of, overlap, reshaped};
 use crate::segments::reserve_segments;
 use crate::world::{State, World};
-use crate::writer::{Job, Submitted, Writer};
+use crate::writer::{Job, Relocation, Submitted, Writer};
 
 /// Free segments that only checkpoints may take: without them nothing would ever become free.
 const RESERVE_FOR_CHECKPOINT: u32 = 2;
+
+impl Edit {
+    /// Whether it changes the volume or takes from it, once it is in the log.
+    pub(crate) fn concerns(&self, volume: VolumeId) -> bool {
+        self.steps.iter().any(|step| {
+            step.target().0 == volume || step.source().is_some_and(|(source, _)| source == volume)
+        })
+    }
+}
+
+impl Step {
+    /// What it takes from, while it is applied.
+    pub(crate) fn source(&self) -> Option<(VolumeId, BlockRange)> {
+        match self {
+            Self::Copy { source, from, to, .. } => {
+                Some((*source, BlockRange { start: *from, count: to.count }))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it reads or changes blocks of this range.
+    pub(crate) fn touches(&self, volume: VolumeId, range: BlockRange) -> bool {
+        let mut touched = [Some(self.target()), self.source()].into_iter().flatten();
+        touched.any(|(id, blocks)| id == volume && overlap(blocks, range))
+    }
+}
 
 impl Writer {
     /// Joins, if there is room.
@@ -35,13 +62,12 @@ impl Writer {
                     return Submitted::Queued;
                 }
                 let first = self.open.entries.len();
-                self.open.grafts.extend(entries.iter().filter_map(grafts_of));
+                self.open.grafts.extend(entries.iter().flat_map(grafts_of));
+                self.open.reshaped.extend(reshaped(&entries));
                 self.open.entries.extend(entries);
                 self.joined(world, token, first, true)
             }
-            Job::Relocate { entries, frames } => {
-                self.join_relocation(world, token, entries, frames)
-            }
+            Job::Relocate(relocation) => self.join_relocation(world, token, relocation),
             Job::Stage(edit) => self.join_part(world, token, edit),
             Job::Edit(edit) => self.join_edit(world, token, edit),
         }
@@ -89,9 +115,13 @@ impl Writer {
         let added = &self.open.entries[first..];
         self.open.entries_bytes += added.iter().map(Entry::encoded_bytes).sum::<usize>();
         if self.early() && first < self.open.entries.len() {
-            let payload = Payload { place: Place::NONE, frames: &self.open.frames };
+            let payload = Payload::of(Place::NONE, &self.open);
             let added = &self.open.entries[first..];
-            self.failed |= apply_all(world, &mut self.state, added, payload).is_err();
+            let mut applied = apply_all(world, &mut self.state, added, payload);
+            for chunk in self.open.pins.drain(..) {
+                applied = applied.and(world.unpin(&mut self.state, chunk));
+            }
+            self.failed |= applied.is_err();
         }
         !self.failed
     }
@@ -100,26 +130,18 @@ impl Writer {
         &mut self,
         world: &World,
         token: Token,
-        mut entries: Vec<Entry>,
-        frames: Vec<Frame>,
+        mut relocation: Relocation,
     ) -> Submitted {
         if self.state.segments.free_count() <= RESERVE_FOR_CHECKPOINT {
             return Submitted::Done(Err(VolumeError::NoSpace));
         }
-        let bytes: usize = entries.iter().map(Entry::encoded_bytes).sum();
-        if !self.has_room(frames.len(), bytes) {
-            self.overflow.push_back((token, Job::Relocate { entries, frames }));
+        let bytes: usize = relocation.entries.iter().map(Entry::encoded_bytes).sum();
+        if !self.has_room(relocation.payload_blocks(), bytes) {
+            self.overflow.push_back((token, Job::Relocate(relocation)));
             return Submitted::Queued;
         }
-        let base = self.open.frames.len() as u32 * UNITS_PER_BLOCK;
-        for entry in &mut entries {
-            if let Entry::Relocate { payload_units, .. } = entry {
-                *payload_units += base;
-            }
-        }
         let first = self.open.entries.len();
-        self.open.entries.extend(entries);
-        self.open.frames.extend(frames);
+        self.open.add_relocation(&mut relocation);
         self.joined(world, token, first, true)
     }
 
@@ -152,12 +174,33 @@ impl Writer {
         if !self.find_ids(world, blocks) {
             return self.refused(world, &edit, VolumeError::NoSpace);
         }
+        // Last, so that what is refused pins nothing.
+        if !self.pin_known(world, &edit) {
+            return Submitted::Stale(edit.forget());
+        }
         let first = self.open.entries.len();
         let fua = edit.fua;
         for step in edit.steps {
             self.open.add_step(&mut self.state.next_chunk, step);
         }
         self.joined(world, token, first, fua)
+    }
+
+    /// Sees to it that the chunks which an edit names stay until its record is applied. `false`:
+    /// one of them is gone, or its row can't be read. A chunk of that kind is not found again when
+    /// the edit is looked at once more, which asks the same of it: so that ends.
+    fn pin_known(&mut self, world: &World, edit: &Edit) -> bool {
+        let known = || edit.puts().flat_map(|(_, put)| put.known());
+        let pinned = |chunk| self.state.pins.contains_key(&chunk) && world.chunk(chunk).is_ok();
+        let there = |(chunk, sum)| pinned(chunk) || world.may_share(chunk, sum);
+        if !known().all(there) {
+            return false;
+        }
+        for (chunk, _) in known() {
+            *self.state.pins.entry(chunk).or_default() += 1;
+            self.open.pins.push(chunk);
+        }
+        true
     }
 
     /// The end of joining: with early answers the entries are applied now.
@@ -194,12 +237,18 @@ impl Writer {
     fn refuse(&mut self, world: &World, edit: &Edit) -> Option<VolumeError> {
         for step in &edit.steps {
             let (volume, range) = step.target();
-            match world.map_of(volume) {
-                None => return Some(VolumeError::NoSuchVolume(volume)),
-                Some(map) if range.end().0 > map.size_blocks => {
-                    return Some(VolumeError::OutOfRange);
+            let ranges = [Some((volume, range)), step.source()];
+            for (id, range) in ranges.into_iter().flatten() {
+                match world.map_of(id) {
+                    None => return Some(VolumeError::NoSuchVolume(id)),
+                    Some(map) if range.end().0 > map.size_blocks => {
+                        return Some(VolumeError::OutOfRange);
+                    }
+                    Some(map) if map.snapshot && id == volume => {
+                        return Some(VolumeError::Snapshot(id));
+                    }
+                    Some(_) => {}
                 }
-                Some(_) => {}
             }
         }
         let reserve = reserve_segments(world.medium.geometry().segment_count);

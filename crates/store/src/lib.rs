@@ -26,28 +26,39 @@
 
 mod api;
 mod apply;
+mod bring;
+mod change;
 mod check;
 mod checkpoint;
 mod classify;
 mod commit;
 mod compare;
 mod cursor;
+mod dedup;
+mod due;
 mod edit;
+mod extents;
 mod fetch;
 mod gather;
+mod groups;
 mod grow;
+mod index;
 mod inspect;
 mod join;
 mod map;
 mod medium;
+mod memory;
 mod nodes;
+mod pack;
 mod pages;
 mod plausible;
 mod preload;
+mod put;
 mod reclaim;
 mod record;
 mod recovery;
 mod replay;
+mod rotten;
 mod scrub;
 mod segments;
 mod stage;
@@ -56,14 +67,15 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod volumes;
 mod wait;
 mod walk;
 mod world;
 mod writer;
 
 pub use api::{
-    Change, Commit, DiskRead, Durability, OpenOptions, Outcome, PoolStatus, ReadOperation, Sink,
-    SinkId, Started, StoreError, Token, VolumeChange, VolumeStatus,
+    Change, Commit, DiskRead, Durability, MemoryStatus, OpenOptions, Outcome, PoolStatus,
+    ReadOperation, Sink, SinkId, Started, StoreError, Token, VolumeChange, VolumeStatus,
 };
 pub use check::{CheckOptions, CheckReport};
 pub use inspect::{InspectOptions, InspectReport, inspect};

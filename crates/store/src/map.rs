@@ -195,7 +195,7 @@ impl Editor<'_> {
         let released = replaced.into_iter().filter_map(chunk_of);
         let world = self.world;
         let drop_content = |id| world.drop_content(id);
-        world.release_chunks(&mut self.state.segments, released, drop_content)?;
+        world.release_chunks(self.state, released, drop_content)?;
         self.adjust(id, before, after)?;
         Ok(MapEntry::Node(id))
     }
@@ -262,7 +262,7 @@ impl Editor<'_> {
             MapEntry::Chunk(id) => {
                 let world = self.world;
                 let drop_content = |id| world.drop_content(id);
-                world.release_chunks(&mut self.state.segments, std::iter::once(id), drop_content)
+                world.release_chunks(self.state, std::iter::once(id), drop_content)
             }
             MapEntry::Node(id) => {
                 let left = self.world.nodes.update_row(&self.world.medium, id, |row| {
@@ -290,8 +290,7 @@ impl Editor<'_> {
             }
             let (node, _) = self.world.nodes.find(&self.world.medium, id)?;
             let chunks = node.entries().filter_map(chunk_of);
-            let segments = &mut self.state.segments;
-            self.world.release_chunks(segments, chunks, drop)?;
+            self.world.release_chunks(self.state, chunks, drop)?;
             let nodes = node.entries().filter_map(node_of);
             let unnamed = &mut self.state.pending;
             self.world.nodes.release_all(&self.world.medium, nodes, unnamed)?;

@@ -1,7 +1,8 @@
-//! The nodes of all maps, by id: in memory once they were wanted, with their rows in a table.
+//! The nodes of all maps, by id: in memory while they are wanted, with their rows in a table.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use format::map::Node;
 use format::page::{PageRef, TableRoot};
@@ -11,22 +12,114 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::StoreError;
 use crate::medium::Medium;
-use crate::pages::FastState;
+use crate::memory::{Counted, Memory, NODE_COST_BYTES, Sweep, Swept, Tally};
+use crate::pages::{FastState, SHARDS};
 use crate::table::Table;
 use crate::world::Counts;
 
-const SHARDS: usize = 64;
+/// How many nodes a hand looks at in one move.
+const NODES_SWEPT: usize = 16;
 
 struct Slot {
+    id: NodeId,
     node: Arc<Node>,
     level: u8,
     dirty: bool,
+    /// Whether somebody has looked at it since the hand went by.
+    used: AtomicBool,
+    /// The last capture that has taken it: it stays here until that is written.
+    capture: u32,
+}
+
+/// Nodes under one lock.
+#[derive(Default)]
+struct Shard {
+    index: HashMap<NodeId, u32, FastState>,
+    slots: Vec<Slot>,
+    /// The slot that the hand is at.
+    hand: usize,
+    /// Goes up whenever a node of the shard gets another version on the medium, or ends.
+    generation: u64,
+    hits: Tally,
+}
+
+impl Shard {
+    fn get(&self, id: NodeId) -> Option<&Slot> {
+        let slot = &self.slots[*self.index.get(&id)? as usize];
+        if !slot.used.load(Ordering::Relaxed) {
+            slot.used.store(true, Ordering::Relaxed);
+        }
+        self.hits.add();
+        Some(slot)
+    }
+
+    fn get_mut(&mut self, id: NodeId) -> Option<&mut Slot> {
+        let slot = &mut self.slots[*self.index.get(&id)? as usize];
+        *slot.used.get_mut() = true;
+        Some(slot)
+    }
+
+    fn add(&mut self, id: NodeId, node: Arc<Node>, level: u8, dirty: bool) {
+        let before = self.index.insert(id, self.slots.len() as u32);
+        debug_assert!(before.is_none(), "a node is put in twice");
+        let used = AtomicBool::new(true);
+        self.slots.push(Slot { id, node, level, dirty, used, capture: 0 });
+    }
+
+    fn remove(&mut self, id: NodeId) -> Option<Slot> {
+        let at = self.index.remove(&id)? as usize;
+        let removed = self.slots.swap_remove(at);
+        if let Some(moved) = self.slots.get(at) {
+            self.index.insert(moved.id, at as u32);
+        }
+        Some(removed)
+    }
+
+    fn sweep(&mut self, written: u32) -> Swept {
+        let mut swept = Swept::default();
+        for _ in 0..NODES_SWEPT.min(self.slots.len()) {
+            if self.hand >= self.slots.len() {
+                self.hand = 0;
+            }
+            let Some(slot) = self.slots.get_mut(self.hand) else { break };
+            if std::mem::take(slot.used.get_mut()) || slot.dirty || slot.capture > written {
+                self.hand += 1;
+                continue;
+            }
+            let id = slot.id;
+            self.remove(id);
+            swept.count += 1;
+            swept.bytes += NODE_COST_BYTES;
+        }
+        swept
+    }
+}
+
+/// The nodes that are in memory.
+struct Shards(Vec<RwLock<Shard>>);
+
+impl Sweep for Shards {
+    fn sweep(&self, shard: usize, written: u32) -> Swept {
+        let shard = self.0[shard].try_write();
+        shard.map_or_else(Swept::default, |mut shard| shard.sweep(written))
+    }
+
+    fn count(&self) -> Counted {
+        let mut counted = Counted::default();
+        for shard in &self.0 {
+            let shard = shard.read();
+            counted.nodes += shard.slots.len() as u64;
+            counted.hits += shard.hits.get();
+        }
+        counted
+    }
 }
 
 /// All nodes.
 pub(crate) struct Nodes {
     pub(crate) table: Table,
-    shards: Vec<RwLock<HashMap<NodeId, Slot, FastState>>>,
+    shards: Arc<Shards>,
+    memory: Arc<Memory>,
     dirty: Mutex<Vec<NodeId>>,
 }
 
@@ -54,16 +147,19 @@ fn counts_in(raw: &[u8]) -> Option<Counts> {
 
 impl Nodes {
     /// The nodes whose rows are in the table at `root`.
-    pub(crate) fn new(root: TableRoot) -> Self {
+    pub(crate) fn new(root: TableRoot, memory: &Arc<Memory>) -> Self {
+        let shards = Arc::new(Shards((0..SHARDS).map(|_| RwLock::default()).collect()));
+        memory.join(shards.clone());
         Self {
-            table: Table::new(root),
-            shards: (0..SHARDS).map(|_| RwLock::new(HashMap::default())).collect(),
+            table: Table::new(root, memory),
+            shards,
+            memory: memory.clone(),
             dirty: Mutex::new(Vec::new()),
         }
     }
 
-    fn shard(&self, id: NodeId) -> &RwLock<HashMap<NodeId, Slot, FastState>> {
-        &self.shards[id.0 as usize % SHARDS]
+    fn shard(&self, id: NodeId) -> &RwLock<Shard> {
+        &self.shards.0[id.0 as usize % SHARDS]
     }
 
     /// The row of a node that must exist.
@@ -141,16 +237,47 @@ impl Nodes {
 
     /// The node, whatever its level, and that.
     pub(crate) fn find(&self, medium: &Medium, id: NodeId) -> Result<(Arc<Node>, u8), StoreError> {
-        if let Some(slot) = self.shard(id).read().get(&id) {
-            return Ok((slot.node.clone(), slot.level));
+        loop {
+            let seen = {
+                let shard = self.shard(id).read();
+                if let Some(slot) = shard.get(id) {
+                    return Ok((slot.node.clone(), slot.level));
+                }
+                shard.generation
+            };
+            if let Some(found) = self.load(medium, id, seen)? {
+                return Ok(found);
+            }
         }
+    }
+
+    /// Reads a node from the medium, that was not in memory when its shard had the generation
+    /// `seen`; nothing if it is to be looked for again. What is put in is the newest version, as
+    /// for pages ([`Table`], `load`): the row is the parent here. It names the version that a
+    /// capture has made before that is written, and the node does not leave before.
+    fn load(
+        &self,
+        medium: &Medium,
+        id: NodeId,
+        seen: u64,
+    ) -> Result<Option<(Arc<Node>, u8)>, StoreError> {
         let row = self.row(medium, id)?;
-        let reference = PageRef { place: row.place, checksum: row.checksum };
         let level = row.level;
-        let node = Arc::new(medium.read_node(reference, level)?);
+        self.memory.missed();
+        let reference = PageRef { place: row.place, checksum: row.checksum };
+        let read = medium.read_node(reference, level);
+        self.memory.make_room(NODE_COST_BYTES);
         let mut shard = self.shard(id).write();
-        let slot = shard.entry(id).or_insert(Slot { node, level, dirty: false });
-        Ok((slot.node.clone(), slot.level))
+        if let Some(slot) = shard.get(id) {
+            return Ok(Some((slot.node.clone(), slot.level)));
+        }
+        if shard.generation != seen {
+            return Ok(None);
+        }
+        let node = Arc::new(read?);
+        shard.add(id, node.clone(), level, false);
+        self.memory.hold(NODE_COST_BYTES);
+        Ok(Some((node, level)))
     }
 
     /// Changes a node that is named once (a copy is made only if a reader holds it just now).
@@ -160,14 +287,14 @@ impl Nodes {
         id: NodeId,
         change: impl FnOnce(&mut Node) -> T,
     ) -> Result<T, StoreError> {
-        drop(self.find(medium, id)?);
-        let mut shard = self.shard(id).write();
-        let slot = shard.get_mut(&id).ok_or_else(|| missing(id))?;
-        if !slot.dirty {
-            slot.dirty = true;
-            self.dirty.lock().push(id);
+        loop {
+            if let Some(slot) = self.shard(id).write().get_mut(id) {
+                self.mark(slot);
+                return Ok(change(Arc::make_mut(&mut slot.node)));
+            }
+            // It may leave again before the lock is taken, but not often: it counts as used.
+            drop(self.find(medium, id)?);
         }
-        Ok(change(Arc::make_mut(&mut slot.node)))
     }
 
     /// Adds a node that was never stored.
@@ -179,8 +306,16 @@ impl Nodes {
         row: NodeRow,
     ) -> Result<(), StoreError> {
         self.table.update(medium, id.0, |raw| row.encode(raw))?;
-        let slot = Slot { node: Arc::new(node), level: row.level, dirty: true };
-        self.shard(id).write().insert(id, slot);
+        self.memory.make_room(NODE_COST_BYTES);
+        self.memory.hold(NODE_COST_BYTES);
+        self.memory.dirtied(NODE_COST_BYTES, 0);
+        let mut shard = self.shard(id).write();
+        // Ids are never used twice; a log that says otherwise is damaged, and must not be counted
+        // wrongly.
+        if let Some(before) = shard.remove(id) {
+            self.dropped(&before);
+        }
+        shard.add(id, Arc::new(node), row.level, true);
         self.dirty.lock().push(id);
         Ok(())
     }
@@ -191,26 +326,44 @@ impl Nodes {
         match self.table.get(medium, id.0, NodeRow::decode) {
             Ok(None) => return true,
             // The row changes with the place.
-            Ok(Some(_)) if self.shard(id).read().contains_key(&id) => {}
+            Ok(Some(_)) if self.shard(id).read().get(id).is_some() => {}
             _ => return false,
         }
         if self.table.update(medium, id.0, |_| ()).is_err() {
             return false;
         }
+        // It may have left since.
         let mut shard = self.shard(id).write();
-        let Some(slot) = shard.get_mut(&id) else { return false };
+        let Some(slot) = shard.get_mut(id) else { return false };
+        self.mark(slot);
+        true
+    }
+
+    /// Notes that a node is to be written.
+    fn mark(&self, slot: &mut Slot) {
         if !slot.dirty {
             slot.dirty = true;
-            self.dirty.lock().push(id);
+            self.memory.dirtied(NODE_COST_BYTES, slot.capture);
+            self.dirty.lock().push(slot.id);
         }
-        true
+    }
+
+    fn dropped(&self, slot: &Slot) {
+        self.memory.drop_held(NODE_COST_BYTES);
+        if slot.dirty {
+            self.memory.drop_dirty(NODE_COST_BYTES);
+        }
     }
 
     /// Removes a node, and returns where it was stored.
     pub(crate) fn remove(&self, medium: &Medium, id: NodeId) -> Result<Place, StoreError> {
         let row = self.row(medium, id)?;
         self.table.update(medium, id.0, |raw| raw[..ROW_BYTES].fill(0))?;
-        self.shard(id).write().remove(&id);
+        let mut shard = self.shard(id).write();
+        shard.generation += 1;
+        if let Some(removed) = shard.remove(id) {
+            self.dropped(&removed);
+        }
         Ok(row.place)
     }
 
@@ -223,8 +376,11 @@ impl Nodes {
         let mut nodes = Vec::with_capacity(ids.len());
         for id in ids {
             // A node that was removed since is not in memory any more.
-            if let Some(slot) = self.shard(id).write().get_mut(&id) {
+            let mut shard = self.shard(id).write();
+            shard.generation += 1;
+            if let Some(slot) = shard.get_mut(id).filter(|slot| slot.dirty) {
                 slot.dirty = false;
+                slot.capture = self.memory.capture(NODE_COST_BYTES);
                 nodes.push((id, slot.node.clone()));
             }
         }

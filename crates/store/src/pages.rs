@@ -1,14 +1,21 @@
 //! The pages of a table that are in memory, and how they are found.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use block::{Frame, FrameMut};
 use format::page::PageRef;
+use parking_lot::RwLock;
+
+use crate::memory::{Counted, PAGE_COST_BYTES, Sweep, Swept, Tally};
 
 /// Locks over the pages, so that readers of different pages do not meet.
 pub(crate) const SHARDS: usize = 64;
-/// Neighbouring pages that are found together and share a lock: 8192 rows.
-const PAGES_TOGETHER: usize = 64;
+/// Neighbouring pages that are found together and share a lock: 2048 rows. Enough to make a run of
+/// them cheap; not so many that the group of a page which is alone there takes as much as the page.
+const PAGES_TOGETHER: usize = 16;
+/// Memory that a group takes beside its pages: itself, and its entry in the index.
+pub(crate) const GROUP_COST_BYTES: u64 = size_of::<Group>() as u64 + 64;
 
 /// Hashes ids, which no stranger chooses: speed counts, and the same run must give the same order.
 pub(crate) type FastState = foldhash::fast::FixedState;
@@ -27,6 +34,24 @@ pub(crate) struct Slot {
     /// Where it is on the medium; nowhere if it never was.
     pub(crate) stored: PageRef,
     pub(crate) dirty: bool,
+    /// Whether somebody has looked at it since the hand went by.
+    used: AtomicBool,
+    /// The last capture that has taken it: it stays here until that is written.
+    pub(crate) capture: u32,
+}
+
+impl Slot {
+    /// Somebody looks at it.
+    pub(crate) fn touch(&self) {
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it may leave now; it may the next time, if nobody looks at it until then.
+    fn may_leave(&mut self, written: u32) -> bool {
+        !std::mem::take(self.used.get_mut()) && !self.dirty && self.capture <= written
+    }
 }
 
 /// The content of a page.
@@ -73,11 +98,21 @@ pub(crate) struct Group {
     count: usize,
 }
 
-/// Groups under one lock. A group keeps its place until a checkpoint drops its last page.
+/// Groups under one lock. A group may leave, and another take its place, whenever the lock is not
+/// held: who remembers a place asks [`Shard::is_at`] before it is used.
 #[derive(Default)]
 pub(crate) struct Shard {
-    pub(crate) index: HashMap<PageKey, u32, FastState>,
-    pub(crate) groups: Vec<Group>,
+    index: HashMap<PageKey, u32, FastState>,
+    // Boxed, so that the list stays small and what has left gives its memory back.
+    #[allow(clippy::vec_box)]
+    groups: Vec<Box<Group>>,
+    /// The group that the hand is at.
+    hand: usize,
+    /// Goes up whenever a page of the shard gets another version on the medium: what was read
+    /// there under an earlier number may be an old one.
+    pub(crate) generation: u64,
+    hits: Tally,
+    pages: u64,
 }
 
 /// The group of a page, and its place in there.
@@ -87,43 +122,121 @@ pub(crate) fn group_of((level, page): PageKey) -> (PageKey, usize) {
 }
 
 impl Shard {
+    /// A page, to be looked at.
     pub(crate) fn get(&self, key: PageKey) -> Option<&Slot> {
         let (group, at) = group_of(key);
-        self.index.get(&group).and_then(|index| self.groups[*index as usize].slots[at].as_ref())
+        let slot = self.groups[*self.index.get(&group)? as usize].slots[at].as_ref()?;
+        slot.touch();
+        self.hits.add();
+        Some(slot)
     }
 
+    /// A page, to be changed.
     pub(crate) fn get_mut(&mut self, key: PageKey) -> Option<&mut Slot> {
         let (group, at) = group_of(key);
-        self.index.get(&group).and_then(|index| self.groups[*index as usize].slots[at].as_mut())
+        let slot = self.groups[*self.index.get(&group)? as usize].slots[at].as_mut()?;
+        slot.touch();
+        Some(slot)
     }
 
-    /// Puts a page in, if nobody has put it there meanwhile.
-    pub(crate) fn add(&mut self, key: PageKey, page: Page, stored: PageRef, dirty: bool) {
-        let (group, at) = group_of(key);
+    /// The place of a group.
+    pub(crate) fn place_of(&self, group: PageKey) -> Option<u32> {
+        self.index.get(&group).copied()
+    }
+
+    /// Whether a group is at a place.
+    pub(crate) fn is_at(&self, group: PageKey, place: u32) -> bool {
+        self.groups.get(place as usize).is_some_and(|there| there.key == group)
+    }
+
+    /// The group at a place.
+    pub(crate) fn group(&mut self, place: u32) -> &mut Group {
+        &mut self.groups[place as usize]
+    }
+
+    /// Puts a page in that is not there, and returns how much memory that takes.
+    pub(crate) fn add(&mut self, key: PageKey, page: Page, stored: PageRef, dirty: bool) -> u64 {
+        let (group_key, at) = group_of(key);
         let next = self.groups.len() as u32;
-        let index = *self.index.entry(group).or_insert(next);
+        let index = *self.index.entry(group_key).or_insert(next);
+        let mut cost = PAGE_COST_BYTES;
         if index == next {
             let slots = [const { None }; PAGES_TOGETHER];
-            self.groups.push(Group { key: group, slots, count: 0 });
+            self.groups.push(Box::new(Group { key: group_key, slots, count: 0 }));
+            cost += GROUP_COST_BYTES;
         }
         let group = &mut self.groups[index as usize];
-        if group.slots[at].is_none() {
-            group.slots[at] = Some(Slot { page, stored, dirty });
-            group.count += 1;
-        }
+        debug_assert!(group.slots[at].is_none(), "a page is put in twice");
+        let used = AtomicBool::new(true);
+        group.slots[at] = Some(Slot { page, stored, dirty, used, capture: 0 });
+        group.count += 1;
+        self.pages += 1;
+        cost
     }
 
-    pub(crate) fn remove(&mut self, key: PageKey) {
-        let (group_key, at) = group_of(key);
-        let Some(index) = self.index.get(&group_key).copied() else { return };
-        let group = &mut self.groups[index as usize];
-        group.count -= usize::from(group.slots[at].take().is_some());
-        if group.count == 0 {
-            self.index.remove(&group_key);
-            self.groups.swap_remove(index as usize);
-            if let Some(moved) = self.groups.get(index as usize) {
-                self.index.insert(moved.key, index);
+    /// Moves the hand on by one group.
+    fn sweep(&mut self, written: u32) -> Swept {
+        let mut swept = Swept::default();
+        if self.groups.is_empty() {
+            return swept;
+        }
+        self.hand %= self.groups.len();
+        let group = &mut self.groups[self.hand];
+        for slot in &mut group.slots {
+            if slot.as_mut().is_some_and(|slot| slot.may_leave(written)) {
+                *slot = None;
+                group.count -= 1;
+                swept.count += 1;
+                swept.bytes += PAGE_COST_BYTES;
             }
         }
+        self.pages -= swept.count;
+        if group.count > 0 {
+            self.hand += 1;
+            return swept;
+        }
+        swept.bytes += GROUP_COST_BYTES;
+        let key = group.key;
+        self.index.remove(&key);
+        self.groups.swap_remove(self.hand);
+        if let Some(moved) = self.groups.get(self.hand) {
+            self.index.insert(moved.key, self.hand as u32);
+        }
+        swept
+    }
+}
+
+/// The pages of one table.
+pub(crate) struct Shards(Vec<RwLock<Shard>>);
+
+impl Shards {
+    pub(crate) fn new() -> Self {
+        Self((0..SHARDS).map(|_| RwLock::default()).collect())
+    }
+
+    /// The shard of a page.
+    pub(crate) fn of(&self, key: PageKey) -> &RwLock<Shard> {
+        &self.0[shard_of(key)]
+    }
+
+    pub(crate) fn at(&self, shard: usize) -> &RwLock<Shard> {
+        &self.0[shard]
+    }
+}
+
+impl Sweep for Shards {
+    fn sweep(&self, shard: usize, written: u32) -> Swept {
+        let shard = self.0[shard].try_write();
+        shard.map_or_else(Swept::default, |mut shard| shard.sweep(written))
+    }
+
+    fn count(&self) -> Counted {
+        let mut counted = Counted::default();
+        for shard in &self.0 {
+            let shard = shard.read();
+            counted.pages += shard.pages;
+            counted.hits += shard.hits.get();
+        }
+        counted
     }
 }

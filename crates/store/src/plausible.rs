@@ -2,16 +2,14 @@
 //! payload. Such bytes are our own; where they make no sense all the same, the pool is damaged, and
 //! nothing panics.
 
+use block::BLOCK_BYTES;
 use block::request::limits::VOLUME_BYTES_MAX;
-use block::{BLOCK_BYTES, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::{LogPosition, RECORD_ENTRIES_BYTES_MAX};
-use format::{
-    ChunkId, Codec, Entry, Geometry, PLACE_UNIT_BYTES, Place, RecordHeader, SegmentState,
-    Superblock,
-};
+use format::{ChunkId, Entry, Geometry, Place, RecordHeader, SegmentState, Superblock};
 
 use crate::StoreError;
+use crate::groups::GroupReader;
 use crate::medium::Medium;
 use crate::segments::Segments;
 
@@ -97,13 +95,16 @@ fn check_entry(header: &RecordHeader, entry: &Entry) -> Result<(), StoreError> {
             check_run(first.0, fingerprints.len() as u32)?;
             blocks_fit(header, *payload_units, fingerprints.len())
         }
-        Entry::StoreGroup { first, payload_units, stored_units, codec, fingerprints, .. } => {
+        Entry::StoreGroup { first, payload_units, stored_units, fingerprints, .. } => {
             check_run(first.0, fingerprints.len() as u32)?;
-            match codec {
-                Codec::Raw => blocks_fit(header, *payload_units, fingerprints.len()),
-                _ => units_fit(header, u64::from(*payload_units) + u64::from(*stored_units)),
-            }
+            group_fits(header, *payload_units, *stored_units)
         }
+        Entry::RelocateGroup { payload_units, stored_units, chunks, .. } => {
+            chunks.iter().try_for_each(|(id, _)| check_run(id.0, 1))?;
+            group_fits(header, *payload_units, *stored_units)
+        }
+        Entry::Alias { chunk, .. } => chunk.0 < ID_END,
+        Entry::VolumeHandling { volume: id, .. } => volume(&[*id]),
         Entry::Map { volume: id, first: ChunkId(first), .. } => volume(&[*id]) && *first < ID_END,
         Entry::Fill { volume: id, .. } | Entry::VolumeDestroy { volume: id } => volume(&[*id]),
         Entry::Copy { source, destination, .. } => volume(&[*source, *destination]),
@@ -111,7 +112,8 @@ fn check_entry(header: &RecordHeader, entry: &Entry) -> Result<(), StoreError> {
         | Entry::VolumeResize { volume: id, size_blocks } => {
             volume(&[*id]) && *size_blocks <= VOLUME_BYTES_MAX / BLOCK_BYTES
         }
-        Entry::VolumeClone { source, volume: id } => volume(&[*source, *id]),
+        Entry::VolumeClone { source, volume: id, .. }
+        | Entry::VolumeOverwrite { source, volume: id } => volume(&[*source, *id]),
         Entry::Config { .. } => true,
         Entry::Release { first, count } => return check_run(first.0, *count),
     };
@@ -124,6 +126,11 @@ fn blocks_fit(header: &RecordHeader, units: u32, blocks: usize) -> bool {
     units.is_multiple_of(UNITS_PER_BLOCK) && units_fit(header, end)
 }
 
+/// Whether a group is inside the record's payload.
+fn group_fits(header: &RecordHeader, units: u32, stored_units: u16) -> bool {
+    stored_units > 0 && units_fit(header, u64::from(units) + u64::from(stored_units))
+}
+
 fn units_fit(header: &RecordHeader, end: u64) -> bool {
     end <= u64::from(header.payload_blocks) * u64::from(UNITS_PER_BLOCK)
 }
@@ -134,20 +141,12 @@ pub(crate) fn payload_is_intact(
     payload: Place,
     entries: &[Entry],
 ) -> Result<bool, StoreError> {
-    let start = medium.geometry().offset_bytes(payload);
-    for entry in entries {
-        let (units, fingerprints) = match entry {
-            Entry::Store { payload_units, fingerprints, .. }
-            | Entry::Relocate { payload_units, fingerprints, .. } => (payload_units, fingerprints),
-            _ => continue,
-        };
-        let mut frames: Vec<FrameMut> = fingerprints.iter().map(|_| FrameMut::stale()).collect();
-        medium.disk.read(start + u64::from(*units) * PLACE_UNIT_BYTES, &mut frames)?;
-        let intact = frames
-            .iter()
-            .zip(fingerprints)
-            .all(|(frame, sum)| medium.keys.fingerprint(&frame[..]) == *sum);
-        if !intact {
+    let mut reader = GroupReader::default();
+    for brought in entries.iter().flat_map(Entry::brought) {
+        let offset_units = payload.offset_units + brought.payload_units;
+        let place = Place { offset_units, ..payload };
+        let frame = reader.read(medium, place, brought.shape)?;
+        if frame.is_none_or(|frame| medium.keys.fingerprint(&frame[..]) != brought.fingerprint) {
             return Ok(false);
         }
     }

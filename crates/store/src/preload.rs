@@ -3,7 +3,9 @@
 //! Entries are applied when their record is durable: one that can't be applied then, because a node
 //! or a row can't be read, would end all writing. So what an edit will read is read here first,
 //! with no lock held: what is damaged refuses that edit alone. What is in memory now is there when
-//! the entries are applied, or can be read again.
+//! the entries are applied, or can be read again. Nothing is pinned for that: what leaves memory
+//! in between is read once more, and what can't be read any more then has got damaged within that
+//! moment. That ends all writing, as before.
 //!
 //! A copy makes other nodes stand where these were read. So an edit waits for the copies in front
 //! of it that are not applied yet ([`crate::writer::Writer`]), and looks again where one was
@@ -12,14 +14,17 @@
 use block::{BlockNumber, BlockRange, VolumeError, VolumeId};
 use format::map::{LEVEL_MAX, NODE_FANOUT, Node, span_blocks};
 use format::page::ROWS_PER_PAGE;
-use format::{ChunkId, Entry, MapEntry, NodeId, VolumeRow};
+use format::{ChunkId, ChunkRow, Entry, MapEntry, NodeId, VolumeRow};
 
 use crate::StoreError;
-use crate::classify::Class;
 use crate::edit::{Edit, Step};
 use crate::map::node_of;
+use crate::record::entry_runs;
 use crate::stage::run_starts;
 use crate::world::World;
+
+/// Stands for the ids that new chunks will get: no chunk that is there comes right before it.
+const NEW_CHUNKS: ChunkId = ChunkId(1 << 62);
 
 /// The first block below which something can't be read.
 type Unreadable = BlockNumber;
@@ -72,28 +77,24 @@ struct Blocks {
 
 struct Looker<'a> {
     world: &'a World,
-    /// The pages of rows that were read last: neighbours share one.
-    chunk_page: Option<u64>,
+    /// The page of rows of nodes that was read last: neighbours share one.
     node_page: Option<u64>,
 }
 
 impl<'a> Looker<'a> {
     fn new(world: &'a World) -> Self {
-        Self { world, chunk_page: None, node_page: None }
+        Self { world, node_page: None }
     }
 
     fn step(&mut self, step: &Step) -> Result<(), Unreadable> {
         match step {
-            Step::Put { volume, start, classes, .. } => {
-                let same = |a: &Class, b: &Class| match (a, b) {
-                    (Class::Data(_), Class::Data(_)) => true,
-                    (a, b) => a == b,
-                };
-                let mut at = start.0;
-                for run in classes.chunk_by(same) {
-                    let whole_level = if run[0].fingerprint().is_some() { 0 } else { LEVEL_MAX };
+            // The chunks that it names are looked at by who pins them (`Writer::pin_known`).
+            Step::Put(put) => {
+                let mut at = put.start.0;
+                for run in entry_runs(&put.entries(NEW_CHUNKS)) {
+                    let whole_level = if run[0].is_uniform() { LEVEL_MAX } else { 0 };
                     let range = BlockRange::new(at, run.len() as u64);
-                    self.set(*volume, range, whole_level)?;
+                    self.set(put.volume, range, whole_level)?;
                     at += run.len() as u64;
                 }
                 Ok(())
@@ -123,14 +124,26 @@ impl<'a> Looker<'a> {
                 let cut = map.size_blocks.saturating_sub(*size_blocks);
                 self.set(*volume, BlockRange::new(*size_blocks, cut), LEVEL_MAX)
             }
-            Entry::VolumeDestroy { volume } | Entry::VolumeClone { source: volume, .. } => {
-                self.volume_row(*volume)?;
-                match self.world.map_of(*volume) {
-                    Some(map) => self.root_row(&map),
-                    None => Ok(()),
-                }
+            Entry::VolumeDestroy { volume } => self.volume(*volume),
+            Entry::VolumeClone { source, volume, .. }
+            | Entry::VolumeOverwrite { source, volume } => {
+                self.volume(*source)?;
+                self.volume(*volume)
             }
+            Entry::VolumeHandling { volume, .. } => self.volume_row(*volume),
+            Entry::Alias { chunk, original } => [*chunk, *original]
+                .into_iter()
+                .try_for_each(|id| self.block_row(MapEntry::Chunk(id), BlockNumber(0))),
             _ => Ok(()),
+        }
+    }
+
+    /// The row of a volume, which need not be there yet, and that of its root.
+    fn volume(&mut self, volume: VolumeId) -> Result<(), Unreadable> {
+        self.volume_row(volume)?;
+        match self.world.map_of(volume) {
+            Some(map) => self.root_row(&map),
+            None => Ok(()),
         }
     }
 
@@ -252,16 +265,19 @@ impl<'a> Looker<'a> {
         Ok(())
     }
 
-    /// The row of the chunk that an entry names, if it names one.
-    fn block_row(&mut self, entry: MapEntry, at: BlockNumber) -> Result<(), Unreadable> {
-        let MapEntry::Chunk(ChunkId(id)) = entry else { return Ok(()) };
-        let page = Some(id / ROWS_PER_PAGE);
-        if self.chunk_page != page {
+    /// The row of the chunk that an entry names, if it names one. Where that is an alias, the row
+    /// of its original too: the last name of the one takes a name off the other.
+    fn block_row(&self, entry: MapEntry, at: BlockNumber) -> Result<(), Unreadable> {
+        let MapEntry::Chunk(mut id) = entry else { return Ok(()) };
+        loop {
+            let original = |raw: &[u8]| ChunkRow::decode(raw).and_then(|row| row.original);
             let chunks = &self.world.chunks;
-            chunks.get(&self.world.medium, id, |_| ()).map_err(|_| at)?;
-            self.chunk_page = page;
+            match chunks.get(&self.world.medium, id.0, original).map_err(|_| at)? {
+                // Originals are older: so this ends, whatever the rows say.
+                Some(original) if original < id => id = original,
+                _ => return Ok(()),
+            }
         }
-        Ok(())
     }
 
     /// The row of the node that an entry names, if it names one.

@@ -7,15 +7,16 @@
 
 use std::collections::BTreeSet;
 
-use block::{BLOCK_BYTES, Frame, FrameMut};
+use block::Frame;
 use format::geometry::UNITS_PER_BLOCK;
-use format::{ChunkId, ChunkRow, Codec, Entry, Fingerprint, Place, SegmentState};
+use format::{ChunkId, ChunkRow, Codec, Entry, PLACE_UNIT_BYTES, Place, SegmentState};
 
+use crate::groups::GroupReader;
+use crate::pack::{Packed, leave, pack};
 use crate::recovery::LogReader;
 use crate::segments::reserve_segments;
 use crate::store::Store;
-use crate::writer::Writer;
-use crate::writer::{Job, Submitted};
+use crate::writer::{Job, Relocation, Submitted, Writer};
 use crate::{Started, StoreError};
 
 /// Blocks moved with one commit: 1 MiB, so that hosts' commits are held up little.
@@ -39,8 +40,7 @@ pub enum Next {
 #[derive(Clone, Copy, Debug)]
 struct Live {
     id: ChunkId,
-    place: Place,
-    fingerprint: Fingerprint,
+    row: ChunkRow,
 }
 
 /// Nodes freed in one turn of housekeeping: the writer is held for some tenths of a millisecond.
@@ -173,52 +173,31 @@ impl Store {
         let mut live = Vec::new();
         let mut block = 0;
         while let Some((header, entries)) = reader.record_at(segment, block)? {
-            let payload_block = block + u32::from(header.header_blocks);
-            for entry in &entries {
-                let (Entry::Store { first, payload_units, fingerprints, .. }
-                | Entry::Relocate { first, payload_units, fingerprints }) = entry
-                else {
-                    continue;
-                };
-                for index in 0..fingerprints.len() as u32 {
-                    let offset_units = (payload_block + index) * UNITS_PER_BLOCK + payload_units;
-                    let place = Place { segment, offset_units };
-                    let id = ChunkId(first.0 + u64::from(index));
-                    // What can't be read stays where it is.
-                    let row = self.world.chunks.get(medium, id.0, ChunkRow::decode).ok().flatten();
-                    if let Some(row) =
-                        row.filter(|row| row.place == place && row.codec == Codec::Raw)
-                    {
-                        live.push(Live { id, place, fingerprint: row.fingerprint });
-                    }
+            let payload_units = (block + u32::from(header.header_blocks)) * UNITS_PER_BLOCK;
+            for brought in entries.iter().flat_map(Entry::brought) {
+                let offset_units = payload_units + brought.payload_units;
+                let place = Place { segment, offset_units };
+                // What can't be read stays where it is.
+                let row = self.world.chunks.get(medium, brought.chunk.0, ChunkRow::decode);
+                if let Some(row) = row.ok().flatten().filter(|row| row.place == place) {
+                    live.push(Live { id: brought.chunk, row });
                 }
             }
             block += header.total_blocks() as u32;
         }
+        // Groups come behind the whole blocks of a record, but their entries between those.
+        live.sort_unstable_by_key(|chunk| (chunk.row.place, chunk.row.group_index));
         Ok(live)
     }
 
     /// Reads some chunks, and commits them to their new place. `false`: the writer has no room.
     fn move_chunks(&self, chunks: &[Live]) -> Result<bool, StoreError> {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut frames: Vec<Frame> = Vec::new();
-        for (chunk, frame) in self.read_chunks(chunks) {
-            let payload_units = frames.len() as u32 * UNITS_PER_BLOCK;
-            frames.push(frame);
-            if let Some(Entry::Relocate { first, fingerprints, .. }) = entries.last_mut()
-                && first.0 + fingerprints.len() as u64 == chunk.id.0
-            {
-                fingerprints.push(chunk.fingerprint);
-                continue;
-            }
-            let fingerprints = vec![chunk.fingerprint];
-            entries.push(Entry::Relocate { first: chunk.id, payload_units, fingerprints });
-        }
-        if frames.is_empty() {
+        let relocation = self.relocation(chunks);
+        if relocation.entries.is_empty() {
             return Ok(true);
         }
         let token = self.waiting_token();
-        let job = Job::Relocate { entries, frames };
+        let job = Job::Relocate(relocation);
         let submitted = self.writer.lock().submit(&self.world, token, job);
         let started = match submitted {
             Submitted::Done(Err(block::VolumeError::NoSpace)) => return Ok(false),
@@ -230,32 +209,66 @@ impl Store {
         Ok(true)
     }
 
-    /// The chunks that can be read and are what they should be, with their content.
-    fn read_chunks(&self, chunks: &[Live]) -> Vec<(Live, Frame)> {
-        let medium = &self.world.medium;
-        let mut found = Vec::with_capacity(chunks.len());
-        let mut rest = chunks;
-        while let Some(first) = rest.first() {
-            let follows = |index: usize| {
-                let units = first.place.offset_units + index as u32 * UNITS_PER_BLOCK;
-                rest[index].place.offset_units == units
-            };
-            let count = (1..rest.len()).find(|&index| !follows(index)).unwrap_or(rest.len());
-            let (run, behind) = rest.split_at(count);
-            rest = behind;
-            let mut frames: Vec<FrameMut> = run.iter().map(|_| FrameMut::stale()).collect();
-            let offset = medium.geometry().offset_bytes(first.place);
-            debug_assert!(offset.is_multiple_of(BLOCK_BYTES));
-            if medium.disk.read(offset, &mut frames).is_err() {
-                continue;
+    /// The chunks that can be read and are what they should be, with their content; those that may
+    /// be compressed are, in groups of neighbours.
+    fn relocation(&self, chunks: &[Live]) -> Relocation {
+        let mut relocation = Relocation::default();
+        let mut found: Vec<(Live, Frame)> = Vec::with_capacity(chunks.len());
+        let mut reader = GroupReader::default();
+        for chunk in chunks {
+            let row = &chunk.row;
+            let read = reader.read(&self.world.medium, row.place, row.shape());
+            if let Ok(Some(frame)) = read
+                && self.world.is_intact(&frame, row.fingerprint)
+            {
+                found.push((*chunk, frame));
             }
-            for (chunk, frame) in run.iter().zip(frames) {
-                let frame = frame.freeze();
-                if self.world.is_intact(&frame, chunk.fingerprint) {
-                    found.push((*chunk, frame));
+        }
+        let alike = |a: &(Live, Frame), b: &(Live, Frame)| {
+            a.0.row.handling.uncompressed == b.0.row.handling.uncompressed
+        };
+        for run in found.chunk_by(alike) {
+            let frames: Vec<&Frame> = run.iter().map(|(_, frame)| frame).collect();
+            let packs = match run[0].0.row.handling.uncompressed {
+                true => leave(frames.len()),
+                false => pack(&frames, Codec::Zstd),
+            };
+            let mut rest = run;
+            for pack in packs {
+                let (blocks, behind) = rest.split_at(pack.blocks);
+                rest = behind;
+                match pack.packed {
+                    Some(packed) => relocation.add_group(blocks, &packed),
+                    None => relocation.add_blocks(blocks),
                 }
             }
         }
-        found
+        relocation
+    }
+}
+
+impl Relocation {
+    fn add_blocks(&mut self, blocks: &[(Live, Frame)]) {
+        for (chunk, frame) in blocks {
+            let payload_units = self.frames.len() as u32 * UNITS_PER_BLOCK;
+            self.frames.push(frame.clone());
+            if let Some(Entry::Relocate { first, fingerprints, .. }) = self.entries.last_mut()
+                && first.0 + fingerprints.len() as u64 == chunk.id.0
+            {
+                fingerprints.push(chunk.row.fingerprint);
+                continue;
+            }
+            let fingerprints = vec![chunk.row.fingerprint];
+            self.entries.push(Entry::Relocate { first: chunk.id, payload_units, fingerprints });
+        }
+    }
+
+    fn add_group(&mut self, blocks: &[(Live, Frame)], packed: &Packed) {
+        let payload_units = (self.packed.len() as u64 / PLACE_UNIT_BYTES) as u32;
+        self.packed.extend_from_slice(&packed.bytes);
+        self.originals.extend(blocks.iter().map(|(chunk, frame)| (chunk.id, frame.clone())));
+        let chunks = blocks.iter().map(|(chunk, _)| (chunk.id, chunk.row.fingerprint)).collect();
+        let (codec, stored_units) = (packed.codec, packed.units());
+        self.entries.push(Entry::RelocateGroup { payload_units, stored_units, codec, chunks });
     }
 }

@@ -1,27 +1,49 @@
 //! A log record before it is written: its entries, its payload, and who waits for it.
 
-use block::{BLOCK_BYTES, BlockNumber, BlockRange, Frame, FrameMut, VolumeId};
+use std::collections::HashMap;
+
+use block::{BLOCK_BYTES, BlockNumber, BlockRange, FRAME_BYTES, Frame, FrameMut, VolumeId};
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::RECORD_HEADER_BYTES;
-use format::{ChunkId, Entry, Fingerprint, Keys, LogPosition, MapEntry, RecordHeader, Seal};
+use format::{
+    ChunkId, Entry, Fingerprint, Keys, LogPosition, MapEntry, PLACE_UNIT_BYTES, RecordHeader, Seal,
+    StoreFlags,
+};
 
 use crate::Token;
 use crate::classify::Class;
 use crate::edit::{Edit, Step};
+use crate::pack::Packed;
+use crate::pages::FastState;
+use crate::put::Put;
 use crate::stage::{LinkedRun, run_starts};
+use crate::writer::Relocation;
+
+/// Blocks of compressed groups as they were written, by their chunks.
+pub(crate) type Originals = HashMap<ChunkId, Frame, FastState>;
 
 /// Entries and payload that wait for the device.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) entries: Vec<Entry>,
     pub(crate) entries_bytes: usize,
+    /// Blocks that are stored as they are; once it is closed, all of the payload.
     pub(crate) frames: Vec<Frame>,
+    /// Compressed groups, each of whole units of 64 bytes, until it is closed.
+    packed: Vec<u8>,
+    /// What the blocks of compressed groups are.
+    pub(crate) originals: Originals,
+    /// Chunks that are not to be freed before this record was applied, because it names them.
+    pub(crate) pins: Vec<ChunkId>,
     pub(crate) waiting: Vec<Token>,
     /// Long copies whose part it holds.
     pub(crate) staging: Vec<(Token, Box<Edit>)>,
     pub(crate) flush: bool,
-    /// What its copies and clones read and set: nodes come to stand there, or are shared.
+    /// What its copies, clones and overwritten volumes read and set: nodes come to stand there, or are shared.
     pub(crate) grafts: Vec<(VolumeId, BlockRange)>,
+    /// Volumes that its entries end, or give another size: until they are applied, nobody knows
+    /// what fits them.
+    pub(crate) reshaped: Vec<VolumeId>,
 }
 
 impl Record {
@@ -60,8 +82,9 @@ impl Record {
                     });
                 }
             }
-            Step::Repeat { volume, range, frame, fingerprint } => {
-                let first = self.add_data(next_chunk, vec![fingerprint], [frame], false);
+            Step::Repeat { volume, range, frame, fingerprint, handling } => {
+                let flags = StoreFlags { handling, staged: false };
+                let first = self.add_data(next_chunk, vec![fingerprint], vec![frame], flags);
                 self.entries.push(Entry::Fill {
                     volume,
                     start: range.start.0,
@@ -69,52 +92,42 @@ impl Record {
                     entry: MapEntry::Chunk(first),
                 });
             }
-            Step::Put { volume, start, frames, classes } => {
-                self.add_put(next_chunk, volume, start, frames, &classes);
-            }
+            Step::Put(put) => self.add_put(next_chunk, put),
         }
     }
 
-    fn add_put(
-        &mut self,
-        next_chunk: &mut u64,
-        volume: VolumeId,
-        start: BlockNumber,
-        frames: Vec<Frame>,
-        classes: &[Class],
-    ) {
-        debug_assert_eq!(frames.len(), classes.len());
-        let mut frames = frames.into_iter();
-        let mut at = 0;
-        while at < classes.len() {
-            let first_block = start.0 + at as u64;
-            match classes[at] {
-                Class::Uniform(entry) => {
-                    let same = classes[at..].iter().take_while(|class| **class == classes[at]);
-                    let count = same.count();
-                    frames.by_ref().take(count).for_each(drop);
-                    self.entries.push(Entry::Fill {
-                        volume,
-                        start: first_block,
-                        count: count as u64,
-                        entry,
-                    });
-                    at += count;
-                }
-                Class::Data(_) => {
-                    let sums: Vec<Fingerprint> =
-                        classes[at..].iter().map_while(Class::fingerprint).collect();
-                    let count = sums.len();
-                    let first = self.add_data(next_chunk, sums, frames.by_ref().take(count), false);
-                    self.entries.push(Entry::Map {
-                        volume,
-                        start: first_block,
-                        count: count as u32,
-                        first,
-                    });
-                    at += count;
-                }
+    /// Adds what is new of a put, as it was packed, and then what its blocks are.
+    fn add_put(&mut self, next_chunk: &mut u64, put: Put) {
+        let entries = put.entries(ChunkId(*next_chunk));
+        let mut data = put
+            .classes
+            .iter()
+            .zip(put.frames)
+            .filter_map(|(class, frame)| Some((class.fingerprint()?, frame)));
+        let flags = StoreFlags { handling: put.handling, staged: false };
+        for pack in put.packs {
+            let (sums, frames): (Vec<_>, Vec<_>) = data.by_ref().take(pack.blocks).unzip();
+            match pack.packed {
+                None => drop(self.add_data(next_chunk, sums, frames, flags)),
+                Some(packed) => self.add_group(next_chunk, sums, frames, packed, flags),
             }
+        }
+        debug_assert!(data.next().is_none(), "what is new was packed");
+        self.add_map(put.volume, put.start, &entries);
+    }
+
+    /// Adds entries that say what blocks are, one for each run.
+    fn add_map(&mut self, volume: VolumeId, start: BlockNumber, entries: &[MapEntry]) {
+        let mut at = start.0;
+        for run in entry_runs(entries) {
+            let count = run.len() as u64;
+            self.entries.push(match run[0] {
+                MapEntry::Chunk(first) => {
+                    Entry::Map { volume, start: at, count: count as u32, first }
+                }
+                entry => Entry::Fill { volume, start: at, count, entry },
+            });
+            at += count;
         }
     }
 
@@ -126,6 +139,7 @@ impl Record {
         classes: &[Class],
     ) -> Vec<LinkedRun> {
         let mut runs: Vec<LinkedRun> = Vec::new();
+        let flags = StoreFlags { staged: true, ..StoreFlags::default() };
         let mut frames = frames.into_iter();
         let same = |a: &Class, b: &Class| match (a, b) {
             (Class::Data(_), Class::Data(_)) => true,
@@ -139,27 +153,101 @@ impl Record {
                     mine.for_each(drop);
                     entry
                 }
-                Class::Data(_) => MapEntry::Chunk(self.add_data(next_chunk, sums, mine, true)),
+                _ => MapEntry::Chunk(self.add_data(next_chunk, sums, mine.collect(), flags)),
             };
             runs.push(LinkedRun { count: run.len() as u64, entry });
         }
         runs
     }
 
-    /// Adds blocks to the payload, and says what their first chunk is.
+    /// Adds blocks to the payload as they are, and says what their first chunk is.
     fn add_data(
         &mut self,
         next_chunk: &mut u64,
         fingerprints: Vec<Fingerprint>,
-        frames: impl IntoIterator<Item = Frame>,
-        staged: bool,
+        frames: Vec<Frame>,
+        flags: StoreFlags,
     ) -> ChunkId {
         let first = ChunkId(*next_chunk);
         *next_chunk += fingerprints.len() as u64;
         let payload_units = self.frames.len() as u32 * UNITS_PER_BLOCK;
         self.frames.extend(frames);
-        self.entries.push(Entry::Store { first, payload_units, staged, fingerprints });
+        self.entries.push(Entry::Store { first, payload_units, flags, fingerprints });
         first
+    }
+
+    /// Adds a compressed group.
+    fn add_group(
+        &mut self,
+        next_chunk: &mut u64,
+        fingerprints: Vec<Fingerprint>,
+        frames: Vec<Frame>,
+        packed: Packed,
+        flags: StoreFlags,
+    ) {
+        let first = ChunkId(*next_chunk);
+        *next_chunk += fingerprints.len() as u64;
+        let ids = (first.0..).map(ChunkId);
+        self.originals.extend(ids.zip(frames));
+        let (codec, stored_units) = (packed.codec, packed.units());
+        let payload_units = self.add_packed(&packed);
+        self.entries.push(Entry::StoreGroup {
+            first,
+            payload_units,
+            stored_units,
+            codec,
+            flags,
+            fingerprints,
+        });
+    }
+
+    /// Adds compressed bytes, and says where they are among those (see [`Record::close`]).
+    fn add_packed(&mut self, packed: &Packed) -> u32 {
+        let units = self.packed_units();
+        self.packed.extend_from_slice(&packed.bytes);
+        units
+    }
+
+    /// Adds chunks that move.
+    pub(crate) fn add_relocation(&mut self, relocation: &mut Relocation) {
+        let (frames, packed) = (self.frames.len() as u32 * UNITS_PER_BLOCK, self.packed_units());
+        for entry in &mut relocation.entries {
+            match entry {
+                Entry::Relocate { payload_units, .. } => *payload_units += frames,
+                Entry::RelocateGroup { payload_units, .. } => *payload_units += packed,
+                _ => {}
+            }
+        }
+        self.entries.append(&mut relocation.entries);
+        self.frames.append(&mut relocation.frames);
+        self.packed.append(&mut relocation.packed);
+        self.originals.extend(relocation.originals.drain());
+    }
+
+    /// Units of 64 bytes that compressed groups take so far.
+    fn packed_units(&self) -> u32 {
+        (self.packed.len() as u64 / PLACE_UNIT_BYTES) as u32
+    }
+
+    /// 4 KiB blocks of payload so far.
+    pub(crate) fn payload_blocks(&self) -> usize {
+        self.frames.len() + self.packed.len().div_ceil(FRAME_BYTES)
+    }
+
+    /// Ends the gathering: the compressed groups go behind the whole blocks, where their entries
+    /// find them from here on.
+    pub(crate) fn close(&mut self) {
+        let base = self.frames.len() as u32 * UNITS_PER_BLOCK;
+        let packed = std::mem::take(&mut self.packed);
+        self.frames
+            .extend(packed.chunks(FRAME_BYTES).map(|bytes| FrameMut::from_bytes(bytes).freeze()));
+        for entry in &mut self.entries {
+            if let Entry::StoreGroup { payload_units, .. }
+            | Entry::RelocateGroup { payload_units, .. } = entry
+            {
+                *payload_units += base;
+            }
+        }
     }
 
     pub(crate) fn seal(
@@ -195,12 +283,23 @@ impl Record {
     }
 }
 
-/// What a clone shares: all of its source.
-pub(crate) fn grafts_of(entry: &Entry) -> Option<(VolumeId, BlockRange)> {
-    match entry {
-        Entry::VolumeClone { source, .. } => Some((*source, BlockRange::new(0, u64::MAX))),
-        _ => None,
-    }
+/// Blocks that one entry of the log says: those that are all alike, or consecutive chunks.
+pub(crate) fn entry_runs(entries: &[MapEntry]) -> impl Iterator<Item = &[MapEntry]> {
+    entries.chunk_by(|a, b| match (a, b) {
+        (MapEntry::Chunk(a), MapEntry::Chunk(b)) => a.0 + 1 == b.0,
+        (a, b) => a == b,
+    })
+}
+
+/// What is shared with another volume, or comes from one, as a whole: both where a volume is
+/// overwritten, and the source of a clone.
+pub(crate) fn grafts_of(entry: &Entry) -> impl Iterator<Item = (VolumeId, BlockRange)> + use<> {
+    let volumes = match entry {
+        Entry::VolumeClone { source, .. } => [Some(*source), None],
+        Entry::VolumeOverwrite { source, volume } => [Some(*source), Some(*volume)],
+        _ => [None, None],
+    };
+    volumes.into_iter().flatten().map(|volume| (volume, BlockRange::new(0, u64::MAX)))
 }
 
 pub(crate) fn overlap(a: BlockRange, b: BlockRange) -> bool {
@@ -209,6 +308,16 @@ pub(crate) fn overlap(a: BlockRange, b: BlockRange) -> bool {
 
 pub(crate) fn contains(range: BlockRange, block: BlockNumber) -> bool {
     block >= range.start && block < range.end()
+}
+
+/// The volumes that some entries end, or give another size.
+pub(crate) fn reshaped(entries: &[Entry]) -> impl Iterator<Item = VolumeId> + '_ {
+    entries.iter().filter_map(|entry| match entry {
+        Entry::VolumeResize { volume, .. }
+        | Entry::VolumeDestroy { volume }
+        | Entry::VolumeOverwrite { volume, .. } => Some(*volume),
+        _ => None,
+    })
 }
 
 /// What an entry changes.
@@ -221,9 +330,9 @@ pub(crate) fn entry_target(entry: &Entry) -> Option<(VolumeId, BlockRange)> {
         Entry::Copy { destination, destination_start, count, .. } => {
             (*destination, BlockRange::new(*destination_start, *count))
         }
-        Entry::VolumeResize { volume, .. } | Entry::VolumeDestroy { volume } => {
-            (*volume, BlockRange::new(0, u64::MAX))
-        }
+        Entry::VolumeResize { volume, .. }
+        | Entry::VolumeDestroy { volume }
+        | Entry::VolumeOverwrite { volume, .. } => (*volume, BlockRange::new(0, u64::MAX)),
         _ => return None,
     })
 }
@@ -233,7 +342,7 @@ pub(crate) fn entries_bytes_max(edit: &Edit) -> usize {
     edit.steps
         .iter()
         .map(|step| match step {
-            Step::Put { frames, .. } => 64 + frames.len() * 64,
+            Step::Put(put) => 64 + put.frames.len() * 64,
             Step::Linked { runs, .. } => runs.len() * 40,
             _ => 128,
         })

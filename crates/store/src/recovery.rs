@@ -111,7 +111,7 @@ impl Store {
         let mut checkpointer = Checkpointer::new(superblock.clone());
         let state = load_state(&medium, &superblock, &mut checkpointer)?;
         let roots = [superblock.chunks, superblock.nodes, superblock.volumes];
-        let world = World::new(medium, options.cache_bytes, roots);
+        let world = World::new(medium, options.memory_bytes, roots);
         let mut writer = Writer::new(
             state,
             superblock.epoch,
@@ -203,6 +203,8 @@ fn load_state(
         pending: Vec::new(),
         stuck: Vec::new(),
         staged: Default::default(),
+        pins: Default::default(),
+        replaying: true,
         config: Default::default(),
         provisioned_blocks: 0,
     };
@@ -245,7 +247,7 @@ fn load_volumes(world: &World, state: &mut State) -> Result<(), StoreError> {
         let id = VolumeId(id);
         match VolumeRow::decode(raw) {
             Some(row) => {
-                state.provisioned_blocks += row.size_blocks;
+                state.provisioned_blocks += crate::volumes::provisioned(&row);
                 volumes.insert(id, Arc::new(Volume { id, map: RwLock::new(Some(row)) }));
             }
             None => failed = Some(id),
@@ -257,11 +259,13 @@ fn load_volumes(world: &World, state: &mut State) -> Result<(), StoreError> {
     }
 }
 
-/// Staged chunks belong to a command that was not finished: they go.
+/// The log has ended. Staged chunks belong to a command that was not finished, or to none at all:
+/// they go.
 fn release_staged(world: &World, state: &mut State) -> Result<(), StoreError> {
+    state.replaying = false;
     for (first, count) in std::mem::take(&mut state.staged) {
         for id in first..first + u64::from(count) {
-            world.free_unnamed_chunk(&mut state.segments, ChunkId(id))?;
+            world.free_unnamed_chunk(state, ChunkId(id))?;
         }
     }
     Ok(())

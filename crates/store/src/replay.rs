@@ -6,7 +6,8 @@ use format::log::LogPosition;
 use format::{Entry, Place, RecordHeader, SegmentState, Superblock};
 
 use crate::StoreError;
-use crate::apply::{Payload, apply_all};
+use crate::apply::apply_all;
+use crate::bring::Payload;
 use crate::plausible::{check_record, payload_is_intact};
 use crate::recovery::LogReader;
 use crate::world::World;
@@ -132,7 +133,7 @@ fn open_segment(writer: &mut Writer, segment: u32, lsn: u64) {
 fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
     open_segment(writer, record.at.segment, record.header.lsn);
     open_segment(writer, record.at.next_segment, record.header.lsn);
-    let payload = Payload { place: payload_place(record), frames: &[] };
+    let payload = Payload::stored(payload_place(record));
     apply_all(world, &mut writer.state, &record.entries, payload)?;
     writer.log_bytes += record.header.total_blocks() * BLOCK_BYTES;
     writer.recovered(record.behind());

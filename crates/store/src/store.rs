@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use block::{
-    BLOCK_BYTES, BlockRange, DataIn, LbaExtent, LbaState, Sector, SectorCount, SectorRange,
-    SpaceUse, VolumeError, VolumeId, VolumeReply, VolumeRequest,
+    BLOCK_BYTES, BlockRange, DataIn, Sector, SectorCount, SectorRange, SpaceUse, VolumeError,
+    VolumeId, VolumeReply, VolumeRequest,
 };
-use format::{Entry, MapEntry};
 use parking_lot::{Mutex, RwLock};
 
 use crate::api::Pending;
@@ -16,19 +15,12 @@ use crate::edit::{Edit, Sizes};
 use crate::fetch::Fetch;
 use crate::preload;
 use crate::wait::Waiters;
-use crate::walk::walk;
-use crate::world::World;
+use crate::world::{Volume, World};
 use crate::writer::{Answer, Job, Submitted, Writer};
 use crate::{
-    Change, Commit, Durability, OpenOptions, Outcome, PoolStatus, ReadOperation, Sink, SinkId,
-    Started, StoreError, Token, VolumeChange, VolumeStatus,
+    Commit, Durability, OpenOptions, Outcome, PoolStatus, ReadOperation, Sink, SinkId, Started,
+    Token, VolumeStatus,
 };
-
-/// The most bytes of entries that one administrator's change may take.
-const CHANGE_BYTES_MAX: usize = 256 << 10;
-
-/// How much one look for extents covers: 1 GiB.
-const EXTENTS_SECTORS_MAX: u64 = (1 << 30) / block::SECTOR_BYTES;
 
 /// The store. Shared by all threads behind an [`Arc`].
 pub struct Store {
@@ -117,6 +109,10 @@ impl Store {
                     fetch.finish(&self.world, mine);
                 }
                 self.gathered(edit, fetches, token)
+            }
+            Pending::Compare { mut fetch, candidates, edit } => {
+                fetch.finish(&self.world, reads);
+                self.compared(edit, &candidates, &fetch, token)
             }
             Pending::Restart(edit) => self.start_edit(edit, token),
         }
@@ -216,54 +212,31 @@ impl Store {
     }
 
     fn submit(&self, mut edit: Box<Edit>, token: Token) -> Started {
-        let job = if edit.is_staging() {
-            // A part may be read at any time of the copy.
-            edit.expectations.clear();
-            edit.classify_part(&self.world.medium.keys);
-            Job::Stage(edit)
-        } else {
-            edit.classify(&self.world.medium.keys);
-            edit.grafts_seen = self.world.grafts();
-            if let Err(error) = preload::edit(&self.world, &edit) {
-                return self.give_up(&edit, error);
-            }
-            Job::Edit(edit)
-        };
+        if !edit.is_staging() {
+            return self.reduce(edit, token);
+        }
+        // A part may be read at any time of the copy.
+        edit.expectations.clear();
+        edit.classify_part(&self.world.medium.keys);
+        self.submit_job(Job::Stage(edit), token)
+    }
+
+    /// An edit that was looked at goes to the writer, if all that it touches can be read.
+    pub(crate) fn submit_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
+        edit.grafts_seen = self.world.grafts();
+        if let Err(error) = preload::edit(&self.world, &edit) {
+            return self.give_up(&edit, error);
+        }
+        self.submit_job(Job::Edit(edit), token)
+    }
+
+    fn submit_job(&self, job: Job, token: Token) -> Started {
         let submitted = self.writer.lock().submit(&self.world, token, job);
         match submitted {
             Submitted::Queued => Started::Queued,
             Submitted::Done(reply) => Started::Done(reply),
             Submitted::Stale(edit) => Started::Read(restart(edit)),
         }
-    }
-
-    fn extents(
-        &self,
-        id: VolumeId,
-        range: SectorRange,
-        limit: usize,
-    ) -> Result<VolumeReply, VolumeError> {
-        let volume = self.world.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
-        let guard = volume.map.read();
-        let map = guard.as_ref().ok_or(VolumeError::NoSuchVolume(id))?;
-        if !range.fits(SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK)) {
-            return Err(VolumeError::OutOfRange);
-        }
-        // A walk holds the volume's lock: what is further away is for the next request.
-        let range = SectorRange::new(range.start.0, range.count.0.min(EXTENTS_SECTORS_MAX));
-        let mut extents: Vec<LbaExtent> = Vec::new();
-        let mut next = range.start;
-        let walked = walk(&self.world, map, range.covering_blocks(), &mut |run| {
-            let state =
-                if run.entry == MapEntry::Hole { LbaState::Deallocated } else { LbaState::Mapped };
-            let start = block::BlockNumber(run.start).sector();
-            push_extent(&mut extents, clip(start, run.count, range), state);
-            next = block::BlockNumber(run.start + run.count).sector();
-            Ok(())
-        });
-        walked.map_err(|_| VolumeError::Medium { sector: next })?;
-        extents.truncate(limit);
-        Ok(VolumeReply::Extents(extents))
     }
 
     fn space(&self, id: VolumeId) -> Result<VolumeReply, VolumeError> {
@@ -330,106 +303,6 @@ impl Store {
         }
     }
 
-    /// Makes a change; durable when it returns. Waits.
-    pub fn change(&self, change: Change) -> Result<(), StoreError> {
-        let entries = self.entries_of(change)?;
-        if entries.is_empty() {
-            return Ok(());
-        }
-        let token = self.waiting_token();
-        let submitted = self.submit_change(token, entries)?;
-        let started = match submitted {
-            Submitted::Done(reply) => Started::Done(reply),
-            _ => Started::Queued,
-        };
-        let reply = self.settle(started, token);
-        self.hand_over();
-        reply.map(|_| ()).map_err(StoreError::Volume)
-    }
-
-    /// Submits entries once nothing is under way that could make them touch what was not read.
-    fn submit_change(&self, token: Token, entries: Vec<Entry>) -> Result<Submitted, StoreError> {
-        loop {
-            let seen = self.world.grafts();
-            preload::entries(&self.world, &entries).map_err(StoreError::Volume)?;
-            let mut writer = self.writer.lock();
-            let settled = seen == self.world.grafts() && !writer.has_grafts();
-            if settled || writer.failed {
-                return Ok(writer.submit(&self.world, token, Job::Entries(entries)));
-            }
-            drop(writer);
-            if !self.commit_here() {
-                // Another thread holds the writer's role, and will not hold it long.
-                std::thread::yield_now();
-            }
-        }
-    }
-
-    /// Checks a change, and turns it into entries. Changes come from one administrator at a time
-    /// (the layer above sees to that), so what was checked here still holds when they are applied.
-    fn entries_of(&self, change: Change) -> Result<Vec<Entry>, StoreError> {
-        let mut entries = Vec::new();
-        for volume in change.volumes {
-            entries.push(self.volume_entry(volume)?);
-        }
-        for (key, value) in change.config {
-            let too_long = value
-                .as_ref()
-                .is_some_and(|value| value.len() > format::entry::CONFIG_VALUE_BYTES_MAX);
-            if key.is_empty() || key.len() > 255 || too_long {
-                return Err(StoreError::Invalid(
-                    "a key has 1 to 255 bytes, and a value up to 64 KiB".into(),
-                ));
-            }
-            entries.push(Entry::Config { key, value });
-        }
-        if entries.iter().map(Entry::encoded_bytes).sum::<usize>() > CHANGE_BYTES_MAX {
-            return Err(StoreError::Invalid("the change is too long for one commit".into()));
-        }
-        Ok(entries)
-    }
-
-    fn volume_entry(&self, change: VolumeChange) -> Result<Entry, StoreError> {
-        let blocks = |size: SectorCount| {
-            let bytes = size.bytes().unwrap_or(u64::MAX);
-            let valid = bytes > 0
-                && bytes <= block::request::limits::VOLUME_BYTES_MAX
-                && bytes.is_multiple_of(BLOCK_BYTES);
-            valid.then_some(bytes / BLOCK_BYTES).ok_or_else(|| {
-                StoreError::Invalid("a volume's size is a multiple of 4 KiB, up to 64 TiB".into())
-            })
-        };
-        let exists = |id: VolumeId| match self.world.volume(id) {
-            Some(_) => Ok(()),
-            None => Err(StoreError::Volume(VolumeError::NoSuchVolume(id))),
-        };
-        match change {
-            VolumeChange::Create { id, size } => {
-                let known = id.0 > 0 && id.0 < self.writer.lock().state.next_volume;
-                if self.world.volume(id).is_some() || !known {
-                    return Err(StoreError::Invalid(format!("volume id {id} is not a new one")));
-                }
-                Ok(Entry::VolumeCreate { volume: id, size_blocks: blocks(size)? })
-            }
-            VolumeChange::Resize { id, size } => {
-                exists(id)?;
-                Ok(Entry::VolumeResize { volume: id, size_blocks: blocks(size)? })
-            }
-            VolumeChange::Destroy { id } => {
-                exists(id)?;
-                Ok(Entry::VolumeDestroy { volume: id })
-            }
-        }
-    }
-
-    /// A volume id that was never given before (durable once it was used in a change).
-    pub fn allocate_volume_id(&self) -> VolumeId {
-        let mut writer = self.writer.lock();
-        let id = VolumeId(writer.state.next_volume);
-        writer.state.next_volume += 1;
-        id
-    }
-
     /// All of the key-value space, in the order of the keys.
     pub fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let writer = self.writer.lock();
@@ -438,9 +311,13 @@ impl Store {
 
     /// How the pool stands.
     pub fn pool_status(&self) -> PoolStatus {
-        let volumes: Vec<VolumeId> = self.world.volumes.read().keys().copied().collect();
-        let mapped = volumes.iter().filter_map(|id| self.volume_status(*id));
-        let mapped_bytes = mapped.map(|status| status.mapped_bytes).sum();
+        let all: Vec<Arc<Volume>> = self.world.volumes.read().values().cloned().collect();
+        let all_count = all.len() as u64;
+        let volumes = all.into_iter().filter(|volume| !volume.is_snapshot());
+        let mapped: Vec<u64> = volumes
+            .filter_map(|volume| self.volume_status(volume.id))
+            .map(|status| status.mapped_bytes)
+            .collect();
         let (used_bytes, capacity_bytes) = self.space_use();
         let writer = self.writer.lock();
         let segment_bytes = self.world.medium.geometry().segment_bytes;
@@ -452,11 +329,13 @@ impl Store {
             allocated_bytes: u64::from(writer.state.segments.used_count()) * segment_bytes,
             used_bytes,
             provisioned_bytes: writer.state.provisioned_blocks * BLOCK_BYTES,
-            mapped_bytes,
-            volume_count: volumes.len() as u64,
+            mapped_bytes: mapped.iter().sum(),
+            volume_count: mapped.len() as u64,
+            snapshot_count: all_count - mapped.len() as u64,
             log_bytes: writer.log_bytes,
             commit_count: writer.commit_count,
             checkpoint_count: self.checkpoint_count.load(Ordering::Relaxed),
+            memory: self.world.memory_status(),
         }
     }
 
@@ -470,6 +349,7 @@ impl Store {
             size: SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK),
             mapped_bytes: counts.mapped * BLOCK_BYTES,
             data_bytes: counts.data * BLOCK_BYTES,
+            snapshot: map.snapshot,
         })
     }
 
@@ -491,21 +371,4 @@ fn data_reply(fetch: Fetch, phase: usize, len: usize) -> Result<VolumeReply, Vol
         error => error,
     })?;
     Ok(VolumeReply::Data(DataIn::from_frames(frames, phase, len)))
-}
-
-/// The part of some blocks that is inside `range`.
-fn clip(start: Sector, blocks: u64, range: SectorRange) -> SectorRange {
-    let first = start.0.max(range.start.0);
-    let end = (start.0 + blocks * block::SECTORS_PER_BLOCK).min(range.start.0 + range.count.0);
-    SectorRange::new(first, end - first)
-}
-
-fn push_extent(extents: &mut Vec<LbaExtent>, range: SectorRange, state: LbaState) {
-    if let Some(last) = extents.last_mut()
-        && last.state == state
-    {
-        last.range.count.0 += range.count.0;
-        return;
-    }
-    extents.push(LbaExtent { range, state });
 }

@@ -3,6 +3,9 @@
 //! Rows are changed by the writer only; front ends read them at the same time. Pages are frames: a
 //! checkpoint takes them as they are, and the first change meanwhile copies the page.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use block::{Frame, FrameMut};
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, TABLE_HEIGHT_MAX, TableRoot};
 use format::row::ROW_BYTES;
@@ -11,7 +14,8 @@ use parking_lot::{Mutex, RwLock};
 use crate::StoreError;
 use crate::cursor::Cursor;
 use crate::medium::Medium;
-use crate::pages::{Page, PageKey, SHARDS, Shard, Slot, shard_of};
+use crate::memory::{Memory, PAGE_COST_BYTES};
+use crate::pages::{Page, PageKey, Shards, Slot};
 
 const FREE_ROW: [u8; ROW_BYTES] = [0; ROW_BYTES];
 
@@ -31,9 +35,20 @@ pub(crate) trait PagePlacer {
 
 /// A table.
 pub(crate) struct Table {
-    pub(crate) shards: Vec<RwLock<Shard>>,
-    root: RwLock<TableRoot>,
-    dirty: Mutex<Vec<PageKey>>,
+    pub(crate) shards: Arc<Shards>,
+    memory: Arc<Memory>,
+    pub(crate) root: RwLock<TableRoot>,
+    pub(crate) dirty: Mutex<Vec<PageKey>>,
+}
+
+/// What came of reading a page that was not in memory.
+enum Loaded {
+    /// It is there now, and is what is stored at this place.
+    Page(Frame, PageRef),
+    /// There is no such page: its rows are free.
+    Nothing,
+    /// Somebody else has put it there, or it has got a newer version: look again.
+    Again,
 }
 
 /// How many rows a tree of `height` directories above a row page can hold.
@@ -43,9 +58,12 @@ fn rows_below(height: u8) -> u64 {
 
 impl Table {
     /// The table that a superblock names.
-    pub(crate) fn new(root: TableRoot) -> Self {
+    pub(crate) fn new(root: TableRoot, memory: &Arc<Memory>) -> Self {
+        let shards = Arc::new(Shards::new());
+        memory.join(shards.clone());
         Self {
-            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            shards,
+            memory: memory.clone(),
             root: RwLock::new(root),
             dirty: Mutex::new(Vec::new()),
         }
@@ -61,6 +79,19 @@ impl Table {
         let at = (number % ROWS_PER_PAGE) as usize * ROW_BYTES;
         let row = |page: &[u8]| read(&page[at..at + ROW_BYTES]);
         self.read_page(medium, (0, number / ROWS_PER_PAGE), row)
+    }
+
+    /// Calls `read` for each row in use of the page that a row is in: its place there, and it.
+    pub(crate) fn rows_of_page(
+        &self,
+        medium: &Medium,
+        row: u64,
+        mut read: impl FnMut(u64, &[u8]),
+    ) -> Result<(), StoreError> {
+        self.read_page(medium, (0, row / ROWS_PER_PAGE), |page| {
+            let rows = (0..).zip(page.chunks_exact(ROW_BYTES));
+            rows.filter(|(_, raw)| *raw != FREE_ROW).for_each(|(at, raw)| read(at, raw));
+        })
     }
 
     /// Changes a row.
@@ -86,77 +117,117 @@ impl Table {
         key: PageKey,
         change: impl FnOnce(&mut [u8]) -> T,
     ) -> Result<T, StoreError> {
-        let mut shard = self.shards[shard_of(key)].write();
-        if shard.get(key).is_none() {
-            drop(shard);
+        loop {
+            if let Some(slot) = self.shards.of(key).write().get_mut(key) {
+                self.mark(slot, key);
+                return Ok(change(slot.page.bytes_mut()));
+            }
+            // It may leave again before the lock is taken, but not often: it counts as used.
             self.make(medium, key)?;
-            shard = self.shards[shard_of(key)].write();
         }
-        let slot = shard.get_mut(key).expect("it was just put there, and nothing is taken out");
-        self.mark(slot, key);
-        Ok(change(slot.page.bytes_mut()))
     }
 
     /// Notes that a page is to be written.
     pub(crate) fn mark(&self, slot: &mut Slot, key: PageKey) {
         if !slot.dirty {
             slot.dirty = true;
+            self.memory.dirtied(PAGE_COST_BYTES, slot.capture);
             self.dirty.lock().push(key);
         }
     }
 
-    /// Sees to it that a page and all directories above it are in memory.
-    pub(crate) fn make(&self, medium: &Medium, mut key: PageKey) -> Result<(), StoreError> {
+    /// Sees to it that a page is in memory, new if there is none. For the writer, who alone makes
+    /// pages. The directories above it follow when it is captured.
+    pub(crate) fn make(&self, medium: &Medium, key: PageKey) -> Result<(), StoreError> {
         self.grow_for(key);
-        let height = self.root.read().height;
-        while key.0 <= height && !self.load(medium, key)? {
-            let page = Page::Own(FrameMut::zeroed());
-            self.shards[shard_of(key)].write().add(key, page, PageRef::NONE, false);
-            key = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
+        let seen = self.shards.of(key).read().generation;
+        if matches!(self.load(medium, key, seen)?, Loaded::Nothing) {
+            self.memory.make_room_for_page();
+            let mut shard = self.shards.of(key).write();
+            if shard.get(key).is_none() {
+                let page = Page::Own(FrameMut::zeroed());
+                self.memory.hold(shard.add(key, page, PageRef::NONE, false));
+            }
         }
         Ok(())
     }
 
     /// Puts directories on top until the root is above `key`.
     fn grow_for(&self, key: PageKey) {
-        let mut root = self.root.write();
         let last_row = (key.1 + 1).saturating_mul(rows_below(key.0)) - 1;
-        while last_row >= rows_below(root.height) && root.height < TABLE_HEIGHT_MAX {
+        let too_low = |root: &TableRoot| {
+            last_row >= rows_below(root.height) && root.height < TABLE_HEIGHT_MAX
+        };
+        if !too_low(&self.root.read()) {
+            return;
+        }
+        let mut root = self.root.write();
+        while too_low(&root) {
             let key = (root.height + 1, 0);
             let mut page = FrameMut::zeroed();
             root.page.put_in_directory(&mut page[..], 0);
-            let page = Page::Own(page);
-            self.shards[shard_of(key)].write().add(key, page, PageRef::NONE, true);
+            let cost = self.shards.of(key).write().add(key, Page::Own(page), PageRef::NONE, true);
+            self.memory.hold(cost);
+            self.memory.dirtied(PAGE_COST_BYTES, 0);
             self.dirty.lock().push(key);
             *root = TableRoot { page: PageRef::NONE, height: root.height + 1 };
         }
     }
 
     /// Reads a page; one that never was is zeros.
-    fn read_page<T>(
+    pub(crate) fn read_page<T>(
         &self,
         medium: &Medium,
         key: PageKey,
         read: impl FnOnce(&[u8]) -> T,
     ) -> Result<T, StoreError> {
-        if let Some(slot) = self.shards[shard_of(key)].read().get(key) {
-            return Ok(read(slot.page.bytes()));
-        }
-        self.load(medium, key)?;
-        Ok(match self.shards[shard_of(key)].read().get(key) {
-            Some(slot) => read(slot.page.bytes()),
+        self.look(medium, key, |found| match found {
+            Some((page, _)) => read(page),
             None => read(&Frame::zeros()[..]),
         })
     }
 
-    /// Sees to it that a page is in memory; `false` where there is none.
-    fn load(&self, medium: &Medium, key: PageKey) -> Result<bool, StoreError> {
-        if self.shards[shard_of(key)].read().get(key).is_some() {
-            return Ok(true);
+    /// Looks at a page, and at where it is stored.
+    fn look<T>(
+        &self,
+        medium: &Medium,
+        key: PageKey,
+        look: impl FnOnce(Option<(&[u8], PageRef)>) -> T,
+    ) -> Result<T, StoreError> {
+        loop {
+            let seen = {
+                let shard = self.shards.of(key).read();
+                if let Some(slot) = shard.get(key) {
+                    return Ok(look(Some((slot.page.bytes(), slot.stored))));
+                }
+                shard.generation
+            };
+            match self.load(medium, key, seen)? {
+                Loaded::Page(page, stored) => return Ok(look(Some((&page[..], stored)))),
+                Loaded::Nothing => return Ok(look(None)),
+                Loaded::Again => {}
+            }
         }
+    }
+
+    /// Reads a page from the medium, that was not in memory when its shard had the generation
+    /// `seen`.
+    ///
+    /// While this thread reads, without a lock, the page may be loaded and changed by the writer,
+    /// captured, written and evicted: then what was read is an old version, or, if the segment of
+    /// that was freed and is in use for something else, no page at all. Both are told by the
+    /// generation: a capture raises it under the shard's lock for each page that gets a new
+    /// version, and no segment is freed whose pages have none. So what is put in, and what is
+    /// answered, was the newest version when the lock was taken for it, and an error counts only
+    /// if the reference that led there still does.
+    ///
+    /// That the parent's reference is the newest one needs no such number. From its capture to
+    /// the end of the checkpoint's writes a page is in memory, and its reference is in its parent
+    /// before the writes begin. A page that is not in memory has no capture under way.
+    fn load(&self, medium: &Medium, key: PageKey, seen: u64) -> Result<Loaded, StoreError> {
         let root = *self.root.read();
         if key.0 > root.height || key.0 == root.height && key.1 > 0 {
-            return Ok(false);
+            return Ok(Loaded::Nothing);
         }
         let stored = if key.0 == root.height {
             root.page
@@ -166,54 +237,18 @@ impl Table {
             self.read_page(medium, parent, |page| PageRef::in_directory(page, index))?
         };
         if stored.is_none() {
-            return Ok(false);
+            return Ok(Loaded::Nothing);
         }
-        let page = Page::Shared(medium.read_page(stored)?);
-        // Another thread may have read it too, and the writer may have changed that copy since.
-        self.shards[shard_of(key)].write().add(key, page, stored, false);
-        Ok(true)
-    }
-
-    /// Moves `first` to the next row from which `count` rows can be changed, past pages that can't
-    /// be read. `false`: there is none near.
-    pub(crate) fn find_rows(&self, medium: &Medium, first: &mut u64, count: u64) -> bool {
-        let mut tries = 2 * REFS_PER_DIRECTORY;
-        let mut page = *first / ROWS_PER_PAGE;
-        while page <= (*first + count.max(1) - 1) / ROWS_PER_PAGE {
-            if self.read_page(medium, (0, page), |_| ()).is_err() {
-                *first = (page + 1) * ROWS_PER_PAGE;
-                tries -= 1;
-                if tries == 0 {
-                    return false;
-                }
-            }
-            page += 1;
+        self.memory.missed();
+        let read = medium.read_page(stored);
+        self.memory.make_room_for_page();
+        let mut shard = self.shards.of(key).write();
+        if shard.generation != seen || shard.get(key).is_some() {
+            return Ok(Loaded::Again);
         }
-        true
-    }
-
-    /// A page as it is in memory, if it is there.
-    pub(crate) fn in_memory(&self, key: PageKey) -> Option<Frame> {
-        let shard = self.shards[shard_of(key)].read();
-        shard.get(key).map(|slot| FrameMut::from_bytes(slot.page.bytes()).freeze())
-    }
-
-    /// Has the next checkpoint write a page anew that is damaged on the device; `false` if it is
-    /// not in memory, with all above it.
-    pub(crate) fn write_anew(&self, key: PageKey) -> bool {
-        let height = self.root.read().height;
-        let above = |level: u8| {
-            let number = key.1 / REFS_PER_DIRECTORY.pow(u32::from(level - key.0));
-            (level, number)
-        };
-        let held = |key: PageKey| self.shards[shard_of(key)].read().get(key).is_some();
-        if key.0 > height || !(key.0..=height).map(above).all(held) {
-            return false;
-        }
-        let mut shard = self.shards[shard_of(key)].write();
-        let Some(slot) = shard.get_mut(key) else { return false };
-        self.mark(slot, key);
-        true
+        let page = read?;
+        self.memory.hold(shard.add(key, Page::Shared(page.clone()), stored, false));
+        Ok(Loaded::Page(page, stored))
     }
 
     /// Gives every changed page its next place, bottom up, and returns what is to be written.
@@ -251,7 +286,7 @@ impl Table {
         Ok((*self.root.read(), images))
     }
 
-    /// Places one page; a page of zeros is dropped instead.
+    /// Places one page; a page of zeros has no place, and leaves like all that nobody wants.
     fn capture_page(
         &self,
         medium: &Medium,
@@ -259,25 +294,26 @@ impl Table {
         placer: &mut dyn PagePlacer,
         images: &mut Vec<PageImage>,
     ) -> Result<PageRef, StoreError> {
-        let mut shard = self.shards[shard_of(key)].write();
-        let slot = shard.get_mut(key).expect("a dirty page is in memory");
-        if slot.page.bytes() == &Frame::zeros()[..] {
-            if !slot.stored.is_none() {
-                placer.release_page(slot.stored)?;
-            }
-            shard.remove(key);
-            return Ok(PageRef::NONE);
+        let mut shard = self.shards.of(key).write();
+        shard.generation += 1;
+        let slot = shard.get_mut(key).expect("a page that has changed does not leave");
+        let mut reference = PageRef::NONE;
+        if slot.page.bytes() != &Frame::zeros()[..] {
+            let place = placer.place_page(slot.stored)?;
+            let page = slot.page.share();
+            reference = PageRef { place, checksum: medium.keys.page_sum(&page[..]) };
+            images.push(PageImage { page, reference });
+        } else if !slot.stored.is_none() {
+            placer.release_page(slot.stored)?;
         }
-        let place = placer.place_page(slot.stored)?;
-        let page = slot.page.share();
-        let reference = PageRef { place, checksum: medium.keys.page_sum(&page[..]) };
         slot.stored = reference;
         slot.dirty = false;
-        images.push(PageImage { page, reference });
+        slot.capture = self.memory.capture(PAGE_COST_BYTES);
         Ok(reference)
     }
 
-    /// Calls `visit` for every page that is stored, and every row that is in use (for `check`).
+    /// Calls `visit_page` for every page that is stored, and `visit_row` for every row that is in
+    /// use (for `check`).
     pub(crate) fn visit(
         &self,
         medium: &Medium,
@@ -285,38 +321,54 @@ impl Table {
         visit_row: &mut dyn FnMut(u64, &[u8]),
     ) -> Result<(), StoreError> {
         let root = *self.root.read();
-        self.visit_below(medium, (root.height, 0), visit_page, visit_row)
+        let mut above_changed = BTreeSet::new();
+        for &(mut key) in &*self.dirty.lock() {
+            while key.0 < root.height {
+                key = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
+                above_changed.insert(key);
+            }
+        }
+        let mut visit = Visit { above_changed, visit_page, visit_row };
+        self.visit_below(medium, (root.height, 0), &mut visit)
     }
 
     fn visit_below(
         &self,
         medium: &Medium,
         key: PageKey,
-        visit_page: &mut dyn FnMut(PageRef),
-        visit_row: &mut dyn FnMut(u64, &[u8]),
+        visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
-        if !self.load(medium, key)? {
-            return Ok(());
-        }
-        let (page, stored) = match self.shards[shard_of(key)].read().get(key) {
-            Some(slot) => (FrameMut::from_bytes(slot.page.bytes()), slot.stored),
-            None => return Ok(()),
-        };
-        if !stored.is_none() {
-            visit_page(stored);
+        let found = self.look(medium, key, |found| {
+            found.map(|(page, stored)| (FrameMut::from_bytes(page), stored))
+        })?;
+        if let Some((_, stored)) = &found
+            && !stored.is_none()
+        {
+            (visit.visit_page)(*stored);
         }
         if key.0 == 0 {
-            for (index, row) in page.chunks_exact(ROW_BYTES).enumerate() {
+            for (index, row) in
+                found.iter().flat_map(|(page, _)| page.chunks_exact(ROW_BYTES)).enumerate()
+            {
                 if row != FREE_ROW {
-                    visit_row(key.1 * ROWS_PER_PAGE + index as u64, row);
+                    (visit.visit_row)(key.1 * ROWS_PER_PAGE + index as u64, row);
                 }
             }
-            return Ok(());
-        }
-        for index in 0..REFS_PER_DIRECTORY {
-            let child = (key.0 - 1, key.1 * REFS_PER_DIRECTORY + index);
-            self.visit_below(medium, child, visit_page, visit_row)?;
+        } else if found.is_some() || visit.above_changed.contains(&key) {
+            for index in 0..REFS_PER_DIRECTORY {
+                let child = (key.0 - 1, key.1 * REFS_PER_DIRECTORY + index);
+                self.visit_below(medium, child, visit)?;
+            }
         }
         Ok(())
     }
+}
+
+/// What is told of a table while it is walked.
+struct Visit<'a> {
+    /// Directories above pages that have changed: those pages are in memory, and the directories
+    /// need not name them before they are captured.
+    above_changed: BTreeSet<PageKey>,
+    visit_page: &'a mut dyn FnMut(PageRef),
+    visit_row: &'a mut dyn FnMut(u64, &[u8]),
 }

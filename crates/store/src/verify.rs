@@ -1,13 +1,14 @@
 //! Whether a chunk on the device is what was written: the one way in which scrub and `check` read.
 
-use block::{BLOCK_BYTES, Frame, FrameMut};
-use format::geometry::UNITS_PER_BLOCK;
-use format::{ChunkId, ChunkRow, Codec};
+use block::{BLOCK_BYTES, Frame};
+use format::{ChunkId, ChunkRow, PLACE_UNIT_BYTES};
 
+use crate::groups::GroupReader;
+use crate::pack::covering_blocks;
 use crate::world::World;
 
-/// Chunks that stand in a row and are read together at most: 256 KiB.
-const RUN_CHUNKS_MAX: usize = 64;
+/// Blocks of the device that are read together at most: 256 KiB.
+const RUN_BLOCKS_MAX: u64 = 64;
 
 /// Why a chunk can't be had from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +22,20 @@ pub(crate) enum Damage {
 }
 
 /// Reads a chunk from its place on the device, never from memory, and compares it with its
-/// fingerprint. The row must have a place.
-pub(crate) fn read_chunk(world: &World, _id: ChunkId, row: &ChunkRow) -> Result<Frame, Damage> {
-    if !is_possible(world, row) {
+/// fingerprint. The row must have a place: an alias has none, and is as good as its original.
+pub(crate) fn read_chunk(
+    world: &World,
+    reader: &mut GroupReader,
+    row: &ChunkRow,
+) -> Result<Frame, Damage> {
+    let geometry = world.medium.geometry();
+    let bytes = u64::from(row.stored_units) * PLACE_UNIT_BYTES;
+    if !geometry.contains(row.place, bytes) {
         return Err(Damage::Impossible);
     }
-    let mut frame = [FrameMut::stale()];
-    let offset_bytes = world.medium.geometry().offset_bytes(row.place);
-    world.medium.disk.read(offset_bytes, &mut frame).map_err(|_| Damage::Unreadable)?;
-    let [frame] = frame;
-    judge(world, row, frame.freeze())
+    let read = reader.read(&world.medium, row.place, row.shape());
+    let frame = read.map_err(|_| Damage::Unreadable)?.ok_or(Damage::Changed)?;
+    if world.is_intact(&frame, row.fingerprint) { Ok(frame) } else { Err(Damage::Changed) }
 }
 
 /// As [`read_chunk`] for many, which come in the order of their places: those that stand in a row
@@ -40,36 +45,47 @@ pub(crate) fn read_chunks(
     chunks: &[(ChunkId, ChunkRow)],
     told: &mut impl FnMut(ChunkId, &ChunkRow, Result<Frame, Damage>),
 ) {
-    let follows = |a: &(ChunkId, ChunkRow), b: &(ChunkId, ChunkRow)| {
-        let behind = a.1.place.offset_units.checked_add(UNITS_PER_BLOCK);
-        a.1.place.segment == b.1.place.segment
-            && behind == Some(b.1.place.offset_units)
-            && is_possible(world, &a.1)
-            && is_possible(world, &b.1)
-    };
-    for run in chunks.chunk_by(follows).flat_map(|run| run.chunks(RUN_CHUNKS_MAX)) {
-        let mut frames: Vec<FrameMut> = run.iter().map(|_| FrameMut::stale()).collect();
-        let together = run.len() > 1 && {
-            let offset_bytes = world.medium.geometry().offset_bytes(run[0].1.place);
-            world.medium.disk.read(offset_bytes, &mut frames).is_ok()
-        };
-        for ((id, row), frame) in run.iter().zip(frames) {
-            let found = if together {
-                judge(world, row, frame.freeze())
-            } else {
-                read_chunk(world, *id, row)
-            };
-            told(*id, row, found);
+    let mut reader = GroupReader::default();
+    let mut rest = chunks;
+    while !rest.is_empty() {
+        let run = run_at_front(world, rest);
+        if let Some((offset_bytes, blocks)) = run.bytes {
+            reader.read_ahead(&world.medium, offset_bytes, blocks);
         }
+        let (together, behind) = rest.split_at(run.chunks);
+        for (id, row) in together {
+            told(*id, row, read_chunk(world, &mut reader, row));
+        }
+        rest = behind;
     }
 }
 
-fn is_possible(world: &World, row: &ChunkRow) -> bool {
-    row.codec == Codec::Raw
-        && row.place.offset_units.is_multiple_of(UNITS_PER_BLOCK)
-        && world.medium.geometry().contains(row.place, BLOCK_BYTES)
+/// Chunks whose blocks on the device overlap or follow each other.
+struct Run {
+    chunks: usize,
+    /// The first byte, and how many blocks; none where a row says what can't be.
+    bytes: Option<(u64, usize)>,
 }
 
-fn judge(world: &World, row: &ChunkRow, frame: Frame) -> Result<Frame, Damage> {
-    if world.is_intact(&frame, row.fingerprint) { Ok(frame) } else { Err(Damage::Changed) }
+fn run_at_front(world: &World, chunks: &[(ChunkId, ChunkRow)]) -> Run {
+    let geometry = world.medium.geometry();
+    // The blocks of the device that a chunk is in: the first, and the one behind the last.
+    let covered = |row: &ChunkRow| {
+        let bytes = u64::from(row.stored_units) * PLACE_UNIT_BYTES;
+        let (count, skip) = covering_blocks(row.place.offset_units, row.stored_units);
+        geometry.contains(row.place, bytes).then(|| {
+            let first = (geometry.offset_bytes(row.place) - skip as u64) / BLOCK_BYTES;
+            (first, first + count as u64)
+        })
+    };
+    let Some((first, mut end)) = chunks.first().and_then(|(_, row)| covered(row)) else {
+        return Run { chunks: 1.min(chunks.len()), bytes: None };
+    };
+    let more = chunks[1..].iter().map_while(|(_, row)| {
+        let (start, behind) = covered(row)?;
+        let follows = start >= first && start <= end && behind - first <= RUN_BLOCKS_MAX;
+        follows.then(|| end = end.max(behind))
+    });
+    let count = 1 + more.count();
+    Run { chunks: count, bytes: Some((first * BLOCK_BYTES, (end - first) as usize)) }
 }

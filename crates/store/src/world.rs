@@ -11,12 +11,15 @@ use format::{ChunkId, ChunkRow, Fingerprint, MapEntry, NodeId, VolumeRow};
 use parking_lot::{Mutex, RwLock};
 use quick_cache::sync::Cache;
 
-use crate::StoreError;
+use crate::dedup::Recent;
+use crate::index::Index;
 use crate::medium::Medium;
+use crate::memory::{Budgets, Memory};
 use crate::nodes::Nodes;
 use crate::pages::FastState;
 use crate::segments::{ReaderToken, Segments};
 use crate::table::Table;
+use crate::{MemoryStatus, StoreError};
 
 /// A volume's map. Readers hold the lock for the walk only; the writer while it applies an entry.
 pub(crate) struct Volume {
@@ -25,15 +28,29 @@ pub(crate) struct Volume {
     pub(crate) map: RwLock<Option<VolumeRow>>,
 }
 
+impl Volume {
+    /// Whether it is there, and a snapshot.
+    pub(crate) fn is_snapshot(&self) -> bool {
+        self.map.read().is_some_and(|map| map.snapshot)
+    }
+}
+
 /// What all threads share.
 pub(crate) struct World {
     pub(crate) medium: Medium,
+    /// What the memory is split into.
+    pub(crate) budgets: Budgets,
+    /// The metadata that is in memory.
+    pub(crate) memory: Arc<Memory>,
     pub(crate) volumes: RwLock<HashMap<VolumeId, Arc<Volume>, FastState>>,
     pub(crate) volume_table: Table,
     pub(crate) nodes: Nodes,
     pub(crate) chunks: Table,
     /// The content of chunks. Chunk ids are never used twice, so nothing in it can be stale.
     pub(crate) cache: Cache<ChunkId, Frame>,
+    /// Where fingerprints were seen.
+    pub(crate) index: Index,
+    pub(crate) recent: Recent,
     /// Chunks that have no place yet (`durability = "flush"`): nobody can read them elsewhere.
     pub(crate) unplaced: RwLock<HashMap<ChunkId, Frame, FastState>>,
     token: Mutex<Arc<ReaderToken>>,
@@ -53,8 +70,25 @@ pub(crate) struct State {
     pub(crate) stuck: Vec<NodeId>,
     /// Chunks that stay without a reference: first id and count.
     pub(crate) staged: BTreeMap<u64, u32>,
+    /// Chunks that records name which are not applied yet, and how many do.
+    pub(crate) pins: HashMap<ChunkId, u32, FastState>,
+    /// Recovery is following the log: a record further on may name any chunk that was there when
+    /// it was written, so none is freed before its end.
+    pub(crate) replaying: bool,
     pub(crate) config: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Of volumes, without snapshots.
     pub(crate) provisioned_blocks: u64,
+}
+
+impl State {
+    /// Whether a chunk that nothing names has to stay for a record that does; it is staged then.
+    fn keeps(&mut self, id: ChunkId) -> bool {
+        let stays = self.replaying || self.pins.contains_key(&id);
+        if stays {
+            self.staged.insert(id.0, 1);
+        }
+        stays
+    }
 }
 
 pub(crate) fn missing_chunk(id: ChunkId) -> StoreError {
@@ -64,21 +98,34 @@ pub(crate) fn missing_chunk(id: ChunkId) -> StoreError {
 impl World {
     pub(crate) fn new(
         medium: Medium,
-        cache_bytes: u64,
+        memory_bytes: u64,
         [chunks, nodes, volumes]: [TableRoot; 3],
     ) -> Self {
-        let frames = (cache_bytes / block::BLOCK_BYTES).max(16);
+        let geometry = medium.geometry();
+        let capacity_bytes = u64::from(geometry.segment_count) * geometry.segment_bytes;
+        let budgets = Budgets::split(memory_bytes, capacity_bytes);
+        let memory = Memory::new(budgets.metadata_bytes);
         Self {
             medium,
+            budgets,
             volumes: RwLock::new(HashMap::default()),
-            volume_table: Table::new(volumes),
-            nodes: Nodes::new(nodes),
-            chunks: Table::new(chunks),
-            cache: Cache::new(frames as usize),
+            volume_table: Table::new(volumes, &memory),
+            nodes: Nodes::new(nodes, &memory),
+            chunks: Table::new(chunks, &memory),
+            memory,
+            cache: Cache::new(budgets.cached_blocks()),
+            index: Index::new(budgets.index_bytes),
+            recent: Recent::new(),
             unplaced: RwLock::new(HashMap::default()),
             token: Mutex::new(Arc::new(ReaderToken)),
             grafts: AtomicU64::new(0),
         }
+    }
+
+    /// How the memory stands.
+    pub(crate) fn memory_status(&self) -> MemoryStatus {
+        let data_cache_bytes = self.cache.len() as u64 * block::BLOCK_BYTES;
+        MemoryStatus { data_cache_bytes, ..self.memory.status(&self.budgets) }
     }
 
     pub(crate) fn volume(&self, id: VolumeId) -> Option<Arc<Volume>> {
@@ -132,49 +179,97 @@ impl World {
     /// content is to be taken out of the cache ([`World::drop_content`]), now or later.
     pub(crate) fn release_chunks(
         &self,
-        segments: &mut Segments,
+        state: &mut State,
+        ids: impl Iterator<Item = ChunkId>,
+        freed: impl FnMut(ChunkId),
+    ) -> Result<(), StoreError> {
+        let mut originals = self.release_named(state, ids, freed)?;
+        // An original may be an alias by now: ids descend, so this ends.
+        while !originals.is_empty() {
+            let ids = originals.into_iter();
+            originals = self.release_named(state, ids, |id| self.drop_content(id))?;
+        }
+        Ok(())
+    }
+
+    /// As [`World::release_chunks`], but for the originals of aliases that were freed: they are
+    /// returned.
+    fn release_named(
+        &self,
+        state: &mut State,
         ids: impl Iterator<Item = ChunkId>,
         mut freed: impl FnMut(ChunkId),
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<ChunkId>, StoreError> {
+        let mut originals: Vec<ChunkId> = Vec::new();
         let mut rows = self.chunks.cursor(&self.medium);
         for id in ids {
             let raw = rows.row(id.0)?;
             let left = ChunkRow::count_references(raw, -1).ok_or_else(|| missing_chunk(id))?;
-            if left == 0 {
-                if let Some(row) = ChunkRow::decode(raw) {
-                    self.forget_chunk(segments, id, &row)?;
-                }
-                raw[..ROW_BYTES].fill(0);
-                freed(id);
+            if left > 0 || state.keeps(id) {
+                continue;
             }
+            if let Some(row) = ChunkRow::decode(raw) {
+                self.forget_chunk(&mut state.segments, id, &row)?;
+                originals.extend(row.original);
+            }
+            raw[..ROW_BYTES].fill(0);
+            freed(id);
         }
-        Ok(())
+        Ok(originals)
     }
 
     /// Frees the chunk if nothing names it.
     pub(crate) fn free_unnamed_chunk(
         &self,
-        segments: &mut Segments,
+        state: &mut State,
         id: ChunkId,
     ) -> Result<(), StoreError> {
-        let freed = self.chunks.update(&self.medium, id.0, |raw| {
-            let row = ChunkRow::decode(raw).filter(|row| row.reference_count == 0)?;
-            raw[..ROW_BYTES].fill(0);
-            Some(row)
-        })?;
-        if let Some(row) = freed {
-            self.forget_chunk(segments, id, &row)?;
-            self.drop_content(id);
+        let unnamed = self.chunks.get(&self.medium, id.0, ChunkRow::decode)?;
+        let Some(row) = unnamed.filter(|row| row.reference_count == 0) else { return Ok(()) };
+        if state.keeps(id) {
+            return Ok(());
+        }
+        self.chunks.update(&self.medium, id.0, |raw| raw[..ROW_BYTES].fill(0))?;
+        self.forget_chunk(&mut state.segments, id, &row)?;
+        self.drop_content(id);
+        match row.original {
+            Some(original) => {
+                let one = std::iter::once(original);
+                self.release_chunks(state, one, |id| self.drop_content(id))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A record that names the chunk was applied. The last such record lets it go, if nothing else
+    /// names it.
+    pub(crate) fn unpin(&self, state: &mut State, id: ChunkId) -> Result<(), StoreError> {
+        let left = match state.pins.get_mut(&id) {
+            Some(count) => {
+                *count -= 1;
+                *count
+            }
+            None => return Ok(()),
+        };
+        if left > 0 {
+            return Ok(());
+        }
+        state.pins.remove(&id);
+        if state.staged.remove(&id.0).is_some() {
+            self.free_unnamed_chunk(state, id)?;
         }
         Ok(())
     }
 
-    fn forget_chunk(
+    pub(crate) fn forget_chunk(
         &self,
         segments: &mut Segments,
         id: ChunkId,
         row: &ChunkRow,
     ) -> Result<(), StoreError> {
+        if !row.handling.unshared {
+            self.index.remove(row.fingerprint, id);
+        }
         if row.place.is_none() {
             self.unplaced.write().remove(&id);
             return Ok(());

@@ -7,13 +7,13 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use block::{BLOCK_BYTES, BlockRange, Frame, VolumeError, VolumeId, VolumeReply};
+use block::{BLOCK_BYTES, BlockRange, FRAME_BYTES, Frame, VolumeError, VolumeId, VolumeReply};
 use format::log::RECORD_ENTRIES_BYTES_MAX;
 use format::{Entry, LogPosition};
 
 use crate::commit::InFlight;
 use crate::edit::Edit;
-use crate::record::{Record, contains, entry_target};
+use crate::record::{Originals, Record, contains, entry_target};
 use crate::walk::entry_of;
 use crate::world::{State, World};
 use crate::{Durability, Token};
@@ -40,7 +40,24 @@ pub(crate) enum Job {
     /// SYNCHRONIZE CACHE: nothing but durability.
     Flush,
     /// Chunks that move to a new place, with their content.
-    Relocate { entries: Vec<Entry>, frames: Vec<Frame> },
+    Relocate(Relocation),
+}
+
+/// Chunks that move.
+#[derive(Debug, Default)]
+pub(crate) struct Relocation {
+    /// Places are from the start of `frames`, or of `packed` where they are groups.
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) packed: Vec<u8>,
+    pub(crate) originals: Originals,
+}
+
+impl Relocation {
+    /// 4 KiB blocks that it takes in a record.
+    pub(crate) fn payload_blocks(&self) -> usize {
+        self.frames.len() + self.packed.len().div_ceil(FRAME_BYTES)
+    }
 }
 
 /// An answer to be given once no lock is held.
@@ -70,7 +87,7 @@ pub(crate) struct Writer {
     /// Records that were sealed and are not applied yet, oldest first: on their way to the device,
     /// or landed.
     pub(crate) sealed: VecDeque<InFlight>,
-    /// Jobs that did not fit the open record, in order.
+    /// Jobs that did not fit the open record, or wait for a checkpoint, in order.
     pub(crate) overflow: VecDeque<(Token, Job)>,
     /// Edits that read blocks which the open record or a sealed one changes.
     pub(crate) deferred: Vec<(Token, Box<Edit>)>,
@@ -165,6 +182,11 @@ impl Writer {
         count == 0 || count < most && self.open.waiting.len() >= largest
     }
 
+    /// Whether requests wait because the device does not keep up.
+    pub(crate) fn is_pressed(&self) -> bool {
+        !self.overflow.is_empty()
+    }
+
     /// Who could be asked to take the next commit.
     pub(crate) fn first_waiting(&self) -> Option<Token> {
         self.open.waiting.first().copied()
@@ -175,11 +197,16 @@ impl Writer {
         if self.failed {
             return Submitted::Done(Err(VolumeError::WriteFailed));
         }
-        if self.barrier || !self.overflow.is_empty() {
+        if self.must_wait(world) || !self.overflow.is_empty() {
             self.overflow.push_back((token, job));
             return Submitted::Queued;
         }
         self.join(world, token, job)
+    }
+
+    /// Whether nothing may join before a checkpoint was captured, or is written.
+    fn must_wait(&self, world: &World) -> bool {
+        self.barrier || world.memory.is_full()
     }
 
     pub(crate) fn has_room(&self, blocks: usize, bytes: usize) -> bool {
@@ -188,7 +215,7 @@ impl Writer {
         let cut = rest >= SEGMENT_REST_BLOCKS_MIN + HEADER_BLOCKS_MAX;
         let limit = if cut { (rest - HEADER_BLOCKS_MAX) as usize } else { RECORD_BLOCKS_MAX };
         empty
-            || self.open.frames.len() + blocks <= limit.min(RECORD_BLOCKS_MAX)
+            || self.open.payload_blocks() + blocks <= limit.min(RECORD_BLOCKS_MAX)
                 && self.open.entries_bytes + bytes <= RECORD_ENTRIES_BYTES_MAX
     }
 
@@ -196,9 +223,17 @@ impl Writer {
         self.blocks_per_segment - self.tail.block
     }
 
-    /// Whether the edit has read a block that a record changes which is not applied yet.
+    /// Whether the edit has read a block that a record changes which is not applied yet, or has to
+    /// do with a volume that gets another size there, or its end.
     pub(crate) fn awaits_others(&self, edit: &Edit) -> bool {
-        if edit.expectations.is_empty() || self.early() {
+        if self.early() {
+            return false;
+        }
+        let records = self.sealed.iter().map(|commit| &commit.record).chain([&self.open]);
+        if records.flat_map(|record| &record.reshaped).any(|volume| edit.concerns(*volume)) {
+            return true;
+        }
+        if edit.expectations.is_empty() {
             return false;
         }
         let unapplied = self.sealed.iter().flat_map(|commit| &commit.record.entries);
@@ -271,7 +306,7 @@ impl Writer {
             );
             return;
         }
-        if self.barrier {
+        if self.must_wait(world) {
             return;
         }
         let mut waiting = std::mem::take(&mut self.overflow);

@@ -5,6 +5,7 @@
 //! target before the next row, and all rows again in every round, so that a change of the
 //! machine's mood meets both. The median of the rounds counts.
 
+mod memory;
 mod options;
 mod process;
 mod raw;
@@ -59,6 +60,10 @@ struct Results {
 pub fn run(arguments: &[String]) -> Result<()> {
     let name = String::from("cargo xtask bench");
     let options = Options::parse_from(std::iter::once(&name).chain(arguments));
+    match options.only {
+        Some(options::Only::Memory) => return memory::run(&options),
+        None => {}
+    }
     let rows: Vec<&'static Row> = ROWS.iter().filter(|row| options.wants(row.id)).collect();
     if rows.is_empty() {
         let known = ROWS.iter().map(|row| row.id).collect::<Vec<_>>().join(" ");

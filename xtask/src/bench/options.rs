@@ -19,6 +19,13 @@ pub struct Options {
     /// Rounds; the median counts.
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
+    /// Another benchmark, in place of the rows.
+    #[arg(long)]
+    pub only: Option<Only>,
+    /// With `--only memory`: distinct chunks of 4 KiB in the pool; each number is one run. 50
+    /// million are 200 GB, and take 400 MB of memory and some 10 GB below the temporary directory.
+    #[arg(long, value_delimiter = ',', default_value = "1000000,10000000")]
+    pub chunks: Vec<u64>,
     /// Only rows whose name contains one of these.
     #[arg(long, value_delimiter = ',')]
     pub rows: Vec<String>,
@@ -37,6 +44,13 @@ pub struct Options {
     /// A configuration for Holdfast, in place of the benchmark's own.
     #[arg(long)]
     pub config: Option<PathBuf>,
+}
+
+/// What else there is to measure.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum Only {
+    /// Throughput against the memory of the store, over a device that generates its data.
+    Memory,
 }
 
 impl Options {

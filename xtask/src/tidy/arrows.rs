@@ -25,6 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lab", &["libiscsi"]),
     ("simulator", &["block", "format", "store", "sys"]),
     ("tests-peer", &["libiscsi"]),
+    ("tests-reduction", &["lab"]),
     ("xtask", &["lab", "libiscsi"]),
     ("fuzz", &["api", "array", "block", "format", "iscsi", "scsi", "store", "sys"]),
 ];

@@ -38,9 +38,11 @@ const FIRST_PARTS: &[&str] = &[
     "tmp", "usr", "v1", "v2", "var",
 ];
 
-/// Hosts that may be named: where the standards and the peers are, and this machine itself.
+/// Hosts that may be named: where the standards, the peers and Debian are, and this
+/// machine itself.
 const HOSTS: &[&str] = &[
     "127.0.0.1",
+    "deb.debian.org",
     "docs.rs",
     "example.com",
     "github.com",

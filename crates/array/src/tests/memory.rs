@@ -9,7 +9,8 @@ use store::{Change, PoolStatus, StoreError, VolumeChange, VolumeStatus};
 
 use crate::Backing;
 
-type Kept = (BTreeMap<Vec<u8>, Vec<u8>>, HashMap<VolumeId, SectorCount>);
+/// The key-value space, and the volumes: their sizes, and whether they are snapshots.
+type Kept = (BTreeMap<Vec<u8>, Vec<u8>>, HashMap<VolumeId, (SectorCount, bool)>);
 
 /// A store in memory: applies a change wholly, or refuses it.
 #[derive(Default)]
@@ -30,12 +31,24 @@ impl Backing for MemoryStore {
         for change in change.volumes {
             match change {
                 VolumeChange::Create { id, size } => {
-                    assert!(volumes.insert(id, size).is_none(), "an id was used twice");
+                    assert!(volumes.insert(id, (size, false)).is_none(), "an id was used twice");
                 }
                 VolumeChange::Resize { id, size } => {
-                    volumes.insert(id, size).expect("the volume is there");
+                    let old = volumes.insert(id, (size, false)).expect("the volume is there");
+                    assert!(!old.1, "a snapshot was resized");
                 }
-                VolumeChange::Destroy { id } => drop(volumes.remove(&id).map(|size| size.0)),
+                VolumeChange::Clone { source, id, snapshot } => {
+                    let (size, _) = volumes[&source];
+                    assert!(volumes.insert(id, (size, snapshot)).is_none(), "an id, twice");
+                }
+                VolumeChange::Overwrite { source, destination } => {
+                    let (size, _) = volumes[&source];
+                    let old = volumes.insert(destination, (size, false));
+                    assert!(source != destination && old.is_some_and(|(_, snapshot)| !snapshot));
+                }
+                VolumeChange::Destroy { id } => {
+                    assert!(volumes.remove(&id).is_some(), "destroyed twice");
+                }
             }
         }
         for (key, value) in change.config {
@@ -67,7 +80,7 @@ impl Backing for MemoryStore {
     }
 
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
-        let size = *self.kept.lock().1.get(&id)?;
-        Some(VolumeStatus { id, size, mapped_bytes: 0, data_bytes: 0 })
+        let (size, snapshot) = *self.kept.lock().1.get(&id)?;
+        Some(VolumeStatus { id, size, mapped_bytes: 0, data_bytes: 0, snapshot })
     }
 }

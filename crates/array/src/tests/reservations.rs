@@ -66,7 +66,8 @@ fn they_go_with_their_volume_and_can_not_come_after_it() {
     let (store, array) = new_array();
     let id = volume(&array, "short");
     array.keep_reservations(id, Some(kept(300))).unwrap();
-    array.destroy_volume("short").unwrap();
+    array.destroy_volume("short", 1).unwrap();
+    array.eradicate_volume("short").unwrap();
     assert!(reservation_rows(&store).is_empty());
     array.keep_reservations(id, Some(kept(1))).unwrap();
     assert!(reservation_rows(&store).is_empty() && array.reservations().is_empty());

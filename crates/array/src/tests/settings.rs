@@ -54,7 +54,7 @@ fn rows_from_before_the_switches_have_all_on() {
     let mut kept = store.kept.lock();
     kept.0.insert(b"s".to_vec(), settings.to_vec());
     kept.0.insert(b"v\0\0\0\0\0\0\0\x01".to_vec(), volume.to_vec());
-    kept.1.insert(VolumeId(1), SectorCount(8));
+    kept.1.insert(VolumeId(1), (SectorCount(8), false));
     drop(kept);
     let array = Array::open(store, false).unwrap();
     assert_eq!(array.settings().offloads, Offloads::ALL);

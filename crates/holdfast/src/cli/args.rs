@@ -1,5 +1,7 @@
 //! The verbs and their arguments. They do not change: scripts depend on them.
 
+mod volume;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -8,6 +10,8 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 use super::failure::EXIT_CODES;
 use super::offload::{self, Switch};
 use super::size;
+
+pub use volume::{GroupVerb, SnapshotVerb, VolumeVerb};
 
 /// An all-flash storage array in software.
 #[derive(Debug, Parser)]
@@ -49,6 +53,12 @@ pub enum Verb {
     /// Make, show, change and destroy volumes.
     #[command(subcommand, after_help = EXIT_CODES)]
     Volume(VolumeVerb),
+    /// Make snapshots of volumes and groups, show, change and destroy them.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Snapshot(SnapshotVerb),
+    /// Name volumes that are snapshotted together.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Group(GroupVerb),
     /// Show and change the settings of the array.
     #[command(subcommand, after_help = EXIT_CODES)]
     Array(ArrayVerb),
@@ -144,62 +154,6 @@ fn parse_portal(text: &str) -> Result<PortalArg, String> {
     }
 }
 
-/// `volume …`.
-#[derive(Debug, Subcommand)]
-pub enum VolumeVerb {
-    /// Make an empty volume.
-    Create {
-        /// 1 to 63 of A-Z a-z 0-9 - _.
-        name: String,
-        /// A multiple of 4096 bytes, up to 64T.
-        #[arg(long, value_parser = size::parse)]
-        size: u64,
-        /// The logical block, in bytes: 512 (on 4 KiB), or 4096.
-        #[arg(long, value_name = "512|4096", default_value_t = 512)]
-        #[arg(value_parser = parse_block_size)]
-        block_size: u64,
-    },
-    /// List all volumes.
-    List,
-    /// Show a volume and its connections.
-    Show {
-        /// Which.
-        name: String,
-    },
-    /// Give a volume a new size.
-    Resize {
-        /// Which.
-        name: String,
-        /// The new size.
-        #[arg(long, value_parser = size::parse)]
-        size: u64,
-        /// Let a smaller size cut data off, for ever.
-        #[arg(long)]
-        truncate: bool,
-    },
-    /// Change a volume's settings.
-    Set {
-        /// Which.
-        name: String,
-        /// Switch offloads: ats, full-copy, block-zero, reclaim, odx or all, `=on` or `=off`.
-        #[arg(long, required = true, value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
-        #[arg(value_parser = offload::parse)]
-        offload: Vec<Switch>,
-    },
-    /// Give a volume a new name.
-    Rename {
-        /// Which.
-        name: String,
-        /// The new name.
-        new_name: String,
-    },
-    /// Destroy a volume and its data, at once and for ever.
-    Destroy {
-        /// Which.
-        name: String,
-    },
-}
-
 /// `array …`.
 #[derive(Debug, Subcommand)]
 pub enum ArrayVerb {
@@ -217,6 +171,9 @@ pub enum ArrayVerb {
         #[arg(long, group = "what", value_name = "PERCENT[,…]|none")]
         #[arg(value_parser = parse_thresholds)]
         space_thresholds: Option<Thresholds>,
+        /// For how many seconds what is destroyed from now on can be recovered: up to 30 days.
+        #[arg(long, group = "what", value_name = "SECONDS")]
+        eradication_delay: Option<u64>,
     },
 }
 
@@ -233,13 +190,6 @@ fn parse_thresholds(text: &str) -> Result<Thresholds, String> {
         .collect::<Result<_, _>>()
         .map(Thresholds)
         .map_err(|_| "thresholds look like 80 or 70,90, or none".to_owned())
-}
-
-fn parse_block_size(text: &str) -> Result<u64, String> {
-    match size::parse(text)? {
-        bytes @ (512 | 4096) => Ok(bytes),
-        _ => Err("a logical block has 512 or 4096 bytes".into()),
-    }
 }
 
 /// `host …`.
@@ -341,6 +291,7 @@ mod tests {
             "array set --space-thresholds none",
             "pool grow --capacity 2T --pool d",
             "volume destroy v",
+            "array set --eradication-delay 3600",
             "host create h --iqn iqn.a iqn.b --chap-user u --chap-secret-file f",
             "host list",
             "host show h",
@@ -359,6 +310,7 @@ mod tests {
             "volume create v --size 10X",
             "volume create v --size 10G --block-size 520",
             "volume set v",
+            "array set --eradication-delay soon",
             "volume set v --offload full-copy",
             "volume set v --offload teleport=off",
             "array set --offload ats=maybe",
@@ -376,6 +328,47 @@ mod tests {
             let words = std::iter::once("holdfast").chain(line.split(' '));
             let error = Cli::try_parse_from(words).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn so_are_those_of_snapshots() {
+        for line in [
+            "volume destroy v --eradicate",
+            "volume recover v",
+            "volume eradicate v",
+            "volume list --destroyed",
+            "volume clone v.1 w",
+            "volume restore v v.1",
+            "volume overwrite v --from w",
+            "snapshot create v w --suffix before",
+            "snapshot create --group g",
+            "snapshot list v",
+            "snapshot list --group g --destroyed",
+            "snapshot show v.1",
+            "snapshot rename v.1 before",
+            "snapshot destroy v.1 v.2 --eradicate",
+            "snapshot recover v.1",
+            "snapshot eradicate v.1",
+            "group create g v w",
+            "group add g v",
+            "group remove g v",
+            "group list",
+            "group show g",
+            "group destroy g",
+        ] {
+            let words = std::iter::once("holdfast").chain(line.split(' '));
+            assert!(Cli::try_parse_from(words).is_ok(), "{line}");
+        }
+        for line in [
+            "volume overwrite v",
+            "snapshot create",
+            "snapshot create v --group g",
+            "snapshot destroy",
+            "group add g",
+        ] {
+            let words = std::iter::once("holdfast").chain(line.split(' '));
+            assert_eq!(Cli::try_parse_from(words).unwrap_err().exit_code(), 2, "{line}");
         }
     }
 }

@@ -15,10 +15,11 @@ pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let settings: ArraySettings = match verb {
         ArrayVerb::Show => client.get(PATH)?,
-        ArrayVerb::Set { offload, space_thresholds } => {
+        ArrayVerb::Set { offload, space_thresholds, eradication_delay } => {
             let change = ArraySettingsChange {
                 offloads: offload::change(offload),
                 space_thresholds: space_thresholds.clone().map(|Thresholds(percents)| percents),
+                eradication_delay_s: *eradication_delay,
                 ..ArraySettingsChange::default()
             };
             client.patch(PATH, &change)?
@@ -34,6 +35,7 @@ fn text(settings: &ArraySettings) -> String {
         ("Company identifier", settings.company_id.clone()),
         ("Offloads", offload::text(&settings.offloads)),
         ("Space thresholds", thresholds(&settings.space_thresholds)),
+        ("Eradication delay", format!("{} s", settings.eradication_delay_s)),
     ])
 }
 

@@ -53,7 +53,9 @@ impl Client {
         let (mut all, mut more) = parts(self.get(path)?);
         while let Some(last) = all.last().filter(|_| more) {
             let found;
-            (found, more) = parts(self.get(&format!("{path}?after={}", part(name(last))))?);
+            let mark = if path.contains('?') { '&' } else { '?' };
+            let next = format!("{path}{mark}after={}", part(name(last)));
+            (found, more) = parts(self.get(&next)?);
             all.extend(found);
         }
         Ok(all)
@@ -66,6 +68,11 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, Failure> {
         decode(&self.send(Method::POST, path, &encode(body)?)?)
+    }
+
+    /// Has something done that needs no more words.
+    pub fn act(&self, path: &str) -> Result<(), Failure> {
+        self.send(Method::POST, path, &[]).map(drop)
     }
 
     /// Changes something.

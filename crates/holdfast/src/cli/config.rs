@@ -12,8 +12,8 @@ use super::failure::Failure;
 use super::host::read_secret;
 use super::size;
 
-/// The least memory for data that is read: below it, a single large read would not fit.
-const CACHE_BYTES_MIN: u64 = 16 << 20;
+/// The least memory: below it, the metadata of one full record would not fit.
+const MEMORY_BYTES_MIN: u64 = 64 << 20;
 /// The least log between checkpoints.
 const CHECKPOINT_LOG_BYTES_MIN: u64 = 16 << 20;
 /// The least that scrubbing reads in a second: below it, a pass would take for ever.
@@ -27,9 +27,13 @@ const THREADS_MAX: usize = 256;
 pub struct Config {
     /// When an answer is given.
     pub durability: Durability,
-    /// Bytes of data that are kept in memory for reading.
+    /// Bytes of memory for data that is kept for reading, for metadata and for the deduplication
+    /// index together.
     #[serde(deserialize_with = "bytes")]
-    pub cache: u64,
+    pub memory: u64,
+    /// What `memory` was before it bounded metadata as well.
+    #[serde(deserialize_with = "renamed_cache")]
+    pub cache: (),
     /// Bytes of log that make a checkpoint due.
     #[serde(deserialize_with = "bytes")]
     pub checkpoint_log: u64,
@@ -65,7 +69,8 @@ impl Default for Config {
         let store = store::OpenOptions::default();
         Self {
             durability: Durability::Commit,
-            cache: store.cache_bytes,
+            memory: store.memory_bytes,
+            cache: (),
             checkpoint_log: store.checkpoint_log_bytes,
             prepare_ahead: 256 << 20,
             scrub: Some(Duration::from_secs(7 * 86_400)),
@@ -188,8 +193,8 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.cache < CACHE_BYTES_MIN {
-            return Err("cache must be at least 16M".into());
+        if self.memory < MEMORY_BYTES_MIN {
+            return Err("memory must be at least 64M".into());
         }
         if self.checkpoint_log < CHECKPOINT_LOG_BYTES_MIN {
             return Err("checkpoint_log must be at least 16M".into());
@@ -221,7 +226,7 @@ impl Config {
     pub fn store_options(&self) -> store::OpenOptions {
         store::OpenOptions {
             durability: self.durability.of_store(),
-            cache_bytes: self.cache,
+            memory_bytes: self.memory,
             checkpoint_log_bytes: self.checkpoint_log,
         }
     }
@@ -258,6 +263,13 @@ fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
     super::interval::parse(&text).map_err(de::Error::custom)
 }
 
+/// The old word says something else than the new one: it is refused, and not taken for that.
+fn renamed_cache<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    de::IgnoredAny::deserialize(deserializer)?;
+    let text = "`cache` is gone: `memory` bounds what is kept of data and of metadata together";
+    Err(de::Error::custom(text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,7 +284,7 @@ mod tests {
     fn everything_can_be_said_and_nothing_must() {
         load("").unwrap();
         let config = load(
-            "durability = \"flush\"\ncache = \"1G\"\ncheckpoint_log = 67108864\n\
+            "durability = \"flush\"\nmemory = \"1G\"\ncheckpoint_log = 67108864\n\
              prepare_ahead = 0\nthreads = 2\narray_name = \"lab\"\n\
              target_name = \"iqn.2026-11.com.example:lab\"\ncompany_id = \"02-48-46\"\n\
              scrub = \"off\"\nscrub_rate = \"10M\"\n\
@@ -280,7 +292,7 @@ mod tests {
              [iscsi]\nsessions = 10\n[chap]\nrequired = true\n",
         )
         .unwrap();
-        assert_eq!(config.store_options().cache_bytes, 1 << 30);
+        assert_eq!(config.store_options().memory_bytes, 1 << 30);
         assert_eq!(config.store_options().durability, store::Durability::Flush);
         assert_eq!((config.scrub, config.scrub_rate), (None, 10 << 20));
         assert_eq!(config.iscsi.limits().sessions, 10);
@@ -290,18 +302,19 @@ mod tests {
     #[test]
     fn a_fault_is_told_with_its_line() {
         for (text, told) in [
-            ("\ncahce = 1", "line 2"),
+            ("\nmemroy = 1", "line 2"),
             ("durability = \"sometimes\"", "line 1"),
-            ("\n\ncache = \"lots\"", "line 3"),
-            ("cache = -1", "a size looks like"),
-            ("cache = \"1M\"", "16M"),
+            ("\n\nmemory = \"lots\"", "line 3"),
+            ("memory = -1", "a size looks like"),
+            ("memory = \"1M\"", "64M"),
+            ("\ncache = \"1G\"", "line 2: `cache` is gone: `memory`"),
             ("threads = 1000", "256"),
             ("scrub = \"weekly\"", "7d"),
             ("scrub_rate = \"1K\"", "1M"),
             ("target_name = \"disk\"", "iqn."),
             ("company_id = \"xx\"", "six hex digits"),
             ("[chap]\ntarget_user = \"u\"", "go together"),
-            ("cache = ", "line 1"),
+            ("memory = ", "line 1"),
         ] {
             let error = load(text).unwrap_err();
             assert!(error.contains(told) && !error.contains('\n'), "{text:?}: {error}");

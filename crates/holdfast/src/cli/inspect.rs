@@ -52,13 +52,17 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
 /// What an administrator named, checked against the volumes of the store.
 fn load_objects(disk: &Arc<FileDisk>) -> Result<Array, Failure> {
     let disk: Arc<dyn Disk> = disk.clone();
-    let options = OpenOptions { cache_bytes: 0, ..OpenOptions::default() };
+    let options = OpenOptions { memory_bytes: 0, ..OpenOptions::default() };
     let store = Store::load(disk, options)?;
     Ok(Array::open(Arc::new(store), false)?)
 }
 
 fn names_of(array: &Array) -> BTreeMap<u64, String> {
-    array.volumes(None, usize::MAX).into_iter().map(|volume| (volume.id.0, volume.name)).collect()
+    array
+        .volumes(None, false, usize::MAX)
+        .into_iter()
+        .map(|volume| (volume.id.0, volume.name))
+        .collect()
 }
 
 /// A volume by its name or its id. No name consists of digits only.

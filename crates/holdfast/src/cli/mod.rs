@@ -3,7 +3,8 @@
 //! * [`args`]: the verbs and their arguments,
 //! * [`failure`]: exit codes,
 //! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it,
-//! * [`pool`], [`array`], [`volume`], [`host`], [`connection`], [`status`], [`inspect`]: the verbs,
+//! * [`pool`], [`array`], [`volume`], [`snapshot`], [`group`], [`host`], [`connection`],
+//!   [`status`], [`inspect`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], its [`http`] server and the small parts
 //!   ([`access`], [`telemetry`]) that join crates which don't know each other,
 //! * [`size`], [`offload`], [`output`]: what people type and read.
@@ -16,6 +17,7 @@ mod config;
 mod connection;
 mod discover;
 mod failure;
+mod group;
 mod host;
 mod http;
 mod inspect;
@@ -26,6 +28,7 @@ mod output;
 mod pool;
 mod serve;
 mod size;
+mod snapshot;
 mod status;
 mod telemetry;
 mod volume;
@@ -55,6 +58,8 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Pool(verb) => pool::run(common, verb)?,
         Verb::Serve(options) => serve::run(common, options)?,
         Verb::Volume(verb) => volume::run(common, verb)?,
+        Verb::Snapshot(verb) => snapshot::run(common, verb)?,
+        Verb::Group(verb) => group::run(common, verb)?,
         Verb::Array(verb) => array::run(common, verb)?,
         Verb::Host(verb) => host::run(common, verb)?,
         Verb::Connect(options) => connection::connect(common, options)?,

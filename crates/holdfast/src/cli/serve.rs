@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::{Facts, Interface, Token};
 use array::{Array, Settings};
@@ -20,7 +19,7 @@ use super::http::{Bound, Server};
 use super::output::show;
 use super::pool::{Place, open_disk};
 use super::telemetry::FrontEnd;
-use crate::serve::{PortalOptions, Running, ScrubOptions, ServeError, ServeOptions};
+use crate::serve::{PortalOptions, Running, ScrubOptions, ServeError, ServeOptions, now_ms};
 
 /// Where management listens unless it is said: a free port, which verbs find by the run file.
 const API_DEFAULT: &str = "127.0.0.1:0";
@@ -94,6 +93,7 @@ fn start_log(level: LogLevel) {
 /// What management needs of an open pool.
 struct Opened {
     array: Arc<Array>,
+    store: Arc<Store>,
     settings: Settings,
     durability: Durability,
 }
@@ -111,7 +111,7 @@ fn open(
     let settings = array.change_settings(config.settings()?)?;
     let serving = ServeOptions {
         disk,
-        store,
+        store: store.clone(),
         token_volume: array.token_volume(),
         identity: identity(&settings),
         target_alias: settings.name.to_string(),
@@ -124,7 +124,7 @@ fn open(
         prepare_ahead_bytes: config.prepare_ahead,
         scrub: ScrubOptions { interval: config.scrub, rate_bytes: config.scrub_rate, now_ms },
     };
-    Ok((Opened { array, settings, durability: config.durability }, serving))
+    Ok((Opened { array, store, settings, durability: config.durability }, serving))
 }
 
 fn portal(arg: &PortalArg) -> PortalOptions {
@@ -174,7 +174,10 @@ impl Manager<'_> {
             array: self.opened.array.clone(),
             token,
             facts,
-            telemetry: Arc::new(FrontEnd(running.counters.clone())),
+            telemetry: Arc::new(FrontEnd {
+                counters: running.counters.clone(),
+                store: self.opened.store.clone(),
+            }),
             now_ms,
         });
         let api = bound.address;
@@ -205,11 +208,6 @@ impl Manager<'_> {
             format!("Serving {pool} as {target} on {portals}; management on http://{api}\n")
         })
     }
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

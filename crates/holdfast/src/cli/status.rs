@@ -27,6 +27,8 @@ fn text(status: &Status) -> String {
         ("Running since", time(status.started_ms)),
         ("Durability", status.durability.clone()),
         ("Volumes", status.volumes.to_string()),
+        ("Snapshots", status.snapshots.to_string()),
+        ("Destroyed", status.destroyed.to_string()),
         ("Hosts", status.hosts.to_string()),
         ("Connections", status.connections.to_string()),
         ("Pool", format!("{} (opened {} times)", pool.id, pool.epoch)),

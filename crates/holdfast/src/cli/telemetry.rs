@@ -3,18 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::{CommandCounters, PathCounters, Telemetry, WireCounters};
+use api::{CommandCounters, MemoryCounters, PathCounters, Telemetry, WireCounters};
+use store::Store;
 
 use crate::serve::Counters;
 use crate::serve::counters::{Class, ClassSnapshot};
 
-/// The counters of a running front end.
-pub struct FrontEnd(pub Arc<Counters>);
+/// The counters of a running front end, and of the store behind it.
+pub struct FrontEnd {
+    pub counters: Arc<Counters>,
+    pub store: Arc<Store>,
+}
 
 impl Telemetry for FrontEnd {
     fn counters(&self) -> api::Counters {
-        let wire = self.0.wire();
-        let paths = self.0.paths().into_iter().map(|path| PathCounters {
+        let wire = self.counters.wire();
+        let paths = self.counters.paths().into_iter().map(|path| PathCounters {
             initiator: path.initiator,
             volume_id: path.volume.map(|id| id.0),
             volume: None,
@@ -26,10 +30,29 @@ impl Telemetry for FrontEnd {
                 sent_bytes: wire.sent_bytes,
                 connections: wire.connections,
             },
-            totals: by_class(&self.0.totals(), true),
+            memory: memory_of(&self.store),
+            totals: by_class(&self.counters.totals(), true),
             paths: paths.collect(),
             ..api::Counters::default()
         }
+    }
+}
+
+fn memory_of(store: &Store) -> MemoryCounters {
+    let memory = store.memory_status();
+    MemoryCounters {
+        data_cache_limit_bytes: memory.data_cache_limit_bytes,
+        data_cache_bytes: memory.data_cache_bytes,
+        metadata_limit_bytes: memory.metadata_limit_bytes,
+        metadata_bytes: memory.metadata_bytes,
+        dirty_bytes: memory.dirty_bytes,
+        writing_bytes: memory.writing_bytes,
+        index_limit_bytes: memory.index_limit_bytes,
+        pages: memory.page_count,
+        nodes: memory.node_count,
+        hits: memory.hits,
+        misses: memory.misses,
+        evictions: memory.evictions,
     }
 }
 

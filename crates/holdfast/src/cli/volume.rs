@@ -1,6 +1,8 @@
 //! `volume …`.
 
-use api::{Connection, Connections, Volume, VolumeChange, VolumeCreate, Volumes};
+use api::{
+    Connection, Connections, Volume, VolumeChange, VolumeClone, VolumeCreate, VolumeSource, Volumes,
+};
 use serde::Serialize;
 use serde_json::json;
 
@@ -33,7 +35,7 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
             let made: Volume = client.post("/v1/volumes", &new)?;
             show(json, &made, || created(&made))
         }
-        VolumeVerb::List => list(&client, json),
+        VolumeVerb::List { destroyed } => list(&client, json, *destroyed),
         VolumeVerb::Show { name } => show_one(&client, json, name),
         VolumeVerb::Resize { name, size, truncate } => {
             let change = VolumeChange {
@@ -58,11 +60,52 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
                 format!("Volume {}: offloads {}.\n", volume.name, offloads_text(&volume))
             })
         }
-        VolumeVerb::Destroy { name } => {
-            client.delete(&path_of("volumes", name)?)?;
-            show(json, &json!({ "destroyed": name }), || format!("Volume {name} is destroyed.\n"))
-        }
+        _ => end_or_replace(&client, json, verb),
     }
+}
+
+/// What a volume becomes of others, and how it ends.
+fn end_or_replace(client: &Client, json: bool, verb: &VolumeVerb) -> Result<(), Failure> {
+    let become_source = |name: &str, what: &str, source: &str| {
+        let path = format!("{}/{what}", path_of("volumes", name)?);
+        let volume: Volume = client.post(&path, &VolumeSource { source: source.to_owned() })?;
+        show(json, &volume, || {
+            format!("Volume {} is what {source} is: {}.\n", volume.name, human(volume.size_bytes))
+        })
+    };
+    match verb {
+        VolumeVerb::Clone { source, name } => {
+            let asked = VolumeClone { name: name.clone(), source: source.clone() };
+            let made: Volume = client.post("/v1/clones", &asked)?;
+            show(json, &made, || created(&made))
+        }
+        VolumeVerb::Restore { name, snapshot } => become_source(name, "restore", snapshot),
+        VolumeVerb::Overwrite { name, from } => become_source(name, "overwrite", from),
+        VolumeVerb::Destroy { name, eradicate } => {
+            let path = path_of("volumes", name)?;
+            let query = if *eradicate { "?eradicate=true" } else { "" };
+            client.delete(&format!("{path}{query}"))?;
+            let told = json!({ "destroyed": name, "eradicated": eradicate });
+            show(json, &told, || destroyed("Volume", "volume", name, *eradicate))
+        }
+        VolumeVerb::Recover { name } => {
+            client.act(&format!("{}/recover", path_of("volumes", name)?))?;
+            show(json, &json!({ "recovered": name }), || format!("Volume {name} is back.\n"))
+        }
+        VolumeVerb::Eradicate { name } => {
+            client.act(&format!("{}/eradicate", path_of("volumes", name)?))?;
+            show(json, &json!({ "eradicated": name }), || format!("Volume {name} is gone.\n"))
+        }
+        _ => Ok(()), // the others are done by the caller
+    }
+}
+
+/// Says that something is destroyed, and how long that can be undone.
+pub fn destroyed(what: &str, verb: &str, name: &str, eradicated: bool) -> String {
+    if eradicated {
+        return format!("{what} {name} is gone.\n");
+    }
+    format!("{what} {name} is destroyed. To bring it back: holdfast {verb} recover {name}\n")
 }
 
 /// What the volume takes, and its own setting where the array's is stricter.
@@ -80,9 +123,9 @@ fn created(volume: &Volume) -> String {
     format!("Volume {name} is made: {size}, {naa}. Connect it: holdfast connect {name} HOST\n")
 }
 
-fn list(client: &Client, json: bool) -> Result<(), Failure> {
+fn list(client: &Client, json: bool, destroyed: bool) -> Result<(), Failure> {
     let volumes: Vec<Volume> = client.get_all(
-        "/v1/volumes",
+        if destroyed { "/v1/volumes?destroyed=true" } else { "/v1/volumes" },
         |page: Volumes| (page.volumes, page.more),
         |last| &last.name,
     )?;
@@ -112,6 +155,11 @@ fn list(client: &Client, json: bool) -> Result<(), Failure> {
     })
 }
 
+/// Whether something is destroyed, and until when it can be recovered.
+pub fn doom(eradicate_ms: Option<u64>) -> String {
+    eradicate_ms.map_or_else(|| "no".into(), |due| format!("yes; eradicated at {}", time(due)))
+}
+
 fn show_one(client: &Client, json: bool, name: &str) -> Result<(), Failure> {
     let volume: Volume = client.get(&path_of("volumes", name)?)?;
     let found: Connections = client.get(&format!("/v1/connections?volume={}", part(name)))?;
@@ -131,6 +179,8 @@ fn show_one(client: &Client, json: bool, name: &str) -> Result<(), Failure> {
             ("NAA", volume.naa.clone()),
             ("Id", volume.id.to_string()),
             ("Made", time(volume.created_ms)),
+            ("Snapshots", volume.snapshots.to_string()),
+            ("Destroyed", doom(volume.eradicate_ms)),
             ("Hosts", if hosts.is_empty() { "none".into() } else { hosts }),
         ])
     })

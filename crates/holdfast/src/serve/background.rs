@@ -1,10 +1,11 @@
-//! What goes on beside the front ends: checkpoints, space for the log, signals, the end.
+//! What goes on beside the front ends: checkpoints, eradication, space for the log, signals, the
+//! end.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Condvar, Mutex};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -145,6 +146,7 @@ impl Checkpointer {
                 its_bell.done();
                 maintain(&store, &its_bell, &its_shared);
                 tokens::sweep(&its_shared);
+                eradicate(&its_shared);
             }
         })?;
         Ok(Self { bell, thread: Some(thread) })
@@ -155,6 +157,19 @@ impl Checkpointer {
 pub(super) fn step_back() {
     if let Err(error) = rustix::process::nice(10) {
         tracing::debug!("the priority stays as it is: {error}");
+    }
+}
+
+/// The time in milliseconds since 1970, as people have it: when something was made, and ends.
+pub fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Eradicates some of what is due, and forgets what is gone.
+fn eradicate(shared: &Shared) {
+    for volume in shared.luns.eradicate(now_ms()) {
+        shared.scsi.volume_destroyed(volume);
     }
 }
 

@@ -50,7 +50,7 @@ use block::{ArrayIdentity, LunMap, SectorCount, VolumeId};
 use store::{Store, StoreError};
 use sys::FileDisk;
 
-pub use background::Shutdown;
+pub use background::{Shutdown, now_ms};
 pub use counters::Counters;
 pub use saver::ReservationRecords;
 pub use scrub::ScrubOptions;
@@ -69,6 +69,10 @@ pub trait LunMaps: Send + Sync {
 
     /// At how many percent of the pool in use hosts are told of it.
     fn space_thresholds(&self) -> Vec<u8>;
+
+    /// Eradicates some of what is destroyed and whose time is over, at so many milliseconds since
+    /// 1970, and tells which volumes are gone for ever since the last call. May wait.
+    fn eradicate(&self, now_ms: u64) -> Vec<VolumeId>;
 }
 
 impl LunMaps for array::Array {
@@ -82,6 +86,13 @@ impl LunMaps for array::Array {
 
     fn space_thresholds(&self) -> Vec<u8> {
         self.settings().space_thresholds.percents().to_vec()
+    }
+
+    fn eradicate(&self, now_ms: u64) -> Vec<VolumeId> {
+        if let Err(error) = self.eradicate_due(now_ms) {
+            tracing::warn!("what is destroyed is eradicated later: {error}");
+        }
+        self.take_gone()
     }
 }
 

@@ -97,7 +97,7 @@ impl Tasks {
     }
 
     /// Has the end of all tasks watched that have an effect, or may have one yet. Long reads that
-    /// wait are none of these, and may wait for long.
+    /// wait are none of these, and may wait for long; SCSI ends those of a preempted nexus.
     pub(super) fn watch_all(&mut self, watch: &Arc<Watch>) {
         let tasks = self.entries.iter_mut().filter_map(|entry| entry.task.as_mut());
         for task in tasks.filter(|task| task.waiting.is_none()) {

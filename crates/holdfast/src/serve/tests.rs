@@ -42,6 +42,10 @@ impl LunMaps for Open {
     fn space_thresholds(&self) -> Vec<u8> {
         vec![80]
     }
+
+    fn eradicate(&self, _: u64) -> Vec<VolumeId> {
+        Vec::new()
+    }
 }
 
 /// Nothing is kept.

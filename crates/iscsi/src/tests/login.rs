@@ -198,6 +198,17 @@ fn send_targets_tells_portals_with_their_tags() {
 }
 
 #[test]
+fn who_is_no_host_is_told_of_no_target() {
+    let stranger = ("InitiatorName", "iqn.1999-01.unknown:x");
+    let discovery = ("SessionType", "Discovery");
+    assert_eq!(status(&[stranger, discovery], 0x87), (2, 2));
+    assert_eq!(status(&[stranger, discovery, ("TargetName", TARGET)], 0x87), (2, 2));
+    assert_eq!(status(&[("InitiatorName", NAME), discovery], 0x87), (0, 0));
+    let guarded = ("InitiatorName", CHAP_NAME);
+    assert_eq!(status(&[guarded, discovery], 0x87), (2, 1), "not before it has proved who it is");
+}
+
+#[test]
 fn in_a_normal_session_only_its_own_target_is_told() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[("MaxRecvDataSegmentLength", "512")]);

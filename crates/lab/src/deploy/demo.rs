@@ -97,7 +97,13 @@ impl Demo<'_> {
     }
 
     fn plan(&self, way: Way, copies: u64) -> Plan {
-        Plan { way, copies, depth: self.args.depth, transfer_bytes: self.args.transfer_size }
+        Plan {
+            way,
+            copies,
+            depth: self.args.depth,
+            host_io_bytes: pipeline::HOST_IO_BYTES,
+            transfer_bytes: self.args.transfer_size,
+        }
     }
 
     fn fill_template(&self) -> Result<(), String> {

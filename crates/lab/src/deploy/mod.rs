@@ -11,8 +11,9 @@ mod pipeline;
 mod progress;
 mod table;
 
+pub use array::Array;
 pub use demo::{DemoArgs, run as run_demo};
-pub use pipeline::{FillArgs, fill};
+pub use pipeline::{FillArgs, fill, verify_image, write_image};
 pub use table::{Row, Table};
 
 use std::fs::File;

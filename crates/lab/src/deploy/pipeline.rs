@@ -11,8 +11,8 @@ use crate::copy::{self, Transfer};
 use crate::load::is_put_off;
 use crate::target::{self, ConnectArgs};
 
-/// Bytes of one READ or WRITE of the host.
-const HOST_IO_BYTES: u64 = 1 << 20;
+/// Bytes of one READ or WRITE of the host, unless a fill says otherwise.
+pub const HOST_IO_BYTES: u64 = 1 << 20;
 /// How long a target may take to be there.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -28,6 +28,9 @@ pub struct FillArgs {
     /// Writes in flight.
     #[arg(long, default_value_t = 16)]
     pub depth: usize,
+    /// Bytes of one write: whole logical blocks, 1M at most.
+    #[arg(long, value_parser = crate::size::parse, default_value = "1M")]
+    pub write_size: u64,
     /// How to connect.
     #[command(flatten)]
     pub connect: ConnectArgs,
@@ -35,12 +38,27 @@ pub struct FillArgs {
 
 /// Writes an image to a unit, and reads it back.
 pub fn fill(args: &FillArgs) -> Result<(), String> {
+    write_image(args, "fill the template")?;
+    verify_image(args, "verify the template")
+}
+
+/// Writes an image to a unit, in writes of `write_size`; `what` is shown meanwhile.
+pub fn write_image(args: &FillArgs, what: &str) -> Result<(), String> {
+    whole(args, args.write_size, Job::Fill, what)
+}
+
+/// Reads a unit, 1 MiB at a time, and compares it with an image; `what` is shown meanwhile.
+pub fn verify_image(args: &FillArgs, what: &str) -> Result<(), String> {
+    whole(args, HOST_IO_BYTES, Job::Verify, what)
+}
+
+/// Does a job with the whole of an image, by one session.
+fn whole(args: &FillArgs, host_io_bytes: u64, job: Job, what: &str) -> Result<(), String> {
     let image = Image::open(&args.image)?;
     let config = args.connect.config(&args.url)?;
-    let plan = Plan { way: Way::Off, copies: 1, depth: args.depth, transfer_bytes: 0 };
-    let mut pipeline = Pipeline::connect(&image, &config, &config, 1, plan)?;
-    pipeline.run(Job::Fill, "fill the template")?;
-    pipeline.run(Job::Verify, "verify the template")
+    let plan =
+        Plan { way: Way::Off, copies: 1, depth: args.depth, host_io_bytes, transfer_bytes: 0 };
+    Pipeline::connect(&image, &config, &config, 1, plan)?.run(job, what)
 }
 
 /// What to do, and how wide.
@@ -52,6 +70,8 @@ pub struct Plan {
     pub copies: u64,
     /// Chunks on their way at once.
     pub depth: usize,
+    /// Bytes of one READ or WRITE of the host.
+    pub host_io_bytes: u64,
     /// Bytes of one EXTENDED COPY.
     pub transfer_bytes: u64,
 }
@@ -131,7 +151,7 @@ impl<'a> Pipeline<'a> {
     /// Does a job with every chunk of every copy.
     pub fn run(&mut self, job: Job, what: &str) -> Result<(), String> {
         let by_array = job == Job::Deploy && self.plan.way == Way::On;
-        let chunk_bytes = if by_array { self.plan.transfer_bytes } else { HOST_IO_BYTES };
+        let chunk_bytes = if by_array { self.plan.transfer_bytes } else { self.plan.host_io_bytes };
         let chunks_per_copy = self.image.bytes().div_ceil(chunk_bytes);
         let chunks = chunks_per_copy * self.plan.copies;
         let copies = self.plan.copies;
@@ -336,6 +356,10 @@ fn check_fit(
     }
     if template.bytes() < image.bytes() || clones.bytes() < image.bytes() * plan.copies {
         return Err(format!("{} copies of the image do not fit", plan.copies));
+    }
+    let (block, host_io) = (u64::from(template.block_bytes), plan.host_io_bytes);
+    if host_io == 0 || host_io > HOST_IO_BYTES || !host_io.is_multiple_of(block) {
+        return Err(format!("a write is a multiple of {block} bytes, 1M at most"));
     }
     let transfer = plan.transfer_bytes;
     if plan.way == Way::On

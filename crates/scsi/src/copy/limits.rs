@@ -156,7 +156,8 @@ fn supported_commands(offloads: Offloads) -> Vec<u8> {
     body
 }
 
-/// RECEIVE COPY OPERATING PARAMETERS data (SPC-4, table 246).
+/// RECEIVE COPY OPERATING PARAMETERS data (SPC-4, table 246), but for the length in its first 4
+/// bytes.
 pub(crate) fn operating_parameters(volume: &VolumeAttributes) -> Vec<u8> {
     let mut out = vec![0; 44];
     out[4] = 0x01; // SNLID: list identifiers can be left out
@@ -169,7 +170,5 @@ pub(crate) fn operating_parameters(volume: &VolumeAttributes) -> Vec<u8> {
     out[37] = granularity(volume);
     out[43] = 3;
     out.extend([SEGMENT_TYPE, OFFSET_SEGMENT_TYPE, CSCD_TYPE]);
-    let length = (out.len() - 4) as u32;
-    out[..4].copy_from_slice(&length.to_be_bytes());
     out
 }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use block::{CopySegment, SECTOR_BYTES, SectorRange, VolumeAttributes, VolumeReply, VolumeRequest};
 
+use crate::bytes::parameter_list;
 use crate::copy::cscd::Cscd;
 use crate::copy::parse::{Form, Length, List, ListUse, Segment};
 use crate::copy::results::{CopyResult, Listed, Origin};
@@ -110,15 +111,10 @@ pub(crate) fn extended_copy_lid4(context: &Context<'_>, command: Command) -> Out
 
 fn extended_copy(context: &Context<'_>, command: &Command, form: Form) -> Outcome {
     let volume = context.volume()?;
-    let length = command.cdb.u32(10) as usize;
-    let wanted = Some(length as u64);
-    if length == 0 {
-        return Ok(Step::Done(Response { transfer_bytes_wanted: wanted, ..Response::good() }));
-    }
-    if length > limits::PARAMETER_BYTES_MAX {
-        return Err(Sense::PARAMETER_LIST_LENGTH);
-    }
-    let bytes = crate::bytes::parameter_list(&command.data_out, length)?;
+    let wanted = Some(command.cdb.u32(10).into());
+    let Some(bytes) = list_of(command)? else {
+        return Ok(Step::Done(Response::good().wanting(wanted)));
+    };
     let list = parse::parse(&bytes, form)?;
     let listed = match list.list_use {
         ListUse::None => None,
@@ -140,18 +136,39 @@ fn extended_copy(context: &Context<'_>, command: &Command, form: Form) -> Outcom
         count,
         after: After::ThirdParty,
     };
-    if segments.is_empty() {
-        let reply = Ok(VolumeReply::Done);
-        return finish(context.server, context.nexus, rest, reply).map(|step| done(step, wanted));
-    }
-    Ok(request(volume, wanted, Rest::Copy(Box::new(rest)), VolumeRequest::Copy { segments }))
+    start(context, volume, rest, VolumeRequest::Copy { segments }, wanted)
 }
 
-fn done(step: Step, wanted: Option<u64>) -> Step {
-    match step {
-        Step::Done(response) => Step::Done(Response { transfer_bytes_wanted: wanted, ..response }),
-        step => step,
+/// The parameter list, unless its length is 0, which is no error and does nothing.
+fn list_of(command: &Command) -> Result<Option<Vec<u8>>, Sense> {
+    let length = command.cdb.u32(10) as usize;
+    if length > limits::PARAMETER_BYTES_MAX {
+        return Err(Sense::PARAMETER_LIST_LENGTH);
     }
+    if length == 0 {
+        return Ok(None);
+    }
+    parameter_list(&command.data_out, length).map(Some)
+}
+
+/// Runs the request, or ends at once where there is nothing to do.
+fn start(
+    context: &Context<'_>,
+    volume: &VolumeAttributes,
+    rest: CopyRest,
+    asked: VolumeRequest,
+    wanted: Option<u64>,
+) -> Outcome {
+    let nothing = match &asked {
+        VolumeRequest::Copy { segments } => segments.is_empty(),
+        VolumeRequest::Unmap { ranges, .. } => ranges.is_empty(),
+        _ => false,
+    };
+    if nothing {
+        let reply = Ok(VolumeReply::Done);
+        return finish(context.server, context.nexus, rest, reply).map(|step| step.wanting(wanted));
+    }
+    Ok(request(volume, wanted, Rest::Copy(Box::new(rest)), asked))
 }
 
 /// The segments as requests, up to the first that can't be processed: its number and why.

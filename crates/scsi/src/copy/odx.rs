@@ -14,17 +14,16 @@
 
 use std::sync::Arc;
 
-use block::{CopySegment, SECTOR_BYTES, Sector, SectorRange, VolumeAttributes, VolumeRequest};
+use block::{CopySegment, SECTOR_BYTES, SectorRange, VolumeAttributes, VolumeRequest};
 
-use crate::bytes::{be_u16, be_u32, be_u64, parameter_list};
-use crate::copy::limits::PARAMETER_BYTES_MAX;
+use crate::bytes::{be_u16, be_u32, be_u64};
 use crate::copy::parse::ListUse;
 use crate::copy::results::{Origin, begin};
 use crate::copy::rod::{INACTIVITY_S_DEFAULT, INACTIVITY_S_MAX, RANGES_MAX, ROD_BYTES_MAX, Rod};
 use crate::copy::token::{BLOCK_ZERO, POINT_IN_TIME, POINT_IN_TIME_ANY, TOKEN_BYTES, Token};
-use crate::copy::{After, CopyRest, done, finish};
+use crate::copy::{After, CopyRest, list_of, start};
 use crate::read_write::sectors;
-use crate::response::{Command, Response, Rest, Step, request};
+use crate::response::{Command, Response, Step};
 use crate::sense::{Sense, SenseKey};
 use crate::server::Context;
 use crate::table::Outcome;
@@ -35,18 +34,6 @@ const RANGE_BYTES: usize = 16;
 const UNSUPPORTED_TYPE: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x01);
 /// INVALID TOKEN OPERATION, INVALID TOKEN LENGTH.
 const WRONG_LENGTH: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x0a);
-
-/// The parameter list, unless its length is 0, which is no error and does nothing.
-fn list_of(command: &Command) -> Result<Option<Vec<u8>>, Sense> {
-    let length = command.cdb.u32(10) as usize;
-    if length > PARAMETER_BYTES_MAX {
-        return Err(Sense::PARAMETER_LIST_LENGTH);
-    }
-    if length == 0 {
-        return Ok(None);
-    }
-    parameter_list(&command.data_out, length).map(Some)
-}
 
 /// The ranges of a list whose header ends at `start`, with the length of the ranges in its last two
 /// bytes. Those of no blocks are left out; they must not overlap.
@@ -92,7 +79,7 @@ pub(crate) fn populate(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     let wanted = Some(command.cdb.u32(10).into());
     let Some(list) = list_of(&command)? else {
-        return Ok(done(Step::Done(Response::good()), wanted));
+        return Ok(Step::Done(Response::good().wanting(wanted)));
     };
     let ranges = ranges(&list, 16, volume)?;
     let inactivity_s = match be_u32(&list, 4) {
@@ -133,7 +120,7 @@ pub(crate) fn write_using(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     let wanted = Some(command.cdb.u32(10).into());
     let Some(list) = list_of(&command)? else {
-        return Ok(done(Step::Done(Response::good()), wanted));
+        return Ok(Step::Done(Response::good().wanting(wanted)));
     };
     let to = ranges(&list, 536, volume)?;
     let sectors: u64 = to.iter().map(|range| range.count.0).sum();
@@ -193,44 +180,13 @@ fn pair_up(
     for range in to {
         let mut range = *range;
         while !range.is_empty() {
-            while from.count.0 <= skip {
-                skip -= from.count.0;
+            while from.is_empty() {
                 from = pieces.next().ok_or(Sense::INTERNAL_FAILURE)?;
+                skip -= from.take_front(skip).count.0;
             }
-            from = SectorRange::new(from.start.0 + skip, from.count.0 - skip);
-            skip = 0;
             let count = from.count.0.min(range.count.0);
-            pairs.push((SectorRange::new(from.start.0, count), front(&mut range, count)));
-            front(&mut from, count);
+            pairs.push((from.take_front(count), range.take_front(count)));
         }
     }
     Ok(pairs.into_iter())
-}
-
-/// Takes sectors off the front of a range.
-fn front(range: &mut SectorRange, count: u64) -> SectorRange {
-    let taken = SectorRange::new(range.start.0, count);
-    range.start = Sector(range.start.0 + count);
-    range.count.0 -= count;
-    taken
-}
-
-/// Runs the request, or ends at once where there is nothing to do.
-fn start(
-    context: &Context<'_>,
-    volume: &VolumeAttributes,
-    rest: CopyRest,
-    asked: VolumeRequest,
-    wanted: Option<u64>,
-) -> Outcome {
-    let nothing = match &asked {
-        VolumeRequest::Copy { segments } => segments.is_empty(),
-        VolumeRequest::Unmap { ranges, .. } => ranges.is_empty(),
-        _ => false,
-    };
-    if nothing {
-        let reply = Ok(block::VolumeReply::Done);
-        return finish(context.server, context.nexus, rest, reply).map(|step| done(step, wanted));
-    }
-    Ok(request(volume, wanted, Rest::Copy(Box::new(rest)), asked))
 }

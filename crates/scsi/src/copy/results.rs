@@ -145,8 +145,9 @@ fn look_up(nexus: &Nexus, id: u32) -> Result<Known, Sense> {
     ended.cloned().map(Known::Ended).ok_or(Sense::cdb_bytes(2))
 }
 
+/// Answers with parameter data whose first 4 bytes are left for its length.
 fn answer(cdb: &Cdb, mut out: Vec<u8>) -> Outcome {
-    let length = (out.len().saturating_sub(4)) as u32;
+    let length = (out.len() - 4) as u32;
     out[..4].copy_from_slice(&length.to_be_bytes());
     Ok(Step::Done(Response::parameters(&out, cdb.u32(10) as usize)))
 }

@@ -89,11 +89,10 @@ pub(crate) fn out(context: &Context<'_>, command: Command) -> Outcome {
     // requests early; what comes later meets the reservation.
     let after_all = asked.action == PREEMPT_AND_ABORT;
     match changed {
-        Ok(Changed::AtOnce(_)) => Ok(Step::Done(Response {
-            transfer_bytes_wanted: wanted,
-            after_all,
-            ..Response::good()
-        })),
+        Ok(Changed::AtOnce(_)) => {
+            let response = Response { after_all, ..Response::good() };
+            Ok(Step::Done(response.wanting(wanted)))
+        }
         Ok(Changed::MustBeSaved(change)) => {
             let registers =
                 matches!(asked.action, REGISTER | REGISTER_AND_IGNORE | REGISTER_AND_MOVE);

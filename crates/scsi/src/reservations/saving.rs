@@ -233,7 +233,6 @@ impl DeviceServer {
             }
             Some(SaveError::Failed) => Response::check(Sense::INTERNAL_FAILURE),
         };
-        let step = Step::Done(Response { transfer_bytes_wanted: wanted, ..response });
-        self.with_format(volume, step)
+        self.with_format(volume, Step::Done(response.wanting(wanted)))
     }
 }

@@ -87,19 +87,39 @@ impl Long {
     }
 }
 
+/// Runs a command of three requests whose nexus is preempted after one of them: its status, and how
+/// many requests it became.
+fn preempted(action: u8, after: usize, cdb: &[u8], data: &[u8]) -> (Status, usize) {
+    let mut long = Long::new();
+    let mut list = vec![0; 24];
+    list[15] = 1;
+    let register = [0x5f, 6, 0, 0, 0, 0, 0, 0, 24, 0];
+    assert_eq!(long.run(&register, &list).status, Status::Good);
+    long.preempts = Some((after, [0x5f, action, 1, 0, 0, 0, 0, 0, 24, 0]));
+    let response = long.run(cdb, data);
+    assert!(response.status == Status::Good || response.data_in.is_empty());
+    (response.status, long.requests.len())
+}
+
+/// PREEMPT and PREEMPT AND ABORT, both for a write exclusive reservation.
+const PREEMPT: u8 = 4;
+const PREEMPT_AND_ABORT: u8 = 5;
+
 #[test]
 fn preempt_and_abort_ends_what_is_left_and_preempt_does_not() {
-    // PREEMPT (4), PREEMPT AND ABORT (5), both for a write exclusive reservation.
-    for (action, want, requests) in [(4, Status::Good, 3), (5, Status::TaskAborted, 1)] {
-        let mut long = Long::new();
-        let mut list = vec![0; 24];
-        list[15] = 1;
-        let register = [0x5f, 6, 0, 0, 0, 0, 0, 0, 24, 0];
-        assert_eq!(long.run(&register, &list).status, Status::Good);
-        long.preempts = Some((0, [0x5f, action, 1, 0, 0, 0, 0, 0, 24, 0]));
-        let response = long.run(&cdb_16(0x8a, 0, 0, 20_000), &pattern(20_000 * 512, 3));
-        assert_eq!((response.status, long.requests.len()), (want, requests), "action {action}");
-    }
+    let (cdb, data) = (cdb_16(0x8a, 0, 0, 20_000), pattern(20_000 * 512, 3));
+    assert_eq!(preempted(PREEMPT, 0, &cdb, &data), (Status::Good, 3));
+    assert_eq!(preempted(PREEMPT_AND_ABORT, 0, &cdb, &data), (Status::TaskAborted, 1));
+    assert_eq!(preempted(PREEMPT_AND_ABORT, 2, &cdb, &data), (Status::Good, 3));
+}
+
+/// Its first request may have waited until after PREEMPT AND ABORT was answered.
+#[test]
+fn a_long_read_of_a_nexus_that_is_preempted_and_aborted_gives_no_data() {
+    let cdb = cdb_16(0x88, 0, 0, 20_000);
+    assert_eq!(preempted(PREEMPT, 0, &cdb, &[]), (Status::Good, 3));
+    assert_eq!(preempted(PREEMPT_AND_ABORT, 0, &cdb, &[]), (Status::TaskAborted, 1));
+    assert_eq!(preempted(PREEMPT_AND_ABORT, 2, &cdb, &[]), (Status::Good, 3));
 }
 
 #[test]

@@ -177,6 +177,13 @@ impl Findings {
         }
     }
 
+    /// Blocks can't be read because of a finding, and are not looked for.
+    pub(crate) fn name_no_more(&mut self, what: What) {
+        if let Some(finding) = self.by_what.get_mut(&what) {
+            finding.ranges_more += 1;
+        }
+    }
+
     /// A pass is over: what it has not seen any more is gone.
     pub(crate) fn end(&mut self, pass: u64) {
         self.by_what.retain(|_, finding| finding.pass == pass);

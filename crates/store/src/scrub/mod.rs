@@ -8,7 +8,7 @@
 //! | log | the records that recovery would read, and their payload | what they did was applied |
 //! | rewrite | nothing: a checkpoint, if one of the above was damaged and can be written anew | |
 //! | chunks | every block that a row names | the cache, if there |
-//! | names | the maps, if something is damaged for good: which blocks of which volumes | |
+//! | names | chunk rows and maps, if something is damaged for good: which blocks of volumes | |
 //!
 //! Everything is read from the device, also what is in memory. A step holds the checkpointer: no
 //! checkpoint is under way meanwhile, so nothing that was stored moves and no segment is freed. If
@@ -17,6 +17,7 @@
 //! A pass sees what was stored when it began, and what was moved or written since was read or made
 //! then. Where it stands does not outlive a restart.
 
+mod aliases;
 mod findings;
 mod log;
 mod names;
@@ -32,6 +33,7 @@ pub use findings::{DamageList, DamagedRange, Finding, Repair, TableName, What};
 
 use crate::StoreError;
 use crate::checkpoint::Checkpointer;
+use crate::groups::GroupReader;
 use crate::store::Store;
 use crate::verify::{read_chunk, read_chunks};
 use findings::Findings;
@@ -91,7 +93,7 @@ enum Phase {
     Rewrite,
     /// Chunks whose rows are in this page and behind.
     Chunks(u64),
-    Names(Naming),
+    Names(Box<Naming>),
 }
 
 struct Pass {
@@ -248,8 +250,13 @@ impl Step<'_> {
                 }
                 Phase::Chunks(from) => match self.chunks(from) {
                     Some(next) => Phase::Chunks(next),
-                    None => Phase::Names(Naming::default()),
+                    None => Phase::Names(Box::default()),
                 },
+                // What is in memory is written anew in between, and need not be named.
+                Phase::Names(naming) if !self.pass.rescued.is_empty() => {
+                    self.pass.phase = Phase::Names(naming);
+                    return Ok(false);
+                }
                 Phase::Names(naming) => match self.names(naming) {
                     Some(naming) => Phase::Names(naming),
                     None => return Ok(true),
@@ -317,8 +324,9 @@ impl Step<'_> {
             .filter_map(|(id, raw)| Some((ChunkId(id), ChunkRow::decode(raw)?)))
             .filter(|(id, row)| !row.place.is_none() && !world.unplaced.read().contains_key(id))
             .collect();
-        chunks.sort_unstable_by_key(|(_, row)| (row.place.segment, row.place.offset_units));
-        self.count(chunks.len() as u64);
+        chunks.sort_unstable_by_key(|(_, row)| (row.place, row.group_index));
+        let units: u64 = chunks.iter().map(|(_, row)| u64::from(row.share_units())).sum();
+        self.count(units.div_ceil(u64::from(format::geometry::UNITS_PER_BLOCK)));
         let mut suspects = Vec::new();
         read_chunks(world, &chunks, &mut |id, row, found| {
             if found.is_err() {
@@ -338,7 +346,7 @@ impl Step<'_> {
         if now.place != row.place || world.unplaced.read().contains_key(&id) {
             return;
         }
-        if read_chunk(world, id, &now).is_ok() {
+        if read_chunk(world, &mut GroupReader::default(), &now).is_ok() {
             return;
         }
         let offset_bytes = self.offset_bytes(now.place);

@@ -1,4 +1,5 @@
-//! Which blocks of which volumes can't be read: one walk over all maps for all findings together.
+//! Which blocks of which volumes can't be read: one look at all rows of chunks for the aliases of
+//! what is damaged, and then one walk over all maps for all findings together.
 
 use std::collections::HashSet;
 
@@ -6,6 +7,7 @@ use block::{BlockCount, BlockNumber, SECTORS_PER_BLOCK, SectorRange, VolumeId};
 use format::map::{LEVEL_MAX, Node, span_blocks};
 use format::{MapEntry, NodeId, VolumeRow};
 
+use super::aliases::Aliases;
 use super::{DamagedRange, Repair, Step, What};
 use crate::pages::FastState;
 
@@ -32,6 +34,7 @@ pub(super) struct Naming {
     told: u64,
     tracked: [Option<Tracked>; LEVEL_MAX as usize + 1],
     clean: HashSet<NodeId, FastState>,
+    aliases: Aliases,
 }
 
 /// What one look at a map found.
@@ -46,14 +49,16 @@ struct Seen {
 
 impl Step<'_> {
     /// Goes on with the walk; `None` when all maps were seen, or nothing is to be named.
-    pub(super) fn names(&mut self, mut naming: Naming) -> Option<Naming> {
+    pub(super) fn names(&mut self, mut naming: Box<Naming>) -> Option<Box<Naming>> {
         if !naming.begun {
             self.scrub.findings.forget_names();
             naming.begun = true;
             if !self.scrub.findings.concern_volumes() {
                 return None;
             }
+            naming.aliases = self.begin_aliases();
         }
+        self.aliases(&mut naming.aliases);
         let mut nodes = 0;
         while !self.is_spent() {
             let map = self.store.world.map_of(naming.volume);
@@ -111,7 +116,7 @@ impl Step<'_> {
                 return seen;
             };
             if level == 1 {
-                self.leaf(&node, base, &mut seen);
+                self.leaf(&node, base, &naming.aliases, &mut seen);
                 naming.leave(end, seen.damaged.len() as u64);
                 return seen;
             }
@@ -122,10 +127,10 @@ impl Step<'_> {
         }
     }
 
-    fn leaf(&self, node: &Node, base: u64, seen: &mut Seen) {
+    fn leaf(&self, node: &Node, base: u64, aliases: &Aliases, seen: &mut Seen) {
         for (index, entry) in node.entries().enumerate() {
             if let MapEntry::Chunk(id) = entry
-                && let Some(what) = self.scrub.findings.of_chunk(id)
+                && let Some(what) = self.scrub.findings.of_chunk(id).or(aliases.damage_of(id))
             {
                 seen.damaged.push((what, base + index as u64, 1));
             }

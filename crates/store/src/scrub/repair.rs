@@ -6,7 +6,7 @@ use format::{ChunkId, Entry, Fingerprint};
 
 use super::{What, findings::Findings};
 use crate::store::Store;
-use crate::writer::{Job, Submitted};
+use crate::writer::{Job, Relocation, Submitted};
 use crate::{Started, StoreError};
 
 /// Chunks that are written anew with one commit.
@@ -30,7 +30,9 @@ impl Store {
                 fingerprints: vec![chunk.fingerprint],
             });
             let frames = batch.iter().map(|chunk| chunk.frame.clone()).collect();
-            let job = Job::Relocate { entries: entries.collect(), frames };
+            let entries = entries.collect();
+            // One block of a group is put back by itself, as it is.
+            let job = Job::Relocate(Relocation { entries, frames, ..Relocation::default() });
             let token = self.waiting_token();
             let submitted = self.writer.lock().submit(&self.world, token, job);
             let started = match submitted {

@@ -84,7 +84,7 @@ fn a_record_that_says_what_cant_be_is_damage() {
     let store_entry = |payload_units, first| Entry::Store {
         first: ChunkId(first),
         payload_units,
-        staged: true,
+        flags: format::StoreFlags { staged: true, ..Default::default() },
         fingerprints: vec![Fingerprint([1; 16])],
     };
     let bent = [

@@ -5,8 +5,11 @@ mod damaged;
 mod failing;
 mod grow;
 mod integrity;
+mod memory;
 mod model;
 mod reclaim;
+mod reduction;
+mod snapshots;
 
 use std::io;
 use std::sync::Arc;

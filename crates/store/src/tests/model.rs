@@ -5,19 +5,79 @@ use std::collections::BTreeMap;
 use block::FrameMut;
 use proptest::prelude::*;
 
+use super::reduction::prose;
 use super::*;
 
 const SECTORS: u64 = 3 * MIB;
 
 #[derive(Clone, Debug)]
 enum Action {
-    Write { volume: usize, start: u64, count: u64, seed: u64 },
-    Zero { volume: usize, start: u64, count: u64 },
-    Fill { volume: usize, start: u64, count: u64, byte: u8, uniform: bool },
-    Unmap { volume: usize, ranges: Vec<(u64, u64)> },
-    Copy { from: usize, start: u64, to: usize, at: u64, count: u64 },
-    CompareAndWrite { volume: usize, start: u64, count: u64, seed: u64, right: bool },
-    Recreate { volume: usize },
+    Write {
+        volume: usize,
+        start: u64,
+        count: u64,
+        seed: u64,
+    },
+    Zero {
+        volume: usize,
+        start: u64,
+        count: u64,
+    },
+    Fill {
+        volume: usize,
+        start: u64,
+        count: u64,
+        byte: u8,
+        uniform: bool,
+    },
+    Unmap {
+        volume: usize,
+        ranges: Vec<(u64, u64)>,
+    },
+    Copy {
+        from: usize,
+        start: u64,
+        to: usize,
+        at: u64,
+        count: u64,
+    },
+    CompareAndWrite {
+        volume: usize,
+        start: u64,
+        count: u64,
+        seed: u64,
+        right: bool,
+    },
+    Recreate {
+        volume: usize,
+    },
+    /// Of both volumes, in one change.
+    Snapshot,
+    /// From a snapshot, in place.
+    Restore {
+        volume: usize,
+        snapshot: usize,
+    },
+    /// From the other volume.
+    Overwrite {
+        volume: usize,
+    },
+    /// A clone of a snapshot takes the volume's place.
+    Clone {
+        volume: usize,
+        snapshot: usize,
+    },
+    /// From a snapshot, or what a write to it would do.
+    CopySnapshot {
+        snapshot: usize,
+        volume: usize,
+        start: u64,
+        at: u64,
+        count: u64,
+    },
+    DropSnapshot {
+        snapshot: usize,
+    },
     Checkpoint,
     Reopen,
 }
@@ -65,17 +125,49 @@ fn action() -> impl Strategy<Value = Action> {
                 Action::CompareAndWrite { volume, start, count, seed, right }
             }
         ),
-        1 => v.prop_map(|volume| Action::Recreate { volume }),
+        1 => v.clone().prop_map(|volume| Action::Recreate { volume }),
+        3 => Just(Action::Snapshot),
+        2 => (v.clone(), any::<usize>())
+            .prop_map(|(volume, snapshot)| Action::Restore { volume, snapshot }),
+        1 => v.clone().prop_map(|volume| Action::Overwrite { volume }),
+        1 => (v.clone(), any::<usize>())
+            .prop_map(|(volume, snapshot)| Action::Clone { volume, snapshot }),
+        2 => (any::<usize>(), v, range(), range(), any::<bool>()).prop_map(
+            |(snapshot, volume, (start, a), (at, b), aligned)| {
+                let at = if aligned { at / 8 * 8 + start % 8 } else { at };
+                let room = (SECTORS - start).min(SECTORS.saturating_sub(at));
+                let limit = if at % 8 == start % 8 { SECTORS } else { 500 };
+                let count = a.min(b).min(room).min(limit);
+                Action::CopySnapshot { snapshot, volume, start, at, count }
+            }
+        ),
+        1 => any::<usize>().prop_map(|snapshot| Action::DropSnapshot { snapshot }),
         1 => Just(Action::Checkpoint),
         1 => Just(Action::Reopen),
     ]
 }
 
+/// What is written: noise, text that compresses, and blocks out of a few that come again and again.
+fn material(sectors: u64, seed: u64) -> Vec<u8> {
+    let mut bytes = distinct(sectors, seed);
+    for (index, block) in bytes.chunks_mut(4096).enumerate() {
+        let kind = (seed >> 8) as usize + index;
+        match kind % 4 {
+            0 => {}
+            1 => block.copy_from_slice(&distinct(8, seed % 3 + 1)[..block.len()]),
+            2 => block.copy_from_slice(&prose(8, seed % 5 + 1)[..block.len()]),
+            _ => block.copy_from_slice(&prose(8, seed ^ index as u64)[..block.len()]),
+        }
+    }
+    bytes
+}
+
 struct Model {
     store: Store,
     disk: Arc<MemoryDisk>,
-    durability: crate::Durability,
+    options: OpenOptions,
     volumes: [(VolumeId, Vec<u8>); 2],
+    snapshots: Vec<(VolumeId, Vec<u8>)>,
 }
 
 fn bytes(start: u64, count: u64) -> std::ops::Range<usize> {
@@ -83,23 +175,22 @@ fn bytes(start: u64, count: u64) -> std::ops::Range<usize> {
 }
 
 impl Model {
-    fn new(durability: crate::Durability) -> Self {
+    fn new(options: OpenOptions) -> Self {
         let disk = MemoryDisk::new(512 << 20);
         Store::create(&*disk, &[3; 64]).unwrap();
-        let store = Self::open(&disk, durability);
+        let store = Self::open(&disk, &options);
         let volumes = [(); 2].map(|()| (volume(&store, SECTORS), vec![0; SECTORS as usize * 512]));
-        Self { store, disk, durability, volumes }
+        Self { store, disk, options, volumes, snapshots: Vec::new() }
     }
 
-    fn open(disk: &Arc<MemoryDisk>, durability: crate::Durability) -> Store {
-        let options = OpenOptions { durability, cache_bytes: 1 << 20, ..OpenOptions::default() };
-        Store::open(disk.clone(), options).unwrap()
+    fn open(disk: &Arc<MemoryDisk>, options: &OpenOptions) -> Store {
+        Store::open(disk.clone(), options.clone()).unwrap()
     }
 
     fn run(&mut self, action: &Action) {
         match *action {
             Action::Write { volume, start, count, seed } => {
-                let data = distinct(count, seed);
+                let data = material(count, seed);
                 let (id, model) = &mut self.volumes[volume];
                 write(&self.store, *id, start, &data).unwrap();
                 model[bytes(start, count)].copy_from_slice(&data);
@@ -148,12 +239,74 @@ impl Model {
                 self.volumes[index] =
                     (volume(&self.store, SECTORS), vec![0; SECTORS as usize * 512]);
             }
+            Action::Snapshot
+            | Action::Restore { .. }
+            | Action::Overwrite { .. }
+            | Action::Clone { .. }
+            | Action::CopySnapshot { .. }
+            | Action::DropSnapshot { .. } => self.snapshots(action),
             Action::Checkpoint => self.store.checkpoint().unwrap(),
             Action::Reopen => {
                 let volume = self.volumes[0].0;
                 self.store.execute(VolumeRequest::Flush { volume }).unwrap();
-                self.store = Self::open(&self.disk, self.durability);
+                self.store = Self::open(&self.disk, &self.options);
             }
+        }
+    }
+
+    fn change(&self, volumes: Vec<VolumeChange>) {
+        self.store.change(Change { volumes, ..Change::default() }).unwrap();
+    }
+
+    fn snapshots(&mut self, action: &Action) {
+        let count = self.snapshots.len();
+        match *action {
+            Action::Snapshot => {
+                let made = self.volumes.each_ref().map(|(source, content)| {
+                    let id = self.store.allocate_volume_id();
+                    let change = VolumeChange::Clone { source: *source, id, snapshot: true };
+                    (change, (id, content.clone()))
+                });
+                self.change(made.iter().map(|(change, _)| *change).collect());
+                self.snapshots.extend(made.into_iter().map(|(_, snapshot)| snapshot));
+            }
+            Action::Overwrite { volume } => {
+                let (source, content) = self.volumes[1 - volume].clone();
+                let destination = self.volumes[volume].0;
+                self.change(vec![VolumeChange::Overwrite { source, destination }]);
+                self.volumes[volume].1 = content;
+            }
+            _ if count == 0 => {}
+            Action::Restore { volume, snapshot } => {
+                let (source, content) = self.snapshots[snapshot % count].clone();
+                let destination = self.volumes[volume].0;
+                self.change(vec![VolumeChange::Overwrite { source, destination }]);
+                self.volumes[volume].1 = content;
+            }
+            Action::Clone { volume, snapshot } => {
+                let (source, content) = self.snapshots[snapshot % count].clone();
+                let (gone, id) = (self.volumes[volume].0, self.store.allocate_volume_id());
+                self.change(vec![
+                    VolumeChange::Clone { source, id, snapshot: false },
+                    VolumeChange::Destroy { id: gone },
+                ]);
+                self.volumes[volume] = (id, content);
+            }
+            Action::CopySnapshot { snapshot, volume, start, at, count: sectors } => {
+                let (source, content) = &self.snapshots[snapshot % count];
+                let (id, model) = &mut self.volumes[volume];
+                let segments = vec![segment(*source, start, *id, at, sectors)];
+                self.store.execute(VolumeRequest::Copy { segments }).unwrap();
+                model[bytes(at, sectors)].copy_from_slice(&content[bytes(start, sectors)]);
+                let back = vec![segment(*id, at, *source, start, sectors)];
+                let refused = self.store.execute(VolumeRequest::Copy { segments: back });
+                assert!(sectors == 0 || refused.unwrap_err() == VolumeError::Snapshot(*source));
+            }
+            Action::DropSnapshot { snapshot } => {
+                let (id, _) = self.snapshots.swap_remove(snapshot % count);
+                self.change(vec![VolumeChange::Destroy { id }]);
+            }
+            _ => unreachable!(),
         }
     }
 
@@ -164,7 +317,7 @@ impl Model {
         if !right {
             expected[wrong_at] ^= 0x40;
         }
-        let data = distinct(count, seed);
+        let data = material(count, seed);
         let range = SectorRange::new(start, count);
         let phase = range.start.offset_in_block_bytes();
         let result = self.store.execute(VolumeRequest::CompareAndWrite {
@@ -184,7 +337,7 @@ impl Model {
     }
 
     fn assert_same(&self) {
-        for (id, model) in &self.volumes {
+        for (id, model) in self.volumes.iter().chain(&self.snapshots) {
             for start in (0..SECTORS).step_by(MIB as usize) {
                 let held = read(&self.store, *id, start, MIB);
                 assert!(held == model[bytes(start, MIB)], "volume {id} differs behind {start}");
@@ -195,7 +348,10 @@ impl Model {
 }
 
 fn run_all(actions: &[Action], durability: crate::Durability) {
-    let mut model = Model::new(durability);
+    // In every second case with as little memory as can be.
+    let memory_bytes = if actions.len().is_multiple_of(2) { 0 } else { 1 << 20 };
+    let options = OpenOptions { durability, memory_bytes, ..OpenOptions::default() };
+    let mut model = Model::new(options);
     for action in actions {
         model.run(action);
     }
@@ -209,6 +365,8 @@ fn run_all(actions: &[Action], durability: crate::Durability) {
         .map(|(id, _)| (*id, model.store.volume_status(*id).unwrap().mapped_bytes))
         .collect();
     assert_eq!(status.mapped_bytes, sizes.values().sum::<u64>());
+    assert_eq!(status.provisioned_bytes, 2 * SECTORS * 512);
+    assert_eq!(status.snapshot_count, model.snapshots.len() as u64);
 }
 
 proptest! {

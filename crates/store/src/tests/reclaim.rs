@@ -7,7 +7,7 @@ use super::*;
 fn churn(durability: crate::Durability) {
     let disk = MemoryDisk::new(320 << 20);
     Store::create(&*disk, &[5; 64]).unwrap();
-    let options = || OpenOptions { durability, cache_bytes: 1 << 20, ..OpenOptions::default() };
+    let options = || OpenOptions { durability, memory_bytes: 1 << 20, ..OpenOptions::default() };
     let store = Store::open(disk.clone(), options()).unwrap();
     let blocks = (112 << 20) / 4096u64;
     let id = volume(&store, blocks * 8);

@@ -1,6 +1,7 @@
 //! Every class of durable byte, with one bit turned.
 
 mod damaged_leaf;
+mod reduced;
 
 use format::geometry::UNITS_PER_BLOCK;
 use format::map::NODE_BYTES;
@@ -13,7 +14,8 @@ use crate::{DamageList, Finding, Repair, ScrubStep, StoreError, TableName, What}
 
 const BLOCKS: u64 = 700;
 const COLD: OpenOptions = OpenOptions {
-    cache_bytes: 0,
+    // All of the metadata of these small pools, and a few blocks of data.
+    memory_bytes: 2 << 20,
     durability: crate::Durability::Commit,
     checkpoint_log_bytes: 1 << 40,
 };

@@ -1,0 +1,154 @@
+//! Destroying, recovering and eradicating, of volumes and of snapshots.
+
+use axum::Json;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+
+use crate::{ApiError, Ending, Refusal, Shared, Snapshot, Volume, blocking};
+
+type Name = Result<Path<String>, PathRejection>;
+
+/// Destroys a volume with its snapshots: it can be recovered until its time is over.
+#[utoipa::path(
+    delete,
+    path = "/v1/volumes/{name}",
+    params(("name" = String, Path), Ending),
+    responses(
+        (status = 204, description = "It is destroyed."),
+        (status = 401, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+    )
+)]
+pub(crate) async fn destroy_volume(
+    State(interface): Shared,
+    name: Name,
+    ending: Result<Query<Ending>, QueryRejection>,
+) -> Result<StatusCode, ApiError> {
+    let (Path(name), Query(ending)) = (name?, ending?);
+    blocking(interface, move |interface| {
+        interface.array.destroy_volume(&name, (interface.now_ms)())?;
+        if ending.eradicate {
+            interface.array.eradicate_volume(&name)?;
+        }
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// Brings a destroyed volume back, with the snapshots that went with it.
+#[utoipa::path(
+    post,
+    path = "/v1/volumes/{name}/recover",
+    params(("name" = String, Path)),
+    responses(
+        (status = 200, body = Volume),
+        (status = 401, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+    )
+)]
+pub(crate) async fn recover_volume(
+    State(interface): Shared,
+    name: Name,
+) -> Result<Json<Volume>, ApiError> {
+    let Path(name) = name?;
+    blocking(interface, move |interface| Ok(Json(interface.array.recover_volume(&name)?.into())))
+        .await
+}
+
+/// Eradicates a destroyed volume with its snapshots: its data is gone for ever.
+#[utoipa::path(
+    post,
+    path = "/v1/volumes/{name}/eradicate",
+    params(("name" = String, Path)),
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = 401, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+    )
+)]
+pub(crate) async fn eradicate_volume(
+    State(interface): Shared,
+    name: Name,
+) -> Result<StatusCode, ApiError> {
+    let Path(name) = name?;
+    blocking(interface, move |interface| {
+        interface.array.eradicate_volume(&name).map(|()| StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// Destroys a snapshot: it can be recovered until its time is over.
+#[utoipa::path(
+    delete,
+    path = "/v1/snapshots/{name}",
+    params(("name" = String, Path), Ending),
+    responses(
+        (status = 204, description = "It is destroyed."),
+        (status = 401, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+    )
+)]
+pub(crate) async fn destroy_snapshot(
+    State(interface): Shared,
+    name: Name,
+    ending: Result<Query<Ending>, QueryRejection>,
+) -> Result<StatusCode, ApiError> {
+    let (Path(name), Query(ending)) = (name?, ending?);
+    blocking(interface, move |interface| {
+        interface.array.destroy_snapshot(&name, (interface.now_ms)())?;
+        if ending.eradicate {
+            interface.array.eradicate_snapshot(&name)?;
+        }
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// Brings a destroyed snapshot back.
+#[utoipa::path(
+    post,
+    path = "/v1/snapshots/{name}/recover",
+    params(("name" = String, Path)),
+    responses(
+        (status = 200, body = Snapshot),
+        (status = 401, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+    )
+)]
+pub(crate) async fn recover_snapshot(
+    State(interface): Shared,
+    name: Name,
+) -> Result<Json<Snapshot>, ApiError> {
+    let Path(name) = name?;
+    blocking(interface, move |interface| Ok(Json(interface.array.recover_snapshot(&name)?.into())))
+        .await
+}
+
+/// Eradicates a destroyed snapshot: what only it held is gone for ever.
+#[utoipa::path(
+    post,
+    path = "/v1/snapshots/{name}/eradicate",
+    params(("name" = String, Path)),
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = 401, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+    )
+)]
+pub(crate) async fn eradicate_snapshot(
+    State(interface): Shared,
+    name: Name,
+) -> Result<StatusCode, ApiError> {
+    let Path(name) = name?;
+    blocking(interface, move |interface| {
+        interface.array.eradicate_snapshot(&name).map(|()| StatusCode::NO_CONTENT)
+    })
+    .await
+}

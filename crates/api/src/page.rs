@@ -1,0 +1,68 @@
+//! Which part of a list, and which objects.
+
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+
+/// Which part of a list.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Page {
+    /// Only what is behind this name.
+    pub after: Option<String>,
+    /// At most so many: 1 to 10000, which is also the default.
+    pub limit: Option<usize>,
+}
+
+impl Page {
+    /// The objects of this page, and whether there are more: `find` gives those behind a name, to
+    /// a number.
+    pub(crate) fn of<T>(&self, find: impl FnOnce(Option<&str>, usize) -> Vec<T>) -> (Vec<T>, bool) {
+        let limit = self.limit.unwrap_or(crate::PAGE_MAX).clamp(1, crate::PAGE_MAX);
+        let mut found = find(self.after.as_deref(), limit + 1);
+        let more = found.len() > limit;
+        found.truncate(limit);
+        (found, more)
+    }
+}
+
+/// Which connections.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ConnectionFilter {
+    /// Only those of this volume.
+    pub volume: Option<String>,
+    /// Only those of this host.
+    pub host: Option<String>,
+}
+
+/// Which volumes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct VolumeFilter {
+    /// Only what is behind this name.
+    pub after: Option<String>,
+    /// At most so many: 1 to 10000, which is also the default.
+    pub limit: Option<usize>,
+    /// Those that are destroyed, instead of the others.
+    #[serde(default)]
+    pub destroyed: bool,
+}
+
+impl VolumeFilter {
+    pub(crate) fn page(&self) -> Page {
+        Page { after: self.after.clone(), limit: self.limit }
+    }
+}
+
+/// How something ends.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Ending {
+    /// Also eradicates it: its data is gone for ever.
+    #[serde(default)]
+    pub eradicate: bool,
+}

@@ -1,0 +1,145 @@
+//! Volumes that become what another volume or a snapshot is: new ones, or ones that are there.
+//!
+//! All of it takes the same time whatever is in them: the store shares what they hold.
+
+use block::{LogicalBlockSize, Offloads, SectorCount, VolumeId};
+use store::{Change, VolumeChange};
+
+use crate::identity::Serial;
+use crate::name::VolumeName;
+use crate::state::{State, VolumeEntry, VolumeRecord};
+use crate::{Array, Error, VOLUMES_MAX, VolumeInfo, record};
+
+/// What a volume can be made of.
+struct Source {
+    id: VolumeId,
+    size: SectorCount,
+    logical_block: LogicalBlockSize,
+}
+
+impl State {
+    /// A volume or a snapshot by its name, that is not destroyed.
+    fn source(&self, name: &str) -> Result<Source, Error> {
+        if !name.contains('.') {
+            let VolumeRecord { id, size, logical_block, .. } = self.volume(name)?.record;
+            return Ok(Source { id, size, logical_block });
+        }
+        let (id, snapshot, volume) = self.snapshot(name)?;
+        let logical_block = volume.record.logical_block;
+        Ok(Source { id, size: snapshot.size, logical_block })
+    }
+}
+
+impl Array {
+    /// Makes a volume of what a volume or a snapshot holds at this moment; durable when it returns.
+    ///
+    /// # Errors
+    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed` for the
+    /// source; those of [`Array::create_volume`] for the new one.
+    pub fn clone_volume(
+        &self,
+        source: &str,
+        name: VolumeName,
+        created_ms: u64,
+    ) -> Result<VolumeInfo, Error> {
+        let plan = |state: &State| {
+            let source = state.source(source)?;
+            state.check_free(&name, None)?;
+            if state.volumes.len() >= VOLUMES_MAX {
+                return Err(Error::Limit { what: "volumes", limit: VOLUMES_MAX });
+            }
+            let id = self.backing.allocate_volume_id();
+            let serial = Serial::new(&state.pool_id, id)
+                .ok_or(Error::Limit { what: "volumes ever made", limit: 1 << 40 })?;
+            let record = VolumeRecord {
+                id,
+                name,
+                size: source.size,
+                logical_block: source.logical_block,
+                company_id: state.settings.company_id,
+                serial,
+                created_ms,
+                offloads: Offloads::ALL,
+                eradicate_ms: None,
+            };
+            let change = Change {
+                volumes: vec![VolumeChange::Clone { source: source.id, id, snapshot: false }],
+                config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
+            };
+            Ok((change, record))
+        };
+        self.change(plan, |state, record| {
+            let id = record.id;
+            state.insert_volume(record);
+            self.volume_info(&state.volumes[&id])
+        })
+    }
+
+    /// Makes a volume what one of its own snapshots is, its size too. Hosts keep it under the LUN
+    /// that they know, and are told if the size changes.
+    ///
+    /// # Errors
+    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed`,
+    /// `wrong_source` where it is a snapshot of another, and those of the store.
+    pub fn restore_volume(&self, name: &str, snapshot: &str) -> Result<VolumeInfo, Error> {
+        self.become_source(name, snapshot, |state, volume| {
+            let (_, record, of) = state.snapshot(snapshot)?;
+            if record.source == volume.record.id {
+                return Ok(());
+            }
+            let text = format!(
+                "{snapshot} is a snapshot of volume {}, not of {}: to put it there, overwrite.",
+                of.record.name, volume.record.name
+            );
+            Err(Error::invalid("wrong_source", text))
+        })
+    }
+
+    /// Makes a volume what another volume or a snapshot is, its size too: what it held is gone.
+    ///
+    /// # Errors
+    /// Those of [`Array::restore_volume`]; `wrong_source` where it is the volume itself, or has
+    /// logical blocks of another length.
+    pub fn overwrite_volume(&self, name: &str, source: &str) -> Result<VolumeInfo, Error> {
+        self.become_source(name, source, |_, _| Ok(()))
+    }
+
+    fn become_source(
+        &self,
+        name: &str,
+        source: &str,
+        check: impl FnOnce(&State, &VolumeEntry) -> Result<(), Error>,
+    ) -> Result<VolumeInfo, Error> {
+        let plan = |state: &State| {
+            let entry = state.volume(name)?;
+            check(state, entry)?;
+            let source = state.source(source)?;
+            let (old, refuse) = (&entry.record, |why: &str| {
+                let text = format!("Volume {} can't be overwritten: {why}.", entry.record.name);
+                Err(Error::invalid("wrong_source", text))
+            });
+            if source.id == old.id {
+                return refuse("it is the source itself");
+            }
+            if source.logical_block != old.logical_block {
+                return refuse("its logical block has another length than that of the source");
+            }
+            let record = VolumeRecord { size: source.size, ..old.clone() };
+            let (source, destination) = (source.id, old.id);
+            let mut change = Change {
+                volumes: vec![VolumeChange::Overwrite { source, destination }],
+                ..Change::default()
+            };
+            if record != *old {
+                let row = record::volume(&record)?;
+                change.config.push((record::volume_key(record.id), Some(row)));
+            }
+            Ok((change, record))
+        };
+        self.change(plan, |state, record| {
+            let id = record.id;
+            state.replace_volume(record);
+            self.volume_info(&state.volumes[&id])
+        })
+    }
+}

@@ -1,0 +1,266 @@
+//! The end of volumes and snapshots, in two steps.
+//!
+//! What is *destroyed* is out of use, but all there, under its name, and can be recovered for a
+//! time that is set. Then, or when somebody asks for it, it is *eradicated*: its space is freed.
+//!
+//! Snapshots are destroyed with their volume without being touched: one is destroyed while its
+//! volume is, or if it was destroyed by itself. So to recover a volume brings back those that went
+//! with it, and no others, and both cost the same whatever their number.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use block::VolumeId;
+use store::{Change, VolumeChange};
+
+use crate::snapshots::SnapshotRecord;
+use crate::state::{State, VolumeRecord};
+use crate::{Array, Error, SnapshotInfo, VolumeInfo, record, reservations};
+
+/// For how long what is destroyed may be recoverable, in seconds: to 30 days.
+pub const ERADICATION_DELAY_S: RangeInclusive<u64> = 1..=30 * 86_400;
+/// How long it is, in seconds, unless it is set: a day.
+pub(crate) const DELAY_DEFAULT_S: u64 = 86_400;
+/// How many volumes and snapshots are eradicated by one commit, at most.
+const ERADICATED_MAX: usize = 1_000;
+/// The time of what is being eradicated, and can't be recovered any more: some of it may be gone.
+const BEGUN_MS: u64 = 0;
+
+pub(crate) fn check_delay(seconds: u64) -> Result<(), Error> {
+    if ERADICATION_DELAY_S.contains(&seconds) {
+        return Ok(());
+    }
+    let text = format!(
+        "What is destroyed can be recoverable for 1 second to 30 days; not {seconds} seconds."
+    );
+    Err(Error::invalid("invalid_delay", text))
+}
+
+/// What one commit eradicates.
+#[derive(Default)]
+struct Gone {
+    volumes: Vec<VolumeId>,
+    snapshots: BTreeSet<VolumeId>,
+    /// A volume with more snapshots than one commit eradicates: it goes later.
+    begun: Option<VolumeRecord>,
+}
+
+impl State {
+    fn doom(&self, now_ms: u64) -> Option<u64> {
+        Some(now_ms.saturating_add(self.settings.eradication_delay_s * 1000).max(BEGUN_MS + 1))
+    }
+
+    /// What becomes of volumes and snapshots that are destroyed, as far as one commit takes it.
+    fn plan_eradication(
+        &self,
+        doomed: impl Iterator<Item = VolumeId>,
+    ) -> Result<(Change, Gone), Error> {
+        let (mut change, mut gone) = (Change::default(), Gone::default());
+        for id in doomed {
+            let room = ERADICATED_MAX - gone.snapshots.len() - gone.volumes.len();
+            let Some(volume) = self.volumes.get(&id) else {
+                if room == 0 {
+                    break;
+                }
+                gone.snapshots.insert(id);
+                continue;
+            };
+            // One that was destroyed by itself may be among them already.
+            let own = || volume.snapshots.values().copied();
+            let more: Vec<_> = own().filter(|id| !gone.snapshots.contains(id)).take(room).collect();
+            let has_room = more.len() < room;
+            gone.snapshots.extend(more);
+            if !has_room || own().any(|id| !gone.snapshots.contains(&id)) {
+                gone.begun =
+                    Some(VolumeRecord { eradicate_ms: Some(BEGUN_MS), ..volume.record.clone() });
+                break;
+            }
+            gone.volumes.push(id);
+        }
+        for id in &gone.snapshots {
+            change.config.push((record::snapshot_key(*id), None));
+        }
+        for id in &gone.volumes {
+            change.config.extend(reservations::removal(self, *id));
+            change.config.push((record::volume_key(*id), None));
+        }
+        if let Some(begun) = &gone.begun {
+            change.config.push((record::volume_key(begun.id), Some(record::volume(begun)?)));
+        }
+        let all = gone.snapshots.iter().chain(&gone.volumes);
+        change.volumes = all.map(|id| VolumeChange::Destroy { id: *id }).collect();
+        Ok((change, gone))
+    }
+}
+
+impl Array {
+    /// Destroys a volume, and its snapshots with it: it can be recovered until its time is over.
+    ///
+    /// # Errors
+    /// `no_such_volume`, `volume_destroyed`, `existing_connections`, and those of the store.
+    pub fn destroy_volume(&self, name: &str, now_ms: u64) -> Result<VolumeInfo, Error> {
+        self.doom_volume(|state| {
+            let entry = state.volume(name)?;
+            let count = entry.hosts.len();
+            if count > 0 {
+                let object = format!("Volume {}", entry.record.name);
+                return Err(Error::ExistingConnections { object, count });
+            }
+            Ok(VolumeRecord { eradicate_ms: state.doom(now_ms), ..entry.record.clone() })
+        })
+    }
+
+    /// Brings a destroyed volume back, with the snapshots that were destroyed with it. It is as it
+    /// was, its reservations included; connections it has none.
+    ///
+    /// # Errors
+    /// `no_such_volume`, `not_destroyed`, `eradicated`, and those of the store.
+    pub fn recover_volume(&self, name: &str) -> Result<VolumeInfo, Error> {
+        self.doom_volume(|state| {
+            let record = &state.any_volume(name)?.record;
+            check_recoverable(record.eradicate_ms, || format!("Volume {}", record.name))?;
+            Ok(VolumeRecord { eradicate_ms: None, ..record.clone() })
+        })
+    }
+
+    fn doom_volume(
+        &self,
+        doomed: impl FnOnce(&State) -> Result<VolumeRecord, Error>,
+    ) -> Result<VolumeInfo, Error> {
+        let plan = |state: &State| {
+            let record = doomed(state)?;
+            let config = vec![(record::volume_key(record.id), Some(record::volume(&record)?))];
+            Ok((Change { config, ..Change::default() }, record))
+        };
+        self.change(plan, |state, record| {
+            let id = record.id;
+            state.replace_volume(record);
+            self.volume_info(&state.volumes[&id])
+        })
+    }
+
+    /// Eradicates a destroyed volume with all of its snapshots: what only they held is freed.
+    ///
+    /// # Errors
+    /// `no_such_volume`, `not_destroyed`, and those of the store.
+    pub fn eradicate_volume(&self, name: &str) -> Result<(), Error> {
+        let id = {
+            let state = self.state.read();
+            let record = &state.any_volume(name)?.record;
+            let object = || format!("Volume {}", record.name);
+            record.eradicate_ms.ok_or_else(|| Error::NotDestroyed(object()))?;
+            record.id
+        };
+        while self.state.read().volumes.contains_key(&id) {
+            self.eradicate(|state| match state.volumes.get(&id) {
+                Some(entry) if entry.record.eradicate_ms.is_none() => {
+                    Err(Error::NotDestroyed(format!("Volume {}", entry.record.name)))
+                }
+                entry => Ok(entry.map(|_| id).into_iter().collect()),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Destroys a snapshot: it can be recovered until its time is over.
+    ///
+    /// # Errors
+    /// `no_such_snapshot`, `snapshot_destroyed`, and those of the store.
+    pub fn destroy_snapshot(&self, name: &str, now_ms: u64) -> Result<SnapshotInfo, Error> {
+        self.doom_snapshot(name, |state| {
+            let (id, record, _) = state.snapshot(name)?;
+            Ok((id, SnapshotRecord { eradicate_ms: state.doom(now_ms), ..record.clone() }))
+        })
+    }
+
+    /// Brings a destroyed snapshot back. One that went with its volume comes back with it.
+    ///
+    /// # Errors
+    /// `no_such_snapshot`, `volume_destroyed`, `not_destroyed`, `eradicated`, and those of the
+    /// store.
+    pub fn recover_snapshot(&self, name: &str) -> Result<SnapshotInfo, Error> {
+        self.doom_snapshot(name, |state| {
+            let (id, record, volume) = state.any_snapshot(name)?;
+            if volume.record.eradicate_ms.is_some() {
+                return Err(Error::VolumeDestroyed(volume.record.name.to_string()));
+            }
+            check_recoverable(record.eradicate_ms, || format!("Snapshot {name}"))?;
+            Ok((id, SnapshotRecord { eradicate_ms: None, ..record.clone() }))
+        })
+    }
+
+    fn doom_snapshot(
+        &self,
+        name: &str,
+        doomed: impl FnOnce(&State) -> Result<(VolumeId, SnapshotRecord), Error>,
+    ) -> Result<SnapshotInfo, Error> {
+        let plan = |state: &State| {
+            let (id, record) = doomed(state)?;
+            let config = vec![(record::snapshot_key(id), Some(record::snapshot(&record)?))];
+            Ok((Change { config, ..Change::default() }, (id, record)))
+        };
+        let shown = self.change(plan, |state, (id, record)| {
+            state.replace_snapshot(id, record);
+            self.snapshot_info(state, id)
+        })?;
+        shown.ok_or_else(|| Error::NoSuchSnapshot(name.to_owned()))
+    }
+
+    /// Eradicates a destroyed snapshot: what only it held is freed.
+    ///
+    /// # Errors
+    /// `no_such_snapshot`, `not_destroyed`, and those of the store.
+    pub fn eradicate_snapshot(&self, name: &str) -> Result<(), Error> {
+        self.eradicate(|state| {
+            let (id, ..) = state.any_snapshot(name)?;
+            match state.snapshot(name) {
+                Ok(_) => Err(Error::NotDestroyed(format!("Snapshot {name}"))),
+                Err(_) => Ok(vec![id]),
+            }
+        })
+    }
+
+    /// Eradicates what is due, as far as one commit takes it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn eradicate_due(&self, now_ms: u64) -> Result<(), Error> {
+        let is_due = |(due, _): &&(u64, VolumeId)| *due <= now_ms;
+        if !self.state.read().doomed.first().as_ref().is_some_and(is_due) {
+            return Ok(());
+        }
+        self.eradicate(|state| {
+            let due = state.doomed.iter().take_while(is_due).take(ERADICATED_MAX);
+            Ok(due.map(|(_, id)| *id).collect())
+        })
+    }
+
+    fn eradicate(
+        &self,
+        doomed: impl FnOnce(&State) -> Result<Vec<VolumeId>, Error>,
+    ) -> Result<(), Error> {
+        let plan = |state: &State| state.plan_eradication(doomed(state)?.into_iter());
+        self.change(plan, |state, gone| {
+            gone.snapshots.iter().for_each(|id| state.remove_snapshot(*id));
+            gone.volumes.iter().for_each(|id| state.remove_volume(*id));
+            if let Some(begun) = gone.begun {
+                state.replace_volume(begun);
+            }
+            self.gone.lock().extend(gone.volumes);
+        })
+    }
+
+    /// The volumes that were eradicated since this was asked last: whoever keeps something by their
+    /// ids forgets it. Ids never come again.
+    pub fn take_gone(&self) -> Vec<VolumeId> {
+        std::mem::take(&mut *self.gone.lock())
+    }
+}
+
+fn check_recoverable(eradicate_ms: Option<u64>, object: impl Fn() -> String) -> Result<(), Error> {
+    match eradicate_ms {
+        None => Err(Error::NotDestroyed(object())),
+        Some(BEGUN_MS) => Err(Error::Eradicated(object())),
+        Some(_) => Ok(()),
+    }
+}

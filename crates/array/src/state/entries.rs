@@ -1,0 +1,111 @@
+//! What is kept of a volume and of a host.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use block::{LogicalBlockSize, LunMap, Offloads, SectorCount, VolumeAttributes, VolumeId};
+use parking_lot::Mutex;
+
+use crate::identity::Serial;
+use crate::name::{HostName, InitiatorName, VolumeName};
+use crate::{Chap, CompanyId, LUN_MAX, LUN_MIN};
+
+/// Names a host; durable, so that a renamed host keeps its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct HostId(pub(crate) u64);
+
+/// A volume as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct VolumeRecord {
+    pub(crate) id: VolumeId,
+    pub(crate) name: VolumeName,
+    pub(crate) size: SectorCount,
+    pub(crate) logical_block: LogicalBlockSize,
+    pub(crate) company_id: CompanyId,
+    pub(crate) serial: Serial,
+    pub(crate) created_ms: u64,
+    /// Its own setting; the array's holds besides.
+    pub(crate) offloads: Offloads,
+    /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
+    pub(crate) eradicate_ms: Option<u64>,
+}
+
+impl VolumeRecord {
+    pub(super) fn attributes(&self, array: Offloads, write_cache: bool) -> Arc<VolumeAttributes> {
+        Arc::new(VolumeAttributes {
+            id: self.id,
+            size: self.size,
+            logical_block: self.logical_block,
+            naa: self.serial.naa(self.company_id),
+            serial: self.serial.to_string(),
+            write_cache,
+            offloads: self.offloads.and(array),
+        })
+    }
+}
+
+/// A host as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Host {
+    pub(crate) name: HostName,
+    pub(crate) initiators: Vec<InitiatorName>,
+    pub(crate) chap: Option<Chap>,
+    pub(crate) created_ms: u64,
+}
+
+/// A volume with what is derived from it.
+pub(crate) struct VolumeEntry {
+    pub(crate) record: VolumeRecord,
+    pub(crate) attributes: Arc<VolumeAttributes>,
+    pub(crate) hosts: BTreeMap<HostId, u16>,
+    /// Its snapshots, destroyed ones too, by what stands in their names beside its own.
+    pub(crate) snapshots: BTreeMap<String, VolumeId>,
+    /// How many of them are destroyed by themselves.
+    pub(crate) destroyed_snapshots: usize,
+    /// The number of its next snapshot that gets one.
+    pub(crate) next_suffix: u64,
+}
+
+/// A host with what is derived from it.
+pub(crate) struct HostEntry {
+    pub(crate) host: Host,
+    pub(crate) luns: BTreeMap<u16, VolumeId>,
+    /// The LUNs that are free below the highest used one.
+    gaps: BTreeSet<u16>,
+    /// When what it sees changed last.
+    pub(crate) generation: u64,
+    /// What it sees, built when somebody looks: a row of changes costs one map, not many.
+    pub(super) seen: Mutex<Option<Arc<LunMap>>>,
+}
+
+impl HostEntry {
+    pub(crate) fn new(host: Host, generation: u64) -> Self {
+        let (luns, gaps) = (BTreeMap::new(), BTreeSet::new());
+        Self { host, luns, gaps, generation, seen: Mutex::new(None) }
+    }
+
+    /// The lowest LUN that no volume has.
+    pub(crate) fn free_lun(&self) -> Option<u16> {
+        self.gaps.first().copied().or_else(|| {
+            let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
+            (next <= LUN_MAX).then_some(next)
+        })
+    }
+
+    pub(super) fn take_lun(&mut self, lun: u16, volume: VolumeId) {
+        let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
+        self.gaps.extend(next..lun.max(next));
+        self.gaps.remove(&lun);
+        self.luns.insert(lun, volume);
+    }
+
+    pub(super) fn free_up_lun(&mut self, lun: u16) {
+        self.luns.remove(&lun);
+        let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
+        if lun < next {
+            self.gaps.insert(lun);
+        } else {
+            self.gaps.split_off(&next);
+        }
+    }
+}

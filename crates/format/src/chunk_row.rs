@@ -1,0 +1,155 @@
+//! Rows of the chunk table, and how chunks are stored. The layout stands in `row`.
+
+use crate::checksum::Fingerprint;
+use crate::codec::{b16_at, put, u32_at, u64_at};
+use crate::geometry::Place;
+use crate::map::ChunkId;
+
+/// The most blocks that are compressed together.
+pub const GROUP_BLOCKS_MAX: u8 = 8;
+
+/// How a chunk's bytes are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Codec {
+    /// As they are.
+    #[default]
+    Raw,
+    /// LZ4 block format, behind two bytes of exact length.
+    Lz4,
+    /// Zstandard, behind two bytes of exact length.
+    Zstd,
+    /// Not at all: another chunk holds the same 4 KiB.
+    Alias,
+}
+
+impl Codec {
+    /// As it is stored.
+    pub fn encode(self) -> u8 {
+        match self {
+            Self::Raw => 1,
+            Self::Lz4 => 2,
+            Self::Zstd => 3,
+            Self::Alias => 4,
+        }
+    }
+
+    /// From what was stored.
+    pub fn decode(raw: u8) -> Option<Self> {
+        match raw {
+            1 => Some(Self::Raw),
+            2 => Some(Self::Lz4),
+            3 => Some(Self::Zstd),
+            4 => Some(Self::Alias),
+            _ => None,
+        }
+    }
+}
+
+/// What reduction leaves alone: a setting of a volume, and so of the chunks that were written
+/// through it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Handling {
+    /// Stored as they are, also when they are rewritten.
+    pub uncompressed: bool,
+    /// Neither deduplicated nor found by what is.
+    pub unshared: bool,
+}
+
+impl Handling {
+    /// As it is stored.
+    pub fn encode(self) -> u8 {
+        u8::from(self.uncompressed) | u8::from(self.unshared) << 1
+    }
+
+    /// From what was stored.
+    pub fn decode(raw: u8) -> Option<Self> {
+        (raw < 4).then_some(Self { uncompressed: raw & 1 != 0, unshared: raw & 2 != 0 })
+    }
+}
+
+/// Where a chunk is, and how often it is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkRow {
+    /// Where its group is stored. Nowhere while it waits in memory (`durability = "flush"`).
+    pub place: Place,
+    /// How long the stored group is, in units of 64 bytes.
+    pub stored_units: u16,
+    /// How it is stored.
+    pub codec: Codec,
+    /// Which block of the group it is, 0..8.
+    pub group_index: u8,
+    /// How many blocks the group has, 1..=8.
+    pub group_blocks: u8,
+    /// What reduction leaves alone.
+    pub handling: Handling,
+    /// The chunk that holds its content, where it has none of its own: an older one.
+    pub original: Option<ChunkId>,
+    /// How many entries of live leaves name it, and how many aliases.
+    pub reference_count: u32,
+    /// The hash of its 4 KiB, which is also their checksum.
+    pub fingerprint: Fingerprint,
+}
+
+impl ChunkRow {
+    /// The row; `None` where it is free.
+    ///
+    /// # Panics
+    /// If `raw` is shorter than [`ROW_BYTES`].
+    pub fn decode(raw: &[u8]) -> Option<Self> {
+        let codec = Codec::decode(raw[10])?;
+        let original = (codec == Codec::Alias).then(|| ChunkId(u64_at(raw, 0)));
+        let place = match original {
+            Some(_) => Place::NONE,
+            None => Place { segment: u32_at(raw, 0), offset_units: u32_at(raw, 4) },
+        };
+        Some(Self {
+            place,
+            stored_units: u16::from_le_bytes([raw[8], raw[9]]),
+            codec,
+            group_index: raw[11] & 0x07,
+            group_blocks: (raw[11] >> 4 & 0x07) + 1,
+            handling: Handling { uncompressed: raw[11] & 0x08 != 0, unshared: raw[11] & 0x80 != 0 },
+            original,
+            reference_count: u32_at(raw, 12),
+            fingerprint: Fingerprint(b16_at(raw, 16)),
+        })
+    }
+
+    /// Counts references of a stored row up or down, without decoding the rest, and returns how
+    /// many there are then; `None` where the row is free, or the count would leave its range.
+    ///
+    /// # Panics
+    /// If `raw` is shorter than [`ROW_BYTES`].
+    pub fn count_references(raw: &mut [u8], change: i32) -> Option<u32> {
+        Codec::decode(raw[10])?;
+        let count = u32_at(raw, 12).checked_add_signed(change)?;
+        put(raw, 12, &count.to_le_bytes());
+        Some(count)
+    }
+
+    /// This block's part of what its group takes on the medium, in units of 64 bytes: the parts
+    /// of all blocks of a group add up to its length.
+    pub fn share_units(&self) -> u32 {
+        let (units, blocks) = (u32::from(self.stored_units), u32::from(self.group_blocks));
+        units / blocks + u32::from(u32::from(self.group_index) < units % blocks)
+    }
+
+    /// Writes the row to `out`, which has [`ROW_BYTES`].
+    pub fn encode(&self, out: &mut [u8]) {
+        match self.original {
+            Some(original) => put(out, 0, &original.0.to_le_bytes()),
+            None => {
+                put(out, 0, &self.place.segment.to_le_bytes());
+                put(out, 4, &self.place.offset_units.to_le_bytes());
+            }
+        }
+        put(out, 8, &self.stored_units.to_le_bytes());
+        out[10] = self.codec.encode();
+        out[11] = self.group_index & 0x07
+            | u8::from(self.handling.uncompressed) << 3
+            | ((self.group_blocks - 1) & 0x07) << 4
+            | u8::from(self.handling.unshared) << 7;
+        put(out, 12, &self.reference_count.to_le_bytes());
+        put(out, 16, &self.fingerprint.0);
+    }
+}

@@ -1,0 +1,211 @@
+//! The verbs of volumes, snapshots and groups.
+
+use clap::{ArgGroup, Subcommand};
+
+use crate::cli::offload::{self, Switch};
+use crate::cli::size;
+
+/// `volume …`.
+#[derive(Debug, Subcommand)]
+pub enum VolumeVerb {
+    /// Make an empty volume.
+    Create {
+        /// 1 to 63 of A-Z a-z 0-9 - _.
+        name: String,
+        /// A multiple of 4096 bytes, up to 64T.
+        #[arg(long, value_parser = size::parse)]
+        size: u64,
+        /// The logical block, in bytes: 512 (on 4 KiB), or 4096.
+        #[arg(long, value_name = "512|4096", default_value_t = 512)]
+        #[arg(value_parser = parse_block_size)]
+        block_size: u64,
+    },
+    /// List all volumes.
+    List {
+        /// Those that are destroyed, instead of the others.
+        #[arg(long)]
+        destroyed: bool,
+    },
+    /// Show a volume and its connections.
+    Show {
+        /// Which.
+        name: String,
+    },
+    /// Give a volume a new size.
+    Resize {
+        /// Which.
+        name: String,
+        /// The new size.
+        #[arg(long, value_parser = size::parse)]
+        size: u64,
+        /// Let a smaller size cut data off, for ever.
+        #[arg(long)]
+        truncate: bool,
+    },
+    /// Change a volume's settings.
+    Set {
+        /// Which.
+        name: String,
+        /// Switch offloads: ats, full-copy, block-zero, reclaim, odx or all, `=on` or `=off`.
+        #[arg(long, required = true, value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
+        #[arg(value_parser = offload::parse)]
+        offload: Vec<Switch>,
+    },
+    /// Give a volume a new name.
+    Rename {
+        /// Which.
+        name: String,
+        /// The new name.
+        new_name: String,
+    },
+    /// Make a volume of what a volume or a snapshot holds now. Takes no time and no space.
+    Clone {
+        /// Of which: VOLUME, VOLUME.SUFFIX or GROUP.SUFFIX.VOLUME.
+        source: String,
+        /// The new one's name.
+        name: String,
+    },
+    /// Make a volume what one of its snapshots is, in place.
+    Restore {
+        /// Which.
+        name: String,
+        /// Its snapshot: VOLUME.SUFFIX or GROUP.SUFFIX.VOLUME.
+        snapshot: String,
+    },
+    /// Make a volume what another volume or a snapshot is. What it held is gone.
+    Overwrite {
+        /// Which.
+        name: String,
+        /// What it becomes.
+        #[arg(long, value_name = "VOLUME-OR-SNAPSHOT")]
+        from: String,
+    },
+    /// Destroy a volume and its snapshots; they can be recovered for a time.
+    Destroy {
+        /// Which.
+        name: String,
+        /// Eradicate it as well: its data is gone for ever, its space is free.
+        #[arg(long)]
+        eradicate: bool,
+    },
+    /// Bring a destroyed volume back, with the snapshots that went with it.
+    Recover {
+        /// Which.
+        name: String,
+    },
+    /// Eradicate a destroyed volume: its data is gone for ever, its space is free.
+    Eradicate {
+        /// Which.
+        name: String,
+    },
+}
+
+fn parse_block_size(text: &str) -> Result<u64, String> {
+    match size::parse(text)? {
+        bytes @ (512 | 4096) => Ok(bytes),
+        _ => Err("a logical block has 512 or 4096 bytes".into()),
+    }
+}
+
+/// `snapshot …`.
+#[derive(Debug, Subcommand)]
+pub enum SnapshotVerb {
+    /// Make snapshots of volumes, or of a group, all of one moment.
+    #[command(group = ArgGroup::new("of").required(true))]
+    Create {
+        /// Of which.
+        #[arg(group = "of", value_name = "VOLUME")]
+        volumes: Vec<String>,
+        /// Of all volumes of this group.
+        #[arg(long, group = "of")]
+        group: Option<String>,
+        /// What they are called behind the name of the volume or the group: A-Z a-z 0-9 -, not
+        /// digits only. Default: a number.
+        #[arg(long)]
+        suffix: Option<String>,
+    },
+    /// List snapshots.
+    List {
+        /// Those of this volume.
+        volume: Option<String>,
+        /// Those that were made with this group.
+        #[arg(long)]
+        group: Option<String>,
+        /// Those that are destroyed, instead of the others.
+        #[arg(long)]
+        destroyed: bool,
+    },
+    /// Show a snapshot.
+    Show {
+        /// Which: VOLUME.SUFFIX or GROUP.SUFFIX.VOLUME.
+        name: String,
+    },
+    /// Give a snapshot another suffix.
+    Rename {
+        /// Which: VOLUME.SUFFIX.
+        name: String,
+        /// The new suffix.
+        suffix: String,
+    },
+    /// Destroy snapshots; they can be recovered for a time.
+    Destroy {
+        /// Which.
+        #[arg(required = true)]
+        names: Vec<String>,
+        /// Eradicate them as well: what only they held is gone for ever.
+        #[arg(long)]
+        eradicate: bool,
+    },
+    /// Bring destroyed snapshots back.
+    Recover {
+        /// Which.
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
+    /// Eradicate destroyed snapshots: what only they held is gone for ever.
+    Eradicate {
+        /// Which.
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
+}
+
+/// `group …`.
+#[derive(Debug, Subcommand)]
+pub enum GroupVerb {
+    /// Make a group.
+    Create {
+        /// 1 to 63 of A-Z a-z 0-9 -.
+        name: String,
+        /// Its volumes.
+        volumes: Vec<String>,
+    },
+    /// Add volumes to a group.
+    Add {
+        /// Which.
+        name: String,
+        /// The volumes.
+        #[arg(required = true)]
+        volumes: Vec<String>,
+    },
+    /// Take volumes out of a group.
+    Remove {
+        /// Which.
+        name: String,
+        /// The volumes.
+        #[arg(required = true)]
+        volumes: Vec<String>,
+    },
+    /// List all groups.
+    List,
+    /// Show a group.
+    Show {
+        /// Which.
+        name: String,
+    },
+    /// End a group. Its volumes and snapshots stay.
+    Destroy {
+        /// Which.
+        name: String,
+    },
+}

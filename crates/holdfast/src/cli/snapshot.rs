@@ -1,0 +1,114 @@
+//! `snapshot …`.
+
+use api::{Snapshot, SnapshotChange, SnapshotCreate, Snapshots};
+use serde_json::json;
+
+use super::args::{Common, SnapshotVerb};
+use super::client::{Client, part, path_of};
+use super::failure::Failure;
+use super::output::{Align, facts, show, table, time};
+use super::size::human;
+use super::volume::{destroyed, doom};
+
+/// Does a verb.
+pub fn run(common: &Common, verb: &SnapshotVerb) -> Result<(), Failure> {
+    let client = Client::find(common)?;
+    let json = common.json;
+    match verb {
+        SnapshotVerb::Create { volumes, group, suffix } => {
+            let asked = SnapshotCreate {
+                volumes: volumes.clone(),
+                group: group.clone(),
+                suffix: suffix.clone(),
+            };
+            let made: Snapshots = client.post("/v1/snapshots", &asked)?;
+            show(json, &made.snapshots, || {
+                let line = |snapshot: &Snapshot| format!("Snapshot {} is made.\n", snapshot.name);
+                made.snapshots.iter().map(line).collect()
+            })
+        }
+        SnapshotVerb::List { volume, group, destroyed } => {
+            list(&client, json, &query(volume.as_deref(), group.as_deref(), *destroyed))
+        }
+        SnapshotVerb::Show { name } => show_one(&client, json, name),
+        SnapshotVerb::Rename { name, suffix } => {
+            let change = SnapshotChange { suffix: suffix.clone() };
+            let snapshot: Snapshot = client.patch(&path_of("snapshots", name)?, &change)?;
+            show(json, &snapshot, || format!("Snapshot {name} is called {} now.\n", snapshot.name))
+        }
+        SnapshotVerb::Destroy { names, eradicate } => {
+            let query = if *eradicate { "?eradicate=true" } else { "" };
+            for name in names {
+                client.delete(&format!("{}{query}", path_of("snapshots", name)?))?;
+            }
+            show(json, &json!({ "destroyed": names, "eradicated": eradicate }), || {
+                let line = |name: &String| destroyed("Snapshot", "snapshot", name, *eradicate);
+                names.iter().map(line).collect()
+            })
+        }
+        SnapshotVerb::Recover { names } => {
+            act(&client, names, "recover")?;
+            show(json, &json!({ "recovered": names }), || lines(names, "is back"))
+        }
+        SnapshotVerb::Eradicate { names } => {
+            act(&client, names, "eradicate")?;
+            show(json, &json!({ "eradicated": names }), || lines(names, "is gone"))
+        }
+    }
+}
+
+fn act(client: &Client, names: &[String], what: &str) -> Result<(), Failure> {
+    names.iter().try_for_each(|name| client.act(&format!("{}/{what}", path_of("snapshots", name)?)))
+}
+
+fn lines(names: &[String], what: &str) -> String {
+    names.iter().map(|name| format!("Snapshot {name} {what}.\n")).collect()
+}
+
+fn query(volume: Option<&str>, group: Option<&str>, destroyed: bool) -> String {
+    let volume = volume.map_or_else(String::new, |name| format!("&volume={}", part(name)));
+    let group = group.map_or_else(String::new, |name| format!("&group={}", part(name)));
+    format!("/v1/snapshots?destroyed={destroyed}{volume}{group}")
+}
+
+fn list(client: &Client, json: bool, path: &str) -> Result<(), Failure> {
+    let snapshots: Vec<Snapshot> =
+        client.get_all(path, |page: Snapshots| (page.snapshots, page.more), |last| &last.name)?;
+    let columns = [
+        ("NAME", Align::Left),
+        ("VOLUME", Align::Left),
+        ("SIZE", Align::Right),
+        ("MAPPED", Align::Right),
+        ("MADE", Align::Left),
+    ];
+    let row = |snapshot: &Snapshot| {
+        vec![
+            snapshot.name.clone(),
+            snapshot.volume.clone(),
+            human(snapshot.size_bytes),
+            human(snapshot.mapped_bytes),
+            time(snapshot.created_ms),
+        ]
+    };
+    show(json, &snapshots, || {
+        let rows: Vec<_> = snapshots.iter().map(row).collect();
+        table(&columns, &rows, "No snapshots. Make one: holdfast snapshot create VOLUME")
+    })
+}
+
+fn show_one(client: &Client, json: bool, name: &str) -> Result<(), Failure> {
+    let snapshot: Snapshot = client.get(&path_of("snapshots", name)?)?;
+    show(json, &snapshot, || {
+        facts(&[
+            ("Name", snapshot.name.clone()),
+            ("Volume", snapshot.volume.clone()),
+            ("Group", snapshot.group.clone().unwrap_or_else(|| "none".into())),
+            ("Size", format!("{} ({} bytes)", human(snapshot.size_bytes), snapshot.size_bytes)),
+            ("Mapped", human(snapshot.mapped_bytes)),
+            ("Serial", snapshot.serial.clone()),
+            ("Id", snapshot.id.to_string()),
+            ("Made", time(snapshot.created_ms)),
+            ("Destroyed", doom(snapshot.eradicate_ms)),
+        ])
+    })
+}

@@ -1,0 +1,60 @@
+//! What opening a pool costs does not grow with what it holds.
+
+use std::sync::Arc;
+
+use block::{SectorCount, SectorRange, VolumeId, VolumeRequest};
+use simulator::disk::SimDisk;
+use simulator::synthetic::{SyntheticDisk, generated_data};
+use store::{Change, OpenOptions, Store, VolumeChange};
+
+const BLOCKS_PER_WRITE: u64 = 1024;
+
+fn fill(store: &Store, volume: VolumeId, chunks: u64) {
+    for first in (0..chunks).step_by(BLOCKS_PER_WRITE as usize) {
+        let count = BLOCKS_PER_WRITE.min(chunks - first);
+        let range = SectorRange::new(first * 8, count * 8);
+        let data = generated_data(first + 1..first + 1 + count);
+        let write = VolumeRequest::Write { volume, range, data, fua: false };
+        store.execute(write).expect("the pool has room");
+        if store.checkpoint_due() {
+            store.checkpoint().expect("the disk does not fail");
+        }
+    }
+}
+
+/// Opens a pool of so many distinct chunks, behind a checkpoint and with the same log behind that.
+/// Returns the bytes that this reads, and how many of its pages and nodes.
+fn opening_reads(chunks: u64) -> (u64, u64) {
+    let below = Arc::new(SimDisk::new(8 << 30, 1));
+    let disk = Arc::new(SyntheticDisk::new(below));
+    let options = OpenOptions { memory_bytes: 16 << 20, ..OpenOptions::default() };
+    Store::create(&*disk, &[9; 64]).unwrap();
+    let store = Store::open(disk.clone(), options.clone()).unwrap();
+    let volume = store.allocate_volume_id();
+    let size = SectorCount(4 << 21);
+    let volumes = vec![VolumeChange::Create { id: volume, size }];
+    store.change(Change { volumes, ..Change::default() }).unwrap();
+    fill(&store, volume, chunks);
+    store.checkpoint().unwrap();
+    fill(&store, volume, 2048);
+    assert_eq!(store.pool_status().data_bytes, chunks * 4096);
+    drop(store);
+    let before = disk.read_bytes();
+    let store = Store::open(disk.clone(), options).unwrap();
+    let read = disk.read_bytes() - before;
+    let memory = store.pool_status().memory;
+    assert!(memory.metadata_bytes < memory.metadata_limit_bytes, "{memory:?}");
+    (read, memory.misses)
+}
+
+/// The benchmark does the same for a million chunks and more: `cargo xtask bench --only memory`.
+#[test]
+fn it_reads_as_much_for_400_000_chunks_as_for_10_000() {
+    for chunks in [10_000, 100_000, 400_000] {
+        let (read, pages) = opening_reads(chunks);
+        // The log of 8 MiB, and what may be the rest of it: where it ends in its segment differs.
+        assert!(read < 24 << 20, "{chunks} chunks: {read} bytes");
+        // A node and a path of directories for what the log changes; 400,000 rows are 3,125 pages.
+        assert!(pages <= 64, "{chunks} chunks: {pages} pages and nodes");
+    }
+}

@@ -1,0 +1,55 @@
+//! When a checkpoint is due, and who writes it when nobody else does.
+
+use crate::MemoryStatus;
+use crate::segments::reserve_segments;
+use crate::store::Store;
+use crate::writer::Writer;
+
+impl Store {
+    /// How the memory stands. Takes no lock that a writer holds for long.
+    pub fn memory_status(&self) -> MemoryStatus {
+        self.world.memory_status()
+    }
+
+    /// Whether enough log or changed metadata has gathered for a checkpoint, or segments run short.
+    pub fn checkpoint_due(&self) -> bool {
+        self.checkpoint_due_of(&mut self.writer.lock())
+    }
+
+    pub(crate) fn checkpoint_due_of(&self, writer: &mut Writer) -> bool {
+        if writer.failed {
+            return false;
+        }
+        // Also without a log: what is freed in the background changes metadata.
+        if self.world.memory.is_checkpoint_due() {
+            return true;
+        }
+        if writer.log_bytes == 0 {
+            return false;
+        }
+        let reserve = reserve_segments(self.world.medium.geometry().segment_count);
+        let short = writer.state.segments.free_count() <= reserve + reserve / 2;
+        let segment_bytes = self.world.medium.geometry().segment_bytes;
+        writer.log_bytes >= self.options.checkpoint_log_bytes
+            || short && writer.log_bytes >= segment_bytes
+    }
+
+    /// Whether another thread does what a waiting caller waits for.
+    pub(crate) fn others_work(&self) -> bool {
+        self.writer.lock().is_leading() || self.world.memory.is_full()
+    }
+
+    /// Where metadata takes all of its memory: writes a checkpoint, so that what waits goes on. For
+    /// callers that wait on the spot; `false`: there is no need, or another thread is at it.
+    pub(crate) fn relieve(&self) -> bool {
+        if !self.world.memory.is_full() || self.has_failed() {
+            return false;
+        }
+        let Some(mut checkpointer) = self.checkpointing.try_lock() else { return false };
+        if self.world.memory.is_full() {
+            // If it fails, all that waits is answered with that.
+            let _ = self.checkpoint_with(&mut checkpointer);
+        }
+        true
+    }
+}

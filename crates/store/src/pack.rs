@@ -1,0 +1,257 @@
+//! Compression: up to eight neighbouring blocks as one, where that gains something.
+//!
+//! What is written is compressed with LZ4, at the speed of memory. What is moved later (`reclaim`)
+//! is compressed with Zstandard, which takes longer, finds more, and is unpacked nearly as fast.
+//! Blocks whose bytes are spread evenly (media, archives, encrypted data) are not tried: a look at
+//! an eighth of the block tells them.
+
+use std::cell::RefCell;
+
+use block::{BLOCK_BYTES, FRAME_BYTES, Frame};
+use format::row::GROUP_BLOCKS_MAX;
+use format::{Codec, PLACE_UNIT_BYTES, Shape};
+
+/// Bytes of exact length in front of what a group is compressed to.
+const LENGTH_BYTES: usize = 2;
+/// The level of Zstandard: the last one whose speed is of the order of a device's.
+const ZSTD_LEVEL: i32 = 3;
+/// Bytes that are looked at of a block, in pieces of [`SAMPLE_PIECE_BYTES`].
+const SAMPLE_BYTES: usize = 512;
+const SAMPLE_PIECE_BYTES: usize = 64;
+
+/// Blocks that are stored together.
+#[derive(Debug)]
+pub(crate) struct Pack {
+    pub(crate) blocks: usize,
+    /// What they are compressed to, a multiple of 64 bytes; none: they are stored as they are.
+    pub(crate) packed: Option<Packed>,
+}
+
+/// A compressed group, as it is stored.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    pub(crate) codec: Codec,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Packed {
+    /// How long it is, in units of 64 bytes.
+    pub(crate) fn units(&self) -> u16 {
+        (self.bytes.len() as u64 / PLACE_UNIT_BYTES) as u16
+    }
+}
+
+impl Pack {
+    fn raw(blocks: usize) -> Self {
+        Self { blocks, packed: None }
+    }
+
+    /// 4 KiB blocks that it takes in a record, a part of one counted as one.
+    pub(crate) fn stored_blocks(&self) -> usize {
+        let packed = self.packed.as_ref();
+        packed.map_or(self.blocks, |packed| packed.bytes.len().div_ceil(FRAME_BYTES))
+    }
+}
+
+/// Divides blocks, in order, into what is stored together.
+pub(crate) fn pack(frames: &[&Frame], codec: Codec) -> Vec<Pack> {
+    let mut packs: Vec<Pack> = Vec::new();
+    let mut rest = frames;
+    while let Some(first) = rest.first() {
+        let random = looks_random(first);
+        let alike = rest.iter().skip(1).take_while(|frame| looks_random(frame) == random);
+        let (run, behind) = rest.split_at(1 + alike.count());
+        rest = behind;
+        if random {
+            add_raw(&mut packs, run.len());
+            continue;
+        }
+        for group in run.chunks(usize::from(GROUP_BLOCKS_MAX)) {
+            match compress(group, codec) {
+                Some(packed) => packs.push(Pack { blocks: group.len(), packed: Some(packed) }),
+                None => add_raw(&mut packs, group.len()),
+            }
+        }
+    }
+    packs
+}
+
+/// Blocks that stay as they are.
+pub(crate) fn leave(blocks: usize) -> Vec<Pack> {
+    if blocks == 0 { Vec::new() } else { vec![Pack::raw(blocks)] }
+}
+
+fn add_raw(packs: &mut Vec<Pack>, blocks: usize) {
+    match packs.last_mut() {
+        Some(last) if last.packed.is_none() => last.blocks += blocks,
+        _ => packs.push(Pack::raw(blocks)),
+    }
+}
+
+/// Whether the block's bytes are spread so evenly that no codec gains anything. The sum of squares
+/// of their counts is about 1,530 where they are random (of 512 bytes, with a deviation of 45), and
+/// at least 2,500 in anything that a codec shortens by an eighth.
+pub(crate) fn looks_random(frame: &Frame) -> bool {
+    let mut counts = [0u16; 256];
+    let step = FRAME_BYTES / (SAMPLE_BYTES / SAMPLE_PIECE_BYTES);
+    for piece in frame.chunks_exact(step) {
+        piece[..SAMPLE_PIECE_BYTES].iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+    }
+    let squares: u32 = counts.iter().map(|count| u32::from(*count) * u32::from(*count)).sum();
+    squares < 1_900
+}
+
+thread_local! {
+    /// Where a group is gathered before it is compressed.
+    static GROUP: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static UNPACKER: RefCell<Option<zstd::bulk::Decompressor<'static>>> =
+        const { RefCell::new(None) };
+    static PACKER: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// The group compressed, if that saves at least an eighth.
+pub(crate) fn compress(group: &[&Frame], codec: Codec) -> Option<Packed> {
+    GROUP.with_borrow_mut(|plain| {
+        plain.clear();
+        group.iter().for_each(|frame| plain.extend_from_slice(&frame[..]));
+        let most = plain.len() - plain.len() / 8;
+        let mut bytes = vec![0; lz4_flex::block::get_maximum_output_size(plain.len()) + 2];
+        let length = match codec {
+            Codec::Lz4 => lz4_flex::block::compress_into(plain, &mut bytes[LENGTH_BYTES..]).ok()?,
+            Codec::Zstd => PACKER.with_borrow_mut(|packer| {
+                let packer = match packer {
+                    Some(packer) => packer,
+                    None => packer.insert(zstd::bulk::Compressor::new(ZSTD_LEVEL).ok()?),
+                };
+                packer.compress_to_buffer(plain, &mut bytes[LENGTH_BYTES..]).ok()
+            })?,
+            Codec::Raw | Codec::Alias => return None,
+        };
+        let stored = (LENGTH_BYTES + length).next_multiple_of(PLACE_UNIT_BYTES as usize);
+        if stored > most {
+            return None;
+        }
+        bytes[..LENGTH_BYTES].copy_from_slice(&(length as u16).to_le_bytes());
+        bytes[LENGTH_BYTES + length..].fill(0);
+        bytes.truncate(stored);
+        bytes.shrink_to_fit();
+        Some(Packed { codec, bytes })
+    })
+}
+
+/// Unpacks a group that was stored into `plain`; `false` where the bytes are no such group.
+pub(crate) fn unpack(stored: &[u8], shape: Shape, plain: &mut Vec<u8>) -> bool {
+    plain.resize(usize::from(shape.group_blocks) * FRAME_BYTES, 0);
+    let packed = match stored {
+        [low, high, rest @ ..] => rest.get(..usize::from(u16::from_le_bytes([*low, *high]))),
+        _ => None,
+    };
+    let Some(packed) = packed else { return false };
+    let unpacked = match shape.codec {
+        Codec::Lz4 => lz4_flex::block::decompress_into(packed, plain).ok(),
+        Codec::Zstd => UNPACKER.with_borrow_mut(|unpacker| {
+            let unpacker = match unpacker {
+                Some(unpacker) => unpacker,
+                None => unpacker.insert(zstd::bulk::Decompressor::new().ok()?),
+            };
+            unpacker.decompress_to_buffer(packed, &mut plain[..]).ok()
+        }),
+        Codec::Raw | Codec::Alias => None,
+    };
+    unpacked == Some(plain.len())
+}
+
+/// The blocks that stored units are in: how many, and how many bytes stand in front of them.
+pub(crate) fn covering_blocks(offset_units: u32, stored_units: u16) -> (usize, usize) {
+    let start = u64::from(offset_units) * PLACE_UNIT_BYTES;
+    let skip = start % BLOCK_BYTES;
+    let bytes = skip + u64::from(stored_units) * PLACE_UNIT_BYTES;
+    (bytes.div_ceil(BLOCK_BYTES) as usize, skip as usize)
+}
+
+/// The bytes of a group, out of the blocks that it stands in.
+pub(crate) fn stored_bytes(frames: &[Frame], skip: usize, shape: Shape, stored: &mut Vec<u8>) {
+    stored.clear();
+    let mut left = usize::from(shape.stored_units) * PLACE_UNIT_BYTES as usize;
+    let mut skip = skip;
+    for frame in frames {
+        let here = &frame[skip..FRAME_BYTES.min(skip + left)];
+        stored.extend_from_slice(here);
+        left -= here.len();
+        skip = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use block::FrameMut;
+
+    use super::*;
+
+    fn text(seed: u64) -> Frame {
+        let words = ["volume ", "segment ", "log ", "chunk ", "map\n"];
+        let mut state = seed | 1;
+        let mut bytes = Vec::new();
+        while bytes.len() < FRAME_BYTES {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            bytes.extend_from_slice(words[(state >> 33) as usize % words.len()].as_bytes());
+        }
+        FrameMut::from_bytes(&bytes[..FRAME_BYTES]).freeze()
+    }
+
+    fn noise(seed: u64) -> Frame {
+        FrameMut::from_bytes(&crate::tests::distinct(8, seed)).freeze()
+    }
+
+    #[test]
+    fn groups_come_back_from_both_codecs() {
+        for codec in [Codec::Lz4, Codec::Zstd] {
+            for blocks in 1..=8u8 {
+                let frames: Vec<Frame> = (0..u64::from(blocks)).map(text).collect();
+                let group: Vec<&Frame> = frames.iter().collect();
+                let packed = compress(&group, codec).expect("text is shortened");
+                let shape = Shape {
+                    codec,
+                    stored_units: packed.units(),
+                    group_index: 0,
+                    group_blocks: blocks,
+                };
+                let mut plain = Vec::new();
+                assert!(unpack(&packed.bytes, shape, &mut plain));
+                for (frame, block) in frames.iter().zip(plain.chunks(FRAME_BYTES)) {
+                    assert!(frame[..] == *block);
+                }
+                // Whatever was read instead is no group, or one of another content: no panic.
+                for cut in 0..packed.bytes.len() {
+                    assert!(
+                        cut > packed.bytes.len() - 64
+                            || !unpack(&packed.bytes[..cut], shape, &mut plain)
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_gains_nothing_stays_as_it_is_and_apart_from_what_does() {
+        let frames = [text(1), noise(2), noise(3), text(4), text(5)];
+        assert!(looks_random(&frames[1]) && !looks_random(&frames[0]));
+        let packs = pack(&frames.iter().collect::<Vec<_>>(), Codec::Lz4);
+        let shapes: Vec<(usize, bool)> =
+            packs.iter().map(|pack| (pack.blocks, pack.packed.is_some())).collect();
+        assert_eq!(shapes, [(1, true), (2, false), (2, true)]);
+    }
+
+    #[test]
+    fn noise_looks_random_and_what_compresses_does_not() {
+        let random = (0..2_000).filter(|seed| looks_random(&noise(*seed))).count();
+        assert_eq!(random, 2_000);
+        // Base64: the least spread of what is worth its while, and only by Zstandard.
+        let letters = |seed| {
+            let mut frame = FrameMut::from_bytes(&noise(seed)[..]);
+            frame.iter_mut().for_each(|byte| *byte = b'0' + *byte % 64);
+            frame.freeze()
+        };
+        assert!((0..2_000).all(|seed| !looks_random(&letters(seed))));
+    }
+}

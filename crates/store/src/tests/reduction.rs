@@ -1,0 +1,224 @@
+//! Deduplication and compression: what is stored once, what is stored shorter, and that neither
+//! ever shows.
+
+use sys::Disk as _;
+
+use super::*;
+use crate::Durability;
+
+/// Text that compresses to less than a half.
+pub(crate) fn prose(sectors: u64, seed: u64) -> Vec<u8> {
+    let words = ["the volume ", "a segment ", "one log ", "of chunks ", "in maps, ", "and so on. "];
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::new();
+    while (bytes.len() as u64) < sectors * 512 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        bytes.extend_from_slice(words[(state >> 33) as usize % words.len()].as_bytes());
+    }
+    bytes.truncate(sectors as usize * 512);
+    bytes
+}
+
+fn stored(store: &Store) -> u64 {
+    store.pool_status().data_bytes
+}
+
+fn reopen(disk: &Arc<MemoryDisk>, store: Store) -> Store {
+    drop(store);
+    Store::open(disk.clone(), OpenOptions { memory_bytes: 0, ..OpenOptions::default() }).unwrap()
+}
+
+#[test]
+fn what_is_there_already_is_stored_once_in_any_volume() {
+    let (disk, store) = pool(1 << 30);
+    let (one, other) = (volume(&store, 8 * MIB), volume(&store, 8 * MIB));
+    let data = distinct(2 * MIB, 1);
+    write(&store, one, 0, &data).unwrap();
+    assert_eq!(stored(&store), 2 << 20);
+    // Elsewhere, in another volume, in I/Os of another size, and across what they were.
+    write(&store, one, 4 * MIB + 8, &data).unwrap();
+    for at in 0..4u64 {
+        let part = &data[at as usize * (512 << 10)..][..512 << 10];
+        write(&store, other, at * 1024, part).unwrap();
+    }
+    assert_eq!(stored(&store), 2 << 20);
+    let store = reopen(&disk, store);
+    assert!(read(&store, one, 4 * MIB + 8, 2 * MIB) == data);
+    assert!(read(&store, other, 0, 2 * MIB) == data);
+    assert_sound(&store);
+    // The first ones go; what names the chunks still is whole.
+    let ranges = vec![SectorRange::new(0, 2 * MIB)];
+    store.execute(VolumeRequest::Unmap { volume: one, ranges }).unwrap();
+    while store.housekeep() {}
+    assert_eq!(stored(&store), 2 << 20);
+    assert!(read(&store, other, 0, 2 * MIB) == data);
+    write(&store, one, 4 * MIB + 8, &vec![0; 2 << 20]).unwrap();
+    write(&store, other, 0, &vec![0; 2 << 20]).unwrap();
+    while store.housekeep() {}
+    assert_eq!(stored(&store), 0);
+    assert_sound(&store);
+}
+
+#[test]
+fn blocks_that_repeat_in_one_write_are_stored_once() {
+    let (_, store) = pool(1 << 30);
+    let id = volume(&store, MIB);
+    let data = [distinct(8, 1), distinct(8, 2), distinct(8, 1), distinct(8, 1)].concat();
+    write(&store, id, 0, &data).unwrap();
+    assert_eq!(stored(&store), 8192);
+    assert_eq!(read(&store, id, 0, 32), data);
+    assert_sound(&store);
+}
+
+#[test]
+fn neighbours_are_compressed_together_and_read_alone() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 4 * MIB);
+    let data = prose(MIB, 1);
+    write(&store, id, 0, &data).unwrap();
+    let taken = stored(&store);
+    assert!(taken < 1 << 19, "{taken} bytes for 1 MiB of text");
+    let store = reopen(&disk, store);
+    for block in [0u64, 7, 8, 100, 255] {
+        let expected = &data[block as usize * 4096..][..4096];
+        assert!(read(&store, id, block * 8, 8) == expected, "block {block}");
+    }
+    assert!(read(&store, id, 0, MIB) == data);
+    // A block of a group that is written over leaves the others as they are.
+    write(&store, id, 24, &distinct(8, 9)).unwrap();
+    let mut expected = data.clone();
+    expected[3 * 4096..4 * 4096].copy_from_slice(&distinct(8, 9));
+    assert!(read(&store, id, 0, MIB) == expected);
+    assert_sound(&store);
+}
+
+/// A chunk that only this entry names is overwritten, and in the same moment another write comes
+/// to name it: it stays until that is applied.
+#[test]
+fn a_chunk_that_a_record_names_is_not_freed_in_front_of_it() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, MIB);
+    let data = distinct(8, 1);
+    write(&store, id, 0, &data).unwrap();
+    let start = |at: u64, bytes: &[u8]| {
+        let token = store.waiting_token();
+        let range = SectorRange::new(at, 8);
+        let data = DataOut::from_bytes(bytes, 0);
+        let request = VolumeRequest::Write { volume: id, range, data, fua: false };
+        (store.start(request, token), token)
+    };
+    // Both join before either is written: the first in a record of its own, in flight.
+    let over = start(0, &distinct(8, 2));
+    let first = store.take_commit().unwrap();
+    let again = start(64, &data);
+    let second = store.take_commit().unwrap();
+    for commit in [&first, &second] {
+        store.world.medium.disk.write(commit.offset_bytes, &commit.frames).unwrap();
+    }
+    store.finish_commit(first, Ok(()));
+    assert_eq!(read(&store, id, 64, 8), vec![0; 4096]);
+    // A checkpoint between the two tells of a chunk that nothing names yet.
+    store.checkpoint().unwrap();
+    store.finish_commit(second, Ok(()));
+    for (started, token) in [over, again] {
+        store.settle(started, token).unwrap();
+    }
+    assert_eq!(read(&store, id, 64, 8), data);
+    assert_eq!(stored(&store), 8192);
+    assert_sound(&store);
+    let store = reopen(&disk, store);
+    assert_eq!(read(&store, id, 64, 8), data);
+    assert_sound(&store);
+}
+
+/// As above, but the crash comes before the second record: what was kept for it goes.
+#[test]
+fn a_chunk_that_was_kept_for_a_lost_record_is_freed() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, MIB);
+    let data = distinct(8, 1);
+    write(&store, id, 0, &data).unwrap();
+    let begin = |at: u64, bytes: &[u8]| {
+        let range = SectorRange::new(at, 8);
+        let data = DataOut::from_bytes(bytes, 0);
+        let request = VolumeRequest::Write { volume: id, range, data, fua: false };
+        drop(store.start(request, store.waiting_token()));
+        store.take_commit().unwrap()
+    };
+    let first = begin(0, &distinct(8, 2));
+    let second = begin(64, &data);
+    disk.write(first.offset_bytes, &first.frames).unwrap();
+    store.finish_commit(first, Ok(()));
+    store.checkpoint().unwrap();
+    drop(second);
+    let store = reopen(&disk, store);
+    assert_eq!(read(&store, id, 64, 8), vec![0; 4096]);
+    assert_eq!(stored(&store), 4096);
+    assert_sound(&store);
+}
+
+/// Chunks that recovery finds unnamed in the middle of the log may be named further on.
+#[test]
+fn recovery_keeps_what_later_records_name() {
+    for durability in [Durability::Commit, Durability::Flush] {
+        let disk = MemoryDisk::new(1 << 30);
+        Store::create(&*disk, &[7; 64]).unwrap();
+        let options = || OpenOptions { durability, ..OpenOptions::default() };
+        let store = Store::open(disk.clone(), options()).unwrap();
+        let id = volume(&store, MIB);
+        // Each block moves on by one, so that each overwrites the last name of its neighbour's.
+        for round in 0..20u64 {
+            for block in 0..8u64 {
+                write(&store, id, (block * 8 + round * 8) % 128, &prose(8, block)).unwrap();
+            }
+        }
+        store.execute(VolumeRequest::Flush { volume: id }).unwrap();
+        let expected = read(&store, id, 0, 128);
+        let taken = stored(&store);
+        let store = reopen(&disk, store);
+        assert!(read(&store, id, 0, 128) == expected);
+        assert_eq!(stored(&store), taken);
+        assert_sound(&store);
+    }
+}
+
+/// Reclaim compresses what it moves, also what is left of groups.
+#[test]
+fn what_reclaim_moves_stays_whole() {
+    let disk = MemoryDisk::new(256 << 20);
+    Store::create(&*disk, &[5; 64]).unwrap();
+    let options = || OpenOptions { memory_bytes: 1 << 20, ..OpenOptions::default() };
+    let store = Store::open(disk.clone(), options()).unwrap();
+    let id = volume(&store, 512 * MIB);
+    let mut seeds = vec![0u64; 8192];
+    for round in 0..4u64 {
+        for group in 0..1024u64 {
+            let seed = round * 10_000 + group + 1;
+            // Every other round leaves a part of each older group alive.
+            let (first, blocks) = if round % 2 == 0 { (0, 8) } else { (3, 4) };
+            let at = group * 8 + first;
+            let data =
+                if group % 3 == 0 { distinct(blocks * 8, seed) } else { prose(blocks * 8, seed) };
+            write(&store, id, at * 8, &data).unwrap();
+            for block in 0..blocks {
+                seeds[(at + block) as usize] = seed << 16 | block << 8 | blocks;
+            }
+            while store.maintain().unwrap() != crate::Next::Nothing {}
+        }
+    }
+    while store.reclaim_segment().unwrap() {}
+    let check = |store: &Store| {
+        for (at, seed) in seeds.iter().enumerate() {
+            let (seed, block, blocks) = (seed >> 16, (seed >> 8 & 255) as usize, seed & 255);
+            let group = at / 8;
+            let data =
+                if group % 3 == 0 { distinct(blocks * 8, seed) } else { prose(blocks * 8, seed) };
+            let held = read(store, id, at as u64 * 8, 8);
+            assert!(held == data[block * 4096..(block + 1) * 4096], "block {at}");
+        }
+        assert_sound(store);
+    };
+    check(&store);
+    let store = reopen(&disk, store);
+    check(&store);
+}

@@ -1,0 +1,140 @@
+//! Applying the entries that make, change and end whole volumes.
+//!
+//! None of them looks at what is in a volume: a clone shares the root of its source, and what was
+//! shared and is changed later is copied then, node by node (`map`).
+
+use std::sync::Arc;
+
+use block::VolumeId;
+use format::map::{level_for, span_blocks};
+use format::{Handling, MapEntry, VolumeRow};
+use parking_lot::RwLock;
+
+use crate::StoreError;
+use crate::apply::with_map;
+use crate::map::{Editor, Value};
+use crate::nodes::Referenced;
+use crate::world::{State, Volume, World};
+
+/// An empty volume.
+pub(crate) fn create(
+    world: &World,
+    state: &mut State,
+    id: VolumeId,
+    size_blocks: u64,
+) -> Result<(), StoreError> {
+    let row = VolumeRow {
+        root: MapEntry::Hole,
+        size_blocks,
+        level: level_for(size_blocks),
+        snapshot: false,
+        handling: Handling::default(),
+    };
+    insert(world, state, id, row)
+}
+
+/// One more entry names a root.
+fn reference(world: &World, root: MapEntry) -> Result<(), StoreError> {
+    match root {
+        MapEntry::Node(node) => {
+            world.nodes.reference_all(&world.medium, &mut [Referenced::unread(node)])
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How many blocks of it hosts may count on: a snapshot takes what it holds, and no more.
+pub(crate) fn provisioned(row: &VolumeRow) -> u64 {
+    if row.snapshot { 0 } else { row.size_blocks }
+}
+
+fn insert(
+    world: &World,
+    state: &mut State,
+    id: VolumeId,
+    row: VolumeRow,
+) -> Result<(), StoreError> {
+    if world.volume(id).is_some() {
+        return Err(StoreError::Damaged(format!("volume {id} is created twice")));
+    }
+    world.volume_table.update(&world.medium, id.0, |raw| row.encode(raw))?;
+    let volume = Arc::new(Volume { id, map: RwLock::new(Some(row)) });
+    world.volumes.write().insert(id, volume);
+    state.next_volume = state.next_volume.max(id.0 + 1);
+    state.provisioned_blocks += provisioned(&row);
+    Ok(())
+}
+
+/// A volume that shares the root of another.
+pub(crate) fn clone(
+    world: &World,
+    state: &mut State,
+    source: VolumeId,
+    id: VolumeId,
+    snapshot: bool,
+) -> Result<(), StoreError> {
+    let Some(row) = world.map_of(source) else { return Ok(()) };
+    world.grafted();
+    reference(world, row.root)?;
+    insert(world, state, id, VolumeRow { snapshot, ..row })
+}
+
+/// A volume becomes what another is. Readers see all of the one or all of the other; what only the
+/// old map named is freed later.
+pub(crate) fn overwrite(
+    world: &World,
+    state: &mut State,
+    source: VolumeId,
+    id: VolumeId,
+) -> Result<(), StoreError> {
+    if source == id || world.volume(id).is_none() {
+        return Ok(());
+    }
+    let Some(from) = world.map_of(source) else { return Ok(()) };
+    world.grafted();
+    reference(world, from.root)?;
+    let replaced = with_map(world, id, |map| {
+        let old = std::mem::replace(
+            map,
+            VolumeRow { snapshot: map.snapshot, handling: map.handling, ..from },
+        );
+        state.provisioned_blocks -= provisioned(&old);
+        state.provisioned_blocks += provisioned(map);
+        Ok(old.root)
+    })?;
+    replaced.map_or(Ok(()), |root| Editor { world, state }.release(root))
+}
+
+/// Another size. What is behind it is unmapped, so that it is a hole if the volume grows again.
+pub(crate) fn resize(
+    world: &World,
+    state: &mut State,
+    id: VolumeId,
+    size_blocks: u64,
+) -> Result<(), StoreError> {
+    with_map(world, id, |map| {
+        let old = map.size_blocks;
+        if size_blocks < old {
+            let value = Value::Uniform(MapEntry::Hole);
+            Editor { world, state }.set(map, size_blocks, old - size_blocks, value)?;
+        }
+        while span_blocks(map.level) < size_blocks {
+            Editor { world, state }.raise(map)?;
+        }
+        map.size_blocks = size_blocks;
+        if !map.snapshot {
+            state.provisioned_blocks = state.provisioned_blocks - old + size_blocks;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// No volume any more. What only it named is freed later: its root waits in `pending`.
+pub(crate) fn destroy(world: &World, state: &mut State, id: VolumeId) -> Result<(), StoreError> {
+    let Some(volume) = world.volumes.write().remove(&id) else { return Ok(()) };
+    let Some(map) = volume.map.write().take() else { return Ok(()) };
+    world.volume_table.update(&world.medium, id.0, |raw| raw.fill(0))?;
+    state.provisioned_blocks -= provisioned(&map);
+    Editor { world, state }.release(map.root)
+}

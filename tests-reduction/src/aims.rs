@@ -1,0 +1,66 @@
+//! What is promised, and whether it was kept.
+
+use crate::ceiling::CEILING;
+use crate::corpus::IMAGES;
+use crate::measure::Measured;
+use crate::table::{Results, Scope};
+
+/// How many times smaller the images together are when they have been written.
+const INLINE_RATIO: f64 = 5.0;
+/// How much more than the ceiling may be stored after the background pass.
+const OVER_CEILING: f64 = 1.10;
+
+/// A line for each aim, and the counts; true if none was missed. Without `aims` only reading back
+/// is judged: a small corpus says nothing of the rest.
+pub fn judge(results: &Results, aims: bool) -> (String, bool) {
+    let mut lines = Vec::new();
+    let mut failed = 0;
+    for run in &results.measured {
+        let mut judged = vec![read_back(run)];
+        if aims {
+            judged.push(inline(results, run));
+            judged.extend(
+                [Scope::Set(IMAGES.into()), Scope::All].map(|scope| behind(results, run, &scope)),
+            );
+        }
+        for (good, what) in judged {
+            failed += usize::from(!good);
+            let word = if good { "ok    " } else { "FAILED" };
+            lines.push(format!("{word}  {} KiB writes: {what}", run.write_bytes >> 10));
+        }
+    }
+    // Nothing measured is nothing shown.
+    let good = failed == 0 && !lines.is_empty();
+    let passed = lines.len() - failed;
+    lines.push(format!("\n{passed} passed, {failed} failed, 0 skipped"));
+    (lines.join("\n"), good)
+}
+
+type Judged = (bool, String);
+
+fn read_back(run: &Measured) -> Judged {
+    match &run.read_back {
+        Ok(()) => (true, String::from("all parts are read as they were written")),
+        Err(error) => (false, error.clone()),
+    }
+}
+
+fn inline(results: &Results, run: &Measured) -> Judged {
+    let images = Scope::Set(IMAGES.into());
+    let stored = run.inline_bytes(&images).filter(|stored| *stored > 0);
+    let Some(stored) = stored else { return (false, String::from("no images were stored")) };
+    let ratio = results.data_bytes(&images) as f64 / stored as f64;
+    (ratio >= INLINE_RATIO, format!("images inline {ratio:.2} times smaller (aim {INLINE_RATIO})"))
+}
+
+fn behind(results: &Results, run: &Measured, scope: &Scope) -> Judged {
+    let what = if *scope == Scope::All { "all parts" } else { "images" };
+    let Some(stored) = run.passed_bytes(scope) else {
+        return (false, format!("{what}: this array has no background pass"));
+    };
+    let over = stored as f64 / results.ceiling_bytes(scope, CEILING) as f64;
+    let text = format!(
+        "{what} after the pass {over:.3} of what the ceiling stores (aim {OVER_CEILING:.2})"
+    );
+    (over <= OVER_CEILING, text)
+}
