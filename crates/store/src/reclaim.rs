@@ -47,10 +47,10 @@ struct Live {
 const HOUSEKEEPING_NODES: usize = 8;
 
 impl Store {
-    /// One turn of what goes on in the background: freeing dropped parts of maps, a checkpoint that
-    /// is due, emptying a segment.
+    /// One turn of what goes on in the background: freeing dropped parts of maps, bringing back the
+    /// index behind a start, a checkpoint that is due, emptying a segment.
     pub fn maintain(&self) -> Result<Next, StoreError> {
-        let more = self.housekeep();
+        let more = self.housekeep() | self.world.refill_index();
         if self.checkpoint_due() {
             self.checkpoint()?;
             return Ok(Next::AtOnce);
@@ -85,6 +85,7 @@ impl Store {
     pub fn maintenance_due(&self) -> bool {
         let writer = &mut *self.writer.lock();
         !writer.failed && !writer.state.pending.is_empty()
+            || self.world.refill_due()
             || self.checkpoint_due_of(writer)
             || self.reclaim_due_of(writer)
     }

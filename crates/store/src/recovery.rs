@@ -122,6 +122,7 @@ impl Store {
         load_volumes(&world, &mut writer.state)?;
         replay(&world, &mut writer, &superblock)?;
         release_staged(&world, &mut writer.state)?;
+        world.begin_refill(writer.state.next_chunk);
         Ok(Store::assemble(world, writer, checkpointer, options))
     }
 

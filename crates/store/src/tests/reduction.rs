@@ -60,6 +60,21 @@ fn what_is_there_already_is_stored_once_in_any_volume() {
 }
 
 #[test]
+fn what_was_written_before_a_start_is_found_behind_it() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 4 * MIB);
+    let data = distinct(MIB, 1);
+    write(&store, id, 0, &data).unwrap();
+    store.checkpoint().unwrap();
+    let store = reopen(&disk, store);
+    assert!(store.maintenance_due());
+    while store.maintain().unwrap() != crate::Next::Nothing {}
+    write(&store, id, 2 * MIB, &data).unwrap();
+    assert_eq!(stored(&store), 1 << 20);
+    assert_sound(&store);
+}
+
+#[test]
 fn blocks_that_repeat_in_one_write_are_stored_once() {
     let (_, store) = pool(1 << 30);
     let id = volume(&store, MIB);
