@@ -129,7 +129,7 @@ impl World {
 
 /// More entries than this do not come to name one chunk by deduplication, so that copies, which
 /// have to, always can.
-const REFERENCES_MAX: u32 = 1 << 30;
+pub(crate) const REFERENCES_MAX: u32 = 1 << 30;
 
 impl Store {
     /// Looks at what an edit brings: finds what need not be stored, and compresses the rest.

@@ -47,6 +47,7 @@ mod map;
 mod medium;
 mod memory;
 mod nodes;
+mod optimize;
 mod pack;
 mod pages;
 mod plausible;
@@ -72,6 +73,7 @@ pub use api::{
 };
 pub use check::{CheckOptions, CheckReport};
 pub use inspect::{InspectOptions, InspectReport, inspect};
+pub use optimize::OptimizeStatus;
 pub use reclaim::Next;
 pub use store::Store;
 

@@ -27,6 +27,8 @@ pub struct Store {
     pub(crate) writer: Mutex<Writer>,
     /// One checkpoint at a time.
     pub(crate) checkpointing: Mutex<crate::checkpoint::Checkpointer>,
+    /// The background pass of reduction.
+    pub(crate) optimizing: Mutex<crate::optimize::Optimizer>,
     pub(crate) options: OpenOptions,
     pub(crate) pool_id: [u8; 16],
     pub(crate) checkpoint_count: AtomicU64,
@@ -76,6 +78,7 @@ impl Store {
             world,
             writer: Mutex::new(writer),
             checkpointing: Mutex::new(checkpointer),
+            optimizing: Mutex::default(),
             options,
             checkpoint_count: AtomicU64::new(0),
             sinks: RwLock::new(vec![waiters.clone()]),
