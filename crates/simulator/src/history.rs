@@ -241,7 +241,7 @@ impl History {
             return self.crash();
         }
         let crash = u64::from(self.plan.random_crashes);
-        match self.rng.weighted(&[180, 5, 2, 1, 1, crash, crash]) {
+        match self.rng.weighted(&[180, 5, 2, 1, 1, crash, crash, 3]) {
             0 if store.checkpoint_due() && self.rng.chance(20) => self.checkpoint(&store),
             0 => locked(&self.desk).step(&store),
             1 => self.checkpoint(&store),
@@ -258,6 +258,7 @@ impl History {
                 drop(store);
                 self.crash()
             }
+            7 => self.background(&store),
             _ => {
                 let io = Some(self.disk.io_count() + self.rng.between(1, 40));
                 if self.rng.chance(70) {
@@ -268,6 +269,24 @@ impl History {
                 Ok(())
             }
         }
+    }
+
+    /// A turn of reclaim, or of the background pass. Both wait for commits of their own.
+    fn background(&mut self, store: &Arc<Store>) -> Result<(), String> {
+        locked(&self.desk).finish_commits(store)?;
+        if self.disk.has_failed() {
+            return Ok(());
+        }
+        // Reads and writes may fail here as anywhere: what comes of it, the model tells.
+        if self.rng.chance(50) {
+            self.disk.note("reclaim");
+            let _ = store.reclaim_segment();
+        } else {
+            self.disk.note("background pass");
+            store.optimize();
+            let _ = store.optimize_step();
+        }
+        Ok(())
     }
 
     /// A checkpoint; between its I/Os the world goes on.

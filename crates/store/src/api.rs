@@ -144,6 +144,13 @@ pub enum VolumeChange {
         /// Which changes; not a snapshot.
         destination: VolumeId,
     },
+    /// What reduction leaves alone of what is written from here on. What is stored stays as it is.
+    Handling {
+        /// Which; not a snapshot.
+        id: VolumeId,
+        /// What it leaves alone.
+        handling: format::Handling,
+    },
     /// The end of a volume or of a snapshot; what only it held is freed afterwards
     /// ([`crate::Store::housekeep`]).
     Destroy {

@@ -5,6 +5,7 @@ use format::geometry::UNITS_PER_BLOCK;
 use format::{Brought, ChunkId, ChunkRow, Codec, Entry, Handling, Place};
 
 use crate::StoreError;
+use crate::dedup::REFERENCES_MAX;
 use crate::record::{Originals, Record};
 use crate::world::{State, World};
 
@@ -129,7 +130,8 @@ pub(crate) fn alias(
 ) -> Result<(), StoreError> {
     let row = |id: ChunkId| world.chunks.get(&world.medium, id.0, ChunkRow::decode);
     let (Some(own), Some(other)) = (row(chunk)?, row(original)?) else { return Ok(()) };
-    let stored = |row: &ChunkRow| row.original.is_none() && row.reference_count > 0;
+    let named = 1..REFERENCES_MAX;
+    let stored = |row: &ChunkRow| row.original.is_none() && named.contains(&row.reference_count);
     if own.fingerprint != other.fingerprint || !stored(&own) || !stored(&other) {
         return Ok(());
     }

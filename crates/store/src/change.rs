@@ -25,6 +25,11 @@ impl Store {
         if entries.is_empty() {
             return Ok(());
         }
+        self.commit_entries(entries)
+    }
+
+    /// Commits entries that are right by themselves; durable when it returns. Waits.
+    pub(crate) fn commit_entries(&self, entries: Vec<Entry>) -> Result<(), StoreError> {
         let token = self.waiting_token();
         let submitted = self.submit_change(token, entries)?;
         let started = match submitted {
@@ -133,6 +138,12 @@ impl Planner<'_> {
                     return Err(invalid(format!("volume {source} can't overwrite itself")));
                 }
                 Ok(Entry::VolumeOverwrite { source, volume: destination })
+            }
+            VolumeChange::Handling { id, handling } => {
+                if self.known(id)? {
+                    return Err(VolumeError::Snapshot(id).into());
+                }
+                Ok(Entry::VolumeHandling { volume: id, handling })
             }
             VolumeChange::Destroy { id } => {
                 self.known(id)?;

@@ -67,7 +67,42 @@ impl Recent {
     }
 }
 
+/// Row pages that one turn brings back into the index: some 100 us, if they are in memory.
+const REFILL_PAGES: u64 = 16;
+
 impl World {
+    /// The index is empty behind a start: from here on the rows of chunks below `end` are brought
+    /// back, in the background, so that a start takes no longer for a larger pool.
+    pub(crate) fn begin_refill(&self, end: u64) {
+        *self.refill.lock() = 0..end.div_ceil(ROWS_PER_PAGE);
+    }
+
+    /// Whether rows are left to be brought back.
+    pub(crate) fn refill_due(&self) -> bool {
+        !self.refill.lock().is_empty()
+    }
+
+    /// Brings some rows back into the index; whether more are left.
+    pub(crate) fn refill_index(&self) -> bool {
+        let (pages, more) = {
+            let mut left = self.refill.lock();
+            let first = left.start;
+            left.start = left.end.min(first + REFILL_PAGES);
+            (first..left.start, !left.is_empty())
+        };
+        for page in pages {
+            let first = page * ROWS_PER_PAGE;
+            // A page that can't be read is told by whoever needs it.
+            let _ = self.chunks.rows_of_page(&self.medium, first, |at, raw| {
+                let chunk = ChunkId(first + at);
+                if let Some(row) = ChunkRow::decode(raw).filter(|row| !row.handling.unshared) {
+                    self.index.insert(row.fingerprint, chunk);
+                }
+            });
+        }
+        more
+    }
+
     /// A chunk that has this fingerprint and may be named.
     fn find_chunk(&self, fingerprint: Fingerprint) -> Option<ChunkId> {
         let found = self.index.find(fingerprint).find(|id| self.may_share(*id, fingerprint));
@@ -94,7 +129,7 @@ impl World {
 
 /// More entries than this do not come to name one chunk by deduplication, so that copies, which
 /// have to, always can.
-const REFERENCES_MAX: u32 = 1 << 30;
+pub(crate) const REFERENCES_MAX: u32 = 1 << 30;
 
 impl Store {
     /// Looks at what an edit brings: finds what need not be stored, and compresses the rest.

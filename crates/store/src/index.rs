@@ -58,6 +58,13 @@ impl Index {
         Self { buckets, lossy: AtomicBool::new(false) }
     }
 
+    /// Forgets all.
+    #[cfg(test)]
+    pub(crate) fn clear(&self) {
+        let slots = self.buckets.iter().flat_map(|bucket| &bucket.0);
+        slots.for_each(|slot| slot.store(0, Ordering::Relaxed));
+    }
+
     /// Whether it had to forget something.
     pub(crate) fn is_lossy(&self) -> bool {
         self.lossy.load(Ordering::Relaxed)

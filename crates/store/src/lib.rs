@@ -49,6 +49,7 @@ mod map;
 mod medium;
 mod memory;
 mod nodes;
+mod optimize;
 mod pack;
 mod pages;
 mod plausible;
@@ -79,6 +80,7 @@ pub use api::{
 };
 pub use check::{CheckOptions, CheckReport};
 pub use inspect::{InspectOptions, InspectReport, inspect};
+pub use optimize::OptimizeStatus;
 pub use reclaim::Next;
 pub use scrub::{
     DamageList, DamagedRange, Finding, Repair, ScrubStatus, ScrubStep, TableName, What,

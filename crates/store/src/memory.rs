@@ -62,13 +62,14 @@ impl Budgets {
     /// The index gets what it takes to know every block, and no more than 40%: sampled, it still
     /// finds runs. Metadata gets what all of it takes, and no more than three quarters of the rest.
     /// That much, because 4 KiB of rows stand for 512 KiB of data: where the budget is scarce, a
-    /// byte of metadata spares a hundred times the device reads that a byte of data does.
+    /// byte of metadata spares a hundred times the device reads that a byte of data does. And no
+    /// less than a quarter, because snapshots have maps that no block of the pool stands for.
     pub(crate) fn split(memory_bytes: u64, capacity_bytes: u64) -> Self {
         let blocks = capacity_bytes / BLOCK_BYTES;
         let index_bytes = (blocks * INDEX_BYTES_PER_BLOCK).min(memory_bytes / 5 * 2);
         let rest = memory_bytes - index_bytes;
         let all = blocks * METADATA_BYTES_PER_BLOCK;
-        let metadata_bytes = all.min(rest / 4 * 3).max(METADATA_BYTES_MIN);
+        let metadata_bytes = all.clamp(rest / 4, rest / 4 * 3).max(METADATA_BYTES_MIN);
         let data_cache_bytes = rest.saturating_sub(metadata_bytes);
         Self { data_cache_bytes, metadata_bytes, index_bytes }
     }
@@ -291,8 +292,10 @@ mod tests {
     fn a_small_pool_gets_what_it_takes_and_the_cache_the_rest() {
         let split = Budgets::split(GIB, 4 * GIB);
         assert_eq!(split.index_bytes, 12 << 20);
-        assert_eq!(split.metadata_bytes, 50 << 20);
-        assert_eq!(split.data_cache_bytes, GIB - (62 << 20));
+        assert_eq!(split.metadata_bytes, (GIB - (12 << 20)) / 4);
+        let split = Budgets::split(GIB, 32 * GIB);
+        assert_eq!(split.metadata_bytes, 400 << 20);
+        assert_eq!(split.data_cache_bytes, GIB - (496 << 20));
     }
 
     #[test]

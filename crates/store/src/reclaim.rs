@@ -20,7 +20,7 @@ use crate::writer::{Job, Relocation, Submitted, Writer};
 use crate::{Started, StoreError};
 
 /// Blocks moved with one commit: 1 MiB, so that hosts' commits are held up little.
-const MOVE_BLOCKS_MAX: usize = 256;
+pub(crate) const MOVE_BLOCKS_MAX: usize = 256;
 
 /// The segment that the log is in, and the one that follows it.
 const LOG_SEGMENTS_MIN: usize = 2;
@@ -38,19 +38,19 @@ pub enum Next {
 
 /// A live chunk in the segment that is emptied.
 #[derive(Clone, Copy, Debug)]
-struct Live {
-    id: ChunkId,
-    row: ChunkRow,
+pub(crate) struct Live {
+    pub(crate) id: ChunkId,
+    pub(crate) row: ChunkRow,
 }
 
 /// Nodes freed in one turn of housekeeping: the writer is held for some tenths of a millisecond.
 const HOUSEKEEPING_NODES: usize = 8;
 
 impl Store {
-    /// One turn of what goes on in the background: freeing dropped parts of maps, a checkpoint that
-    /// is due, emptying a segment.
+    /// One turn of what goes on in the background: freeing dropped parts of maps, bringing back the
+    /// index behind a start, a checkpoint that is due, emptying a segment.
     pub fn maintain(&self) -> Result<Next, StoreError> {
-        let more = self.housekeep();
+        let more = self.housekeep() | self.world.refill_index();
         if self.checkpoint_due() {
             self.checkpoint()?;
             return Ok(Next::AtOnce);
@@ -85,6 +85,7 @@ impl Store {
     pub fn maintenance_due(&self) -> bool {
         let writer = &mut *self.writer.lock();
         !writer.failed && !writer.state.pending.is_empty()
+            || self.world.refill_due()
             || self.checkpoint_due_of(writer)
             || self.reclaim_due_of(writer)
     }
@@ -122,7 +123,7 @@ impl Store {
 
     /// Writes a checkpoint if that frees `wanted` segments, or lets as many be emptied that
     /// recovery would read now. Returns whether it did.
-    fn free_emptied(&self, wanted: usize) -> Result<bool, StoreError> {
+    pub(crate) fn free_emptied(&self, wanted: usize) -> Result<bool, StoreError> {
         let gained = {
             let writer = self.writer.lock();
             let log = writer.log_segments.len().saturating_sub(LOG_SEGMENTS_MIN);
@@ -136,7 +137,7 @@ impl Store {
     }
 
     /// How many emptied segments make a checkpoint worth its while.
-    fn dead_segments_wanted(&self) -> usize {
+    pub(crate) fn dead_segments_wanted(&self) -> usize {
         (self.world.medium.geometry().segment_count as usize / 64).clamp(2, 16)
     }
 
@@ -167,7 +168,7 @@ impl Store {
     }
 
     /// The live chunks that the records of a segment brought, in the order of their places.
-    fn live_chunks(&self, segment: u32) -> Result<Vec<Live>, StoreError> {
+    pub(crate) fn live_chunks(&self, segment: u32) -> Result<Vec<Live>, StoreError> {
         let medium = &self.world.medium;
         let mut reader = LogReader::new(medium);
         let mut live = Vec::new();
@@ -191,7 +192,7 @@ impl Store {
     }
 
     /// Reads some chunks, and commits them to their new place. `false`: the writer has no room.
-    fn move_chunks(&self, chunks: &[Live]) -> Result<bool, StoreError> {
+    pub(crate) fn move_chunks(&self, chunks: &[Live]) -> Result<bool, StoreError> {
         let relocation = self.relocation(chunks);
         if relocation.entries.is_empty() {
             return Ok(true);

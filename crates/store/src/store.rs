@@ -29,6 +29,8 @@ pub struct Store {
     /// One checkpoint at a time.
     pub(crate) checkpointing: Mutex<crate::checkpoint::Checkpointer>,
     pub(crate) scrub: Mutex<crate::scrub::Scrub>,
+    /// The background pass of reduction.
+    pub(crate) optimizing: Mutex<crate::optimize::Optimizer>,
     pub(crate) options: OpenOptions,
     pub(crate) pool_id: [u8; 16],
     pub(crate) checkpoint_count: AtomicU64,
@@ -58,6 +60,7 @@ impl Store {
             writer: Mutex::new(writer),
             checkpointing: Mutex::new(checkpointer),
             scrub: Mutex::default(),
+            optimizing: Mutex::default(),
             options,
             checkpoint_count: AtomicU64::new(0),
             sinks: RwLock::new(vec![waiters.clone()]),

@@ -51,6 +51,8 @@ pub(crate) struct World {
     /// Where fingerprints were seen.
     pub(crate) index: Index,
     pub(crate) recent: Recent,
+    /// Pages of rows that are still to be brought back into the index.
+    pub(crate) refill: Mutex<std::ops::Range<u64>>,
     /// Chunks that have no place yet (`durability = "flush"`): nobody can read them elsewhere.
     pub(crate) unplaced: RwLock<HashMap<ChunkId, Frame, FastState>>,
     token: Mutex<Arc<ReaderToken>>,
@@ -116,6 +118,7 @@ impl World {
             cache: Cache::new(budgets.cached_blocks()),
             index: Index::new(budgets.index_bytes),
             recent: Recent::new(),
+            refill: Mutex::new(0..0),
             unplaced: RwLock::new(HashMap::default()),
             token: Mutex::new(Arc::new(ReaderToken)),
             grafts: AtomicU64::new(0),

@@ -60,6 +60,21 @@ fn what_is_there_already_is_stored_once_in_any_volume() {
 }
 
 #[test]
+fn what_was_written_before_a_start_is_found_behind_it() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 4 * MIB);
+    let data = distinct(MIB, 1);
+    write(&store, id, 0, &data).unwrap();
+    store.checkpoint().unwrap();
+    let store = reopen(&disk, store);
+    assert!(store.maintenance_due());
+    while store.maintain().unwrap() != crate::Next::Nothing {}
+    write(&store, id, 2 * MIB, &data).unwrap();
+    assert_eq!(stored(&store), 1 << 20);
+    assert_sound(&store);
+}
+
+#[test]
 fn blocks_that_repeat_in_one_write_are_stored_once() {
     let (_, store) = pool(1 << 30);
     let id = volume(&store, MIB);
@@ -180,6 +195,131 @@ fn recovery_keeps_what_later_records_name() {
         assert_eq!(stored(&store), taken);
         assert_sound(&store);
     }
+}
+
+fn set_handling(store: &Store, id: VolumeId, uncompressed: bool, unshared: bool) {
+    let handling = format::Handling { uncompressed, unshared };
+    let volumes = vec![VolumeChange::Handling { id, handling }];
+    store.change(Change { volumes, ..Change::default() }).unwrap();
+}
+
+fn optimize(store: &Store, seen_max: usize) {
+    store.optimize_with(seen_max);
+    while store.optimize_step().unwrap() {}
+    while store.maintain().unwrap() != crate::Next::Nothing {}
+}
+
+#[test]
+fn a_volume_may_be_left_alone() {
+    let (disk, store) = pool(1 << 30);
+    let ids = [(); 3].map(|()| volume(&store, 4 * MIB));
+    set_handling(&store, ids[1], true, false);
+    set_handling(&store, ids[2], true, true);
+    let text = prose(MIB, 1);
+    write(&store, ids[2], 0, &text).unwrap();
+    assert_eq!(stored(&store), 1 << 20);
+    // Nobody finds what is not to be shared, and it finds nobody.
+    write(&store, ids[1], 0, &text).unwrap();
+    assert_eq!(stored(&store), 2 << 20);
+    write(&store, ids[0], 0, &text).unwrap();
+    assert_eq!(stored(&store), 2 << 20);
+    write(&store, ids[2], MIB, &text).unwrap();
+    assert_eq!(stored(&store), 3 << 20);
+    optimize(&store, 100);
+    assert_eq!(stored(&store), 3 << 20);
+    // What is copied is shared, whatever the settings.
+    let segments = vec![segment(ids[2], 0, ids[0], 2 * MIB, MIB)];
+    store.execute(VolumeRequest::Copy { segments }).unwrap();
+    assert_eq!(stored(&store), 3 << 20);
+    let store = reopen(&disk, store);
+    write(&store, ids[2], 2 * MIB, &text).unwrap();
+    assert_eq!(stored(&store), 4 << 20);
+    assert!(read(&store, ids[0], 2 * MIB, MIB) == text);
+    assert_sound(&store);
+}
+
+/// Writes the same noise to volumes so that none finds the other's.
+fn stored_twice(store: &Store, ids: &[VolumeId], data: &[u8]) {
+    for id in ids {
+        write(store, *id, 0, data).unwrap();
+        store.world.index.clear();
+    }
+    assert_eq!(stored(store), data.len() as u64 * ids.len() as u64);
+}
+
+#[test]
+fn the_background_pass_finds_what_was_missed() {
+    // One round for all fingerprints, and several.
+    for seen_max in [1 << 20, 50] {
+        let (disk, store) = pool(1 << 30);
+        let ids = [(); 3].map(|()| volume(&store, 4 * MIB));
+        let data = distinct(MIB, 1);
+        stored_twice(&store, &ids, &data);
+        optimize(&store, seen_max);
+        assert_eq!(stored(&store), 1 << 20);
+        assert_eq!(store.optimize_status().aliased_chunks, 512);
+        assert_sound(&store);
+        let store = reopen(&disk, store);
+        assert_eq!(stored(&store), 1 << 20);
+        assert!(ids.iter().all(|id| read(&store, *id, 0, MIB) == data));
+        assert_sound(&store);
+        // Each way to end: the original first, and the alias first.
+        write(&store, ids[0], 0, &vec![0; 1 << 19]).unwrap();
+        write(&store, ids[2], MIB / 2, &vec![0; 1 << 19]).unwrap();
+        assert_eq!(stored(&store), 1 << 20);
+        assert!(read(&store, ids[1], 0, MIB) == data);
+        assert_sound(&store);
+        for id in ids {
+            write(&store, id, 0, &vec![0; 1 << 20]).unwrap();
+        }
+        while store.housekeep() {}
+        assert_eq!(stored(&store), 0);
+        assert_sound(&store);
+    }
+}
+
+#[test]
+fn an_alias_of_an_alias_is_read_and_freed() {
+    let (disk, store) = pool(1 << 30);
+    let ids = [(); 3].map(|()| volume(&store, MIB));
+    stored_twice(&store, &ids, &distinct(8, 1));
+    for (chunk, original) in [(3, 2), (2, 1)] {
+        let (chunk, original) = (format::ChunkId(chunk), format::ChunkId(original));
+        store.commit_entries(vec![format::Entry::Alias { chunk, original }]).unwrap();
+    }
+    assert_eq!(stored(&store), 4096);
+    let store = reopen(&disk, store);
+    assert_eq!(read(&store, ids[2], 0, 8), distinct(8, 1));
+    assert_sound(&store);
+    write(&store, ids[0], 0, &[0; 4096]).unwrap();
+    write(&store, ids[1], 0, &[0; 4096]).unwrap();
+    assert_eq!(read(&store, ids[2], 0, 8), distinct(8, 1));
+    write(&store, ids[2], 0, &[0; 4096]).unwrap();
+    assert_eq!(stored(&store), 0);
+    assert_sound(&store);
+}
+
+#[test]
+fn the_background_pass_packs_single_blocks_together() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 128 * MIB);
+    let data = prose(32 * MIB, 1);
+    for (block, bytes) in data.chunks(4096).enumerate() {
+        write(&store, id, block as u64 * 8, bytes).unwrap();
+    }
+    let before = stored(&store);
+    // So that all of it stands where recovery does not read.
+    for seed in 0..40 {
+        write(&store, id, 64 * MIB, &distinct(MIB, seed)).unwrap();
+    }
+    store.checkpoint().unwrap();
+    optimize(&store, 1000);
+    let after = stored(&store) - (1 << 20);
+    assert!(after * 2 < before, "{before} bytes became {after}");
+    assert!(store.optimize_status().rewritten_segments > 0);
+    let store = reopen(&disk, store);
+    assert!(read(&store, id, 0, 4 * MIB) == data[..4 << 20]);
+    assert_sound(&store);
 }
 
 /// Reclaim compresses what it moves, also what is left of groups.
