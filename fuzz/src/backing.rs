@@ -70,6 +70,9 @@ impl Backing for MemoryStore {
                     let old = volumes.insert(destination, (size, false)).expect("it is there");
                     assert!(!old.1, "a snapshot is overwritten");
                 }
+                VolumeChange::Handling { id, .. } => {
+                    assert!(volumes.contains_key(&id), "what is handled is there");
+                }
                 VolumeChange::Destroy { id } => {
                     volumes.remove(&id).expect("what is destroyed is there");
                 }

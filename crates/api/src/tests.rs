@@ -46,6 +46,7 @@ impl Backing for MemoryStore {
                     let (size, _) = kept.1[&source];
                     kept.1.insert(destination, (size, false))
                 }
+                store::VolumeChange::Handling { id, .. } => kept.1.get(&id).copied(),
                 store::VolumeChange::Destroy { id } => kept.1.remove(&id),
             };
         }

@@ -44,17 +44,22 @@ struct Checker<'a> {
     node_references: HashMap<NodeId, u32>,
     node_counts: HashMap<NodeId, Counts>,
     live_units: HashMap<u32, u64>,
+    /// Where log and checkpoints go on: nothing live stands in these segments from there on.
+    open: [(u32, u32); 3],
 }
 
 impl Store {
     /// Counts everything again, and compares. Holds the writer's lock all the while: for a pool
     /// that is not in use.
     pub fn check(&self, options: CheckOptions) -> Result<CheckReport, StoreError> {
-        let streams = {
+        let (streams, metadata) = {
             let checkpointer = self.checkpointing.lock();
-            checkpointer.streams.clone()
+            let superblock = checkpointer.superblock();
+            let metadata = (superblock.metadata_segment, superblock.metadata_block);
+            (checkpointer.streams.clone(), metadata)
         };
         let writer = self.writer.lock();
+        let log = writer.tail;
         let mut checker = Checker {
             world: &self.world,
             report: CheckReport::default(),
@@ -62,6 +67,7 @@ impl Store {
             node_references: HashMap::new(),
             node_counts: HashMap::new(),
             live_units: HashMap::new(),
+            open: [metadata, (log.segment, log.block), (log.next_segment, 0)],
         };
         checker.maps(&writer.state);
         checker.node_rows(&writer.state)?;
@@ -82,8 +88,16 @@ impl Checker<'_> {
     }
 
     fn add_live(&mut self, place: Place, units: u32) {
-        if !place.is_none() {
-            *self.live_units.entry(place.segment).or_default() += u64::from(units);
+        if place.is_none() {
+            return;
+        }
+        *self.live_units.entry(place.segment).or_default() += u64::from(units);
+        let block = place.offset_units / UNITS_PER_BLOCK;
+        if self.open.iter().any(|(segment, next)| *segment == place.segment && block >= *next) {
+            let Place { segment, offset_units } = place;
+            self.find(format!(
+                "something live stands at {offset_units} in segment {segment}, which is written next"
+            ));
         }
     }
 

@@ -61,10 +61,19 @@ pub(crate) fn check_metadata_segment(
     segments: &Segments,
 ) -> Result<(), StoreError> {
     let segment = superblock.metadata_segment;
-    if segment == 0 || segments.row(segment).state == SegmentState::Metadata {
+    if segment == 0 {
         return Ok(());
     }
-    Err(damaged("the next checkpoint would go on in a segment that is not for checkpoints"))
+    let row = segments.row(segment);
+    if row.state != SegmentState::Metadata {
+        let text = "the next checkpoint would go on in a segment that is not for checkpoints";
+        return Err(damaged(text));
+    }
+    let written_units = superblock.metadata_block.saturating_mul(UNITS_PER_BLOCK);
+    if row.live_units > written_units {
+        return Err(damaged("the next checkpoint would go over what is live in its segment"));
+    }
+    Ok(())
 }
 
 /// A run of staged chunks.

@@ -46,6 +46,9 @@ impl Backing for MemoryStore {
                     let old = volumes.insert(destination, (size, false));
                     assert!(source != destination && old.is_some_and(|(_, snapshot)| !snapshot));
                 }
+                VolumeChange::Handling { id, .. } => {
+                    assert!(volumes.contains_key(&id), "there is no such volume");
+                }
                 VolumeChange::Destroy { id } => {
                     assert!(volumes.remove(&id).is_some(), "destroyed twice");
                 }

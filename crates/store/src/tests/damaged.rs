@@ -50,6 +50,31 @@ fn a_superblock_that_names_what_the_pool_cant_have_is_damage() {
     }
 }
 
+/// Writes a superblock with the next checkpoint's place bent, and opens the pool by it.
+fn with_next_checkpoint_at(block: impl Fn(u32) -> u32) -> Result<Store, StoreError> {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 8 * MIB);
+    (0..8).for_each(|mib| write(&store, id, mib * MIB, &distinct(8, mib)).unwrap());
+    store.checkpoint().unwrap();
+    drop(store);
+    let mut bent = superblock(&disk);
+    bent.metadata_block = block(bent.metadata_block);
+    for at in SUPERBLOCK_OFFSETS_BYTES {
+        let frame = FrameMut::from_bytes(&bent.encode()).freeze();
+        sys::Disk::write(&*disk, at, &[frame]).unwrap();
+    }
+    Store::open(disk, OpenOptions::default())
+}
+
+#[test]
+fn a_checkpoint_that_would_write_over_live_metadata_is_damage() {
+    assert_sound(&with_next_checkpoint_at(|block| block).unwrap());
+    assert!(is_damage(with_next_checkpoint_at(|_| 0)));
+    // Where the counts leave it open, the check tells.
+    let store = with_next_checkpoint_at(|block| block - 1).unwrap();
+    assert!(!store.check(CheckOptions::default()).unwrap().findings.is_empty());
+}
+
 /// Puts a record with these entries at the beginning of the log, which is empty.
 fn append(disk: &MemoryDisk, entries: &[Entry], next_segment: u32) {
     let superblock = superblock(disk);
