@@ -39,7 +39,8 @@ pub(crate) struct Record {
     /// Long copies whose part it holds.
     pub(crate) staging: Vec<(Token, Box<Edit>)>,
     pub(crate) flush: bool,
-    /// What its copies, clones and overwritten volumes read and set: nodes come to stand there, or are shared.
+    /// What its copies, clones and overwritten volumes read and set: nodes come to stand there, or
+    /// are shared.
     pub(crate) grafts: Vec<(VolumeId, BlockRange)>,
     /// Volumes that its entries end, or give another size: until they are applied, nobody knows
     /// what fits them.
