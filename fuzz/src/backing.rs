@@ -68,6 +68,9 @@ impl Backing for MemoryStore {
                     let old = volumes.insert(destination, (size, false)).expect("it is there");
                     assert!(!old.1, "a snapshot is overwritten");
                 }
+                VolumeChange::Handling { id, .. } => {
+                    assert!(!volumes[&id].1, "a snapshot is handled in another way");
+                }
                 VolumeChange::Destroy { id } => {
                     volumes.remove(&id).expect("what is destroyed is there");
                 }

@@ -44,6 +44,9 @@ impl Backing for MemoryStore {
                     let old = volumes.insert(destination, (size, false));
                     assert!(source != destination && old.is_some_and(|(_, snapshot)| !snapshot));
                 }
+                VolumeChange::Handling { id, .. } => {
+                    assert!(!volumes[&id].1, "a snapshot is handled in another way");
+                }
                 VolumeChange::Destroy { id } => {
                     assert!(volumes.remove(&id).is_some(), "destroyed twice");
                 }
