@@ -105,23 +105,12 @@ fn entry(input: &mut Input<'_>, pool: &Pool) -> Entry {
             destination_start: input.number(),
             count: input.number(),
         },
-        5 => Entry::VolumeCreate { volume: volume(input), size_blocks: input.number() },
-        6 => Entry::VolumeResize { volume: volume(input), size_blocks: input.number() },
-        7 => Entry::VolumeDestroy { volume: volume(input) },
-        8 if input.coin() => {
-            Entry::VolumeOverwrite { source: volume(input), volume: volume(input) }
-        }
-        8 => Entry::VolumeClone {
-            source: volume(input),
-            volume: volume(input),
-            snapshot: input.coin(),
-        },
+        5..=8 | 12 => volume_entry(kind, input),
         9 => {
             let len = input.below(20);
             let key = input.bytes(len).to_vec();
             Entry::Config { key, value: input.coin().then(|| input.content()) }
         }
-        12 => Entry::VolumeHandling { volume: volume(input), handling: handling(input) },
         13 => {
             let original = ChunkId(chunk(input, pool).0.max(1));
             let after = u64::from(input.u8()).saturating_add(1);
@@ -134,6 +123,24 @@ fn entry(input: &mut Input<'_>, pool: &Pool) -> Entry {
             chunks: sums(input).into_iter().take(8).map(|sum| (chunk(input, pool), sum)).collect(),
         },
         _ => Entry::Release { first: chunk(input, pool), count: input.number() as u32 },
+    }
+}
+
+/// An entry of a whole volume.
+fn volume_entry(kind: u8, input: &mut Input<'_>) -> Entry {
+    match kind {
+        5 => Entry::VolumeCreate { volume: volume(input), size_blocks: input.number() },
+        6 => Entry::VolumeResize { volume: volume(input), size_blocks: input.number() },
+        7 => Entry::VolumeDestroy { volume: volume(input) },
+        8 if input.coin() => {
+            Entry::VolumeOverwrite { source: volume(input), volume: volume(input) }
+        }
+        8 => Entry::VolumeClone {
+            source: volume(input),
+            volume: volume(input),
+            snapshot: input.coin(),
+        },
+        _ => Entry::VolumeHandling { volume: volume(input), handling: handling(input) },
     }
 }
 
