@@ -71,7 +71,7 @@ impl Backing for MemoryStore {
                     assert!(!old.1, "a snapshot is overwritten");
                 }
                 VolumeChange::Handling { id, .. } => {
-                    assert!(volumes.contains_key(&id), "what is handled is there");
+                    assert!(!volumes[&id].1, "a snapshot is handled in another way");
                 }
                 VolumeChange::Destroy { id } => {
                     volumes.remove(&id).expect("what is destroyed is there");

@@ -11,8 +11,8 @@ use format::page::{decode_stream_piece, encode_stream_piece};
 use format::row::{ROW_BYTES, SEGMENT_ROW_BYTES};
 use format::superblock::SUPERBLOCK_BYTES;
 use format::{
-    ChunkId, ChunkRow, Entry, Fingerprint, Geometry, Keys, NodeId, NodeRow, Place, RecordHeader,
-    Seal, SegmentRow, Superblock, VolumeRow,
+    ChunkId, ChunkRow, Entry, Fingerprint, Geometry, Handling, Keys, NodeId, NodeRow, Place,
+    RecordHeader, Seal, SegmentRow, StoreFlags, Superblock, VolumeRow,
 };
 
 use crate::input::Input;
@@ -178,15 +178,16 @@ pub fn all_entries() -> Vec<Entry> {
     let (volume, other) = (block::VolumeId(1), block::VolumeId(2));
     let (first, payload_units) = (ChunkId(40), 64);
     let fingerprints = vec![Fingerprint([9; 16]); 2];
-    let codec = format::Codec::decode(1).expect("raw is a codec");
+    let codec = format::Codec::Lz4;
+    let flags = StoreFlags::default();
     vec![
-        Entry::Store { first, payload_units, staged: false, fingerprints: fingerprints.clone() },
+        Entry::Store { first, payload_units, flags, fingerprints: fingerprints.clone() },
         Entry::StoreGroup {
             first,
             payload_units,
             stored_units: 64,
             codec,
-            staged: true,
+            flags: StoreFlags { staged: true, ..flags },
             fingerprints: fingerprints.clone(),
         },
         Entry::Map { volume, start: 8, count: 2, first },
@@ -205,8 +206,19 @@ pub fn all_entries() -> Vec<Entry> {
         Entry::VolumeOverwrite { source: volume, volume: other },
         Entry::Config { key: b"k".to_vec(), value: Some(b"v".to_vec()) },
         Entry::Config { key: b"k".to_vec(), value: None },
+        Entry::RelocateGroup {
+            payload_units,
+            stored_units: 9,
+            codec: format::Codec::Zstd,
+            chunks: vec![(first, fingerprints[0]), (ChunkId(7), fingerprints[1])],
+        },
         Entry::Relocate { first, payload_units, fingerprints },
         Entry::Release { first, count: 2 },
+        Entry::Alias { chunk: first, original: ChunkId(7) },
+        Entry::VolumeHandling {
+            volume,
+            handling: Handling { uncompressed: true, unshared: false },
+        },
     ]
 }
 
@@ -249,7 +261,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let (mut node_row, mut volume_row) = ([0; ROW_BYTES], [0; ROW_BYTES]);
     row.encode(&mut node_row);
     let root = MapEntry::Node(NodeId(1));
-    VolumeRow { root, size_blocks: 512, level: 2, snapshot: true }.encode(&mut volume_row);
+    let handling = Handling::default();
+    VolumeRow { root, size_blocks: 512, level: 2, snapshot: true, handling }
+        .encode(&mut volume_row);
     let chunk_row = [2, 0, 0, 0, 64, 0, 0, 0, 64, 0, 1, 0x10, 1, 0, 0, 0];
     let piece = encode_stream_piece(StreamRef::default(), b"content");
     let mut seeds = vec![

@@ -11,7 +11,7 @@ use block::{SectorRange, VolumeId, VolumeReply, VolumeRequest};
 use format::log::RECORD_HEADER_BYTES;
 use format::map::MapEntry;
 use format::superblock::{SUPERBLOCK_BYTES, SUPERBLOCK_OFFSETS_BYTES};
-use format::{ChunkId, Codec, Entry, Fingerprint, RecordHeader, Seal};
+use format::{ChunkId, Codec, Entry, Fingerprint, Handling, RecordHeader, Seal, StoreFlags};
 use store::{CheckOptions, InspectOptions, Store};
 
 use crate::disk::MemoryDisk;
@@ -49,9 +49,21 @@ fn sums(input: &mut Input<'_>) -> Vec<Fingerprint> {
     (0..=input.below(9)).map(|_| Fingerprint([input.u8(); 16])).collect()
 }
 
+fn handling(input: &mut Input<'_>) -> Handling {
+    Handling { uncompressed: input.coin(), unshared: input.coin() }
+}
+
+fn flags(input: &mut Input<'_>) -> StoreFlags {
+    StoreFlags { handling: handling(input), staged: input.coin() }
+}
+
+fn codec(input: &mut Input<'_>) -> Codec {
+    if input.coin() { Codec::Lz4 } else { Codec::Zstd }
+}
+
 /// An entry that the decoder takes.
 fn entry(input: &mut Input<'_>, pool: &Pool) -> Entry {
-    let kind = input.u8() % 12;
+    let kind = input.u8() % 15;
     match kind {
         0 | 10 => {
             let (first, payload_units) = (chunk(input, pool), input.number() as u32);
@@ -59,14 +71,14 @@ fn entry(input: &mut Input<'_>, pool: &Pool) -> Entry {
             if kind == 10 {
                 return Entry::Relocate { first, payload_units, fingerprints };
             }
-            Entry::Store { first, payload_units, staged: input.coin(), fingerprints }
+            Entry::Store { first, payload_units, flags: flags(input), fingerprints }
         }
         1 => Entry::StoreGroup {
             first: chunk(input, pool),
             payload_units: input.number() as u32,
             stored_units: input.u16(),
-            codec: Codec::decode(input.u8() % 3 + 1).unwrap_or(Codec::Raw),
-            staged: input.coin(),
+            codec: codec(input),
+            flags: flags(input),
             fingerprints: sums(input).into_iter().take(8).collect(),
         },
         2 => Entry::Map {
@@ -93,6 +105,30 @@ fn entry(input: &mut Input<'_>, pool: &Pool) -> Entry {
             destination_start: input.number(),
             count: input.number(),
         },
+        5..=8 | 12 => volume_entry(kind, input),
+        9 => {
+            let len = input.below(20);
+            let key = input.bytes(len).to_vec();
+            Entry::Config { key, value: input.coin().then(|| input.content()) }
+        }
+        13 => {
+            let original = ChunkId(chunk(input, pool).0.max(1));
+            let after = u64::from(input.u8()).saturating_add(1);
+            Entry::Alias { chunk: ChunkId(original.0.saturating_add(after)), original }
+        }
+        14 => Entry::RelocateGroup {
+            payload_units: input.number() as u32,
+            stored_units: input.u16(),
+            codec: codec(input),
+            chunks: sums(input).into_iter().take(8).map(|sum| (chunk(input, pool), sum)).collect(),
+        },
+        _ => Entry::Release { first: chunk(input, pool), count: input.number() as u32 },
+    }
+}
+
+/// An entry of a whole volume.
+fn volume_entry(kind: u8, input: &mut Input<'_>) -> Entry {
+    match kind {
         5 => Entry::VolumeCreate { volume: volume(input), size_blocks: input.number() },
         6 => Entry::VolumeResize { volume: volume(input), size_blocks: input.number() },
         7 => Entry::VolumeDestroy { volume: volume(input) },
@@ -104,12 +140,7 @@ fn entry(input: &mut Input<'_>, pool: &Pool) -> Entry {
             volume: volume(input),
             snapshot: input.coin(),
         },
-        9 => {
-            let len = input.below(20);
-            let key = input.bytes(len).to_vec();
-            Entry::Config { key, value: input.coin().then(|| input.content()) }
-        }
-        _ => Entry::Release { first: chunk(input, pool), count: input.number() as u32 },
+        _ => Entry::VolumeHandling { volume: volume(input), handling: handling(input) },
     }
 }
 

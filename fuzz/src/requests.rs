@@ -98,8 +98,9 @@ impl World {
         for host in self.array.hosts(None, 1000) {
             self.array.delete_host(&host.name)?;
         }
-        let Settings { name, target_name, company_id, space_thresholds, .. } =
-            self.settings.clone();
+        let Settings {
+            name, target_name, company_id, space_thresholds, eradication_delay_s, ..
+        } = self.settings.clone();
         let offloads = block::Offload::ALL.map(|offload| (offload, true)).to_vec();
         self.array.change_settings(SettingsChange {
             name: Some(name),
@@ -107,6 +108,7 @@ impl World {
             company_id: Some(company_id),
             offloads,
             space_thresholds: Some(space_thresholds),
+            eradication_delay_s: Some(eradication_delay_s),
         })?;
         Ok(())
     }

@@ -96,7 +96,7 @@ impl Checker<'_> {
         if self.open.iter().any(|(segment, next)| *segment == place.segment && block >= *next) {
             let Place { segment, offset_units } = place;
             self.find(format!(
-                "what is live stands at {offset_units} in segment {segment}, which is written next"
+                "live bytes stand at {offset_units} in segment {segment}, which is written next"
             ));
         }
     }

@@ -47,7 +47,7 @@ impl Backing for MemoryStore {
                     assert!(source != destination && old.is_some_and(|(_, snapshot)| !snapshot));
                 }
                 VolumeChange::Handling { id, .. } => {
-                    assert!(volumes.contains_key(&id), "there is no such volume");
+                    assert!(!volumes[&id].1, "a snapshot is handled in another way");
                 }
                 VolumeChange::Destroy { id } => {
                     assert!(volumes.remove(&id).is_some(), "destroyed twice");
