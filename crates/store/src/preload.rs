@@ -11,6 +11,8 @@
 //! of it that are not applied yet ([`crate::writer::Writer`]), and looks again where one was
 //! applied since.
 
+use std::ops::Range;
+
 use block::{BlockNumber, BlockRange, VolumeError, VolumeId};
 use format::map::{LEVEL_MAX, NODE_FANOUT, Node, span_blocks};
 use format::page::ROWS_PER_PAGE;
@@ -73,6 +75,15 @@ struct Blocks {
     end: u64,
     /// What spans this many levels is replaced as a whole, and not looked into.
     whole_level: u8,
+}
+
+impl Blocks {
+    /// Which entries of a node of `level`, from block `base` on, span some of them.
+    fn children(self, base: u64, level: u8) -> Range<u64> {
+        let span = span_blocks(level - 1);
+        let first = self.start.saturating_sub(base) / span;
+        first..self.end.saturating_sub(base).div_ceil(span).min(NODE_FANOUT as u64)
+    }
 }
 
 struct Looker<'a> {
@@ -220,17 +231,16 @@ impl<'a> Looker<'a> {
             Err(_) => return Err(at),
         };
         let shared = shared || row.reference_count > 1;
-        let span = span_blocks(level - 1);
-        for (index, child) in node.entries().enumerate() {
-            let start = base + index as u64 * span;
+        let set = blocks.children(base, level);
+        let touched = if shared { 0..NODE_FANOUT as u64 } else { set.clone() };
+        for index in touched {
+            let child = node.get(index as usize);
+            let start = base + index * span_blocks(level - 1);
             let at = BlockNumber(start.max(blocks.start));
-            let set = start < blocks.end && start + span > blocks.start;
-            match (set, level) {
-                (true, 1) => self.block_row(child, at)?,
+            match (set.contains(&index), level) {
+                (_, 1) => self.block_row(child, at)?,
                 (true, _) => self.target(child, level - 1, start, blocks, shared)?,
-                (false, 1) if shared => self.block_row(child, at)?,
-                (false, _) if shared => self.node_row(child, at)?,
-                (false, _) => {}
+                (false, _) => self.node_row(child, at)?,
             }
         }
         Ok(())
@@ -255,12 +265,9 @@ impl<'a> Looker<'a> {
         }
         let node: std::sync::Arc<Node> =
             self.world.nodes.get(&self.world.medium, id, level).map_err(|_| at)?;
-        let span = span_blocks(level - 1);
-        let first = blocks.start.saturating_sub(base) / span;
-        let end = (blocks.end - base).div_ceil(span).min(NODE_FANOUT as u64);
-        for index in first..end {
+        for index in blocks.children(base, level) {
             let child = node.get(index as usize);
-            self.source(child, level - 1, base + index * span, blocks)?;
+            self.source(child, level - 1, base + index * span_blocks(level - 1), blocks)?;
         }
         Ok(())
     }
