@@ -75,12 +75,7 @@ impl Record {
             }
             Step::Linked { volume, range, runs } => {
                 for (start, run) in run_starts(range.start, &runs) {
-                    self.entries.push(match run.entry {
-                        MapEntry::Chunk(first) => {
-                            Entry::Map { volume, start, count: run.count as u32, first }
-                        }
-                        entry => Entry::Fill { volume, start, count: run.count, entry },
-                    });
+                    self.entries.push(run_entry(volume, start, run.count, run.entry));
                 }
             }
             Step::Repeat { volume, range, frame, fingerprint, handling } => {
@@ -122,12 +117,7 @@ impl Record {
         let mut at = start.0;
         for run in entry_runs(entries) {
             let count = run.len() as u64;
-            self.entries.push(match run[0] {
-                MapEntry::Chunk(first) => {
-                    Entry::Map { volume, start: at, count: count as u32, first }
-                }
-                entry => Entry::Fill { volume, start: at, count, entry },
-            });
+            self.entries.push(run_entry(volume, at, count, run[0]));
             at += count;
         }
     }
@@ -281,6 +271,14 @@ impl Record {
             .map(|block| FrameMut::from_bytes(block).freeze())
             .collect();
         (frames, seal)
+    }
+}
+
+/// Says that blocks are what `first` is: consecutive chunks from there on, or all alike.
+fn run_entry(volume: VolumeId, start: u64, count: u64, first: MapEntry) -> Entry {
+    match first {
+        MapEntry::Chunk(first) => Entry::Map { volume, start, count: count as u32, first },
+        entry => Entry::Fill { volume, start, count, entry },
     }
 }
 
