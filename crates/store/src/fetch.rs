@@ -8,7 +8,7 @@ use format::{ChunkId, ChunkRow, Codec, Fingerprint, MapEntry, PLACE_UNIT_BYTES, 
 
 use crate::DiskRead;
 use crate::StoreError;
-use crate::pack::{covering_blocks, stored_bytes, unpack};
+use crate::pack::{Unpacked, covering_blocks};
 use crate::segments::ReaderToken;
 use crate::walk::walk;
 use crate::world::{Volume, World};
@@ -208,7 +208,7 @@ impl Fetch {
                 (!read.failed).then_some(frames)
             })
             .collect();
-        let mut group = Group::default();
+        let mut group = Unpacked::default();
         for block in &mut self.blocks {
             let Content::Device { read, frame, chunk, fingerprint, stored } = block.content else {
                 continue;
@@ -216,7 +216,7 @@ impl Fetch {
             let frames = read_frames.get(read).and_then(Option::as_ref);
             let found = frames
                 .and_then(|frames| frames.get(frame..frame + stored.frames))
-                .and_then(|frames| group.block((read, frame), frames, stored))
+                .and_then(|frames| block_of(&mut group, (read, frame), frames, stored))
                 .filter(|frame| world.is_intact(frame, fingerprint));
             block.content = match found {
                 Some(frame) => {
@@ -240,32 +240,20 @@ impl Fetch {
     }
 }
 
-/// The group that was unpacked last: its blocks are wanted one after another.
-#[derive(Default)]
-struct Group {
-    held: Option<((usize, usize), Stored)>,
-    stored: Vec<u8>,
-    plain: Vec<u8>,
-}
-
-impl Group {
-    /// The block out of the frames that it, or its group, stands in.
-    fn block(&mut self, at: (usize, usize), frames: &[Frame], stored: Stored) -> Option<Frame> {
-        let shape = stored.shape;
-        if shape.codec == Codec::Raw {
-            return frames.first().cloned();
-        }
-        let group = (at, Stored { shape: Shape { group_index: 0, ..shape }, ..stored });
-        if self.held != Some(group) {
-            self.held = None;
-            stored_bytes(frames, stored.skip, shape, &mut self.stored);
-            if !unpack(&self.stored, shape, &mut self.plain) {
-                return None;
-            }
-            self.held = Some(group);
-        }
-        let start = usize::from(shape.group_index) * FRAME_BYTES;
-        let block = self.plain.get(start..start + FRAME_BYTES)?;
-        Some(FrameMut::from_bytes(block).freeze())
+/// The block out of the frames that it, or its group, stands in, from number `at` of a read on.
+fn block_of(
+    group: &mut Unpacked<(usize, usize)>,
+    at: (usize, usize),
+    frames: &[Frame],
+    stored: Stored,
+) -> Option<Frame> {
+    let Stored { shape, skip, .. } = stored;
+    if shape.codec == Codec::Raw {
+        return frames.first().cloned();
     }
+    let key = (at.0, at.1 * FRAME_BYTES + skip);
+    if !group.holds(&key, shape) {
+        group.unpack(key, shape, frames, skip);
+    }
+    group.block(shape)
 }

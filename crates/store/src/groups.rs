@@ -7,14 +7,12 @@ use format::{Codec, PLACE_UNIT_BYTES, Place, Shape};
 
 use crate::StoreError;
 use crate::medium::Medium;
-use crate::pack::{covering_blocks, stored_bytes, unpack};
+use crate::pack::{Unpacked, covering_blocks};
 
 /// Reads blocks; remembers the group that it read last.
 #[derive(Default)]
 pub(crate) struct GroupReader {
-    held: Option<(Place, Shape)>,
-    stored: Vec<u8>,
-    plain: Vec<u8>,
+    group: Unpacked<Place>,
     /// What was read ahead: the first byte, and the blocks from there on.
     ahead: (u64, Vec<Frame>),
 }
@@ -62,30 +60,13 @@ impl GroupReader {
             let offset_bytes = medium.geometry().offset_bytes(place);
             return Ok(self.frames(medium, offset_bytes, 1)?.pop());
         }
-        let group = (place, Shape { group_index: 0, ..shape });
-        if self.held != Some(group) {
-            self.held = None;
-            if !self.read_group(medium, place, shape)? {
-                return Ok(None);
-            }
-            self.held = Some(group);
+        if !self.group.holds(&place, shape) {
+            let (count, skip) = covering_blocks(place.offset_units, shape.stored_units);
+            let offset_bytes = medium.geometry().offset_bytes(place) - skip as u64;
+            let frames = self.frames(medium, offset_bytes, count)?;
+            self.group.unpack(place, shape, &frames, skip);
         }
-        let start = usize::from(shape.group_index) * BLOCK_BYTES as usize;
-        let block = self.plain.get(start..start + BLOCK_BYTES as usize);
-        Ok(block.map(|block| FrameMut::from_bytes(block).freeze()))
-    }
-
-    fn read_group(
-        &mut self,
-        medium: &Medium,
-        place: Place,
-        shape: Shape,
-    ) -> Result<bool, StoreError> {
-        let (count, skip) = covering_blocks(place.offset_units, shape.stored_units);
-        let offset_bytes = medium.geometry().offset_bytes(place) - skip as u64;
-        let frames = self.frames(medium, offset_bytes, count)?;
-        stored_bytes(&frames, skip, shape, &mut self.stored);
-        Ok(unpack(&self.stored, shape, &mut self.plain))
+        Ok(self.group.block(shape))
     }
 }
 

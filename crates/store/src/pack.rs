@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 
-use block::{BLOCK_BYTES, FRAME_BYTES, Frame};
+use block::{BLOCK_BYTES, FRAME_BYTES, Frame, FrameMut};
 use format::row::GROUP_BLOCKS_MAX;
 use format::{Codec, PLACE_UNIT_BYTES, Shape};
 
@@ -57,12 +57,11 @@ impl Pack {
 pub(crate) fn pack(frames: &[&Frame], codec: Codec) -> Vec<Pack> {
     let mut packs: Vec<Pack> = Vec::new();
     let mut rest = frames;
-    while let Some(first) = rest.first() {
-        let random = looks_random(first);
-        let alike = rest.iter().skip(1).take_while(|frame| looks_random(frame) == random);
-        let (run, behind) = rest.split_at(1 + alike.count());
+    let random: Vec<bool> = frames.iter().map(|frame| looks_random(frame)).collect();
+    for alike in random.chunk_by(|a, b| a == b) {
+        let (run, behind) = rest.split_at(alike.len());
         rest = behind;
-        if random {
+        if alike[0] {
             add_raw(&mut packs, run.len());
             continue;
         }
@@ -91,7 +90,7 @@ fn add_raw(packs: &mut Vec<Pack>, blocks: usize) {
 /// Whether the block's bytes are spread so evenly that no codec gains anything. The sum of squares
 /// of their counts is about 1,530 where they are random (of 512 bytes, with a deviation of 45), and
 /// at least 2,500 in anything that a codec shortens by an eighth.
-pub(crate) fn looks_random(frame: &Frame) -> bool {
+fn looks_random(frame: &Frame) -> bool {
     let mut counts = [0u16; 256];
     let step = FRAME_BYTES / (SAMPLE_BYTES / SAMPLE_PIECE_BYTES);
     for piece in frame.chunks_exact(step) {
@@ -102,20 +101,20 @@ pub(crate) fn looks_random(frame: &Frame) -> bool {
 }
 
 thread_local! {
-    /// Where a group is gathered before it is compressed.
-    static GROUP: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// Where a group is gathered before it is compressed, and where to.
+    static GROUP: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
     static UNPACKER: RefCell<Option<zstd::bulk::Decompressor<'static>>> =
         const { RefCell::new(None) };
     static PACKER: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
 }
 
 /// The group compressed, if that saves at least an eighth.
-pub(crate) fn compress(group: &[&Frame], codec: Codec) -> Option<Packed> {
-    GROUP.with_borrow_mut(|plain| {
+fn compress(group: &[&Frame], codec: Codec) -> Option<Packed> {
+    GROUP.with_borrow_mut(|(plain, bytes)| {
         plain.clear();
         group.iter().for_each(|frame| plain.extend_from_slice(&frame[..]));
         let most = plain.len() - plain.len() / 8;
-        let mut bytes = vec![0; lz4_flex::block::get_maximum_output_size(plain.len()) + 2];
+        bytes.resize(LENGTH_BYTES + lz4_flex::block::get_maximum_output_size(plain.len()), 0);
         let length = match codec {
             Codec::Lz4 => lz4_flex::block::compress_into(plain, &mut bytes[LENGTH_BYTES..]).ok()?,
             Codec::Zstd => PACKER.with_borrow_mut(|packer| {
@@ -132,15 +131,13 @@ pub(crate) fn compress(group: &[&Frame], codec: Codec) -> Option<Packed> {
             return None;
         }
         bytes[..LENGTH_BYTES].copy_from_slice(&(length as u16).to_le_bytes());
-        bytes[LENGTH_BYTES + length..].fill(0);
-        bytes.truncate(stored);
-        bytes.shrink_to_fit();
-        Some(Packed { codec, bytes })
+        bytes[LENGTH_BYTES + length..stored].fill(0);
+        Some(Packed { codec, bytes: bytes[..stored].to_vec() })
     })
 }
 
 /// Unpacks a group that was stored into `plain`; `false` where the bytes are no such group.
-pub(crate) fn unpack(stored: &[u8], shape: Shape, plain: &mut Vec<u8>) -> bool {
+fn unpack(stored: &[u8], shape: Shape, plain: &mut Vec<u8>) -> bool {
     plain.resize(usize::from(shape.group_blocks) * FRAME_BYTES, 0);
     let packed = match stored {
         [low, high, rest @ ..] => rest.get(..usize::from(u16::from_le_bytes([*low, *high]))),
@@ -161,6 +158,42 @@ pub(crate) fn unpack(stored: &[u8], shape: Shape, plain: &mut Vec<u8>) -> bool {
     unpacked == Some(plain.len())
 }
 
+/// The group that was unpacked last, and which it is: its blocks are wanted one after another.
+pub(crate) struct Unpacked<K> {
+    held: Option<(K, Shape)>,
+    stored: Vec<u8>,
+    plain: Vec<u8>,
+}
+
+impl<K> Default for Unpacked<K> {
+    fn default() -> Self {
+        Self { held: None, stored: Vec::new(), plain: Vec::new() }
+    }
+}
+
+impl<K: PartialEq> Unpacked<K> {
+    /// Whether it is this group.
+    pub(crate) fn holds(&self, key: &K, shape: Shape) -> bool {
+        let whole = Shape { group_index: 0, ..shape };
+        self.held.as_ref().is_some_and(|(held, of)| held == key && *of == whole)
+    }
+
+    /// Unpacks a group out of the blocks that it stands in, from byte `skip` on.
+    pub(crate) fn unpack(&mut self, key: K, shape: Shape, frames: &[Frame], skip: usize) {
+        stored_bytes(frames, skip, shape, &mut self.stored);
+        let whole = Shape { group_index: 0, ..shape };
+        self.held = unpack(&self.stored, shape, &mut self.plain).then_some((key, whole));
+    }
+
+    /// A block of the group that it holds; `None` where that could not be unpacked.
+    pub(crate) fn block(&self, shape: Shape) -> Option<Frame> {
+        self.held.as_ref()?;
+        let start = usize::from(shape.group_index) * FRAME_BYTES;
+        let block = self.plain.get(start..start + FRAME_BYTES)?;
+        Some(FrameMut::from_bytes(block).freeze())
+    }
+}
+
 /// The blocks that stored units are in: how many, and how many bytes stand in front of them.
 pub(crate) fn covering_blocks(offset_units: u32, stored_units: u16) -> (usize, usize) {
     let start = u64::from(offset_units) * PLACE_UNIT_BYTES;
@@ -170,7 +203,7 @@ pub(crate) fn covering_blocks(offset_units: u32, stored_units: u16) -> (usize, u
 }
 
 /// The bytes of a group, out of the blocks that it stands in.
-pub(crate) fn stored_bytes(frames: &[Frame], skip: usize, shape: Shape, stored: &mut Vec<u8>) {
+fn stored_bytes(frames: &[Frame], skip: usize, shape: Shape, stored: &mut Vec<u8>) {
     stored.clear();
     let mut left = usize::from(shape.stored_units) * PLACE_UNIT_BYTES as usize;
     let mut skip = skip;
@@ -184,8 +217,6 @@ pub(crate) fn stored_bytes(frames: &[Frame], skip: usize, shape: Shape, stored: 
 
 #[cfg(test)]
 mod tests {
-    use block::FrameMut;
-
     use super::*;
 
     fn text(seed: u64) -> Frame {
