@@ -6,7 +6,9 @@ use block::BLOCK_BYTES;
 use block::request::limits::VOLUME_BYTES_MAX;
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::{LogPosition, RECORD_ENTRIES_BYTES_MAX};
-use format::{ChunkId, Entry, Geometry, Place, RecordHeader, SegmentState, Superblock};
+use format::{
+    Brought, ChunkId, Entry, Geometry, Place, RecordHeader, SegmentState, Shape, Superblock,
+};
 
 use crate::StoreError;
 use crate::groups::GroupReader;
@@ -151,12 +153,21 @@ pub(crate) fn payload_is_intact(
     entries: &[Entry],
 ) -> Result<bool, StoreError> {
     let mut reader = GroupReader::default();
-    for brought in entries.iter().flat_map(Entry::brought) {
+    let place_of = |brought: &Brought| {
         let offset_units = payload.offset_units + brought.payload_units;
-        let place = Place { offset_units, ..payload };
-        let frame = reader.read(medium, place, brought.shape)?;
-        if frame.is_none_or(|frame| medium.keys.fingerprint(&frame[..]) != brought.fingerprint) {
-            return Ok(false);
+        Place { offset_units, ..payload }
+    };
+    for entry in entries {
+        if let Some(first) = entry.brought().next().filter(|first| first.shape == Shape::RAW) {
+            let offset_bytes = medium.geometry().offset_bytes(place_of(&first));
+            reader.read_ahead(medium, offset_bytes, entry.brought().count());
+        }
+        for brought in entry.brought() {
+            let frame = reader.read(medium, place_of(&brought), brought.shape)?;
+            let sum = brought.fingerprint;
+            if frame.is_none_or(|frame| medium.keys.fingerprint(&frame[..]) != sum) {
+                return Ok(false);
+            }
         }
     }
     Ok(true)
