@@ -4,7 +4,7 @@
 use sys::Disk as _;
 
 use super::*;
-use crate::Durability;
+use crate::{Commit, Durability, Started, Token};
 
 /// Text that compresses to less than a half.
 pub(crate) fn prose(sectors: u64, seed: u64) -> Vec<u8> {
@@ -107,6 +107,16 @@ fn neighbours_are_compressed_together_and_read_alone() {
     assert_sound(&store);
 }
 
+/// A write of a block that has joined a record of its own, and the commit of that.
+fn begin(store: &Store, id: VolumeId, at: u64, bytes: &[u8]) -> ((Started, Token), Commit) {
+    let token = store.waiting_token();
+    let range = SectorRange::new(at, 8);
+    let data = DataOut::from_bytes(bytes, 0);
+    let request = VolumeRequest::Write { volume: id, range, data, fua: false };
+    let started = store.start(request, token);
+    ((started, token), store.take_commit().unwrap())
+}
+
 /// A chunk that only this entry names is overwritten, and in the same moment another write comes
 /// to name it: it stays until that is applied.
 #[test]
@@ -115,18 +125,9 @@ fn a_chunk_that_a_record_names_is_not_freed_in_front_of_it() {
     let id = volume(&store, MIB);
     let data = distinct(8, 1);
     write(&store, id, 0, &data).unwrap();
-    let start = |at: u64, bytes: &[u8]| {
-        let token = store.waiting_token();
-        let range = SectorRange::new(at, 8);
-        let data = DataOut::from_bytes(bytes, 0);
-        let request = VolumeRequest::Write { volume: id, range, data, fua: false };
-        (store.start(request, token), token)
-    };
     // Both join before either is written: the first in a record of its own, in flight.
-    let over = start(0, &distinct(8, 2));
-    let first = store.take_commit().unwrap();
-    let again = start(64, &data);
-    let second = store.take_commit().unwrap();
+    let (over, first) = begin(&store, id, 0, &distinct(8, 2));
+    let (again, second) = begin(&store, id, 64, &data);
     for commit in [&first, &second] {
         store.world.medium.disk.write(commit.offset_bytes, &commit.frames).unwrap();
     }
@@ -153,15 +154,8 @@ fn a_chunk_that_was_kept_for_a_lost_record_is_freed() {
     let id = volume(&store, MIB);
     let data = distinct(8, 1);
     write(&store, id, 0, &data).unwrap();
-    let begin = |at: u64, bytes: &[u8]| {
-        let range = SectorRange::new(at, 8);
-        let data = DataOut::from_bytes(bytes, 0);
-        let request = VolumeRequest::Write { volume: id, range, data, fua: false };
-        drop(store.start(request, store.waiting_token()));
-        store.take_commit().unwrap()
-    };
-    let first = begin(0, &distinct(8, 2));
-    let second = begin(64, &data);
+    let (_, first) = begin(&store, id, 0, &distinct(8, 2));
+    let (_, second) = begin(&store, id, 64, &data);
     disk.write(first.offset_bytes, &first.frames).unwrap();
     store.finish_commit(first, Ok(()));
     store.checkpoint().unwrap();
