@@ -13,7 +13,7 @@ use crate::preload;
 use crate::store::Store;
 use crate::world::World;
 use crate::writer::{Job, Submitted};
-use crate::{Change, Started, StoreError, Token, VolumeChange};
+use crate::{Change, StoreError, Token, VolumeChange};
 
 /// The most bytes of entries that one administrator's change may take.
 pub(crate) const CHANGE_BYTES_MAX: usize = 256 << 10;
@@ -32,13 +32,8 @@ impl Store {
     pub(crate) fn commit_entries(&self, entries: Vec<Entry>) -> Result<(), StoreError> {
         let token = self.waiting_token();
         let submitted = self.submit_change(token, entries)?;
-        let started = match submitted {
-            Submitted::Done(reply) => Started::Done(reply),
-            _ => Started::Queued,
-        };
-        let reply = self.settle(started, token);
-        self.hand_over();
-        reply.map(|_| ()).map_err(StoreError::Volume)
+        self.conclude(submitted, token)?;
+        Ok(())
     }
 
     /// Submits entries once nothing is under way that could make them touch what was not read.

@@ -57,13 +57,7 @@ impl Recent {
         if known.swap(page, Ordering::Relaxed) == page {
             return;
         }
-        let first = page * ROWS_PER_PAGE;
-        // A page that can't be read brings nothing: it is a hint.
-        let _ = world.chunks.rows_of_page(&world.medium, first, |at, raw| {
-            if let Some(row) = ChunkRow::decode(raw).filter(|row| !row.handling.unshared) {
-                self.index.insert(row.fingerprint, ChunkId(first + at));
-            }
-        });
+        world.index_page(&self.index, page);
     }
 }
 
@@ -90,17 +84,19 @@ impl World {
             left.start = left.end.min(first + REFILL_PAGES);
             (first..left.start, !left.is_empty())
         };
-        for page in pages {
-            let first = page * ROWS_PER_PAGE;
-            // A page that can't be read is told by whoever needs it.
-            let _ = self.chunks.rows_of_page(&self.medium, first, |at, raw| {
-                let chunk = ChunkId(first + at);
-                if let Some(row) = ChunkRow::decode(raw).filter(|row| !row.handling.unshared) {
-                    self.index.insert(row.fingerprint, chunk);
-                }
-            });
-        }
+        pages.for_each(|page| self.index_page(&self.index, page));
         more
+    }
+
+    /// Puts the rows of a page into an index. One that can't be read brings nothing: it is told by
+    /// whoever needs it.
+    fn index_page(&self, index: &Index, page: u64) {
+        let first = page * ROWS_PER_PAGE;
+        let _ = self.chunks.rows_of_page(&self.medium, first, |at, raw| {
+            if let Some(row) = ChunkRow::decode(raw).filter(|row| !row.handling.unshared) {
+                index.insert(row.fingerprint, ChunkId(first + at));
+            }
+        });
     }
 
     /// A chunk that has this fingerprint and may be named.
@@ -119,12 +115,13 @@ impl World {
     /// Whether a chunk has this fingerprint, and may be named by one more entry.
     pub(crate) fn may_share(&self, chunk: ChunkId, fingerprint: Fingerprint) -> bool {
         let row = self.chunks.get(&self.medium, chunk.0, ChunkRow::decode);
-        row.ok().flatten().is_some_and(|row| {
-            row.fingerprint == fingerprint
-                && !row.handling.unshared
-                && (1..REFERENCES_MAX).contains(&row.reference_count)
-        })
+        row.ok().flatten().is_some_and(|row| row.fingerprint == fingerprint && is_shareable(&row))
     }
+}
+
+/// Whether reduction may let one more name a chunk, or take it for an alias.
+pub(crate) fn is_shareable(row: &ChunkRow) -> bool {
+    !row.handling.unshared && (1..REFERENCES_MAX).contains(&row.reference_count)
 }
 
 /// More entries than this do not come to name one chunk by deduplication, so that copies, which

@@ -16,11 +16,12 @@ use format::page::ROWS_PER_PAGE;
 use format::{ChunkId, ChunkRow, Codec, Entry, Fingerprint, SegmentState};
 
 use crate::StoreError;
-use crate::dedup::REFERENCES_MAX;
+use crate::dedup::is_shareable;
 use crate::groups::GroupReader;
 use crate::pages::FastState;
-use crate::reclaim::{Live, MOVE_BLOCKS_MAX};
+use crate::reclaim::MOVE_BLOCKS_MAX;
 use crate::store::Store;
+use crate::verify::{Stored, read_chunk};
 
 /// Row pages that one turn looks at.
 const PAGES_PER_STEP: u64 = 8;
@@ -49,7 +50,7 @@ pub(crate) struct Optimizer {
 
 enum Stage {
     Twins(Twins),
-    Packing { segments: VecDeque<u32>, current: VecDeque<Live> },
+    Packing { segments: VecDeque<u32>, current: VecDeque<Stored> },
 }
 
 /// A part of the fingerprints: those that leave this remainder.
@@ -122,32 +123,32 @@ impl Store {
         let mut optimizer = self.optimizing.lock();
         if optimizer.stage.is_none() {
             optimizer.stage = Some(Stage::Twins(Twins::new(Part::ALL, Vec::new(), seen_max)));
-            optimizer.status.running = true;
         }
     }
 
     /// How the background pass stands.
     pub fn optimize_status(&self) -> OptimizeStatus {
-        self.optimizing.lock().status
+        let optimizer = self.optimizing.lock();
+        OptimizeStatus { running: optimizer.stage.is_some(), ..optimizer.status }
     }
 
     /// One turn of the pass that is under way. Whether more is left. Waits for a commit.
+    ///
+    /// # Errors
+    /// Those of the store. The pass is over then, and not counted.
     pub fn optimize_step(&self) -> Result<bool, StoreError> {
         let mut optimizer = self.optimizing.lock();
         let optimizer = &mut *optimizer;
-        let next = match optimizer.stage.take() {
-            None => None,
-            Some(Stage::Twins(twins)) => self.find_twins(twins, &mut optimizer.status)?,
-            Some(Stage::Packing { segments, current }) => {
+        let Some(stage) = optimizer.stage.take() else { return Ok(false) };
+        optimizer.stage = match stage {
+            Stage::Twins(twins) => self.find_twins(twins, &mut optimizer.status)?,
+            Stage::Packing { segments, current } => {
                 self.pack_segments(segments, current, &mut optimizer.status)?
             }
         };
-        if next.is_none() && optimizer.status.running {
-            optimizer.status.running = false;
-            optimizer.status.passes += 1;
-        }
-        optimizer.stage = next;
-        Ok(optimizer.status.running)
+        let more = optimizer.stage.is_some();
+        optimizer.status.passes += u64::from(!more);
+        Ok(more)
     }
 
     fn find_twins(
@@ -157,7 +158,7 @@ impl Store {
     ) -> Result<Option<Stage>, StoreError> {
         // What is found now keeps its place while the token is held.
         let token = self.world.reader_token();
-        let mut pairs: Vec<(Live, ChunkId)> = Vec::new();
+        let mut pairs: Vec<(Stored, ChunkId)> = Vec::new();
         let end = self.writer.lock().state.next_chunk.div_ceil(ROWS_PER_PAGE);
         for page in twins.page..end.min(twins.page + PAGES_PER_STEP) {
             let first = page * ROWS_PER_PAGE;
@@ -168,7 +169,7 @@ impl Store {
                 if let Some(row) = stored
                     && let Some(original) = twins.look(id, &row)
                 {
-                    pairs.push((Live { id, row }, original));
+                    pairs.push((Stored { id, row }, original));
                 }
             });
             twins.page = page + 1;
@@ -190,7 +191,7 @@ impl Store {
     }
 
     /// The pairs whose contents are the same, as entries.
-    fn compare_twins(&self, pairs: &[(Live, ChunkId)]) -> Vec<Entry> {
+    fn compare_twins(&self, pairs: &[(Stored, ChunkId)]) -> Vec<Entry> {
         let world = &self.world;
         let mut readers = [GroupReader::default(), GroupReader::default()];
         let mut entries = Vec::new();
@@ -198,14 +199,8 @@ impl Store {
             let other = world.chunks.get(&world.medium, original.0, ChunkRow::decode);
             let Some(other) = other.ok().flatten().filter(may_merge) else { continue };
             let [own_reader, other_reader] = &mut readers;
-            let read = |reader: &mut GroupReader, row: &ChunkRow| {
-                reader.read(&world.medium, row.place, row.shape()).ok().flatten()
-            };
-            let own = read(own_reader, &chunk.row);
-            if own.is_some_and(|own| {
-                world.is_intact(&own, chunk.row.fingerprint)
-                    && read(other_reader, &other).is_some_and(|other| own == other)
-            }) {
+            let own = read_chunk(world, own_reader, &chunk.row);
+            if own.is_ok() && own == read_chunk(world, other_reader, &other) {
                 entries.push(Entry::Alias { chunk: chunk.id, original: *original });
             }
         }
@@ -229,7 +224,7 @@ impl Store {
     fn pack_segments(
         &self,
         mut segments: VecDeque<u32>,
-        mut current: VecDeque<Live>,
+        mut current: VecDeque<Stored>,
         status: &mut OptimizeStatus,
     ) -> Result<Option<Stage>, StoreError> {
         if current.is_empty() {
@@ -245,9 +240,9 @@ impl Store {
             return Ok(Some(Stage::Packing { segments, current }));
         }
         let count = current.len().min(MOVE_BLOCKS_MAX);
-        let batch: Vec<Live> = current.drain(..count).collect();
+        let batch: Vec<Stored> = current.drain(..count).collect();
         // Meanwhile chunks may have gone, or moved; those that moved are where they should be.
-        let batch: Vec<Live> = batch.into_iter().filter(|chunk| self.is_still(chunk)).collect();
+        let batch: Vec<Stored> = batch.into_iter().filter(|chunk| self.is_still(chunk)).collect();
         if !self.move_chunks(&batch)? {
             // There is no room to move anything to: the next pass may have more luck.
             return Ok(None);
@@ -258,7 +253,7 @@ impl Store {
         Ok(Some(Stage::Packing { segments, current }))
     }
 
-    fn is_still(&self, chunk: &Live) -> bool {
+    fn is_still(&self, chunk: &Stored) -> bool {
         let row = self.world.chunks.get(&self.world.medium, chunk.id.0, ChunkRow::decode);
         row.ok().flatten().is_some_and(|row| row.place == chunk.row.place)
     }
@@ -266,8 +261,5 @@ impl Store {
 
 /// Whether a chunk can become an alias, or the original of one.
 fn may_merge(row: &ChunkRow) -> bool {
-    row.original.is_none()
-        && !row.handling.unshared
-        && !row.place.is_none()
-        && (1..REFERENCES_MAX).contains(&row.reference_count)
+    row.original.is_none() && !row.place.is_none() && is_shareable(row)
 }

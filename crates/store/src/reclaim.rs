@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 
 use block::Frame;
 use format::geometry::UNITS_PER_BLOCK;
-use format::{ChunkId, ChunkRow, Codec, Entry, PLACE_UNIT_BYTES, Place, SegmentState};
+use format::{ChunkRow, Codec, Entry, PLACE_UNIT_BYTES, Place, SegmentState};
 
-use crate::groups::GroupReader;
+use crate::StoreError;
 use crate::pack::{Packed, leave, pack};
 use crate::recovery::LogReader;
 use crate::segments::reserve_segments;
 use crate::store::Store;
-use crate::writer::{Job, Relocation, Submitted, Writer};
-use crate::{Started, StoreError};
+use crate::verify::{Stored, read_chunks};
+use crate::writer::{Relocation, Writer};
 
 /// Blocks moved with one commit: 1 MiB, so that hosts' commits are held up little.
 pub(crate) const MOVE_BLOCKS_MAX: usize = 256;
@@ -34,13 +34,6 @@ pub enum Next {
     Gently,
     /// Something that is urgent, or that nobody minds.
     AtOnce,
-}
-
-/// A live chunk in the segment that is emptied.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Live {
-    pub(crate) id: ChunkId,
-    pub(crate) row: ChunkRow,
 }
 
 /// Nodes freed in one turn of housekeeping: the writer is held for some tenths of a millisecond.
@@ -168,7 +161,7 @@ impl Store {
     }
 
     /// The live chunks that the records of a segment brought, in the order of their places.
-    pub(crate) fn live_chunks(&self, segment: u32) -> Result<Vec<Live>, StoreError> {
+    pub(crate) fn live_chunks(&self, segment: u32) -> Result<Vec<Stored>, StoreError> {
         let medium = &self.world.medium;
         let mut reader = LogReader::new(medium);
         let mut live = Vec::new();
@@ -181,7 +174,7 @@ impl Store {
                 // What can't be read stays where it is.
                 let row = self.world.chunks.get(medium, brought.chunk.0, ChunkRow::decode);
                 if let Some(row) = row.ok().flatten().filter(|row| row.place == place) {
-                    live.push(Live { id: brought.chunk, row });
+                    live.push(Stored { id: brought.chunk, row });
                 }
             }
             block += header.total_blocks() as u32;
@@ -192,40 +185,23 @@ impl Store {
     }
 
     /// Reads some chunks, and commits them to their new place. `false`: the writer has no room.
-    pub(crate) fn move_chunks(&self, chunks: &[Live]) -> Result<bool, StoreError> {
+    pub(crate) fn move_chunks(&self, chunks: &[Stored]) -> Result<bool, StoreError> {
         let relocation = self.relocation(chunks);
         if relocation.entries.is_empty() {
             return Ok(true);
         }
-        let token = self.waiting_token();
-        let job = Job::Relocate(relocation);
-        let submitted = self.writer.lock().submit(&self.world, token, job);
-        let started = match submitted {
-            Submitted::Done(Err(block::VolumeError::NoSpace)) => return Ok(false),
-            Submitted::Done(reply) => Started::Done(reply),
-            _ => Started::Queued,
-        };
-        self.settle(started, token)?;
-        self.hand_over();
-        Ok(true)
+        self.relocate(relocation)
     }
 
     /// The chunks that can be read and are what they should be, with their content; those that may
     /// be compressed are, in groups of neighbours.
-    fn relocation(&self, chunks: &[Live]) -> Relocation {
+    fn relocation(&self, chunks: &[Stored]) -> Relocation {
         let mut relocation = Relocation::default();
-        let mut found: Vec<(Live, Frame)> = Vec::with_capacity(chunks.len());
-        let mut reader = GroupReader::default();
-        for chunk in chunks {
-            let row = &chunk.row;
-            let read = reader.read(&self.world.medium, row.place, row.shape());
-            if let Ok(Some(frame)) = read
-                && self.world.is_intact(&frame, row.fingerprint)
-            {
-                found.push((*chunk, frame));
-            }
-        }
-        let alike = |a: &(Live, Frame), b: &(Live, Frame)| {
+        let mut found: Vec<(Stored, Frame)> = Vec::with_capacity(chunks.len());
+        read_chunks(&self.world, chunks, &mut |chunk, read| {
+            found.extend(read.ok().map(|frame| (*chunk, frame)));
+        });
+        let alike = |a: &(Stored, Frame), b: &(Stored, Frame)| {
             a.0.row.handling.uncompressed == b.0.row.handling.uncompressed
         };
         for run in found.chunk_by(alike) {
@@ -249,7 +225,7 @@ impl Store {
 }
 
 impl Relocation {
-    fn add_blocks(&mut self, blocks: &[(Live, Frame)]) {
+    fn add_blocks(&mut self, blocks: &[(Stored, Frame)]) {
         for (chunk, frame) in blocks {
             let payload_units = self.frames.len() as u32 * UNITS_PER_BLOCK;
             self.frames.push(frame.clone());
@@ -264,7 +240,7 @@ impl Relocation {
         }
     }
 
-    fn add_group(&mut self, blocks: &[(Live, Frame)], packed: &Packed) {
+    fn add_group(&mut self, blocks: &[(Stored, Frame)], packed: &Packed) {
         let payload_units = (self.packed.len() as u64 / PLACE_UNIT_BYTES) as u32;
         self.packed.extend_from_slice(&packed.bytes);
         self.originals.extend(blocks.iter().map(|(chunk, frame)| (chunk.id, frame.clone())));

@@ -1,4 +1,5 @@
-//! Whether a chunk on the device is what was written: the one way in which scrub and `check` read.
+//! Whether a chunk on the device is what was written: the one way in which scrub, `check`, reclaim
+//! and the background pass read.
 
 use block::{BLOCK_BYTES, Frame};
 use format::{ChunkId, ChunkRow, PLACE_UNIT_BYTES};
@@ -9,6 +10,13 @@ use crate::world::World;
 
 /// Blocks of the device that are read together at most: 256 KiB.
 const RUN_BLOCKS_MAX: u64 = 64;
+
+/// A chunk that has a place of its own, and its row as it was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored {
+    pub(crate) id: ChunkId,
+    pub(crate) row: ChunkRow,
+}
 
 /// Why a chunk can't be had from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +50,8 @@ pub(crate) fn read_chunk(
 /// are read together.
 pub(crate) fn read_chunks(
     world: &World,
-    chunks: &[(ChunkId, ChunkRow)],
-    told: &mut impl FnMut(ChunkId, &ChunkRow, Result<Frame, Damage>),
+    chunks: &[Stored],
+    told: &mut impl FnMut(&Stored, Result<Frame, Damage>),
 ) {
     let mut reader = GroupReader::default();
     let mut rest = chunks;
@@ -53,8 +61,8 @@ pub(crate) fn read_chunks(
             reader.read_ahead(&world.medium, offset_bytes, blocks);
         }
         let (together, behind) = rest.split_at(run.chunks);
-        for (id, row) in together {
-            told(*id, row, read_chunk(world, &mut reader, row));
+        for chunk in together {
+            told(chunk, read_chunk(world, &mut reader, &chunk.row));
         }
         rest = behind;
     }
@@ -67,7 +75,7 @@ struct Run {
     bytes: Option<(u64, usize)>,
 }
 
-fn run_at_front(world: &World, chunks: &[(ChunkId, ChunkRow)]) -> Run {
+fn run_at_front(world: &World, chunks: &[Stored]) -> Run {
     let geometry = world.medium.geometry();
     // The blocks of the device that a chunk is in: the first, and the one behind the last.
     let covered = |row: &ChunkRow| {
@@ -78,11 +86,11 @@ fn run_at_front(world: &World, chunks: &[(ChunkId, ChunkRow)]) -> Run {
             (first, first + count as u64)
         })
     };
-    let Some((first, mut end)) = chunks.first().and_then(|(_, row)| covered(row)) else {
+    let Some((first, mut end)) = chunks.first().and_then(|chunk| covered(&chunk.row)) else {
         return Run { chunks: 1.min(chunks.len()), bytes: None };
     };
-    let more = chunks[1..].iter().map_while(|(_, row)| {
-        let (start, behind) = covered(row)?;
+    let more = chunks[1..].iter().map_while(|chunk| {
+        let (start, behind) = covered(&chunk.row)?;
         let follows = start >= first && start <= end && behind - first <= RUN_BLOCKS_MAX;
         follows.then(|| end = end.max(behind))
     });

@@ -8,7 +8,8 @@ use block::{VolumeError, VolumeReply, VolumeRequest};
 use parking_lot::{Condvar, Mutex};
 
 use crate::store::Store;
-use crate::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, Token};
+use crate::writer::{Job, Relocation, Submitted};
+use crate::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, StoreError, Token};
 
 /// The sink of callers that wait on the spot.
 #[derive(Default)]
@@ -64,6 +65,32 @@ impl Store {
                 },
             };
         }
+    }
+
+    /// Waits for a job that was submitted with a waiting token, and lets go on what waits behind.
+    pub(crate) fn conclude(
+        &self,
+        submitted: Submitted,
+        token: Token,
+    ) -> Result<VolumeReply, VolumeError> {
+        let started = match submitted {
+            Submitted::Done(reply) => Started::Done(reply),
+            _ => Started::Queued,
+        };
+        let reply = self.settle(started, token);
+        self.hand_over();
+        reply
+    }
+
+    /// Commits chunks to their new place; `false` if the writer has no room for them. Waits.
+    pub(crate) fn relocate(&self, relocation: Relocation) -> Result<bool, StoreError> {
+        let token = self.waiting_token();
+        let submitted = self.writer.lock().submit(&self.world, token, Job::Relocate(relocation));
+        if matches!(submitted, Submitted::Done(Err(VolumeError::NoSpace))) {
+            return Ok(false);
+        }
+        self.conclude(submitted, token)?;
+        Ok(true)
     }
 
     fn perform(&self, operation: &mut ReadOperation) {

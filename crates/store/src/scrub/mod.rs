@@ -35,7 +35,7 @@ use crate::StoreError;
 use crate::checkpoint::Checkpointer;
 use crate::groups::GroupReader;
 use crate::store::Store;
-use crate::verify::{read_chunk, read_chunks};
+use crate::verify::{Stored, read_chunk, read_chunks};
 use findings::Findings;
 use names::Naming;
 use pages::{StoredTree, TABLES};
@@ -320,21 +320,24 @@ impl Step<'_> {
         let world = &self.store.world;
         let rows = bytes.chunks_exact(format::row::ROW_BYTES).enumerate();
         let ids = rows.map(|(at, raw)| (page * format::page::ROWS_PER_PAGE + at as u64, raw));
-        let mut chunks: Vec<(ChunkId, ChunkRow)> = ids
-            .filter_map(|(id, raw)| Some((ChunkId(id), ChunkRow::decode(raw)?)))
-            .filter(|(id, row)| !row.place.is_none() && !world.unplaced.read().contains_key(id))
+        let mut chunks: Vec<Stored> = ids
+            .filter_map(|(id, raw)| Some(Stored { id: ChunkId(id), row: ChunkRow::decode(raw)? }))
+            .filter(|chunk| !chunk.row.place.is_none())
             .collect();
-        chunks.sort_unstable_by_key(|(_, row)| (row.place, row.group_index));
-        let units: u64 = chunks.iter().map(|(_, row)| u64::from(row.share_units())).sum();
+        let unplaced = world.unplaced.read();
+        chunks.retain(|chunk| !unplaced.contains_key(&chunk.id));
+        drop(unplaced);
+        chunks.sort_unstable_by_key(|chunk| (chunk.row.place, chunk.row.group_index));
+        let units: u64 = chunks.iter().map(|chunk| u64::from(chunk.row.share_units())).sum();
         self.count(units.div_ceil(u64::from(format::geometry::UNITS_PER_BLOCK)));
-        let mut suspects = Vec::new();
-        read_chunks(world, &chunks, &mut |id, row, found| {
+        let mut suspects: Vec<Stored> = Vec::new();
+        read_chunks(world, &chunks, &mut |chunk, found| {
             if found.is_err() {
-                suspects.push((id, *row));
+                suspects.push(*chunk);
             }
         });
-        for (id, row) in suspects {
-            self.suspect(id, &row);
+        for chunk in suspects {
+            self.suspect(chunk.id, &chunk.row);
         }
     }
 

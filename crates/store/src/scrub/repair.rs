@@ -1,13 +1,13 @@
 //! Writing a damaged chunk anew from what is left of it in memory.
 
-use block::{Frame, VolumeError};
+use block::Frame;
 use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkId, Entry, Fingerprint};
 
 use super::{What, findings::Findings};
+use crate::StoreError;
 use crate::store::Store;
-use crate::writer::{Job, Relocation, Submitted};
-use crate::{Started, StoreError};
+use crate::writer::Relocation;
 
 /// Chunks that are written anew with one commit.
 const PUT_BACK_CHUNKS_MAX: usize = 256;
@@ -32,16 +32,10 @@ impl Store {
             let frames = batch.iter().map(|chunk| chunk.frame.clone()).collect();
             let entries = entries.collect();
             // One block of a group is put back by itself, as it is.
-            let job = Job::Relocate(Relocation { entries, frames, ..Relocation::default() });
-            let token = self.waiting_token();
-            let submitted = self.writer.lock().submit(&self.world, token, job);
-            let started = match submitted {
-                Submitted::Done(Err(VolumeError::NoSpace)) => return Ok(()),
-                Submitted::Done(reply) => Started::Done(reply),
-                _ => Started::Queued,
-            };
-            self.settle(started, token)?;
-            self.hand_over();
+            let relocation = Relocation { entries, frames, ..Relocation::default() };
+            if !self.relocate(relocation)? {
+                return Ok(());
+            }
             let scrub = &mut *self.scrub.lock();
             let findings: &mut Findings = &mut scrub.findings;
             batch.iter().for_each(|chunk| findings.repaired(What::Chunk(chunk.id.0)));
