@@ -153,10 +153,11 @@ fn pool_bytes(options: &Options) -> u64 {
     (options.span * 4 + log_bytes).max(16 << 30) >> 20 << 20
 }
 
-/// As much memory for reading as tgt's page cache takes: the whole span and a bit.
+/// Memory in which all of the span is kept for reading, as in tgt's page cache. A quarter at least
+/// is kept for metadata, and some for the index.
 fn benchmark_config(options: &Options) -> String {
-    let cache_mib = (options.span >> 20) * 5 / 4;
-    format!("cache = \"{cache_mib}M\"\n")
+    let memory_mib = (options.span >> 20) * 2;
+    format!("memory = \"{memory_mib}M\"\n")
 }
 
 fn start_tgt(options: &Options, mode: Mode) -> Result<Target> {
