@@ -50,9 +50,7 @@ pub(crate) fn replay(
         // Records whose payload may be torn: they wait until a later one says that it was flushed.
         let mut unsure: Vec<Found> = Vec::new();
         while let Some(found) = next_record(&mut reader, &position, epoch)? {
-            if found.header.epoch > superblock.epoch {
-                break;
-            }
+            no_superblock_is_lost(&found.header, superblock.epoch)?;
             epoch = found.header.epoch;
             position = found.behind();
             let flushed = found.header.flushed_lsn;
@@ -67,7 +65,7 @@ pub(crate) fn replay(
         // its first record did not fit behind the last whole one: the torn one is there still.
         (position, epoch) = (writer.position, torn_epoch + 1);
     }
-    no_record_is_lost(&mut reader, &writer.position, superblock.epoch)
+    no_record_is_lost(&mut reader, &writer.position)
 }
 
 /// Applies records up to the first whose payload is torn; the epoch of that.
@@ -85,18 +83,26 @@ fn apply_intact(
     Ok(None)
 }
 
+/// An epoch is durable in a superblock before any record is of it. So a record of a later one tells
+/// that a newer superblock has gone, and with it the state that these records build on.
+fn no_superblock_is_lost(header: &RecordHeader, epoch: u64) -> Result<(), StoreError> {
+    if header.epoch <= epoch {
+        return Ok(());
+    }
+    Err(StoreError::Damaged(format!(
+        "record {} of the log is of epoch {}, but the newest superblock that can be read of {epoch}",
+        header.lsn, header.epoch
+    )))
+}
+
 /// At the log's end: whether a record behind it says that one was flushed which is not there. A
 /// crash can't leave that; a damaged record does, and must not pass for the end.
-fn no_record_is_lost(
-    reader: &mut LogReader<'_>,
-    end: &LogPosition,
-    epoch: u64,
-) -> Result<(), StoreError> {
+fn no_record_is_lost(reader: &mut LogReader<'_>, end: &LogPosition) -> Result<(), StoreError> {
     let blocks = reader.medium.geometry().blocks_per_segment().min(LOST_RECORD_BLOCKS_MAX);
     let here = (end.block..blocks).map(|block| (end.segment, block));
     for (segment, block) in here.chain([(end.next_segment, 0)]) {
         let Some((header, _)) = reader.record_at(segment, block)? else { continue };
-        if header.lsn > end.lsn && header.flushed_lsn >= end.lsn && header.epoch <= epoch {
+        if header.lsn > end.lsn && header.flushed_lsn >= end.lsn {
             return Err(StoreError::Damaged(format!(
                 "record {} of the log was flushed but can't be read, at block {} of segment {}",
                 end.lsn, end.block, end.segment

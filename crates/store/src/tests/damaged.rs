@@ -24,6 +24,17 @@ fn superblock(disk: &MemoryDisk) -> Superblock {
     copies.into_iter().flatten().max_by_key(|superblock| superblock.sequence).unwrap()
 }
 
+/// Opens a pool of which both superblocks were changed alike.
+fn open_bent(disk: Arc<MemoryDisk>, change: impl Fn(&mut Superblock)) -> Result<Store, StoreError> {
+    let mut bent = superblock(&disk);
+    change(&mut bent);
+    for at in SUPERBLOCK_OFFSETS_BYTES {
+        let frame = FrameMut::from_bytes(&bent.encode()).freeze();
+        sys::Disk::write(&*disk, at, &[frame]).unwrap();
+    }
+    Store::open(disk, OpenOptions::default())
+}
+
 #[test]
 fn a_superblock_that_names_what_the_pool_cant_have_is_damage() {
     let changes: [fn(&mut Superblock); 9] = [
@@ -40,13 +51,7 @@ fn a_superblock_that_names_what_the_pool_cant_have_is_damage() {
     for (index, change) in changes.into_iter().enumerate() {
         let (disk, store) = pool(1 << 30);
         drop(store);
-        let mut bent = superblock(&disk);
-        change(&mut bent);
-        for at in SUPERBLOCK_OFFSETS_BYTES {
-            let frame = FrameMut::from_bytes(&bent.encode()).freeze();
-            sys::Disk::write(&*disk, at, &[frame]).unwrap();
-        }
-        assert!(is_damage(Store::open(disk, OpenOptions::default())), "change {index}");
+        assert!(is_damage(open_bent(disk, change)), "change {index}");
     }
 }
 
@@ -57,13 +62,7 @@ fn with_next_checkpoint_at(block: impl Fn(u32) -> u32) -> Result<Store, StoreErr
     (0..8).for_each(|mib| write(&store, id, mib * MIB, &distinct(8, mib)).unwrap());
     store.checkpoint().unwrap();
     drop(store);
-    let mut bent = superblock(&disk);
-    bent.metadata_block = block(bent.metadata_block);
-    for at in SUPERBLOCK_OFFSETS_BYTES {
-        let frame = FrameMut::from_bytes(&bent.encode()).freeze();
-        sys::Disk::write(&*disk, at, &[frame]).unwrap();
-    }
-    Store::open(disk, OpenOptions::default())
+    open_bent(disk, |superblock| superblock.metadata_block = block(superblock.metadata_block))
 }
 
 #[test]
@@ -73,6 +72,15 @@ fn a_checkpoint_that_would_write_over_live_metadata_is_damage() {
     // Where the counts leave it open, the check tells.
     let store = with_next_checkpoint_at(|block| block - 1).unwrap();
     assert!(!store.check(CheckOptions::default()).unwrap().findings.is_empty());
+}
+
+#[test]
+fn records_of_a_later_epoch_than_the_superblocks_are_damage() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, MIB);
+    write(&store, id, 0, &distinct(1, 0)).unwrap();
+    drop(store);
+    assert!(is_damage(open_bent(disk, |superblock| superblock.epoch -= 1)));
 }
 
 /// Puts a record with these entries at the beginning of the log, which is empty.
