@@ -196,7 +196,6 @@ fn copy(
         return Ok(());
     };
     let pieces = Editor { world, state }.gather(&from, source_start, count, start)?;
-    world.grafted();
     with_map(world, destination, |map| {
         let mut editor = Editor { world, state };
         for piece in &pieces {

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use block::{BLOCK_BYTES, SectorCount, VolumeError, VolumeId};
 use format::Entry;
 
+use crate::grafts::touched_by;
 use crate::preload;
 use crate::store::Store;
 use crate::world::World;
@@ -38,12 +39,14 @@ impl Store {
 
     /// Submits entries once nothing is under way that could make them touch what was not read.
     fn submit_change(&self, token: Token, entries: Vec<Entry>) -> Result<Submitted, StoreError> {
+        let touched = touched_by(&entries);
         loop {
             let seen = self.world.grafts();
             preload::entries(&self.world, &entries).map_err(StoreError::Volume)?;
             let mut writer = self.writer.lock();
-            let settled = seen == self.world.grafts() && !writer.has_grafts();
-            if settled || writer.failed {
+            let unsettled =
+                writer.awaits_grafts(&touched) || writer.was_grafted(&self.world, &touched, seen);
+            if !unsettled || writer.failed {
                 return Ok(writer.submit(&self.world, token, Job::Entries(entries)));
             }
             drop(writer);

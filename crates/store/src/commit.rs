@@ -147,13 +147,13 @@ impl Writer {
     pub(crate) fn apply_landed(&mut self, world: &World) -> Vec<Answer> {
         let mut answers = Vec::new();
         while self.sealed.front().is_some_and(|sealed| sealed.written.is_some())
-            && let Some(done) = self.sealed.pop_front()
+            && let Some(mut done) = self.sealed.pop_front()
         {
             // Behind a record that was lost nothing is applied: recovery would not find it either.
             self.broken |= done.written == Some(false);
             if !self.broken {
                 self.position = done.next;
-                self.broken = self.apply(world, &done).is_err();
+                self.broken = self.apply(world, &mut done).is_err();
             }
             self.failed |= self.broken;
             let reply = if self.broken { Err(VolumeError::WriteFailed) } else { Ok(()) };
@@ -172,7 +172,7 @@ impl Writer {
         answers
     }
 
-    fn apply(&mut self, world: &World, done: &InFlight) -> Result<(), StoreError> {
+    fn apply(&mut self, world: &World, done: &mut InFlight) -> Result<(), StoreError> {
         if done.applied {
             self.keep_placed(world, done);
         } else {
@@ -181,6 +181,7 @@ impl Writer {
             for chunk in &done.record.pins {
                 world.unpin(&mut self.state, *chunk)?;
             }
+            self.grafted(world, std::mem::take(&mut done.record.grafts));
         }
         if self.state.pending.len() > PENDING_NODES_MAX {
             let mut editor = Editor { world, state: &mut self.state };

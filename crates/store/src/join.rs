@@ -1,14 +1,15 @@
 //! How jobs join the open record: what is refused, what must wait, and what becomes entries.
 
-use block::{BlockRange, VolumeError, VolumeId, VolumeReply};
+use block::{VolumeError, VolumeId, VolumeReply};
 use format::{Entry, Place};
 
 use crate::Token;
 use crate::apply::apply_all;
 use crate::bring::Payload;
-use crate::edit::{Edit, Step};
+use crate::edit::Edit;
+use crate::grafts::Graft;
 use crate::preload;
-use crate::record::{entries_bytes_max, grafts_of, overlap, reshaped};
+use crate::record::{entries_bytes_max, reshaped};
 use crate::segments::reserve_segments;
 use crate::world::{State, World};
 use crate::writer::{Job, Relocation, Submitted, Writer};
@@ -22,24 +23,6 @@ impl Edit {
         self.steps.iter().any(|step| {
             step.target().0 == volume || step.source().is_some_and(|(source, _)| source == volume)
         })
-    }
-}
-
-impl Step {
-    /// What it takes from, while it is applied.
-    pub(crate) fn source(&self) -> Option<(VolumeId, BlockRange)> {
-        match self {
-            Self::Copy { source, from, to, .. } => {
-                Some((*source, BlockRange { start: *from, count: to.count }))
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether it reads or changes blocks of this range.
-    pub(crate) fn touches(&self, volume: VolumeId, range: BlockRange) -> bool {
-        let mut touched = [Some(self.target()), self.source()].into_iter().flatten();
-        touched.any(|(id, blocks)| id == volume && overlap(blocks, range))
     }
 }
 
@@ -62,7 +45,7 @@ impl Writer {
                     return Submitted::Queued;
                 }
                 let first = self.open.entries.len();
-                self.open.grafts.extend(entries.iter().flat_map(grafts_of));
+                self.open.grafts.extend(entries.iter().flat_map(Graft::of_entry));
                 self.open.reshaped.extend(reshaped(&entries));
                 self.open.entries.extend(entries);
                 self.joined(world, token, first, true)
@@ -122,6 +105,8 @@ impl Writer {
                 applied = applied.and(world.unpin(&mut self.state, chunk));
             }
             self.failed |= applied.is_err();
+            let grafts = std::mem::take(&mut self.open.grafts);
+            self.grafted(world, grafts);
         }
         !self.failed
     }
@@ -154,7 +139,8 @@ impl Writer {
             self.overflow.push_back((token, Job::Edit(edit)));
             return Submitted::Queued;
         }
-        if self.awaits_others(&edit) || self.awaits_grafts(&edit) {
+        let touched = edit.touched();
+        if self.awaits_others(&edit) || self.awaits_grafts(&touched) {
             self.deferred.push((token, edit));
             return Submitted::Queued;
         }
@@ -166,7 +152,7 @@ impl Writer {
         if edit.steps.is_empty() {
             return Submitted::Done(Ok(VolumeReply::Done));
         }
-        if edit.grafts_seen != world.grafts()
+        if self.was_grafted(world, &touched, edit.grafts_seen)
             && let Err(error) = preload::edit(world, &edit)
         {
             return self.refused(world, &edit, error);

@@ -40,6 +40,7 @@ mod edit;
 mod extents;
 mod fetch;
 mod gather;
+mod grafts;
 mod groups;
 mod grow;
 mod index;

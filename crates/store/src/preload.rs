@@ -7,9 +7,8 @@
 //! in between is read once more, and what can't be read any more then has got damaged within that
 //! moment. That ends all writing, as before.
 //!
-//! A copy makes other nodes stand where these were read. So an edit waits for the copies in front
-//! of it that are not applied yet ([`crate::writer::Writer`]), and looks again where one was
-//! applied since.
+//! A copy makes other nodes stand where these were read: `grafts` says who waits for that, and who
+//! looks again.
 
 use std::ops::Range;
 

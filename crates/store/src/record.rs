@@ -13,6 +13,7 @@ use format::{
 use crate::Token;
 use crate::classify::Class;
 use crate::edit::{Edit, Step};
+use crate::grafts::Graft;
 use crate::pack::Packed;
 use crate::pages::FastState;
 use crate::put::Put;
@@ -41,7 +42,7 @@ pub(crate) struct Record {
     pub(crate) flush: bool,
     /// What its copies, clones and overwritten volumes read and set: nodes come to stand there, or
     /// are shared.
-    pub(crate) grafts: Vec<(VolumeId, BlockRange)>,
+    pub(crate) grafts: Vec<Graft>,
     /// Volumes that its entries end, or give another size: until they are applied, nobody knows
     /// what fits them.
     pub(crate) reshaped: Vec<VolumeId>,
@@ -63,8 +64,8 @@ impl Record {
                 entry,
             }),
             Step::Copy { source, from, destination, to } => {
-                self.grafts.push((source, BlockRange::new(from.0, to.count.0)));
-                self.grafts.push((destination, to));
+                let taken = BlockRange { start: from, count: to.count };
+                self.grafts.extend(Graft::of_copy((source, taken), (destination, to)));
                 self.entries.push(Entry::Copy {
                     source,
                     source_start: from.0,
@@ -288,17 +289,6 @@ pub(crate) fn entry_runs(entries: &[MapEntry]) -> impl Iterator<Item = &[MapEntr
         (MapEntry::Chunk(a), MapEntry::Chunk(b)) => a.0 + 1 == b.0,
         (a, b) => a == b,
     })
-}
-
-/// What is shared with another volume, or comes from one, as a whole: both where a volume is
-/// overwritten, and the source of a clone.
-pub(crate) fn grafts_of(entry: &Entry) -> impl Iterator<Item = (VolumeId, BlockRange)> + use<> {
-    let volumes = match entry {
-        Entry::VolumeClone { source, .. } => [Some(*source), None],
-        Entry::VolumeOverwrite { source, volume } => [Some(*source), Some(*volume)],
-        _ => [None, None],
-    };
-    volumes.into_iter().flatten().map(|volume| (volume, BlockRange::new(0, u64::MAX)))
 }
 
 pub(crate) fn overlap(a: BlockRange, b: BlockRange) -> bool {

@@ -74,7 +74,6 @@ pub(crate) fn clone(
     snapshot: bool,
 ) -> Result<(), StoreError> {
     let Some(row) = world.map_of(source) else { return Ok(()) };
-    world.grafted();
     reference(world, row.root)?;
     insert(world, state, id, VolumeRow { snapshot, ..row })
 }
@@ -91,7 +90,6 @@ pub(crate) fn overwrite(
         return Ok(());
     }
     let Some(from) = world.map_of(source) else { return Ok(()) };
-    world.grafted();
     reference(world, from.root)?;
     let replaced = with_map(world, id, |map| {
         let old = std::mem::replace(

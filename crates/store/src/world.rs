@@ -56,7 +56,7 @@ pub(crate) struct World {
     /// Chunks that have no place yet (`durability = "flush"`): nobody can read them elsewhere.
     pub(crate) unplaced: RwLock<HashMap<ChunkId, Frame, FastState>>,
     token: Mutex<Arc<ReaderToken>>,
-    /// How many entries were applied that made nodes stand elsewhere too.
+    /// How many grafts were applied: see `grafts`.
     grafts: AtomicU64,
 }
 
@@ -140,14 +140,14 @@ impl World {
         *self.volumes.read().get(&id)?.map.read()
     }
 
-    /// A number that changes whenever a copy or a clone was applied.
+    /// How many grafts were applied since the start.
     pub(crate) fn grafts(&self) -> u64 {
         self.grafts.load(Ordering::Acquire)
     }
 
-    /// A copy or a clone was applied.
-    pub(crate) fn grafted(&self) {
-        self.grafts.fetch_add(1, Ordering::Release);
+    /// Grafts were applied ([`crate::writer::Writer::grafted`]).
+    pub(crate) fn grafted(&self, count: u64) {
+        self.grafts.fetch_add(count, Ordering::Release);
     }
 
     /// What a reader of the device holds meanwhile.

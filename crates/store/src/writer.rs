@@ -7,12 +7,13 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use block::{BLOCK_BYTES, BlockRange, FRAME_BYTES, Frame, VolumeError, VolumeId, VolumeReply};
+use block::{BLOCK_BYTES, FRAME_BYTES, Frame, VolumeError, VolumeReply};
 use format::log::RECORD_ENTRIES_BYTES_MAX;
 use format::{Entry, LogPosition};
 
 use crate::commit::InFlight;
 use crate::edit::Edit;
+use crate::grafts::Applied;
 use crate::record::{Originals, Record, contains, entry_target};
 use crate::walk::entry_of;
 use crate::world::{State, World};
@@ -91,6 +92,7 @@ pub(crate) struct Writer {
     pub(crate) overflow: VecDeque<(Token, Job)>,
     /// Edits that read blocks which the open record or a sealed one changes.
     pub(crate) deferred: Vec<(Token, Box<Edit>)>,
+    pub(crate) applied_grafts: Applied,
     /// Where the first record is, or will be, that is not applied yet.
     pub(crate) position: LogPosition,
     /// Where the next record will be.
@@ -129,6 +131,7 @@ impl Writer {
             sealed: VecDeque::new(),
             overflow: VecDeque::new(),
             deferred: Vec::new(),
+            applied_grafts: Applied::default(),
             flushed_lsn: position.lsn - 1,
             position,
             tail: position,
@@ -243,25 +246,6 @@ impl Writer {
                 .iter()
                 .any(|(wanted, block, _)| *wanted == volume && contains(range, *block))
         })
-    }
-
-    /// Whether a copy or a clone is not applied yet.
-    pub(crate) fn has_grafts(&self) -> bool {
-        !self.early() && self.unapplied_grafts().next().is_some()
-    }
-
-    fn unapplied_grafts(&self) -> impl Iterator<Item = &(VolumeId, BlockRange)> {
-        let sealed = self.sealed.iter().map(|commit| &commit.record);
-        sealed.chain([&self.open]).flat_map(|record| &record.grafts)
-    }
-
-    /// Whether the edit touches what a copy reads or sets that is not applied yet: other nodes may
-    /// stand there then than those that were read for it, or more entries may name them.
-    pub(crate) fn awaits_grafts(&self, edit: &Edit) -> bool {
-        !self.early()
-            && self
-                .unapplied_grafts()
-                .any(|(volume, range)| edit.steps.iter().any(|step| step.touches(*volume, *range)))
     }
 
     /// Whether the map still says what it said when the edit's blocks were read.

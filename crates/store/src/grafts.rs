@@ -1,0 +1,164 @@
+//! Grafts that were not there, or not yet, when what an edit touches was read (`preload`).
+//!
+//! A copy, a clone and an overwritten volume make nodes stand where others stood, or share them. So
+//! an edit that looks into nodes there waits until they are applied, and looks again if one was
+//! applied since it looked. What names or drops whole leaves looks into none: it minds only grafts
+//! that put inner nodes in its way.
+
+use std::collections::VecDeque;
+
+use block::{BlockCount, BlockRange, VolumeId};
+use format::map::span_blocks;
+use format::{Entry, MapEntry};
+use smallvec::SmallVec;
+
+use crate::edit::{Edit, Step};
+use crate::record::overlap;
+use crate::world::World;
+use crate::writer::Writer;
+
+/// Grafts that are remembered behind their applying: an edit that is slower than that looks again.
+const APPLIED_MAX: usize = 1024;
+
+/// Blocks of a volume whose nodes come to stand there, or are shared from there on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Graft {
+    volume: VolumeId,
+    range: BlockRange,
+    /// They come to stand there; else they are shared.
+    sets: bool,
+}
+
+/// Blocks of a volume that a change looks into.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touch {
+    volume: VolumeId,
+    range: BlockRange,
+    /// It sets them; else it takes them.
+    sets: bool,
+    /// As whole leaves.
+    whole: bool,
+}
+
+impl Graft {
+    /// What is shared with another volume, or comes from one, as a whole: both where a volume is
+    /// overwritten, and the source of a clone.
+    pub(crate) fn of_entry(entry: &Entry) -> impl Iterator<Item = Self> + use<> {
+        let all = BlockRange::new(0, u64::MAX);
+        let graft = |volume, sets| Some(Self { volume, range: all, sets });
+        let grafts = match entry {
+            Entry::VolumeClone { source, .. } => [graft(*source, false), None],
+            Entry::VolumeOverwrite { source, volume } => {
+                [graft(*source, false), graft(*volume, true)]
+            }
+            _ => [None, None],
+        };
+        grafts.into_iter().flatten()
+    }
+
+    /// What a copy takes, and what it sets.
+    pub(crate) fn of_copy(
+        source: (VolumeId, BlockRange),
+        target: (VolumeId, BlockRange),
+    ) -> [Self; 2] {
+        let graft = |(volume, range), sets| Self { volume, range, sets };
+        [graft(source, false), graft(target, true)]
+    }
+
+    fn concern_any(&self, touched: &[Touch]) -> bool {
+        touched.iter().any(|touch| self.concerns(touch))
+    }
+
+    fn concerns(&self, touch: &Touch) -> bool {
+        self.volume == touch.volume
+            && overlap(self.range, touch.range)
+            && (self.sets || touch.sets)
+            && !(touch.whole && self.range.count.0 < span_blocks(2))
+    }
+}
+
+fn is_whole_leaves(range: BlockRange) -> bool {
+    let leaf = span_blocks(1);
+    range.start.0.is_multiple_of(leaf) && range.count.0.is_multiple_of(leaf)
+}
+
+impl Step {
+    /// What it takes from, while it is applied.
+    pub(crate) fn source(&self) -> Option<(VolumeId, BlockRange)> {
+        match self {
+            Self::Copy { source, from, to, .. } => {
+                Some((*source, BlockRange { start: *from, count: to.count }))
+            }
+            _ => None,
+        }
+    }
+
+    fn touched(&self) -> impl Iterator<Item = Touch> {
+        let (volume, range) = self.target();
+        let source = self.source();
+        let whole = is_whole_leaves(range)
+            && match self {
+                Self::Fill { entry, .. } => !matches!(entry, MapEntry::Chunk(_)),
+                Self::Copy { .. } => source.is_some_and(|(_, from)| is_whole_leaves(from)),
+                _ => false,
+            };
+        let taken = source.map(|(volume, range)| Touch { volume, range, sets: false, whole });
+        [Some(Touch { volume, range, sets: true, whole }), taken].into_iter().flatten()
+    }
+}
+
+impl Edit {
+    /// What it looks into.
+    pub(crate) fn touched(&self) -> SmallVec<[Touch; 2]> {
+        self.steps.iter().flat_map(Step::touched).collect()
+    }
+}
+
+/// What an administrator's change looks into. Most of them change roots only.
+pub(crate) fn touched_by(entries: &[Entry]) -> Vec<Touch> {
+    entries.iter().filter_map(touched_by_entry).collect()
+}
+
+fn touched_by_entry(entry: &Entry) -> Option<Touch> {
+    match entry {
+        Entry::VolumeResize { volume, size_blocks } => {
+            let start = size_blocks - size_blocks % span_blocks(1);
+            let count = BlockCount(u64::MAX - start);
+            let range = BlockRange { count, ..BlockRange::new(start, 0) };
+            Some(Touch { volume: *volume, range, sets: true, whole: false })
+        }
+        _ => None,
+    }
+}
+
+/// The grafts that were applied last, oldest first.
+#[derive(Default)]
+pub(crate) struct Applied(VecDeque<Graft>);
+
+impl Writer {
+    /// Grafts were applied.
+    pub(crate) fn grafted(&mut self, world: &World, grafts: Vec<Graft>) {
+        world.grafted(grafts.len() as u64);
+        let applied = &mut self.applied_grafts.0;
+        applied.extend(grafts);
+        applied.drain(..applied.len().saturating_sub(APPLIED_MAX));
+    }
+
+    /// Whether a graft that is not applied yet changes what is looked into.
+    pub(crate) fn awaits_grafts(&self, touched: &[Touch]) -> bool {
+        !self.early() && self.unapplied_grafts().any(|graft| graft.concern_any(touched))
+    }
+
+    /// Whether one was applied since there were `seen`, and has changed what was looked into.
+    pub(crate) fn was_grafted(&self, world: &World, touched: &[Touch], seen: u64) -> bool {
+        let count = (world.grafts() - seen) as usize;
+        let applied = &self.applied_grafts.0;
+        let mut since = applied.iter().rev().take(count);
+        count > applied.len() || since.any(|graft| graft.concern_any(touched))
+    }
+
+    fn unapplied_grafts(&self) -> impl Iterator<Item = &Graft> {
+        let sealed = self.sealed.iter().map(|commit| &commit.record);
+        sealed.chain([&self.open]).flat_map(|record| &record.grafts)
+    }
+}
