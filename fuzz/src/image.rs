@@ -293,6 +293,10 @@ fn is_sound(store: &Store) -> bool {
 fn use_pool(store: Store, disk: &Arc<MemoryDisk>) {
     for volume in VOLUMES.map(VolumeId) {
         let Some(status) = store.volume_status(volume) else { continue };
+        // A changed row may say that a volume is a snapshot, which takes no writes.
+        if status.snapshot {
+            continue;
+        }
         if status.size.0 >= 64 {
             write(&store, volume, 1, 2, 17);
         }
