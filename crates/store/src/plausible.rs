@@ -15,8 +15,9 @@ use crate::groups::GroupReader;
 use crate::medium::Medium;
 use crate::segments::Segments;
 
-/// Ids have 60 bits in the map, and nothing else that is counted comes near it either.
-const ID_END: u64 = 1 << 60;
+/// Ids have 60 bits in the map. None that was ever given comes near half of that, nor does anything
+/// else that is counted, and so those that are given from here on fit as well.
+const ID_END: u64 = 1 << 59;
 /// The most blocks that one entry can bring, and so leave staged: a fingerprint takes 16 bytes.
 const RUN_BLOCKS_MAX: u64 = (RECORD_ENTRIES_BYTES_MAX / 16) as u64;
 

@@ -90,7 +90,7 @@ fn no_superblock_is_lost(header: &RecordHeader, epoch: u64) -> Result<(), StoreE
         return Ok(());
     }
     Err(StoreError::Damaged(format!(
-        "record {} of the log is of epoch {}, but the newest superblock that can be read of {epoch}",
+        "record {} of the log is of epoch {}, but the newest readable superblock of {epoch}",
         header.lsn, header.epoch
     )))
 }

@@ -37,7 +37,7 @@ fn open_bent(disk: Arc<MemoryDisk>, change: impl Fn(&mut Superblock)) -> Result<
 
 #[test]
 fn a_superblock_that_names_what_the_pool_cant_have_is_damage() {
-    let changes: [fn(&mut Superblock); 9] = [
+    let changes: [fn(&mut Superblock); 10] = [
         |superblock| superblock.log.segment = 64,
         |superblock| superblock.log.next_segment = 0,
         |superblock| superblock.log.block = 4097,
@@ -46,6 +46,8 @@ fn a_superblock_that_names_what_the_pool_cant_have_is_damage() {
         |superblock| superblock.metadata_segment = 40,
         |superblock| superblock.metadata_block = 4097,
         |superblock| superblock.next_chunk = ChunkId(u64::MAX),
+        // There are such ids, but not for what comes next.
+        |superblock| superblock.next_chunk = ChunkId((1 << 60) - 1),
         |superblock| superblock.sequence = u64::MAX,
     ];
     for (index, change) in changes.into_iter().enumerate() {
