@@ -132,10 +132,11 @@ impl Desk {
         if held || !self.commits.is_empty() || self.answers != before {
             return Ok(true);
         }
-        // What waits now waits for a checkpoint, because all of the memory has changed.
-        let wait = !self.ops.is_empty() && store.checkpoint_due() && !self.disk.has_failed();
+        // What waits now waits for a checkpoint, because all of the memory has changed, or for
+        // space.
+        let wait = !self.ops.is_empty() && store.maintenance_due() && !self.disk.has_failed();
         if wait {
-            match store.checkpoint() {
+            match store.maintain() {
                 Err(error) if !self.disk.has_failed() => return Err(error.to_string()),
                 _ => self.collect()?,
             }

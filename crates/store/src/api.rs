@@ -190,6 +190,31 @@ pub struct PoolStatus {
     pub checkpoint_count: u64,
     /// How its memory stands.
     pub memory: MemoryStatus,
+    /// What was written since the store was opened.
+    pub written: WrittenBytes,
+}
+
+/// Bytes that were written since a store was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WrittenBytes {
+    /// By hosts, whole 4 KiB blocks, before reduction.
+    pub hosts_bytes: u64,
+    /// To the log: what hosts' blocks were reduced to, what describes them, and what reclaim and
+    /// the background pass have moved.
+    pub log_bytes: u64,
+    /// Of those, the payload that was moved.
+    pub moved_bytes: u64,
+    /// By checkpoints.
+    pub checkpoint_bytes: u64,
+}
+
+impl WrittenBytes {
+    /// Bytes written to the device for each that hosts have written; below 1 where reduction saves
+    /// more than all else costs. `None` before the first write.
+    pub fn amplification(&self) -> Option<f64> {
+        let device_bytes = self.log_bytes + self.checkpoint_bytes;
+        (self.hosts_bytes > 0).then(|| device_bytes as f64 / self.hosts_bytes as f64)
+    }
 }
 
 /// How the memory of a store stands: see [`OpenOptions::memory_bytes`].

@@ -9,15 +9,15 @@
 //! 4. Free the segments in which nothing was live at the capture.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use block::{BLOCK_BYTES, Frame, FrameMut, VolumeError};
-use format::map::{NODE_BYTES, Node};
+use block::{BLOCK_BYTES, FrameMut, VolumeError};
+use format::map::NODE_BYTES;
 use format::page::{PAGE_BYTES, PageRef, STREAM_PIECE_BYTES_MAX, StreamRef, encode_stream_piece};
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 use format::{Geometry, NodeId, PLACE_UNIT_BYTES, Place, SegmentState, Superblock};
 
+use crate::images::{Image, write_images};
 use crate::medium::Medium;
 use crate::segments::Segments;
 use crate::store::Store;
@@ -26,8 +26,6 @@ use crate::writer::Writer;
 use crate::{Durability, NODE_UNITS, StoreError};
 
 const PAGE_UNITS: u32 = (PAGE_BYTES as u64 / PLACE_UNIT_BYTES) as u32;
-/// How much is written to the device at once.
-const WRITE_BLOCKS_MAX: usize = 256;
 
 /// What outlives a checkpoint for the next one.
 pub(crate) struct Checkpointer {
@@ -112,32 +110,6 @@ impl PagePlacer for Placer<'_> {
     }
 }
 
-/// Something to be written in whole blocks.
-enum Image {
-    Page(Frame),
-    Nodes(Vec<Arc<Node>>),
-    Bytes(Vec<u8>),
-}
-
-impl Image {
-    fn into_frames(self) -> Vec<Frame> {
-        match self {
-            Image::Page(frame) => vec![frame],
-            Image::Nodes(nodes) => {
-                let mut frame = FrameMut::zeroed();
-                for (index, node) in nodes.iter().enumerate() {
-                    node.encode(&mut frame[index * NODE_BYTES..(index + 1) * NODE_BYTES]);
-                }
-                vec![frame.freeze()]
-            }
-            Image::Bytes(bytes) => bytes
-                .chunks(BLOCK_BYTES as usize)
-                .map(|part| FrameMut::from_bytes(part).freeze())
-                .collect(),
-        }
-    }
-}
-
 /// All that a checkpoint writes, and what it makes free.
 struct Capture {
     images: Vec<(Place, Image)>,
@@ -187,7 +159,7 @@ impl Store {
             // Places were given that hold nothing: another checkpoint must not build on them.
             writer.failed |= written.is_err();
             let mut answers = writer.abandon(&self.world);
-            let waited = !writer.overflow.is_empty() && !writer.failed;
+            let waited = writer.is_pressed() && !writer.failed;
             if waited {
                 // What did not fit in memory does now.
                 writer.take_waiting(&self.world, &mut answers);
@@ -321,7 +293,8 @@ impl Store {
         capture: Capture,
     ) -> Result<(), StoreError> {
         let medium = &self.world.medium;
-        write_images(medium, capture.images)?;
+        let written_bytes = write_images(medium, capture.images)? + BLOCK_BYTES;
+        self.checkpoint_bytes.fetch_add(written_bytes, Ordering::Relaxed);
         medium.disk.flush()?;
         // From here on what was captured can be read again, and so leave memory.
         self.world.memory.end_capture();
@@ -345,28 +318,6 @@ impl Store {
         self.checkpoint_count.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
-}
-
-/// Writes images, those that stand in a row together.
-fn write_images(medium: &Medium, images: Vec<(Place, Image)>) -> Result<(), StoreError> {
-    let mut start_bytes = 0;
-    let mut batch: Vec<Frame> = Vec::new();
-    for (place, image) in images {
-        let offset = medium.geometry().offset_bytes(place);
-        let follows = offset == start_bytes + batch.len() as u64 * BLOCK_BYTES;
-        if !batch.is_empty() && (!follows || batch.len() >= WRITE_BLOCKS_MAX) {
-            medium.disk.write(start_bytes, &batch)?;
-            batch.clear();
-        }
-        if batch.is_empty() {
-            start_bytes = offset;
-        }
-        batch.extend(image.into_frames());
-    }
-    if !batch.is_empty() {
-        medium.disk.write(start_bytes, &batch)?;
-    }
-    Ok(())
 }
 
 /// Places a stream, its last piece first, because each names the one behind it.

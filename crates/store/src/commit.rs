@@ -71,6 +71,7 @@ impl Writer {
             ..position
         };
         self.log_bytes += u64::from(blocks) * BLOCK_BYTES;
+        self.written.log_bytes += u64::from(blocks) * BLOCK_BYTES;
         self.tail = next;
         self.fly(record, payload, next, self.early());
         let offset_bytes = world.medium.geometry().offset_bytes(place);

@@ -36,7 +36,26 @@ impl Store {
 
     /// Whether another thread does what a waiting caller waits for.
     pub(crate) fn others_work(&self) -> bool {
-        self.writer.lock().is_leading() || self.world.memory.is_full()
+        let writer = self.writer.lock();
+        writer.is_leading() || !writer.starved.is_empty() || self.world.memory.is_full()
+    }
+
+    /// Where jobs wait for space and no other thread brings some back: does a turn of that, for
+    /// callers that wait on the spot. Whether it did.
+    pub(crate) fn feed(&self) -> bool {
+        {
+            let writer = self.writer.lock();
+            if writer.starved.is_empty() || writer.failed {
+                return false;
+            }
+        }
+        // Who waits in the middle of reclaim or of a checkpoint has these.
+        if self.reclaiming.try_lock().is_none() || self.checkpointing.try_lock().is_none() {
+            return false;
+        }
+        // If it fails, all that waits is answered with that.
+        let _ = self.maintain();
+        true
     }
 
     /// Where metadata takes all of its memory: writes a checkpoint, so that what waits goes on. For

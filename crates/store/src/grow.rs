@@ -15,6 +15,7 @@ use format::{Geometry, Superblock};
 
 use crate::StoreError;
 use crate::segments::reserve_segments;
+use crate::starved::Room;
 use crate::store::Store;
 
 impl Store {
@@ -61,18 +62,19 @@ impl Store {
 
     /// Bytes of the pool that are in use, and all that there are. In use is what is live, and what
     /// is kept back so that deallocation and reclaim go on when the pool is full; not what is dead
-    /// and waits to be reclaimed, which hosts can have. All is in use while hosts are refused.
+    /// and waits to be reclaimed, which hosts can have. All is in use while hosts are refused,
+    /// because reclaim has found nothing to bring back.
     /// Cheap enough to be asked often.
     pub fn space_use(&self) -> (u64, u64) {
         let geometry = self.world.medium.geometry();
         let segment_bytes = geometry.segment_bytes;
         let reserve = reserve_segments(geometry.segment_count);
-        let segments = &mut self.writer.lock().state.segments;
+        let writer = &mut *self.writer.lock();
         let capacity = u64::from(geometry.segment_count - 1) * segment_bytes;
-        if segments.free_count() <= reserve {
+        if writer.room_for(&self.world, 1) == Room::None {
             return (capacity, capacity);
         }
         let kept_back = u64::from(reserve) * segment_bytes;
-        (capacity.min(segments.live_bytes() + kept_back), capacity)
+        (capacity.min(writer.state.segments.live_bytes() + kept_back), capacity)
     }
 }

@@ -1,6 +1,6 @@
 //! How jobs join the open record: what is refused, what must wait, and what becomes entries.
 
-use block::{VolumeError, VolumeId, VolumeReply};
+use block::{BLOCK_BYTES, VolumeError, VolumeId, VolumeReply};
 use format::{Entry, Place};
 
 use crate::Token;
@@ -10,12 +10,9 @@ use crate::edit::Edit;
 use crate::grafts::Graft;
 use crate::preload;
 use crate::record::{entries_bytes_max, reshaped};
-use crate::segments::reserve_segments;
+use crate::starved::Room;
 use crate::world::{State, World};
 use crate::writer::{Job, Relocation, Submitted, Writer};
-
-/// Free segments that only checkpoints may take: without them nothing would ever become free.
-const RESERVE_FOR_CHECKPOINT: u32 = 2;
 
 impl Edit {
     /// Whether it changes the volume or takes from it, once it is in the log.
@@ -56,20 +53,18 @@ impl Writer {
         }
     }
 
-    fn join_part(&mut self, world: &World, token: Token, mut edit: Box<Edit>) -> Submitted {
-        let reserve = reserve_segments(world.medium.geometry().segment_count);
-        if self.state.segments.free_count() <= reserve {
-            self.release_staged(world, &edit);
-            return Submitted::Done(Err(VolumeError::NoSpace));
-        }
+    fn join_part(&mut self, world: &World, token: Token, edit: Box<Edit>) -> Submitted {
         let blocks = edit.staging.frames.len();
+        let mut edit = match self.find_room(world, token, edit, Job::Stage, blocks) {
+            Ok(edit) => edit,
+            Err(submitted) => return submitted,
+        };
         if !self.has_room(blocks, 64 + blocks * 64) {
             self.overflow.push_back((token, Job::Stage(edit)));
             return Submitted::Queued;
         }
         if !self.find_ids(world, blocks) {
-            self.release_staged(world, &edit);
-            return Submitted::Done(Err(VolumeError::NoSpace));
+            return self.refused(world, &edit, VolumeError::NoSpace);
         }
         let first = self.open.entries.len();
         let frames = std::mem::take(&mut edit.staging.frames);
@@ -117,7 +112,7 @@ impl Writer {
         token: Token,
         mut relocation: Relocation,
     ) -> Submitted {
-        if self.state.segments.free_count() <= RESERVE_FOR_CHECKPOINT {
+        if !self.has_room_to_move(relocation.payload_blocks()) {
             return Submitted::Done(Err(VolumeError::NoSpace));
         }
         let bytes: usize = relocation.entries.iter().map(Entry::encoded_bytes).sum();
@@ -126,15 +121,20 @@ impl Writer {
             return Submitted::Queued;
         }
         let first = self.open.entries.len();
+        self.written.moved_bytes += relocation.payload_blocks() as u64 * BLOCK_BYTES;
         self.open.add_relocation(&mut relocation);
         self.joined(world, token, first, true)
     }
 
     fn join_edit(&mut self, world: &World, token: Token, edit: Box<Edit>) -> Submitted {
-        if let Some(error) = self.refuse(world, &edit) {
+        if let Some(error) = Self::refuse(world, &edit) {
             return self.refused(world, &edit, error);
         }
         let blocks = edit.data_blocks();
+        let edit = match self.find_room(world, token, edit, Job::Edit, blocks) {
+            Ok(edit) => edit,
+            Err(submitted) => return submitted,
+        };
         if !self.has_room(blocks, entries_bytes_max(&edit)) {
             self.overflow.push_back((token, Job::Edit(edit)));
             return Submitted::Queued;
@@ -166,10 +166,31 @@ impl Writer {
         }
         let first = self.open.entries.len();
         let fua = edit.fua;
+        self.written.hosts_bytes += edit.put_bytes();
         for step in edit.steps {
             self.open.add_step(&mut self.state.next_chunk, step);
         }
         self.joined(world, token, first, fua)
+    }
+
+    /// Gives the edit back if there is room for what it brings; else it waits for some as the job
+    /// that `job` makes of it, or is refused.
+    fn find_room(
+        &mut self,
+        world: &World,
+        token: Token,
+        edit: Box<Edit>,
+        job: fn(Box<Edit>) -> Job,
+        blocks: usize,
+    ) -> Result<Box<Edit>, Submitted> {
+        match self.room_for(world, blocks) {
+            Room::Found => Ok(edit),
+            Room::Awaited => {
+                self.starved.push_back((token, job(edit)));
+                Err(Submitted::Queued)
+            }
+            Room::None => Err(self.refused(world, &edit, VolumeError::NoSpace)),
+        }
     }
 
     /// Sees to it that the chunks which an edit names stay until its record is applied. `false`:
@@ -207,8 +228,13 @@ impl Writer {
     }
 
     fn refused(&mut self, world: &World, edit: &Edit, error: VolumeError) -> Submitted {
+        Submitted::Done(Err(self.let_go(world, edit, error)))
+    }
+
+    /// An edit is not done; the error as the host is told it.
+    pub(crate) fn let_go(&mut self, world: &World, edit: &Edit, error: VolumeError) -> VolumeError {
         self.release_staged(world, edit);
-        Submitted::Done(Err(edit.told(error)))
+        edit.told(error)
     }
 
     /// Sees to it that the rows of the next `blocks` chunks and of the next node can be made: where
@@ -220,7 +246,7 @@ impl Writer {
     }
 
     /// Why the edit can't be done at all, if so.
-    fn refuse(&mut self, world: &World, edit: &Edit) -> Option<VolumeError> {
+    fn refuse(world: &World, edit: &Edit) -> Option<VolumeError> {
         for step in &edit.steps {
             let (volume, range) = step.target();
             let ranges = [Some((volume, range)), step.source()];
@@ -237,10 +263,6 @@ impl Writer {
                 }
             }
         }
-        let reserve = reserve_segments(world.medium.geometry().segment_count);
-        let free = self.state.segments.free_count();
-        let full =
-            if edit.data_blocks() > 0 { free <= reserve } else { free <= RESERVE_FOR_CHECKPOINT };
-        full.then_some(VolumeError::NoSpace)
+        None
     }
 }

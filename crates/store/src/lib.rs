@@ -32,6 +32,7 @@ mod check;
 mod checkpoint;
 mod classify;
 mod commit;
+mod compact;
 mod compare;
 mod cursor;
 mod dedup;
@@ -43,9 +44,11 @@ mod gather;
 mod grafts;
 mod groups;
 mod grow;
+mod images;
 mod index;
 mod inspect;
 mod join;
+mod maintain;
 mod map;
 mod medium;
 mod memory;
@@ -59,11 +62,13 @@ mod put;
 mod reclaim;
 mod record;
 mod recovery;
+mod relocate;
 mod replay;
 mod rotten;
 mod scrub;
 mod segments;
 mod stage;
+mod starved;
 mod store;
 mod table;
 #[cfg(test)]
@@ -78,11 +83,12 @@ mod writer;
 pub use api::{
     Change, Commit, DiskRead, Durability, MemoryStatus, OpenOptions, Outcome, PoolStatus,
     ReadOperation, Sink, SinkId, Started, StoreError, Token, VolumeChange, VolumeStatus,
+    WrittenBytes,
 };
 pub use check::{CheckOptions, CheckReport};
 pub use inspect::{InspectOptions, InspectReport, inspect};
+pub use maintain::Next;
 pub use optimize::OptimizeStatus;
-pub use reclaim::Next;
 pub use scrub::{
     DamageList, DamagedRange, Finding, Repair, ScrubStatus, ScrubStep, TableName, What,
 };

@@ -19,7 +19,7 @@ use crate::StoreError;
 use crate::dedup::is_shareable;
 use crate::groups::GroupReader;
 use crate::pages::FastState;
-use crate::reclaim::MOVE_BLOCKS_MAX;
+use crate::relocate::MOVE_BLOCKS_MAX;
 use crate::store::Store;
 use crate::verify::{Stored, read_chunk};
 
@@ -241,8 +241,6 @@ impl Store {
         }
         let count = current.len().min(MOVE_BLOCKS_MAX);
         let batch: Vec<Stored> = current.drain(..count).collect();
-        // Meanwhile chunks may have gone, or moved; those that moved are where they should be.
-        let batch: Vec<Stored> = batch.into_iter().filter(|chunk| self.is_still(chunk)).collect();
         if !self.move_chunks(&batch)? {
             // There is no room to move anything to: the next pass may have more luck.
             return Ok(None);
@@ -251,11 +249,6 @@ impl Store {
             self.free_emptied(self.dead_segments_wanted())?;
         }
         Ok(Some(Stage::Packing { segments, current }))
-    }
-
-    fn is_still(&self, chunk: &Stored) -> bool {
-        let row = self.world.chunks.get(&self.world.medium, chunk.id.0, ChunkRow::decode);
-        row.ok().flatten().is_some_and(|row| row.place == chunk.row.place)
     }
 }
 

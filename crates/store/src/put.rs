@@ -1,6 +1,6 @@
 //! Blocks that a request brings: what they are found to be on their way into a record.
 
-use block::{BlockCount, BlockNumber, BlockRange, Frame, VolumeId};
+use block::{BLOCK_BYTES, BlockCount, BlockNumber, BlockRange, Frame, VolumeId};
 use format::row::GROUP_BLOCKS_MAX;
 use format::{ChunkId, Codec, Fingerprint, Handling, Keys, MapEntry};
 
@@ -136,6 +136,11 @@ impl Put {
 }
 
 impl Edit {
+    /// Bytes that it writes, before reduction.
+    pub(crate) fn put_bytes(&self) -> u64 {
+        self.puts().map(|(_, put)| put.frames.len() as u64 * BLOCK_BYTES).sum()
+    }
+
     /// Forgets what was found out of the blocks that it brings.
     pub(crate) fn forget(mut self: Box<Self>) -> Box<Self> {
         self.puts_mut().for_each(|(_, put)| put.forget());

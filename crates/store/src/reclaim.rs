@@ -1,117 +1,209 @@
 //! Reclaim: when free segments run short, the log segment with the least in it is emptied, so that
-//! the next checkpoint frees it.
+//! the next checkpoint frees it (`relocate` moves what is live there).
 //!
-//! The log describes itself: the records of a segment name the chunks that came with them, and a
-//! chunk is live there if its row still says so. Live chunks join a new record with a `Relocate`
-//! entry; their rows change, and no map is touched, however many clones share them.
+//! It goes on in small turns, in step with the hosts: for what they write, as much is moved as
+//! keeps the number of free segments where it is, and more the fewer there are. So it never comes
+//! in bursts, and a pool that is nearly full has its hosts go at the pace of reclaim. Only while
+//! jobs wait for space, or no host writes, does it go as fast as it can.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 
-use block::Frame;
-use format::geometry::UNITS_PER_BLOCK;
-use format::{ChunkRow, Codec, Entry, PLACE_UNIT_BYTES, Place, SegmentState};
+use block::BLOCK_BYTES;
+use format::SegmentState;
 
-use crate::StoreError;
-use crate::pack::{Packed, leave, pack};
-use crate::recovery::LogReader;
+use crate::compact::Compactor;
+use crate::relocate::MOVE_BLOCKS_MAX;
 use crate::segments::reserve_segments;
 use crate::store::Store;
-use crate::verify::{Stored, read_chunks};
-use crate::writer::{Relocation, Writer};
-
-/// Blocks moved with one commit: 1 MiB, so that hosts' commits are held up little.
-pub(crate) const MOVE_BLOCKS_MAX: usize = 256;
+use crate::verify::Stored;
+use crate::writer::Writer;
+use crate::{Next, StoreError};
 
 /// The segment that the log is in, and the one that follows it.
 const LOG_SEGMENTS_MIN: usize = 2;
+/// Blocks moved with one commit while hosts write: 256 KiB, so that theirs are held up little.
+const MOVE_BLOCKS_BUSY: usize = 64;
+/// What can be moved in a row, at most, for what hosts have written: 2 MiB.
+const CREDIT_BYTES_MAX: u64 = 2 << 20;
 
-/// What is left to do in the background.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Nothing, for now.
-    Nothing,
-    /// Something that can be spread over time: hosts are busy, and each turn holds them up.
-    Gently,
-    /// Something that is urgent, or that nobody minds.
-    AtOnce,
+/// What is emptied now, and how fast.
+#[derive(Default)]
+pub(crate) struct Reclaimer {
+    victim: Option<Victim>,
+    /// Bytes that hosts had written at the last turn.
+    seen_bytes: u64,
+    /// Bytes that may be moved for what hosts have written.
+    credit_bytes: u64,
+    /// The pass that empties segments of metadata, while there is one.
+    compaction: Option<Compactor>,
 }
 
-/// Nodes freed in one turn of housekeeping: the writer is held for some tenths of a millisecond.
-const HOUSEKEEPING_NODES: usize = 8;
+struct Victim {
+    segment: u32,
+    /// Of its units, when it was chosen.
+    live_units: u64,
+    dead_units: u64,
+    live: VecDeque<Stored>,
+}
+
+/// How short free segments are.
+#[derive(Clone, Copy, Debug)]
+struct Shortage {
+    /// 0: enough are free. 1,000: hosts are about to wait.
+    permille: u64,
+    /// Jobs wait for space already.
+    starving: bool,
+}
+
+impl Shortage {
+    /// The dead units that a segment must have to be worth the moving: an eighth, or a
+    /// thirty-second where every block gained counts.
+    fn gain_units(self, segment_units: u64) -> u64 {
+        segment_units * 1000 / (8000 + 24 * self.permille)
+    }
+
+    fn pace(self) -> Next {
+        if self.starving { Next::AtOnce } else { Next::Soon }
+    }
+
+    /// What may be moved for `bytes` of the hosts'. Moving `live` gains `dead`: as much as they use
+    /// up at a quarter of the shortage, half of that at none, two and a half times at the most.
+    fn credit(self, bytes: u64, victim: &Victim) -> u64 {
+        let cost = bytes * victim.live_units / victim.dead_units.max(1);
+        cost * (500 + 2 * self.permille) / 1000
+    }
+}
+
+/// How many free segments are so few that some should be emptied: an eighth of the pool, or what
+/// the reserve is short of.
+fn segments_wanted(count: u32) -> u32 {
+    (count / 8).max(2 * reserve_segments(count))
+}
 
 impl Store {
-    /// One turn of what goes on in the background: freeing dropped parts of maps, bringing back the
-    /// index behind a start, a checkpoint that is due, emptying a segment.
-    pub fn maintain(&self) -> Result<Next, StoreError> {
-        let more = self.housekeep() | self.world.refill_index();
-        if self.checkpoint_due() {
-            self.checkpoint()?;
-            return Ok(Next::AtOnce);
-        }
-        if self.reclaim_due() {
-            let more = self.reclaim_segment()? || more;
-            return Ok(if more { Next::AtOnce } else { Next::Nothing });
-        }
-        let idle = self.writer.lock().is_idle();
-        Ok(match (more, idle) {
-            (false, _) => Next::Nothing,
-            (true, true) => Next::AtOnce,
-            (true, false) => Next::Gently,
-        })
-    }
-
-    /// Frees nodes that nothing names any more, some at a time; returns whether more are left.
-    pub fn housekeep(&self) -> bool {
-        let mut writer = self.writer.lock();
-        if writer.failed || writer.state.pending.is_empty() {
-            return false;
-        }
-        let mut editor = crate::map::Editor { world: &self.world, state: &mut writer.state };
-        if editor.free_pending(HOUSEKEEPING_NODES).is_err() {
-            writer.failed = true;
-            return false;
-        }
-        !writer.state.pending.is_empty()
-    }
-
-    /// Whether [`Store::maintain`] would find something to do.
-    pub fn maintenance_due(&self) -> bool {
-        let writer = &mut *self.writer.lock();
-        !writer.failed && !writer.state.pending.is_empty()
-            || self.world.refill_due()
-            || self.checkpoint_due_of(writer)
-            || self.reclaim_due_of(writer)
-    }
-
-    /// Whether so few segments are free that one should be emptied: an eighth of the pool, or what
-    /// the reserve is short of.
+    /// Whether so few segments are free that one should be emptied.
     pub fn reclaim_due(&self) -> bool {
         self.reclaim_due_of(&mut self.writer.lock())
     }
 
-    fn reclaim_due_of(&self, writer: &mut Writer) -> bool {
+    pub(crate) fn reclaim_due_of(&self, writer: &mut Writer) -> bool {
         let count = self.world.medium.geometry().segment_count;
         !writer.failed
-            && writer.state.segments.free_count() < (count / 8).max(2 * reserve_segments(count))
+            && writer.state.segments.free_count() < segments_wanted(count)
+            && !writer.is_reclaim_futile()
     }
 
-    /// Empties the log segment with the least live data, if that gains anything, and writes a
-    /// checkpoint when enough is empty. Returns whether something was done.
+    /// Moves some of what is live in the segment that is being emptied, if hosts have written
+    /// enough since. What waits for space is refused when nothing can be gained any more.
+    pub(crate) fn reclaim_turn(&self) -> Result<Next, StoreError> {
+        let reclaimer = &mut *self.reclaiming.lock();
+        let shortage = self.shortage();
+        if reclaimer.victim.is_none() && self.compact_turn(&mut reclaimer.compaction)? {
+            return Ok(shortage.pace());
+        }
+        if reclaimer.victim.is_none() {
+            reclaimer.victim = self.choose_victim(shortage);
+        }
+        let Some(victim) = &mut reclaimer.victim else {
+            return self.gain_the_rest(reclaimer, shortage);
+        };
+        let (hosts_bytes, idle) = {
+            let writer = self.writer.lock();
+            (writer.written.log_bytes - writer.written.moved_bytes, writer.is_idle())
+        };
+        let written = hosts_bytes.saturating_sub(reclaimer.seen_bytes);
+        let at_once = shortage.starving || written == 0 && idle;
+        let credit = reclaimer.credit_bytes + shortage.credit(written, victim);
+        reclaimer.seen_bytes = hosts_bytes;
+        reclaimer.credit_bytes = credit.min(CREDIT_BYTES_MAX);
+        let batch_bytes = MOVE_BLOCKS_BUSY as u64 * BLOCK_BYTES;
+        if !at_once && reclaimer.credit_bytes < batch_bytes {
+            return Ok(Next::Soon);
+        }
+        reclaimer.credit_bytes = reclaimer.credit_bytes.saturating_sub(batch_bytes);
+        let blocks = if shortage.starving { MOVE_BLOCKS_MAX } else { MOVE_BLOCKS_BUSY };
+        if self.move_some(reclaimer, blocks)? {
+            return Ok(Next::AtOnce);
+        }
+        self.gain_the_rest(reclaimer, shortage)
+    }
+
+    /// Empties the log segment with the least live data, if that gains anything, at once. Returns
+    /// whether something was done.
+    ///
+    /// # Errors
+    /// Those of the store and of its device.
     pub fn reclaim_segment(&self) -> Result<bool, StoreError> {
-        let Some(segment) = self.choose_segment() else { return self.free_emptied(1) };
-        let live = self.live_chunks(segment)?;
-        for batch in live.chunks(MOVE_BLOCKS_MAX) {
-            if !self.move_chunks(batch)? {
+        let mut reclaimer = self.reclaiming.lock();
+        if reclaimer.victim.is_none() {
+            reclaimer.victim = self.choose_victim(self.shortage());
+        }
+        if reclaimer.victim.is_none() {
+            return self.free_emptied(1);
+        }
+        while reclaimer.victim.is_some() {
+            if !self.move_some(&mut reclaimer, MOVE_BLOCKS_MAX)? {
                 return self.free_emptied(1);
             }
         }
-        let left = self.writer.lock().state.segments.row(segment).live_units;
-        if left > 0 {
-            // Something in it can't be read, or is not told by its records: it is left alone.
-            self.writer.lock().unreclaimable.insert(segment);
+        Ok(true)
+    }
+
+    /// Moves up to `blocks` blocks of the segment that is being emptied. `false`: the writer has no
+    /// room for them.
+    fn move_some(&self, reclaimer: &mut Reclaimer, blocks: usize) -> Result<bool, StoreError> {
+        let Some(mut victim) = reclaimer.victim.take() else { return Ok(true) };
+        let batch: Vec<Stored> = victim.live.drain(..blocks.min(victim.live.len())).collect();
+        if !self.move_chunks(&batch)? {
+            return Ok(false);
+        }
+        if !victim.live.is_empty() {
+            reclaimer.victim = Some(victim);
+            return Ok(true);
+        }
+        {
+            let mut writer = self.writer.lock();
+            if writer.state.segments.row(victim.segment).live_units > 0 {
+                // Something in it can't be read, or is not told by its records: it is left alone.
+                writer.unreclaimable.insert(victim.segment);
+            }
         }
         self.free_emptied(self.dead_segments_wanted())?;
         Ok(true)
+    }
+
+    /// No segment is worth emptying, or there is no room to: what is empty already is freed, and if
+    /// there is nothing either, jobs do not wait for it.
+    fn gain_the_rest(
+        &self,
+        reclaimer: &mut Reclaimer,
+        shortage: Shortage,
+    ) -> Result<Next, StoreError> {
+        if self.free_emptied(1)? {
+            return Ok(Next::AtOnce);
+        }
+        if self.compact_turn(&mut reclaimer.compaction)? {
+            return Ok(shortage.pace());
+        }
+        if !self.is_starving() {
+            self.writer.lock().rest_from_reclaim();
+            return Ok(Next::Nothing);
+        }
+        if self.writer.lock().state.segments.awaits_readers() {
+            return Ok(Next::Soon);
+        }
+        self.refuse_starving();
+        Ok(Next::AtOnce)
+    }
+
+    fn shortage(&self) -> Shortage {
+        let count = self.world.medium.geometry().segment_count;
+        let reserve = reserve_segments(count);
+        let (most, least) = (u64::from(segments_wanted(count)), u64::from(reserve + reserve / 2));
+        let mut writer = self.writer.lock();
+        let free = u64::from(writer.state.segments.free_count());
+        let permille = most.saturating_sub(free) * 1000 / (most - least);
+        Shortage { permille: permille.min(1000), starving: !writer.starved.is_empty() }
     }
 
     /// Writes a checkpoint if that frees `wanted` segments, or lets as many be emptied that
@@ -134,118 +226,53 @@ impl Store {
         (self.world.medium.geometry().segment_count as usize / 64).clamp(2, 16)
     }
 
-    /// The log segment with the least live data. Those that recovery would read stay, and those
-    /// that are nearly all live are not worth moving.
-    fn choose_segment(&self) -> Option<u32> {
-        let geometry = self.world.medium.geometry();
-        let segment_units = geometry.segment_bytes / format::PLACE_UNIT_BYTES;
-        let mut writer = self.writer.lock();
-        // With hosts about to be refused, every block gained is worth the moving.
-        let short =
-            writer.state.segments.free_count() <= reserve_segments(geometry.segment_count) + 1;
-        let gain = if short { segment_units / 32 } else { segment_units / 8 };
-        let keep: &BTreeSet<u32> = &writer.log_segments;
-        writer
-            .state
-            .segments
-            .rows()
-            .filter(|(segment, row)| {
-                row.state == SegmentState::Log
-                    && row.live_units > 0
-                    && u64::from(row.live_units) + gain < segment_units
-                    && !keep.contains(segment)
-                    && !writer.unreclaimable.contains(segment)
-            })
-            .min_by_key(|(_, row)| row.live_units)
-            .map(|(segment, _)| segment)
-    }
-
-    /// The live chunks that the records of a segment brought, in the order of their places.
-    pub(crate) fn live_chunks(&self, segment: u32) -> Result<Vec<Stored>, StoreError> {
-        let medium = &self.world.medium;
-        let mut reader = LogReader::new(medium);
-        let mut live = Vec::new();
-        let mut block = 0;
-        while let Some((header, entries)) = reader.record_at(segment, block)? {
-            let payload_units = (block + u32::from(header.header_blocks)) * UNITS_PER_BLOCK;
-            for brought in entries.iter().flat_map(Entry::brought) {
-                let offset_units = payload_units + brought.payload_units;
-                let place = Place { segment, offset_units };
-                // What can't be read stays where it is.
-                let row = self.world.chunks.get(medium, brought.chunk.0, ChunkRow::decode);
-                if let Some(row) = row.ok().flatten().filter(|row| row.place == place) {
-                    live.push(Stored { id: brought.chunk, row });
+    /// The log segment with the least live data, and what is live in it. One whose records can't be
+    /// read is left alone.
+    fn choose_victim(&self, shortage: Shortage) -> Option<Victim> {
+        let segment_units = self.segment_units();
+        let gain_units = shortage.gain_units(segment_units);
+        loop {
+            let (segment, live_units) =
+                self.writer.lock().least_live(segment_units - gain_units)?;
+            match self.live_chunks(segment) {
+                Ok(live) => {
+                    let (live, dead_units) = (live.into(), segment_units - live_units);
+                    return Some(Victim { segment, live_units, dead_units, live });
                 }
-            }
-            block += header.total_blocks() as u32;
-        }
-        // Groups come behind the whole blocks of a record, but their entries between those.
-        live.sort_unstable_by_key(|chunk| (chunk.row.place, chunk.row.group_index));
-        Ok(live)
-    }
-
-    /// Reads some chunks, and commits them to their new place. `false`: the writer has no room.
-    pub(crate) fn move_chunks(&self, chunks: &[Stored]) -> Result<bool, StoreError> {
-        let relocation = self.relocation(chunks);
-        if relocation.entries.is_empty() {
-            return Ok(true);
-        }
-        self.relocate(relocation)
-    }
-
-    /// The chunks that can be read and are what they should be, with their content; those that may
-    /// be compressed are, in groups of neighbours.
-    fn relocation(&self, chunks: &[Stored]) -> Relocation {
-        let mut relocation = Relocation::default();
-        let mut found: Vec<(Stored, Frame)> = Vec::with_capacity(chunks.len());
-        read_chunks(&self.world, chunks, &mut |chunk, read| {
-            found.extend(read.ok().map(|frame| (*chunk, frame)));
-        });
-        let alike = |a: &(Stored, Frame), b: &(Stored, Frame)| {
-            a.0.row.handling.uncompressed == b.0.row.handling.uncompressed
-        };
-        for run in found.chunk_by(alike) {
-            let frames: Vec<&Frame> = run.iter().map(|(_, frame)| frame).collect();
-            let packs = match run[0].0.row.handling.uncompressed {
-                true => leave(frames.len()),
-                false => pack(&frames, Codec::Zstd),
-            };
-            let mut rest = run;
-            for pack in packs {
-                let (blocks, behind) = rest.split_at(pack.blocks);
-                rest = behind;
-                match pack.packed {
-                    Some(packed) => relocation.add_group(blocks, &packed),
-                    None => relocation.add_blocks(blocks),
-                }
+                Err(_) => drop(self.writer.lock().unreclaimable.insert(segment)),
             }
         }
-        relocation
     }
 }
 
-impl Relocation {
-    fn add_blocks(&mut self, blocks: &[(Stored, Frame)]) {
-        for (chunk, frame) in blocks {
-            let payload_units = self.frames.len() as u32 * UNITS_PER_BLOCK;
-            self.frames.push(frame.clone());
-            if let Some(Entry::Relocate { first, fingerprints, .. }) = self.entries.last_mut()
-                && first.0 + fingerprints.len() as u64 == chunk.id.0
-            {
-                fingerprints.push(chunk.row.fingerprint);
-                continue;
-            }
-            let fingerprints = vec![chunk.row.fingerprint];
-            self.entries.push(Entry::Relocate { first: chunk.id, payload_units, fingerprints });
-        }
+impl Writer {
+    /// The log segment with the least live units, if those are less than `most`. Segments that
+    /// recovery would read stay, and those that are nearly all live are not worth moving.
+    fn least_live(&self, most: u64) -> Option<(u32, u64)> {
+        let rows = self.state.segments.rows().filter(|(segment, row)| {
+            row.state == SegmentState::Log
+                && (1..most).contains(&u64::from(row.live_units))
+                && !self.log_segments.contains(segment)
+                && !self.unreclaimable.contains(segment)
+        });
+        let (segment, row) = rows.min_by_key(|(_, row)| row.live_units)?;
+        Some((segment, u64::from(row.live_units)))
     }
 
-    fn add_group(&mut self, blocks: &[(Stored, Frame)], packed: &Packed) {
-        let payload_units = (self.packed.len() as u64 / PLACE_UNIT_BYTES) as u32;
-        self.packed.extend_from_slice(&packed.bytes);
-        self.originals.extend(blocks.iter().map(|(chunk, frame)| (chunk.id, frame.clone())));
-        let chunks = blocks.iter().map(|(chunk, _)| (chunk.id, chunk.row.fingerprint)).collect();
-        let (codec, stored_units) = (packed.codec, packed.units());
-        self.entries.push(Entry::RelocateGroup { payload_units, stored_units, codec, chunks });
+    /// Reclaim has found nothing worth the moving: it looks again when an eighth of a segment was
+    /// written since, or has died.
+    fn rest_from_reclaim(&mut self) {
+        let eighth = u64::from(self.blocks_per_segment) * BLOCK_BYTES / 8;
+        let live_bytes = self.state.segments.live_log_bytes();
+        self.reclaim_rest =
+            Some((self.written.log_bytes + eighth, live_bytes.saturating_sub(eighth)));
+    }
+
+    fn is_reclaim_futile(&self) -> bool {
+        self.starved.is_empty()
+            && self.reclaim_rest.is_some_and(|(log_bytes, live_bytes)| {
+                self.written.log_bytes < log_bytes
+                    && self.state.segments.live_log_bytes() > live_bytes
+            })
     }
 }

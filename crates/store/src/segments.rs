@@ -170,6 +170,12 @@ impl Segments {
         self.limbo.push_back((Arc::downgrade(token), segments));
     }
 
+    /// Whether segments were freed that readers still hold.
+    pub(crate) fn awaits_readers(&mut self) -> bool {
+        self.reap();
+        self.limbo.iter().any(|(_, segments)| !segments.is_empty())
+    }
+
     fn reap(&mut self) {
         while let Some((token, _)) = self.limbo.front()
             && token.strong_count() == 0

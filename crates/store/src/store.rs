@@ -19,7 +19,7 @@ use crate::world::{Volume, World};
 use crate::writer::{Answer, Job, Submitted, Writer};
 use crate::{
     Commit, Durability, OpenOptions, Outcome, PoolStatus, ReadOperation, Sink, SinkId, Started,
-    Token, VolumeStatus,
+    Token, VolumeStatus, WrittenBytes,
 };
 
 /// The store. Shared by all threads behind an [`Arc`].
@@ -31,9 +31,11 @@ pub struct Store {
     pub(crate) scrub: Mutex<crate::scrub::Scrub>,
     /// The background pass of reduction.
     pub(crate) optimizing: Mutex<crate::optimize::Optimizer>,
+    pub(crate) reclaiming: Mutex<crate::reclaim::Reclaimer>,
     pub(crate) options: OpenOptions,
     pub(crate) pool_id: [u8; 16],
     pub(crate) checkpoint_count: AtomicU64,
+    pub(crate) checkpoint_bytes: AtomicU64,
     pub(crate) sinks: RwLock<Vec<Arc<dyn Sink>>>,
     pub(crate) waiters: Arc<Waiters>,
 }
@@ -61,8 +63,10 @@ impl Store {
             checkpointing: Mutex::new(checkpointer),
             scrub: Mutex::default(),
             optimizing: Mutex::default(),
+            reclaiming: Mutex::default(),
             options,
             checkpoint_count: AtomicU64::new(0),
+            checkpoint_bytes: AtomicU64::new(0),
             sinks: RwLock::new(vec![waiters.clone()]),
             waiters,
         }
@@ -339,6 +343,10 @@ impl Store {
             commit_count: writer.commit_count,
             checkpoint_count: self.checkpoint_count.load(Ordering::Relaxed),
             memory: self.world.memory_status(),
+            written: WrittenBytes {
+                checkpoint_bytes: self.checkpoint_bytes.load(Ordering::Relaxed),
+                ..writer.written
+            },
         }
     }
 

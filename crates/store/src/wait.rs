@@ -106,7 +106,7 @@ impl Store {
             if let Some(outcome) = self.waiters.outcomes.lock().remove(&token.id) {
                 return outcome;
             }
-            if self.commit_here() || self.relieve() {
+            if self.commit_here() || self.relieve() || self.feed() {
                 continue;
             }
             let mut outcomes = self.waiters.outcomes.lock();

@@ -17,7 +17,7 @@ use crate::grafts::Applied;
 use crate::record::{Originals, Record, contains, entry_target};
 use crate::walk::entry_of;
 use crate::world::{State, World};
-use crate::{Durability, Token};
+use crate::{Durability, Token, WrittenBytes};
 
 /// Payload blocks in a record at most: 6 MiB. With its entries a record fits any segment twice.
 const RECORD_BLOCKS_MAX: usize = 1536;
@@ -27,7 +27,8 @@ const COMMITS_IN_FLIGHT_MAX: usize = 4;
 /// A record is cut to what is left of its segment if at least so many blocks are left: 1 MiB.
 const SEGMENT_REST_BLOCKS_MIN: u32 = 256;
 /// Blocks for header and entries that are kept free when a record is cut to a segment's rest.
-const HEADER_BLOCKS_MAX: u32 = (RECORD_ENTRIES_BYTES_MAX / BLOCK_BYTES as usize) as u32 + 1;
+pub(crate) const HEADER_BLOCKS_MAX: u32 =
+    (RECORD_ENTRIES_BYTES_MAX / BLOCK_BYTES as usize) as u32 + 1;
 
 /// Something that changes the pool.
 #[derive(Debug)]
@@ -92,12 +93,19 @@ pub(crate) struct Writer {
     pub(crate) overflow: VecDeque<(Token, Job)>,
     /// Edits that read blocks which the open record or a sealed one changes.
     pub(crate) deferred: Vec<(Token, Box<Edit>)>,
+    /// Jobs that wait for space, oldest first.
+    pub(crate) starved: VecDeque<(Token, Job)>,
+    /// How much was live when reclaim found nothing to bring back.
+    pub(crate) exhausted_at_bytes: Option<u64>,
+    /// Reclaim rests until so many bytes of log were written, or so few bytes are live.
+    pub(crate) reclaim_rest: Option<(u64, u64)>,
+    pub(crate) written: WrittenBytes,
     pub(crate) applied_grafts: Applied,
     /// Where the first record is, or will be, that is not applied yet.
     pub(crate) position: LogPosition,
     /// Where the next record will be.
     pub(crate) tail: LogPosition,
-    blocks_per_segment: u32,
+    pub(crate) blocks_per_segment: u32,
     /// The last record that is known to be durable, with all in front of it.
     pub(crate) flushed_lsn: u64,
     /// The store has failed; nothing is taken any more.
@@ -111,7 +119,7 @@ pub(crate) struct Writer {
     /// Segments that recovery would read.
     pub(crate) log_segments: BTreeSet<u32>,
     pub(crate) commit_count: u64,
-    /// Log segments that could not be emptied: what is live in them is damaged.
+    /// Segments that could not be emptied: what is live in them is damaged.
     pub(crate) unreclaimable: BTreeSet<u32>,
 }
 
@@ -131,6 +139,10 @@ impl Writer {
             sealed: VecDeque::new(),
             overflow: VecDeque::new(),
             deferred: Vec::new(),
+            starved: VecDeque::new(),
+            exhausted_at_bytes: None,
+            reclaim_rest: None,
+            written: WrittenBytes::default(),
             applied_grafts: Applied::default(),
             flushed_lsn: position.lsn - 1,
             position,
@@ -187,7 +199,7 @@ impl Writer {
 
     /// Whether requests wait because the device does not keep up.
     pub(crate) fn is_pressed(&self) -> bool {
-        !self.overflow.is_empty()
+        !self.overflow.is_empty() || !self.starved.is_empty()
     }
 
     /// Who could be asked to take the next commit.
@@ -280,7 +292,8 @@ impl Writer {
         if self.failed {
             let failed = std::mem::take(&mut self.open.waiting);
             let staging = std::mem::take(&mut self.open.staging);
-            let overflow = self.overflow.drain(..).map(|(token, _)| token);
+            let overflow = self.overflow.drain(..).chain(self.starved.drain(..));
+            let overflow = overflow.map(|(token, _)| token);
             answers.extend(
                 failed
                     .into_iter()
@@ -293,6 +306,7 @@ impl Writer {
         if self.must_wait(world) {
             return;
         }
+        self.revive_starved(world);
         let mut waiting = std::mem::take(&mut self.overflow);
         while let Some((token, job)) = waiting.pop_front() {
             match self.join(world, token, job) {

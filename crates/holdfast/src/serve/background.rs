@@ -82,6 +82,9 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(500);
 /// Between two turns while hosts are busy: 400 dropped nodes a second, leaves of 400 MiB.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Between two turns of what goes on in step with the hosts.
+const SHORT_PAUSE: Duration = Duration::from_millis(2);
+
 /// What makes the checkpoint thread run.
 #[derive(Default)]
 pub(super) struct CheckpointBell {
@@ -186,6 +189,7 @@ fn maintain(store: &Store, bell: &CheckpointBell, shared: &Shared) {
         match store.maintain() {
             Ok(Next::AtOnce) => {}
             Ok(Next::Gently) => thread::sleep(PAUSE),
+            Ok(Next::Soon) => thread::sleep(SHORT_PAUSE),
             Ok(Next::Nothing) => return,
             Err(error) => {
                 // What was durable stays so; the store takes no more writes if it can't go on.

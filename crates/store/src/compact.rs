@@ -1,0 +1,180 @@
+//! Metadata that stands scattered: each checkpoint writes what has changed to a new place, and what
+//! has not keeps a whole segment from being freed. Where that adds up, and free segments run short,
+//! what is left in such segments is marked as changed, a little at a time, so that the next
+//! checkpoint writes it elsewhere.
+
+use std::collections::BTreeSet;
+
+use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
+use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place, SegmentState};
+
+use crate::StoreError;
+use crate::pages::PageKey;
+use crate::store::Store;
+use crate::table::Table;
+use crate::writer::Writer;
+
+/// Pages of references that one turn looks at.
+const PAGES_PER_TURN: usize = 16;
+/// Units of 64 bytes that one pass moves, at most: 64 MiB.
+const MOVED_UNITS_MAX: u64 = 1 << 20;
+
+/// A pass over all that refers to metadata.
+pub(crate) struct Compactor {
+    /// The segments that are to be emptied.
+    segments: BTreeSet<u32>,
+    /// Pages that refer to others and are still to be looked at: of which table, and which.
+    pages: Vec<(usize, PageKey)>,
+}
+
+impl Compactor {
+    fn empties(&self, place: Place) -> bool {
+        !place.is_none() && self.segments.contains(&place.segment)
+    }
+}
+
+impl Store {
+    /// One turn of emptying segments of metadata, if enough of them are nearly empty. Whether there
+    /// was anything to do.
+    ///
+    /// # Errors
+    /// Those of a checkpoint. What can't be read keeps its place.
+    pub(crate) fn compact_turn(&self, pass: &mut Option<Compactor>) -> Result<bool, StoreError> {
+        if pass.is_none() {
+            *pass = self.begin_compaction();
+        }
+        let Some(compactor) = pass else { return Ok(false) };
+        for _ in 0..PAGES_PER_TURN {
+            if self.world.memory.is_checkpoint_due() {
+                return Ok(true);
+            }
+            let Some((table, key)) = compactor.pages.pop() else { break };
+            if key.0 == 0 {
+                self.write_nodes_anew(compactor, key.1);
+            } else {
+                self.write_pages_anew(compactor, table, key);
+            }
+        }
+        if compactor.pages.is_empty() {
+            let segments = std::mem::take(&mut compactor.segments);
+            *pass = None;
+            self.checkpoint()?;
+            self.writer.lock().leave_alone(segments);
+        }
+        Ok(true)
+    }
+
+    fn begin_compaction(&self) -> Option<Compactor> {
+        // While a checkpoint is written, where the next one goes on is not known.
+        let open = self.checkpointing.try_lock()?.superblock().metadata_segment;
+        let segments = self.writer.lock().scattered(open, self.segment_units())?;
+        let mut compactor = Compactor { segments, pages: Vec::new() };
+        for (index, table) in self.tables().into_iter().enumerate() {
+            let root = *table.root.read();
+            let key = (root.height, 0);
+            if compactor.empties(root.page.place) {
+                self.write_page_anew(table, key);
+            }
+            if root.height > 0 || refers_to_nodes(index) {
+                compactor.pages.push((index, key));
+            }
+        }
+        Some(compactor)
+    }
+
+    /// How many units of 64 bytes a segment has.
+    pub(crate) fn segment_units(&self) -> u64 {
+        self.world.medium.geometry().segment_bytes / PLACE_UNIT_BYTES
+    }
+
+    fn tables(&self) -> [&Table; 3] {
+        [&self.world.nodes.table, &self.world.chunks, &self.world.volume_table]
+    }
+
+    /// Looks at a directory: at the pages that it refers to, and which of these refer to others.
+    fn write_pages_anew(&self, compactor: &mut Compactor, index: usize, (level, number): PageKey) {
+        let table = self.tables()[index];
+        let below = |page: &[u8]| -> Vec<(PageKey, Place)> {
+            let children = 0..REFS_PER_DIRECTORY;
+            let key = |child| (level - 1, number * REFS_PER_DIRECTORY + child);
+            let place = |child: u64| PageRef::in_directory(page, child as usize).place;
+            children.map(|child| (key(child), place(child))).collect()
+        };
+        let Ok(below) = table.read_page(&self.world.medium, (level, number), below) else { return };
+        for (key, place) in &below {
+            if !compactor.empties(*place) {
+                continue;
+            }
+            if self.world.memory.is_checkpoint_due() {
+                // The rest of it behind that.
+                compactor.pages.push((index, (level, number)));
+                return;
+            }
+            self.write_page_anew(table, *key);
+        }
+        if level > 1 || refers_to_nodes(index) {
+            let there = below.into_iter().filter(|(_, place)| !place.is_none());
+            compactor.pages.extend(there.map(|(key, _)| (index, key)));
+        }
+    }
+
+    fn write_page_anew(&self, table: &Table, key: PageKey) {
+        // It is read before the lock is taken.
+        if table.read_page(&self.world.medium, key, |_| ()).is_ok() {
+            let _writer = self.writer.lock();
+            table.write_anew(key);
+        }
+    }
+
+    /// Looks at a page of the rows of nodes: at those nodes.
+    fn write_nodes_anew(&self, compactor: &Compactor, number: u64) {
+        let (nodes, medium) = (&self.world.nodes, &self.world.medium);
+        let first = number * ROWS_PER_PAGE;
+        let mut found = Vec::new();
+        let rows = nodes.table.rows_of_page(medium, first, |at, raw| {
+            let row = NodeRow::decode(raw).filter(|row| compactor.empties(row.place));
+            found.extend(row.map(|_| NodeId(first + at)));
+        });
+        for id in found.into_iter().filter(|_| rows.is_ok()) {
+            if nodes.find(medium, id).is_ok() {
+                let _writer = self.writer.lock();
+                nodes.write_anew(medium, id);
+            }
+        }
+    }
+}
+
+/// Whether the rows of a table say where nodes are.
+fn refers_to_nodes(index: usize) -> bool {
+    index == 0
+}
+
+impl Writer {
+    /// Segments were emptied as far as that can be: what is left in them is damaged.
+    fn leave_alone(&mut self, segments: BTreeSet<u32>) {
+        let rows = &self.state.segments;
+        let left = segments.into_iter().filter(|segment| rows.row(*segment).live_units > 0);
+        self.unreclaimable.extend(left);
+    }
+
+    /// The segments of metadata of which less than half is live, the emptiest first as far as a
+    /// pass goes, if it would free more than it takes. Not `open`, where checkpoints go on.
+    fn scattered(&self, open: u32, segment_units: u64) -> Option<BTreeSet<u32>> {
+        let rows = self.state.segments.rows().filter(|(segment, row)| {
+            row.state == SegmentState::Metadata
+                && *segment != open
+                && !self.unreclaimable.contains(segment)
+                && (1..segment_units / 2).contains(&u64::from(row.live_units))
+        });
+        let mut rows: Vec<(u64, u32)> =
+            rows.map(|(segment, row)| (u64::from(row.live_units), segment)).collect();
+        rows.sort_unstable();
+        let mut moved_units = 0;
+        rows.retain(|(live_units, _)| {
+            moved_units += live_units;
+            moved_units <= MOVED_UNITS_MAX
+        });
+        let gains = (rows.len() as u64) > moved_units.div_ceil(segment_units);
+        (gains && !self.failed).then(|| rows.into_iter().map(|(_, segment)| segment).collect())
+    }
+}

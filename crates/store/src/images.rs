@@ -1,0 +1,67 @@
+//! What a checkpoint writes, as blocks.
+
+use std::sync::Arc;
+
+use block::{BLOCK_BYTES, Frame, FrameMut};
+use format::Place;
+use format::map::{NODE_BYTES, Node};
+
+use crate::StoreError;
+use crate::medium::Medium;
+
+/// How much is written to the device at once.
+const WRITE_BLOCKS_MAX: usize = 256;
+
+/// Something to be written in whole blocks.
+pub(crate) enum Image {
+    Page(Frame),
+    Nodes(Vec<Arc<Node>>),
+    Bytes(Vec<u8>),
+}
+
+impl Image {
+    fn into_frames(self) -> Vec<Frame> {
+        match self {
+            Image::Page(frame) => vec![frame],
+            Image::Nodes(nodes) => {
+                let mut frame = FrameMut::zeroed();
+                for (index, node) in nodes.iter().enumerate() {
+                    node.encode(&mut frame[index * NODE_BYTES..(index + 1) * NODE_BYTES]);
+                }
+                vec![frame.freeze()]
+            }
+            Image::Bytes(bytes) => bytes
+                .chunks(BLOCK_BYTES as usize)
+                .map(|part| FrameMut::from_bytes(part).freeze())
+                .collect(),
+        }
+    }
+}
+
+/// Writes images, those that stand in a row together; how many bytes that were.
+pub(crate) fn write_images(
+    medium: &Medium,
+    images: Vec<(Place, Image)>,
+) -> Result<u64, StoreError> {
+    let mut start_bytes = 0;
+    let mut written_blocks = 0;
+    let mut batch: Vec<Frame> = Vec::new();
+    for (place, image) in images {
+        let offset = medium.geometry().offset_bytes(place);
+        let follows = offset == start_bytes + batch.len() as u64 * BLOCK_BYTES;
+        if !batch.is_empty() && (!follows || batch.len() >= WRITE_BLOCKS_MAX) {
+            medium.disk.write(start_bytes, &batch)?;
+            batch.clear();
+        }
+        if batch.is_empty() {
+            start_bytes = offset;
+        }
+        let frames = image.into_frames();
+        written_blocks += frames.len() as u64;
+        batch.extend(frames);
+    }
+    if !batch.is_empty() {
+        medium.disk.write(start_bytes, &batch)?;
+    }
+    Ok(written_blocks * BLOCK_BYTES)
+}
