@@ -23,7 +23,7 @@ const KEPT_BELOW: u64 = 0;
 /// The content that follows from a seed, which is not 0. No two seeds give the same.
 pub fn generated(seed: u64) -> Frame {
     let mut frame = FrameMut::stale();
-    expand(seed, &mut frame);
+    expand(seed, &mut frame[..]);
     frame.freeze()
 }
 
@@ -31,46 +31,42 @@ pub fn generated(seed: u64) -> Frame {
 pub fn generated_data(seeds: Range<u64>) -> DataOut {
     let blocks = seeds.end - seeds.start;
     let mut data = DataOut::new((blocks * BLOCK_BYTES) as usize, 0);
-    for (index, seed) in seeds.enumerate() {
-        data.write_at(index * BLOCK_BYTES as usize, &generated(seed)[..]);
-    }
+    let len = data.len();
+    seeds.zip(data.slices_mut(0, len)).for_each(|(seed, block)| expand(seed, block));
     data
 }
 
-fn expand(seed: u64, frame: &mut FrameMut) {
-    frame.chunks_exact_mut(8).zip(words(seed)).for_each(|(to, word)| {
-        to.copy_from_slice(&word.to_le_bytes());
-    });
+fn expand(seed: u64, block: &mut [u8]) {
+    let (first, rest) = block.split_at_mut(8);
+    first.copy_from_slice(&seed.to_le_bytes());
+    let state = mix(seed);
+    rest.chunks_exact_mut(8)
+        .zip(1..)
+        .for_each(|(to, index)| to.copy_from_slice(&word(state, index).to_le_bytes()));
 }
 
-/// The seed itself, then a sequence (xorshift) from a state that follows from it.
-fn words(seed: u64) -> impl Iterator<Item = u64> {
-    let mut state = mix(seed) | 1;
-    std::iter::once(seed).chain(std::iter::from_fn(move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        Some(state)
-    }))
+/// What stands behind the seed, at each place. No word waits for the one before: pools of 200 GB
+/// are made of them.
+fn word(state: u64, index: u64) -> u64 {
+    let mixed = state.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    (mixed ^ mixed >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
 /// The seed that a block follows from, or [`KEPT_BELOW`].
 fn seed_of(frame: &Frame) -> u64 {
-    let mut pieces = frame
-        .chunks_exact(8)
-        .map(|piece| piece.iter().rev().fold(0, |word: u64, byte| word << 8 | u64::from(*byte)));
-    let seed = pieces.next().unwrap_or(KEPT_BELOW);
-    if seed != KEPT_BELOW && pieces.eq(words(seed).skip(1).take(frame.len() / 8 - 1)) {
-        seed
-    } else {
-        KEPT_BELOW
-    }
+    let (first, rest) = frame.split_at(8);
+    let seed = u64::from_le_bytes(first.try_into().expect("eight bytes"));
+    let state = mix(seed);
+    let mut pieces = rest.chunks_exact(8).zip(1..);
+    let follows = pieces.all(|(piece, index)| *piece == word(state, index).to_le_bytes());
+    if follows { seed } else { KEPT_BELOW }
 }
 
 /// The disk. What it has read and written is counted, so that tests can bound it.
 pub struct SyntheticDisk {
     below: Arc<dyn sys::Disk>,
     regions: Vec<OnceLock<Box<[AtomicU64]>>>,
+    reads: AtomicU64,
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
 }
@@ -82,9 +78,15 @@ impl SyntheticDisk {
         Self {
             below,
             regions: (0..regions).map(|_| OnceLock::new()).collect(),
+            reads: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
         }
+    }
+
+    /// Reads since it was made, of whatever length.
+    pub fn reads(&self) -> u64 {
+        self.reads.load(Relaxed)
     }
 
     /// Bytes that were read since it was made.
@@ -141,10 +143,11 @@ impl sys::Disk for SyntheticDisk {
                 frames[run.clone()]
                     .iter_mut()
                     .zip(&seeds[run.clone()])
-                    .for_each(|(frame, seed)| expand(*seed, frame));
+                    .for_each(|(frame, seed)| expand(*seed, &mut frame[..]));
             }
             at = run.end;
         }
+        self.reads.fetch_add(1, Relaxed);
         self.read_bytes.fetch_add(frames.len() as u64 * BLOCK_BYTES, Relaxed);
         Ok(())
     }
@@ -200,5 +203,6 @@ mod tests {
         disk.write(64 << 20, &frames).unwrap();
         assert!(read(3).iter().zip(&frames).all(|(a, b)| a[..] == b[..]));
         assert_eq!((disk.read_bytes(), disk.written_bytes()), (8 << 12, 8 << 12));
+        assert_eq!(disk.reads(), 2);
     }
 }
