@@ -7,7 +7,9 @@
 //! A full bucket keeps the entries of the highest *rank*: the number of zeros at the end of the
 //! tag. That samples: a pool of 64 times what the index can name keeps about one fingerprint in 64,
 //! the same ones for every copy of the data. A hit then brings in the fingerprints that were
-//! written around it (`dedup`), because what comes twice comes in the same order.
+//! written around it (`dedup`), because what comes twice comes in the same order. Those go into a
+//! second index, whose full buckets keep what came last: a sample of them would be the very entries
+//! that the first one has.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -25,9 +27,19 @@ const BYTES_MIN: u64 = 64 << 10;
 #[derive(Default)]
 struct Bucket([AtomicU64; BUCKET]);
 
+/// What a full bucket keeps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeps {
+    /// A sample of all that was ever put in.
+    Sample,
+    /// What was put in last.
+    Newest,
+}
+
 /// Where fingerprints were seen.
 pub(crate) struct Index {
     buckets: Vec<Bucket>,
+    keeps: Keeps,
     /// Something had to go: not all that is stored is found any more.
     lossy: AtomicBool,
 }
@@ -49,13 +61,36 @@ fn rank(entry: u64) -> (u32, u64) {
     ((entry >> TAG_SHIFT).trailing_zeros(), entry & ID_MASK)
 }
 
+/// Puts an entry in front of those of a bucket, in place of an older one with its tag. They stand in
+/// the order of their age (but where threads meet), and the oldest falls out.
+fn push(slots: &[AtomicU64], new: u64) {
+    let mut entry = new;
+    for slot in slots {
+        let older = slot.load(Ordering::Relaxed);
+        slot.store(entry, Ordering::Relaxed);
+        if older == 0 || older & !ID_MASK == new & !ID_MASK {
+            return;
+        }
+        entry = older;
+    }
+}
+
 impl Index {
-    /// An empty index of about `bytes`.
+    /// An empty index of about `bytes`, for what was of use lately.
     pub(crate) fn new(bytes: u64) -> Self {
+        Self::keeping(bytes, Keeps::Newest)
+    }
+
+    /// An empty index of about `bytes`, for all that is stored.
+    pub(crate) fn sampling(bytes: u64) -> Self {
+        Self::keeping(bytes, Keeps::Sample)
+    }
+
+    fn keeping(bytes: u64, keeps: Keeps) -> Self {
         let count = (bytes.max(BYTES_MIN) / size_of::<Bucket>() as u64) as usize;
         let mut buckets = Vec::new();
         buckets.resize_with(count, Bucket::default);
-        Self { buckets, lossy: AtomicBool::new(false) }
+        Self { buckets, keeps, lossy: AtomicBool::new(false) }
     }
 
     /// Forgets all.
@@ -87,6 +122,9 @@ impl Index {
         let (bucket, tag) = address(fingerprint, self.buckets.len());
         let new = tag | chunk.0;
         let slots = &self.buckets[bucket].0;
+        if self.keeps == Keeps::Newest {
+            return push(slots, new);
+        }
         let mut least: Option<(&AtomicU64, (u32, u64))> = None;
         for slot in slots {
             let entry = slot.load(Ordering::Relaxed);
@@ -127,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_is_put_in_is_found_until_it_is_taken_out() {
-        let index = Index::new(1 << 20);
+        let index = Index::sampling(1 << 20);
         (1..=10_000).for_each(|id| index.insert(sum(id), ChunkId(id)));
         assert!(!index.is_lossy());
         for id in 1..=10_000 {
@@ -139,10 +177,23 @@ mod tests {
         assert_eq!((1..=10_000).flat_map(|id| index.find(sum(id))).count(), 0);
     }
 
+    /// What was brought in around a hit is there for the blocks behind it, however much was before.
+    #[test]
+    fn an_index_of_the_newest_finds_what_was_put_in_last() {
+        let index = Index::new(BYTES_MIN);
+        let room = BYTES_MIN / 8;
+        (1..=32 * room).for_each(|id| index.insert(sum(id), ChunkId(id)));
+        let found = |id: u64| index.find(sum(id)).any(|found| found == ChunkId(id));
+        let newest = 31 * room + room / 2 + 1..=32 * room;
+        let kept = newest.filter(|id| found(*id)).count() as u64;
+        assert!(kept > room / 2 * 95 / 100, "{kept} of the last {}", room / 2);
+        assert_eq!((1..=16 * room).filter(|id| found(*id)).count(), 0);
+    }
+
     /// Whatever comes later, the same fingerprints stay: a second copy meets them again.
     #[test]
     fn a_full_index_keeps_a_sample_of_all() {
-        let index = Index::new(BYTES_MIN);
+        let index = Index::sampling(BYTES_MIN);
         let room = BYTES_MIN / 8;
         let all = 32 * room;
         (1..=all).for_each(|id| index.insert(sum(id), ChunkId(id)));

@@ -116,7 +116,7 @@ impl World {
             chunks: Table::new(chunks, &memory),
             memory,
             cache: Cache::new(budgets.cached_blocks()),
-            index: Index::new(budgets.index_bytes),
+            index: Index::sampling(budgets.index_bytes),
             recent: Recent::new(),
             refill: Mutex::new(0..0),
             unplaced: RwLock::new(HashMap::default()),
