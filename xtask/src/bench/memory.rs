@@ -1,21 +1,46 @@
-//! `cargo xtask bench --only memory`: the curve of throughput against the store's memory.
+//! `cargo xtask bench --only memory` and `--only opening`: what the store's memory buys, and that
+//! opening a pool does not grow with it. Both run the simulator's program, which prints tables.
 
+use std::ffi::OsString;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
 use super::options::Options;
 
-/// Runs the simulator's program for it, once for each size of the pool. It prints tables.
-pub fn run(options: &Options) -> Result<()> {
-    for chunks in &options.chunks {
-        let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["run", "--release", "-q", "-p", "simulator", "--bin", "memory", "--"])
-            .args(["--chunks", &chunks.to_string(), "--seconds", &options.seconds.to_string()])
-            .status()
-            .context("cargo could not be started")?;
-        ensure!(status.success(), "the benchmark of {chunks} chunks failed ({status})");
-        println!();
+/// The curve of throughput and of duplicates found, against the budget.
+pub fn curve(options: &Options) -> Result<()> {
+    let mut arguments = vec![
+        "curve".into(),
+        "--per-tib".into(),
+        list(&options.per_tib),
+        "--seconds".into(),
+        options.seconds.to_string().into(),
+    ];
+    if !options.files.is_empty() {
+        let files: Vec<_> = options.files.iter().map(|file| file.as_os_str()).collect();
+        arguments.extend(["--files".into(), files.join(",".as_ref())]);
     }
+    run(options, &arguments)
+}
+
+/// What opening costs, against the chunks in the pool.
+pub fn opening(options: &Options) -> Result<()> {
+    run(options, &["opening".into()])
+}
+
+fn run(options: &Options, arguments: &[OsString]) -> Result<()> {
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["run", "--release", "-q", "-p", "simulator", "--bin", "memory", "--"])
+        .args(arguments)
+        .args(["--chunks".into(), list(&options.chunks)])
+        .status()
+        .context("cargo could not be started")?;
+    ensure!(status.success(), "the benchmark failed ({status})");
     Ok(())
+}
+
+/// Numbers as the program takes them.
+fn list<T: ToString>(numbers: &[T]) -> OsString {
+    numbers.iter().map(T::to_string).collect::<Vec<_>>().join(",").into()
 }

@@ -61,7 +61,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
     let name = String::from("cargo xtask bench");
     let options = Options::parse_from(std::iter::once(&name).chain(arguments));
     match options.only {
-        Some(options::Only::Memory) => return memory::run(&options),
+        Some(options::Only::Memory) => return memory::curve(&options),
+        Some(options::Only::Opening) => return memory::opening(&options),
         None => {}
     }
     let rows: Vec<&'static Row> = ROWS.iter().filter(|row| options.wants(row.id)).collect();

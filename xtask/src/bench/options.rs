@@ -22,10 +22,18 @@ pub struct Options {
     /// Another benchmark, in place of the rows.
     #[arg(long)]
     pub only: Option<Only>,
-    /// With `--only memory`: distinct chunks of 4 KiB in the pool; each number is one run. 50
-    /// million are 200 GB, and take 400 MB of memory and some 10 GB below the temporary directory.
+    /// With `--only memory` and `--only opening`: distinct chunks of 4 KiB in the pool; each number
+    /// is a pool of its own. 52 million are 213 GB, and take 420 MB of memory and some 5 GB
+    /// below the temporary directory.
     #[arg(long, value_delimiter = ',', default_value = "1000000,10000000")]
     pub chunks: Vec<u64>,
+    /// With `--only memory`: the budgets, in GiB for a TiB stored.
+    #[arg(long, value_delimiter = ',', default_value = "0.125,0.25,0.5,1,2,4,8")]
+    pub per_tib: Vec<f64>,
+    /// With `--only memory`: files whose duplicates are to be found, such as the parts of
+    /// `tests-reduction/build`.
+    #[arg(long, value_delimiter = ',')]
+    pub files: Vec<PathBuf>,
     /// Only rows whose name contains one of these.
     #[arg(long, value_delimiter = ',')]
     pub rows: Vec<String>,
@@ -49,8 +57,11 @@ pub struct Options {
 /// What else there is to measure.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Only {
-    /// Throughput against the memory of the store, over a device that generates its data.
+    /// Throughput and duplicates found against the memory of the store, over a device that
+    /// generates its data.
     Memory,
+    /// What opening a pool costs behind a shutdown and crashes, against the chunks in it.
+    Opening,
 }
 
 impl Options {

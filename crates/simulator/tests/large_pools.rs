@@ -1,4 +1,5 @@
-//! What opening a pool costs does not grow with what it holds.
+//! Pools that hold far more than memory does: what opening them costs does not grow with what they
+//! hold, and little memory still finds nearly all that is written once more.
 
 use std::sync::Arc;
 
@@ -22,18 +23,24 @@ fn fill(store: &Store, volume: VolumeId, chunks: u64) {
     }
 }
 
-/// Opens a pool of so many distinct chunks, behind a checkpoint and with the same log behind that.
-/// Returns the bytes that this reads, and how many of its pages and nodes.
-fn opening_reads(chunks: u64) -> (u64, u64) {
+/// A new pool with a volume of 4 GiB, on a disk that generates its content.
+fn make(options: &OpenOptions) -> (Arc<SyntheticDisk>, Store, VolumeId) {
     let below = Arc::new(SimDisk::new(8 << 30, 1));
     let disk = Arc::new(SyntheticDisk::new(below));
-    let options = OpenOptions { memory_bytes: 16 << 20, ..OpenOptions::default() };
     Store::create(&*disk, &[9; 64]).unwrap();
     let store = Store::open(disk.clone(), options.clone()).unwrap();
     let volume = store.allocate_volume_id();
     let size = SectorCount(4 << 21);
     let volumes = vec![VolumeChange::Create { id: volume, size }];
     store.change(Change { volumes, ..Change::default() }).unwrap();
+    (disk, store, volume)
+}
+
+/// Opens a pool of so many distinct chunks, behind a checkpoint and with the same log behind that.
+/// Returns the bytes that this reads, and how many of its pages and nodes.
+fn opening_reads(chunks: u64) -> (u64, u64) {
+    let options = OpenOptions { memory_bytes: 16 << 20, ..OpenOptions::default() };
+    let (disk, store, volume) = make(&options);
     fill(&store, volume, chunks);
     store.checkpoint().unwrap();
     fill(&store, volume, 2048);
@@ -47,7 +54,8 @@ fn opening_reads(chunks: u64) -> (u64, u64) {
     (read, memory.misses)
 }
 
-/// The benchmark does the same for a million chunks and more: `cargo xtask bench --only memory`.
+/// `memory opening` looks at a million chunks and more, and at crashes with all the log that there may
+/// be: `./test` runs it, and `cargo xtask bench --only opening`.
 #[test]
 fn it_reads_as_much_for_400_000_chunks_as_for_10_000() {
     for chunks in [10_000, 100_000, 400_000] {
@@ -57,4 +65,33 @@ fn it_reads_as_much_for_400_000_chunks_as_for_10_000() {
         // A node and a path of directories for what the log changes; 400,000 rows are 3,125 pages.
         assert!(pages <= 64, "{chunks} chunks: {pages} pages and nodes");
     }
+}
+
+/// An index that can name one chunk in eight finds stretches of 4 MiB all the same, in whatever order
+/// they come, and however many were found before.
+#[test]
+fn little_memory_finds_what_is_written_again_in_stretches() {
+    const CHUNKS: u64 = 400 * STRETCH;
+    const STRETCH: u64 = 1024;
+    // 40% of it are for the index, 8 bytes a chunk.
+    let options = OpenOptions { memory_bytes: CHUNKS * 5 / 2, ..OpenOptions::default() };
+    let (_, store, volume) = make(&options);
+    fill(&store, volume, CHUNKS);
+    let before = store.pool_status().data_bytes;
+    assert_eq!(before, CHUNKS * 4096);
+    // 7 has no divisor in common with 400: so each comes once.
+    for turn in 0..400 {
+        let first = turn * 7 % 400 * STRETCH;
+        for at in (first..first + STRETCH).step_by(8) {
+            let range = SectorRange::new((CHUNKS + at) * 8, 8 * 8);
+            let data = generated_data(at + 1..at + 9);
+            let write = VolumeRequest::Write { volume, range, data, fua: false };
+            store.execute(write).expect("the pool has room");
+        }
+        if store.checkpoint_due() {
+            store.checkpoint().expect("the disk does not fail");
+        }
+    }
+    let missed = (store.pool_status().data_bytes - before) / 4096;
+    assert!(missed * 20 < CHUNKS, "{missed} of {CHUNKS} were not found");
 }

@@ -1,0 +1,96 @@
+//! Real data, whose duplicates are to be found beside all that the pool holds.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+use block::{BLOCK_BYTES, DataOut};
+use format::Keys;
+
+use crate::Measured;
+
+/// Files, and what there is to be found in them.
+pub struct Content {
+    files: Vec<PathBuf>,
+    /// Blocks that are neither zeros nor a pattern: those cost nothing.
+    pub data_blocks: u64,
+    /// How many of them differ from each other.
+    distinct_blocks: u64,
+}
+
+/// Whether a block is the same 32 bits all over.
+fn is_uniform(block: &[u8]) -> bool {
+    block[4..] == block[..block.len() - 4]
+}
+
+impl Content {
+    /// Reads the files; `None` if there are none.
+    pub fn examine(files: &[PathBuf]) -> Measured<Option<Self>> {
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let keys = Keys::derive(&[5; 32]);
+        let mut distinct = HashSet::new();
+        let mut data_blocks = 0;
+        for piece in bytes(files, 1 << 20) {
+            let piece = piece?;
+            let blocks = piece.chunks_exact(BLOCK_BYTES as usize);
+            for block in blocks.filter(|block| !is_uniform(block)) {
+                data_blocks += 1;
+                distinct.insert(keys.fingerprint(block));
+            }
+        }
+        let distinct_blocks = distinct.len() as u64;
+        Ok(Some(Self { files: files.to_vec(), data_blocks, distinct_blocks }))
+    }
+
+    /// Blocks that an earlier one equals.
+    pub fn duplicate_blocks(&self) -> u64 {
+        self.data_blocks - self.distinct_blocks
+    }
+
+    /// As writes. Each salt makes other blocks of them, with the same duplicates among themselves,
+    /// and as easily compressed: so what was written before with another one is no duplicate.
+    pub fn pieces(&self, piece_bytes: u64, salt: u32) -> impl Iterator<Item = Measured<DataOut>> {
+        bytes(&self.files, piece_bytes).map(move |piece| {
+            let mut piece = piece?;
+            let blocks = piece.chunks_exact_mut(BLOCK_BYTES as usize);
+            for block in blocks.filter(|block| !is_uniform(block)) {
+                let salt = salt.to_le_bytes().into_iter().cycle();
+                block.iter_mut().zip(salt).for_each(|(byte, salt)| *byte ^= salt);
+            }
+            Ok(DataOut::from_bytes(&piece, 0))
+        })
+    }
+}
+
+/// The files one after the other, in pieces of at most so many bytes.
+fn bytes(files: &[PathBuf], piece_bytes: u64) -> impl Iterator<Item = Measured<Vec<u8>>> {
+    files.iter().flat_map(move |path| {
+        #[expect(clippy::disallowed_methods, reason = "a program, and nothing that it simulates")]
+        let mut file = File::open(path);
+        std::iter::from_fn(move || match &mut file {
+            Ok(file) => next_piece(file, piece_bytes).transpose(),
+            Err(error) => Some(Err(format!("{}: {error}", path.display()).into())),
+        })
+    })
+}
+
+fn next_piece(file: &mut File, piece_bytes: u64) -> Measured<Option<Vec<u8>>> {
+    let mut piece = Vec::with_capacity(piece_bytes as usize);
+    file.take(piece_bytes).read_to_end(&mut piece)?;
+    if (piece.len() as u64).is_multiple_of(BLOCK_BYTES) {
+        return Ok((!piece.is_empty()).then_some(piece));
+    }
+    Err("a file is no whole number of blocks of 4 KiB".into())
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = |blocks: u64| (blocks * BLOCK_BYTES) >> 20;
+        let (data, duplicate) = (mib(self.data_blocks), mib(self.duplicate_blocks()));
+        write!(f, "{data} MiB of data, {duplicate} MiB of them duplicates")
+    }
+}

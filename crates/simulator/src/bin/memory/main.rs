@@ -1,0 +1,115 @@
+//! What the size of the store's memory costs, over pools of distinct chunks that no disk holds.
+//!
+//! ```text
+//! memory curve   [--chunks N,...] [--per-tib GIB,...] [--seconds S] [--files FILE,...] [--dir DIR]
+//! memory opening [--chunks N,...] [--memory MIB,...] [--dir DIR]
+//! ```
+//!
+//! `curve` fills a pool with N distinct chunks, and opens it again with each budget (in GiB for a
+//! TiB stored): which duplicates are found ([`duplicates`]), and how fast it is ([`rates`]).
+//! `opening` fills a pool for each N, and opens it as a shutdown and as a crash would leave it
+//! ([`opening`]). What that reads must follow from the log, not from N: it fails if it does not.
+//!
+//! The device generates data from seeds in memory, and keeps metadata in a sparse file in DIR,
+//! through the page cache: so the times are the processor's, and what a real device would add is
+//! the number of reads times its latency.
+
+mod below;
+mod duplicates;
+mod files;
+mod opening;
+mod pool;
+mod rates;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+
+/// As in the array: the C library's allocator takes twice the memory for a frame.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+const USAGE: &str = "usage: memory curve [--chunks N,...] [--per-tib GIB,...] [--seconds S] \
+    [--files FILE,...] [--dir DIR]\n       memory opening [--chunks N,...] [--memory MIB,...] \
+    [--dir DIR]";
+/// The least number of chunks: a pool of 40 MB.
+const CHUNKS_MIN: u64 = 10_000;
+
+type Measured<T> = Result<T, Box<dyn std::error::Error>>;
+
+struct Options {
+    opening: bool,
+    chunks: Vec<u64>,
+    per_tib_gib: Vec<f64>,
+    memory_mib: Vec<u64>,
+    seconds: f64,
+    files: Vec<PathBuf>,
+    dir: PathBuf,
+}
+
+fn list<T: FromStr>(value: &str) -> Option<Vec<T>> {
+    value.split(',').map(|word| word.parse().ok()).collect()
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
+    let opening = match words.next()?.as_str() {
+        "curve" => false,
+        "opening" => true,
+        _ => return None,
+    };
+    let mut options = Options {
+        opening,
+        chunks: vec![1_000_000],
+        per_tib_gib: vec![0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0],
+        memory_mib: vec![64, 1024],
+        seconds: 3.0,
+        files: Vec::new(),
+        dir: std::env::temp_dir(),
+    };
+    while let Some(word) = words.next() {
+        let value = words.next()?;
+        match word.as_str() {
+            "--chunks" => options.chunks = list(&value)?,
+            "--per-tib" if !opening => options.per_tib_gib = list(&value)?,
+            "--seconds" if !opening => options.seconds = value.parse().ok()?,
+            "--files" if !opening => options.files = list(&value)?,
+            "--memory" if opening => options.memory_mib = list(&value)?,
+            "--dir" => options.dir = value.into(),
+            _ => return None,
+        }
+    }
+    options.chunks.iter().all(|chunks| *chunks >= CHUNKS_MIN).then_some(options)
+}
+
+/// Both tables of the curve, for one size of the pool.
+fn curve(options: &Options, chunks: u64) -> Measured<()> {
+    let most = options.per_tib_gib.iter().copied().fold(0.0, f64::max);
+    let pool = pool::make(&options.dir, chunks, pool::budget_bytes(chunks, most))?;
+    // Duplicates first: the rates overwrite what they are duplicates of.
+    let pool = duplicates::table(pool, options)?;
+    rates::table(pool, options)
+}
+
+/// Whether all that was to be checked was right.
+fn run(options: &Options) -> Measured<bool> {
+    if options.opening {
+        return opening::table(options);
+    }
+    options.chunks.iter().try_for_each(|chunks| curve(options, *chunks))?;
+    Ok(true)
+}
+
+fn main() -> ExitCode {
+    let Some(options) = parse(std::env::args().skip(1)) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    match run(&options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("memory: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
