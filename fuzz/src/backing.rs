@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use array::Backing;
 use block::{SectorCount, VolumeError, VolumeId};
 use parking_lot::Mutex;
-use store::{Change, PoolStatus, StoreError, VolumeChange, VolumeStatus};
+use store::{Change, Handling, PoolStatus, StoreError, VolumeChange, VolumeStatus};
 
 /// Keys and values, and the volumes: their sizes, and whether they are snapshots.
 #[derive(Default)]
 struct Kept {
     config: BTreeMap<Vec<u8>, Vec<u8>>,
     volumes: HashMap<VolumeId, (SectorCount, bool)>,
+    /// Of volumes and snapshots that are handled in another way than the usual one.
+    handlings: HashMap<VolumeId, Handling>,
 }
 
 /// The store.
@@ -31,7 +33,7 @@ impl MemoryStore {
         room: u64,
     ) -> Self {
         let next = volumes.keys().map(|id| id.0).max().unwrap_or(0).saturating_add(1);
-        let kept = Mutex::new(Kept { config, volumes });
+        let kept = Mutex::new(Kept { config, volumes, handlings: HashMap::new() });
         Self { kept, next_id: AtomicU64::new(next), room: AtomicU64::new(room) }
     }
 }
@@ -51,7 +53,7 @@ impl Backing for MemoryStore {
             return Err(StoreError::Volume(VolumeError::NoSpace));
         }
         self.room.fetch_sub(1, Ordering::Relaxed);
-        let Kept { config, volumes } = &mut *self.kept.lock();
+        let Kept { config, volumes, handlings } = &mut *self.kept.lock();
         for change in change.volumes {
             match change {
                 VolumeChange::Create { id, size } => {
@@ -64,14 +66,18 @@ impl Backing for MemoryStore {
                 VolumeChange::Clone { source, id, snapshot } => {
                     let (size, _) = volumes[&source];
                     assert!(volumes.insert(id, (size, snapshot)).is_none(), "an id, twice");
+                    if let Some(handling) = handlings.get(&source).copied() {
+                        handlings.insert(id, handling);
+                    }
                 }
                 VolumeChange::Overwrite { source, destination } => {
                     let (size, _) = volumes[&source];
                     let old = volumes.insert(destination, (size, false)).expect("it is there");
                     assert!(!old.1, "a snapshot is overwritten");
                 }
-                VolumeChange::Handling { id, .. } => {
+                VolumeChange::Handling { id, handling } => {
                     assert!(!volumes[&id].1, "a snapshot is handled in another way");
+                    handlings.insert(id, handling);
                 }
                 VolumeChange::Destroy { id } => {
                     volumes.remove(&id).expect("what is destroyed is there");
@@ -108,7 +114,9 @@ impl Backing for MemoryStore {
     }
 
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
-        let (size, snapshot) = *self.kept.lock().volumes.get(&id)?;
-        Some(VolumeStatus { id, size, mapped_bytes: 0, data_bytes: 0, snapshot })
+        let kept = self.kept.lock();
+        let (size, snapshot) = *kept.volumes.get(&id)?;
+        let handling = kept.handlings.get(&id).copied().unwrap_or_default();
+        Some(VolumeStatus { id, size, mapped_bytes: 0, data_bytes: 0, snapshot, handling })
     }
 }

@@ -10,14 +10,16 @@ use axum::http::{Request, StatusCode};
 use block::{SectorCount, VolumeError, VolumeId};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use store::{Change, PoolStatus, StoreError, VolumeStatus};
+use store::{Change, Handling, PoolStatus, StoreError, VolumeStatus};
 use tower::ServiceExt;
 
 mod kept;
 
 use super::*;
 
-type Kept = (BTreeMap<Vec<u8>, Vec<u8>>, HashMap<VolumeId, (SectorCount, bool)>);
+/// The size of a volume, whether it is a snapshot, and what reduction leaves alone in it.
+type StoredVolume = (SectorCount, bool, Handling);
+type Kept = (BTreeMap<Vec<u8>, Vec<u8>>, HashMap<VolumeId, StoredVolume>);
 
 #[derive(Default)]
 struct MemoryStore {
@@ -36,17 +38,25 @@ impl Backing for MemoryStore {
         let mut kept = self.kept.lock().unwrap();
         for change in change.volumes {
             match change {
-                store::VolumeChange::Create { id, size }
-                | store::VolumeChange::Resize { id, size } => kept.1.insert(id, (size, false)),
+                store::VolumeChange::Create { id, size } => {
+                    kept.1.insert(id, (size, false, Handling::default()))
+                }
+                store::VolumeChange::Resize { id, size } => {
+                    let (_, snapshot, handling) = kept.1[&id];
+                    kept.1.insert(id, (size, snapshot, handling))
+                }
                 store::VolumeChange::Clone { source, id, snapshot } => {
-                    let (size, _) = kept.1[&source];
-                    kept.1.insert(id, (size, snapshot))
+                    let (size, _, handling) = kept.1[&source];
+                    kept.1.insert(id, (size, snapshot, handling))
                 }
                 store::VolumeChange::Overwrite { source, destination } => {
-                    let (size, _) = kept.1[&source];
-                    kept.1.insert(destination, (size, false))
+                    let ((size, ..), (.., handling)) = (kept.1[&source], kept.1[&destination]);
+                    kept.1.insert(destination, (size, false, handling))
                 }
-                store::VolumeChange::Handling { id, .. } => kept.1.get(&id).copied(),
+                store::VolumeChange::Handling { id, handling } => {
+                    let (size, snapshot, _) = kept.1[&id];
+                    kept.1.insert(id, (size, snapshot, handling))
+                }
                 store::VolumeChange::Destroy { id } => kept.1.remove(&id),
             };
         }
@@ -79,8 +89,8 @@ impl Backing for MemoryStore {
     }
 
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
-        let (size, snapshot) = *self.kept.lock().unwrap().1.get(&id)?;
-        Some(VolumeStatus { id, size, mapped_bytes: 4096, data_bytes: 0, snapshot })
+        let (size, snapshot, handling) = *self.kept.lock().unwrap().1.get(&id)?;
+        Some(VolumeStatus { id, size, mapped_bytes: 4096, data_bytes: 0, snapshot, handling })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use block::{Frame, FrameMut, SectorCount, VolumeError, VolumeId, VolumeReply};
+use format::Handling;
 
 use crate::edit::Edit;
 use crate::fetch::Fetch;
@@ -146,10 +147,10 @@ pub enum VolumeChange {
     },
     /// What reduction leaves alone of what is written from here on. What is stored stays as it is.
     Handling {
-        /// Which; not a snapshot.
+        /// Which: one that was there, or that the same change has created; not a snapshot.
         id: VolumeId,
         /// What it leaves alone.
-        handling: format::Handling,
+        handling: Handling,
     },
     /// The end of a volume or of a snapshot; what only it held is freed afterwards
     /// ([`crate::Store::housekeep`]).
@@ -261,6 +262,8 @@ pub struct VolumeStatus {
     pub data_bytes: u64,
     /// Whether it is a snapshot.
     pub snapshot: bool,
+    /// What reduction leaves alone of what is written to it.
+    pub handling: Handling,
 }
 
 /// When an answer may be given.

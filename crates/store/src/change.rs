@@ -61,7 +61,12 @@ impl Store {
     /// (the layer above sees to that), so what was checked here still holds when they are applied.
     fn entries_of(&self, change: Change) -> Result<Vec<Entry>, StoreError> {
         let next_volume = self.writer.lock().state.next_volume;
-        let mut planner = Planner { world: &self.world, next_volume, named: BTreeSet::new() };
+        let mut planner = Planner {
+            world: &self.world,
+            next_volume,
+            named: BTreeSet::new(),
+            created: BTreeSet::new(),
+        };
         let mut entries = Vec::with_capacity(change.volumes.len() + change.config.len());
         for volume in change.volumes {
             entries.push(planner.entry(volume)?);
@@ -111,6 +116,8 @@ struct Planner<'a> {
     /// The volumes that parts so far make, end or give another size or content: what a further
     /// part would find of them is not known yet.
     named: BTreeSet<VolumeId>,
+    /// Those of them that are new and empty: how they are handled can be said at once.
+    created: BTreeSet<VolumeId>,
 }
 
 impl Planner<'_> {
@@ -118,6 +125,7 @@ impl Planner<'_> {
         match change {
             VolumeChange::Create { id, size } => {
                 self.make(id)?;
+                self.created.insert(id);
                 Ok(Entry::VolumeCreate { volume: id, size_blocks: size_blocks(size)? })
             }
             VolumeChange::Clone { source, id, snapshot } => {
@@ -138,7 +146,7 @@ impl Planner<'_> {
                 Ok(Entry::VolumeOverwrite { source, volume: destination })
             }
             VolumeChange::Handling { id, handling } => {
-                if self.known(id)? {
+                if !self.created.contains(&id) && self.known(id)? {
                     return Err(VolumeError::Snapshot(id).into());
                 }
                 Ok(Entry::VolumeHandling { volume: id, handling })

@@ -86,6 +86,7 @@ pub use api::{
     WrittenBytes,
 };
 pub use check::{CheckOptions, CheckReport};
+pub use format::Handling;
 pub use inspect::{InspectOptions, InspectReport, inspect};
 pub use maintain::Next;
 pub use optimize::OptimizeStatus;

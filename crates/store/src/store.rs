@@ -361,6 +361,7 @@ impl Store {
             mapped_bytes: counts.mapped * BLOCK_BYTES,
             data_bytes: counts.data * BLOCK_BYTES,
             snapshot: map.snapshot,
+            handling: map.handling,
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use block::{SectorCount, VolumeId};
 use parking_lot::Mutex;
-use store::{Change, PoolStatus, StoreError, VolumeChange, VolumeStatus};
+use store::{Change, Handling, PoolStatus, StoreError, VolumeChange, VolumeStatus};
 
 use crate::Backing;
 
@@ -16,6 +16,8 @@ type Kept = (BTreeMap<Vec<u8>, Vec<u8>>, HashMap<VolumeId, (SectorCount, bool)>)
 #[derive(Default)]
 pub(super) struct MemoryStore {
     pub(super) kept: Mutex<Kept>,
+    /// Of volumes and snapshots that are handled in another way than the usual one.
+    handlings: Mutex<HashMap<VolumeId, Handling>>,
     next_id: AtomicU64,
     pub(super) refuses: AtomicBool,
 }
@@ -28,6 +30,7 @@ impl Backing for MemoryStore {
             return Err(StoreError::Volume(block::VolumeError::NoSpace));
         }
         let (config, volumes) = &mut *self.kept.lock();
+        let mut handlings = self.handlings.lock();
         for change in change.volumes {
             match change {
                 VolumeChange::Create { id, size } => {
@@ -40,14 +43,18 @@ impl Backing for MemoryStore {
                 VolumeChange::Clone { source, id, snapshot } => {
                     let (size, _) = volumes[&source];
                     assert!(volumes.insert(id, (size, snapshot)).is_none(), "an id, twice");
+                    if let Some(handling) = handlings.get(&source).copied() {
+                        handlings.insert(id, handling);
+                    }
                 }
                 VolumeChange::Overwrite { source, destination } => {
                     let (size, _) = volumes[&source];
                     let old = volumes.insert(destination, (size, false));
                     assert!(source != destination && old.is_some_and(|(_, snapshot)| !snapshot));
                 }
-                VolumeChange::Handling { id, .. } => {
+                VolumeChange::Handling { id, handling } => {
                     assert!(!volumes[&id].1, "a snapshot is handled in another way");
+                    handlings.insert(id, handling);
                 }
                 VolumeChange::Destroy { id } => {
                     assert!(volumes.remove(&id).is_some(), "destroyed twice");
@@ -84,6 +91,7 @@ impl Backing for MemoryStore {
 
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
         let (size, snapshot) = *self.kept.lock().1.get(&id)?;
-        Some(VolumeStatus { id, size, mapped_bytes: 0, data_bytes: 0, snapshot })
+        let handling = self.handlings.lock().get(&id).copied().unwrap_or_default();
+        Some(VolumeStatus { id, size, mapped_bytes: 0, data_bytes: 0, snapshot, handling })
     }
 }

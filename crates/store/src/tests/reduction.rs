@@ -232,6 +232,38 @@ fn a_volume_may_be_left_alone() {
     assert_sound(&store);
 }
 
+#[test]
+fn a_volume_is_left_alone_from_the_commit_that_makes_it() {
+    let (disk, store) = pool(1 << 30);
+    let handling = format::Handling { uncompressed: true, unshared: true };
+    let id = store.allocate_volume_id();
+    let size = SectorCount(2 * MIB);
+    let volumes = vec![VolumeChange::Create { id, size }, VolumeChange::Handling { id, handling }];
+    store.change(Change { volumes, ..Change::default() }).unwrap();
+    let [copy, snapshot] = [(); 2].map(|()| store.allocate_volume_id());
+    let clone = |to, snapshot| VolumeChange::Clone { source: id, id: to, snapshot };
+    let volumes = vec![clone(copy, false), clone(snapshot, true)];
+    store.change(Change { volumes, ..Change::default() }).unwrap();
+    let store = reopen(&disk, store);
+    for of in [id, copy, snapshot] {
+        assert_eq!(store.volume_status(of).unwrap().handling, handling);
+    }
+    let text = prose(MIB, 1);
+    write(&store, id, 0, &text).unwrap();
+    write(&store, copy, MIB, &text).unwrap();
+    assert_eq!(stored(&store), 2 << 20);
+    // Of a snapshot, also of one that the same change makes, nothing is set.
+    let late = store.allocate_volume_id();
+    for volumes in [
+        vec![VolumeChange::Handling { id: snapshot, handling }],
+        vec![clone(late, true), VolumeChange::Handling { id: late, handling }],
+    ] {
+        assert!(store.change(Change { volumes, ..Change::default() }).is_err());
+    }
+    assert!(store.volume_status(late).is_none());
+    assert_sound(&store);
+}
+
 /// Writes the same noise to volumes so that none finds the other's.
 fn stored_twice(store: &Store, ids: &[VolumeId], data: &[u8]) {
     for id in ids {
