@@ -1,15 +1,114 @@
 //! `/v1/hosts`.
 
-use array::{Chap, ChapUser, HostName, InitiatorName, NewHost};
+use std::fmt;
+
+use array::{Chap, ChapUser, HostInfo, HostName, InitiatorName, NewHost};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use crate::{
-    ApiError, ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts, Page, Refusal, Shared,
-    blocking,
-};
+use crate::{ApiError, Page, Refusal, Shared, blocking};
+
+/// A host; its secrets are never told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its iSCSI names.
+    pub iqns: Vec<String>,
+    /// The user it logs in with, if it must.
+    pub chap_user: Option<String>,
+    /// The user that the target answers with, in mutual CHAP.
+    pub chap_target_user: Option<String>,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// How many volumes are connected to it.
+    pub connections: usize,
+}
+
+impl From<HostInfo> for Host {
+    fn from(host: HostInfo) -> Self {
+        Self {
+            name: host.name,
+            iqns: host.initiators,
+            chap_user: host.chap_user,
+            chap_target_user: host.chap_target_user,
+            created_ms: host.created_ms,
+            connections: host.connection_count,
+        }
+    }
+}
+
+/// Some hosts, in the order of their names.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Hosts {
+    /// The hosts.
+    pub hosts: Vec<Host>,
+    /// Whether there are more behind the last one: ask again with its name as `after`.
+    pub more: bool,
+}
+
+/// A user and its secret. `Debug` does not show the secret.
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Credentials {
+    /// The user.
+    pub user: String,
+    /// The secret: 12 to 255 printable ASCII characters.
+    pub secret: String,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// How a host and the target authenticate each other.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChapSetting {
+    /// What the host must know.
+    pub initiator: Credentials,
+    /// What the target proves to know, if the host asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Credentials>,
+}
+
+/// A host to make.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostCreate {
+    /// 1 to 63 of A-Z a-z 0-9 -.
+    pub name: String,
+    /// Its iSCSI names, at most 64.
+    #[serde(default)]
+    pub iqns: Vec<String>,
+    /// What it must know to log in; without it, its name lets it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap: Option<ChapSetting>,
+}
+
+/// What to change of a host.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostChange {
+    /// A new name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// All of its iSCSI names from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iqns: Option<Vec<String>>,
+    /// Its CHAP from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap: Option<ChapSetting>,
+    /// Takes its CHAP away.
+    #[serde(default)]
+    pub remove_chap: bool,
+}
 
 /// All hosts, or a part of them, in the order of their names.
 #[utoipa::path(get, path = "/v1/hosts", params(Page), responses(

@@ -44,6 +44,7 @@ pub use auth::Token;
 pub use counters::{CommandCounters, Counters, MemoryCounters, PathCounters, WireCounters};
 pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};
+pub use hosts::{ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts};
 pub use integrity::{DamageEntry, DamageList, Scrub};
 pub use offloads::{OffloadChange, OffloadSettings};
 pub use page::{ConnectionFilter, Ending, Page, VolumeFilter};
