@@ -12,8 +12,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use block::VolumeError;
 use format::page::ROWS_PER_PAGE;
 use format::{ChunkId, ChunkRow, Codec, Entry, Fingerprint, SegmentState};
+use parking_lot::Mutex;
 
 use crate::StoreError;
 use crate::dedup::is_shareable;
@@ -29,23 +31,59 @@ const PAGES_PER_STEP: u64 = 8;
 const SEEN_MAX: usize = 1 << 20;
 
 /// How the background pass stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OptimizeStatus {
     /// Whether a pass is under way.
     pub running: bool,
     /// Passes that have come to their end since the store was opened.
     pub passes: u64,
+    /// Passes that have failed before their end.
+    pub failed_passes: u64,
+    /// Why the last pass failed; none if it did not, or goes on.
+    pub failure: Option<String>,
+    /// Rows of chunks that the last pass has looked at; each several times where there are many.
+    pub rows_done: u64,
+    /// How many it looks at, as far as is known.
+    pub rows_total: u64,
+    /// Segments that it has looked at behind that, and rewritten where it gains.
+    pub segments_done: u64,
+    /// How many it looks at; 0 before it is done with rows.
+    pub segments_total: u64,
     /// Chunks that were found to be stored twice, in all passes.
     pub aliased_chunks: u64,
     /// Segments that were rewritten, in all passes.
     pub rewritten_segments: u64,
 }
 
+impl OptimizeStatus {
+    /// A pass begins, that is to look at so many rows.
+    fn begin(&mut self, rows_total: u64) {
+        (self.running, self.failure) = (true, None);
+        self.rows_total = rows_total;
+        (self.rows_done, self.segments_done, self.segments_total) = (0, 0, 0);
+    }
+
+    /// A step has ended: what follows it, or why nothing does.
+    fn tell(&mut self, next: &Result<Option<Stage>, StoreError>) {
+        match next {
+            Ok(Some(_)) => return,
+            Ok(None) => self.passes += 1,
+            Err(error) => {
+                self.failed_passes += 1;
+                self.failure = Some(error.to_string());
+            }
+        }
+        self.running = false;
+    }
+}
+
 /// What a pass is at.
 #[derive(Default)]
 pub(crate) struct Optimizer {
-    pub(crate) status: OptimizeStatus,
-    stage: Option<Stage>,
+    /// Held for the whole of a step.
+    stage: Mutex<Option<Stage>>,
+    /// Held for a moment only, so that whoever asks does not wait for a step.
+    status: Mutex<OptimizeStatus>,
 }
 
 enum Stage {
@@ -92,6 +130,12 @@ impl Twins {
         Self { part, later, page: 0, seen: HashMap::default(), seen_max }
     }
 
+    /// Rows that are to be looked at still, in a table of so many pages.
+    fn rows_left(&self, pages: u64) -> u64 {
+        let later = self.later.len() as u64 * pages;
+        (pages.saturating_sub(self.page) + later) * ROWS_PER_PAGE
+    }
+
     /// A chunk that is stored; the older one with its fingerprint, if there is one.
     fn look(&mut self, id: ChunkId, row: &ChunkRow) -> Option<ChunkId> {
         if !self.part.contains(row.fingerprint) {
@@ -114,53 +158,66 @@ impl Twins {
 }
 
 impl Store {
-    /// Begins a pass, if none is under way.
-    pub fn optimize(&self) {
-        self.optimize_with(SEEN_MAX);
+    /// Begins a pass; `false` if one is under way.
+    pub fn optimize(&self) -> bool {
+        self.optimize_with(SEEN_MAX)
     }
 
-    pub(crate) fn optimize_with(&self, seen_max: usize) {
-        let mut optimizer = self.optimizing.lock();
-        if optimizer.stage.is_none() {
-            optimizer.stage = Some(Stage::Twins(Twins::new(Part::ALL, Vec::new(), seen_max)));
+    pub(crate) fn optimize_with(&self, seen_max: usize) -> bool {
+        if self.optimize_status().running {
+            return false;
         }
+        let mut stage = self.optimizing.stage.lock();
+        if stage.is_some() {
+            return false;
+        }
+        let twins = Twins::new(Part::ALL, Vec::new(), seen_max);
+        let rows_total = twins.rows_left(self.chunk_pages());
+        self.optimizing.status.lock().begin(rows_total);
+        *stage = Some(Stage::Twins(twins));
+        true
+    }
+
+    /// Ends the pass that is under way, if one is; it is not counted. Waits for a step to end.
+    pub fn optimize_stop(&self) -> bool {
+        let mut stage = self.optimizing.stage.lock();
+        self.optimizing.status.lock().running = false;
+        stage.take().is_some()
     }
 
     /// How the background pass stands.
     pub fn optimize_status(&self) -> OptimizeStatus {
-        let optimizer = self.optimizing.lock();
-        OptimizeStatus { running: optimizer.stage.is_some(), ..optimizer.status }
+        self.optimizing.status.lock().clone()
     }
 
     /// One turn of the pass that is under way. Whether more is left. Waits for a commit.
     ///
     /// # Errors
-    /// Those of the store. The pass is over then, and not counted.
+    /// Those of the store: no space, where there is no room to move anything to. The pass is over
+    /// then, and has failed; the status says why.
     pub fn optimize_step(&self) -> Result<bool, StoreError> {
-        let mut optimizer = self.optimizing.lock();
-        let optimizer = &mut *optimizer;
-        let Some(stage) = optimizer.stage.take() else { return Ok(false) };
-        optimizer.stage = match stage {
-            Stage::Twins(twins) => self.find_twins(twins, &mut optimizer.status)?,
-            Stage::Packing { segments, current } => {
-                self.pack_segments(segments, current, &mut optimizer.status)?
-            }
+        let mut stage = self.optimizing.stage.lock();
+        let Some(under_way) = stage.take() else { return Ok(false) };
+        let next = match under_way {
+            Stage::Twins(twins) => self.find_twins(twins),
+            Stage::Packing { segments, current } => self.pack_segments(segments, current),
         };
-        let more = optimizer.stage.is_some();
-        optimizer.status.passes += u64::from(!more);
-        Ok(more)
+        self.optimizing.status.lock().tell(&next);
+        *stage = next?;
+        Ok(stage.is_some())
     }
 
-    fn find_twins(
-        &self,
-        mut twins: Twins,
-        status: &mut OptimizeStatus,
-    ) -> Result<Option<Stage>, StoreError> {
+    /// Pages that rows of chunks are in.
+    fn chunk_pages(&self) -> u64 {
+        self.writer.lock().state.next_chunk.div_ceil(ROWS_PER_PAGE)
+    }
+
+    fn find_twins(&self, mut twins: Twins) -> Result<Option<Stage>, StoreError> {
         // What is found now keeps its place while the token is held.
         let token = self.world.reader_token();
         let mut pairs: Vec<(Stored, ChunkId)> = Vec::new();
-        let end = self.writer.lock().state.next_chunk.div_ceil(ROWS_PER_PAGE);
-        for page in twins.page..end.min(twins.page + PAGES_PER_STEP) {
+        let (begin, end) = (twins.page, self.chunk_pages());
+        for page in begin..end.min(begin + PAGES_PER_STEP) {
             let first = page * ROWS_PER_PAGE;
             // A page that can't be read is told by whoever needs it.
             let _ = self.world.chunks.rows_of_page(&self.world.medium, first, |at, raw| {
@@ -176,9 +233,15 @@ impl Store {
         }
         let entries = self.compare_twins(&pairs);
         drop(token);
-        status.aliased_chunks += entries.len() as u64;
+        let aliased_chunks = entries.len() as u64;
         if !entries.is_empty() {
             self.commit_entries(entries)?;
+        }
+        {
+            let mut status = self.optimizing.status.lock();
+            status.aliased_chunks += aliased_chunks;
+            status.rows_done += (twins.page - begin) * ROWS_PER_PAGE;
+            status.rows_total = status.rows_done + twins.rows_left(end);
         }
         if twins.page < end {
             return Ok(Some(Stage::Twins(twins)));
@@ -186,7 +249,11 @@ impl Store {
         let mut later = std::mem::take(&mut twins.later);
         Ok(Some(match later.pop() {
             Some(part) => Stage::Twins(Twins::new(part, later, twins.seen_max)),
-            None => Stage::Packing { segments: self.log_segments(), current: VecDeque::new() },
+            None => {
+                let segments = self.log_segments();
+                self.optimizing.status.lock().segments_total = segments.len() as u64;
+                Stage::Packing { segments, current: VecDeque::new() }
+            }
         }))
     }
 
@@ -225,7 +292,6 @@ impl Store {
         &self,
         mut segments: VecDeque<u32>,
         mut current: VecDeque<Stored>,
-        status: &mut OptimizeStatus,
     ) -> Result<Option<Stage>, StoreError> {
         if current.is_empty() {
             let Some(segment) = segments.pop_front() else {
@@ -233,19 +299,22 @@ impl Store {
                 return Ok(None);
             };
             let live = self.live_chunks(segment)?;
+            let mut status = self.optimizing.status.lock();
             if live.iter().any(|chunk| chunk.row.codec == Codec::Lz4) {
                 status.rewritten_segments += 1;
                 current = live.into();
+            } else {
+                status.segments_done += 1;
             }
             return Ok(Some(Stage::Packing { segments, current }));
         }
         let count = current.len().min(MOVE_BLOCKS_MAX);
         let batch: Vec<Stored> = current.drain(..count).collect();
         if !self.move_chunks(&batch)? {
-            // There is no room to move anything to: the next pass may have more luck.
-            return Ok(None);
+            return Err(VolumeError::NoSpace.into());
         }
         if current.is_empty() {
+            self.optimizing.status.lock().segments_done += 1;
             self.free_emptied(self.dead_segments_wanted())?;
         }
         Ok(Some(Stage::Packing { segments, current }))

@@ -30,7 +30,7 @@ pub struct Store {
     pub(crate) checkpointing: Mutex<crate::checkpoint::Checkpointer>,
     pub(crate) scrub: Mutex<crate::scrub::Scrub>,
     /// The background pass of reduction.
-    pub(crate) optimizing: Mutex<crate::optimize::Optimizer>,
+    pub(crate) optimizing: crate::optimize::Optimizer,
     pub(crate) reclaiming: Mutex<crate::reclaim::Reclaimer>,
     pub(crate) options: OpenOptions,
     pub(crate) pool_id: [u8; 16],
@@ -62,7 +62,7 @@ impl Store {
             writer: Mutex::new(writer),
             checkpointing: Mutex::new(checkpointer),
             scrub: Mutex::default(),
-            optimizing: Mutex::default(),
+            optimizing: Default::default(),
             reclaiming: Mutex::default(),
             options,
             checkpoint_count: AtomicU64::new(0),

@@ -7,6 +7,7 @@ mod grow;
 mod integrity;
 mod memory;
 mod model;
+mod optimize;
 mod reclaim;
 mod reduction;
 mod snapshots;
