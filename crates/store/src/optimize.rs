@@ -250,6 +250,8 @@ impl Store {
         Ok(Some(match later.pop() {
             Some(part) => Stage::Twins(Twins::new(part, later, twins.seen_max)),
             None => {
+                // What recovery would read stays where it is: behind a checkpoint that is little.
+                self.checkpoint()?;
                 let segments = self.log_segments();
                 self.optimizing.status.lock().segments_total = segments.len() as u64;
                 Stage::Packing { segments, current: VecDeque::new() }
