@@ -46,6 +46,7 @@ impl MemoryStore {
 }
 
 impl array::Scrubbed for MemoryStore {}
+impl array::Optimized for MemoryStore {}
 
 impl Backing for MemoryStore {
     fn change(&self, change: Change) -> Result<(), StoreError> {

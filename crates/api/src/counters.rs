@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Scrub;
+use crate::{Optimize, Scrub};
 
 /// What the array counts, since the start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -21,6 +21,9 @@ pub struct Counters {
     /// Scrubbing.
     #[serde(default)]
     pub integrity: Scrub,
+    /// The background pass of reduction.
+    #[serde(default)]
+    pub optimize: Optimize,
 }
 
 /// What went over the sockets.

@@ -17,6 +17,7 @@ mod groups;
 mod hosts;
 mod integrity;
 mod offloads;
+mod optimize;
 mod page;
 mod snapshots;
 mod system;
@@ -47,6 +48,7 @@ pub use groups::{Group, GroupChange, GroupCreate, Groups};
 pub use hosts::{ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts};
 pub use integrity::{DamageEntry, DamageList, Scrub};
 pub use offloads::{OffloadChange, OffloadSettings};
+pub use optimize::Optimize;
 pub use page::{ConnectionFilter, Ending, Page, VolumeFilter};
 pub use snapshots::{
     Snapshot, SnapshotChange, SnapshotCreate, SnapshotFilter, Snapshots, VolumeClone, VolumeSource,
@@ -130,6 +132,7 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(system::pool, system::grow_pool))
         .routes(routes!(integrity::scrub, integrity::start_scrub, integrity::stop_scrub))
         .routes(routes!(integrity::damage))
+        .routes(routes!(optimize::optimize, optimize::start_optimize, optimize::stop_optimize))
         .routes(routes!(system::counters))
         .routes(routes!(system::settings, system::change_settings))
         .routes(routes!(volumes::list, volumes::create))

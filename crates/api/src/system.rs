@@ -43,6 +43,7 @@ pub(crate) async fn status(State(interface): Shared) -> Result<Json<Status>, Api
             hosts: counts.hosts,
             connections: counts.connections,
             pool: interface.array.pool().into(),
+            optimize: interface.array.optimize().into(),
         }))
     })
     .await
@@ -88,6 +89,7 @@ pub(crate) async fn counters(State(interface): Shared) -> Result<Json<Counters>,
             path.volume = id.and_then(|id| interface.array.volume_name(id));
         }
         counters.integrity = interface.array.scrub().into();
+        counters.optimize = interface.array.optimize().into();
         Ok(Json(counters))
     })
     .await

@@ -14,6 +14,7 @@ use store::{Change, Handling, PoolStatus, StoreError, VolumeStatus};
 use tower::ServiceExt;
 
 mod kept;
+mod switches;
 
 use super::*;
 
@@ -26,9 +27,25 @@ struct MemoryStore {
     kept: Mutex<Kept>,
     next_id: AtomicU64,
     is_full: AtomicBool,
+    is_optimizing: AtomicBool,
 }
 
 impl array::Scrubbed for MemoryStore {}
+impl array::Optimized for MemoryStore {
+    fn optimize_start(&self) -> bool {
+        !self.is_optimizing.swap(true, Ordering::Relaxed)
+    }
+
+    fn optimize_stop(&self) -> bool {
+        self.is_optimizing.swap(false, Ordering::Relaxed)
+    }
+
+    fn optimize_status(&self) -> store::OptimizeStatus {
+        let running = self.is_optimizing.load(Ordering::Relaxed);
+        let failure = (!running).then(|| "the pool is full".to_owned());
+        store::OptimizeStatus { running, failure, rows_total: 256, ..Default::default() }
+    }
+}
 
 impl Backing for MemoryStore {
     fn change(&self, change: Change) -> Result<(), StoreError> {
@@ -336,36 +353,6 @@ async fn the_description_is_served_and_whole() {
         let name = reference.split('"').next().unwrap();
         assert!(schemas.contains_key(name), "{name} is named but not described");
     }
-}
-
-#[tokio::test]
-async fn offloads_are_switched_and_shown_for_a_volume_and_for_the_array() {
-    let world = World::new();
-    let new = json!({"name": "db1", "size_bytes": 4096});
-    let (_, made) = world.ask("POST", "/v1/volumes", Some(new)).await;
-    let on = json!({
-        "compare_and_write": true,
-        "extended_copy": true,
-        "write_same": true,
-        "unmap": true,
-        "token_copy": true,
-    });
-    assert_eq!((&made["offloads"], &made["offloads_in_effect"]), (&on, &on));
-    let change = json!({"offloads": {"extended_copy": false, "unmap": true}});
-    let (status, volume) = world.ask("PATCH", "/v1/volumes/db1", Some(change)).await;
-    assert_eq!((status, &volume["offloads"]["extended_copy"]), (200, &json!(false)));
-    assert_eq!(volume["size_bytes"], 4096);
-    let change = json!({"offloads": {"write_same": false}});
-    let (status, settings) = world.ask("PATCH", "/v1/settings", Some(change)).await;
-    assert_eq!((status, &settings["offloads"]["write_same"]), (200, &json!(false)));
-    let (_, volume) = world.ask("GET", "/v1/volumes/db1", None).await;
-    assert_eq!(volume["offloads"]["write_same"], true);
-    let mut in_effect = on.clone();
-    in_effect["extended_copy"] = json!(false);
-    in_effect["write_same"] = json!(false);
-    assert_eq!(volume["offloads_in_effect"], in_effect);
-    let change = json!({"offloads": {"write_same": true}});
-    assert_eq!(world.ask("PATCH", "/v1/settings", Some(change)).await.1["offloads"], on);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use array::{ConnectionInfo, VolumeInfo};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{OffloadChange, OffloadSettings};
+use crate::{OffloadChange, OffloadSettings, Optimize};
 
 /// Which program answers. The only answer that needs no token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -44,6 +44,8 @@ pub struct Status {
     pub connections: usize,
     /// The pool.
     pub pool: Pool,
+    /// The background pass of reduction.
+    pub optimize: Optimize,
 }
 
 /// How the pool stands.
@@ -125,6 +127,10 @@ pub struct Volume {
     pub offloads: OffloadSettings,
     /// Those that it takes: on in its own setting and in the array's.
     pub offloads_in_effect: OffloadSettings,
+    /// Whether blocks that are stored already are named, not stored again, when they are written.
+    pub deduplication: bool,
+    /// Whether what is written is compressed.
+    pub compression: bool,
     /// To how many hosts it is connected.
     pub connections: usize,
     /// How many snapshots it has.
@@ -148,6 +154,8 @@ impl From<VolumeInfo> for Volume {
             data_bytes: volume.data_bytes,
             offloads: volume.offloads.into(),
             offloads_in_effect: volume.offloads_in_effect.into(),
+            deduplication: volume.reduction.deduplication,
+            compression: volume.reduction.compression,
             connections: volume.connection_count,
             snapshots: volume.snapshot_count,
             eradicate_ms: volume.eradicate_ms,
@@ -175,6 +183,12 @@ pub struct VolumeCreate {
     /// 512 (the default) or 4096.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u64>,
+    /// See [`Volume::deduplication`]; on by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deduplication: Option<bool>,
+    /// See [`Volume::compression`]; on by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<bool>,
 }
 
 /// What to change of a volume.
@@ -193,6 +207,12 @@ pub struct VolumeChange {
     /// Offloads to switch on or off.
     #[serde(default)]
     pub offloads: OffloadChange,
+    /// See [`Volume::deduplication`]: of what is written from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deduplication: Option<bool>,
+    /// See [`Volume::compression`]: of what is written from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<bool>,
 }
 
 /// A volume that a host may reach.

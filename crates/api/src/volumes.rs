@@ -1,6 +1,6 @@
 //! `/v1/volumes`.
 
-use array::{NewVolume, VolumeName, VolumeUpdate};
+use array::{NewVolume, Reduction, ReductionChange, VolumeName, VolumeUpdate};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -50,11 +50,16 @@ pub(crate) async fn create(
             name: VolumeName::new(&asked.name)?,
             size_bytes: asked.size_bytes,
             logical_block: logical_block(asked.block_bytes)?,
+            reduction: reduction(asked.deduplication, asked.compression).of(Reduction::default()),
             created_ms: (interface.now_ms)(),
         };
         Ok((StatusCode::CREATED, Json(interface.array.create_volume(new)?.into())))
     })
     .await
+}
+
+fn reduction(deduplication: Option<bool>, compression: Option<bool>) -> ReductionChange {
+    ReductionChange { deduplication, compression }
 }
 
 fn logical_block(bytes: Option<u64>) -> Result<LogicalBlockSize, array::Error> {
@@ -82,7 +87,7 @@ pub(crate) async fn show(
     blocking(interface, move |interface| Ok(Json(interface.array.volume(&name)?.into()))).await
 }
 
-/// Gives a volume a new name, a new size, other offloads, or all at once.
+/// Gives a volume a new name, a new size, other offloads, another reduction, or all at once.
 #[utoipa::path(
     patch,
     path = "/v1/volumes/{name}",
@@ -109,6 +114,7 @@ pub(crate) async fn change(
             size_bytes: asked.size_bytes,
             truncate: asked.truncate,
             offloads: asked.offloads.switches(),
+            reduction: reduction(asked.deduplication, asked.compression),
         };
         Ok(Json(interface.array.update_volume(&name, update)?.into()))
     })

@@ -131,6 +131,9 @@ pub enum Error {
     /// A pass of scrubbing is under way.
     #[error("A scrub is running already. Its status shows how far it is.")]
     ScrubRunning,
+    /// A background pass of reduction is under way.
+    #[error("A background pass of reduction is running already. Its status shows how far it is.")]
+    OptimizeRunning,
     /// The array has as many as it can have.
     #[error("The array has as many {what} as it can have ({limit}). Remove some first.")]
     Limit {
@@ -174,6 +177,7 @@ impl Error {
             Self::ExistingConnections { .. } => "existing_connections",
             Self::WouldTruncate { .. } => "would_truncate",
             Self::ScrubRunning => "scrub_running",
+            Self::OptimizeRunning => "optimize_running",
             Self::Limit { .. } => "limit_reached",
             Self::Damaged(_) => "damaged",
             Self::PoolFull => "pool_full",
@@ -202,7 +206,8 @@ impl Error {
             | Self::ConnectionExists { .. }
             | Self::LunInUse { .. }
             | Self::ExistingConnections { .. }
-            | Self::ScrubRunning => Kind::Conflict,
+            | Self::ScrubRunning
+            | Self::OptimizeRunning => Kind::Conflict,
             Self::Limit { .. } | Self::PoolFull => Kind::Full,
             Self::Damaged(_) | Self::Store(_) => Kind::Fault,
         }

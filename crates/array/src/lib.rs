@@ -11,6 +11,7 @@
 //! * [`settings`]: the name of the array, of its target, the company identifier, offloads,
 //! * [`space`]: thresholds of the pool's space, and making it bigger,
 //! * [`integrity`]: scrubbing, and the names of what is damaged,
+//! * [`reduction`]: what reduction does with a volume, and its background pass,
 //! * [`backing`]: what is needed of the store,
 //! * [`error`]: why a change is refused.
 
@@ -27,6 +28,7 @@ mod initiators;
 mod integrity;
 pub mod name;
 mod record;
+mod reduction;
 mod reservations;
 pub mod settings;
 mod snapshots;
@@ -56,11 +58,12 @@ pub use identity::CompanyId;
 pub use initiators::Initiator;
 pub use integrity::{Damage, DamageReport, DamagedBlocks, Scrubbed};
 pub use name::{GroupName, HostName, InitiatorName, Suffix, VolumeName};
+pub use reduction::{Optimized, Reduction, ReductionChange};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};
 pub use settings::{Settings, SettingsChange};
 pub use snapshots::{NewSnapshots, SnapshotFilter, SnapshotInfo, SnapshotSource};
 pub use space::SpaceThresholds;
-pub use store::{PoolStatus, Repair, ScrubStatus};
+pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus};
 pub use volumes::{NewVolume, VolumeInfo, VolumeUpdate};
 
 use state::{State, VolumeEntry};

@@ -27,6 +27,7 @@ fn new_volume(name: &str, size_bytes: u64) -> NewVolume {
         name: VolumeName::new(name).unwrap(),
         size_bytes,
         logical_block: LogicalBlockSize::B512,
+        reduction: Reduction::default(),
         created_ms: 7,
     }
 }

@@ -10,6 +10,7 @@ use store::{Change, VolumeChange};
 
 use crate::identity::{Serial, naa_text};
 use crate::name::VolumeName;
+use crate::reduction::{Reduction, ReductionChange};
 use crate::settings::switched;
 use crate::state::{State, VolumeEntry, VolumeRecord};
 use crate::{Array, Error, VOLUMES_MAX, record};
@@ -23,6 +24,8 @@ pub struct NewVolume {
     pub size_bytes: u64,
     /// Its logical block.
     pub logical_block: LogicalBlockSize,
+    /// What reduction does with what is written to it.
+    pub reduction: Reduction,
     /// When, in milliseconds since 1970.
     pub created_ms: u64,
 }
@@ -38,6 +41,8 @@ pub struct VolumeUpdate {
     pub truncate: bool,
     /// Offloads to switch on or off.
     pub offloads: Vec<(Offload, bool)>,
+    /// What reduction does with what is written from now on.
+    pub reduction: ReductionChange,
 }
 
 /// A volume, as it is shown.
@@ -65,6 +70,8 @@ pub struct VolumeInfo {
     pub offloads: Offloads,
     /// Those that it takes: on in its own setting and in the array's.
     pub offloads_in_effect: Offloads,
+    /// What reduction does with what is written to it.
+    pub reduction: Reduction,
     /// To how many hosts it is connected.
     pub connection_count: usize,
     /// How many snapshots it has, without destroyed ones.
@@ -116,8 +123,12 @@ impl Array {
                 offloads: Offloads::ALL,
                 eradicate_ms: None,
             };
+            let mut volumes = vec![VolumeChange::Create { id, size }];
+            if new.reduction != Reduction::default() {
+                volumes.push(VolumeChange::Handling { id, handling: new.reduction.into() });
+            }
             let change = Change {
-                volumes: vec![VolumeChange::Create { id, size }],
+                volumes,
                 config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
             };
             Ok((change, record))
@@ -152,7 +163,7 @@ impl Array {
         self.update_volume(name, VolumeUpdate { name: Some(new_name), ..Default::default() })
     }
 
-    /// Gives a volume a new name, a new size, other offloads, or all at once.
+    /// Gives a volume a new name, a new size, other offloads, another reduction, or all at once.
     ///
     /// # Errors
     /// Those of [`Array::resize_volume`] and [`Array::rename_volume`].
@@ -171,14 +182,19 @@ impl Array {
                 let size_bytes = old.size.0 * SECTOR_BYTES;
                 return Err(Error::WouldTruncate { volume: old.name.to_string(), size_bytes });
             }
+            let (id, size) = (record.id, record.size);
+            let reduction = Reduction::of(self.backing.volume_status(id));
+            let wanted = update.reduction.of(reduction);
             let mut change = Change::default();
+            if wanted != reduction {
+                change.volumes.push(VolumeChange::Handling { id, handling: wanted.into() });
+            }
             if record.size != old.size {
-                let (id, size) = (record.id, record.size);
                 change.volumes.push(VolumeChange::Resize { id, size });
             }
             if record != *old {
                 let row = record::volume(&record)?;
-                change.config.push((record::volume_key(record.id), Some(row)));
+                change.config.push((record::volume_key(id), Some(row)));
             }
             Ok((change, record))
         };
@@ -231,6 +247,7 @@ impl Array {
             data_bytes: status.map_or(0, |status| status.data_bytes),
             offloads: record.offloads,
             offloads_in_effect: entry.attributes.offloads,
+            reduction: Reduction::of(status),
             connection_count: entry.hosts.len(),
             snapshot_count: entry.live_snapshots(),
             eradicate_ms: record.eradicate_ms,

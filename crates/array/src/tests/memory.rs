@@ -23,6 +23,7 @@ pub(super) struct MemoryStore {
 }
 
 impl crate::Scrubbed for MemoryStore {}
+impl crate::Optimized for MemoryStore {}
 
 impl Backing for MemoryStore {
     fn change(&self, change: Change) -> Result<(), StoreError> {

@@ -45,6 +45,46 @@ fn offloads_are_off_where_volume_or_array_says_so_and_hosts_are_told() {
 }
 
 #[test]
+fn reduction_is_set_at_the_start_and_later_and_clones_take_it() {
+    let (store, array) = new_array();
+    let none = Reduction { deduplication: false, compression: false };
+    let made = array.create_volume(NewVolume { reduction: none, ..new_volume("a", 8192) }).unwrap();
+    assert_eq!(made.reduction, none);
+    let plain = array.create_volume(new_volume("b", 8192)).unwrap();
+    assert_eq!(plain.reduction, Reduction::default());
+    let set = |name: &str, reduction| {
+        array.update_volume(name, VolumeUpdate { reduction, ..Default::default() })
+    };
+    let volumes = vec!["a".to_owned()];
+    let source = SnapshotSource::Volumes(volumes);
+    array.create_snapshots(&NewSnapshots { source, suffix: None, created_ms: 1 }).unwrap();
+    // What is not named stays; a new size comes in the same commit.
+    let compressed = ReductionChange { compression: Some(true), ..Default::default() };
+    let update =
+        VolumeUpdate { reduction: compressed, size_bytes: Some(16384), ..Default::default() };
+    let changed = array.update_volume("a", update).unwrap();
+    let half = Reduction { compression: true, ..none };
+    assert_eq!((changed.reduction, changed.size_bytes), (half, 16384));
+    // Nothing changes, so nothing is written; a snapshot is no volume, and refuses.
+    store.refuses.store(true, Ordering::Relaxed);
+    assert_eq!(set("a", compressed).unwrap().reduction, half);
+    assert_eq!(set("a.1", compressed).unwrap_err().code(), "no_such_volume");
+    let dedup = ReductionChange { deduplication: Some(true), ..Default::default() };
+    assert_eq!(set("a", dedup).unwrap_err().code(), "pool_full");
+    store.refuses.store(false, Ordering::Relaxed);
+    // A clone has what its source has: the snapshot that of its moment.
+    for (source, name, expected) in [("a", "c", half), ("a.1", "d", none)] {
+        let clone = array.clone_volume(source, VolumeName::new(name).unwrap(), 2).unwrap();
+        assert_eq!(clone.reduction, expected, "{source}");
+    }
+    // Who is overwritten keeps its own.
+    assert_eq!(array.overwrite_volume("b", "a").unwrap().reduction, Reduction::default());
+    let array = Array::open(store, false).unwrap();
+    let found = ["a", "b", "c", "d"].map(|name| array.volume(name).unwrap().reduction);
+    assert_eq!(found, [half, Reduction::default(), half, none]);
+}
+
+#[test]
 fn rows_from_before_the_switches_have_all_on() {
     let store = Arc::new(MemoryStore::default());
     let settings = b"{\"v\":1,\"name\":\"a\",\"target_name\":\"iqn.2026-11.com.example\",\
