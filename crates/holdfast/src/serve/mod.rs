@@ -15,7 +15,8 @@
 //! * [`saver`]: making reservations durable,
 //! * [`listen`]: portals, and handing connections out,
 //! * [`background`]: checkpoints and signals,
-//! * [`scrub`]: reading all that is stored, slowly,
+//! * [`passes`]: what goes over the whole pool, and gives way to hosts; [`scrub`]: reading all that
+//!   is stored,
 //! * [`tokens`]: the volume of ROD tokens, and the time,
 //! * [`counters`]: what was done, for whom, and how long it took.
 //!
@@ -30,6 +31,7 @@ mod gather;
 mod listen;
 mod mailbox;
 mod management;
+mod passes;
 mod patience;
 mod saver;
 mod scrub;
@@ -188,7 +190,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     let preparer = background::start_preparer(&options).map_err(ServeError::Start)?;
     let checkpointer = background::Checkpointer::start(options.store.clone(), &shared)
         .map_err(ServeError::Start)?;
-    let scrubber = scrub::Scrubber::start(options.scrub, &shared).map_err(ServeError::Start)?;
+    let scrubber = scrub::start(options.scrub, &shared).map_err(ServeError::Start)?;
     let saver =
         saver::Saver::start(&shared, options.reservations.clone()).map_err(ServeError::Start)?;
     let signals = background::Signals::start(&shared.shutdown).map_err(ServeError::Start)?;

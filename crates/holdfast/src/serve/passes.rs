@@ -1,0 +1,218 @@
+//! Passes over the whole pool that go on in the background: when one begins, how it gives way to
+//! hosts, and the thread that it has.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use sys::Clock;
+
+use super::background::{join, step_back};
+use super::counters::Counters;
+
+/// How long a pass that was asked for waits at most before it begins.
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// When a pass did end last is forgotten by a restart: the first begins so long after it.
+const FIRST_PASS: Duration = Duration::from_secs(600);
+
+/// Passes of one kind.
+pub(super) trait Passes: Send + 'static {
+    /// Begins a pass.
+    fn begin(&mut self);
+
+    /// Goes on with the pass that is under way, if one is, whoever has begun it.
+    fn step(&mut self) -> Step;
+}
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing: no pass is under way.
+    Nothing,
+    /// Nothing that could be done now, whether a pass is under way or not: try again so much later.
+    Later(Duration),
+    /// A part of a pass: the next may follow so much later.
+    More(Duration),
+    /// The last part of a pass, or one behind which it does not go on.
+    Last,
+}
+
+/// A thread that does the passes of one kind. It ends when this is dropped.
+pub(super) struct Worker {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    /// `interval`: from the end of one pass to the beginning of the next; `None`: it begins none.
+    pub(super) fn start(
+        name: &str,
+        interval: Option<Duration>,
+        clock: Clock,
+        mut passes: impl Passes,
+    ) -> io::Result<Self> {
+        let stop = Arc::<(Mutex<bool>, Condvar)>::default();
+        let its_stop = stop.clone();
+        let thread = thread::Builder::new().name(name.into()).spawn(move || {
+            step_back();
+            let mut schedule = Schedule::new(interval, clock.now());
+            loop {
+                let now = clock.now();
+                let pause = match schedule.next(passes.step(), now) {
+                    Turn::Begin => {
+                        passes.begin();
+                        Duration::ZERO
+                    }
+                    Turn::Wait(pause) => pause,
+                };
+                if wait(&its_stop, pause) {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        *self.stop.0.lock() = true;
+        self.stop.1.notify_all();
+        join(self.thread.take());
+    }
+}
+
+/// Waits; whether it is the end.
+fn wait((stop, rung): &(Mutex<bool>, Condvar), pause: Duration) -> bool {
+    let mut stop = stop.lock();
+    if !*stop && !pause.is_zero() {
+        rung.wait_for(&mut stop, pause);
+    }
+    *stop
+}
+
+/// When the next pass begins by itself.
+struct Schedule {
+    interval: Option<Duration>,
+    due: Option<Duration>,
+    under_way: bool,
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+enum Turn {
+    Begin,
+    Wait(Duration),
+}
+
+impl Schedule {
+    fn new(interval: Option<Duration>, now: Duration) -> Self {
+        let due = interval.map(|interval| now + interval.min(FIRST_PASS));
+        Self { interval, due, under_way: false }
+    }
+
+    /// After a step that was begun `now`.
+    fn next(&mut self, step: Step, now: Duration) -> Turn {
+        match step {
+            Step::Later(pause) => return Turn::Wait(pause),
+            Step::More(pause) => {
+                self.under_way = true;
+                return Turn::Wait(pause);
+            }
+            Step::Nothing if !self.under_way => {
+                if self.due.is_some_and(|due| now >= due) {
+                    self.under_way = true;
+                    return Turn::Begin;
+                }
+            }
+            // One that somebody has stopped has ended as well, and is not begun anew at once.
+            Step::Nothing | Step::Last => {
+                self.under_way = false;
+                self.due = self.interval.map(|interval| now + interval);
+            }
+        }
+        Turn::Wait(LOOK_INTERVAL)
+    }
+}
+
+/// Whether hosts use the array.
+pub(super) struct Traffic {
+    counters: Arc<Counters>,
+    seen_bytes: u64,
+}
+
+impl Traffic {
+    pub(super) fn new(counters: Arc<Counters>) -> Self {
+        Self { counters, seen_bytes: 0 }
+    }
+
+    /// Whether they have moved anything since this was asked last.
+    pub(super) fn has_moved(&mut self) -> bool {
+        let wire = self.counters.wire();
+        let moved = wire.received_bytes + wire.sent_bytes;
+        moved != std::mem::replace(&mut self.seen_bytes, moved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const LOOK: Turn = Turn::Wait(LOOK_INTERVAL);
+
+    #[test]
+    fn passes_follow_each_other_from_end_to_beginning() {
+        let mut schedule = Schedule::new(Some(HOUR), Duration::ZERO);
+        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS - LOOK_INTERVAL), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS), Turn::Begin);
+        let pause = Duration::from_millis(7);
+        assert_eq!(schedule.next(Step::More(pause), HOUR), Turn::Wait(pause));
+        assert_eq!(schedule.next(Step::Last, HOUR * 3), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 4 - LOOK_INTERVAL), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 4), Turn::Begin);
+        // Stopped by somebody, in its middle or before its first step.
+        assert_eq!(schedule.next(Step::More(pause), HOUR * 9), Turn::Wait(pause));
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 9), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 10), Turn::Begin);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 10), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 11 - LOOK_INTERVAL), LOOK);
+        // One that somebody began puts the next one off; a short interval holds from the start.
+        assert_eq!(schedule.next(Step::Last, HOUR * 10 + HOUR / 2), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 11), LOOK);
+        let mut schedule = Schedule::new(Some(pause), HOUR);
+        assert_eq!(schedule.next(Step::Nothing, HOUR + pause), Turn::Begin);
+    }
+
+    #[test]
+    fn where_there_is_no_interval_no_pass_begins_by_itself() {
+        let mut schedule = Schedule::new(None, Duration::ZERO);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 1000), LOOK);
+        assert_eq!(schedule.next(Step::Last, HOUR * 2000), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 5000), LOOK);
+    }
+
+    #[test]
+    fn what_can_not_be_done_now_changes_nothing() {
+        let pause = Duration::from_millis(7);
+        let mut schedule = Schedule::new(Some(HOUR), Duration::ZERO);
+        assert_eq!(schedule.next(Step::Later(pause), FIRST_PASS), Turn::Wait(pause));
+        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS), Turn::Begin);
+        assert_eq!(schedule.next(Step::Later(pause), FIRST_PASS), Turn::Wait(pause));
+        assert_eq!(schedule.next(Step::Nothing, HOUR), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 2 - LOOK_INTERVAL), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 2), Turn::Begin);
+    }
+
+    #[test]
+    fn hosts_are_busy_while_bytes_move() {
+        let counters = Arc::new(Counters::new(1));
+        let mut traffic = Traffic::new(counters.clone());
+        assert!(!traffic.has_moved());
+        let received = &counters.wire_of(0).received_bytes;
+        received.fetch_add(48, std::sync::atomic::Ordering::Relaxed);
+        assert!(traffic.has_moved() && !traffic.has_moved());
+    }
+}
