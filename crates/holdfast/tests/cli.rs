@@ -285,6 +285,32 @@ fn offloads_are_switched_for_a_volume_and_for_the_array() {
 }
 
 #[test]
+fn reduction_is_switched_for_a_volume_and_goes_over_the_pool() {
+    let world = World::new();
+    world.make_pool();
+    let array = world.serve(&[]);
+    let made = world.json(&["volume", "create", "v", "--size", "1G", "--compression", "off"]);
+    assert_eq!((&made["deduplication"], &made["compression"]), (&json!(true), &json!(false)));
+    world.text(&["volume", "create", "w", "--size", "1G"]);
+    assert!(world.text(&["volume", "set", "w", "--deduplication", "off"]).contains("no dedup"));
+    array.kill();
+    let array = world.serve(&[]);
+    world.text(&["volume", "clone", "v", "x"]);
+    for (name, told) in [("v", "no compression"), ("w", "no deduplication"), ("x", "no compr")] {
+        assert!(world.text(&["volume", "show", name]).contains(told), "{name}");
+    }
+    world.text(&["snapshot", "create", "v", "--suffix", "s"]);
+    let set = ["volume", "set", "v.s", "--compression", "on"];
+    assert!(world.refusal(1, &set).contains("does not exist"));
+    assert!(world.text(&["pool", "optimize", "status"]).contains("idle (0 complete"));
+    let ended = world.json(&["pool", "optimize", "--wait"]);
+    assert_eq!((&ended["running"], &ended["passes"]), (&json!(false), &json!(1)));
+    assert!(world.refusal(2, &["pool", "optimize", "stop", "--wait"]).contains("--wait"));
+    assert!(world.text(&["status"]).contains("idle (1 complete"));
+    array.stop();
+}
+
+#[test]
 fn two_arrays_are_told_apart() {
     let (one, mut two) = (World::new(), World::new());
     one.make_pool();

@@ -106,15 +106,24 @@ pub enum PoolVerb {
     Scrub {
         /// What to do.
         #[arg(value_enum)]
-        verb: ScrubVerb,
+        verb: PassVerb,
+    },
+    /// Find what is stored twice, and pack better what was compressed quickly, in the background.
+    Optimize {
+        /// What to do.
+        #[arg(value_enum, default_value_t = PassVerb::Start)]
+        verb: PassVerb,
+        /// Wait for the end of the pass that is started.
+        #[arg(long)]
+        wait: bool,
     },
     /// List what scrubbing has found damaged, and which blocks of which volumes that are.
     Damage,
 }
 
-/// `pool scrub …`.
+/// `pool scrub …` and `pool optimize …`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum ScrubVerb {
+pub enum PassVerb {
     /// Begin a pass.
     Start,
     /// End the pass that is under way.
@@ -285,6 +294,13 @@ mod tests {
             "volume rename v w",
             "volume set v --offload full-copy=off",
             "volume set v --offload ats=on,reclaim=off --offload odx=off",
+            "volume create v --size 1G --deduplication off --compression on",
+            "volume set v --compression off --offload ats=on",
+            "volume set v --deduplication on",
+            "pool optimize",
+            "pool optimize --wait",
+            "pool optimize status --json",
+            "pool optimize stop",
             "array show",
             "array set --offload all=off",
             "array set --space-thresholds 80%,90 --offload ats=on",
@@ -310,6 +326,9 @@ mod tests {
             "volume create v --size 10X",
             "volume create v --size 10G --block-size 520",
             "volume set v",
+            "volume set v --compression maybe",
+            "volume create v --size 1G --deduplication",
+            "pool optimize now",
             "array set --eradication-delay soon",
             "volume set v --offload full-copy",
             "volume set v --offload teleport=off",

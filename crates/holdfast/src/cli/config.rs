@@ -46,6 +46,9 @@ pub struct Config {
     /// Bytes that this reads in a second while no host is busy.
     #[serde(deserialize_with = "bytes")]
     pub scrub_rate: u64,
+    /// How often the background pass of reduction goes over all; `off` for never.
+    #[serde(deserialize_with = "interval")]
+    pub optimize: Option<Duration>,
     /// Front-end threads; 0 is one a core, at most 8.
     pub threads: usize,
     /// What the array is called; kept in the pool.
@@ -75,6 +78,7 @@ impl Default for Config {
             prepare_ahead: 256 << 20,
             scrub: Some(Duration::from_secs(7 * 86_400)),
             scrub_rate: 50 << 20,
+            optimize: Some(Duration::from_secs(86_400)),
             threads: 0,
             array_name: None,
             target_name: None,
@@ -287,7 +291,7 @@ mod tests {
             "durability = \"flush\"\nmemory = \"1G\"\ncheckpoint_log = 67108864\n\
              prepare_ahead = 0\nthreads = 2\narray_name = \"lab\"\n\
              target_name = \"iqn.2026-11.com.example:lab\"\ncompany_id = \"02-48-46\"\n\
-             scrub = \"off\"\nscrub_rate = \"10M\"\n\
+             scrub = \"off\"\nscrub_rate = \"10M\"\noptimize = \"12h\"\n\
              allow_remote_api = true\nlog_level = \"debug\"\n\
              [iscsi]\nsessions = 10\n[chap]\nrequired = true\n",
         )
@@ -295,6 +299,7 @@ mod tests {
         assert_eq!(config.store_options().memory_bytes, 1 << 30);
         assert_eq!(config.store_options().durability, store::Durability::Flush);
         assert_eq!((config.scrub, config.scrub_rate), (None, 10 << 20));
+        assert_eq!(config.optimize, Some(Duration::from_secs(12 * 3600)));
         assert_eq!(config.iscsi.limits().sessions, 10);
         assert!(config.chap_defaults().unwrap().required);
     }
@@ -311,6 +316,8 @@ mod tests {
             ("threads = 1000", "256"),
             ("scrub = \"weekly\"", "7d"),
             ("scrub_rate = \"1K\"", "1M"),
+            ("\noptimize = 0", "line 2"),
+            ("optimize = \"daily\"", "7d"),
             ("target_name = \"disk\"", "iqn."),
             ("company_id = \"xx\"", "six hex digits"),
             ("[chap]\ntarget_user = \"u\"", "go together"),

@@ -2,22 +2,22 @@
 
 use api::{DamageEntry, DamageList, Scrub};
 
-use super::args::{Common, ScrubVerb};
+use super::args::{Common, PassVerb};
 use super::client::Client;
 use super::failure::Failure;
 use super::output::{Align, facts, show, table, time};
 use super::size::human;
 
 /// Starts, stops or shows a scrub.
-pub fn scrub(common: &Common, verb: ScrubVerb) -> Result<(), Failure> {
+pub fn scrub(common: &Common, verb: PassVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let scrub: Scrub = match verb {
-        ScrubVerb::Start => client.post("/v1/pool/scrub", &())?,
-        ScrubVerb::Stop => {
+        PassVerb::Start => client.post("/v1/pool/scrub", &())?,
+        PassVerb::Stop => {
             client.delete("/v1/pool/scrub")?;
             client.get("/v1/pool/scrub")?
         }
-        ScrubVerb::Status => client.get("/v1/pool/scrub")?,
+        PassVerb::Status => client.get("/v1/pool/scrub")?,
     };
     show(common.json, &scrub, || text(&scrub))
 }

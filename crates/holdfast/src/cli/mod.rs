@@ -3,8 +3,8 @@
 //! * [`args`]: the verbs and their arguments,
 //! * [`failure`]: exit codes,
 //! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it,
-//! * [`pool`], [`array`], [`volume`], [`snapshot`], [`group`], [`host`], [`connection`],
-//!   [`status`], [`inspect`]: the verbs,
+//! * [`pool`], [`optimize`], [`array`], [`volume`], [`snapshot`], [`group`], [`host`],
+//!   [`connection`], [`status`], [`inspect`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], its [`http`] server and the small parts
 //!   ([`access`], [`telemetry`]) that join crates which don't know each other,
 //! * [`size`], [`offload`], [`output`]: what people type and read.
@@ -24,6 +24,7 @@ mod inspect;
 mod integrity;
 mod interval;
 mod offload;
+mod optimize;
 mod output;
 mod pool;
 mod serve;

@@ -14,6 +14,7 @@ use super::args::{Common, PoolVerb};
 use super::client::Client;
 use super::failure::Failure;
 use super::integrity;
+use super::optimize;
 use super::output::show;
 use super::size::human;
 
@@ -87,6 +88,7 @@ pub fn run(common: &Common, verb: &PoolVerb) -> Result<(), Failure> {
         PoolVerb::Create { place, capacity, force } => make(common, place, *capacity, *force),
         PoolVerb::Grow { capacity } => grow(common, *capacity),
         PoolVerb::Scrub { verb } => integrity::scrub(common, *verb),
+        PoolVerb::Optimize { verb, wait } => optimize::run(common, *verb, *wait),
         PoolVerb::Damage => integrity::damage(common),
     }
 }

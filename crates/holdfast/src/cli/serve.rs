@@ -123,6 +123,7 @@ fn open(
         threads: config.threads,
         prepare_ahead_bytes: config.prepare_ahead,
         scrub: ScrubOptions { interval: config.scrub, rate_bytes: config.scrub_rate, now_ms },
+        optimize_interval: config.optimize,
     };
     Ok((Opened { array, store, settings, durability: config.durability }, serving))
 }

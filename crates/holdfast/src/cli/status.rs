@@ -5,6 +5,7 @@ use api::Status;
 use super::args::Common;
 use super::client::Client;
 use super::failure::Failure;
+use super::optimize;
 use super::output::{facts, show, time};
 use super::size::human;
 
@@ -41,5 +42,6 @@ fn text(status: &Status) -> String {
         ("Log to replay", human(pool.log_bytes)),
         ("Commits", pool.commit_count.to_string()),
         ("Checkpoints", pool.checkpoint_count.to_string()),
+        ("Background pass", optimize::brief(&status.optimize)),
     ])
 }

@@ -26,11 +26,13 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let json = common.json;
     match verb {
-        VolumeVerb::Create { name, size, block_size } => {
+        VolumeVerb::Create { name, size, block_size, reduction } => {
             let new = VolumeCreate {
                 name: name.clone(),
                 size_bytes: *size,
                 block_bytes: Some(*block_size),
+                deduplication: reduction.deduplication,
+                compression: reduction.compression,
             };
             let made: Volume = client.post("/v1/volumes", &new)?;
             show(json, &made, || created(&made))
@@ -52,12 +54,17 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
             let volume: Volume = client.patch(&path_of("volumes", name)?, &change)?;
             show(json, &volume, || format!("Volume {name} is called {} now.\n", volume.name))
         }
-        VolumeVerb::Set { name, offload } => {
-            let offloads = offload::change(offload);
-            let change = VolumeChange { offloads, ..VolumeChange::default() };
+        VolumeVerb::Set { name, offload, reduction } => {
+            let change = VolumeChange {
+                offloads: offload::change(offload),
+                deduplication: reduction.deduplication,
+                compression: reduction.compression,
+                ..VolumeChange::default()
+            };
             let volume: Volume = client.patch(&path_of("volumes", name)?, &change)?;
             show(json, &volume, || {
-                format!("Volume {}: offloads {}.\n", volume.name, offloads_text(&volume))
+                let (offloads, reduction) = (offloads_text(&volume), reduction_text(&volume));
+                format!("Volume {}: offloads {offloads}; reduction {reduction}.\n", volume.name)
             })
         }
         _ => end_or_replace(&client, json, verb),
@@ -115,6 +122,16 @@ fn offloads_text(volume: &Volume) -> String {
         return own;
     }
     format!("{} (its own setting: {own})", offload::text(in_effect))
+}
+
+/// What reduction does with what is written to the volume.
+fn reduction_text(volume: &Volume) -> &'static str {
+    match (volume.deduplication, volume.compression) {
+        (true, true) => "all on",
+        (true, false) => "no compression",
+        (false, true) => "no deduplication",
+        (false, false) => "no deduplication, compression",
+    }
 }
 
 fn created(volume: &Volume) -> String {
@@ -175,6 +192,7 @@ fn show_one(client: &Client, json: bool, name: &str) -> Result<(), Failure> {
             ("Mapped", human(volume.mapped_bytes)),
             ("Data", human(volume.data_bytes)),
             ("Offloads", offloads_text(volume)),
+            ("Reduction", reduction_text(volume).into()),
             ("Serial", volume.serial.clone()),
             ("NAA", volume.naa.clone()),
             ("Id", volume.id.to_string()),

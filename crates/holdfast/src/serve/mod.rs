@@ -16,7 +16,7 @@
 //! * [`listen`]: portals, and handing connections out,
 //! * [`background`]: checkpoints and signals,
 //! * [`passes`]: what goes over the whole pool, and gives way to hosts; [`scrub`]: reading all that
-//!   is stored,
+//!   is stored, [`optimize`]: the background pass of reduction,
 //! * [`tokens`]: the volume of ROD tokens, and the time,
 //! * [`counters`]: what was done, for whom, and how long it took.
 //!
@@ -31,6 +31,7 @@ mod gather;
 mod listen;
 mod mailbox;
 mod management;
+mod optimize;
 mod passes;
 mod patience;
 mod saver;
@@ -47,6 +48,7 @@ mod tests;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use block::{ArrayIdentity, LunMap, SectorCount, VolumeId};
 use store::{Store, StoreError};
@@ -135,6 +137,9 @@ pub struct ServeOptions {
     pub prepare_ahead_bytes: u64,
     /// How all is read and compared in the background.
     pub scrub: ScrubOptions,
+    /// From the end of one background pass of reduction to the beginning of the next; `None`: only
+    /// when one is asked for.
+    pub optimize_interval: Option<Duration>,
 }
 
 /// A front end that serves: what management needs of it. Cheap to clone.
@@ -191,6 +196,8 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     let checkpointer = background::Checkpointer::start(options.store.clone(), &shared)
         .map_err(ServeError::Start)?;
     let scrubber = scrub::start(options.scrub, &shared).map_err(ServeError::Start)?;
+    let optimizer =
+        optimize::start(options.optimize_interval, &shared).map_err(ServeError::Start)?;
     let saver =
         saver::Saver::start(&shared, options.reservations.clone()).map_err(ServeError::Start)?;
     let signals = background::Signals::start(&shared.shutdown).map_err(ServeError::Start)?;
@@ -201,7 +208,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
         shutdown: shared.shutdown.clone(),
     });
     threads.join();
-    drop((signals, saver, scrubber, checkpointer, preparer));
+    drop((signals, saver, optimizer, scrubber, checkpointer, preparer));
     options.store.checkpoint().map_err(ServeError::Checkpoint)
 }
 

@@ -137,6 +137,7 @@ fn serve(path: &Path, threads: usize) -> Running {
         threads,
         prepare_ahead_bytes: 16 << 20,
         scrub: ScrubOptions { interval: None, rate_bytes: 1 << 30, now_ms: || 0 },
+        optimize_interval: None,
     };
     let (sender, receiver) = mpsc::channel();
     let thread = std::thread::spawn(move || run(options, |running| sender.send(running).unwrap()));

@@ -1,6 +1,6 @@
 //! The verbs of volumes, snapshots and groups.
 
-use clap::{ArgGroup, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 use crate::cli::offload::{self, Switch};
 use crate::cli::size;
@@ -19,6 +19,8 @@ pub enum VolumeVerb {
         #[arg(long, value_name = "512|4096", default_value_t = 512)]
         #[arg(value_parser = parse_block_size)]
         block_size: u64,
+        #[command(flatten)]
+        reduction: ReductionArgs,
     },
     /// List all volumes.
     List {
@@ -43,13 +45,17 @@ pub enum VolumeVerb {
         truncate: bool,
     },
     /// Change a volume's settings.
+    #[command(group = ArgGroup::new("what").required(true).multiple(true)
+        .args(["offload", "deduplication", "compression"]))]
     Set {
         /// Which.
         name: String,
         /// Switch offloads: ats, full-copy, block-zero, reclaim, odx or all, `=on` or `=off`.
-        #[arg(long, required = true, value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
+        #[arg(long, value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
         #[arg(value_parser = offload::parse)]
         offload: Vec<Switch>,
+        #[command(flatten)]
+        reduction: ReductionArgs,
     },
     /// Give a volume a new name.
     Rename {
@@ -98,6 +104,26 @@ pub enum VolumeVerb {
         /// Which.
         name: String,
     },
+}
+
+/// What reduction does with what is written to a volume from now on.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct ReductionArgs {
+    /// Whether blocks that are stored already are named, not stored again, when they are written
+    /// from now on; on by default. Copies share what is stored in any case.
+    #[arg(long, value_name = "on|off", value_parser = parse_on_off)]
+    pub deduplication: Option<bool>,
+    /// Whether what is written from now on is compressed; on by default.
+    #[arg(long, value_name = "on|off", value_parser = parse_on_off)]
+    pub compression: Option<bool>,
+}
+
+fn parse_on_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("it is on or off".into()),
+    }
 }
 
 fn parse_block_size(text: &str) -> Result<u64, String> {

@@ -1,0 +1,64 @@
+//! The background pass of reduction: how gently.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::OptimizeStatus;
+
+use super::passes::{Passes, Step, Traffic, Worker};
+use super::shared::Shared;
+
+/// How often as long as a step takes it rests behind it while hosts are busy: a fifth of the time
+/// is left for it.
+const BUSY_REST: u32 = 4;
+
+/// A thread that does the passes. `interval`: from the end of one to the beginning of the next;
+/// `None`: only when one is asked for.
+pub(super) fn start(interval: Option<Duration>, shared: &Arc<Shared>) -> io::Result<Worker> {
+    let traffic = Traffic::new(shared.counters.clone());
+    let optimizer = Optimizer { shared: shared.clone(), traffic };
+    Worker::start("optimize", interval, shared.clock, optimizer)
+}
+
+struct Optimizer {
+    shared: Arc<Shared>,
+    traffic: Traffic,
+}
+
+impl Passes for Optimizer {
+    fn begin(&mut self) {
+        self.shared.store.optimize();
+    }
+
+    fn step(&mut self) -> Step {
+        let store = &self.shared.store;
+        let before = store.optimize_status();
+        if !before.running {
+            return Step::Nothing;
+        }
+        let begun = self.shared.clock.now();
+        match store.optimize_step() {
+            Ok(true) => {
+                let took = self.shared.clock.now().saturating_sub(begun);
+                let busy = self.traffic.has_moved();
+                return Step::More(if busy { took * BUSY_REST } else { Duration::ZERO });
+            }
+            Ok(false) => tell_end(&before, &store.optimize_status()),
+            Err(error) => tracing::error!("the background pass of reduction has failed: {error}"),
+        }
+        Step::Last
+    }
+}
+
+/// Logs that a pass has come to its end, unless it was stopped.
+fn tell_end(before: &OptimizeStatus, now: &OptimizeStatus) {
+    if now.passes > before.passes {
+        tracing::info!(
+            "the background pass of reduction has ended: since the start {} chunks were found to \
+             be stored twice, and {} segments were rewritten",
+            now.aliased_chunks,
+            now.rewritten_segments
+        );
+    }
+}
