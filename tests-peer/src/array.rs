@@ -237,6 +237,11 @@ impl Array {
 
     /// Connections of initiators that are open now, as the management interface tells.
     pub fn open_connections(&self) -> Result<u64> {
+        self.counters()?["wire"]["connections"].as_u64().context("no count of connections")
+    }
+
+    /// What the management interface counts.
+    pub fn counters(&self) -> Result<Value> {
         let run: Value = serde_json::from_slice(&std::fs::read(self.pool().join("array.run"))?)?;
         let token = run["token"].as_str().context("the run file holds no token")?;
         let mut stream = TcpStream::connect(&self.api)?;
@@ -249,8 +254,7 @@ impl Array {
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
-        let counters: Value = serde_json::from_str(body).with_context(|| head.to_owned())?;
-        counters["wire"]["connections"].as_u64().context("no count of connections")
+        serde_json::from_str(body).with_context(|| head.to_owned())
     }
 
     /// How many sessions have begun, and how many have ended, as the log tells.

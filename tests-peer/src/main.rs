@@ -19,6 +19,7 @@ mod offload;
 mod paths;
 mod qemu;
 mod random;
+mod reduction;
 mod report;
 mod reservations;
 mod snapshots;
@@ -87,6 +88,7 @@ const GROUPS: &[Group] = &[
     ("hostile", "initiators that take and never give, beside a good one", run_hostile),
     ("snapshots", "snapshots, groups, clones, and the way back from the end", run_snapshots),
     ("space", "what takes space, one commit an offload, a full pool", run_space),
+    ("reduction", "a volume's switches, and what the background pass finds", run_reduction),
     ("integrity", "bytes that turn: found, named, refused, healed", run_integrity),
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
     ("kill", "kill -9 under load; every acknowledged byte is there", run_kill),
@@ -298,6 +300,22 @@ fn run_space(report: &mut Report, arguments: &Arguments) -> Result<()> {
     array.verb(&["array", "set", "--space-thresholds", "30"])?;
     let target = array.volume("thin", "4G", "peer", 1)?;
     space::thresholds(report, &target);
+    Ok(())
+}
+
+fn run_reduction(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let settings = reduction::NEVER_SETTINGS;
+    let mut switched = array(arguments, Shape { capacity: "1G", settings, ..Shape::default() })?;
+    reduction::switches(report, &mut switched);
+    drop(switched);
+    let mut own = array(arguments, Shape { capacity: "1G", settings, ..Shape::default() })?;
+    let target = own.volume("missed", "1G", "peer", 1)?;
+    reduction::pass(report, &mut own, &target);
+    drop(own);
+    let settings = reduction::OFTEN_SETTINGS;
+    let often = array(arguments, Shape { capacity: "1G", settings, ..Shape::default() })?;
+    let target = often.volume("often", "1G", "peer", 1)?;
+    reduction::schedule(report, &often, &target);
     Ok(())
 }
 

@@ -318,6 +318,11 @@ pub fn copy(session: &mut Session, from: u64, to: u64, mib: u64) -> Result<()> {
     good(session.extended_copy(&[name], &segments, BLOCK)?)
 }
 
+/// Bytes of stored volume data, after reduction.
+pub fn data_bytes(array: &Array) -> Result<u64> {
+    Ok(numbers(array)?.data)
+}
+
 fn numbers(array: &Array) -> Result<Numbers> {
     let status = array.verb(&["status"])?;
     let number = |field: &str| {
