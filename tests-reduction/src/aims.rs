@@ -56,7 +56,7 @@ fn inline(results: &Results, run: &Measured) -> Judged {
 fn behind(results: &Results, run: &Measured, scope: &Scope) -> Judged {
     let what = if *scope == Scope::All { "all parts" } else { "images" };
     let Some(stored) = run.passed_bytes(scope) else {
-        return (false, format!("{what}: this array has no background pass"));
+        return (false, format!("{what}: no background pass was measured"));
     };
     let over = stored as f64 / results.ceiling_bytes(scope, CEILING) as f64;
     let text = format!(

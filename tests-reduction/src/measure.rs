@@ -1,8 +1,8 @@
 //! The corpus on a running array: every part a volume, written in commands of one size.
 //!
 //! After each part the pool is asked what it stores; the growth is the part's. When a set is
-//! complete it is read back, the background pass is run if the array has one, and the pool is
-//! asked again. At the end everything is read once more: the pass has rewritten it.
+//! complete it is read back, the background pass is run, and the pool is asked again. At the end
+//! everything is read once more: the pass has rewritten it.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -50,7 +50,7 @@ pub struct Measured {
     pub write_bytes: u64,
     /// Each part when it had just been written.
     pub parts: Vec<Grown>,
-    /// Each set after the background pass; empty where the array has none.
+    /// Each set after the background pass.
     pub passes: Vec<Pass>,
     /// The pool's own numbers before the first part and after everything.
     pub pool_before: Value,
@@ -99,13 +99,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         for volume in &volumes[volumes.len() - set.len()..] {
             work.verify(volume, "read back");
         }
-        if work.has_pass {
-            work.pass(&set[0].set, before)?;
-        }
+        work.pass(&set[0].set, before)?;
     }
-    if work.has_pass {
-        volumes.iter().for_each(|volume| work.verify(volume, "read back after the pass"));
-    }
+    volumes.iter().for_each(|volume| work.verify(volume, "read back after the pass"));
     work.measured.pool_after = work.pool()?;
     lab::report::write_json(&arguments.json, &work.measured).map_err(anyhow::Error::msg)
 }
@@ -121,7 +117,6 @@ struct Work<'a> {
     array: Array,
     target: String,
     connect: ConnectArgs,
-    has_pass: bool,
     measured: Measured,
 }
 
@@ -137,7 +132,6 @@ impl<'a> Work<'a> {
         verb(&array, &["host", "create", HOST, "--iqn", &connect.initiator])?;
         let first = target::discover(&arguments.portal, &connect).map_err(anyhow::Error::msg)?;
         let target = first.into_iter().next().context("no target behind the portal")?.name;
-        let has_pass = array.run(&["pool", "optimize", "--help"]).is_ok();
         let measured = Measured {
             write_bytes: arguments.write_size,
             parts: Vec::new(),
@@ -146,7 +140,7 @@ impl<'a> Work<'a> {
             pool_after: Value::Null,
             read_back: Ok(()),
         };
-        let mut work = Self { arguments, array, target, connect, has_pass, measured };
+        let mut work = Self { arguments, array, target, connect, measured };
         work.measured.pool_before = work.pool()?;
         Ok(work)
     }

@@ -137,7 +137,7 @@ impl Results {
         for run in &self.measured {
             head.push(format!("{} KiB", run.write_bytes >> 10));
         }
-        for run in self.measured.iter().filter(|run| !run.passes.is_empty()) {
+        for run in &self.measured {
             head.push(format!("{} KiB, pass", run.write_bytes >> 10));
         }
         head.extend(["distinct", "lz4 packed", CEILING].map(String::from));
@@ -161,14 +161,11 @@ impl Results {
         };
         let mut row = vec![name, (bytes >> 20).to_string(), (data >> 20).to_string()];
         let inline = self.measured.iter().map(|run| run.inline_bytes(scope));
-        let passed = self.measured.iter().filter(|run| !run.passes.is_empty());
+        let passed = self.measured.iter().map(|run| run.passed_bytes(scope));
         let ceiling =
             [new, self.ceiling_bytes(scope, "lz4 packed"), self.ceiling_bytes(scope, CEILING)];
         let tools = self.references.values().map(|tool| reference(tool, scope));
-        let columns = inline
-            .chain(passed.map(|run| run.passed_bytes(scope)))
-            .chain(ceiling.into_iter().map(Some))
-            .chain(tools);
+        let columns = inline.chain(passed).chain(ceiling.into_iter().map(Some)).chain(tools);
         row.extend(columns.map(|stored| ratio(data, stored)));
         row
     }
@@ -196,7 +193,8 @@ impl Measured {
         parts.map(|part| u64::try_from(part.stored_bytes).ok()).sum()
     }
 
-    /// What the sets come to after the background pass. None for a part, and without a pass.
+    /// What the sets come to after the background pass. None for a part, and where no pass was
+    /// measured.
     pub fn passed_bytes(&self, scope: &Scope) -> Option<u64> {
         if self.passes.is_empty() || matches!(scope, Scope::Part(_)) {
             return None;
