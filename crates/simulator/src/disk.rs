@@ -10,6 +10,9 @@
 //! - A write can fail, once or for ever, having had any effect.
 //! - Reads can fail, bits can rot, and a read can bring another block's bytes: separate modes, in
 //!   which the store may answer MEDIUM ERROR, or refuse to open, and never anything wrong.
+//! - A write that the device says it has done may be lost, land at another place, or land in part
+//!   ([`WriteFault`]): a mode of its own as well, see [`crate::misplaced`].
+//! - It grows at once and durably, or an error is told and it may have grown or not.
 //! - A device that lies, and loses what it said it had flushed, is outside of what the store
 //!   promises: [`Faults::lying_flush`] is a canary, with which the checker *must* find a loss.
 
@@ -21,33 +24,11 @@ use block::{Frame, FrameMut, SECTOR_BYTES};
 
 use crate::rng::{Rng, mix};
 
+mod faults;
+
+pub use faults::{Faults, Struck, Survival, WriteFault};
+
 const BLOCK: u64 = block::BLOCK_BYTES;
-
-/// Faults other than a crash.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Faults {
-    /// Flushes do nothing: the canary.
-    pub lying_flush: bool,
-    /// In so many of a thousand reads, the device reports an error.
-    pub failed_reads_per_mille: u64,
-    /// In so many of a thousand reads, the bytes of another place are delivered.
-    pub misdirected_reads_per_mille: u64,
-}
-
-/// How much of what was not flushed survives a crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Survival {
-    /// Nothing.
-    Nothing,
-    /// All.
-    All,
-    /// Whole writes, or not.
-    Writes,
-    /// Sectors: a coin for each.
-    Sectors,
-    /// Of each write all sectors but a few, or a few sectors only.
-    Torn,
-}
 
 type Hook = Box<dyn FnMut() + Send>;
 
@@ -70,6 +51,13 @@ struct Inner {
     fuse: Option<u64>,
     /// The I/O that fails alone.
     error_at: Option<u64>,
+    /// The next write to one of these places is done wrongly; to any, if there are none.
+    write_fault: Option<(&'static [u64], WriteFault)>,
+    struck: Option<Struck>,
+    /// Reads until now.
+    read_count: u64,
+    /// Writes that were told to have failed, until now.
+    error_count: u64,
     dead: bool,
     failed: bool,
     faults: Faults,
@@ -125,6 +113,7 @@ impl Inner {
         }
         if self.error_at == Some(self.io_count) {
             self.failed = true;
+            self.error_count += 1;
             return (true, Err(io::Error::other("simulated: a write error")));
         }
         (true, Ok(()))
@@ -142,6 +131,10 @@ impl SimDisk {
             io_count: 0,
             fuse: None,
             error_at: None,
+            write_fault: None,
+            struck: None,
+            read_count: 0,
+            error_count: 0,
             dead: false,
             failed: false,
             faults: Faults::default(),
@@ -157,6 +150,16 @@ impl SimDisk {
         lock(&self.inner).io_count
     }
 
+    /// Reads until now.
+    pub fn read_count(&self) -> u64 {
+        lock(&self.inner).read_count
+    }
+
+    /// Writes and flushes that have failed by themselves until now.
+    pub fn error_count(&self) -> u64 {
+        lock(&self.inner).error_count
+    }
+
     /// The power fails at this I/O, counted from the disk's beginning.
     pub fn set_fuse(&self, io: Option<u64>) {
         lock(&self.inner).fuse = io;
@@ -170,6 +173,17 @@ impl SimDisk {
     /// Changes the faults.
     pub fn set_faults(&self, faults: Faults) {
         lock(&self.inner).faults = faults;
+    }
+
+    /// The next write that begins at one of these bytes is done wrongly; the next of all, if none
+    /// are said.
+    pub fn set_write_fault(&self, offsets_bytes: &'static [u64], fault: WriteFault) {
+        lock(&self.inner).write_fault = Some((offsets_bytes, fault));
+    }
+
+    /// The write that was done wrongly, if one was.
+    pub fn struck(&self) -> Option<Struck> {
+        lock(&self.inner).struck.clone()
     }
 
     /// Whether the power has failed, and [`SimDisk::crash`] is due.
@@ -274,6 +288,16 @@ impl sys::Disk for SimDisk {
         lock(&self.inner).len_bytes
     }
 
+    fn grow(&self, len_bytes: u64) -> io::Result<()> {
+        let mut inner = lock(&self.inner);
+        let (done, result) = inner.count();
+        if done && (result.is_ok() || inner.rng.chance(50)) {
+            inner.note("grow", len_bytes, 0, 0);
+            inner.len_bytes = inner.len_bytes.max(len_bytes);
+        }
+        result
+    }
+
     fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
         let mut inner = lock(&self.inner);
         if inner.dead {
@@ -302,6 +326,7 @@ impl sys::Disk for SimDisk {
                 None => frame.fill(0),
             }
         }
+        inner.read_count += 1;
         inner.note("read", offset_bytes, frames.len(), 0);
         Ok(())
     }
@@ -319,12 +344,14 @@ impl sys::Disk for SimDisk {
                 let content =
                     frames.iter().fold(0, |hash, frame| mix(hash ^ hash_bytes(&frame[..])));
                 inner.note("write", offset_bytes, frames.len(), content);
-                let blocks: Vec<(u64, Frame)> =
-                    (offset_bytes / BLOCK..).zip(frames.iter().cloned()).collect();
+                let blocks = (offset_bytes / BLOCK..).zip(frames.iter().cloned()).collect();
+                let blocks = inner.strike(blocks);
                 if result.is_ok() {
                     inner.seen.extend(blocks.iter().cloned());
                 }
-                inner.unflushed.push(blocks);
+                if !blocks.is_empty() {
+                    inner.unflushed.push(blocks);
+                }
             }
             result
         };
@@ -352,44 +379,4 @@ impl sys::Disk for SimDisk {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use sys::Disk as _;
-
-    fn disk_with_two_writes() -> SimDisk {
-        let disk = SimDisk::new(1 << 20, 1);
-        disk.write(0, &[FrameMut::from_bytes(&[1; 4096]).freeze()]).unwrap();
-        disk.flush().unwrap();
-        disk.write(0, &[FrameMut::from_bytes(&[2; 4096]).freeze()]).unwrap();
-        disk
-    }
-
-    fn first_block(disk: &SimDisk) -> Vec<u8> {
-        let mut frames = [FrameMut::stale()];
-        disk.read(0, &mut frames).unwrap();
-        frames[0].to_vec()
-    }
-
-    #[test]
-    fn a_crash_keeps_what_was_flushed_and_tears_the_rest_by_sectors() {
-        let disk = disk_with_two_writes();
-        assert_eq!(first_block(&disk), vec![2; 4096]);
-        disk.crash(Survival::Nothing, &mut Rng::new(1));
-        assert_eq!(first_block(&disk), vec![1; 4096]);
-        let disk = disk_with_two_writes();
-        disk.crash(Survival::Sectors, &mut Rng::new(5));
-        let found = first_block(&disk);
-        assert!(found.contains(&1) && found.contains(&2));
-        assert!(found.chunks(512).all(|sector| sector.iter().all(|byte| *byte == sector[0])));
-    }
-
-    #[test]
-    fn the_fuse_fails_every_io_from_then_on_until_the_crash() {
-        let disk = disk_with_two_writes();
-        disk.set_fuse(Some(disk.io_count() + 1));
-        assert!(disk.flush().is_err() && disk.flush().is_err() && disk.is_dead());
-        disk.crash(Survival::Nothing, &mut Rng::new(1));
-        assert_eq!(first_block(&disk), vec![1; 4096]);
-        assert!(disk.flush().is_ok());
-    }
-}
+mod tests;

@@ -1,0 +1,83 @@
+//! What the disk may do wrong.
+
+use block::Frame;
+
+use super::{BLOCK, Inner, overlay};
+
+/// Faults other than a crash.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// Flushes do nothing: the canary.
+    pub lying_flush: bool,
+    /// In so many of a thousand reads, the device reports an error.
+    pub failed_reads_per_mille: u64,
+    /// In so many of a thousand reads, the bytes of another place are delivered.
+    pub misdirected_reads_per_mille: u64,
+}
+
+/// How much of what was not flushed survives a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survival {
+    /// Nothing.
+    Nothing,
+    /// All.
+    All,
+    /// Whole writes, or not.
+    Writes,
+    /// Sectors: a coin for each.
+    Sectors,
+    /// Of each write all sectors but a few, or a few sectors only.
+    Torn,
+}
+
+/// How a write is done wrongly that the device says it has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteFault {
+    /// It never lands: what was there stays.
+    Lost,
+    /// It lands from this block of the device on, over what is there.
+    Misdirected(u64),
+    /// Some of its sectors land, and some do not.
+    Shorn,
+}
+
+/// A write that was done wrongly.
+#[derive(Clone, Debug)]
+pub struct Struck {
+    /// Which I/O it was, counted from the disk's beginning.
+    pub io: u64,
+    /// Where it should have landed.
+    pub offset_bytes: u64,
+    /// What its first block should have been.
+    pub first: Frame,
+    /// How it was done.
+    pub fault: WriteFault,
+}
+
+impl Inner {
+    /// The blocks of a write as they land: wrongly, if it is the one.
+    pub(super) fn strike(&mut self, blocks: Vec<(u64, Frame)>) -> Vec<(u64, Frame)> {
+        let Some((number, first)) = blocks.first().cloned() else { return blocks };
+        let offset_bytes = number * BLOCK;
+        let due =
+            |(offsets, _): &(&[u64], _)| offsets.is_empty() || offsets.contains(&offset_bytes);
+        let Some((_, fault)) = self.write_fault.take_if(|fault| due(fault)) else { return blocks };
+        self.note("struck", offset_bytes, blocks.len(), 0);
+        self.struck = Some(Struck { io: self.io_count, offset_bytes, first, fault });
+        let count = blocks.len() as u64;
+        match fault {
+            WriteFault::Lost => Vec::new(),
+            WriteFault::Misdirected(to) => {
+                let to = to.min(self.len_bytes / BLOCK - count);
+                (to..).zip(blocks.into_iter().map(|(_, frame)| frame)).collect()
+            }
+            WriteFault::Shorn => blocks.into_iter().map(|block| self.shear(block)).collect(),
+        }
+    }
+
+    fn shear(&mut self, (number, above): (u64, Frame)) -> (u64, Frame) {
+        // Neither all of a block nor nothing.
+        let coins = self.rng.between(1, 254);
+        (number, overlay(self.seen.get(&number), &above, |sector| coins >> sector & 1 == 1))
+    }
+}

@@ -1,0 +1,67 @@
+//! The disk itself: what it keeps, loses and does wrongly.
+
+use super::*;
+use sys::Disk as _;
+
+fn disk_with_two_writes() -> SimDisk {
+    let disk = SimDisk::new(1 << 20, 1);
+    disk.write(0, &[FrameMut::from_bytes(&[1; 4096]).freeze()]).unwrap();
+    disk.flush().unwrap();
+    disk.write(0, &[FrameMut::from_bytes(&[2; 4096]).freeze()]).unwrap();
+    disk
+}
+
+fn block_of(disk: &SimDisk, number: u64) -> Vec<u8> {
+    let mut frames = [FrameMut::stale()];
+    disk.read(number * BLOCK, &mut frames).unwrap();
+    frames[0].to_vec()
+}
+
+fn first_block(disk: &SimDisk) -> Vec<u8> {
+    block_of(disk, 0)
+}
+
+#[test]
+fn a_crash_keeps_what_was_flushed_and_tears_the_rest_by_sectors() {
+    let disk = disk_with_two_writes();
+    assert_eq!(first_block(&disk), vec![2; 4096]);
+    disk.crash(Survival::Nothing, &mut Rng::new(1));
+    assert_eq!(first_block(&disk), vec![1; 4096]);
+    let disk = disk_with_two_writes();
+    disk.crash(Survival::Sectors, &mut Rng::new(5));
+    let found = first_block(&disk);
+    assert!(found.contains(&1) && found.contains(&2));
+    assert!(found.chunks(512).all(|sector| sector.iter().all(|byte| *byte == sector[0])));
+}
+
+#[test]
+fn the_fuse_fails_every_io_from_then_on_until_the_crash() {
+    let disk = disk_with_two_writes();
+    disk.set_fuse(Some(disk.io_count() + 1));
+    assert!(disk.flush().is_err() && disk.flush().is_err() && disk.is_dead());
+    disk.crash(Survival::Nothing, &mut Rng::new(1));
+    assert_eq!(first_block(&disk), vec![1; 4096]);
+    assert!(disk.flush().is_ok());
+}
+
+#[test]
+fn a_write_that_is_done_wrongly_is_answered_and_lands_nowhere_elsewhere_or_in_part() {
+    for (fault, here, there) in [
+        (WriteFault::Lost, vec![1; 4096], vec![0; 4096]),
+        (WriteFault::Misdirected(9), vec![1; 4096], vec![3; 4096]),
+    ] {
+        let disk = disk_with_two_writes();
+        disk.crash(Survival::Nothing, &mut Rng::new(1));
+        disk.set_write_fault(&[], fault);
+        disk.write(0, &[FrameMut::from_bytes(&[3; 4096]).freeze()]).unwrap();
+        disk.flush().unwrap();
+        disk.crash(Survival::Nothing, &mut Rng::new(1));
+        assert_eq!((block_of(&disk, 0), block_of(&disk, 9)), (here, there), "{fault:?}");
+        assert_eq!(disk.struck().map(|struck| struck.offset_bytes), Some(0));
+    }
+    let disk = disk_with_two_writes();
+    disk.set_write_fault(&[], WriteFault::Shorn);
+    disk.write(0, &[FrameMut::from_bytes(&[3; 4096]).freeze()]).unwrap();
+    let found = block_of(&disk, 0);
+    assert!(found.contains(&2) && found.contains(&3));
+}
