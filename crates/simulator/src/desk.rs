@@ -8,9 +8,13 @@ use sys::Disk as _;
 
 use crate::content::tags_of;
 use crate::disk::SimDisk;
-use crate::generate::{Expected, Generated, Generator, Region, touch};
+use crate::generate::{Expected, Generated, Generator, Region};
 use crate::model::{Changing, Model};
 use crate::rng::Rng;
+
+mod underway;
+
+use underway::{Underway, any_touch};
 
 /// Where the store's answers arrive.
 #[derive(Default)]
@@ -51,6 +55,14 @@ struct Op {
     operation: Option<(Box<ReadOperation>, usize)>,
 }
 
+impl Op {
+    fn changing(&self) -> Option<Changing> {
+        let Expected::Done(effects) = &self.expected else { return None };
+        let Op { started, by_block, .. } = *self;
+        Some(Changing { effects: effects.clone(), started, by_block, racing: Vec::new() })
+    }
+}
+
 /// The requests under way on one store, and the oracle.
 pub(crate) struct Desk {
     pub(crate) disk: Arc<SimDisk>,
@@ -70,6 +82,8 @@ pub(crate) struct Desk {
     pub(crate) refused_full: u64,
     pub(crate) in_flight_max: usize,
     ops: Vec<Op>,
+    /// The administrator's change under way.
+    change: Option<Underway>,
     next_id: u64,
 }
 
@@ -96,6 +110,7 @@ impl Desk {
             refused_full: 0,
             in_flight_max: 6,
             ops: Vec::new(),
+            change: None,
             next_id: 0,
         }
     }
@@ -163,21 +178,19 @@ impl Desk {
     }
 
     fn forget(&mut self, op: Op) {
-        if let Expected::Done(effects) = op.expected {
-            let Op { started, by_block, .. } = op;
-            self.model.unknown(Changing { effects, started, by_block });
+        if let Some(change) = op.changing() {
+            self.model.unknown(change);
         }
     }
 
     fn start(&mut self, store: &Store) -> Result<(), String> {
         let made = self.generator.request(&self.model.now, &mut self.rng);
         let clash = self.ops.iter().any(|op| {
-            let any = |a: &[Region], b: &[Region]| a.iter().any(|a| b.iter().any(|b| touch(a, b)));
-            any(&op.writes, &made.writes)
-                || any(&op.writes, &made.reads)
-                || any(&op.reads, &made.writes)
+            any_touch(&op.writes, &made.writes)
+                || any_touch(&op.writes, &made.reads)
+                || any_touch(&op.reads, &made.writes)
         });
-        if clash {
+        if clash || self.change.as_ref().is_some_and(|underway| underway.clashes(&made)) {
             return Ok(());
         }
         let Generated { label, request, reads, writes, expected, fua } = made;
@@ -188,7 +201,9 @@ impl Desk {
         let by_block = matches!(request, block::VolumeRequest::Write { .. });
         let started = self.time;
         let operation = None;
-        self.ops.push(Op { id, label, reads, writes, expected, fua, by_block, started, operation });
+        let op = Op { id, label, reads, writes, expected, fua, by_block, started, operation };
+        self.change.iter_mut().for_each(|underway| underway.add(&op));
+        self.ops.push(op);
         let started = store.start(request, self.token(id));
         self.started(id, started)?;
         self.collect()
@@ -198,6 +213,11 @@ impl Desk {
     pub(crate) fn is_busy(&self, slot: usize) -> bool {
         let there = |region: &Region| region.slot == slot;
         self.ops.iter().any(|op| op.reads.iter().chain(&op.writes).any(there))
+    }
+
+    /// Whether some request under way changes the volume of a slot.
+    pub(crate) fn is_written(&self, slot: usize) -> bool {
+        self.ops.iter().flat_map(|op| &op.writes).any(|region| region.slot == slot)
     }
 
     fn started(&mut self, id: u64, started: Started) -> Result<(), String> {
@@ -303,6 +323,7 @@ impl Desk {
         let op = self.ops.remove(index);
         self.time += 1;
         self.answers += 1;
+        self.tell_change(id, &reply);
         let told = match &reply {
             Ok(VolumeReply::Data(data)) => format!("{} bytes", data.len()),
             other => format!("{other:?}"),
@@ -325,7 +346,8 @@ impl Desk {
             (Ok(VolumeReply::Done), Expected::Done(effects)) => {
                 let durable = self.durable_answers || op.fua;
                 let Op { started, by_block, .. } = op;
-                self.model.answered(self.time, Changing { effects, started, by_block }, durable);
+                let change = Changing { effects, started, by_block, racing: Vec::new() };
+                self.model.answered(self.time, change, durable);
                 Ok(())
             }
             (Ok(VolumeReply::Done), Expected::Flushed) => {

@@ -117,7 +117,8 @@ impl Generator {
             _ => Generated {
                 label: format!("flush {slot}"),
                 request: VolumeRequest::Flush { volume: now.volumes[slot].id },
-                reads: Vec::new(),
+                // It touches no sector, but the volume must be there.
+                reads: vec![Region { slot, range: SectorRange::new(0, 0) }],
                 writes: Vec::new(),
                 expected: Expected::Flushed,
                 fua: true,

@@ -5,13 +5,15 @@
 //! which sectors survive. The same seed gives the same history, to the byte; [`Summary::trace`]
 //! is a hash of every I/O and every answer, so that a test can hold it.
 //!
-//! There are three kinds of history:
+//! There are four kinds of history:
 //! - [`history`]: requests that are in flight together touch different sectors (often of the same
 //!   blocks), so that the [`model`] knows every byte. Crashes anywhere, also in checkpoints and in
 //!   recovery, and write errors.
 //! - [`contended`]: requests that race on the same sectors; a register for each sector says which
 //!   values some order of the requests allows, and COMPARE AND WRITE must have one winner a value.
 //! - [`damage`]: bits rot, reads fail or are misdirected; nothing wrong may ever be read.
+//! - [`misplaced`]: a write is lost, lands at another place or in part, and the device says that it
+//!   is done; it must be found.
 //!
 //! What the disk may do to the store stands at the top of [`disk`]. For pools that no memory holds
 //! there is a [`synthetic`] one, without faults.
@@ -23,8 +25,11 @@ mod desk;
 pub mod disk;
 mod generate;
 pub mod history;
+pub mod misplaced;
 pub mod model;
+pub mod plan;
 pub mod rng;
 pub mod synthetic;
 
-pub use history::{Failure, Plan, Summary, run};
+pub use history::run;
+pub use plan::{Failure, Plan, Summary};

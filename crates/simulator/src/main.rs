@@ -3,16 +3,18 @@
 //! ```text
 //! simulator --seeds 1..1000 [--durability commit|flush] [--steps N] [--full]
 //! simulator --seed N --trace
+//! simulator --seeds 1..1000 --misplaced
 //! ```
 
 use std::process::ExitCode;
 
 use simulator::history::shrink;
-use simulator::{Plan, run};
+use simulator::misplaced::{Seen, misplace};
+use simulator::{Plan, Summary, run};
 use store::Durability;
 
 const USAGE: &str = "usage: simulator [--seeds FROM..TO | --seed N] [--durability commit|flush] \
-                     [--steps N] [--full] [--trace]";
+                     [--steps N] [--full] [--trace] [--misplaced]";
 
 struct Arguments {
     seeds: std::ops::Range<u64>,
@@ -20,12 +22,20 @@ struct Arguments {
     steps: Option<u64>,
     full: bool,
     trace: bool,
+    /// Histories in which a write is lost, or lands elsewhere or in part.
+    misplaced: bool,
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
     let durabilities = vec![Durability::Commit, Durability::Flush];
-    let mut arguments =
-        Arguments { seeds: 1..101, durabilities, steps: None, full: false, trace: false };
+    let mut arguments = Arguments {
+        seeds: 1..101,
+        durabilities,
+        steps: None,
+        full: false,
+        trace: false,
+        misplaced: false,
+    };
     while let Some(word) = words.next() {
         match word.as_str() {
             "--seeds" => {
@@ -47,22 +57,20 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
             "--steps" => arguments.steps = Some(words.next()?.parse().ok()?),
             "--full" => arguments.full = true,
             "--trace" => arguments.trace = true,
+            "--misplaced" => arguments.misplaced = true,
             _ => return None,
         }
     }
     Some(arguments)
 }
 
-/// The plan of a seed: every eighth is longer, so that what needs time to go wrong has it.
+/// The plan of a seed, as the arguments change it.
 fn plan(arguments: &Arguments, seed: u64, durability: Durability) -> Plan {
     let mut plan = if arguments.full {
         Plan::full_pool(seed, durability)
     } else {
-        Plan::new(seed, durability)
+        Plan::of_seed(seed, durability)
     };
-    if seed.is_multiple_of(8) {
-        plan.steps *= 5;
-    }
     plan.steps = arguments.steps.unwrap_or(plan.steps);
     plan.log = arguments.trace;
     plan
@@ -73,18 +81,24 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
+    let failures = if arguments.misplaced { misplaced(&arguments) } else { histories(&arguments) };
+    let seeds = arguments.seeds.end.saturating_sub(arguments.seeds.start);
+    println!("{seeds} seeds, {failures} failures");
+    if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Histories with crashes and write errors; how many failed.
+fn histories(arguments: &Arguments) -> u64 {
     let mut failures = 0;
-    let (mut answers, mut crashes, mut io_count) = (0, 0, 0);
+    let mut all = Summary::default();
     for seed in arguments.seeds.clone() {
         for &durability in &arguments.durabilities {
-            let plan = plan(&arguments, seed, durability);
+            let plan = plan(arguments, seed, durability);
             match run(&plan) {
                 Ok(summary) => {
-                    answers += summary.answers;
-                    crashes += summary.crashes;
-                    io_count += summary.io_count;
+                    all += &summary;
                     if arguments.trace {
-                        println!("seed {seed}, {durability:?}: {summary:?}");
+                        println!("seed {seed}, {durability:?}: {summary}");
                     }
                 }
                 Err(failure) => {
@@ -98,10 +112,28 @@ fn main() -> ExitCode {
             }
         }
     }
-    println!(
-        "{} seeds: {answers} answers, {io_count} writes and flushes, {crashes} crashes, \
-         {failures} failures",
-        arguments.seeds.end.saturating_sub(arguments.seeds.start)
-    );
-    if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!("{all}");
+    failures
+}
+
+/// Histories with a write that is lost, or lands elsewhere or in part; how many failed.
+fn misplaced(arguments: &Arguments) -> u64 {
+    let mut failures = 0;
+    let mut all = Seen::default();
+    for seed in arguments.seeds.clone() {
+        match misplace(seed) {
+            Ok(seen) => {
+                all += seen;
+                if arguments.trace {
+                    println!("seed {seed}: {seen}");
+                }
+            }
+            Err(reason) => {
+                failures += 1;
+                println!("FAILED, misplaced write: {reason}");
+            }
+        }
+    }
+    println!("{all}");
+    failures
 }

@@ -4,6 +4,12 @@ use block::VolumeId;
 
 use crate::content::Tag;
 
+mod racing;
+#[cfg(test)]
+mod tests;
+
+pub use racing::Racing;
+
 /// A volume as the model knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelVolume {
@@ -16,7 +22,7 @@ pub struct ModelVolume {
 /// All that a pool holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    /// The volumes in the order of their slots, then a snapshot of each.
+    /// The volumes in the order of their slots, then a snapshot of each, in generations.
     pub volumes: Vec<ModelVolume>,
     /// How many of them are volumes, which requests change.
     pub live: usize,
@@ -36,14 +42,17 @@ pub enum Effect {
         /// What they hold then.
         tags: Vec<Tag>,
     },
-    /// An administrator's change: a new volume takes the place of one, or a new snapshot.
+    /// An administrator's change: a new volume takes the place of one, or a new snapshot, or a
+    /// volume gets another content or size.
     Replace {
         /// The slot.
         slot: usize,
-        /// The id of the new volume.
+        /// The id of what is there then.
         id: VolumeId,
-        /// What it holds.
+        /// What it holds, but for what races with the change.
         tags: Vec<Tag>,
+        /// The slot whose content it takes: what races with the change there may be in it.
+        source: Option<usize>,
     },
     /// An administrator's change: the number in the configuration.
     Config(u64),
@@ -58,6 +67,8 @@ pub struct Changing {
     pub started: u64,
     /// Whether only each 4 KiB block of it is all or nothing (a write), not all of it.
     pub by_block: bool,
+    /// The requests under way while it took volumes as they were.
+    pub racing: Vec<Racing>,
 }
 
 /// The oracle. Requests that are under way together must touch different sectors.
@@ -71,6 +82,8 @@ pub struct Model {
     answered: Vec<(u64, Changing)>,
     /// What was not answered (or with an error of the device): it may be there or not.
     unknown: Vec<Changing>,
+    /// What was answered and must be there, but with one of several contents.
+    owed: Vec<Changing>,
 }
 
 impl State {
@@ -80,7 +93,7 @@ impl State {
                 let at = *start as usize;
                 self.volumes[*slot].tags[at..at + tags.len()].copy_from_slice(tags);
             }
-            Effect::Replace { slot, id, tags } => {
+            Effect::Replace { slot, id, tags, .. } => {
                 self.volumes[*slot] = ModelVolume { id: *id, tags: tags.clone() };
             }
             Effect::Config(number) => self.config = *number,
@@ -94,6 +107,10 @@ impl State {
         for (slot, (want, have)) in self.volumes.iter().zip(&found.volumes).enumerate() {
             if want.id != have.id {
                 return Some(format!("slot {slot}: volume {} became {}", want.id, have.id));
+            }
+            if want.tags.len() != have.tags.len() {
+                let (want, have) = (want.tags.len(), have.tags.len());
+                return Some(format!("slot {slot}: {have} sectors instead of {want}"));
             }
             let mut pairs = want.tags.iter().zip(&have.tags);
             if let Some(at) = pairs.position(|(want, have)| want != have) {
@@ -110,7 +127,8 @@ impl State {
 impl Model {
     /// A model that starts from what is there.
     pub fn new(state: State) -> Self {
-        Self { durable: state.clone(), now: state, answered: Vec::new(), unknown: Vec::new() }
+        let (answered, unknown, owed) = (Vec::new(), Vec::new(), Vec::new());
+        Self { durable: state.clone(), now: state, answered, unknown, owed }
     }
 
     /// A change was answered as done. `durable`: and it promises to be on the medium.
@@ -141,9 +159,10 @@ impl Model {
             (volume.id, volume.tags.len() as u64)
         };
         let mut found = vec![sizes(&self.now), sizes(&self.durable)];
-        for change in self.unknown.iter().chain(self.answered.iter().map(|(_, change)| change)) {
+        let answered = self.answered.iter().map(|(_, change)| change);
+        for change in self.unknown.iter().chain(&self.owed).chain(answered) {
             for effect in &change.effects {
-                if let Effect::Replace { slot: there, id, tags } = effect
+                if let Effect::Replace { slot: there, id, tags, .. } = effect
                     && *there == slot
                 {
                     found.push((*id, tags.len() as u64));
@@ -151,6 +170,11 @@ impl Model {
             }
         }
         found
+    }
+
+    /// A durable change was answered, but which of its contents it has could not be read.
+    pub fn owed(&mut self, change: Changing) {
+        self.owed.push(change);
     }
 
     /// A change whose fate is not known: the power failed before it was answered.
@@ -180,6 +204,9 @@ impl Model {
         for (_, change) in &self.answered[..kept] {
             change.effects.iter().for_each(|effect| state.apply(effect));
         }
+        for change in &self.owed {
+            change.seen(found)?.iter().for_each(|effect| state.apply(effect));
+        }
         for change in &self.unknown {
             let before = self.answered.iter().filter(|(time, _)| *time < change.started).count();
             let possible = kept >= before;
@@ -202,25 +229,32 @@ fn settle(state: &mut State, change: &Changing, found: &State, possible: bool) {
     if !possible {
         return;
     }
-    let mut parts: Vec<Vec<Effect>> = Vec::new();
-    if change.by_block {
-        for effect in &change.effects {
-            parts.extend(blocks_of(effect).into_iter().map(|part| vec![part]));
+    if !change.by_block {
+        if let Ok(effects) = change.seen(found) {
+            effects.iter().for_each(|effect| state.apply(effect));
         }
-    } else {
-        parts.push(change.effects.clone());
+        return;
     }
-    for part in parts {
-        let there = part.iter().all(|effect| match effect {
-            Effect::Sectors { slot, start, tags } => {
+    for part in change.effects.iter().flat_map(blocks_of) {
+        if part.is_in(found) {
+            state.apply(&part);
+        }
+    }
+}
+
+impl Effect {
+    /// Whether `found` holds it.
+    fn is_in(&self, found: &State) -> bool {
+        match self {
+            Self::Sectors { slot, start, tags } => {
                 let range = *start as usize..*start as usize + tags.len();
                 found.volumes[*slot].tags.get(range) == Some(&tags[..])
             }
-            Effect::Replace { slot, id, .. } => found.volumes[*slot].id == *id,
-            Effect::Config(number) => found.config == *number,
-        });
-        if there {
-            part.iter().for_each(|effect| state.apply(effect));
+            Self::Replace { slot, id, tags, .. } => {
+                let volume = &found.volumes[*slot];
+                volume.id == *id && volume.tags == *tags
+            }
+            Self::Config(number) => found.config == *number,
         }
     }
 }
@@ -239,54 +273,4 @@ fn blocks_of(effect: &Effect) -> Vec<Effect> {
         at += count;
     }
     parts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn state(tags: &[Tag]) -> State {
-        let volume = ModelVolume { id: VolumeId(1), tags: tags.to_vec() };
-        State { volumes: vec![volume], live: 1, config: 0 }
-    }
-
-    fn change(start: u64, tags: &[Tag], started: u64, by_block: bool) -> Changing {
-        let tags = tags.to_vec();
-        Changing { effects: vec![Effect::Sectors { slot: 0, start, tags }], started, by_block }
-    }
-
-    #[test]
-    fn an_acknowledged_durable_change_must_be_there() {
-        let mut model = Model::new(state(&[0; 4]));
-        model.answered(1, change(0, &[5, 5], 0, false), true);
-        assert!(model.clone().resolve(state(&[5, 5, 0, 0])).is_ok());
-        assert!(model.resolve(state(&[0; 4])).is_err());
-    }
-
-    #[test]
-    fn an_unknown_offload_is_all_or_nothing_and_a_write_each_block() {
-        let mut model = Model::new(state(&[0; 16]));
-        model.unknown(change(0, &[7; 16], 0, false));
-        let mut half = [0; 16];
-        half[..8].fill(7);
-        assert!(model.clone().resolve(state(&half)).is_err());
-        assert!(model.clone().resolve(state(&[7; 16])).is_ok());
-        let mut model = Model::new(state(&[0; 16]));
-        model.unknown(change(0, &[7; 16], 0, true));
-        assert!(model.clone().resolve(state(&half)).is_ok());
-        half[3] = 0;
-        assert!(model.resolve(state(&half)).is_err());
-    }
-
-    #[test]
-    fn what_is_answered_from_memory_survives_in_order() {
-        let mut model = Model::new(state(&[0; 4]));
-        model.answered(2, change(0, &[1], 1, false), false);
-        model.answered(4, change(1, &[2], 3, false), false);
-        assert!(model.clone().resolve(state(&[1, 0, 0, 0])).is_ok());
-        assert!(model.clone().resolve(state(&[0, 2, 0, 0])).is_err());
-        model.flushed(3);
-        assert!(model.clone().resolve(state(&[0; 4])).is_err());
-        assert!(model.resolve(state(&[1, 2, 0, 0])).is_ok());
-    }
 }

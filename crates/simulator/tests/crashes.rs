@@ -1,28 +1,34 @@
-//! The power fails at every single I/O of small histories.
+//! The power fails at every single I/O of small histories, and of the recoveries from that.
 
 use simulator::disk::Survival;
-use simulator::{Plan, run};
+use simulator::history::OPEN_IOS;
+use simulator::{Plan, Summary, run};
 use store::Durability;
+
+const SURVIVALS: [Survival; 5] =
+    [Survival::Nothing, Survival::All, Survival::Writes, Survival::Sectors, Survival::Torn];
 
 fn small(seed: u64, durability: Durability) -> Plan {
     Plan { steps: 90, random_crashes: false, ..Plan::new(seed, durability) }
 }
 
+fn must_pass(plan: &Plan) -> Summary {
+    run(plan).unwrap_or_else(|failure| {
+        let Plan { fuse, open_fuses, survival, .. } = plan;
+        panic!("power failures at {fuse:?} and {open_fuses:?}, {survival:?}: {failure}")
+    })
+}
+
 fn at_every_io(seed: u64, durability: Durability) {
     let plan = small(seed, durability);
-    let io_count = run(&plan).unwrap_or_else(|failure| panic!("{failure}")).io_count;
+    let io_count = must_pass(&plan).io_count;
     assert!(io_count > 20, "a history of {io_count} I/Os shows little");
-    let survivals =
-        [Survival::Nothing, Survival::All, Survival::Writes, Survival::Sectors, Survival::Torn];
     for fuse in 1..=io_count {
-        for survival in survivals {
+        for survival in SURVIVALS {
             // In three of four cases recovery is struck too, at each of its own I/Os.
-            let open_fuse = Some(fuse % 4).filter(|io| *io > 0);
+            let open_fuses = [Some(fuse % 4).filter(|io| *io > 0), None, None];
             let (survival_seed, survival) = (seed ^ fuse, Some(survival));
-            let plan = Plan { fuse: Some(fuse), open_fuse, survival, survival_seed, ..plan };
-            if let Err(failure) = run(&plan) {
-                panic!("power failure at I/O {fuse}, {survival:?}: {failure}");
-            }
+            must_pass(&Plan { fuse: Some(fuse), open_fuses, survival, survival_seed, ..plan });
         }
     }
 }
@@ -35,4 +41,27 @@ fn at_every_io_with_answers_from_the_medium() {
 #[test]
 fn at_every_io_with_answers_from_memory() {
     at_every_io(1, Durability::Flush);
+}
+
+/// Three recoveries in a row are struck, at every combination of their I/Os, and the fourth must
+/// find what the first had to.
+#[test]
+fn at_every_io_of_recovery_and_of_the_recovery_from_that() {
+    let mut all = Summary::default();
+    for (seed, durability) in [(2, Durability::Commit), (3, Durability::Flush)] {
+        let plan = small(seed, durability);
+        let io_count = must_pass(&plan).io_count;
+        let fuses = (1..=io_count).step_by(io_count as usize / 2);
+        for combination in 0..OPEN_IOS.pow(3) {
+            let struck = |place: u32| Some(combination / OPEN_IOS.pow(place) % OPEN_IOS + 1);
+            let open_fuses = [struck(0), struck(1), struck(2)];
+            for fuse in fuses.clone() {
+                let survival = Some(SURVIVALS[((fuse + combination) % 5) as usize]);
+                let survival_seed = seed ^ fuse ^ combination << 8;
+                let plan = Plan { fuse: Some(fuse), open_fuses, survival, survival_seed, ..plan };
+                all += &must_pass(&plan);
+            }
+        }
+    }
+    assert!(all.recovery_crashes > 500 && all.crashes > 2 * all.recovery_crashes / 3, "{all}");
 }

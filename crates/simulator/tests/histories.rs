@@ -1,24 +1,42 @@
 //! Histories from many seeds: no crash may lose, mix or invent anything.
 
-use simulator::{Plan, run};
+use simulator::{Plan, Summary, run};
 use store::Durability;
 
-fn all(seeds: std::ops::Range<u64>, plan: impl Fn(u64) -> Plan) {
+fn all(seeds: std::ops::Range<u64>, plan: impl Fn(u64) -> Plan) -> Summary {
+    let mut sum = Summary::default();
     for seed in seeds {
-        if let Err(failure) = run(&plan(seed)) {
-            panic!("{failure}");
+        match run(&plan(seed)) {
+            Ok(summary) => sum += &summary,
+            Err(failure) => panic!("{failure}"),
         }
     }
+    sum
+}
+
+/// All that a history is made of is there, and not by name only.
+fn assert_full(sum: &Summary) {
+    let Summary { taken_busy, growths, checkpoints, turns, .. } = *sum;
+    assert!(taken_busy > 5 && growths > 5 && checkpoints > 50 && turns > 50, "{sum}");
+    assert!(sum.recovery_crashes > 5 && sum.write_errors > 0 && sum.checks > sum.crashes / 2);
 }
 
 #[test]
 fn histories_with_answers_from_the_medium() {
-    all(0..25, |seed| Plan::new(seed, Durability::Commit));
+    assert_full(&all(0..25, |seed| Plan::new(seed, Durability::Commit)));
 }
 
 #[test]
 fn histories_with_answers_from_memory() {
-    all(0..25, |seed| Plan::new(seed, Durability::Flush));
+    assert_full(&all(0..25, |seed| Plan::new(seed, Durability::Flush)));
+}
+
+#[test]
+fn histories_with_many_volumes_and_snapshots_taken_in_use() {
+    for durability in [Durability::Commit, Durability::Flush] {
+        let sum = all(0..10, |seed| Plan::many_volumes(seed, durability));
+        assert!(sum.taken_busy > 5, "{sum}");
+    }
 }
 
 #[test]

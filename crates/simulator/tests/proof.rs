@@ -1,5 +1,6 @@
 //! The simulator itself: one seed is one history, and a store that loses data is caught.
 
+use simulator::misplaced::misplace;
 use simulator::{Plan, run};
 use store::Durability;
 
@@ -13,6 +14,23 @@ fn the_same_seed_gives_the_same_history() {
         assert_eq!(first, second);
         let other = run(&Plan { seed: 78, ..plan }).unwrap_or_else(|failure| panic!("{failure}"));
         assert_ne!(first.trace, other.trace);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_in_every_kind_of_world() {
+    for durability in [Durability::Commit, Durability::Flush] {
+        for plan in [
+            Plan { steps: 100, ..Plan::full_pool(5, durability) },
+            Plan { steps: 300, ..Plan::many_volumes(5, durability) },
+        ] {
+            let trace = || run(&plan).unwrap_or_else(|failure| panic!("{failure}")).trace;
+            assert_eq!(trace(), trace(), "{plan:?}");
+        }
+    }
+    for seed in 0..3 {
+        let seen = misplace(seed).unwrap_or_else(|reason| panic!("{reason}"));
+        assert_eq!(misplace(seed), Ok(seen), "seed {seed}");
     }
 }
 
@@ -44,10 +62,7 @@ fn seeds_that_failed_once_pass() {
             other => panic!("no such durability: {other}"),
         };
         let seed: u64 = seed.parse().unwrap_or_else(|_| panic!("no seed: {line}"));
-        let mut plan = Plan::new(seed, durability);
-        // As the program does.
-        plan.steps *= if seed.is_multiple_of(8) { 5 } else { 1 };
-        if let Err(failure) = run(&plan) {
+        if let Err(failure) = run(&Plan::of_seed(seed, durability)) {
             panic!("{failure}");
         }
     }

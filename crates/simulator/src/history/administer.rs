@@ -1,11 +1,16 @@
-//! What the administrator does in a history: volumes come and go, are snapshotted together, cloned
-//! and restored. Each change is one commit, with a number that goes up, so that after a crash all
-//! of it is there or nothing.
+//! What the administrator does in a history: volumes come and go, get other sizes, are snapshotted
+//! together, cloned and restored, with requests to them under way. Each change is one commit, with
+//! a number that goes up, so that after a crash all of it is there or nothing.
+
+use std::sync::Arc;
 
 use block::{SectorCount, VolumeId};
+use format::Handling;
 use store::{Change, Store, StoreError, VolumeChange};
 
+use super::opening::read_volume;
 use super::{CONFIG_KEY, History, locked};
+use crate::content::Tag;
 use crate::desk::Desk;
 use crate::model::{Changing, Effect, ModelVolume};
 
@@ -16,100 +21,171 @@ struct Planned {
     effects: Vec<Effect>,
 }
 
-/// Makes a snapshot of each volume, in slots behind them.
+/// Makes a snapshot of each volume, in slots behind all that is there.
 pub(super) fn first_snapshots(
     store: &Store,
     volumes: &mut Vec<ModelVolume>,
+    live: usize,
 ) -> Result<(), StoreError> {
     let mut change = Change::default();
-    for source in volumes.clone() {
-        let id = store.allocate_volume_id();
+    for slot in 0..live {
+        let (id, source) = (store.allocate_volume_id(), volumes[slot].clone());
         change.volumes.push(VolumeChange::Clone { source: source.id, id, snapshot: true });
-        volumes.push(ModelVolume { id, tags: source.tags });
+        volumes.push(ModelVolume { id, ..source });
     }
     store.change(change)
 }
 
 impl Planned {
-    /// Something new takes the place of what is in a slot.
-    fn replace(&mut self, desk: &Desk, slot: usize, id: VolumeId, new: VolumeChange, from: usize) {
-        let (old, tags) = (desk.model.now.volumes[slot].id, &desk.model.now.volumes[from].tags);
-        self.volumes.extend([new, VolumeChange::Destroy { id: old }]);
-        self.effects.push(Effect::Replace { slot, id, tags: tags.clone() });
+    /// A slot holds what another one does.
+    fn take(&mut self, desk: &Desk, slot: usize, id: VolumeId, from: usize) {
+        let tags = desk.model.now.volumes[from].tags.clone();
+        self.effects.push(Effect::Replace { slot, id, tags, source: Some(from) });
+    }
+
+    /// A clone or a snapshot takes the place of what is in a slot.
+    fn clone_into(&mut self, store: &Store, desk: &Desk, slot: usize, from: usize, snapshot: bool) {
+        let now = &desk.model.now.volumes;
+        let (id, source) = (store.allocate_volume_id(), now[from].id);
+        let new = VolumeChange::Clone { source, id, snapshot };
+        self.volumes.extend([new, VolumeChange::Destroy { id: now[slot].id }]);
+        self.take(desk, slot, id, from);
+    }
+
+    /// What a slot holds is known, and taken from nowhere.
+    fn set(&mut self, slot: usize, id: VolumeId, tags: Vec<Tag>) {
+        self.effects.push(Effect::Replace { slot, id, tags, source: None });
+    }
+
+    /// The slots whose volumes become others, and those that they are taken from.
+    fn slots(&self) -> (Vec<usize>, Vec<usize>) {
+        let replaced = self.effects.iter().filter_map(|effect| match effect {
+            Effect::Replace { slot, source, .. } => Some((*slot, *source)),
+            _ => None,
+        });
+        let (replaced, sources): (Vec<_>, Vec<_>) = replaced.unzip();
+        (replaced, sources.into_iter().flatten().collect())
     }
 }
 
 impl History {
-    /// An administrator's change: a number in the configuration, and something with those volumes
-    /// that nobody is busy with.
-    pub(super) fn change(&mut self, store: &Store) -> Result<(), String> {
+    /// An administrator's change: a number in the configuration, and something with volumes.
+    /// Requests go on meanwhile; only what it replaces is left alone.
+    pub(super) fn change(&mut self, store: &Arc<Store>) -> Result<(), String> {
         let desk = self.desk.clone();
         let mut desk = locked(&desk);
+        // It takes the writer's role itself, and waits for those in front of it.
         desk.finish_commits(store)?;
         if self.disk.has_failed() {
             return Ok(());
         }
         self.config += 1;
         let number = self.config;
-        let mut planned = self.plan_change(store, &desk);
-        planned.effects.push(Effect::Config(number));
+        let Planned { volumes, mut effects } = self.plan_change(store, &desk);
+        let (replaced, sources) = Planned { volumes: Vec::new(), effects: effects.clone() }.slots();
+        self.done.taken_busy += u64::from(sources.iter().any(|slot| desk.is_written(*slot)));
+        effects.push(Effect::Config(number));
         let value = Some(number.to_le_bytes().to_vec());
-        let config = vec![(CONFIG_KEY.to_vec(), value)];
-        let change = Change { volumes: planned.volumes, config };
+        let change = Change { volumes, config: vec![(CONFIG_KEY.to_vec(), value)] };
         self.disk.note(&format!("change {number}: {:?}", change.volumes));
         desk.time += 1;
-        let changing = Changing { effects: planned.effects, started: desk.time, by_block: false };
-        match store.change(change) {
-            Ok(()) => {
-                desk.time += 1;
-                let time = desk.time;
-                desk.model.answered(time, changing, true);
+        let started = desk.time;
+        desk.begin_change(replaced);
+        drop(desk);
+        let result = self.act(store, Desk::step_beside, |store| store.change(change))?;
+        locked(&self.desk).collect()?;
+        let racing = locked(&self.desk).end_change();
+        let changing = Changing { effects, started, by_block: false, racing };
+        match result {
+            Ok(()) => self.changed(store, changing),
+            Err(_) if self.disk.has_failed() => {
+                locked(&self.desk).model.unknown(changing);
+                Ok(())
             }
-            Err(_) if self.disk.has_failed() => desk.model.unknown(changing),
-            Err(error) => return Err(format!("a change: {error}")),
+            Err(error) => Err(format!("a change: {error}")),
         }
-        desk.collect()
+    }
+
+    /// A change was answered. What it took of volumes in use is read, to know what it holds.
+    fn changed(&mut self, store: &Store, mut changing: Changing) -> Result<(), String> {
+        self.done.changes += 1;
+        let desk = self.desk.clone();
+        let mut desk = locked(&desk);
+        desk.time += 1;
+        let time = desk.time;
+        if !changing.racing.is_empty() {
+            let mut found = desk.model.now.clone();
+            found.config = self.config;
+            for effect in &changing.effects {
+                let Effect::Replace { slot, id, tags, .. } = effect else { continue };
+                let read = read_volume(store, *id, tags.len() as u64);
+                if self.disk.has_failed() {
+                    desk.model.owed(changing);
+                    return Ok(());
+                }
+                found.volumes[*slot] = ModelVolume { id: *id, tags: read? };
+            }
+            changing.effects =
+                changing.seen(&found).map_err(|reason| format!("a change: {reason}"))?;
+            changing.racing = Vec::new();
+        }
+        desk.model.answered(time, changing, true);
+        Ok(())
     }
 
     fn plan_change(&mut self, store: &Store, desk: &Desk) -> Planned {
-        let live = desk.model.now.live;
+        let (live, all) = (desk.model.now.live, desk.model.now.volumes.len());
         let slot = self.rng.below(live as u64) as usize;
-        let other = self.rng.below(2 * live as u64) as usize;
+        let other = self.rng.below(all as u64) as usize;
         let now = &desk.model.now.volumes;
         let mut planned = Planned::default();
-        match self.rng.weighted(&[3, 2, 4, 2, 3]) {
+        match self.rng.weighted(&[2, 2, 4, 2, 3, 2, 2]) {
             1 if !desk.is_busy(slot) => {
                 let (id, size) = (store.allocate_volume_id(), desk.size(slot));
                 planned.volumes = vec![
                     VolumeChange::Destroy { id: now[slot].id },
-                    VolumeChange::Create { id, size: SectorCount(size.0) },
+                    VolumeChange::Create { id, size },
                 ];
-                let tags = vec![0; size.0 as usize];
-                planned.effects.push(Effect::Replace { slot, id, tags });
+                planned.set(slot, id, vec![0; size.0 as usize]);
             }
-            // Of all volumes at one moment, in place of those of the last one.
-            2 if !(0..2 * live).any(|slot| desk.is_busy(slot)) => {
-                for (source, volume) in now.iter().enumerate().take(live) {
-                    let id = store.allocate_volume_id();
-                    let new = VolumeChange::Clone { source: volume.id, id, snapshot: true };
-                    planned.replace(desk, live + source, id, new, source);
+            // Of all volumes at one moment, in place of those of a generation.
+            2 => {
+                let first = live * self.rng.between(1, self.plan.generations as u64) as usize;
+                if !(first..first + live).any(|slot| desk.is_busy(slot)) {
+                    for source in 0..live {
+                        planned.clone_into(store, desk, first + source, source, true);
+                    }
                 }
             }
             // A clone of a snapshot or of another volume, in place of a volume.
-            3 if !desk.is_busy(slot) && !desk.is_busy(other) && slot != other => {
-                let id = store.allocate_volume_id();
-                let new = VolumeChange::Clone { source: now[other].id, id, snapshot: false };
-                planned.replace(desk, slot, id, new, other);
+            3 if !desk.is_busy(slot) && slot != other => {
+                planned.clone_into(store, desk, slot, other, false);
             }
             // A volume becomes what a snapshot is, or another volume, in place.
-            4 if !desk.is_busy(slot) && !desk.is_busy(other) && slot != other => {
+            4 if !desk.is_busy(slot) && slot != other => {
                 let (source, destination) = (now[other].id, now[slot].id);
                 planned.volumes.push(VolumeChange::Overwrite { source, destination });
-                let tags = now[other].tags.clone();
-                planned.effects.push(Effect::Sectors { slot, start: 0, tags });
+                planned.take(desk, slot, destination, other);
+            }
+            5 if !desk.is_busy(slot) => self.plan_resize(desk, slot, &mut planned),
+            6 => {
+                let (uncompressed, unshared) = (self.rng.chance(50), self.rng.chance(50));
+                let handling = Handling { uncompressed, unshared };
+                planned.volumes.push(VolumeChange::Handling { id: now[slot].id, handling });
             }
             _ => {}
         }
         planned
+    }
+
+    /// Another size, of whole blocks: what is behind it is gone, what it gains is zeros.
+    fn plan_resize(&mut self, desk: &Desk, slot: usize, planned: &mut Planned) {
+        let volume = &desk.model.now.volumes[slot];
+        let blocks = self.rng.between(1, self.plan.volume_sectors * 5 / 4 / 8);
+        let size = SectorCount(blocks * 8);
+        planned.volumes.push(VolumeChange::Resize { id: volume.id, size });
+        let mut tags = volume.tags.clone();
+        tags.resize(size.0 as usize, 0);
+        planned.set(slot, volume.id, tags);
     }
 }

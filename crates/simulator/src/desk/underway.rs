@@ -1,0 +1,76 @@
+//! An administrator's change under way, and what goes on beside it.
+
+use block::{VolumeError, VolumeReply};
+use store::Store;
+
+use super::{Desk, Op};
+use crate::generate::{Generated, Region, touch};
+use crate::model::Racing;
+
+/// An administrator's change under way, and what goes on beside it.
+pub(super) struct Underway {
+    /// Slots whose volumes are replaced: nobody touches them meanwhile.
+    replaced: Vec<usize>,
+    /// Requests that change something, by their ids.
+    racing: Vec<(u64, Racing)>,
+    /// What those change: nobody changes it again before the change has ended.
+    writes: Vec<Region>,
+}
+
+impl Underway {
+    pub(super) fn add(&mut self, op: &Op) {
+        if let Some(change) = op.changing() {
+            self.racing.push((op.id, Racing { change, answered: u64::MAX }));
+            self.writes.extend(&op.writes);
+        }
+    }
+
+    pub(super) fn clashes(&self, made: &Generated) -> bool {
+        let replaced = |region: &Region| self.replaced.contains(&region.slot);
+        made.reads.iter().chain(&made.writes).any(replaced) || any_touch(&self.writes, &made.writes)
+    }
+}
+
+/// Whether some two of them share a sector.
+pub(super) fn any_touch(a: &[Region], b: &[Region]) -> bool {
+    a.iter().any(|a| b.iter().any(|b| touch(a, b)))
+}
+
+impl Desk {
+    /// One step by chance that takes no commit: for who waits for a commit of its own.
+    pub(crate) fn step_beside(&mut self, store: &Store) -> Result<(), String> {
+        if self.ops.len() < self.in_flight_max && self.rng.chance(60) {
+            self.start(store)
+        } else {
+            self.read_one(store)
+        }
+    }
+
+    /// An administrator's change begins, which replaces what is in these slots.
+    pub(crate) fn begin_change(&mut self, replaced: Vec<usize>) {
+        let (racing, writes) = (Vec::new(), Vec::new());
+        let mut underway = Underway { replaced, racing, writes };
+        self.ops.iter().for_each(|op| underway.add(op));
+        self.change = Some(underway);
+    }
+
+    /// It has ended: the requests that it raced with.
+    pub(crate) fn end_change(&mut self) -> Vec<Racing> {
+        let racing = self.change.take().map(|underway| underway.racing);
+        racing.into_iter().flatten().map(|(_, racing)| racing).collect()
+    }
+
+    /// What the change under way is to know of how a request has ended.
+    pub(super) fn tell_change(&mut self, id: u64, reply: &Result<VolumeReply, VolumeError>) {
+        let Some(underway) = &mut self.change else { return };
+        match reply {
+            Ok(_) => {
+                let racing = underway.racing.iter_mut().find(|(of, _)| *of == id);
+                racing.into_iter().for_each(|(_, racing)| racing.answered = self.time);
+            }
+            // It has changed nothing.
+            Err(VolumeError::NoSpace) => underway.racing.retain(|(of, _)| *of != id),
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What goes on in the background, and growing: the world goes on between their I/Os.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use store::{Durability, ScrubStep, Store, StoreError};
+
+use super::{History, locked};
+use crate::desk::Desk;
+
+/// What the requests under way do between two I/Os of somebody else.
+type Meanwhile = fn(&mut Desk, &Store) -> Result<(), String>;
+
+/// Segments of 16 MiB by which a pool grows at most at once.
+const GROWTH_SEGMENTS_MAX: u64 = 3;
+
+impl History {
+    /// Does something that waits for I/Os on the spot, while requests go on between these.
+    pub(super) fn act<R>(
+        &self,
+        store: &Arc<Store>,
+        meanwhile: Meanwhile,
+        act: impl FnOnce(&Store) -> R,
+    ) -> Result<R, String> {
+        let failure: Arc<Mutex<Option<String>>> = Arc::default();
+        let (desk, inside, seen) = (self.desk.clone(), store.clone(), failure.clone());
+        self.disk.set_hook(Some(Box::new(move || {
+            let mut desk = locked(&desk);
+            let mut result = Ok(());
+            for _ in 0..3 {
+                if !desk.disk.has_failed() {
+                    result = result.and_then(|()| meanwhile(&mut desk, &inside));
+                }
+            }
+            if let Err(reason) = result {
+                *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+            }
+        })));
+        let result = act(store);
+        self.disk.set_hook(None);
+        match failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(reason) => Err(reason),
+            None => Ok(result),
+        }
+    }
+
+    /// A turn of reclaim, of the background pass, or of scrubbing. They wait for commits of their
+    /// own.
+    pub(super) fn background(&mut self, store: &Arc<Store>) -> Result<(), String> {
+        locked(&self.desk).finish_commits(store)?;
+        if self.disk.has_failed() {
+            return Ok(());
+        }
+        self.done.turns += 1;
+        // Reads and writes may fail here as anywhere: what comes of it, the model tells.
+        match self.rng.weighted(&[3, 3, 2]) {
+            0 => {
+                self.disk.note("reclaim");
+                drop(self.act(store, Desk::step_beside, Store::reclaim_segment)?);
+            }
+            1 => {
+                self.disk.note("background pass");
+                store.optimize();
+                drop(self.act(store, Desk::step_beside, Store::optimize_step)?);
+            }
+            _ => self.scrub(store)?,
+        }
+        locked(&self.desk).collect()
+    }
+
+    /// A step of a pass of scrubbing. All that was written is right, so it may find nothing.
+    fn scrub(&mut self, store: &Arc<Store>) -> Result<(), String> {
+        self.disk.note("scrub");
+        store.scrub_start(1);
+        let budget_blocks = self.rng.between(1, 2000);
+        let step =
+            self.act(store, Desk::step_beside, |store| store.scrub_step(budget_blocks, 2))?;
+        match step {
+            Ok(ScrubStep::Idle | ScrubStep::Busy) => {
+                Err(format!("scrubbing was {step:?} though a pass was begun"))
+            }
+            Ok(_) => match store.damage().findings.first() {
+                Some(finding) => Err(format!("scrubbing found {finding:?}")),
+                None => Ok(()),
+            },
+            Err(_) if self.disk.has_failed() => Ok(()),
+            Err(error) => Err(format!("scrubbing: {error}")),
+        }
+    }
+
+    /// A checkpoint.
+    pub(super) fn checkpoint(&mut self, store: &Arc<Store>) -> Result<(), String> {
+        let done = self.checkpoint_like(store, "checkpoint", Store::checkpoint)?;
+        self.done.checkpoints += u64::from(done);
+        Ok(())
+    }
+
+    /// The pool becomes bigger by some segments, if the plan lets it.
+    pub(super) fn grow(&mut self, store: &Arc<Store>) -> Result<(), String> {
+        let segment_bytes = format::geometry::SEGMENT_BYTES_MIN;
+        let more = segment_bytes * self.rng.between(1, GROWTH_SEGMENTS_MAX);
+        // The first segment is the pool's own, and is not told as capacity.
+        let next = self.capacity_bytes + more;
+        if next + segment_bytes > self.plan.pool_bytes_max {
+            return Ok(());
+        }
+        self.capacity_bytes_next = Some(next);
+        let told = format!("grow to {next:#x}");
+        if self.checkpoint_like(store, &told, |store| store.grow(next + segment_bytes))? {
+            self.done.growths += 1;
+            (self.capacity_bytes, self.capacity_bytes_next) = (next, None);
+            let found = store.pool_status().capacity_bytes;
+            if found != next {
+                return Err(format!("the pool has {found} bytes, and not {next}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Does a checkpoint, or what is one in the main; whether it was done.
+    fn checkpoint_like(
+        &mut self,
+        store: &Arc<Store>,
+        told: &str,
+        act: impl FnOnce(&Store) -> Result<(), StoreError>,
+    ) -> Result<bool, String> {
+        if self.plan.durability == Durability::Flush {
+            // It waits for the commits in flight, which nobody else would finish.
+            locked(&self.desk).finish_commits(store)?;
+            if self.disk.has_failed() {
+                return Ok(false);
+            }
+        }
+        self.disk.note(told);
+        let result = self.act(store, Desk::step, act)?;
+        locked(&self.desk).collect()?;
+        match result {
+            Ok(()) => Ok(true),
+            Err(_) if self.disk.has_failed() => Ok(false),
+            Err(error) => Err(format!("{told}: {error}")),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What a history is made of, and what came of it.
+
+use std::ops::AddAssign;
+
+use store::Durability;
+
+use crate::disk::Survival;
+use crate::generate::{MIB, Mix};
+
+/// How many recoveries in a row a plan can strike.
+pub const OPEN_FUSES: usize = 3;
+
+/// What a history is made of. All that happens follows from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The seed.
+    pub seed: u64,
+    /// When answers may be given.
+    pub durability: Durability,
+    /// How many steps: each starts a request, does a device read, takes a commit a step further,
+    /// or is one of the rare ones.
+    pub steps: u64,
+    /// Bytes of the pool at first.
+    pub pool_bytes: u64,
+    /// Bytes up to which it is made bigger, step by step.
+    pub pool_bytes_max: u64,
+    /// How many volumes.
+    pub volumes: usize,
+    /// How many snapshots there are of each volume, in as many generations.
+    pub generations: usize,
+    /// Sectors of each volume.
+    pub volume_sectors: u64,
+    /// Memory of the store.
+    pub memory_bytes: u64,
+    /// How probable each kind of request is.
+    pub mix: Mix,
+    /// Whether the power also fails, and writes also fail, by chance, again and again.
+    pub random_crashes: bool,
+    /// The power fails at this write or flush, counted from the first step.
+    pub fuse: Option<u64>,
+    /// And again at these of the recoveries that follow, one for each.
+    pub open_fuses: [Option<u64>; OPEN_FUSES],
+    /// What survives; by chance if not said.
+    pub survival: Option<Survival>,
+    /// Seeds what survives, and nothing else.
+    pub survival_seed: u64,
+    /// The canary: flushes do nothing.
+    pub lying_flush: bool,
+    /// Whether requests may be refused because the pool is full.
+    pub may_be_full: bool,
+    /// Whether every I/O and answer is kept as a line.
+    pub log: bool,
+}
+
+impl Plan {
+    /// A small history with everything in it.
+    pub fn new(seed: u64, durability: Durability) -> Self {
+        Self {
+            seed,
+            durability,
+            steps: 300,
+            pool_bytes: 256 << 20,
+            pool_bytes_max: 512 << 20,
+            volumes: 2,
+            generations: 1,
+            volume_sectors: 3 * MIB,
+            memory_bytes: if seed.is_multiple_of(2) { 1 << 20 } else { 0 },
+            mix: Mix { weights: [4, 8, 3, 1, 1, 2, 4, 1], write_sectors_max: 512 },
+            random_crashes: true,
+            fuse: None,
+            open_fuses: [None; OPEN_FUSES],
+            survival: None,
+            survival_seed: seed,
+            lying_flush: false,
+            may_be_full: false,
+            log: false,
+        }
+    }
+
+    /// Many small volumes, and several snapshots of each.
+    pub fn many_volumes(seed: u64, durability: Durability) -> Self {
+        Self { volumes: 8, generations: 3, volume_sectors: MIB / 2, ..Self::new(seed, durability) }
+    }
+
+    /// A pool that gets full, and grows a little: large volumes, large writes, unmaps.
+    pub fn full_pool(seed: u64, durability: Durability) -> Self {
+        Self {
+            volume_sectors: 80 * MIB,
+            steps: 900,
+            pool_bytes_max: 320 << 20,
+            mix: Mix { weights: [2, 20, 1, 0, 1, 1, 1, 1], write_sectors_max: 4 * MIB },
+            may_be_full: true,
+            ..Self::new(seed, durability)
+        }
+    }
+
+    /// The plan that a seed alone stands for: every eighth is longer, so that what needs time to go
+    /// wrong has it, every fourth has many volumes, and one in 64 fills its pool.
+    pub fn of_seed(seed: u64, durability: Durability) -> Self {
+        match seed % 64 {
+            kind if kind % 8 == 0 => Self { steps: 1500, ..Self::new(seed, durability) },
+            kind if kind % 4 == 3 => Self::many_volumes(seed, durability),
+            50 => Self::full_pool(seed, durability),
+            _ => Self::new(seed, durability),
+        }
+    }
+}
+
+/// What came of a history in which nothing was wrong, or of many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// A hash of every I/O and every answer.
+    pub trace: u64,
+    /// Requests that were answered.
+    pub answers: u64,
+    /// Of them, how many because the pool was full.
+    pub refused_full: u64,
+    /// Administrator's changes that were made: volumes, snapshots, sizes, handling.
+    pub changes: u64,
+    /// Snapshots and clones that were taken while requests to what they are of were under way.
+    pub taken_busy: u64,
+    /// How often the pool was made bigger.
+    pub growths: u64,
+    /// Checkpoints that were finished.
+    pub checkpoints: u64,
+    /// Turns of reclaim, of the background pass, of scrubbing and of freeing.
+    pub turns: u64,
+    /// Reads of the device since the first step.
+    pub read_count: u64,
+    /// Writes and flushes since the first step.
+    pub io_count: u64,
+    /// Crashes.
+    pub crashes: u64,
+    /// Of them, how many struck a recovery from one before.
+    pub recovery_crashes: u64,
+    /// Writes and flushes that failed by themselves.
+    pub write_errors: u64,
+    /// How often all was checked and read, and compared with the model.
+    pub checks: u64,
+}
+
+impl Summary {
+    /// All that was asked of the store and was done or refused.
+    pub fn operations(&self) -> u64 {
+        self.answers + self.changes + self.growths + self.checkpoints + self.turns
+    }
+}
+
+impl AddAssign<&Summary> for Summary {
+    fn add_assign(&mut self, other: &Summary) {
+        self.trace = crate::rng::mix(self.trace ^ other.trace);
+        self.answers += other.answers;
+        self.refused_full += other.refused_full;
+        self.changes += other.changes;
+        self.taken_busy += other.taken_busy;
+        self.growths += other.growths;
+        self.checkpoints += other.checkpoints;
+        self.turns += other.turns;
+        self.read_count += other.read_count;
+        self.io_count += other.io_count;
+        self.crashes += other.crashes;
+        self.recovery_crashes += other.recovery_crashes;
+        self.write_errors += other.write_errors;
+        self.checks += other.checks;
+    }
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { answers, changes, refused_full, taken_busy, growths, .. } = self;
+        let Self { checkpoints, turns, read_count, io_count, crashes, .. } = self;
+        let Self { recovery_crashes, write_errors, checks, trace, .. } = self;
+        let operations = self.operations();
+        writeln!(
+            f,
+            "{operations} operations: {answers} requests ({refused_full} refused by a full pool), \
+             {changes} changes ({taken_busy} of volumes in use), {growths} growths, \
+             {checkpoints} checkpoints, {turns} turns of background work"
+        )?;
+        writeln!(
+            f,
+            "{crashes} crashes ({recovery_crashes} of them in recovery), {write_errors} write \
+             errors, {checks} checks against the model"
+        )?;
+        write!(f, "{io_count} writes and flushes, {read_count} reads, trace {trace:016x}")
+    }
+}
+
+/// What was wrong.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("seed {seed}, step {step}: {reason}")]
+pub struct Failure {
+    /// The seed.
+    pub seed: u64,
+    /// The step after which it was seen.
+    pub step: u64,
+    /// What.
+    pub reason: String,
+    /// Every I/O, request and answer, if the plan says so.
+    pub log: Vec<String>,
+}

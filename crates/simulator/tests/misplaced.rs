@@ -1,0 +1,17 @@
+//! A write that the device says it has done, and has not: never wrong bytes, and never silence.
+
+use simulator::misplaced::{Seen, misplace};
+
+#[test]
+fn a_lost_misdirected_or_shorn_write_is_told_and_nothing_wrong_is_read() {
+    let mut sum = Seen::default();
+    for seed in 0..60 {
+        match misplace(seed) {
+            Ok(seen) => sum += seen,
+            Err(reason) => panic!("{reason}"),
+        }
+    }
+    assert!(sum.struck > 40 && sum.superblocks > 5 && sum.records > 20, "{sum:?}");
+    assert!(sum.refused > 0 && sum.medium_errors > 0 && sum.found_by_scrub > 0, "{sum:?}");
+    assert!(sum.found_by_check > 0 && sum.right > 10_000, "{sum:?}");
+}
