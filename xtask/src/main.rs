@@ -1,7 +1,8 @@
-//! Chores of the repository: `cargo xtask tidy | format-doc | ci | bench | soak`.
+//! Chores of the repository: `cargo xtask tidy | format-doc | ci | bench | soak | sim`.
 
 mod bench;
 mod ci;
+mod sim;
 mod soak;
 mod tidy;
 
@@ -42,6 +43,8 @@ enum Chore {
     },
     /// The long forms of the randomised tests: many seeds, many kill -9 rounds.
     Soak(soak::Options),
+    /// The simulator from a seed on, for some hours.
+    Sim(sim::Options),
 }
 
 fn main() -> ExitCode {
@@ -64,6 +67,7 @@ fn run(arguments: Arguments) -> Result<bool> {
         Chore::Ci => ci::run(&root),
         Chore::Bench { arguments } => bench::run(&arguments).map(|()| true),
         Chore::Soak(options) => soak::run(&root, &options),
+        Chore::Sim(options) => sim::run(&root, &options),
     }
 }
 

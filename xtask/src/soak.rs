@@ -10,6 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use clap::Args;
 
+use crate::sim;
+
 /// How long, and from which seed.
 #[derive(Args)]
 pub struct Options {
@@ -19,7 +21,7 @@ pub struct Options {
     /// The first seed; the clock's by default. Each round takes those behind the last one's.
     #[arg(long)]
     seed: Option<u64>,
-    /// Seeds of the simulator in a round, each with both durabilities.
+    /// Seeds of the simulator in a round, each with both durabilities and with a misplaced write.
     #[arg(long, default_value_t = 500)]
     seeds: u64,
     /// Kill -9 rounds between two runs of the simulator.
@@ -43,14 +45,12 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
         round += 1;
         println!("soak: round {round}, seed {seed}");
         let next = seed.wrapping_add(options.seeds.max(1));
-        let seeds = format!("{seed}..{next}");
-        let simulator = ["run", "--release", "-p", "simulator", "--", "--seeds", &seeds];
         let rounds = options.kill_rounds.to_string();
         let first = seed.to_string();
         let peers = ["run", "--release", "-p", "tests-peer", "--", "--only", "kill"];
         let more = ["--kill-rounds", &rounds, "--seed", &first];
         let peers: Vec<&str> = peers.iter().chain(more.iter()).copied().collect();
-        if !cargo(root, &simulator)? || !cargo(root, &peers)? {
+        if !sim::round(root, seed..next)? || !cargo(root, &peers)? {
             println!("soak: failed in round {round}; again with --seed {seed}");
             return Ok(false);
         }
@@ -61,7 +61,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
 }
 
 /// Runs cargo; false where it failed.
-fn cargo(root: &Path, arguments: &[&str]) -> Result<bool> {
+pub fn cargo(root: &Path, arguments: &[&str]) -> Result<bool> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root);
     Ok(command.status().context("cargo could not be started")?.success())

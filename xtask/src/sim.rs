@@ -1,0 +1,53 @@
+//! `cargo xtask sim`: the simulator from one seed on, for as long as one likes.
+//!
+//! A round is a run of its histories and one of those with misplaced writes. Each prints what was
+//! done in it, and the seed of what failed: the same seed gives the same history, to the byte.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::soak::cargo;
+
+/// From which seed, and how long.
+#[derive(Args)]
+pub struct Options {
+    /// The first seed. Each round takes those behind the last one's.
+    #[arg(long)]
+    seed: u64,
+    /// Hours to run; the round that has begun is finished. Without it there is one round.
+    #[arg(long, default_value_t = 0.0)]
+    hours: f64,
+    /// Seeds in a round, each with both durabilities and with a misplaced write.
+    #[arg(long, default_value_t = 200)]
+    seeds: u64,
+}
+
+/// Runs rounds until the time is up or something fails.
+pub fn run(root: &Path, options: &Options) -> Result<bool> {
+    let deadline = Instant::now() + Duration::try_from_secs_f64(options.hours * 3600.0)?;
+    let mut seed = options.seed;
+    let mut rounds = 0;
+    loop {
+        let next = seed.saturating_add(options.seeds.max(1));
+        println!("sim: seeds {seed}..{next}");
+        if !round(root, seed..next)? {
+            println!("sim: failed; again with --seed {seed} --seeds {}", options.seeds.max(1));
+            return Ok(false);
+        }
+        (rounds, seed) = (rounds + 1, next);
+        if Instant::now() >= deadline {
+            println!("sim: {rounds} rounds without a failure; the next seed is {seed}");
+            return Ok(true);
+        }
+    }
+}
+
+/// The simulator over some seeds: histories, then those with misplaced writes.
+pub fn round(root: &Path, seeds: std::ops::Range<u64>) -> Result<bool> {
+    let seeds = format!("{}..{}", seeds.start, seeds.end);
+    let run = ["run", "--quiet", "--release", "-p", "simulator", "--", "--seeds", &seeds];
+    Ok(cargo(root, &run)? && cargo(root, &[&run[..], &["--misplaced"]].concat())?)
+}
