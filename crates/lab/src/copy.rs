@@ -1,4 +1,5 @@
-//! EXTENDED COPY as ESXi's data mover sends it: a transfer in up to 8 segments of 30 MiB.
+//! EXTENDED COPY as ESXi's data mover sends it: a transfer in up to 8 segments of 30 MiB. Longer
+//! ones have more segments.
 
 use libiscsi::{Cdb, CopySegment, Data, Naa, copy_parameters};
 
@@ -6,8 +7,10 @@ use libiscsi::{Cdb, CopySegment, Data, Naa, copy_parameters};
 pub const SEGMENT_BYTES: u64 = 30 << 20;
 /// Most segments in one command.
 pub const SEGMENT_COUNT: u64 = 8;
-/// Longest transfer of one command.
+/// Longest transfer of one command of ESXi's.
 pub const TRANSFER_BYTES: u64 = SEGMENT_BYTES * SEGMENT_COUNT;
+/// Longest transfer of one command: 64 segments, as many as Holdfast takes.
+pub const TRANSFER_BYTES_MAX: u64 = SEGMENT_BYTES * 64;
 
 /// One command: from where, to where, how much. All in logical blocks.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +19,7 @@ pub struct Transfer {
     pub source_lba: u64,
     /// Where writing starts.
     pub destination_lba: u64,
-    /// How much; [`TRANSFER_BYTES`] at most.
+    /// How much; [`TRANSFER_BYTES_MAX`] at most.
     pub blocks: u64,
 }
 

@@ -1,36 +1,75 @@
-//! Data for loads: distinct in every 4 KiB block, compressible by a known share.
+//! Data for loads: how much of it was written before, and how far the rest can be compressed.
 
 use crate::random::Random;
 
 /// Deduplication works on blocks of this size.
 const BLOCK_BYTES: usize = 4096;
+/// Distinct bodies of blocks, 4 MiB: far more than any store compresses together, so that what
+/// neighbours have in common is only what `compressible_percent` says.
+const BODIES: usize = 1024;
 
-/// Makes write buffers distinct from block to block at the price of eight bytes each.
+/// What is written: blocks of 4 KiB, each with a number in its first eight bytes and a body that is
+/// made beforehand, at the price of eight bytes a block, and of one copy where some repeat.
 #[derive(Debug)]
-pub struct Stamper {
-    next: u64,
+pub struct Content {
+    /// The number of the first block.
+    first: u64,
+    /// How many distinct blocks were written.
+    distinct: u64,
+    duplicate_percent: u32,
+    compressible_percent: u32,
+    /// Where blocks repeat: what stands in the block of each number. Else empty; buffers keep their
+    /// bodies then.
+    bodies: Vec<u8>,
+    random: Random,
 }
 
-impl Stamper {
-    /// A stamper whose marks differ from those of other seeds.
-    pub fn new(seed: u64) -> Self {
-        Self { next: Random::new(seed).next_u64() }
+impl Content {
+    /// Data whose blocks are, `duplicate_percent` times of a hundred, one that was written before
+    /// (any of them, each as likely), and of which `compressible_percent` is one repeated byte.
+    /// What is made from one seed has no block in common with what is made from another.
+    pub fn new(seed: u64, duplicate_percent: u32, compressible_percent: u32) -> Self {
+        let mut random = Random::new(seed);
+        let first = random.next_u64();
+        let bodies = match duplicate_percent {
+            0 => Vec::new(),
+            _ => bodies(BODIES * BLOCK_BYTES, compressible_percent, &mut random),
+        };
+        Self { first, distinct: 0, duplicate_percent, compressible_percent, bodies, random }
     }
 
-    /// Marks each 4 KiB of the buffer (and a shorter tail) with a number never used before.
-    pub fn stamp(&mut self, buffer: &mut [u8]) {
+    /// A buffer for [`Content::put`].
+    pub fn buffer(&mut self, bytes: usize) -> Vec<u8> {
+        bodies(bytes, self.compressible_percent, &mut self.random)
+    }
+
+    /// Makes each 4 KiB of the buffer (and a shorter tail) what is written next.
+    pub fn put(&mut self, buffer: &mut [u8]) {
         for block in buffer.chunks_mut(BLOCK_BYTES) {
-            self.next = self.next.wrapping_add(1);
+            let number = self.next_number();
+            if !self.bodies.is_empty() {
+                let at = number as usize % BODIES * BLOCK_BYTES;
+                block.copy_from_slice(&self.bodies[at..at + block.len()]);
+            }
             if let Some(mark) = block.first_chunk_mut::<8>() {
-                *mark = self.next.to_le_bytes();
+                *mark = self.first.wrapping_add(number).to_le_bytes();
             }
         }
     }
+
+    /// The number of the next block: a new one, or that of one that was written before.
+    fn next_number(&mut self) -> u64 {
+        if self.distinct > 0 && self.random.percent(self.duplicate_percent) {
+            return self.random.below(self.distinct);
+        }
+        self.distinct += 1;
+        self.distinct - 1
+    }
 }
 
-/// A buffer whose blocks are random at their beginning, and one repeated byte for
-/// `compressible_percent` of them behind.
-pub fn buffer(bytes: usize, compressible_percent: u32, random: &mut Random) -> Vec<u8> {
+/// Blocks that are random at their beginning, and one repeated byte for `compressible_percent` of
+/// them behind.
+fn bodies(bytes: usize, compressible_percent: u32, random: &mut Random) -> Vec<u8> {
     let mut buffer = vec![0x5A; bytes];
     let percent = 100 - compressible_percent.min(100) as usize;
     for block in buffer.chunks_mut(BLOCK_BYTES) {
@@ -42,19 +81,69 @@ pub fn buffer(bytes: usize, compressible_percent: u32, random: &mut Random) -> V
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
+    /// Writes of 32 KiB, one after the other, as one stretch of data.
+    fn written(content: &mut Content, writes: usize) -> Vec<u8> {
+        let mut buffer = content.buffer(8 * BLOCK_BYTES);
+        let mut all = Vec::new();
+        for _ in 0..writes {
+            content.put(&mut buffer);
+            all.extend_from_slice(&buffer);
+        }
+        all
+    }
+
+    fn distinct(data: &[u8]) -> HashSet<&[u8]> {
+        data.chunks(BLOCK_BYTES).collect()
+    }
+
     #[test]
-    fn blocks_differ_and_half_is_noise() {
-        let mut random = Random::new(1);
-        let mut data = buffer(8192, 50, &mut random);
-        let mut stamper = Stamper::new(1);
-        stamper.stamp(&mut data);
-        let first = data.clone();
-        stamper.stamp(&mut data);
-        assert_ne!(first[..4096], data[..4096]);
-        assert_ne!(data[..4096], data[4096..]);
-        assert!(data[2048..4096].iter().all(|byte| *byte == 0x5A));
-        assert!(data[8..2048].iter().any(|byte| *byte != 0x5A));
+    fn blocks_repeat_as_often_as_asked() {
+        for percent in [0, 50, 90] {
+            let data = written(&mut Content::new(1, percent, 0), 2500);
+            let repeated = 20_000 - distinct(&data).len();
+            let asked = 20_000 * percent as usize / 100;
+            assert!(repeated.abs_diff(asked) <= asked / 50, "{repeated} at {percent}%");
+        }
+    }
+
+    #[test]
+    fn what_repeats_is_any_of_what_was_written() {
+        let data = written(&mut Content::new(1, 90, 0), 2500);
+        let mut counts = std::collections::HashMap::new();
+        for block in data.chunks(BLOCK_BYTES).skip(10_000) {
+            *counts.entry(block).or_insert(0) += 1;
+        }
+        // 9,000 draws of at least 1,000 blocks: none is drawn much more often than others.
+        assert!(counts.values().all(|count| *count <= 30));
+    }
+
+    #[test]
+    fn other_seeds_give_other_blocks() {
+        let one = written(&mut Content::new(1, 50, 50), 250);
+        let two = written(&mut Content::new(2, 50, 50), 250);
+        assert!(distinct(&one).is_disjoint(&distinct(&two)));
+    }
+
+    #[test]
+    fn data_shrinks_as_far_as_asked_and_no_further() {
+        for (percent, least, most) in [(0, 0.99, 1.01), (50, 1.9, 2.0), (75, 3.7, 4.0)] {
+            for duplicates in [0, 50] {
+                let data = written(&mut Content::new(3, duplicates, percent), 250);
+                // What is left where each block is kept once.
+                let mut seen = HashSet::new();
+                let kept: Vec<&[u8]> =
+                    data.chunks(BLOCK_BYTES).filter(|block| seen.insert(*block)).collect();
+                let packed: usize = kept
+                    .chunks(8)
+                    .map(|group| lz4_flex::block::compress(&group.concat()).len())
+                    .sum();
+                let ratio = (kept.len() * BLOCK_BYTES) as f64 / packed as f64;
+                assert!((least..=most).contains(&ratio), "{percent}%, {duplicates}%: {ratio}");
+            }
+        }
     }
 }

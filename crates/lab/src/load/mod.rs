@@ -53,7 +53,7 @@ pub struct LoadArgs {
     /// Bytes in one read or write.
     #[arg(long, value_parser = crate::size::parse, default_value = "4k")]
     pub block: u64,
-    /// Bytes that one `--command` covers (240M at most for xcopy).
+    /// Bytes that one `--command` covers (1920M at most for xcopy).
     #[arg(long, value_parser = crate::size::parse, default_value = "4M")]
     pub length: u64,
     /// Commands in flight in each session.
@@ -80,13 +80,16 @@ pub struct LoadArgs {
     /// How compressible what is written is, in percent of each 4 KiB.
     #[arg(long, default_value_t = 50)]
     pub compressible: u32,
+    /// How many of the 4 KiB blocks that are written are one that was written before, in percent.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..100))]
+    pub duplicates: u32,
     /// Share of reads in a mixed load.
     #[arg(long, default_value_t = 65)]
     pub read_percent: u32,
     /// Share of sequential accesses in a mixed load.
     #[arg(long, default_value_t = 40)]
     pub seq_percent: u32,
-    /// For a repeatable choice of addresses.
+    /// For a repeatable choice of addresses and data.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Measure this process's CPU time over the same interval: the target's.

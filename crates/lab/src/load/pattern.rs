@@ -4,7 +4,7 @@ use libiscsi::{Capacity, Cdb, Data, Naa, unmap_parameters};
 
 use super::{Access, LoadArgs, Offload};
 use crate::copy::{self, Transfer};
-use crate::fill::{self, Stamper};
+use crate::fill::Content;
 use crate::random::Random;
 
 /// Chooses addresses and makes commands.
@@ -26,7 +26,7 @@ pub struct Pattern {
     seq_percent: u32,
     naa: Naa,
     random: Random,
-    stamper: Stamper,
+    content: Content,
 }
 
 impl Pattern {
@@ -43,8 +43,8 @@ impl Pattern {
             return Err(format!("a command over {} bytes does not fit", args.length));
         }
         let is_copy = args.command == Some(Offload::Xcopy);
-        if is_copy && (args.length > copy::TRANSFER_BYTES || length_blocks > span) {
-            return Err(String::from("a copy is 240M at most, and not longer than the span"));
+        if is_copy && (args.length > copy::TRANSFER_BYTES_MAX || length_blocks > span) {
+            return Err(String::from("a copy is 1920M at most, and not longer than the span"));
         }
         let behind = capacity.blocks - span;
         let walk = if behind >= length_blocks {
@@ -66,17 +66,17 @@ impl Pattern {
             seq_percent: args.seq_percent,
             naa,
             random: Random::new(args.seed),
-            stamper: Stamper::new(args.seed),
+            content: Content::new(args.seed, args.duplicates, args.compressible),
         })
     }
 
     /// A buffer for reads and writes; for other commands, none is needed.
-    pub fn buffer(&mut self, compressible_percent: u32) -> Vec<u8> {
+    pub fn buffer(&mut self) -> Vec<u8> {
         if self.offload.is_some() {
             return Vec::new();
         }
         let bytes = self.io_blocks as usize * self.block_bytes as usize;
-        fill::buffer(bytes, compressible_percent, &mut self.random)
+        self.content.buffer(bytes)
     }
 
     /// The next command, its data, and how many bytes it covers.
@@ -89,7 +89,7 @@ impl Pattern {
 
     /// The write of slot `slot` of the span, for filling it.
     pub fn write_slot(&mut self, slot: u64, mut buffer: Vec<u8>) -> (Cdb, Data) {
-        self.stamper.stamp(&mut buffer);
+        self.content.put(&mut buffer);
         let lba = slot * self.io_blocks;
         (Cdb::write_16(lba, self.io_blocks as u32), Data::Out(buffer))
     }

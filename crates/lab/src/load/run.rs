@@ -29,18 +29,20 @@ pub fn run(args: &LoadArgs) -> Result<Report, String> {
         _ => [0; 16],
     };
     if args.prefill {
-        let wide = LoadArgs { block: PREFILL_BYTES, command: None, ..args.clone() };
+        // Another seed: what is written while it is measured is not there already.
+        let (block, seed) = (PREFILL_BYTES, !args.seed);
+        let wide = LoadArgs { block, seed, command: None, ..args.clone() };
         let mut pattern = Pattern::new(&wide, capacity, naa)?;
-        prefill(&mut sessions[0], &mut pattern, args.compressible)?;
+        prefill(&mut sessions[0], &mut pattern)?;
     }
     let pattern = Pattern::new(args, capacity, naa)?;
     Load::new(args, sessions, pattern)?.run()
 }
 
 /// Writes the span once, in order.
-fn prefill(session: &mut Session, pattern: &mut Pattern, compressible: u32) -> Result<(), String> {
+fn prefill(session: &mut Session, pattern: &mut Pattern) -> Result<(), String> {
     let slots = pattern.slots();
-    let mut buffers: Vec<_> = (0..PREFILL_DEPTH).map(|_| pattern.buffer(compressible)).collect();
+    let mut buffers: Vec<_> = (0..PREFILL_DEPTH).map(|_| pattern.buffer()).collect();
     let mut poller = Poller::new();
     let (mut next, mut done) = (0, 0);
     while done < slots {
@@ -87,7 +89,7 @@ impl<'a> Load<'a> {
     fn run(mut self) -> Result<Report, String> {
         for session in 0..self.sessions.len() {
             for slot in 0..self.args.depth.max(1) {
-                let buffer = self.pattern.buffer(self.args.compressible);
+                let buffer = self.pattern.buffer();
                 self.submit(session, slot, buffer)?;
             }
         }
