@@ -4,11 +4,15 @@
 //! Both targets run the whole time, and one at a time has work: each row is measured on each
 //! target before the next row, and all rows again in every round, so that a change of the
 //! machine's mood meets both. The median of the rounds counts.
+//!
+//! Behind that, Holdfast beside itself: `reduction`.
 
+mod array;
 mod memory;
 mod options;
 mod process;
 mod raw;
+mod reduction;
 mod rows;
 mod table;
 mod targets;
@@ -17,9 +21,10 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use serde::Serialize;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use options::Options;
+use process::words;
 use rows::{ROWS, Row};
 use targets::Target;
 
@@ -47,13 +52,16 @@ struct Measured {
 }
 
 /// All that was measured.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Results {
     machine: String,
     options: String,
+    /// What the rows beside a peer have in common.
+    load: String,
     targets: Vec<String>,
     raw: Vec<raw::RawRow>,
     rows: Vec<Measured>,
+    reduction: Option<reduction::Report>,
 }
 
 /// Runs the benchmark with the arguments behind `cargo xtask bench`.
@@ -63,36 +71,56 @@ pub fn run(arguments: &[String]) -> Result<()> {
     match options.only {
         Some(options::Only::Memory) => return memory::curve(&options),
         Some(options::Only::Opening) => return memory::opening(&options),
-        None => {}
+        Some(options::Only::Reduction) | None => {}
     }
-    let rows: Vec<&'static Row> = ROWS.iter().filter(|row| options.wants(row.id)).collect();
-    if rows.is_empty() {
-        let known = ROWS.iter().map(|row| row.id).collect::<Vec<_>>().join(" ");
-        bail!("no row matches --rows; there are: {known}");
+    let rows: Vec<&'static Row> = match options.only {
+        Some(_) => Vec::new(),
+        None => ROWS.iter().filter(|row| options.wants(row.id)).collect(),
+    };
+    let with_reduction =
+        !options.without_holdfast && reduction::row_ids().any(|id| options.wants(id));
+    if rows.is_empty() && !with_reduction {
+        let ids = ROWS.iter().map(|row| row.id).chain(reduction::row_ids());
+        bail!("no row matches --rows; there are: {}", ids.collect::<Vec<_>>().join(" "));
     }
-    process::install_missing(&options)?;
+    process::install_missing(&options, !rows.is_empty())?;
     let programs = process::build(&options)?;
     std::fs::create_dir_all(&options.dir)
         .with_context(|| format!("making {}", options.dir.display()))?;
-    let raw = if options.raw { raw::measure(&options)? } else { Vec::new() };
-    let mut targets = targets::start(&options, &programs)?;
-    for target in &mut targets {
-        eprintln!("fill {} bytes of {}", options.span, target.name);
-        load(&programs.lab, target, &options, &fill_arguments())?;
-    }
-    let samples = measure(&options, &programs.lab, &targets, &rows)?;
-    let results = Results {
+    let mut results = Results {
         machine: process::machine(&options.dir),
         options: options.describe(),
-        targets: targets.iter().map(|target| target.name.to_owned()).collect(),
-        raw,
-        rows: samples,
+        load: options.describe_load(),
+        raw: if options.raw { raw::measure(&options)? } else { Vec::new() },
+        ..Results::default()
     };
-    // Pools and files that nobody needs any more, up to a hundred GiB.
-    drop(targets);
-    targets::clear(&options.dir)?;
+    if !rows.is_empty() {
+        compare(&options, &programs, &rows, &mut results)?;
+    }
+    if with_reduction {
+        results.reduction = Some(reduction::run(&options, &programs)?);
+    }
     print!("{}", table::render(&results));
     write_json(options.json.as_ref(), &results)
+}
+
+/// Measures the rows on Holdfast and on its peers.
+fn compare(
+    options: &Options,
+    programs: &process::Programs,
+    rows: &[&'static Row],
+    results: &mut Results,
+) -> Result<()> {
+    let mut targets = targets::start(options, programs)?;
+    for target in &mut targets {
+        eprintln!("fill {} bytes of {}", options.span, target.name);
+        load_span(&programs.lab, target, options, &fill_arguments())?;
+    }
+    results.rows = measure(options, &programs.lab, &targets, rows)?;
+    results.targets = targets.iter().map(|target| target.name.to_owned()).collect();
+    // Pools and files that nobody needs any more, up to a hundred GiB.
+    drop(targets);
+    targets::clear(&options.dir)
 }
 
 fn write_json(path: Option<&PathBuf>, results: &Results) -> Result<()> {
@@ -111,7 +139,7 @@ fn fill_arguments() -> Vec<String> {
 /// Every row, on every target, in every round; medians.
 fn measure(
     options: &Options,
-    lab: &std::path::Path,
+    lab: &Path,
     targets: &[Target],
     rows: &[&'static Row],
 ) -> Result<Vec<Measured>> {
@@ -139,17 +167,12 @@ fn measure(
         .collect())
 }
 
-fn measure_one(
-    options: &Options,
-    lab: &std::path::Path,
-    target: &Target,
-    row: &Row,
-) -> Result<Sample> {
+fn measure_one(options: &Options, lab: &Path, target: &Target, row: &Row) -> Result<Sample> {
     if row.needs_mapped {
         // What the row takes away must be there: otherwise it measures doing nothing.
-        load(lab, target, options, &rows::remap_arguments(options.volume_bytes()))?;
+        load_span(lab, target, options, &rows::remap_arguments(options.volume_bytes()))?;
     }
-    let report = load(lab, target, options, &row.arguments(options))?;
+    let report = load_span(lab, target, options, &row.arguments(options))?;
     target.settle()?;
     sample(&report).with_context(|| format!("{} on {}: no numbers", row.id, target.name))
 }
@@ -164,16 +187,21 @@ fn sample(report: &Value) -> Option<Sample> {
     })
 }
 
-/// Runs the load generator against a target, and gives its report.
-fn load(
-    lab: &std::path::Path,
+/// Runs the load generator on the span of a target, and gives its report.
+fn load_span(
+    lab: &Path,
     target: &Target,
     options: &Options,
     arguments: &[String],
 ) -> Result<Value> {
-    let mut all = vec![String::from("load"), String::from("--url"), target.url.clone()];
-    all.extend([String::from("--span"), options.span.to_string()]);
-    all.extend([String::from("--target-pid"), target.pid().to_string()]);
+    let mut all = vec![String::from("--span"), options.span.to_string()];
+    all.extend_from_slice(arguments);
+    load(lab, &target.url, target.pid(), &all)
+}
+
+/// Runs the load generator against a logical unit of a process, and gives its report.
+fn load(lab: &Path, url: &str, pid: u32, arguments: &[String]) -> Result<Value> {
+    let mut all = words(&format!("load --url {url} --target-pid {pid}"));
     all.extend_from_slice(arguments);
     let output = process::output(lab, &all)?;
     serde_json::from_str(&output).context("the load generator's report")

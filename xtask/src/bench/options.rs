@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Measure Holdfast beside tgt on the same directory, and print the ratios.
+/// Measure Holdfast beside tgt on the same directory and beside itself, and print the ratios.
 #[derive(Clone, Debug, Parser)]
 pub struct Options {
     /// Where the pool and tgt's files go, on the device that is measured.
@@ -55,13 +55,16 @@ pub struct Options {
 }
 
 /// What else there is to measure.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Only {
     /// Throughput and duplicates found against the memory of the store, over a device that
     /// generates its data.
     Memory,
     /// What opening a pool costs behind a shutdown and crashes, against the chunks in it.
     Opening,
+    /// Holdfast beside itself: with reduction and without, offloads of little and of much, with
+    /// reclaim and without. All rows have these as well. Takes 7 GiB of disk.
+    Reduction,
 }
 
 impl Options {
@@ -77,12 +80,14 @@ impl Options {
 
     /// One line for the report.
     pub fn describe(&self) -> String {
+        format!("{} s a measurement, median of {} interleaved rounds", self.seconds, self.rounds)
+    }
+
+    /// One line for the rows that are held against a peer.
+    pub fn describe_load(&self) -> String {
         format!(
-            "span {} MiB, {} s a measurement, median of {} interleaved rounds, 50% compressible \
-             data without duplicates, one session",
-            self.span >> 20,
-            self.seconds,
-            self.rounds
+            "One session, a span of {} MiB, 50% compressible data without duplicates",
+            self.span >> 20
         )
     }
 }

@@ -1,5 +1,6 @@
 //! Programs: what is needed, what is built, what runs in the background.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -80,6 +81,17 @@ pub fn output(program: &Path, arguments: &[String]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// The words of a command line, none of which has a blank in it.
+pub fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(String::from).collect()
+}
+
+/// A port of loopback that nobody listens on.
+pub fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
+    Ok(listener.local_addr()?.port())
+}
+
 /// Whether a program is on the path.
 fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -88,10 +100,10 @@ fn is_installed(program: &str) -> bool {
         .any(|directory| directory.join(program).is_file())
 }
 
-/// Installs the Debian packages that are not there, and says so.
-pub fn install_missing(options: &Options) -> Result<()> {
+/// Installs the Debian packages that are not there, and says so; tgt only where it is measured.
+pub fn install_missing(options: &Options, with_tgt: bool) -> Result<()> {
     let mut packages = Vec::new();
-    if !is_installed("tgtd") {
+    if with_tgt && !is_installed("tgtd") {
         packages.push("tgt");
     }
     if options.raw && !is_installed("fio") {

@@ -14,7 +14,19 @@ pub fn render(results: &Results) -> String {
 }
 
 fn write_report(text: &mut String, results: &Results) -> std::fmt::Result {
-    writeln!(text, "# Holdfast beside tgt\n\n{}; {}.\n", results.machine, results.options)?;
+    writeln!(text, "# Measured\n\n{}; {}.\n", results.machine, results.options)?;
+    if !results.rows.is_empty() {
+        write_peers(text, results)?;
+    }
+    write_raw(text, results)?;
+    match &results.reduction {
+        Some(reduction) => text.write_str(&super::reduction::render(reduction)),
+        None => Ok(()),
+    }
+}
+
+fn write_peers(text: &mut String, results: &Results) -> std::fmt::Result {
+    writeln!(text, "## Holdfast beside tgt\n\n{}.\n", results.load)?;
     writeln!(text, "Durable when a write is answered: {}.", promises(results))?;
     writeln!(
         text,
@@ -23,8 +35,7 @@ fn write_report(text: &mut String, results: &Results) -> std::fmt::Result {
          CPU is the target's own, user and system, in seconds for a million commands.\n"
     )?;
     write_loads(text, results)?;
-    write_offloads(text, results)?;
-    write_raw(text, results)
+    write_offloads(text, results)
 }
 
 fn promises(results: &Results) -> String {

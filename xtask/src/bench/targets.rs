@@ -1,16 +1,13 @@
 //! The targets: how each is started, what it promises, what it can.
 
-use std::net::TcpListener;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use super::array::{Array, Plan};
 use super::options::Options;
-use super::process::{self, Background, Programs};
+use super::process::{self, Background, Programs, free_port, words};
 use super::rows::{Kind, Row};
-
-/// The initiator's name, which Holdfast must know.
-const INITIATOR: &str = "iqn.2025-01.example.holdfast:lab";
 
 /// A running target.
 #[derive(Debug)]
@@ -73,12 +70,6 @@ pub fn start(options: &Options, programs: &Programs) -> Result<Vec<Target>> {
     Ok(targets)
 }
 
-/// A port of loopback that nobody listens on.
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
-    Ok(listener.local_addr()?.port())
-}
-
 /// Removes what the targets have stored; their logs stay.
 pub fn clear(dir: &Path) -> Result<()> {
     for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
@@ -96,16 +87,7 @@ pub fn clear(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn words(text: &str) -> Vec<String> {
-    text.split(' ').map(String::from).collect()
-}
-
 fn start_holdfast(options: &Options, programs: &Programs) -> Result<Target> {
-    let pool = options.dir.join("holdfast");
-    if pool.exists() {
-        std::fs::remove_dir_all(&pool).with_context(|| format!("emptying {}", pool.display()))?;
-    }
-    std::fs::create_dir_all(&pool)?;
     let config = match &options.config {
         Some(path) => path.clone(),
         None => {
@@ -114,37 +96,16 @@ fn start_holdfast(options: &Options, programs: &Programs) -> Result<Target> {
             path
         }
     };
-    let place = pool.display().to_string();
-    let capacity = pool_bytes(options).to_string();
-    let verb = |text: &str| {
-        let mut all = words(text);
-        all.extend([String::from("--pool"), place.clone()]);
-        process::output(&programs.holdfast, &all)
+    let plan = Plan {
+        name: "holdfast",
+        capacity_bytes: pool_bytes(options),
+        config: Some(config),
+        is_conditioned: false,
     };
-    let mut create = words("pool create");
-    create.extend([place.clone(), String::from("--capacity"), capacity]);
-    process::output(&programs.holdfast, &create)?;
-    let portal = format!("127.0.0.1:{}", free_port()?);
-    let mut serve = words(&format!("serve --iscsi {portal} --api 127.0.0.1:{}", free_port()?));
-    serve.extend([String::from("--pool"), place.clone()]);
-    serve.extend([String::from("--config"), config.display().to_string()]);
-    let log = options.dir.join("holdfast.log");
-    let mut process = Background::start(&programs.holdfast, &serve, &log)?;
-    process
-        .wait_until(|| verb("status").is_ok())
-        .with_context(|| format!("Holdfast (see {})", log.display()))?;
-    verb(&format!("volume create bench --size {}", options.volume_bytes()))?;
-    verb(&format!("host create lab --iqn {INITIATOR}"))?;
-    verb("connect bench lab --lun 1")?;
-    let targets = process::output(&programs.lab, &words(&format!("discover --portal {portal}")))?;
-    let name = targets.split_whitespace().next().context("Holdfast shows no target")?;
-    Ok(Target {
-        name: "Holdfast",
-        url: format!("iscsi://{portal}/{name}/1"),
-        process,
-        is_holdfast: true,
-        is_volatile: false,
-    })
+    let array = Array::start(programs, &options.dir, &plan)?;
+    array.create_volume("bench", options.volume_bytes(), 1, "")?;
+    let (process, url) = array.into_parts(1);
+    Ok(Target { name: "Holdfast", url, process, is_holdfast: true, is_volatile: false })
 }
 
 /// Room for the span, and for a log of everything that all measurements may write.

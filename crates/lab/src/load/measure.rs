@@ -31,6 +31,8 @@ pub struct Report {
     pub commands: u64,
     /// Commands that the target put off with BUSY, TASK SET FULL or UNIT ATTENTION.
     pub put_off: u64,
+    /// Commands that the target refused because it was full.
+    pub refused: u64,
     /// Commands a second.
     pub iops: f64,
     /// Million bytes a second that the commands covered.
@@ -56,6 +58,8 @@ pub struct Meter {
     bytes: u64,
     /// See [`Report::put_off`].
     pub put_off: u64,
+    /// See [`Report::refused`].
+    pub refused: u64,
 }
 
 impl Meter {
@@ -64,7 +68,7 @@ impl Meter {
         // Nanoseconds, from 1 us to 10 min, three digits.
         let histogram = Histogram::new_with_bounds(1_000, 600_000_000_000, 3)
             .map_err(|error| format!("histogram: {error}"))?;
-        Ok(Self { histogram, commands: 0, bytes: 0, put_off: 0 })
+        Ok(Self { histogram, commands: 0, bytes: 0, put_off: 0, refused: 0 })
     }
 
     /// Notes the end of a command.
@@ -88,6 +92,7 @@ impl Meter {
             seconds,
             commands: self.commands,
             put_off: self.put_off,
+            refused: self.refused,
             iops: self.commands as f64 / seconds,
             mb_per_s: self.bytes as f64 / 1e6 / seconds,
             latency_us: Latency {

@@ -89,6 +89,9 @@ pub struct LoadArgs {
     /// Share of sequential accesses in a mixed load.
     #[arg(long, default_value_t = 40)]
     pub seq_percent: u32,
+    /// Count writes that the target refuses because it is full, and go on.
+    #[arg(long)]
+    pub allow_full: bool,
     /// For a repeatable choice of addresses and data.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

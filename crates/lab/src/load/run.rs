@@ -44,20 +44,24 @@ fn prefill(session: &mut Session, pattern: &mut Pattern) -> Result<(), String> {
     let slots = pattern.slots();
     let mut buffers: Vec<_> = (0..PREFILL_DEPTH).map(|_| pattern.buffer()).collect();
     let mut poller = Poller::new();
-    let (mut next, mut done) = (0, 0);
+    let (mut next, mut again, mut done) = (0..slots, Vec::new(), 0);
     while done < slots {
-        while let Some(buffer) = (next < slots).then(|| buffers.pop()).flatten() {
-            let (cdb, data) = pattern.write_slot(next, buffer);
-            session.submit(cdb, data, next).map_err(|e| e.to_string())?;
-            next += 1;
+        while let Some(buffer) = buffers.pop() {
+            let Some(slot) = again.pop().or_else(|| next.next()) else {
+                buffers.push(buffer);
+                break;
+            };
+            let (cdb, data) = pattern.write_slot(slot, buffer);
+            session.submit(cdb, data, slot).map_err(|e| e.to_string())?;
         }
         poller.poll(&mut [&mut *session], 1000);
         while let Some(completion) = session.next_completion() {
-            if completion.status != Status::Good {
-                return Err(format!("filling the span: {}", completion.status));
+            match &completion.status {
+                Status::Good => done += 1,
+                status if is_put_off(status) => again.push(completion.token),
+                status => return Err(format!("filling the span: {status}")),
             }
             buffers.push(completion.buffer);
-            done += 1;
         }
     }
     Ok(())
@@ -154,6 +158,7 @@ impl<'a> Load<'a> {
             Status::Good if self.measuring => self.meter.record(started.elapsed(), bytes),
             Status::Good => {}
             status if is_put_off(status) => self.meter.put_off += 1,
+            status if self.args.allow_full && is_full(status) => self.meter.refused += 1,
             status => return Err(format!("a command ended with {status}")),
         }
         if refill { self.submit(session, slot, completion.buffer) } else { Ok(()) }
@@ -171,6 +176,11 @@ impl LoadArgs {
     fn timeout(&self) -> f64 {
         f64::from(self.connect.timeout_s.max(1)) + 1.0
     }
+}
+
+/// Whether a status says that a thin unit has no room (SBC-4, 4.7.3.6).
+fn is_full(status: &Status) -> bool {
+    matches!(status, Status::CheckCondition(sense) if (sense.key, sense.asc_ascq) == (7, 0x2707))
 }
 
 /// Whether a status says no more than "not now".

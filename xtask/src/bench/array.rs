@@ -1,0 +1,157 @@
+//! A Holdfast array of the benchmark's own: its pool, its process, its verbs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use super::process::{self, Background, Programs, words};
+
+/// The initiator's name, which Holdfast must know.
+const INITIATOR: &str = "iqn.2025-01.example.holdfast:lab";
+
+/// What an array is to be.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The directory of its pool, in that of the benchmark.
+    pub name: &'static str,
+    /// What the pool holds.
+    pub capacity_bytes: u64,
+    /// Its configuration; none: as it comes.
+    pub config: Option<PathBuf>,
+    /// Whether all of the pool's file is written once first, as a device in use was. Otherwise the
+    /// array does that itself, ahead of its log, and that counts as written by it.
+    pub is_conditioned: bool,
+}
+
+/// A running array.
+#[derive(Debug)]
+pub struct Array {
+    process: Background,
+    holdfast: PathBuf,
+    pool: PathBuf,
+    /// What stands in URLs in front of the LUN.
+    target_url: String,
+}
+
+/// What an array says of its pool.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Pool {
+    /// Bytes that it can hold.
+    pub capacity_bytes: u64,
+    /// Bytes that can't be written: what is live, and what is dead and not reclaimed.
+    pub allocated_bytes: u64,
+    /// Bytes of volume data that are stored.
+    pub data_bytes: u64,
+    /// Bytes that hosts have written and not unmapped.
+    pub mapped_bytes: u64,
+    /// Commits since the start.
+    pub commit_count: u64,
+}
+
+impl Array {
+    /// Makes a pool in `dir`, in place of an older one, and serves it.
+    pub fn start(programs: &Programs, dir: &Path, plan: &Plan) -> Result<Self> {
+        let pool = dir.join(plan.name);
+        remove(&pool)?;
+        std::fs::create_dir_all(&pool)?;
+        let place = pool.display().to_string();
+        let mut create = words("pool create");
+        create.extend([place.clone(), String::from("--capacity")]);
+        create.push(plan.capacity_bytes.to_string());
+        process::output(&programs.holdfast, &create)?;
+        if plan.is_conditioned {
+            condition(&pool.join("pool.data"))?;
+        }
+        let (portal, api) = (process::free_port()?, process::free_port()?);
+        let portal = format!("127.0.0.1:{portal}");
+        let mut serve = words(&format!("serve --iscsi {portal} --api 127.0.0.1:{api}"));
+        serve.extend([String::from("--pool"), place]);
+        if let Some(config) = &plan.config {
+            serve.extend([String::from("--config"), config.display().to_string()]);
+        }
+        let log = dir.join(format!("{}.log", plan.name));
+        let process = Background::start(&programs.holdfast, &serve, &log)?;
+        let holdfast = programs.holdfast.clone();
+        let mut array = Self { process, holdfast, pool, target_url: String::new() };
+        array.wait().with_context(|| format!("Holdfast (see {})", log.display()))?;
+        array.verb(&format!("host create lab --iqn {INITIATOR}"))?;
+        let targets =
+            process::output(&programs.lab, &words(&format!("discover --portal {portal}")))?;
+        let target = targets.split_whitespace().next().context("Holdfast shows no target")?;
+        array.target_url = format!("iscsi://{portal}/{target}");
+        Ok(array)
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        let (holdfast, pool) = (self.holdfast.clone(), self.pool.clone());
+        self.process.wait_until(|| run_verb(&holdfast, &pool, "status").is_ok())
+    }
+
+    /// Runs a verb, and gives what it printed.
+    pub fn verb(&self, text: &str) -> Result<String> {
+        run_verb(&self.holdfast, &self.pool, text)
+    }
+
+    /// Makes a volume, with `flags` of `volume create`, and gives its URL.
+    pub fn create_volume(&self, name: &str, bytes: u64, lun: u16, flags: &str) -> Result<String> {
+        self.verb(format!("volume create {name} --size {bytes} {flags}").trim_end())?;
+        self.verb(&format!("connect {name} lab --lun {lun}"))?;
+        Ok(format!("{}/{lun}", self.target_url))
+    }
+
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// How its pool stands.
+    pub fn pool(&self) -> Result<Pool> {
+        #[derive(Deserialize)]
+        struct Status {
+            pool: Pool,
+        }
+        let status: Status = serde_json::from_str(&self.verb("status --json")?)?;
+        Ok(status.pool)
+    }
+
+    /// Bytes that it has had written to the device.
+    pub fn written_bytes(&self) -> Result<u64> {
+        let path = format!("/proc/{}/io", self.pid());
+        let io = std::fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+        let written = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok());
+        written.with_context(|| format!("{path} has no write_bytes"))
+    }
+
+    /// Ends it, and removes its pool.
+    pub fn remove(self) -> Result<()> {
+        let Self { process, pool, .. } = self;
+        drop(process);
+        remove(&pool)
+    }
+
+    /// Its process, which stays when the rest goes, and the URL of a LUN.
+    pub fn into_parts(self, lun: u16) -> (Background, String) {
+        (self.process, format!("{}/{lun}", self.target_url))
+    }
+}
+
+fn run_verb(holdfast: &Path, pool: &Path, text: &str) -> Result<String> {
+    let mut all = words(text);
+    all.extend([String::from("--pool"), pool.display().to_string()]);
+    process::output(holdfast, &all)
+}
+
+fn remove(pool: &Path) -> Result<()> {
+    if pool.exists() {
+        std::fs::remove_dir_all(pool).with_context(|| format!("removing {}", pool.display()))?;
+    }
+    Ok(())
+}
+
+/// Writes a file once, with what it holds.
+fn condition(path: &Path) -> Result<()> {
+    let path = path.display();
+    let copy = format!("if={path} of={path} bs=4M conv=notrunc oflag=direct status=none");
+    process::output(Path::new("dd"), &words(&copy)).map(drop)
+}

@@ -1,0 +1,112 @@
+//! `cargo xtask bench --only reduction`: what reduction, snapshots, offloads and reclaim cost.
+//!
+//! Holdfast is compared with itself: the same array with reduction on and off, the same operation
+//! on little and on much, the same load with reclaim and without.
+
+mod content;
+mod costs;
+mod reclaim;
+mod table;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::array::{Array, Plan};
+use super::options::Options;
+use super::process::{Programs, words};
+
+pub use table::render;
+
+/// What the pool of [`content`] and [`costs`] holds.
+const POOL_BYTES: u64 = 6 << 30;
+
+/// All that was measured.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    content: Vec<content::Measured>,
+    costs: Vec<costs::Cost>,
+    reclaim: Option<reclaim::Measured>,
+}
+
+/// The names of all rows, for `--rows`.
+pub fn row_ids() -> impl Iterator<Item = &'static str> {
+    content::ROWS.iter().map(|row| row.id).chain(costs::ROWS.iter().copied()).chain([reclaim::ROW])
+}
+
+/// Measures the rows that the options ask for.
+pub fn run(options: &Options, programs: &Programs) -> Result<Report> {
+    let mut report = Report::default();
+    let content: Vec<_> = content::ROWS.iter().filter(|row| options.wants(row.id)).collect();
+    let costs: Vec<_> = costs::ROWS.iter().copied().filter(|row| options.wants(row)).collect();
+    if !content.is_empty() || !costs.is_empty() {
+        let bench = Bench::start(options, programs, "reduction", POOL_BYTES)?;
+        report.content = content::measure(&bench, &content)?;
+        report.costs = costs::measure(&bench, &costs)?;
+        bench.array.remove()?;
+    }
+    if options.wants(reclaim::ROW) {
+        report.reclaim = Some(reclaim::measure(options, programs)?);
+    }
+    Ok(report)
+}
+
+/// An array, and what measures it.
+struct Bench<'a> {
+    options: &'a Options,
+    lab: &'a Path,
+    array: Array,
+}
+
+impl<'a> Bench<'a> {
+    fn start(
+        options: &'a Options,
+        programs: &'a Programs,
+        name: &'static str,
+        capacity_bytes: u64,
+    ) -> Result<Self> {
+        let config = options.config.clone();
+        let plan = Plan { name, capacity_bytes, config, is_conditioned: true };
+        let array = Array::start(programs, &options.dir, &plan)?;
+        Ok(Self { options, lab: &programs.lab, array })
+    }
+
+    /// Runs the load generator from its first command to its last: nothing is left out, so that
+    /// what the array has done meanwhile belongs to what is measured.
+    fn load(&self, url: &str, arguments: &str) -> Result<Value> {
+        let mut all = words(arguments);
+        all.extend(words("--ramp 0"));
+        super::load(self.lab, url, self.array.pid(), &all)
+    }
+
+    /// Waits until no more data is stored than there was, which the background sees to.
+    fn wait_freed(&self, data_bytes: u64) -> Result<Duration> {
+        let start = Instant::now();
+        while self.array.pool()?.data_bytes > data_bytes {
+            if start.elapsed() > Duration::from_secs(60) {
+                bail!("the space of what was destroyed does not come back");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(start.elapsed())
+    }
+}
+
+/// A number in the load generator's report: its name, or `object.name`.
+fn number(report: &Value, name: &str) -> Result<f64> {
+    let found = name.split('.').try_fold(report, |value, part| value.get(part));
+    match found.and_then(Value::as_f64) {
+        Some(number) => Ok(number),
+        None => bail!("the load generator does not tell {name}"),
+    }
+}
+
+/// The one in the middle, by what `key` says.
+fn median_by<T>(mut all: Vec<T>, key: impl Fn(&T) -> f64) -> Option<T> {
+    all.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    let middle = all.len().checked_sub(1)? / 2;
+    all.into_iter().nth(middle)
+}
