@@ -300,7 +300,8 @@ impl Store {
         self.world.memory.end_capture();
         checkpointer.write_superblock(medium, capture.superblock)?;
         checkpointer.streams = capture.streams;
-        let token = self.world.turn_reader_token();
+        let readers = self.world.readers.turn();
+        let images = self.world.images.turn();
         let mut writer = self.writer.lock();
         // What was dead at the capture is dead for good, unless the log has opened it since.
         let still: Vec<u32> = capture
@@ -313,7 +314,7 @@ impl Store {
         for segment in &still {
             writer.unreclaimable.remove(segment);
         }
-        writer.state.segments.free(still, &token);
+        writer.state.segments.free(still, &readers, &images);
         drop(writer);
         self.checkpoint_count.fetch_add(1, Ordering::Relaxed);
         Ok(())

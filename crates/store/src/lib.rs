@@ -56,6 +56,7 @@ mod nodes;
 mod optimize;
 mod pack;
 mod pages;
+mod part;
 mod plausible;
 mod preload;
 mod put;

@@ -74,6 +74,12 @@ impl Budgets {
         Self { data_cache_bytes, metadata_bytes, index_bytes }
     }
 
+    /// For who looks at metadata only.
+    pub(crate) fn of_metadata(metadata_bytes: u64) -> Self {
+        let metadata_bytes = metadata_bytes.max(METADATA_BYTES_MIN);
+        Self { data_cache_bytes: 0, metadata_bytes, index_bytes: 0 }
+    }
+
     /// How many blocks of data may be kept.
     pub(crate) fn cached_blocks(&self) -> usize {
         (self.data_cache_bytes / CACHED_COST_BYTES).max(CACHED_BLOCKS_MIN) as usize
@@ -223,6 +229,11 @@ impl Memory {
 
     fn pinned_bytes(&self) -> u64 {
         self.dirty_bytes.load(Relaxed) + self.writing_bytes.load(Relaxed)
+    }
+
+    /// Whether nothing has changed since the last capture.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.dirty_bytes.load(Relaxed) == 0
     }
 
     /// Whether so much has changed that it should be written.

@@ -21,6 +21,7 @@ use crate::StoreError;
 use crate::dedup::is_shareable;
 use crate::groups::GroupReader;
 use crate::pages::FastState;
+use crate::part::Part;
 use crate::relocate::MOVE_BLOCKS_MAX;
 use crate::store::Store;
 use crate::verify::{Stored, read_chunk};
@@ -91,13 +92,6 @@ enum Stage {
     Packing { segments: VecDeque<u32>, current: VecDeque<Stored> },
 }
 
-/// A part of the fingerprints: those that leave this remainder.
-#[derive(Clone, Copy)]
-struct Part {
-    remainder: u64,
-    divisor: u64,
-}
-
 struct Twins {
     part: Part,
     /// Parts for further rounds.
@@ -107,22 +101,9 @@ struct Twins {
     seen_max: usize,
 }
 
-impl Part {
-    const ALL: Part = Part { remainder: 0, divisor: 1 };
-
-    fn contains(self, fingerprint: Fingerprint) -> bool {
-        let all = u128::from_le_bytes(fingerprint.0);
-        (all >> 64) as u64 % self.divisor == self.remainder
-    }
-
-    /// Both halves of it.
-    fn halves(self) -> [Part; 2] {
-        let Part { remainder, divisor } = self;
-        [
-            Part { remainder, divisor: divisor * 2 },
-            Part { remainder: remainder + divisor, divisor: divisor * 2 },
-        ]
-    }
+/// What a fingerprint is sorted into parts by.
+fn key_of(fingerprint: Fingerprint) -> u64 {
+    (u128::from_le_bytes(fingerprint.0) >> 64) as u64
 }
 
 impl Twins {
@@ -138,7 +119,7 @@ impl Twins {
 
     /// A chunk that is stored; the older one with its fingerprint, if there is one.
     fn look(&mut self, id: ChunkId, row: &ChunkRow) -> Option<ChunkId> {
-        if !self.part.contains(row.fingerprint) {
+        if !self.part.contains(key_of(row.fingerprint)) {
             return None;
         }
         if let Some(original) = self.seen.get(&row.fingerprint) {
@@ -148,9 +129,9 @@ impl Twins {
             let [now, later] = self.part.halves();
             self.part = now;
             self.later.push(later);
-            self.seen.retain(|fingerprint, _| now.contains(*fingerprint));
+            self.seen.retain(|fingerprint, _| now.contains(key_of(*fingerprint)));
         }
-        if self.part.contains(row.fingerprint) {
+        if self.part.contains(key_of(row.fingerprint)) {
             self.seen.insert(row.fingerprint, id);
         }
         None

@@ -27,6 +27,7 @@ use parking_lot::RwLock;
 
 use crate::checkpoint::Checkpointer;
 use crate::medium::Medium;
+use crate::memory::Budgets;
 use crate::plausible::{self, check_run};
 use crate::replay::replay;
 use crate::segments::Segments;
@@ -109,9 +110,9 @@ impl Store {
         let keys = Keys::derive(&superblock.root_key);
         let medium = Medium::new(disk, geometry, keys);
         let mut checkpointer = Checkpointer::new(superblock.clone());
-        let state = load_state(&medium, &superblock, &mut checkpointer)?;
-        let roots = [superblock.chunks, superblock.nodes, superblock.volumes];
-        let world = World::new(medium, options.memory_bytes, roots);
+        let capacity_bytes = u64::from(geometry.segment_count) * geometry.segment_bytes;
+        let budgets = Budgets::split(options.memory_bytes, capacity_bytes);
+        let (world, state) = load_checkpoint(medium, budgets, &mut checkpointer)?;
         let mut writer = Writer::new(
             state,
             superblock.epoch,
@@ -119,7 +120,6 @@ impl Store {
             superblock.log,
             geometry.blocks_per_segment(),
         );
-        load_volumes(&world, &mut writer.state)?;
         writer.find_ids(&world, 0);
         replay(&world, &mut writer, &superblock)?;
         release_staged(&world, &mut writer.state)?;
@@ -239,6 +239,20 @@ fn decode_pending(bytes: &[u8], state: &mut State) -> Result<(), FormatError> {
         state.staged.insert(reader.u64()?, reader.u32()?);
     }
     Ok(())
+}
+
+/// The state as a checkpoint has it, without the log behind it.
+pub(crate) fn load_checkpoint(
+    medium: Medium,
+    budgets: Budgets,
+    checkpointer: &mut Checkpointer,
+) -> Result<(World, State), StoreError> {
+    let superblock = checkpointer.superblock().clone();
+    let mut state = load_state(&medium, &superblock, checkpointer)?;
+    let roots = [superblock.chunks, superblock.nodes, superblock.volumes];
+    let world = World::new(medium, budgets, roots);
+    load_volumes(&world, &mut state)?;
+    Ok((world, state))
 }
 
 fn load_volumes(world: &World, state: &mut State) -> Result<(), StoreError> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use format::row::SEGMENT_ROW_BYTES;
 use format::{Geometry, Place, SegmentRow, SegmentState};
+use parking_lot::Mutex;
 
 use crate::StoreError;
 
@@ -13,12 +14,40 @@ use crate::StoreError;
 #[derive(Debug, Default)]
 pub(crate) struct ReaderToken;
 
+/// Generations of readers.
+#[derive(Debug, Default)]
+pub(crate) struct Readers(Mutex<Arc<ReaderToken>>);
+
+impl Readers {
+    /// What one of this generation holds meanwhile.
+    pub(crate) fn token(&self) -> Arc<ReaderToken> {
+        self.0.lock().clone()
+    }
+
+    /// Begins a new generation, and returns the token of the one before.
+    pub(crate) fn turn(&self) -> Arc<ReaderToken> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
+
+/// Segments that were freed, and who may read them still.
+struct Freed {
+    readers: [Weak<ReaderToken>; 2],
+    segments: Vec<u32>,
+}
+
+impl Freed {
+    fn is_unread(&self) -> bool {
+        self.readers.iter().all(|token| token.strong_count() == 0)
+    }
+}
+
 /// The segment table.
 pub(crate) struct Segments {
     rows: Vec<SegmentRow>,
     free: BTreeSet<u32>,
-    /// Freed, but perhaps still read from: oldest first.
-    limbo: VecDeque<(Weak<ReaderToken>, Vec<u32>)>,
+    /// Freed, but perhaps still read from: oldest first, log and metadata apart.
+    limbo: [VecDeque<Freed>; 2],
     live_log_units: u64,
 }
 
@@ -35,7 +64,7 @@ impl Segments {
         Self {
             rows,
             free: (1..geometry.segment_count).collect(),
-            limbo: VecDeque::new(),
+            limbo: Default::default(),
             live_log_units: 0,
         }
     }
@@ -161,27 +190,46 @@ impl Segments {
             .collect()
     }
 
-    /// Frees segments, for when the readers that hold `token` (an earlier one) are gone.
-    pub(crate) fn free(&mut self, segments: Vec<u32>, token: &Arc<ReaderToken>) {
+    /// Frees segments, for when the readers that hold `readers` (an earlier token) are gone, and of
+    /// metadata those that hold `images` as well.
+    pub(crate) fn free(
+        &mut self,
+        segments: Vec<u32>,
+        readers: &Arc<ReaderToken>,
+        images: &Arc<ReaderToken>,
+    ) {
+        let is_metadata =
+            |segment: &u32| self.rows[*segment as usize].state == SegmentState::Metadata;
+        let (metadata, log): (Vec<u32>, Vec<u32>) = segments.iter().partition(|s| is_metadata(s));
         for &segment in &segments {
             assert_eq!(self.rows[segment as usize].live_units, 0, "a live segment was freed");
             self.rows[segment as usize] = SegmentRow::default();
         }
-        self.limbo.push_back((Arc::downgrade(token), segments));
+        let readers = Arc::downgrade(readers);
+        let images = Arc::downgrade(images);
+        let [of_log, of_metadata] = &mut self.limbo;
+        of_log.push_back(Freed { readers: [readers.clone(), Weak::new()], segments: log });
+        of_metadata.push_back(Freed { readers: [readers, images], segments: metadata });
+    }
+
+    /// Metadata segments that were freed and wait for their readers.
+    pub(crate) fn metadata_in_limbo(&mut self) -> usize {
+        self.reap();
+        self.limbo[1].iter().map(|freed| freed.segments.len()).sum()
     }
 
     /// Whether segments were freed that readers still hold.
     pub(crate) fn awaits_readers(&mut self) -> bool {
         self.reap();
-        self.limbo.iter().any(|(_, segments)| !segments.is_empty())
+        self.limbo.iter().flatten().any(|freed| !freed.segments.is_empty())
     }
 
     fn reap(&mut self) {
-        while let Some((token, _)) = self.limbo.front()
-            && token.strong_count() == 0
-        {
-            if let Some((_, segments)) = self.limbo.pop_front() {
-                self.free.extend(segments);
+        for limbo in &mut self.limbo {
+            while limbo.front().is_some_and(Freed::is_unread)
+                && let Some(freed) = limbo.pop_front()
+            {
+                self.free.extend(freed.segments);
             }
         }
     }

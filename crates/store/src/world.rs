@@ -17,7 +17,7 @@ use crate::medium::Medium;
 use crate::memory::{Budgets, Memory};
 use crate::nodes::Nodes;
 use crate::pages::FastState;
-use crate::segments::{ReaderToken, Segments};
+use crate::segments::{ReaderToken, Readers, Segments};
 use crate::table::Table;
 use crate::{MemoryStatus, StoreError};
 
@@ -55,7 +55,9 @@ pub(crate) struct World {
     pub(crate) refill: Mutex<std::ops::Range<u64>>,
     /// Chunks that have no place yet (`durability = "flush"`): nobody can read them elsewhere.
     pub(crate) unplaced: RwLock<HashMap<ChunkId, Frame, FastState>>,
-    token: Mutex<Arc<ReaderToken>>,
+    /// Who reads data, and who reads the metadata of a checkpoint, its *image*.
+    pub(crate) readers: Readers,
+    pub(crate) images: Readers,
     /// How many grafts were applied: see `grafts`.
     grafts: AtomicU64,
 }
@@ -100,12 +102,9 @@ pub(crate) fn missing_chunk(id: ChunkId) -> StoreError {
 impl World {
     pub(crate) fn new(
         medium: Medium,
-        memory_bytes: u64,
+        budgets: Budgets,
         [chunks, nodes, volumes]: [TableRoot; 3],
     ) -> Self {
-        let geometry = medium.geometry();
-        let capacity_bytes = u64::from(geometry.segment_count) * geometry.segment_bytes;
-        let budgets = Budgets::split(memory_bytes, capacity_bytes);
         let memory = Memory::new(budgets.metadata_bytes);
         Self {
             medium,
@@ -120,7 +119,8 @@ impl World {
             recent: Recent::new(),
             refill: Mutex::new(0..0),
             unplaced: RwLock::new(HashMap::default()),
-            token: Mutex::new(Arc::new(ReaderToken)),
+            readers: Readers::default(),
+            images: Readers::default(),
             grafts: AtomicU64::new(0),
         }
     }
@@ -152,12 +152,7 @@ impl World {
 
     /// What a reader of the device holds meanwhile.
     pub(crate) fn reader_token(&self) -> Arc<ReaderToken> {
-        self.token.lock().clone()
-    }
-
-    /// Begins a new generation of readers, and returns the token of the one before.
-    pub(crate) fn turn_reader_token(&self) -> Arc<ReaderToken> {
-        std::mem::replace(&mut *self.token.lock(), Arc::new(ReaderToken))
+        self.readers.token()
     }
 
     /// The row of a chunk that must exist.
