@@ -76,6 +76,7 @@ impl Store {
             checker.add_live(*place, *units);
         }
         checker.segments(&writer.state);
+        checker.space(&writer.state)?;
         Ok(checker.report)
     }
 }
@@ -257,6 +258,19 @@ impl Checker<'_> {
             let offset = self.world.medium.geometry().offset_bytes(row.place);
             self.find(format!("chunk {} at byte {offset} is not what was written", id.0));
         }
+    }
+
+    /// Space adds up, if all else does: what is damaged can't be counted.
+    fn space(&mut self, state: &State) -> Result<(), StoreError> {
+        if !self.report.findings.is_empty() {
+            return Ok(());
+        }
+        match crate::accounting::findings(self.world, state) {
+            Ok(findings) => self.report.findings = findings,
+            Err(StoreError::Damaged(text)) => self.find(text),
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     fn segments(&mut self, state: &State) {

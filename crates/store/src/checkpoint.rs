@@ -300,8 +300,7 @@ impl Store {
         self.world.memory.end_capture();
         checkpointer.write_superblock(medium, capture.superblock)?;
         checkpointer.streams = capture.streams;
-        let readers = self.world.readers.turn();
-        let images = self.world.images.turn();
+        let (readers, images) = (self.world.readers.turn(), self.world.images.turn());
         let mut writer = self.writer.lock();
         // What was dead at the capture is dead for good, unless the log has opened it since.
         let still: Vec<u32> = capture

@@ -24,6 +24,7 @@
 //! `scrub` that all bytes are what was written. `preload` sees to it that a damaged one costs no
 //! more than the requests that need it.
 
+mod accounting;
 mod api;
 mod apply;
 mod bring;
@@ -81,6 +82,7 @@ mod walk;
 mod world;
 mod writer;
 
+pub use accounting::{SpaceFigures, SpacePass, SpaceStatus, VolumeSpace};
 pub use api::{
     Change, Commit, DiskRead, Durability, MemoryStatus, OpenOptions, Outcome, PoolStatus,
     ReadOperation, Sink, SinkId, Started, StoreError, Token, VolumeChange, VolumeStatus,

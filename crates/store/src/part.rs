@@ -1,5 +1,5 @@
-//! Parts of all keys, for passes that can't remember all at once: they go on in rounds, one for each
-//! part.
+//! Parts of all keys, for passes that can't remember all at once: they go on in rounds, one for
+//! each part.
 
 /// Keys that leave this remainder.
 #[derive(Clone, Copy, Debug)]

@@ -32,6 +32,7 @@ pub struct Store {
     /// The background pass of reduction.
     pub(crate) optimizing: crate::optimize::Optimizer,
     pub(crate) reclaiming: Mutex<crate::reclaim::Reclaimer>,
+    pub(crate) accounting: crate::accounting::Accounting,
     pub(crate) options: OpenOptions,
     pub(crate) pool_id: [u8; 16],
     pub(crate) checkpoint_count: AtomicU64,
@@ -64,6 +65,7 @@ impl Store {
             scrub: Mutex::default(),
             optimizing: Default::default(),
             reclaiming: Mutex::default(),
+            accounting: crate::accounting::Accounting::default(),
             options,
             checkpoint_count: AtomicU64::new(0),
             checkpoint_bytes: AtomicU64::new(0),

@@ -11,6 +11,7 @@ mod optimize;
 mod reclaim;
 mod reduction;
 mod snapshots;
+mod space;
 
 use std::io;
 use std::sync::Arc;
@@ -39,6 +40,13 @@ impl MemoryDisk {
             len_bytes: AtomicU64::new(len_bytes),
             writes_left: AtomicU64::new(u64::MAX),
         })
+    }
+
+    /// Another disk that holds the same: as a crash at this moment would leave it.
+    pub(crate) fn copy(&self) -> Arc<Self> {
+        let copy = Self::new(self.len_bytes.load(Ordering::Relaxed));
+        copy.blocks.lock().extend(self.blocks.lock().iter().map(|(at, held)| (*at, held.clone())));
+        copy
     }
 
     /// Lets the device fail after so many writes.

@@ -11,7 +11,7 @@ use super::*;
 const SECTORS: u64 = 3 * MIB;
 
 #[derive(Clone, Debug)]
-enum Action {
+pub(super) enum Action {
     Write {
         volume: usize,
         start: u64,
@@ -78,6 +78,8 @@ enum Action {
     DropSnapshot {
         snapshot: usize,
     },
+    /// What was stored twice becomes one; and what is stored is forgotten, so that more follows.
+    Optimize,
     Checkpoint,
     Reopen,
 }
@@ -93,7 +95,7 @@ fn range() -> impl Strategy<Value = (u64, u64)> {
     (start, count).prop_map(|(start, count)| (start, count.min(SECTORS - start)))
 }
 
-fn action() -> impl Strategy<Value = Action> {
+pub(super) fn action() -> impl Strategy<Value = Action> {
     let v = 0..2usize;
     prop_oneof![
         4 => (v.clone(), range(), any::<u64>()).prop_map(|(volume, (start, count), seed)| {
@@ -142,6 +144,7 @@ fn action() -> impl Strategy<Value = Action> {
             }
         ),
         1 => any::<usize>().prop_map(|snapshot| Action::DropSnapshot { snapshot }),
+        1 => Just(Action::Optimize),
         1 => Just(Action::Checkpoint),
         1 => Just(Action::Reopen),
     ]
@@ -162,12 +165,12 @@ fn material(sectors: u64, seed: u64) -> Vec<u8> {
     bytes
 }
 
-struct Model {
-    store: Store,
-    disk: Arc<MemoryDisk>,
+pub(super) struct Model {
+    pub(super) store: Store,
+    pub(super) disk: Arc<MemoryDisk>,
     options: OpenOptions,
-    volumes: [(VolumeId, Vec<u8>); 2],
-    snapshots: Vec<(VolumeId, Vec<u8>)>,
+    pub(super) volumes: [(VolumeId, Vec<u8>); 2],
+    pub(super) snapshots: Vec<(VolumeId, Vec<u8>)>,
 }
 
 fn bytes(start: u64, count: u64) -> std::ops::Range<usize> {
@@ -175,7 +178,7 @@ fn bytes(start: u64, count: u64) -> std::ops::Range<usize> {
 }
 
 impl Model {
-    fn new(options: OpenOptions) -> Self {
+    pub(super) fn new(options: OpenOptions) -> Self {
         let disk = MemoryDisk::new(512 << 20);
         Store::create(&*disk, &[3; 64]).unwrap();
         let store = Self::open(&disk, &options);
@@ -187,7 +190,7 @@ impl Model {
         Store::open(disk.clone(), options.clone()).unwrap()
     }
 
-    fn run(&mut self, action: &Action) {
+    pub(super) fn run(&mut self, action: &Action) {
         match *action {
             Action::Write { volume, start, count, seed } => {
                 let data = material(count, seed);
@@ -245,6 +248,7 @@ impl Model {
             | Action::Clone { .. }
             | Action::CopySnapshot { .. }
             | Action::DropSnapshot { .. } => self.snapshots(action),
+            Action::Optimize => super::space::optimize_and_forget(&self.store),
             Action::Checkpoint => self.store.checkpoint().unwrap(),
             Action::Reopen => {
                 let volume = self.volumes[0].0;
