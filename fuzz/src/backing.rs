@@ -45,6 +45,7 @@ impl MemoryStore {
     }
 }
 
+impl array::Accounted for MemoryStore {}
 impl array::Scrubbed for MemoryStore {}
 impl array::Optimized for MemoryStore {}
 

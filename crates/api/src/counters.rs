@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Optimize, Scrub};
+use crate::{Optimize, PoolSpace, Scrub};
 
 /// What the array counts, since the start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -18,6 +18,9 @@ pub struct Counters {
     pub totals: BTreeMap<String, CommandCounters>,
     /// The same for each initiator and volume.
     pub paths: Vec<PathCounters>,
+    /// For whom the pool's bytes are stored.
+    #[serde(default)]
+    pub space: PoolSpace,
     /// Scrubbing.
     #[serde(default)]
     pub integrity: Scrub,

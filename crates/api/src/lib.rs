@@ -20,6 +20,7 @@ mod offloads;
 mod optimize;
 mod page;
 mod snapshots;
+mod space;
 mod system;
 mod types;
 mod volumes;
@@ -53,6 +54,8 @@ pub use page::{ConnectionFilter, Ending, Page, VolumeFilter};
 pub use snapshots::{
     Snapshot, SnapshotChange, SnapshotCreate, SnapshotFilter, Snapshots, VolumeClone, VolumeSource,
 };
+use space::ratio;
+pub use space::{PoolSpace, Space, SpaceFigures};
 pub use types::*;
 
 /// The longest body of a request, in bytes: a host with all of its names, several times over.
@@ -133,6 +136,7 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(integrity::scrub, integrity::start_scrub, integrity::stop_scrub))
         .routes(routes!(integrity::damage))
         .routes(routes!(optimize::optimize, optimize::start_optimize, optimize::stop_optimize))
+        .routes(routes!(space::space, space::refresh))
         .routes(routes!(system::counters))
         .routes(routes!(system::settings, system::change_settings))
         .routes(routes!(volumes::list, volumes::create))

@@ -8,10 +8,10 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{ApiError, Page, Refusal, Shared, Volume, blocking};
+use crate::{ApiError, Page, Refusal, Shared, Space, Volume, blocking};
 
 /// A snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Snapshot {
     /// Its id, for ever.
     pub id: u64,
@@ -32,6 +32,8 @@ pub struct Snapshot {
     pub created_ms: u64,
     /// Bytes of it that hosts had written and not unmapped.
     pub mapped_bytes: u64,
+    /// What is stored for it; none before the first pass of accounting has seen it.
+    pub space: Option<Space>,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eradicate_ms: Option<u64>,
@@ -49,6 +51,7 @@ impl From<SnapshotInfo> for Snapshot {
             serial: snapshot.serial,
             created_ms: snapshot.created_ms,
             mapped_bytes: snapshot.mapped_bytes,
+            space: snapshot.space.map(Space::from),
             eradicate_ms: snapshot.eradicate_ms,
         }
     }

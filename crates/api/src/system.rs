@@ -88,6 +88,7 @@ pub(crate) async fn counters(State(interface): Shared) -> Result<Json<Counters>,
             let id = path.volume_id.map(block::VolumeId);
             path.volume = id.and_then(|id| interface.array.volume_name(id));
         }
+        counters.space = interface.array.pool_space().into();
         counters.integrity = interface.array.scrub().into();
         counters.optimize = interface.array.optimize().into();
         Ok(Json(counters))

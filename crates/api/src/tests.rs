@@ -30,6 +30,7 @@ struct MemoryStore {
     is_optimizing: AtomicBool,
 }
 
+impl array::Accounted for MemoryStore {}
 impl array::Scrubbed for MemoryStore {}
 impl array::Optimized for MemoryStore {
     fn optimize_start(&self) -> bool {
@@ -230,6 +231,19 @@ async fn a_volume_lives_and_dies() {
     assert_eq!(world.ask("GET", "/v1/volumes/db2", None).await.0, 404);
     let (_, status) = world.ask("GET", "/v1/status", None).await;
     assert_eq!((&status["volumes"], &status["hosts"]), (&json!(0), &json!(1)));
+}
+
+#[tokio::test]
+async fn what_is_not_accounted_for_yet_is_not_told() {
+    let world = World::new();
+    let new = json!({"name": "db1", "size_bytes": 1 << 30});
+    let (_, made) = world.ask("POST", "/v1/volumes", Some(new)).await;
+    assert_eq!(made["space"], Value::Null);
+    let nothing = json!({"figures": null, "current": false, "pending": false});
+    for method in ["GET", "POST"] {
+        assert_eq!(world.ask(method, "/v1/pool/space", None).await, (200, nothing.clone()));
+    }
+    assert_eq!(world.ask("GET", "/v1/counters", None).await.1["space"], nothing);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use array::{ConnectionInfo, VolumeInfo};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{OffloadChange, OffloadSettings, Optimize};
+use crate::{OffloadChange, OffloadSettings, Optimize, Space, ratio};
 
 /// Which program answers. The only answer that needs no token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -68,6 +68,10 @@ pub struct Pool {
     pub provisioned_bytes: u64,
     /// Bytes that hosts have written and not unmapped since.
     pub mapped_bytes: u64,
+    /// How many times `mapped_bytes` is `data_bytes`; none where no data is stored.
+    pub data_reduction: Option<f64>,
+    /// How many times `provisioned_bytes` is that: with thin provisioning.
+    pub total_reduction: Option<f64>,
     /// Bytes of log that a recovery would replay.
     pub log_bytes: u64,
     /// Commits since the start.
@@ -87,6 +91,8 @@ impl From<array::PoolStatus> for Pool {
             data_bytes: status.data_bytes,
             provisioned_bytes: status.provisioned_bytes,
             mapped_bytes: status.mapped_bytes,
+            data_reduction: ratio(status.mapped_bytes, status.data_bytes),
+            total_reduction: ratio(status.provisioned_bytes, status.data_bytes),
             log_bytes: status.log_bytes,
             commit_count: status.commit_count,
             checkpoint_count: status.checkpoint_count,
@@ -103,7 +109,7 @@ pub struct PoolChange {
 }
 
 /// A volume.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Volume {
     /// Its id, for ever.
     pub id: u64,
@@ -123,6 +129,8 @@ pub struct Volume {
     pub mapped_bytes: u64,
     /// Bytes of them that are stored data, not zeros or a pattern, before sharing.
     pub data_bytes: u64,
+    /// What is stored for it; none before the first pass of accounting has seen it.
+    pub space: Option<Space>,
     /// The offloads that are on in its own setting.
     pub offloads: OffloadSettings,
     /// Those that it takes: on in its own setting and in the array's.
@@ -152,6 +160,7 @@ impl From<VolumeInfo> for Volume {
             created_ms: volume.created_ms,
             mapped_bytes: volume.mapped_bytes,
             data_bytes: volume.data_bytes,
+            space: volume.space.map(Space::from),
             offloads: volume.offloads.into(),
             offloads_in_effect: volume.offloads_in_effect.into(),
             deduplication: volume.reduction.deduplication,

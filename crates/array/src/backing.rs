@@ -3,11 +3,12 @@
 use block::VolumeId;
 use store::{Change, PoolStatus, Store, StoreError, VolumeStatus};
 
+use crate::accounting::Accounted;
 use crate::integrity::Scrubbed;
 use crate::reduction::Optimized;
 
 /// A store, as the array uses it.
-pub trait Backing: Scrubbed + Optimized + Send + Sync {
+pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
     /// Makes a change, wholly or not at all; durable when it returns. Waits.
     fn change(&self, change: Change) -> Result<(), StoreError>;
 

@@ -10,11 +10,13 @@
 //! * [`chap`]: users and secrets,
 //! * [`settings`]: the name of the array, of its target, the company identifier, offloads,
 //! * [`space`]: thresholds of the pool's space, and making it bigger,
+//! * [`accounting`]: for whom the pool's bytes are stored,
 //! * [`integrity`]: scrubbing, and the names of what is damaged,
 //! * [`reduction`]: what reduction does with a volume, and its background pass,
 //! * [`backing`]: what is needed of the store,
 //! * [`error`]: why a change is refused.
 
+mod accounting;
 pub mod backing;
 pub mod chap;
 mod clones;
@@ -47,6 +49,7 @@ use block::VolumeId;
 use parking_lot::{Mutex, RwLock};
 use store::Change;
 
+pub use accounting::{Accounted, ObjectSpace, PoolFigures, PoolSpace};
 pub use backing::Backing;
 pub use chap::{Chap, ChapUser, Secret};
 pub use connections::ConnectionInfo;

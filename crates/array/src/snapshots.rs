@@ -362,6 +362,7 @@ impl Array {
             serial: Serial::new(&state.pool_id, id)?.to_string(),
             created_ms: record.created_ms,
             mapped_bytes: self.backing.volume_status(id).map_or(0, |status| status.mapped_bytes),
+            space: self.object_space(id),
             eradicate_ms: volume.doom_of(record),
         })
     }

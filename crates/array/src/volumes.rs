@@ -13,7 +13,7 @@ use crate::name::VolumeName;
 use crate::reduction::{Reduction, ReductionChange};
 use crate::settings::switched;
 use crate::state::{State, VolumeEntry, VolumeRecord};
-use crate::{Array, Error, VOLUMES_MAX, record};
+use crate::{Array, Error, ObjectSpace, VOLUMES_MAX, record};
 
 /// A volume that is to be made.
 #[derive(Clone, Debug)]
@@ -66,6 +66,8 @@ pub struct VolumeInfo {
     pub mapped_bytes: u64,
     /// Bytes of them that are stored data, not zeros or a pattern, before sharing.
     pub data_bytes: u64,
+    /// What is stored for it; `None` before the first pass of accounting has seen it.
+    pub space: Option<ObjectSpace>,
     /// The offloads that are on in its own setting.
     pub offloads: Offloads,
     /// Those that it takes: on in its own setting and in the array's.
@@ -245,6 +247,7 @@ impl Array {
             created_ms: record.created_ms,
             mapped_bytes: status.map_or(0, |status| status.mapped_bytes),
             data_bytes: status.map_or(0, |status| status.data_bytes),
+            space: self.object_space(record.id),
             offloads: record.offloads,
             offloads_in_effect: entry.attributes.offloads,
             reduction: Reduction::of(status),

@@ -384,3 +384,31 @@ fn a_pool_at_rest_is_sound() {
     world.text(&["inspect", pool.to_str().unwrap(), "--volume", "v"]);
     world.refusal(1, &["inspect", pool.to_str().unwrap(), "--volume", "none"]);
 }
+
+#[test]
+fn space_is_accounted_for_also_after_a_crash() {
+    let world = World::new();
+    world.make_pool();
+    let array = world.serve(&[]);
+    world.text(&["volume", "create", "v", "--size", "10G"]);
+    world.text(&["snapshot", "create", "v", "--suffix", "s"]);
+    let sums = || {
+        let space = world.json(&["pool", "space", "--refresh"]);
+        assert_eq!((&space["current"], &space["pending"]), (&json!(true), &json!(false)));
+        let sum = |of: &[&str]| -> u64 {
+            of.iter().map(|name| space["figures"][name].as_u64().unwrap()).sum()
+        };
+        let parts = ["unique_bytes", "snapshots_bytes", "shared_bytes", "system_bytes"];
+        assert_eq!(sum(&parts), sum(&["live_bytes"]));
+        (sum(&["provisioned_bytes"]), sum(&parts[..3]))
+    };
+    assert_eq!(sums(), (10 << 30, 0));
+    array.kill();
+    let array = world.serve(&[]);
+    assert_eq!(sums(), (10 << 30, 0));
+    assert_eq!(world.json(&["volume", "show", "v"])["space"]["unique_bytes"], 0);
+    assert_eq!(world.json(&["snapshot", "show", "v.s"])["space"]["data_reduction"], json!(null));
+    assert!(world.text(&["pool", "space"]).contains("nothing has changed since"));
+    assert!(world.text(&["volume", "list"]).contains("UNIQUE"));
+    array.stop();
+}

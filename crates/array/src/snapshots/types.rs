@@ -2,6 +2,7 @@
 
 use block::VolumeId;
 
+use crate::ObjectSpace;
 use crate::name::Suffix;
 
 /// Of what snapshots are made.
@@ -56,6 +57,8 @@ pub struct SnapshotInfo {
     pub created_ms: u64,
     /// Bytes of it that hosts had written and not unmapped.
     pub mapped_bytes: u64,
+    /// What is stored for it; `None` before the first pass of accounting has seen it.
+    pub space: Option<ObjectSpace>,
     /// If it is destroyed, or its volume is: when it is eradicated, in milliseconds since 1970.
     pub eradicate_ms: Option<u64>,
 }

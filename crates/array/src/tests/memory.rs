@@ -22,6 +22,7 @@ pub(super) struct MemoryStore {
     pub(super) refuses: AtomicBool,
 }
 
+impl crate::Accounted for MemoryStore {}
 impl crate::Scrubbed for MemoryStore {}
 impl crate::Optimized for MemoryStore {}
 

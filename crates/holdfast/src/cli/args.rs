@@ -117,6 +117,12 @@ pub enum PoolVerb {
         #[arg(long)]
         wait: bool,
     },
+    /// Show for whom the pool's bytes are stored: what is unique to volumes, shared, of snapshots.
+    Space {
+        /// Make new figures first.
+        #[arg(long)]
+        refresh: bool,
+    },
     /// List what scrubbing has found damaged, and which blocks of which volumes that are.
     Damage,
 }
@@ -306,6 +312,7 @@ mod tests {
             "array set --space-thresholds 80%,90 --offload ats=on",
             "array set --space-thresholds none",
             "pool grow --capacity 2T --pool d",
+            "pool space --refresh --json",
             "volume destroy v",
             "array set --eradication-delay 3600",
             "host create h --iqn iqn.a iqn.b --chap-user u --chap-secret-file f",

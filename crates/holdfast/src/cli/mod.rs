@@ -30,6 +30,7 @@ mod pool;
 mod serve;
 mod size;
 mod snapshot;
+mod space;
 mod status;
 mod telemetry;
 mod volume;

@@ -17,6 +17,7 @@ use super::integrity;
 use super::optimize;
 use super::output::show;
 use super::size::human;
+use super::space;
 
 /// The file that holds a pool, in the pool's directory.
 const DATA_FILE: &str = "pool.data";
@@ -89,6 +90,7 @@ pub fn run(common: &Common, verb: &PoolVerb) -> Result<(), Failure> {
         PoolVerb::Grow { capacity } => grow(common, *capacity),
         PoolVerb::Scrub { verb } => integrity::scrub(common, *verb),
         PoolVerb::Optimize { verb, wait } => optimize::run(common, *verb, *wait),
+        PoolVerb::Space { refresh } => space::run(common, *refresh),
         PoolVerb::Damage => integrity::damage(common),
     }
 }

@@ -8,6 +8,7 @@ use super::client::{Client, part, path_of};
 use super::failure::Failure;
 use super::output::{Align, facts, show, table, time};
 use super::size::human;
+use super::space;
 use super::volume::{destroyed, doom};
 
 /// Does a verb.
@@ -79,6 +80,7 @@ fn list(client: &Client, json: bool, path: &str) -> Result<(), Failure> {
         ("VOLUME", Align::Left),
         ("SIZE", Align::Right),
         ("MAPPED", Align::Right),
+        ("UNIQUE", Align::Right),
         ("MADE", Align::Left),
     ];
     let row = |snapshot: &Snapshot| {
@@ -87,6 +89,7 @@ fn list(client: &Client, json: bool, path: &str) -> Result<(), Failure> {
             snapshot.volume.clone(),
             human(snapshot.size_bytes),
             human(snapshot.mapped_bytes),
+            space::unique(snapshot.space.as_ref()),
             time(snapshot.created_ms),
         ]
     };
@@ -99,12 +102,18 @@ fn list(client: &Client, json: bool, path: &str) -> Result<(), Failure> {
 fn show_one(client: &Client, json: bool, name: &str) -> Result<(), Failure> {
     let snapshot: Snapshot = client.get(&path_of("snapshots", name)?)?;
     show(json, &snapshot, || {
+        let [unique, share, data_reduction, total_reduction] =
+            space::lines(snapshot.space.as_ref());
         facts(&[
             ("Name", snapshot.name.clone()),
             ("Volume", snapshot.volume.clone()),
             ("Group", snapshot.group.clone().unwrap_or_else(|| "none".into())),
             ("Size", format!("{} ({} bytes)", human(snapshot.size_bytes), snapshot.size_bytes)),
             ("Mapped", human(snapshot.mapped_bytes)),
+            unique,
+            share,
+            data_reduction,
+            total_reduction,
             ("Serial", snapshot.serial.clone()),
             ("Id", snapshot.id.to_string()),
             ("Made", time(snapshot.created_ms)),

@@ -8,6 +8,7 @@ use super::failure::Failure;
 use super::optimize;
 use super::output::{facts, show, time};
 use super::size::human;
+use super::space::reduction;
 
 /// Shows how the array stands.
 pub fn run(common: &Common) -> Result<(), Failure> {
@@ -39,6 +40,8 @@ fn text(status: &Status) -> String {
         ("Data", of_capacity(pool.data_bytes)),
         ("Provisioned", human(pool.provisioned_bytes)),
         ("Mapped", human(pool.mapped_bytes)),
+        ("Data reduction", reduction(pool.data_reduction)),
+        ("Total reduction", reduction(pool.total_reduction)),
         ("Log to replay", human(pool.log_bytes)),
         ("Commits", pool.commit_count.to_string()),
         ("Checkpoints", pool.checkpoint_count.to_string()),

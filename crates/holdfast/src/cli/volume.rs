@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::offload;
 use super::output::{Align, facts, show, table, time};
 use super::size::human;
+use super::space;
 
 /// A volume with its connections.
 #[derive(Serialize)]
@@ -150,6 +151,7 @@ fn list(client: &Client, json: bool, destroyed: bool) -> Result<(), Failure> {
         ("NAME", Align::Left),
         ("SIZE", Align::Right),
         ("MAPPED", Align::Right),
+        ("UNIQUE", Align::Right),
         ("BLOCK", Align::Right),
         ("HOSTS", Align::Right),
         ("OFFLOADS", Align::Left),
@@ -160,6 +162,7 @@ fn list(client: &Client, json: bool, destroyed: bool) -> Result<(), Failure> {
             volume.name.clone(),
             human(volume.size_bytes),
             human(volume.mapped_bytes),
+            space::unique(volume.space.as_ref()),
             volume.block_bytes.to_string(),
             volume.connections.to_string(),
             offload::text(&volume.offloads_in_effect),
@@ -185,12 +188,17 @@ fn show_one(client: &Client, json: bool, name: &str) -> Result<(), Failure> {
         let volume = &shown.volume;
         let hosts = shown.connected_to.iter().map(|c| format!("{} (LUN {})", c.host, c.lun));
         let hosts = hosts.collect::<Vec<_>>().join(", ");
+        let [unique, share, data_reduction, total_reduction] = space::lines(volume.space.as_ref());
         facts(&[
             ("Name", volume.name.clone()),
             ("Size", format!("{} ({} bytes)", human(volume.size_bytes), volume.size_bytes)),
             ("Logical block", format!("{} bytes", volume.block_bytes)),
             ("Mapped", human(volume.mapped_bytes)),
             ("Data", human(volume.data_bytes)),
+            unique,
+            share,
+            data_reduction,
+            total_reduction,
             ("Offloads", offloads_text(volume)),
             ("Reduction", reduction_text(volume).into()),
             ("Serial", volume.serial.clone()),

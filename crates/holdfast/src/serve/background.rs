@@ -85,9 +85,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Between two turns of what goes on in step with the hosts.
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
 
-/// What makes the checkpoint thread run.
+/// What makes a thread run that works beside the front ends.
 #[derive(Default)]
-pub(super) struct CheckpointBell {
+pub(super) struct Bell {
     state: Mutex<BellState>,
     rung: Condvar,
 }
@@ -98,7 +98,7 @@ struct BellState {
     stop: bool,
 }
 
-impl CheckpointBell {
+impl Bell {
     /// There is something to do.
     pub(super) fn ring(&self) {
         let mut state = self.state.lock();
@@ -122,7 +122,7 @@ impl CheckpointBell {
         !state.stop
     }
 
-    fn stopped(&self) -> bool {
+    pub(super) fn stopped(&self) -> bool {
         self.state.lock().stop
     }
 
@@ -131,29 +131,48 @@ impl CheckpointBell {
     }
 }
 
-/// A thread that makes the checkpoints that are due, frees what was dropped, and reclaims.
-pub(super) struct Checkpointer {
-    bell: Arc<CheckpointBell>,
+/// A thread that works whenever its bell rings, and every now and then. It ends when this is
+/// dropped.
+pub(super) struct Attendant {
+    bell: Arc<Bell>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Checkpointer {
-    pub(super) fn start(store: Arc<Store>, shared: &Arc<Shared>) -> io::Result<Self> {
-        let bell = shared.checkpoint_bell.clone();
-        let (its_bell, its_shared) = (bell.clone(), shared.clone());
-        // Before the first host comes: what it finds is not news.
-        watch_space(shared);
-        let thread = thread::Builder::new().name("checkpoint".into()).spawn(move || {
+impl Attendant {
+    pub(super) fn start(
+        name: &str,
+        bell: Arc<Bell>,
+        mut work: impl FnMut(&Bell) + Send + 'static,
+    ) -> io::Result<Self> {
+        let its_bell = bell.clone();
+        let thread = thread::Builder::new().name(name.into()).spawn(move || {
             step_back();
             while its_bell.wait() {
                 its_bell.done();
-                maintain(&store, &its_bell, &its_shared);
-                tokens::sweep(&its_shared);
-                eradicate(&its_shared);
+                work(&its_bell);
             }
         })?;
         Ok(Self { bell, thread: Some(thread) })
     }
+}
+
+impl Drop for Attendant {
+    fn drop(&mut self) {
+        self.bell.stop();
+        join(self.thread.take());
+    }
+}
+
+/// Starts the thread that makes the checkpoints that are due, frees what was dropped, and reclaims.
+pub(super) fn start_checkpointer(store: Arc<Store>, shared: &Arc<Shared>) -> io::Result<Attendant> {
+    let its_shared = shared.clone();
+    // Before the first host comes: what it finds is not news.
+    watch_space(shared);
+    Attendant::start("checkpoint", shared.checkpoint_bell.clone(), move |bell| {
+        maintain(&store, bell, &its_shared);
+        tokens::sweep(&its_shared);
+        eradicate(&its_shared);
+    })
 }
 
 /// Lets the threads that hosts wait for go first. On Linux this is of the calling thread alone.
@@ -183,7 +202,7 @@ fn watch_space(shared: &Shared) {
 }
 
 /// Does all that is to be done, or what is left of it before the end.
-fn maintain(store: &Store, bell: &CheckpointBell, shared: &Shared) {
+fn maintain(store: &Store, bell: &Bell, shared: &Shared) {
     while !bell.stopped() {
         watch_space(shared);
         match store.maintain() {
@@ -197,13 +216,6 @@ fn maintain(store: &Store, bell: &CheckpointBell, shared: &Shared) {
                 return;
             }
         }
-    }
-}
-
-impl Drop for Checkpointer {
-    fn drop(&mut self) {
-        self.bell.stop();
-        join(self.thread.take());
     }
 }
 

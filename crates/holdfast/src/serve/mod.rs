@@ -17,6 +17,7 @@
 //! * [`background`]: checkpoints and signals,
 //! * [`passes`]: what goes over the whole pool, and gives way to hosts; [`scrub`]: reading all that
 //!   is stored, [`optimize`]: the background pass of reduction,
+//! * [`space`]: accounting for what is stored, when hosts leave time for it,
 //! * [`tokens`]: the volume of ROD tokens, and the time,
 //! * [`counters`]: what was done, for whom, and how long it took.
 //!
@@ -38,6 +39,7 @@ mod saver;
 mod scrub;
 mod shared;
 mod sockets;
+mod space;
 mod storage;
 mod tasks;
 mod tokens;
@@ -193,8 +195,9 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
         tracing::warn!("{notice}");
     }
     let preparer = background::start_preparer(&options).map_err(ServeError::Start)?;
-    let checkpointer = background::Checkpointer::start(options.store.clone(), &shared)
+    let checkpointer = background::start_checkpointer(options.store.clone(), &shared)
         .map_err(ServeError::Start)?;
+    let accountant = space::start(&shared).map_err(ServeError::Start)?;
     let scrubber = scrub::start(options.scrub, &shared).map_err(ServeError::Start)?;
     let optimizer =
         optimize::start(options.optimize_interval, &shared).map_err(ServeError::Start)?;
@@ -208,7 +211,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
         shutdown: shared.shutdown.clone(),
     });
     threads.join();
-    drop((signals, saver, optimizer, scrubber, checkpointer, preparer));
+    drop((signals, saver, optimizer, scrubber, accountant, checkpointer, preparer));
     options.store.checkpoint().map_err(ServeError::Checkpoint)
 }
 

@@ -12,7 +12,7 @@ use scsi::{DeviceServer, TargetPort};
 use store::Store;
 use sys::{Clock, FileDisk};
 
-use super::background::{CheckpointBell, Shutdown};
+use super::background::{Bell, Shutdown};
 use super::counters::Counters;
 use super::front::WAKER;
 use super::mailbox::{Mailbox, Message};
@@ -33,7 +33,7 @@ pub(super) struct Shared {
     pub sessions: Mutex<Sessions>,
     /// Which thread serves a connection.
     pub places: Mutex<HashMap<ConnectionId, usize>>,
-    pub checkpoint_bell: Arc<CheckpointBell>,
+    pub checkpoint_bell: Arc<Bell>,
     pub saver: SaverQueue,
     pub disk: Arc<FileDisk>,
     /// The pollers, until their threads take them.

@@ -1,0 +1,120 @@
+//! For whom the pool's bytes are stored, without the array's own volume.
+
+use std::sync::Arc;
+
+use store::{SpaceFigures, SpaceStatus, Store};
+
+use crate::Array;
+
+/// What is needed of a store that accounts for its space. A store in memory needs nothing of it.
+pub trait Accounted {
+    /// How accounting stands.
+    fn space_status(&self) -> SpaceStatus {
+        SpaceStatus::default()
+    }
+
+    /// What the last pass found.
+    fn space_figures(&self) -> Option<Arc<SpaceFigures>> {
+        None
+    }
+
+    /// Asks for a pass.
+    fn ask_for_space_figures(&self) {}
+}
+
+impl Accounted for Store {
+    fn space_status(&self) -> SpaceStatus {
+        Store::space_status(self)
+    }
+
+    fn space_figures(&self) -> Option<Arc<SpaceFigures>> {
+        Store::space_figures(self)
+    }
+
+    fn ask_for_space_figures(&self) {
+        Store::ask_for_space_figures(self);
+    }
+}
+
+/// What is stored for a volume or a snapshot, at the moment of the last pass: see
+/// [`store::VolumeSpace`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectSpace {
+    /// When that was, in seconds since 1970.
+    pub as_of_s: u64,
+    /// Its figures.
+    pub space: store::VolumeSpace,
+}
+
+/// For whom the pool's bytes are stored. What only the array's own volume keeps is the system's.
+#[derive(Clone, Debug, Default)]
+pub struct PoolSpace {
+    /// What the last pass found; `None` before the first one since the start has ended.
+    pub figures: Option<PoolFigures>,
+    /// Whether nothing has changed since.
+    pub current: bool,
+    /// Whether a pass is under way, or was asked for.
+    pub pending: bool,
+}
+
+/// What a pass found: see [`store::SpaceFigures`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolFigures {
+    /// When, in seconds since 1970.
+    pub as_of_s: u64,
+    /// Bytes that volumes were provisioned for.
+    pub provisioned_bytes: u64,
+    /// Bytes that hosts had written to volumes and not unmapped.
+    pub mapped_bytes: u64,
+    /// Stored bytes that are unique to volumes.
+    pub unique_bytes: u64,
+    /// Stored bytes that only snapshots name.
+    pub snapshots_bytes: u64,
+    /// Stored bytes that a volume names, and another volume or a snapshot.
+    pub shared_bytes: u64,
+    /// Stored bytes of the array itself: metadata, and data that is about to be freed.
+    pub system_bytes: u64,
+    /// All stored bytes that were live: the sum of the four.
+    pub live_bytes: u64,
+}
+
+impl PoolFigures {
+    /// Stored bytes of data that volumes and snapshots name.
+    pub fn named_bytes(&self) -> u64 {
+        self.unique_bytes + self.snapshots_bytes + self.shared_bytes
+    }
+}
+
+impl Array {
+    /// For whom the pool's bytes are stored.
+    pub fn pool_space(&self) -> PoolSpace {
+        let SpaceStatus { figures, current, pending } = self.backing.space_status();
+        PoolSpace { figures: figures.map(|figures| self.without_own(&figures)), current, pending }
+    }
+
+    /// Asks for new figures, and tells how accounting stands: see [`PoolSpace::pending`].
+    pub fn refresh_space(&self) -> PoolSpace {
+        self.backing.ask_for_space_figures();
+        self.pool_space()
+    }
+
+    /// What is stored for a volume or a snapshot; `None` if it was made after the last pass.
+    pub(crate) fn object_space(&self, id: block::VolumeId) -> Option<ObjectSpace> {
+        let figures = self.backing.space_figures()?;
+        Some(ObjectSpace { as_of_s: figures.as_of_s, space: *figures.volume(id)? })
+    }
+
+    fn without_own(&self, figures: &SpaceFigures) -> PoolFigures {
+        let own = figures.volume(self.token_volume).copied().unwrap_or_default();
+        PoolFigures {
+            as_of_s: figures.as_of_s,
+            provisioned_bytes: figures.provisioned_bytes - own.size_bytes,
+            mapped_bytes: figures.mapped_bytes - own.mapped_bytes,
+            unique_bytes: figures.unique_bytes - own.unique_bytes,
+            snapshots_bytes: figures.snapshots_bytes,
+            shared_bytes: figures.shared_bytes,
+            system_bytes: figures.system_bytes() + own.unique_bytes,
+            live_bytes: figures.live_bytes,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `pool space`, and what other verbs show of space.
+
+use std::thread;
+use std::time::Duration;
+
+use api::{PoolSpace, Space, SpaceFigures};
+
+use super::args::Common;
+use super::client::Client;
+use super::failure::Failure;
+use super::output::{facts, show, time};
+use super::size::human;
+
+/// How often it is asked whether figures are there.
+const ASK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Shows for whom the pool's bytes are stored; with `refresh`, once there are new figures.
+pub fn run(common: &Common, refresh: bool) -> Result<(), Failure> {
+    let client = Client::find(common)?;
+    let mut space: PoolSpace = match refresh {
+        true => client.post("/v1/pool/space", &())?,
+        false => client.get("/v1/pool/space")?,
+    };
+    while refresh && space.pending {
+        thread::sleep(ASK_INTERVAL);
+        space = client.get("/v1/pool/space")?;
+    }
+    show(common.json, &space, || text(&space))
+}
+
+fn text(space: &PoolSpace) -> String {
+    let Some(figures) = &space.figures else {
+        return "Nothing is known yet. Wait for it: holdfast pool space --refresh\n".into();
+    };
+    let moment = if space.current { "nothing has changed since" } else { "before later changes" };
+    let SpaceFigures { unique_bytes, snapshots_bytes, shared_bytes, .. } = *figures;
+    facts(&[
+        ("As of", format!("{} ({moment})", time(figures.as_of_ms))),
+        ("Provisioned", human(figures.provisioned_bytes)),
+        ("Mapped", human(figures.mapped_bytes)),
+        ("Unique", human(unique_bytes)),
+        ("Snapshots", human(snapshots_bytes)),
+        ("Shared", human(shared_bytes)),
+        ("System", human(figures.system_bytes)),
+        ("Live", human(figures.live_bytes)),
+        ("Data reduction", reduction(figures.data_reduction)),
+        ("Total reduction", reduction(figures.total_reduction)),
+    ])
+}
+
+/// `3.1 to 1`.
+pub fn reduction(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.1} to 1"))
+}
+
+/// What ending a volume or a snapshot would free, if that is known.
+pub fn unique(space: Option<&Space>) -> String {
+    space.map_or_else(|| "-".into(), |space| human(space.unique_bytes))
+}
+
+/// The lines of a volume or a snapshot that is shown by itself.
+pub fn lines(space: Option<&Space>) -> [(&'static str, String); 4] {
+    let unknown = "not known yet";
+    let told = |tell: &dyn Fn(&Space) -> String| space.map_or_else(|| unknown.into(), tell);
+    [
+        ("Unique", told(&|s| format!("{} (as of {})", human(s.unique_bytes), time(s.as_of_ms)))),
+        ("Share", told(&|s| human(s.share_bytes))),
+        ("Data reduction", told(&|s| reduction(s.data_reduction))),
+        ("Total reduction", told(&|s| reduction(s.total_reduction))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_not_shown_as_nothing() {
+        let space = PoolSpace::default();
+        assert!(text(&space).starts_with("Nothing is known yet."));
+        assert!(lines(None).iter().all(|(_, value)| value == "not known yet"));
+        assert_eq!(unique(None), "-");
+        let figures = SpaceFigures { data_reduction: Some(3.14), ..SpaceFigures::default() };
+        let space = PoolSpace { figures: Some(figures), current: true, pending: false };
+        let text = text(&space);
+        assert!(text.contains("nothing has changed since") && text.contains("3.1 to 1"), "{text}");
+        let total = text.lines().last().unwrap();
+        assert!(total.starts_with("Total reduction:") && total.ends_with(" -"), "{text}");
+    }
+}

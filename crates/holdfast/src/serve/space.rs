@@ -1,0 +1,140 @@
+//! Accounting for space in the background: when, and how gently.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::{SpacePass, StoreError};
+
+use super::background::{Attendant, now_ms};
+use super::shared::Shared;
+
+/// So long nothing moves before figures are made of what has changed.
+const QUIET: Duration = Duration::from_secs(5);
+/// Figures that have not been exact for so long are made anew though hosts are busy.
+const STALE: Duration = Duration::from_secs(600);
+/// How much longer the time between two passes is than a pass, unless one is asked for.
+const REST: u32 = 9;
+/// After a pass that could not come to its end.
+const RETRY: Duration = Duration::from_secs(60);
+/// Map nodes between two looks at what hosts do: some milliseconds at most.
+const NODES_PER_LOOK: u32 = 64;
+/// While hosts are busy: how much longer it pauses than it works.
+const BUSY_PAUSE: u32 = 3;
+
+/// Starts the thread that makes the figures.
+pub(super) fn start(shared: &Arc<Shared>) -> io::Result<Attendant> {
+    let mut schedule = Schedule::default();
+    let shared = shared.clone();
+    Attendant::start("space", Arc::default(), move |bell| {
+        let now = shared.clock.now();
+        let status = shared.store.space_status();
+        schedule.look(now, moved_bytes(&shared), status.current);
+        let asked = shared.store.are_space_figures_asked_for();
+        if asked || schedule.is_due(now, status.current) {
+            let ended = account(&shared, &|| bell.stopped());
+            schedule.ended(now, shared.clock.now(), tell(ended));
+        }
+    })
+}
+
+fn moved_bytes(shared: &Shared) -> u64 {
+    let wire = shared.counters.wire();
+    wire.received_bytes + wire.sent_bytes
+}
+
+/// One pass, which gives way to hosts.
+fn account(shared: &Shared, stopped: &dyn Fn() -> bool) -> Result<SpacePass, StoreError> {
+    let mut nodes = 0;
+    let mut seen = moved_bytes(shared);
+    let mut begun = shared.clock.now();
+    shared.store.account_space(now_ms() / 1000, &mut || {
+        nodes += 1;
+        if nodes % NODES_PER_LOOK > 0 {
+            return true;
+        }
+        let moved = moved_bytes(shared);
+        if moved != std::mem::replace(&mut seen, moved) {
+            std::thread::sleep((shared.clock.now() - begun) * BUSY_PAUSE);
+        }
+        begun = shared.clock.now();
+        !stopped()
+    })
+}
+
+/// Logs why there are no figures; whether there are.
+fn tell(ended: Result<SpacePass, StoreError>) -> bool {
+    match ended {
+        Ok(SpacePass::Complete) => return true,
+        Ok(SpacePass::Stopped) => {}
+        Ok(SpacePass::GaveWay) => {
+            tracing::info!(
+                "space is accounted for later: the pool is nearly full, and hosts write"
+            );
+        }
+        Err(error) => tracing::warn!("space can't be accounted for: {error}"),
+    }
+    false
+}
+
+/// When a pass is due by itself.
+#[derive(Debug, Default)]
+struct Schedule {
+    moved_bytes: u64,
+    /// Since when nothing has moved.
+    quiet_since: Duration,
+    /// When the figures were seen to be exact last.
+    exact_at: Duration,
+    not_before: Duration,
+}
+
+impl Schedule {
+    fn look(&mut self, now: Duration, moved_bytes: u64, current: bool) {
+        if moved_bytes != std::mem::replace(&mut self.moved_bytes, moved_bytes) {
+            self.quiet_since = now;
+        }
+        if current {
+            self.exact_at = now;
+        }
+    }
+
+    fn is_due(&self, now: Duration, current: bool) -> bool {
+        let quiet = now.saturating_sub(self.quiet_since) >= QUIET;
+        let stale = now.saturating_sub(self.exact_at) >= STALE;
+        !current && now >= self.not_before && (quiet || stale)
+    }
+
+    fn ended(&mut self, begun: Duration, now: Duration, complete: bool) {
+        self.exact_at = now;
+        let rest = (now - begun) * REST;
+        self.not_before = now + if complete { rest } else { rest.max(RETRY) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_made_when_hosts_are_quiet_or_have_been_busy_for_long() {
+        let seconds = Duration::from_secs;
+        let mut schedule = Schedule::default();
+        schedule.look(seconds(1), 7, false);
+        assert!(!schedule.is_due(seconds(5), false));
+        schedule.look(seconds(5), 7, false);
+        assert!(schedule.is_due(seconds(6), false));
+        // A pass of two seconds, then one that fails.
+        schedule.ended(seconds(6), seconds(8), true);
+        assert!(!schedule.is_due(seconds(25), false) && schedule.is_due(seconds(26), false));
+        assert!(!schedule.is_due(seconds(26), true));
+        schedule.ended(seconds(26), seconds(27), false);
+        assert!(!schedule.is_due(seconds(86), false) && schedule.is_due(seconds(87), false));
+        // Hosts that never rest.
+        for at in 100..=700 {
+            schedule.look(seconds(at), at, at <= 110);
+            assert!(!schedule.is_due(seconds(at), false), "at {at}");
+        }
+        schedule.look(seconds(710), 710, false);
+        assert!(schedule.is_due(seconds(710), false));
+    }
+}
