@@ -19,8 +19,8 @@ use crate::map::node_of;
 use crate::pages::FastState;
 use crate::world::{State, World};
 
-/// What the count in bounded memory may remember here: little, so that its rounds are proven, too.
-const LIMITS: Limits = Limits { nodes: 4096, chunks: 65_536 };
+/// No bound for the other count either: in a large pool it would take many rounds.
+const LIMITS: Limits = Limits { nodes: usize::MAX, chunks: usize::MAX };
 
 /// What is wrong with the sums of space, a line each. The world does not change meanwhile, and is
 /// sound otherwise.
