@@ -80,7 +80,7 @@ mod tests {
         assert!(text(&space).starts_with("Nothing is known yet."));
         assert!(lines(None).iter().all(|(_, value)| value == "not known yet"));
         assert_eq!(unique(None), "-");
-        let figures = SpaceFigures { data_reduction: Some(3.14), ..SpaceFigures::default() };
+        let figures = SpaceFigures { data_reduction: Some(3.12), ..SpaceFigures::default() };
         let space = PoolSpace { figures: Some(figures), current: true, pending: false };
         let text = text(&space);
         assert!(text.contains("nothing has changed since") && text.contains("3.1 to 1"), "{text}");
