@@ -3,7 +3,7 @@
 //! what is left in such segments is marked as changed, a little at a time, so that the next
 //! checkpoint writes it elsewhere.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
 use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place, SegmentState};
@@ -21,15 +21,15 @@ const MOVED_UNITS_MAX: u64 = 1 << 20;
 
 /// A pass over all that refers to metadata.
 pub(crate) struct Compactor {
-    /// The segments that are to be emptied.
-    segments: BTreeSet<u32>,
+    /// The segments that are to be emptied, and when they were opened.
+    segments: BTreeMap<u32, u64>,
     /// Pages that refer to others and are still to be looked at: of which table, and which.
     pages: Vec<(usize, PageKey)>,
 }
 
 impl Compactor {
     fn empties(&self, place: Place) -> bool {
-        !place.is_none() && self.segments.contains(&place.segment)
+        !place.is_none() && self.segments.contains_key(&place.segment)
     }
 }
 
@@ -59,7 +59,7 @@ impl Store {
             let segments = std::mem::take(&mut compactor.segments);
             *pass = None;
             self.checkpoint()?;
-            self.writer.lock().leave_alone(segments);
+            self.writer.lock().leave_alone(&segments);
         }
         Ok(true)
     }
@@ -151,30 +151,33 @@ fn refers_to_nodes(index: usize) -> bool {
 
 impl Writer {
     /// Segments were emptied as far as that can be: what is left in them is damaged.
-    fn leave_alone(&mut self, segments: BTreeSet<u32>) {
+    fn leave_alone(&mut self, segments: &BTreeMap<u32, u64>) {
         let rows = &self.state.segments;
-        let left = segments.into_iter().filter(|segment| rows.row(*segment).live_units > 0);
-        self.unreclaimable.extend(left);
+        let left = segments.iter().filter(|(segment, opened_lsn)| {
+            let row = rows.row(**segment);
+            row.live_units > 0 && row.opened_lsn == **opened_lsn
+        });
+        self.unreclaimable.extend(left.map(|(segment, _)| *segment));
     }
 
     /// The segments of metadata of which less than half is live, the emptiest first as far as a
     /// pass goes, if it would free more than it takes. Not `open`, where checkpoints go on.
-    fn scattered(&self, open: u32, segment_units: u64) -> Option<BTreeSet<u32>> {
+    fn scattered(&self, open: u32, segment_units: u64) -> Option<BTreeMap<u32, u64>> {
         let rows = self.state.segments.rows().filter(|(segment, row)| {
             row.state == SegmentState::Metadata
                 && *segment != open
                 && !self.unreclaimable.contains(segment)
                 && (1..segment_units / 2).contains(&u64::from(row.live_units))
         });
-        let mut rows: Vec<(u64, u32)> =
-            rows.map(|(segment, row)| (u64::from(row.live_units), segment)).collect();
-        rows.sort_unstable();
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_unstable_by_key(|(_, row)| row.live_units);
         let mut moved_units = 0;
-        rows.retain(|(live_units, _)| {
-            moved_units += live_units;
+        rows.retain(|(_, row)| {
+            moved_units += u64::from(row.live_units);
             moved_units <= MOVED_UNITS_MAX
         });
         let gains = (rows.len() as u64) > moved_units.div_ceil(segment_units);
-        (gains && !self.failed).then(|| rows.into_iter().map(|(_, segment)| segment).collect())
+        let opened = rows.into_iter().map(|(segment, row)| (segment, row.opened_lsn));
+        (gains && !self.failed).then(|| opened.collect())
     }
 }

@@ -9,10 +9,10 @@
 use std::collections::VecDeque;
 
 use block::BLOCK_BYTES;
-use format::SegmentState;
+use format::{SegmentRow, SegmentState};
 
 use crate::compact::Compactor;
-use crate::relocate::MOVE_BLOCKS_MAX;
+use crate::relocate::{MOVE_BLOCKS_MAX, MOVE_HEADER_BLOCKS};
 use crate::segments::reserve_segments;
 use crate::store::Store;
 use crate::verify::Stored;
@@ -23,6 +23,11 @@ use crate::{Next, StoreError};
 const LOG_SEGMENTS_MIN: usize = 2;
 /// Blocks moved with one commit while hosts write: 256 KiB, so that theirs are held up little.
 const MOVE_BLOCKS_BUSY: usize = 64;
+/// What is moved at the most for jobs that wait for space, or all that the pool has if that is
+/// less: 1 GiB. Longer than that takes no host waits.
+const MOVED_FOR_STARVED_BYTES_MAX: u64 = 1 << 30;
+/// The least that is worth a record of its own at the end of a segment.
+const MOVE_BLOCKS_MIN: u32 = 16;
 /// What can be moved in a row, at most, for what hosts have written: 2 MiB.
 const CREDIT_BYTES_MAX: u64 = 2 << 20;
 
@@ -40,6 +45,7 @@ pub(crate) struct Reclaimer {
 
 struct Victim {
     segment: u32,
+    opened_lsn: u64,
     /// Of its units, when it was chosen.
     live_units: u64,
     dead_units: u64,
@@ -98,6 +104,10 @@ impl Store {
     pub(crate) fn reclaim_turn(&self) -> Result<Next, StoreError> {
         let reclaimer = &mut *self.reclaiming.lock();
         let shortage = self.shortage();
+        if shortage.starving && self.writer.lock().moved_for_starved() > self.moved_bytes_max() {
+            self.refuse_starving();
+            return Ok(Next::AtOnce);
+        }
         if reclaimer.victim.is_none() && self.compact_turn(&mut reclaimer.compaction)? {
             return Ok(shortage.pace());
         }
@@ -153,7 +163,10 @@ impl Store {
     /// room for them.
     fn move_some(&self, reclaimer: &mut Reclaimer, blocks: usize) -> Result<bool, StoreError> {
         let Some(mut victim) = reclaimer.victim.take() else { return Ok(true) };
-        let batch: Vec<Stored> = victim.live.drain(..blocks.min(victim.live.len())).collect();
+        // What would not fit behind the log's end would leave the rest of its segment empty.
+        let rest = self.writer.lock().segment_rest_blocks().saturating_sub(MOVE_HEADER_BLOCKS);
+        let fitting = if rest >= MOVE_BLOCKS_MIN { blocks.min(rest as usize) } else { blocks };
+        let batch: Vec<Stored> = victim.live.drain(..fitting.min(victim.live.len())).collect();
         if !self.move_chunks(&batch)? {
             return Ok(false);
         }
@@ -163,7 +176,8 @@ impl Store {
         }
         {
             let mut writer = self.writer.lock();
-            if writer.state.segments.row(victim.segment).live_units > 0 {
+            let row = writer.state.segments.row(victim.segment);
+            if row.live_units > 0 && row.opened_lsn == victim.opened_lsn {
                 // Something in it can't be read, or is not told by its records: it is left alone.
                 writer.unreclaimable.insert(victim.segment);
             }
@@ -194,6 +208,12 @@ impl Store {
         }
         self.refuse_starving();
         Ok(Next::AtOnce)
+    }
+
+    fn moved_bytes_max(&self) -> u64 {
+        let geometry = self.world.medium.geometry();
+        let pool_bytes = u64::from(geometry.segment_count) * geometry.segment_bytes;
+        pool_bytes.min(MOVED_FOR_STARVED_BYTES_MAX)
     }
 
     fn shortage(&self) -> Shortage {
@@ -232,12 +252,13 @@ impl Store {
         let segment_units = self.segment_units();
         let gain_units = shortage.gain_units(segment_units);
         loop {
-            let (segment, live_units) =
-                self.writer.lock().least_live(segment_units - gain_units)?;
+            let (segment, row) = self.writer.lock().least_live(segment_units - gain_units)?;
             match self.live_chunks(segment) {
                 Ok(live) => {
-                    let (live, dead_units) = (live.into(), segment_units - live_units);
-                    return Some(Victim { segment, live_units, dead_units, live });
+                    let (live, live_units) = (live.into(), u64::from(row.live_units));
+                    let dead_units = segment_units - live_units;
+                    let opened_lsn = row.opened_lsn;
+                    return Some(Victim { segment, opened_lsn, live_units, dead_units, live });
                 }
                 Err(_) => drop(self.writer.lock().unreclaimable.insert(segment)),
             }
@@ -246,17 +267,21 @@ impl Store {
 }
 
 impl Writer {
+    /// Bytes that were moved since a job found space.
+    fn moved_for_starved(&self) -> u64 {
+        self.written.moved_bytes - self.fed_at_moved_bytes
+    }
+
     /// The log segment with the least live units, if those are less than `most`. Segments that
     /// recovery would read stay, and those that are nearly all live are not worth moving.
-    fn least_live(&self, most: u64) -> Option<(u32, u64)> {
+    fn least_live(&self, most: u64) -> Option<(u32, SegmentRow)> {
         let rows = self.state.segments.rows().filter(|(segment, row)| {
             row.state == SegmentState::Log
                 && (1..most).contains(&u64::from(row.live_units))
                 && !self.log_segments.contains(segment)
                 && !self.unreclaimable.contains(segment)
         });
-        let (segment, row) = rows.min_by_key(|(_, row)| row.live_units)?;
-        Some((segment, u64::from(row.live_units)))
+        rows.min_by_key(|(_, row)| row.live_units)
     }
 
     /// Reclaim has found nothing worth the moving: it looks again when an eighth of a segment was

@@ -8,11 +8,13 @@
 use std::collections::VecDeque;
 
 use block::VolumeError;
+use format::log::header_blocks;
 
+use crate::relocate::MOVE_HEADER_BLOCKS;
 use crate::segments::reserve_segments;
 use crate::store::Store;
 use crate::world::World;
-use crate::writer::{Answer, HEADER_BLOCKS_MAX, Job, Writer};
+use crate::writer::{Answer, Job, Writer};
 
 /// Free segments that are left to checkpoints alone.
 const RESERVE_FOR_CHECKPOINT: u32 = 2;
@@ -33,6 +35,7 @@ impl Writer {
         let reserve = reserve_segments(world.medium.geometry().segment_count);
         let wanted = if blocks > 0 { reserve } else { RESERVE_FOR_CHECKPOINT };
         if self.state.segments.free_count() > wanted {
+            self.fed_at_moved_bytes = self.written.moved_bytes;
             Room::Found
         } else if self.is_exhausted() {
             Room::None
@@ -45,8 +48,9 @@ impl Writer {
     /// segment that the log is in is no use to anything else.
     pub(crate) fn has_room_to_move(&mut self, blocks: usize) -> bool {
         let here = self.segment_rest_blocks() as usize;
-        let waiting = self.open.payload_blocks() + blocks + 2 * HEADER_BLOCKS_MAX as usize;
-        waiting <= here || self.state.segments.free_count() > RESERVE_FOR_CHECKPOINT
+        let headers = header_blocks(self.open.entries_bytes) + MOVE_HEADER_BLOCKS;
+        self.open.payload_blocks() + blocks + headers as usize <= here
+            || self.state.segments.free_count() > RESERVE_FOR_CHECKPOINT
     }
 
     /// Whether reclaim has found nothing to bring back, and nothing has died since.

@@ -27,8 +27,7 @@ const COMMITS_IN_FLIGHT_MAX: usize = 4;
 /// A record is cut to what is left of its segment if at least so many blocks are left: 1 MiB.
 const SEGMENT_REST_BLOCKS_MIN: u32 = 256;
 /// Blocks for header and entries that are kept free when a record is cut to a segment's rest.
-pub(crate) const HEADER_BLOCKS_MAX: u32 =
-    (RECORD_ENTRIES_BYTES_MAX / BLOCK_BYTES as usize) as u32 + 1;
+const HEADER_BLOCKS_MAX: u32 = (RECORD_ENTRIES_BYTES_MAX / BLOCK_BYTES as usize) as u32 + 1;
 
 /// Something that changes the pool.
 #[derive(Debug)]
@@ -97,6 +96,8 @@ pub(crate) struct Writer {
     pub(crate) starved: VecDeque<(Token, Job)>,
     /// How much was live when reclaim found nothing to bring back.
     pub(crate) exhausted_at_bytes: Option<u64>,
+    /// How much reclaim had moved when a job found space the last time.
+    pub(crate) fed_at_moved_bytes: u64,
     /// Reclaim rests until so many bytes of log were written, or so few bytes are live.
     pub(crate) reclaim_rest: Option<(u64, u64)>,
     pub(crate) written: WrittenBytes,
@@ -141,6 +142,7 @@ impl Writer {
             deferred: Vec::new(),
             starved: VecDeque::new(),
             exhausted_at_bytes: None,
+            fed_at_moved_bytes: 0,
             reclaim_rest: None,
             written: WrittenBytes::default(),
             applied_grafts: Applied::default(),
