@@ -54,8 +54,8 @@ fn opening_reads(chunks: u64) -> (u64, u64) {
     (read, memory.misses)
 }
 
-/// `memory opening` looks at a million chunks and more, and at crashes with all the log that there may
-/// be: `./test` runs it, and `cargo xtask bench --only opening`.
+/// `memory opening` looks at a million chunks and more, and at crashes with all the log that there
+/// may be: `./test` runs it, and `cargo xtask bench --only opening`.
 #[test]
 fn it_reads_as_much_for_400_000_chunks_as_for_10_000() {
     for chunks in [10_000, 100_000, 400_000] {
@@ -67,8 +67,8 @@ fn it_reads_as_much_for_400_000_chunks_as_for_10_000() {
     }
 }
 
-/// An index that can name one chunk in eight finds stretches of 4 MiB all the same, in whatever order
-/// they come, and however many were found before.
+/// An index that can name one chunk in eight finds stretches of 4 MiB all the same, in whatever
+/// order they come, and however many were found before.
 #[test]
 fn little_memory_finds_what_is_written_again_in_stretches() {
     const CHUNKS: u64 = 400 * STRETCH;

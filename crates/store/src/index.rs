@@ -61,8 +61,8 @@ fn rank(entry: u64) -> (u32, u64) {
     ((entry >> TAG_SHIFT).trailing_zeros(), entry & ID_MASK)
 }
 
-/// Puts an entry in front of those of a bucket, in place of an older one with its tag. They stand in
-/// the order of their age (but where threads meet), and the oldest falls out.
+/// Puts an entry in front of those of a bucket, in place of an older one with its tag. They stand
+/// in the order of their age (but where threads meet), and the oldest falls out.
 fn push(slots: &[AtomicU64], new: u64) {
     let mut entry = new;
     for slot in slots {

@@ -1,9 +1,9 @@
 //! Jobs that wait for space.
 //!
-//! A pool in which hosts write over what they have written is full of dead bytes that reclaim brings
-//! back. So a job that finds no free segment waits as long as there is something to bring back; it
-//! is refused when there is nothing ([`crate::Store::maintain`] decides that). What needs no space
-//! does not wait: neither reads nor deallocation nor zeros.
+//! A pool in which hosts write over what they have written is full of dead bytes that reclaim
+//! brings back. So a job that finds no free segment waits as long as there is something to bring
+//! back; it is refused when there is nothing ([`crate::Store::maintain`] decides that). What needs
+//! no space does not wait: neither reads nor deallocation nor zeros.
 
 use std::collections::VecDeque;
 

@@ -2,8 +2,8 @@
 //!
 //! Stretches of what is stored are written once more, to another volume, in writes of 32 KiB: as
 //! files that are copied, or that another image holds as well, come in another order, but each in
-//! the order in which it came first. Where a stretch begins is random. What is found is told by what
-//! the pool stores less than was written.
+//! the order in which it came first. Where a stretch begins is random. What is found is told by
+//! what the pool stores less than was written.
 
 use block::{BLOCK_BYTES, DataOut, VolumeId};
 use format::Handling;

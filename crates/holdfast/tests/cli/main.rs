@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+mod stored;
+
 /// How long an array may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -285,32 +287,6 @@ fn offloads_are_switched_for_a_volume_and_for_the_array() {
 }
 
 #[test]
-fn reduction_is_switched_for_a_volume_and_goes_over_the_pool() {
-    let world = World::new();
-    world.make_pool();
-    let array = world.serve(&[]);
-    let made = world.json(&["volume", "create", "v", "--size", "1G", "--compression", "off"]);
-    assert_eq!((&made["deduplication"], &made["compression"]), (&json!(true), &json!(false)));
-    world.text(&["volume", "create", "w", "--size", "1G"]);
-    assert!(world.text(&["volume", "set", "w", "--deduplication", "off"]).contains("no dedup"));
-    array.kill();
-    let array = world.serve(&[]);
-    world.text(&["volume", "clone", "v", "x"]);
-    for (name, told) in [("v", "no compression"), ("w", "no deduplication"), ("x", "no compr")] {
-        assert!(world.text(&["volume", "show", name]).contains(told), "{name}");
-    }
-    world.text(&["snapshot", "create", "v", "--suffix", "s"]);
-    let set = ["volume", "set", "v.s", "--compression", "on"];
-    assert!(world.refusal(1, &set).contains("does not exist"));
-    assert!(world.text(&["pool", "optimize", "status"]).contains("idle (0 complete"));
-    let ended = world.json(&["pool", "optimize", "--wait"]);
-    assert_eq!((&ended["running"], &ended["passes"]), (&json!(false), &json!(1)));
-    assert!(world.refusal(2, &["pool", "optimize", "stop", "--wait"]).contains("--wait"));
-    assert!(world.text(&["status"]).contains("idle (1 complete"));
-    array.stop();
-}
-
-#[test]
 fn two_arrays_are_told_apart() {
     let (one, mut two) = (World::new(), World::new());
     one.make_pool();
@@ -383,32 +359,4 @@ fn a_pool_at_rest_is_sound() {
     assert_eq!(report["findings"], json!([]));
     world.text(&["inspect", pool.to_str().unwrap(), "--volume", "v"]);
     world.refusal(1, &["inspect", pool.to_str().unwrap(), "--volume", "none"]);
-}
-
-#[test]
-fn space_is_accounted_for_also_after_a_crash() {
-    let world = World::new();
-    world.make_pool();
-    let array = world.serve(&[]);
-    world.text(&["volume", "create", "v", "--size", "10G"]);
-    world.text(&["snapshot", "create", "v", "--suffix", "s"]);
-    let sums = || {
-        let space = world.json(&["pool", "space", "--refresh"]);
-        assert_eq!((&space["current"], &space["pending"]), (&json!(true), &json!(false)));
-        let sum = |of: &[&str]| -> u64 {
-            of.iter().map(|name| space["figures"][name].as_u64().unwrap()).sum()
-        };
-        let parts = ["unique_bytes", "snapshots_bytes", "shared_bytes", "system_bytes"];
-        assert_eq!(sum(&parts), sum(&["live_bytes"]));
-        (sum(&["provisioned_bytes"]), sum(&parts[..3]))
-    };
-    assert_eq!(sums(), (10 << 30, 0));
-    array.kill();
-    let array = world.serve(&[]);
-    assert_eq!(sums(), (10 << 30, 0));
-    assert_eq!(world.json(&["volume", "show", "v"])["space"]["unique_bytes"], 0);
-    assert_eq!(world.json(&["snapshot", "show", "v.s"])["space"]["data_reduction"], json!(null));
-    assert!(world.text(&["pool", "space"]).contains("nothing has changed since"));
-    assert!(world.text(&["volume", "list"]).contains("UNIQUE"));
-    array.stop();
 }
