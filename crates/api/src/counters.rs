@@ -14,6 +14,9 @@ pub struct Counters {
     pub wire: WireCounters,
     /// The memory that `memory` in the configuration bounds.
     pub memory: MemoryCounters,
+    /// What was written to the pool.
+    #[serde(default)]
+    pub written: Written,
     /// What all initiators did to all volumes, by class of command.
     pub totals: BTreeMap<String, CommandCounters>,
     /// The same for each initiator and volume.
@@ -38,6 +41,34 @@ pub struct WireCounters {
     pub sent_bytes: u64,
     /// Connections that are open now.
     pub connections: u64,
+}
+
+/// Bytes written to the pool since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Written {
+    /// By hosts, in whole blocks of 4 KiB, before reduction.
+    pub hosts_bytes: u64,
+    /// To the log: what that was reduced to, what describes it, and what was moved.
+    pub log_bytes: u64,
+    /// What of that was moved, by reclaim and the background pass.
+    pub moved_bytes: u64,
+    /// By checkpoints.
+    pub checkpoint_bytes: u64,
+    /// Write amplification: bytes of log and checkpoints for each byte of the hosts'. Below 1 where
+    /// reduction saves more than all else costs; none before the first write.
+    pub amplification: Option<f64>,
+}
+
+impl From<array::WrittenBytes> for Written {
+    fn from(written: array::WrittenBytes) -> Self {
+        Self {
+            hosts_bytes: written.hosts_bytes,
+            log_bytes: written.log_bytes,
+            moved_bytes: written.moved_bytes,
+            checkpoint_bytes: written.checkpoint_bytes,
+            amplification: written.amplification(),
+        }
+    }
 }
 
 /// Memory: what its parts may take, what they take, and how often metadata was there.

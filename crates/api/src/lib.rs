@@ -43,7 +43,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use auth::Token;
-pub use counters::{CommandCounters, Counters, MemoryCounters, PathCounters, WireCounters};
+pub use counters::{
+    CommandCounters, Counters, MemoryCounters, PathCounters, WireCounters, Written,
+};
 pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};
 pub use hosts::{ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts};

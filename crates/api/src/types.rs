@@ -4,7 +4,7 @@ use array::{ConnectionInfo, VolumeInfo};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{OffloadChange, OffloadSettings, Optimize, Space, ratio};
+use crate::{OffloadChange, OffloadSettings, Optimize, Space, Written, ratio};
 
 /// Which program answers. The only answer that needs no token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -78,6 +78,9 @@ pub struct Pool {
     pub commit_count: u64,
     /// Checkpoints since the start.
     pub checkpoint_count: u64,
+    /// Bytes written since the start.
+    #[serde(default)]
+    pub written: Written,
 }
 
 impl From<array::PoolStatus> for Pool {
@@ -96,6 +99,7 @@ impl From<array::PoolStatus> for Pool {
             log_bytes: status.log_bytes,
             commit_count: status.commit_count,
             checkpoint_count: status.checkpoint_count,
+            written: status.written.into(),
         }
     }
 }

@@ -66,7 +66,7 @@ pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};
 pub use settings::{Settings, SettingsChange};
 pub use snapshots::{NewSnapshots, SnapshotFilter, SnapshotInfo, SnapshotSource};
 pub use space::SpaceThresholds;
-pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus};
+pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, WrittenBytes};
 pub use volumes::{NewVolume, VolumeInfo, VolumeUpdate};
 
 use state::{State, VolumeEntry};

@@ -345,11 +345,18 @@ impl Store {
             commit_count: writer.commit_count,
             checkpoint_count: self.checkpoint_count.load(Ordering::Relaxed),
             memory: self.world.memory_status(),
-            written: WrittenBytes {
-                checkpoint_bytes: self.checkpoint_bytes.load(Ordering::Relaxed),
-                ..writer.written
-            },
+            written: self.written_of(&writer),
         }
+    }
+
+    /// What was written since the store was opened.
+    pub fn written(&self) -> WrittenBytes {
+        self.written_of(&self.writer.lock())
+    }
+
+    fn written_of(&self, writer: &Writer) -> WrittenBytes {
+        let checkpoint_bytes = self.checkpoint_bytes.load(Ordering::Relaxed);
+        WrittenBytes { checkpoint_bytes, ..writer.written }
     }
 
     /// How a volume stands.

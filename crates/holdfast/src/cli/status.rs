@@ -45,6 +45,7 @@ fn text(status: &Status) -> String {
         ("Log to replay", human(pool.log_bytes)),
         ("Commits", pool.commit_count.to_string()),
         ("Checkpoints", pool.checkpoint_count.to_string()),
+        ("Write amplification", reduction(pool.written.amplification)),
         ("Background pass", optimize::brief(&status.optimize)),
     ])
 }

@@ -31,6 +31,7 @@ impl Telemetry for FrontEnd {
                 connections: wire.connections,
             },
             memory: memory_of(&self.store),
+            written: self.store.written().into(),
             totals: by_class(&self.counters.totals(), true),
             paths: paths.collect(),
             ..api::Counters::default()
