@@ -148,6 +148,7 @@ impl History {
         let crash = u64::from(self.plan.random_crashes);
         match self.rng.weighted(&[180, 5, 2, 4, 1, crash, crash, 4, 1]) {
             0 if store.checkpoint_due() && self.rng.chance(20) => self.checkpoint(&store),
+            0 if store.maintenance_due() && self.rng.chance(15) => self.maintain(&store),
             0 => locked(&self.desk).step(&store),
             1 => self.checkpoint(&store),
             2 => {

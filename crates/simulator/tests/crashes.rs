@@ -63,5 +63,5 @@ fn at_every_io_of_recovery_and_of_the_recovery_from_that() {
             }
         }
     }
-    assert!(all.recovery_crashes > 500 && all.crashes > 2 * all.recovery_crashes / 3, "{all}");
+    assert!(all.recovery_crashes > 300 && all.crashes > all.recovery_crashes, "{all}");
 }

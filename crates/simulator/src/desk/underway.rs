@@ -39,6 +39,8 @@ pub(super) fn any_touch(a: &[Region], b: &[Region]) -> bool {
 impl Desk {
     /// One step by chance that takes no commit: for who waits for a commit of its own.
     pub(crate) fn step_beside(&mut self, store: &Store) -> Result<(), String> {
+        // What was answered before is before what is begun now.
+        self.collect()?;
         if self.ops.len() < self.in_flight_max && self.rng.chance(60) {
             self.start(store)
         } else {

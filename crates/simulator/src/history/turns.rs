@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use store::{Durability, ScrubStep, Store, StoreError};
+use store::{Durability, Next, ScrubStep, Store, StoreError};
 
 use super::{History, locked};
 use crate::desk::Desk;
@@ -10,6 +10,8 @@ use crate::desk::Desk;
 /// What the requests under way do between two I/Os of somebody else.
 type Meanwhile = fn(&mut Desk, &Store) -> Result<(), String>;
 
+/// Turns in a row of what is urgent.
+const MAINTAIN_TURNS: usize = 20;
 /// Segments of 16 MiB by which a pool grows at most at once.
 const GROWTH_SEGMENTS_MAX: u64 = 3;
 
@@ -63,6 +65,22 @@ impl History {
                 drop(self.act(store, Desk::step_beside, Store::optimize_step)?);
             }
             _ => self.scrub(store)?,
+        }
+        locked(&self.desk).collect()
+    }
+
+    /// What the array's own thread does all the time: without it nobody would get space again.
+    pub(super) fn maintain(&mut self, store: &Arc<Store>) -> Result<(), String> {
+        locked(&self.desk).finish_commits(store)?;
+        for _ in 0..MAINTAIN_TURNS {
+            if self.disk.has_failed() {
+                break;
+            }
+            self.disk.note("maintain");
+            let next = self.act(store, Desk::step_beside, Store::maintain)?;
+            if !matches!(next, Ok(Next::AtOnce)) {
+                break;
+            }
         }
         locked(&self.desk).collect()
     }
