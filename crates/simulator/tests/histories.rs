@@ -42,7 +42,7 @@ fn histories_with_many_volumes_and_snapshots_taken_in_use() {
 #[test]
 fn a_pool_that_gets_full_changes_nothing_and_unmaps() {
     for (seed, durability) in [(1, Durability::Commit), (2, Durability::Flush)] {
-        let plan = Plan { steps: 2000, ..Plan::full_pool(seed, durability) };
+        let plan = Plan { steps: 1000, ..Plan::full_pool(seed, durability) };
         match run(&plan) {
             Ok(summary) => {
                 assert!(summary.refused_full > 0, "the pool never got full: {summary:?}")
