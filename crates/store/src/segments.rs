@@ -143,10 +143,13 @@ impl Segments {
         Some(segment)
     }
 
-    /// Recovery found that this segment was opened behind the checkpoint.
+    /// Recovery found that this segment was opened behind the checkpoint. It was free there, or
+    /// dead: that was freed behind the checkpoint, and may have become something else.
     pub(crate) fn reopen(&mut self, segment: u32, state: SegmentState, lsn: u64) {
-        if self.free.remove(&segment) {
-            self.rows[segment as usize] = SegmentRow { state, live_units: 0, opened_lsn: lsn };
+        let row = &mut self.rows[segment as usize];
+        let was_free = self.free.remove(&segment);
+        if was_free || row.state != state && row.live_units == 0 {
+            *row = SegmentRow { state, live_units: 0, opened_lsn: lsn };
         }
     }
 
@@ -237,5 +240,19 @@ impl Segments {
     /// The segments in use with what is live in each, for the checker.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, SegmentRow)> + '_ {
         self.rows.iter().enumerate().map(|(index, row)| (index as u32, *row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_segment_of_metadata_becomes_one_of_the_log_in_recovery() {
+        let mut segments = Segments::new(Geometry::for_capacity(1 << 30).unwrap());
+        let segment = segments.open(SegmentState::Metadata, 1).unwrap();
+        segments.reopen(segment, SegmentState::Log, 2);
+        segments.add_live(Place { segment, offset_units: 0 }, 64).unwrap();
+        assert_eq!(segments.live_log_bytes(), 4096);
     }
 }

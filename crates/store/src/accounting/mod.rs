@@ -273,7 +273,10 @@ fn figures(
     let data_bytes = state.segments.live_log_bytes();
     let live_bytes = state.segments.live_bytes();
     let unnamed_bytes = data_bytes.checked_sub(bytes(tally.named_units())).ok_or_else(|| {
-        StoreError::Damaged("maps name more than the segments count as live".into())
+        let (named, live) = (bytes(tally.named_units()), state.segments.live_bytes());
+        StoreError::Damaged(format!(
+            "maps name {named} bytes, and log segments count {data_bytes} of {live} as live"
+        ))
     })?;
     let sum = |bytes: fn(&VolumeSpace) -> u64| -> u64 {
         volumes.values().filter(|space| !space.snapshot).map(bytes).sum()
