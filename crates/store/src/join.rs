@@ -1,6 +1,6 @@
 //! How jobs join the open record: what is refused, what must wait, and what becomes entries.
 
-use block::{BLOCK_BYTES, VolumeError, VolumeId, VolumeReply};
+use block::{VolumeError, VolumeId, VolumeReply};
 use format::{Entry, Place};
 
 use crate::Token;
@@ -121,7 +121,6 @@ impl Writer {
             return Submitted::Queued;
         }
         let first = self.open.entries.len();
-        self.written.moved_bytes += relocation.payload_blocks() as u64 * BLOCK_BYTES;
         self.open.add_relocation(&mut relocation);
         self.joined(world, token, first, true)
     }

@@ -30,6 +30,8 @@ pub(crate) struct Record {
     pub(crate) entries_bytes: usize,
     /// Blocks that are stored as they are; once it is closed, all of the payload.
     pub(crate) frames: Vec<Frame>,
+    /// How much of the payload was moved, by reclaim or the background pass.
+    pub(crate) moved_blocks: usize,
     /// Compressed groups, each of whole units of 64 bytes, until it is closed.
     packed: Vec<u8>,
     /// What the blocks of compressed groups are.
@@ -202,6 +204,7 @@ impl Record {
 
     /// Adds chunks that move.
     pub(crate) fn add_relocation(&mut self, relocation: &mut Relocation) {
+        self.moved_blocks += relocation.payload_blocks();
         let (frames, packed) = (self.frames.len() as u32 * UNITS_PER_BLOCK, self.packed_units());
         for entry in &mut relocation.entries {
             match entry {

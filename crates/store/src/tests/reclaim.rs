@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use format::Entry;
+
 use super::*;
+use crate::writer::{Job, Relocation};
 use crate::{Durability, Next};
 
 /// Blocks whose bytes look random, told apart by a number in each: cheap to make and to check.
@@ -190,4 +193,25 @@ fn a_pool_lives_through_twenty_times_its_size_and_ends_empty() {
 fn destroy(store: &Store, id: VolumeId) {
     let change = Change { volumes: vec![VolumeChange::Destroy { id }], ..Change::default() };
     store.change(change).unwrap();
+}
+
+/// The background pass may have joined what it moves to a record that is not sealed yet, while
+/// reclaim asks what hosts have written: what the log got, less what was moved.
+#[test]
+fn what_is_moved_counts_with_the_record_that_it_is_moved_in() {
+    let (_, _, store) = small_pool(Durability::Commit);
+    let frame = block::FrameMut::zeroed().freeze();
+    let moved = Entry::Relocate {
+        first: format::ChunkId(1),
+        payload_units: 0,
+        fingerprints: vec![format::Fingerprint::default()],
+    };
+    let relocation =
+        Relocation { entries: vec![moved], frames: vec![frame], ..Relocation::default() };
+    let token = store.waiting_token();
+    store.writer.lock().submit(&store.world, token, Job::Relocate(relocation));
+    assert_eq!(store.pool_status().written.moved_bytes, 0);
+    assert!(store.commit_here());
+    let written = store.pool_status().written;
+    assert_eq!((written.moved_bytes, written.log_bytes), (4096, 8192));
 }
