@@ -1,9 +1,9 @@
 //! When a checkpoint is due, and who writes it when nobody else does.
 
-use crate::MemoryStatus;
 use crate::segments::reserve_segments;
 use crate::store::Store;
 use crate::writer::Writer;
+use crate::{MemoryStatus, Next};
 
 impl Store {
     /// How the memory stands. Takes no lock that a writer holds for long.
@@ -41,7 +41,8 @@ impl Store {
     }
 
     /// Where jobs wait for space and no other thread brings some back: does a turn of that, for
-    /// callers that wait on the spot. Whether it did.
+    /// callers that wait on the spot. `false`: there is no need, another thread is at it, or it
+    /// waits itself for readers that hold back segments.
     pub(crate) fn feed(&self) -> bool {
         {
             let writer = self.writer.lock();
@@ -54,8 +55,7 @@ impl Store {
             return false;
         }
         // If it fails, all that waits is answered with that.
-        let _ = self.maintain();
-        true
+        !matches!(self.maintain(), Ok(Next::Soon))
     }
 
     /// Where metadata takes all of its memory: writes a checkpoint, so that what waits goes on. For
