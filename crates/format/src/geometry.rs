@@ -71,9 +71,13 @@ impl Geometry {
         let fits = self.segment_bytes.is_power_of_two()
             && (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&self.segment_bytes)
             && u64::from(self.segment_count) <= SEGMENTS_MAX
-            && self.segment_bytes * u64::from(self.segment_count) >= POOL_BYTES_MIN
-            && self.segment_bytes * u64::from(self.segment_count) <= capacity_bytes;
+            && (POOL_BYTES_MIN..=capacity_bytes).contains(&self.pool_bytes());
         if fits { Ok(self) } else { Err(FormatError { what: "impossible geometry", offset: 0 }) }
+    }
+
+    /// Bytes of all segments together, the one of the superblocks included.
+    pub fn pool_bytes(self) -> u64 {
+        u64::from(self.segment_count) * self.segment_bytes
     }
 
     /// Blocks of 4 KiB in a segment.

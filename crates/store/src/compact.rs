@@ -10,6 +10,7 @@ use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place, SegmentState};
 
 use crate::StoreError;
 use crate::pages::PageKey;
+use crate::scrub::TableName;
 use crate::store::Store;
 use crate::table::Table;
 use crate::writer::Writer;
@@ -24,7 +25,7 @@ pub(crate) struct Compactor {
     /// The segments that are to be emptied, and when they were opened.
     segments: BTreeMap<u32, u64>,
     /// Pages that refer to others and are still to be looked at: of which table, and which.
-    pages: Vec<(usize, PageKey)>,
+    pages: Vec<(TableName, PageKey)>,
 }
 
 impl Compactor {
@@ -69,14 +70,15 @@ impl Store {
         let open = self.checkpointing.try_lock()?.superblock().metadata_segment;
         let segments = self.writer.lock().scattered(open, self.segment_units())?;
         let mut compactor = Compactor { segments, pages: Vec::new() };
-        for (index, table) in self.tables().into_iter().enumerate() {
+        for name in TableName::ALL {
+            let table = self.world.table(name);
             let root = *table.root.read();
             let key = (root.height, 0);
             if compactor.empties(root.page.place) {
                 self.write_page_anew(table, key);
             }
-            if root.height > 0 || refers_to_nodes(index) {
-                compactor.pages.push((index, key));
+            if root.height > 0 || name == TableName::Nodes {
+                compactor.pages.push((name, key));
             }
         }
         Some(compactor)
@@ -87,13 +89,14 @@ impl Store {
         self.world.medium.geometry().segment_bytes / PLACE_UNIT_BYTES
     }
 
-    fn tables(&self) -> [&Table; 3] {
-        [&self.world.nodes.table, &self.world.chunks, &self.world.volume_table]
-    }
-
     /// Looks at a directory: at the pages that it refers to, and which of these refer to others.
-    fn write_pages_anew(&self, compactor: &mut Compactor, index: usize, (level, number): PageKey) {
-        let table = self.tables()[index];
+    fn write_pages_anew(
+        &self,
+        compactor: &mut Compactor,
+        name: TableName,
+        (level, number): PageKey,
+    ) {
+        let table = self.world.table(name);
         let below = |page: &[u8]| -> Vec<(PageKey, Place)> {
             let children = 0..REFS_PER_DIRECTORY;
             let key = |child| (level - 1, number * REFS_PER_DIRECTORY + child);
@@ -107,14 +110,14 @@ impl Store {
             }
             if self.world.memory.is_checkpoint_due() {
                 // The rest of it behind that.
-                compactor.pages.push((index, (level, number)));
+                compactor.pages.push((name, (level, number)));
                 return;
             }
             self.write_page_anew(table, *key);
         }
-        if level > 1 || refers_to_nodes(index) {
+        if level > 1 || name == TableName::Nodes {
             let there = below.into_iter().filter(|(_, place)| !place.is_none());
-            compactor.pages.extend(there.map(|(key, _)| (index, key)));
+            compactor.pages.extend(there.map(|(key, _)| (name, key)));
         }
     }
 
@@ -142,11 +145,6 @@ impl Store {
             }
         }
     }
-}
-
-/// Whether the rows of a table say where nodes are.
-fn refers_to_nodes(index: usize) -> bool {
-    index == 0
 }
 
 impl Writer {

@@ -48,7 +48,7 @@ impl Store {
     fn grown_geometry(&self, old: Geometry, capacity_bytes: u64) -> Result<Geometry, StoreError> {
         let size = |text: String| Err(StoreError::Size(text));
         let count = capacity_bytes / old.segment_bytes;
-        let has = u64::from(old.segment_count) * old.segment_bytes;
+        let has = old.pool_bytes();
         if count <= u64::from(old.segment_count) {
             let step = old.segment_bytes;
             return size(format!("the pool has {has} bytes, and grows in steps of {step}"));
@@ -70,7 +70,7 @@ impl Store {
         let segment_bytes = geometry.segment_bytes;
         let reserve = reserve_segments(geometry.segment_count);
         let writer = &mut *self.writer.lock();
-        let capacity = u64::from(geometry.segment_count - 1) * segment_bytes;
+        let capacity = geometry.pool_bytes() - segment_bytes;
         if writer.room_for(&self.world, 1) == Room::None {
             return (capacity, capacity);
         }

@@ -82,7 +82,7 @@ impl Shortage {
 
 /// How many free segments are so few that some should be emptied: an eighth of the pool, or what
 /// the reserve is short of.
-fn segments_wanted(count: u32) -> u32 {
+pub(crate) fn segments_wanted(count: u32) -> u32 {
     (count / 8).max(2 * reserve_segments(count))
 }
 
@@ -211,9 +211,7 @@ impl Store {
     }
 
     fn moved_bytes_max(&self) -> u64 {
-        let geometry = self.world.medium.geometry();
-        let pool_bytes = u64::from(geometry.segment_count) * geometry.segment_bytes;
-        pool_bytes.min(MOVED_FOR_STARVED_BYTES_MAX)
+        self.world.medium.geometry().pool_bytes().min(MOVED_FOR_STARVED_BYTES_MAX)
     }
 
     fn shortage(&self) -> Shortage {

@@ -110,8 +110,7 @@ impl Store {
         let keys = Keys::derive(&superblock.root_key);
         let medium = Medium::new(disk, geometry, keys);
         let mut checkpointer = Checkpointer::new(superblock.clone());
-        let capacity_bytes = u64::from(geometry.segment_count) * geometry.segment_bytes;
-        let budgets = Budgets::split(options.memory_bytes, capacity_bytes);
+        let budgets = Budgets::split(options.memory_bytes, geometry.pool_bytes());
         let (world, state) = load_checkpoint(medium, budgets, &mut checkpointer)?;
         let mut writer = Writer::new(
             state,

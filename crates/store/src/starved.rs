@@ -54,7 +54,7 @@ impl Writer {
     }
 
     /// Whether reclaim has found nothing to bring back, and nothing has died since.
-    pub(crate) fn is_exhausted(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         self.exhausted_at_bytes.is_some_and(|then| self.state.segments.live_log_bytes() >= then)
     }
 
@@ -69,7 +69,7 @@ impl Writer {
     }
 
     /// Nothing can be brought back: refuses all that waits for space.
-    pub(crate) fn refuse_starved(&mut self, world: &World) -> Vec<Answer> {
+    fn refuse_starved(&mut self, world: &World) -> Vec<Answer> {
         self.exhausted_at_bytes = Some(self.state.segments.live_log_bytes());
         let starved = std::mem::take(&mut self.starved);
         let refuse = |(token, job)| {

@@ -17,6 +17,7 @@ use crate::medium::Medium;
 use crate::memory::{Budgets, Memory};
 use crate::nodes::Nodes;
 use crate::pages::FastState;
+use crate::scrub::TableName;
 use crate::segments::{ReaderToken, Readers, Segments};
 use crate::table::Table;
 use crate::{MemoryStatus, StoreError};
@@ -122,6 +123,14 @@ impl World {
             readers: Readers::default(),
             images: Readers::default(),
             grafts: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn table(&self, name: TableName) -> &Table {
+        match name {
+            TableName::Chunks => &self.chunks,
+            TableName::Nodes => &self.nodes.table,
+            TableName::Volumes => &self.volume_table,
         }
     }
 

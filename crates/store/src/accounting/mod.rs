@@ -32,7 +32,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::StoreError;
 use crate::pages::FastState;
-use crate::segments::reserve_segments;
+use crate::reclaim::segments_wanted;
 use crate::store::Store;
 use crate::world::{State, World};
 pub(crate) use count::Limits;
@@ -248,8 +248,7 @@ impl Store {
     fn is_in_the_way(&self) -> bool {
         let count = self.world.medium.geometry().segment_count;
         let segments = &mut self.writer.lock().state.segments;
-        segments.metadata_in_limbo() > 0
-            && segments.free_count() < (count / 8).max(2 * reserve_segments(count))
+        segments.metadata_in_limbo() > 0 && segments.free_count() < segments_wanted(count)
     }
 }
 
@@ -272,10 +271,11 @@ fn figures(
     }
     let data_bytes = state.segments.live_log_bytes();
     let live_bytes = state.segments.live_bytes();
-    let unnamed_bytes = data_bytes.checked_sub(bytes(tally.named_units())).ok_or_else(|| {
-        let (named, live) = (bytes(tally.named_units()), state.segments.live_bytes());
+    let named_bytes = bytes(tally.named_units());
+    let unnamed_bytes = data_bytes.checked_sub(named_bytes).ok_or_else(|| {
         StoreError::Damaged(format!(
-            "maps name {named} bytes, and log segments count {data_bytes} of {live} as live"
+            "maps name {named_bytes} bytes, and log segments count {data_bytes} of {live_bytes} \
+             as live"
         ))
     })?;
     let sum = |bytes: fn(&VolumeSpace) -> u64| -> u64 {

@@ -23,6 +23,11 @@ pub enum TableName {
     Volumes,
 }
 
+impl TableName {
+    /// All, in the order in which a scrub reads them.
+    pub(crate) const ALL: [Self; 3] = [Self::Chunks, Self::Nodes, Self::Volumes];
+}
+
 /// Durable bytes that are not what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -38,7 +38,7 @@ use crate::store::Store;
 use crate::verify::{Stored, read_chunk, read_chunks};
 use findings::Findings;
 use names::Naming;
-use pages::{StoredTree, TABLES};
+use pages::StoredTree;
 use repair::Rescued;
 
 /// What a step did.
@@ -235,7 +235,7 @@ impl Step<'_> {
                     self.streams();
                     Phase::Pages(0, 0)
                 }
-                Phase::Pages(table, _) if table == TABLES.len() => Phase::Log(None),
+                Phase::Pages(table, _) if table == TableName::ALL.len() => Phase::Log(None),
                 Phase::Pages(table, from) => match self.pages(table, from) {
                     Some(next) => Phase::Pages(table, next),
                     None => Phase::Pages(table + 1, 0),

@@ -7,19 +7,6 @@ use format::{NodeId, NodeRow};
 
 use super::{Repair, Step, TableName, What};
 use crate::pages::PageKey;
-use crate::store::Store;
-use crate::table::Table;
-
-/// The tables, in the order in which they are read.
-pub(super) const TABLES: [TableName; 3] = [TableName::Chunks, TableName::Nodes, TableName::Volumes];
-
-fn table_of(store: &Store, name: TableName) -> &Table {
-    match name {
-        TableName::Chunks => &store.world.chunks,
-        TableName::Nodes => &store.world.nodes.table,
-        TableName::Volumes => &store.world.volume_table,
-    }
-}
 
 /// A table as the superblock names it. Good for one step: while it is held no checkpoint is made.
 pub(super) struct StoredTree {
@@ -31,7 +18,7 @@ pub(super) struct StoredTree {
 
 impl StoredTree {
     pub(super) fn new(table: usize, root: TableRoot) -> Self {
-        Self { table: TABLES[table], root, path: Vec::new() }
+        Self { table: TableName::ALL[table], root, path: Vec::new() }
     }
 
     /// The first row page from number `from` on that is stored, and its content if that can be
@@ -89,7 +76,7 @@ impl Step<'_> {
         if let Ok(content) = medium.read_page(page).or_else(|_| medium.read_page(page)) {
             return Some(content);
         }
-        let rows = table_of(self.store, table);
+        let rows = self.store.world.table(table);
         let repair = if rows.write_anew(key) { Repair::Underway } else { Repair::Impossible };
         let (level, number) = key;
         let offset_bytes = self.offset_bytes(page.place);
@@ -104,7 +91,7 @@ impl Step<'_> {
         let mut tree = StoredTree::new(table, roots[table]);
         while !self.is_spent() {
             let (number, page) = tree.page(self, from)?;
-            if TABLES[table] == TableName::Nodes
+            if TableName::ALL[table] == TableName::Nodes
                 && let Some(page) = page
             {
                 self.nodes(number, &page[..]);
