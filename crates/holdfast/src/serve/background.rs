@@ -76,8 +76,9 @@ impl Drop for Signals {
     }
 }
 
-/// How long dropped parts of maps wait at most before they are freed.
-const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(500);
+/// How long what does not ring waits at most before it is seen: changes of management, dropped
+/// parts of maps, a pass that was asked for.
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Between two turns while hosts are busy: 400 dropped nodes a second, leaves of 400 MiB.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -113,43 +114,41 @@ impl Bell {
         self.rung.notify_one();
     }
 
-    /// Waits until it rings, or a while, as changes of management do not ring; false at the end.
-    fn wait(&self) -> bool {
+    /// Waits until it rings, or for `pause`; false at the end.
+    fn wait(&self, pause: Duration) -> bool {
         let mut state = self.state.lock();
-        if !state.due && !state.stop {
-            self.rung.wait_for(&mut state, MAINTENANCE_INTERVAL);
+        if !state.due && !state.stop && !pause.is_zero() {
+            self.rung.wait_for(&mut state, pause);
         }
+        state.due = false;
         !state.stop
     }
 
     pub(super) fn stopped(&self) -> bool {
         self.state.lock().stop
     }
-
-    fn done(&self) {
-        self.state.lock().due = false;
-    }
 }
 
-/// A thread that works whenever its bell rings, and every now and then. It ends when this is
-/// dropped.
+/// A thread that works whenever its bell rings, and as often as the work says. It ends when this
+/// is dropped.
 pub(super) struct Attendant {
     bell: Arc<Bell>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Attendant {
+    /// `work` returns how long it rests behind that, unless the bell rings.
     pub(super) fn start(
         name: &str,
         bell: Arc<Bell>,
-        mut work: impl FnMut(&Bell) + Send + 'static,
+        mut work: impl FnMut(&Bell) -> Duration + Send + 'static,
     ) -> io::Result<Self> {
         let its_bell = bell.clone();
         let thread = thread::Builder::new().name(name.into()).spawn(move || {
             step_back();
-            while its_bell.wait() {
-                its_bell.done();
-                work(&its_bell);
+            let mut pause = LOOK_INTERVAL;
+            while its_bell.wait(pause) {
+                pause = work(&its_bell);
             }
         })?;
         Ok(Self { bell, thread: Some(thread) })
@@ -172,11 +171,12 @@ pub(super) fn start_checkpointer(store: Arc<Store>, shared: &Arc<Shared>) -> io:
         maintain(&store, bell, &its_shared);
         tokens::sweep(&its_shared);
         eradicate(&its_shared);
+        LOOK_INTERVAL
     })
 }
 
 /// Lets the threads that hosts wait for go first. On Linux this is of the calling thread alone.
-pub(super) fn step_back() {
+fn step_back() {
     if let Err(error) = rustix::process::nice(10) {
         tracing::debug!("the priority stays as it is: {error}");
     }
@@ -228,7 +228,7 @@ pub(super) fn start_preparer(options: &ServeOptions) -> io::Result<Option<Prepar
     Preparer::start(options.disk.clone(), options.prepare_ahead_bytes, report).map(Some)
 }
 
-pub(super) fn join(thread: Option<JoinHandle<()>>) {
+fn join(thread: Option<JoinHandle<()>>) {
     if let Some(thread) = thread {
         // A panic of that thread was printed when it happened.
         let _ = thread.join();

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use store::OptimizeStatus;
 
-use super::passes::{Passes, Step, Traffic, Worker};
+use super::background::Attendant;
+use super::passes::{self, Passes, Step, Traffic};
 use super::shared::Shared;
 
 /// How often as long as a step takes it rests behind it while hosts are busy: a fifth of the time
@@ -15,10 +16,10 @@ const BUSY_REST: u32 = 4;
 
 /// A thread that does the passes. `interval`: from the end of one to the beginning of the next;
 /// `None`: only when one is asked for.
-pub(super) fn start(interval: Option<Duration>, shared: &Arc<Shared>) -> io::Result<Worker> {
+pub(super) fn start(interval: Option<Duration>, shared: &Arc<Shared>) -> io::Result<Attendant> {
     let traffic = Traffic::new(shared.counters.clone());
     let optimizer = Optimizer { shared: shared.clone(), traffic };
-    Worker::start("optimize", interval, shared.clock, optimizer)
+    passes::start("optimize", interval, shared.clock, optimizer)
 }
 
 struct Optimizer {

@@ -1,19 +1,15 @@
-//! Passes over the whole pool that go on in the background: when one begins, how it gives way to
-//! hosts, and the thread that it has.
+//! Passes over the whole pool that go on in the background: when one begins, and how it gives way
+//! to hosts.
 
 use std::io;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
 use sys::Clock;
 
-use super::background::{join, step_back};
+use super::background::{Attendant, LOOK_INTERVAL};
 use super::counters::Counters;
 
-/// How long a pass that was asked for waits at most before it begins.
-pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// When a pass did end last is forgotten by a restart: the first begins so long after it.
 const FIRST_PASS: Duration = Duration::from_secs(600);
 
@@ -39,58 +35,25 @@ pub(super) enum Step {
     Last,
 }
 
-/// A thread that does the passes of one kind. It ends when this is dropped.
-pub(super) struct Worker {
-    stop: Arc<(Mutex<bool>, Condvar)>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Worker {
-    /// `interval`: from the end of one pass to the beginning of the next; `None`: it begins none.
-    pub(super) fn start(
-        name: &str,
-        interval: Option<Duration>,
-        clock: Clock,
-        mut passes: impl Passes,
-    ) -> io::Result<Self> {
-        let stop = Arc::<(Mutex<bool>, Condvar)>::default();
-        let its_stop = stop.clone();
-        let thread = thread::Builder::new().name(name.into()).spawn(move || {
-            step_back();
-            let mut schedule = Schedule::new(interval, clock.now());
-            loop {
-                let now = clock.now();
-                let pause = match schedule.next(passes.step(), now) {
-                    Turn::Begin => {
-                        passes.begin();
-                        Duration::ZERO
-                    }
-                    Turn::Wait(pause) => pause,
-                };
-                if wait(&its_stop, pause) {
-                    return;
-                }
+/// Starts a thread that does the passes of one kind. `interval`: from the end of one pass to the
+/// beginning of the next; `None`: it begins none.
+pub(super) fn start(
+    name: &str,
+    interval: Option<Duration>,
+    clock: Clock,
+    mut passes: impl Passes,
+) -> io::Result<Attendant> {
+    let mut schedule = Schedule::new(interval, clock.now());
+    Attendant::start(name, Arc::default(), move |_| {
+        let now = clock.now();
+        match schedule.next(passes.step(), now) {
+            Turn::Begin => {
+                passes.begin();
+                Duration::ZERO
             }
-        })?;
-        Ok(Self { stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        *self.stop.0.lock() = true;
-        self.stop.1.notify_all();
-        join(self.thread.take());
-    }
-}
-
-/// Waits; whether it is the end.
-fn wait((stop, rung): &(Mutex<bool>, Condvar), pause: Duration) -> bool {
-    let mut stop = stop.lock();
-    if !*stop && !pause.is_zero() {
-        rung.wait_for(&mut stop, pause);
-    }
-    *stop
+            Turn::Wait(pause) => pause,
+        }
+    })
 }
 
 /// When the next pass begins by itself.
@@ -144,6 +107,7 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
+    /// What they have moved before counts as moved at the first question.
     pub(super) fn new(counters: Arc<Counters>) -> Self {
         Self { counters, seen_bytes: 0 }
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use store::ScrubStep;
 
-use super::passes::{LOOK_INTERVAL, Passes, Step, Traffic, Worker};
+use super::background::{Attendant, LOOK_INTERVAL};
+use super::passes::{self, Passes, Step, Traffic};
 use super::shared::Shared;
 
 /// How all is read and compared in the background.
@@ -28,10 +29,10 @@ const BUSY_DIVISOR: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A thread that does the passes.
-pub(super) fn start(options: ScrubOptions, shared: &Arc<Shared>) -> io::Result<Worker> {
+pub(super) fn start(options: ScrubOptions, shared: &Arc<Shared>) -> io::Result<Attendant> {
     let traffic = Traffic::new(shared.counters.clone());
     let scrub = Scrub { options, shared: shared.clone(), traffic, told: 0 };
-    Worker::start("scrub", options.interval, shared.clock, scrub)
+    passes::start("scrub", options.interval, shared.clock, scrub)
 }
 
 struct Scrub {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use store::{SpacePass, StoreError};
 
-use super::background::{Attendant, now_ms};
+use super::background::{Attendant, LOOK_INTERVAL, now_ms};
+use super::passes::Traffic;
 use super::shared::Shared;
 
 /// So long nothing moves before figures are made of what has changed.
@@ -25,36 +26,35 @@ const BUSY_PAUSE: u32 = 3;
 /// Starts the thread that makes the figures.
 pub(super) fn start(shared: &Arc<Shared>) -> io::Result<Attendant> {
     let mut schedule = Schedule::default();
+    let mut traffic = Traffic::new(shared.counters.clone());
     let shared = shared.clone();
     Attendant::start("space", Arc::default(), move |bell| {
         let now = shared.clock.now();
         let status = shared.store.space_status();
-        schedule.look(now, moved_bytes(&shared), status.current);
+        schedule.look(now, traffic.has_moved(), status.current);
         let asked = shared.store.are_space_figures_asked_for();
         if asked || schedule.is_due(now, status.current) {
-            let ended = account(&shared, &|| bell.stopped());
+            let ended = account(&shared, &mut traffic, &|| bell.stopped());
             schedule.ended(now, shared.clock.now(), tell(ended));
         }
+        LOOK_INTERVAL
     })
 }
 
-fn moved_bytes(shared: &Shared) -> u64 {
-    let wire = shared.counters.wire();
-    wire.received_bytes + wire.sent_bytes
-}
-
 /// One pass, which gives way to hosts.
-fn account(shared: &Shared, stopped: &dyn Fn() -> bool) -> Result<SpacePass, StoreError> {
+fn account(
+    shared: &Shared,
+    traffic: &mut Traffic,
+    stopped: &dyn Fn() -> bool,
+) -> Result<SpacePass, StoreError> {
     let mut nodes = 0;
-    let mut seen = moved_bytes(shared);
     let mut begun = shared.clock.now();
     shared.store.account_space(now_ms() / 1000, &mut || {
         nodes += 1;
         if nodes % NODES_PER_LOOK > 0 {
             return true;
         }
-        let moved = moved_bytes(shared);
-        if moved != std::mem::replace(&mut seen, moved) {
+        if traffic.has_moved() {
             std::thread::sleep((shared.clock.now() - begun) * BUSY_PAUSE);
         }
         begun = shared.clock.now();
@@ -80,7 +80,6 @@ fn tell(ended: Result<SpacePass, StoreError>) -> bool {
 /// When a pass is due by itself.
 #[derive(Debug, Default)]
 struct Schedule {
-    moved_bytes: u64,
     /// Since when nothing has moved.
     quiet_since: Duration,
     /// When the figures were seen to be exact last.
@@ -89,8 +88,8 @@ struct Schedule {
 }
 
 impl Schedule {
-    fn look(&mut self, now: Duration, moved_bytes: u64, current: bool) {
-        if moved_bytes != std::mem::replace(&mut self.moved_bytes, moved_bytes) {
+    fn look(&mut self, now: Duration, moved: bool, current: bool) {
+        if moved {
             self.quiet_since = now;
         }
         if current {
@@ -119,9 +118,9 @@ mod tests {
     fn figures_are_made_when_hosts_are_quiet_or_have_been_busy_for_long() {
         let seconds = Duration::from_secs;
         let mut schedule = Schedule::default();
-        schedule.look(seconds(1), 7, false);
+        schedule.look(seconds(1), true, false);
         assert!(!schedule.is_due(seconds(5), false));
-        schedule.look(seconds(5), 7, false);
+        schedule.look(seconds(5), false, false);
         assert!(schedule.is_due(seconds(6), false));
         // A pass of two seconds, then one that fails.
         schedule.ended(seconds(6), seconds(8), true);
@@ -131,10 +130,10 @@ mod tests {
         assert!(!schedule.is_due(seconds(86), false) && schedule.is_due(seconds(87), false));
         // Hosts that never rest.
         for at in 100..=700 {
-            schedule.look(seconds(at), at, at <= 110);
+            schedule.look(seconds(at), true, at <= 110);
             assert!(!schedule.is_due(seconds(at), false), "at {at}");
         }
-        schedule.look(seconds(710), 710, false);
+        schedule.look(seconds(710), true, false);
         assert!(schedule.is_due(seconds(710), false));
     }
 }
