@@ -79,6 +79,23 @@ pub(crate) fn check_metadata_segment(
     Ok(())
 }
 
+/// The segments that the log is in, and goes on in, are two of the log, and nothing is live where it
+/// will be written.
+pub(crate) fn check_log_segments(at: &LogPosition, segments: &Segments) -> Result<(), StoreError> {
+    let written_units = at.block.saturating_mul(UNITS_PER_BLOCK);
+    let may_go_on = |segment: u32, written_units: u32| {
+        let row = segments.row(segment);
+        row.state == SegmentState::Log && row.live_units <= written_units
+    };
+    if at.segment != at.next_segment
+        && may_go_on(at.segment, written_units)
+        && may_go_on(at.next_segment, 0)
+    {
+        return Ok(());
+    }
+    Err(damaged("the log would go on over what is live"))
+}
+
 /// A run of staged chunks.
 pub(crate) fn check_run(first: u64, count: u32) -> Result<(), StoreError> {
     if first < ID_END && u64::from(count) <= RUN_BLOCKS_MAX {

@@ -8,7 +8,7 @@ use format::{Entry, Place, RecordHeader, SegmentState, Superblock};
 use crate::StoreError;
 use crate::apply::apply_all;
 use crate::bring::Payload;
-use crate::plausible::{check_record, payload_is_intact};
+use crate::plausible::{check_log_segments, check_record, payload_is_intact};
 use crate::recovery::LogReader;
 use crate::world::World;
 use crate::writer::Writer;
@@ -44,8 +44,7 @@ pub(crate) fn replay(
     let mut reader = LogReader::new(&world.medium);
     let mut position = superblock.log;
     let mut epoch = 0;
-    open_segment(writer, position.segment, position.lsn);
-    open_segment(writer, position.next_segment, position.lsn);
+    open_segments(writer, &position)?;
     loop {
         // Records whose payload may be torn: they wait until a later one says that it was flushed.
         let mut unsure: Vec<Found> = Vec::new();
@@ -131,14 +130,17 @@ pub(crate) fn next_record(
     Ok(None)
 }
 
-fn open_segment(writer: &mut Writer, segment: u32, lsn: u64) {
-    writer.state.segments.reopen(segment, SegmentState::Log, lsn);
-    writer.log_segments.insert(segment);
+/// The log is in one segment, and goes on in another.
+fn open_segments(writer: &mut Writer, at: &LogPosition) -> Result<(), StoreError> {
+    for segment in [at.segment, at.next_segment] {
+        writer.state.segments.reopen(segment, SegmentState::Log, at.lsn);
+        writer.log_segments.insert(segment);
+    }
+    check_log_segments(at, &writer.state.segments)
 }
 
 fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
-    open_segment(writer, record.at.segment, record.header.lsn);
-    open_segment(writer, record.at.next_segment, record.header.lsn);
+    open_segments(writer, &record.at)?;
     let payload = Payload::stored(payload_place(record));
     apply_all(world, &mut writer.state, &record.entries, payload)?;
     writer.log_bytes += record.header.total_blocks() * BLOCK_BYTES;

@@ -76,6 +76,33 @@ fn a_checkpoint_that_would_write_over_live_metadata_is_damage() {
     assert!(!store.check(CheckOptions::default()).unwrap().findings.is_empty());
 }
 
+/// A pool with data in its log, behind a checkpoint, and its superblock bent.
+fn with_log_at(change: fn(&mut Superblock)) -> Result<Store, StoreError> {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 32 * MIB);
+    (0..32).for_each(|mib| write(&store, id, mib * MIB, &distinct(256, mib)).unwrap());
+    store.checkpoint().unwrap();
+    drop(store);
+    open_bent(disk, change)
+}
+
+#[test]
+fn a_log_that_would_go_over_what_is_live_is_damage() {
+    assert_sound(&with_log_at(|_| ()).unwrap());
+    let changes: [fn(&mut Superblock); 5] = [
+        // Where checkpoints go on: both would be written there.
+        |superblock| superblock.log.segment = superblock.metadata_segment,
+        |superblock| superblock.log.next_segment = superblock.metadata_segment,
+        // Where it was.
+        |superblock| superblock.log.block = 0,
+        |superblock| superblock.log.next_segment = 1,
+        |superblock| superblock.log.next_segment = superblock.log.segment,
+    ];
+    for (index, change) in changes.into_iter().enumerate() {
+        assert!(is_damage(with_log_at(change)), "change {index}");
+    }
+}
+
 #[test]
 fn records_of_a_later_epoch_than_the_superblocks_are_damage() {
     let (disk, store) = pool(1 << 30);
@@ -132,6 +159,8 @@ fn a_record_that_says_what_cant_be_is_damage() {
         (Entry::VolumeCreate { volume: VolumeId(1), size_blocks: u64::MAX }, 2),
         (Entry::Release { first: ChunkId(1), count: 1 }, 64),
         (Entry::Release { first: ChunkId(1), count: 1 }, 0),
+        // Its own segment.
+        (Entry::Release { first: ChunkId(1), count: 1 }, 1),
     ];
     for (entry, next_segment) in bent {
         let (disk, store) = pool(1 << 30);
