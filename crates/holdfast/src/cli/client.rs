@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use ureq::http::{Method, Request, StatusCode};
 
-use super::args::Common;
+use super::args::{Common, PassVerb};
 use super::discover::{self, Address};
 use super::failure::Failure;
 
@@ -87,6 +87,16 @@ impl Client {
     /// Removes something.
     pub fn delete(&self, path: &str) -> Result<(), Failure> {
         self.send(Method::DELETE, path, &[]).map(drop)
+    }
+
+    /// Starts or stops a pass over the pool, or asks how it stands; its status in any case.
+    pub fn pass<T: DeserializeOwned>(&self, path: &str, verb: PassVerb) -> Result<T, Failure> {
+        match verb {
+            PassVerb::Start => return self.post(path, &()),
+            PassVerb::Stop => self.delete(path)?,
+            PassVerb::Status => {}
+        }
+        self.get(path)
     }
 
     fn send(&self, method: Method, path: &str, body: &[u8]) -> Result<Vec<u8>, Failure> {

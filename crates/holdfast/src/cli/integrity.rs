@@ -10,15 +10,7 @@ use super::size::human;
 
 /// Starts, stops or shows a scrub.
 pub fn scrub(common: &Common, verb: PassVerb) -> Result<(), Failure> {
-    let client = Client::find(common)?;
-    let scrub: Scrub = match verb {
-        PassVerb::Start => client.post("/v1/pool/scrub", &())?,
-        PassVerb::Stop => {
-            client.delete("/v1/pool/scrub")?;
-            client.get("/v1/pool/scrub")?
-        }
-        PassVerb::Status => client.get("/v1/pool/scrub")?,
-    };
+    let scrub: Scrub = Client::find(common)?.pass("/v1/pool/scrub", verb)?;
     show(common.json, &scrub, || text(&scrub))
 }
 

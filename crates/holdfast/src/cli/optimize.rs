@@ -20,14 +20,7 @@ pub fn run(common: &Common, verb: PassVerb, wait: bool) -> Result<(), Failure> {
         return Err(Failure::Usage("--wait is for a pass that is started".into()));
     }
     let client = Client::find(common)?;
-    let mut status: Optimize = match verb {
-        PassVerb::Start => client.post(PATH, &())?,
-        PassVerb::Stop => {
-            client.delete(PATH)?;
-            client.get(PATH)?
-        }
-        PassVerb::Status => client.get(PATH)?,
-    };
+    let mut status: Optimize = client.pass(PATH, verb)?;
     if wait {
         status = wait_for_end(&client, status)?;
     }
