@@ -2,6 +2,7 @@
 
 mod measure;
 mod pattern;
+mod rate;
 mod run;
 
 pub use measure::{Latency, Report};
@@ -68,6 +69,9 @@ pub struct LoadArgs {
     /// How long to run before measuring.
     #[arg(long, default_value_t = 0.5)]
     pub ramp: f64,
+    /// Commands a second, together. Default: as many as `--depth` lets through.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rate: Option<u32>,
     /// Stop after so many commands, whatever the time.
     #[arg(long)]
     pub commands: Option<u64>,

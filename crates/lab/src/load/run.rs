@@ -6,6 +6,7 @@ use libiscsi::{Completion, Poller, Session, Status};
 
 use super::measure::{Meter, Report};
 use super::pattern::Pattern;
+use super::rate::Rate;
 use super::{LoadArgs, Offload};
 use crate::process;
 use crate::target;
@@ -81,20 +82,23 @@ struct Load<'a> {
     pattern: Pattern,
     meter: Meter,
     measuring: bool,
+    /// Free slots of sessions, with their buffers, where there is a rate.
+    rate: Option<Rate<(usize, usize, Vec<u8>)>>,
 }
 
 impl<'a> Load<'a> {
     fn new(args: &'a LoadArgs, sessions: Vec<Session>, pattern: Pattern) -> Result<Self, String> {
         let empty = Slot { started: Instant::now(), bytes: 0 };
         let slots = vec![vec![empty; args.depth.max(1)]; sessions.len()];
-        Ok(Self { args, sessions, slots, pattern, meter: Meter::new()?, measuring: false })
+        let rate = args.rate.map(|rate| Rate::new(rate, Instant::now()));
+        Ok(Self { args, sessions, slots, pattern, meter: Meter::new()?, measuring: false, rate })
     }
 
     fn run(mut self) -> Result<Report, String> {
         for session in 0..self.sessions.len() {
             for slot in 0..self.args.depth.max(1) {
                 let buffer = self.pattern.buffer();
-                self.submit(session, slot, buffer)?;
+                self.go_on(session, slot, buffer)?;
             }
         }
         self.drive(self.args.ramp, true)?;
@@ -128,8 +132,13 @@ impl<'a> Load<'a> {
         let end = Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e6));
         let mut poller = Poller::new();
         loop {
+            if refill {
+                self.submit_due()?;
+            }
+            let rate = self.rate.as_ref().filter(|_| refill);
+            let pause_ms = rate.map_or(100, |rate| rate.pause_ms(Instant::now()));
             let mut all: Vec<_> = self.sessions.iter_mut().collect();
-            poller.poll(&mut all, 100);
+            poller.poll(&mut all, pause_ms);
             for session in 0..self.sessions.len() {
                 while let Some(completion) = self.sessions[session].next_completion() {
                     self.complete(session, completion, refill)?;
@@ -161,12 +170,37 @@ impl<'a> Load<'a> {
             status if self.args.allow_full && is_full(status) => self.meter.refused += 1,
             status => return Err(format!("a command ended with {status}")),
         }
-        if refill { self.submit(session, slot, completion.buffer) } else { Ok(()) }
+        if refill { self.go_on(session, slot, completion.buffer) } else { Ok(()) }
     }
 
-    fn submit(&mut self, session: usize, slot: usize, buffer: Vec<u8>) -> Result<(), String> {
+    /// A slot is free: it sends its next command, at once or when that is due.
+    fn go_on(&mut self, session: usize, slot: usize, buffer: Vec<u8>) -> Result<(), String> {
+        let now = Instant::now();
+        match &mut self.rate {
+            Some(rate) => rate.add((session, slot, buffer), now),
+            None => self.submit(session, slot, buffer, now)?,
+        }
+        Ok(())
+    }
+
+    fn submit_due(&mut self) -> Result<(), String> {
+        while let Some(rate) = &mut self.rate
+            && let Some((started, (session, slot, buffer))) = rate.take_due(Instant::now())
+        {
+            self.submit(session, slot, buffer, started)?;
+        }
+        Ok(())
+    }
+
+    fn submit(
+        &mut self,
+        session: usize,
+        slot: usize,
+        buffer: Vec<u8>,
+        started: Instant,
+    ) -> Result<(), String> {
         let (cdb, data, bytes) = self.pattern.next(buffer);
-        self.slots[session][slot] = Slot { started: Instant::now(), bytes };
+        self.slots[session][slot] = Slot { started, bytes };
         self.sessions[session].submit(cdb, data, slot as u64).map_err(|e| e.to_string())
     }
 }
