@@ -293,7 +293,8 @@ impl Store {
         capture: Capture,
     ) -> Result<(), StoreError> {
         let medium = &self.world.medium;
-        let written_bytes = write_images(medium, capture.images)? + BLOCK_BYTES;
+        let written_bytes =
+            write_images(medium, capture.images, &mut |bytes| self.worked(bytes))? + BLOCK_BYTES;
         self.checkpoint_bytes.fetch_add(written_bytes, Ordering::Relaxed);
         medium.disk.flush()?;
         // From here on what was captured can be read again, and so leave memory.

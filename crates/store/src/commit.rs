@@ -72,7 +72,9 @@ impl Writer {
         };
         self.log_bytes += u64::from(blocks) * BLOCK_BYTES;
         self.written.log_bytes += u64::from(blocks) * BLOCK_BYTES;
-        self.written.moved_bytes += record.moved_blocks as u64 * BLOCK_BYTES;
+        let moved_bytes = record.moved_blocks as u64 * BLOCK_BYTES;
+        self.written.moved_bytes += moved_bytes;
+        self.spend(u64::from(blocks) * BLOCK_BYTES - moved_bytes);
         self.tail = next;
         self.fly(record, payload, next, self.early());
         let offset_bytes = world.medium.geometry().offset_bytes(place);

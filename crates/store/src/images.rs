@@ -38,10 +38,12 @@ impl Image {
     }
 }
 
-/// Writes images, those that stand in a row together; how many bytes that were.
+/// Writes images, those that stand in a row together; how many bytes that were. Tells `written` of
+/// them as it goes on.
 pub(crate) fn write_images(
     medium: &Medium,
     images: Vec<(Place, Image)>,
+    written: &mut dyn FnMut(u64),
 ) -> Result<u64, StoreError> {
     let mut start_bytes = 0;
     let mut written_blocks = 0;
@@ -51,6 +53,7 @@ pub(crate) fn write_images(
         let follows = offset == start_bytes + batch.len() as u64 * BLOCK_BYTES;
         if !batch.is_empty() && (!follows || batch.len() >= WRITE_BLOCKS_MAX) {
             medium.disk.write(start_bytes, &batch)?;
+            written(batch.len() as u64 * BLOCK_BYTES);
             batch.clear();
         }
         if batch.is_empty() {

@@ -55,6 +55,7 @@ mod medium;
 mod memory;
 mod nodes;
 mod optimize;
+mod pace;
 mod pack;
 mod pages;
 mod part;

@@ -79,8 +79,8 @@ pub(crate) fn check_metadata_segment(
     Ok(())
 }
 
-/// The segments that the log is in, and goes on in, are two of the log, and nothing is live where it
-/// will be written.
+/// The segments that the log is in, and goes on in, are two of the log, and nothing is live where
+/// it will be written.
 pub(crate) fn check_log_segments(at: &LogPosition, segments: &Segments) -> Result<(), StoreError> {
     let written_units = at.block.saturating_mul(UNITS_PER_BLOCK);
     let may_go_on = |segment: u32, written_units: u32| {

@@ -9,9 +9,10 @@
 use std::collections::VecDeque;
 
 use block::BLOCK_BYTES;
-use format::{SegmentRow, SegmentState};
+use format::{PLACE_UNIT_BYTES, SegmentRow, SegmentState};
 
 use crate::compact::Compactor;
+use crate::pace::PACED_PERMILLE;
 use crate::relocate::{MOVE_BLOCKS_MAX, MOVE_HEADER_BLOCKS};
 use crate::segments::reserve_segments;
 use crate::store::Store;
@@ -57,15 +58,19 @@ struct Victim {
 struct Shortage {
     /// 0: enough are free. 1,000: hosts are about to wait.
     permille: u64,
-    /// Jobs wait for space already.
+    /// Jobs wait for space already, or for their pace.
     starving: bool,
+    /// Jobs wait because there is none.
+    exhausted: bool,
 }
 
 impl Shortage {
-    /// The dead units that a segment must have to be worth the moving: an eighth, or a
-    /// thirty-second where every block gained counts.
+    /// The dead units that a segment must have to be worth the moving: a quarter while there is no
+    /// need, as more dies by itself the longer it waits; less and less from where hosts are paced
+    /// on, down to a thirty-second where every block gained counts.
     fn gain_units(self, segment_units: u64) -> u64 {
-        segment_units * 1000 / (8000 + 24 * self.permille)
+        let into = self.permille.max(PACED_PERMILLE) - PACED_PERMILLE;
+        segment_units * 1000 / (4000 + 28_000 * into / (1000 - PACED_PERMILLE))
     }
 
     fn pace(self) -> Next {
@@ -118,7 +123,8 @@ impl Store {
             return self.gain_the_rest(reclaimer, shortage);
         };
         let (hosts_bytes, idle) = {
-            let writer = self.writer.lock();
+            let mut writer = self.writer.lock();
+            writer.set_pace(shortage.permille, victim.live_units, victim.dead_units);
             (writer.written.log_bytes - writer.written.moved_bytes, writer.is_idle())
         };
         let written = hosts_bytes.saturating_sub(reclaimer.seen_bytes);
@@ -131,7 +137,7 @@ impl Store {
             return Ok(Next::Soon);
         }
         reclaimer.credit_bytes = reclaimer.credit_bytes.saturating_sub(batch_bytes);
-        let blocks = if shortage.starving { MOVE_BLOCKS_MAX } else { MOVE_BLOCKS_BUSY };
+        let blocks = if shortage.exhausted { MOVE_BLOCKS_MAX } else { MOVE_BLOCKS_BUSY };
         if self.move_some(reclaimer, blocks)? {
             return Ok(Next::AtOnce);
         }
@@ -149,11 +155,11 @@ impl Store {
             reclaimer.victim = self.choose_victim(self.shortage());
         }
         if reclaimer.victim.is_none() {
-            return self.free_emptied(1);
+            return self.free_any();
         }
         while reclaimer.victim.is_some() {
             if !self.move_some(&mut reclaimer, MOVE_BLOCKS_MAX)? {
-                return self.free_emptied(1);
+                return self.free_any();
             }
         }
         Ok(true)
@@ -170,6 +176,8 @@ impl Store {
         if !self.move_chunks(&batch)? {
             return Ok(false);
         }
+        let units: u64 = batch.iter().map(|chunk| u64::from(chunk.row.share_units())).sum();
+        self.worked(units * PLACE_UNIT_BYTES);
         if !victim.live.is_empty() {
             reclaimer.victim = Some(victim);
             return Ok(true);
@@ -193,7 +201,12 @@ impl Store {
         reclaimer: &mut Reclaimer,
         shortage: Shortage,
     ) -> Result<Next, StoreError> {
-        if self.free_emptied(1)? {
+        self.writer.lock().end_pace();
+        let freed = match shortage.starving {
+            true => self.free_any()?,
+            false => self.free_emptied(self.dead_segments_wanted())?,
+        };
+        if freed {
             return Ok(Next::AtOnce);
         }
         if self.compact_turn(&mut reclaimer.compaction)? {
@@ -221,22 +234,31 @@ impl Store {
         let mut writer = self.writer.lock();
         let free = u64::from(writer.state.segments.free_count());
         let permille = most.saturating_sub(free) * 1000 / (most - least);
-        Shortage { permille: permille.min(1000), starving: !writer.starved.is_empty() }
+        let starving = !writer.starved.is_empty();
+        let exhausted = starving && free <= u64::from(reserve);
+        Shortage { permille: permille.min(1000), starving, exhausted }
     }
 
-    /// Writes a checkpoint if that frees `wanted` segments, or lets as many be emptied that
-    /// recovery would read now. Returns whether it did.
+    /// Writes a checkpoint if that frees `wanted` segments. Returns whether it did.
     pub(crate) fn free_emptied(&self, wanted: usize) -> Result<bool, StoreError> {
-        let gained = {
-            let writer = self.writer.lock();
-            let log = writer.log_segments.len().saturating_sub(LOG_SEGMENTS_MIN);
-            writer.state.segments.dead(&writer.log_segments).len() + log
-        };
-        if gained < wanted {
+        if self.writer.lock().dead_segments() < wanted {
             return Ok(false);
         }
         self.checkpoint()?;
         Ok(true)
+    }
+
+    /// Writes a checkpoint if that frees any segment, or lets one be emptied that recovery would
+    /// read now. Returns whether it did.
+    fn free_any(&self) -> Result<bool, StoreError> {
+        let gains = {
+            let writer = self.writer.lock();
+            writer.dead_segments() > 0 || writer.log_segments.len() > LOG_SEGMENTS_MIN
+        };
+        if gains {
+            self.checkpoint()?;
+        }
+        Ok(gains)
     }
 
     /// How many emptied segments make a checkpoint worth its while.
@@ -265,6 +287,11 @@ impl Store {
 }
 
 impl Writer {
+    /// Segments that the next checkpoint frees.
+    fn dead_segments(&self) -> usize {
+        self.state.segments.dead(&self.log_segments).len()
+    }
+
     /// Bytes that were moved since a job found space.
     fn moved_for_starved(&self) -> u64 {
         self.written.moved_bytes - self.fed_at_moved_bytes

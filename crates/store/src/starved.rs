@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use block::VolumeError;
+use block::{BLOCK_BYTES, VolumeError};
 use format::log::header_blocks;
 
 use crate::relocate::MOVE_HEADER_BLOCKS;
@@ -35,6 +35,9 @@ impl Writer {
         let reserve = reserve_segments(world.medium.geometry().segment_count);
         let wanted = if blocks > 0 { reserve } else { RESERVE_FOR_CHECKPOINT };
         if self.state.segments.free_count() > wanted {
+            if blocks > 0 && self.is_paced_out() {
+                return Room::Awaited;
+            }
             self.fed_at_moved_bytes = self.written.moved_bytes;
             Room::Found
         } else if self.is_exhausted() {
@@ -61,7 +64,19 @@ impl Writer {
     /// Lets jobs that wait for space join in front of all others, if there is some for them.
     pub(crate) fn revive_starved(&mut self, world: &World) {
         let starved = std::mem::take(&mut self.starved);
-        let mut found = |job: &Job| self.room_for(world, job.data_blocks()) == Room::Found;
+        let mut budget_bytes = self.budget_bytes();
+        let mut found = |job: &Job| {
+            let blocks = job.data_blocks();
+            if blocks > 0
+                && let Some(left) = &mut budget_bytes
+            {
+                if *left <= 0 {
+                    return false;
+                }
+                *left -= blocks as i64 * BLOCK_BYTES as i64;
+            }
+            self.room_for(world, blocks) == Room::Found
+        };
         let (ready, starved): (VecDeque<_>, _) =
             starved.into_iter().partition(|(_, job)| found(job));
         self.starved = starved;

@@ -14,6 +14,7 @@ use format::{Entry, LogPosition};
 use crate::commit::InFlight;
 use crate::edit::Edit;
 use crate::grafts::Applied;
+use crate::pace::Pace;
 use crate::record::{Originals, Record, contains, entry_target};
 use crate::walk::entry_of;
 use crate::world::{State, World};
@@ -98,6 +99,8 @@ pub(crate) struct Writer {
     pub(crate) exhausted_at_bytes: Option<u64>,
     /// How much reclaim had moved when a job found space the last time.
     pub(crate) fed_at_moved_bytes: u64,
+    /// How fast hosts may write, while space is short.
+    pub(crate) pace: Option<Pace>,
     /// Reclaim rests until so many bytes of log were written, or so few bytes are live.
     pub(crate) reclaim_rest: Option<(u64, u64)>,
     pub(crate) written: WrittenBytes,
@@ -143,6 +146,7 @@ impl Writer {
             starved: VecDeque::new(),
             exhausted_at_bytes: None,
             fed_at_moved_bytes: 0,
+            pace: None,
             reclaim_rest: None,
             written: WrittenBytes::default(),
             applied_grafts: Applied::default(),

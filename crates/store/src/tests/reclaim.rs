@@ -6,7 +6,7 @@ use format::Entry;
 
 use super::*;
 use crate::writer::{Job, Relocation};
-use crate::{Durability, Next};
+use crate::{Durability, Next, Started};
 
 /// Blocks whose bytes look random, told apart by a number in each: cheap to make and to check.
 struct Stamps {
@@ -214,4 +214,34 @@ fn what_is_moved_counts_with_the_record_that_it_is_moved_in() {
     assert!(store.commit_here());
     let written = store.pool_status().written;
     assert_eq!((written.moved_bytes, written.log_bytes), (4096, 8192));
+}
+
+/// While space is short a host's write waits for what reclaim wins, bit by bit; what needs none
+/// does not.
+#[test]
+fn hosts_write_as_fast_as_space_is_won_for_them() {
+    let (_, _, store) = small_pool(Durability::Commit);
+    let id = volume(&store, MIB);
+    write(&store, id, 0, &distinct(8, 1)).unwrap();
+    {
+        let mut writer = store.writer.lock();
+        writer.set_pace(1000, 3, 1);
+        writer.spend(1 << 20);
+    }
+    let range = SectorRange::new(0, 8);
+    let data = DataOut::from_bytes(&distinct(8, 2), 0);
+    let request = VolumeRequest::Write { volume: id, range, data, fua: false };
+    assert!(matches!(store.start(request, store.waiting_token()), Started::Queued));
+    assert_eq!(store.writer.lock().starved.len(), 1);
+    unmap(&store, id, 8..16);
+    assert_eq!(store.writer.lock().starved.len(), 1);
+    // A twelfth of the work is for hosts where segments are all but gone.
+    store.worked(128 << 10);
+    assert_eq!(store.writer.lock().starved.len(), 0);
+    while store.commit_here() {}
+    assert!(read(&store, id, 0, 8) == distinct(8, 2));
+    // More was taken than was won: the next one waits, until there is nothing to be won.
+    assert!(store.writer.lock().is_paced_out());
+    settle(&store);
+    write(&store, id, 0, &distinct(8, 3)).unwrap();
 }
