@@ -11,9 +11,9 @@ use crate::bench::process::Programs;
 pub const ROW: &str = "reclaim";
 
 /// A pool that is nearly full.
-const TIGHT_BYTES: u64 = 2 << 30;
+const TIGHT_BYTES: u64 = 4 << 30;
 /// One that has room for all that is written.
-const ROOMY_BYTES: u64 = 5 << 30;
+const ROOMY_BYTES: u64 = 8 << 30;
 /// What is live in each: four fifths of the small one, in whole MiB.
 const LIVE_BYTES: u64 = ((TIGHT_BYTES >> 20) * 4 / 5) << 20;
 /// What all measurements may write on the large one, before an eighth of it is left.
@@ -41,15 +41,24 @@ pub struct Sample {
     pub amplification: f64,
 }
 
+/// The same load on both pools; medians.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pair {
+    /// The small pool.
+    pub with: Sample,
+    /// The large one.
+    pub without: Sample,
+}
+
 /// The medians.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
     /// How much of the small pool is live volume data.
     pub live_share: f64,
-    /// The small pool.
-    pub with: Sample,
-    /// The large one.
-    pub without: Sample,
+    /// As many commands as the pools take.
+    pub saturated: Pair,
+    /// A third of what the small pool takes, on both.
+    pub steady: Pair,
 }
 
 /// Both pools in turn, in every round; medians.
@@ -60,27 +69,22 @@ pub fn measure(options: &Options, programs: &Programs) -> Result<Measured> {
     let urls = [fill(&tight)?, fill(&roomy)?];
     let warm = format!("--seconds {WARM_SECONDS} --commands {}", LIVE_BYTES / 4096);
     tight.load(&urls[0], &format!("{LOAD} --seed 200 {warm}"))?;
-    let mut samples = [Vec::new(), Vec::new()];
-    let commands = WRITE_BYTES_MAX / 4096 / options.rounds.max(1) as u64;
+    let [mut saturated, mut steady] = [(); 2].map(|()| [Vec::new(), Vec::new()]);
+    let commands = WRITE_BYTES_MAX / 4096 / 2 / options.rounds.max(1) as u64;
     for round in 0..options.rounds {
-        for (side, bench) in [&tight, &roomy].into_iter().enumerate() {
-            let seed = 201 + round;
-            let load =
-                format!("{LOAD} --seed {seed} --seconds {} --commands {commands}", options.seconds);
-            let sample = measure_one(bench, &urls[side], &load)?;
-            eprintln!(
-                "round {}: {:<5} {:>8.0}/s, p50 {:>6.0} us, p99 {:>7.0} us, {} refused, {:.2} \
-                 written for one",
-                round + 1,
-                ["tight", "roomy"][side],
-                sample.iops,
-                sample.p50_us,
-                sample.p99_us,
-                sample.refused,
-                sample.amplification
-            );
-            samples[side].push(sample);
-        }
+        let seconds = options.seconds;
+        let load = format!("{LOAD} --seconds {seconds} --commands {commands}");
+        let both = |samples: &mut [Vec<Sample>; 2], load: &str| -> Result<()> {
+            for (side, bench) in [&tight, &roomy].into_iter().enumerate() {
+                let sample = measure_one(bench, &urls[side], load)?;
+                tell(round, ["tight", "roomy"][side], &sample);
+                samples[side].push(sample);
+            }
+            Ok(())
+        };
+        both(&mut saturated, &format!("{load} --seed {}", 201 + round))?;
+        let rate = saturated[0].last().map_or(0.0, |sample| sample.iops / 3.0) as u32;
+        both(&mut steady, &format!("{load} --seed {} --rate {rate}", 301 + round))?;
     }
     let pool = roomy.array.pool()?;
     ensure!(
@@ -91,10 +95,24 @@ pub fn measure(options: &Options, programs: &Programs) -> Result<Measured> {
     let live_share = pool.data_bytes as f64 / pool.capacity_bytes as f64;
     tight.array.remove()?;
     roomy.array.remove()?;
-    let median = |samples| median_by(samples, |sample: &Sample| sample.iops);
-    let [with, without] = samples.map(median);
+    let saturated = pair(saturated, |sample| sample.iops)?;
+    let steady = pair(steady, |sample| sample.p99_us)?;
+    Ok(Measured { live_share, saturated, steady })
+}
+
+fn pair(samples: [Vec<Sample>; 2], key: impl Fn(&Sample) -> f64) -> Result<Pair> {
+    let [with, without] = samples.map(|samples| median_by(samples, &key));
     let (with, without) = with.zip(without).context("--rounds 0 measures nothing")?;
-    Ok(Measured { live_share, with, without })
+    Ok(Pair { with, without })
+}
+
+fn tell(round: usize, pool: &str, sample: &Sample) {
+    let Sample { iops, p50_us, p99_us, refused, amplification, .. } = sample;
+    let round = round + 1;
+    eprintln!(
+        "round {round}: {pool:<5} {iops:>8.0}/s, p50 {p50_us:>6.0} us, p99 {p99_us:>7.0} us, \
+         {refused} refused, {amplification:.2} written for one"
+    );
 }
 
 /// A volume that is written all over; its URL.
