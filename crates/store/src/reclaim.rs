@@ -3,8 +3,8 @@
 //!
 //! It goes on in small turns, in step with the hosts: for what they write, as much is moved as
 //! keeps the number of free segments where it is, and more the fewer there are. So it never comes
-//! in bursts, and a pool that is nearly full has its hosts go at the pace of reclaim. Only while
-//! jobs wait for space, or no host writes, does it go as fast as it can.
+//! in bursts, and a pool that is nearly full has its hosts go at the pace of reclaim (`pace`). Only
+//! while jobs wait for space, or no host writes, does it go as fast as it can.
 
 use std::collections::VecDeque;
 

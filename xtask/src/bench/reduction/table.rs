@@ -106,9 +106,10 @@ fn write_reclaim(text: &mut String, measured: &reclaim::Measured) -> std::fmt::R
     writeln!(
         text,
         "## What reclaim costs\n\n\
-         4 KiB random writes over all that is live, unique and incompressible, depth 32: as many as \
-         each pool takes, and a third of what the fuller one takes. Written for one: bytes written \
-         to the device for each byte that the host wrote. Refused: commands, for want of room.\n"
+         4 KiB random writes over all that is live, unique and incompressible, depth 32: as many \
+         as each pool takes, and a third of what the fuller one takes. Written for one: bytes \
+         written to the device for each byte that the host wrote. Refused: commands, for want of \
+         room.\n"
     )?;
     writeln!(
         text,
@@ -127,10 +128,8 @@ fn write_reclaim(text: &mut String, measured: &reclaim::Measured) -> std::fmt::R
 fn write_sample(text: &mut String, name: &str, sample: &reclaim::Sample) -> std::fmt::Result {
     let reclaim::Sample { iops, refused, p50_us, p99_us, .. } = sample;
     let (cpu, written) = (sample.cpu_s_per_million, sample.amplification);
-    writeln!(
-        text,
-        "| {name} | {iops:.0} | {refused:.0} | {p50_us:.0} | {p99_us:.0} | {cpu:.1} | {written:.2} |"
-    )
+    write!(text, "| {name} | {iops:.0} | {refused:.0} | {p50_us:.0} | {p99_us:.0} |")?;
+    writeln!(text, " {cpu:.1} | {written:.2} |")
 }
 
 fn write_ratios(
