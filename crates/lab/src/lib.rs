@@ -9,7 +9,9 @@
 
 pub mod copy;
 pub mod deploy;
+pub mod engine;
 pub mod fill;
+pub mod host;
 pub mod load;
 pub mod process;
 pub mod random;

@@ -149,6 +149,16 @@ impl Cdb {
         Self::ten(0x42, 0, length, Direction::Out)
     }
 
+    /// RESERVE (6) of the whole unit (SPC-2, 7.21).
+    pub fn reserve_6() -> Self {
+        Self::raw(&[0x16, 0, 0, 0, 0, 0], Direction::None)
+    }
+
+    /// RELEASE (6) of the whole unit (SPC-2, 7.17).
+    pub fn release_6() -> Self {
+        Self::raw(&[0x17, 0, 0, 0, 0, 0], Direction::None)
+    }
+
     /// SYNCHRONIZE CACHE (16) (SBC-4, 5.34) of the whole unit.
     pub fn synchronize_cache_16() -> Self {
         Self::sixteen(0x91, 0, 0, Direction::None)

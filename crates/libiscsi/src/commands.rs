@@ -160,8 +160,9 @@ fn good(command: &'static str, completion: Completion) -> Result<Vec<u8>, Error>
     Ok(bytes)
 }
 
-/// The first NAA designator of type 6 that names the logical unit (SPC-4, 7.8.6.1).
-pub(crate) fn find_naa(mut list: &[u8]) -> Option<Naa> {
+/// The first NAA designator of type 6 that names the logical unit, of the designators in VPD page
+/// 83h: what stands behind its four bytes of header (SPC-4, 7.8.6.1).
+pub fn find_naa(mut list: &[u8]) -> Option<Naa> {
     while let (Some(kind), Some(length)) = (list.get(1), list.get(3)) {
         let end = 4 + usize::from(*length);
         let designator = list.get(4..end)?;

@@ -27,7 +27,7 @@ mod types;
 mod wire;
 
 pub use cdb::{Cdb, CopySegment, Direction, Naa, copy_parameters, unmap_parameters};
-pub use commands::{Capacity, LbaStatus};
+pub use commands::{Capacity, LbaStatus, find_naa};
 pub use discover::{Target, discover};
 pub use poller::Poller;
 pub use session::Session;

@@ -11,7 +11,7 @@ use crate::in_flight::{InFlight, Queue, on_command_end};
 use crate::types::{Completion, Config, Data, Error, Status};
 use crate::wire::{WireBytes, tcp_info};
 
-/// A session of one connection to one logical unit.
+/// A session of one connection: to one logical unit, or to any of its target's.
 ///
 /// Not [`Send`]: it lives and dies in one thread, as libiscsi wants it. Dropping it closes the
 /// connection and gives up what is in flight.
@@ -59,8 +59,19 @@ impl Session {
     /// Puts a command in flight. It is sent by the next [`Session::flush`], [`crate::Poller`] or
     /// [`Session::execute`]; its end comes from [`Session::next_completion`].
     pub fn submit(&mut self, cdb: Cdb, data: Data, token: u64) -> Result<(), Error> {
+        self.submit_to_lun(self.lun as u16, cdb, data, token)
+    }
+
+    /// As [`Session::submit`], to another logical unit of the target, 0 to 16383.
+    pub fn submit_to_lun(
+        &mut self,
+        lun: u16,
+        cdb: Cdb,
+        data: Data,
+        token: u64,
+    ) -> Result<(), Error> {
         let queue = Rc::clone(&self.completed);
-        self.submit_to(cdb, data, token, queue)?;
+        self.submit_to(c_int::from(lun), cdb, data, token, queue)?;
         self.in_flight += 1;
         Ok(())
     }
@@ -68,7 +79,7 @@ impl Session {
     /// Sends a command and waits for its end. Others in flight go on meanwhile.
     pub fn execute(&mut self, cdb: Cdb, data: Data) -> Result<Completion, Error> {
         let queue = Queue::default();
-        self.submit_to(cdb, data, 0, Rc::clone(&queue))?;
+        self.submit_to(self.lun, cdb, data, 0, Rc::clone(&queue))?;
         loop {
             if let Some(completion) = queue.borrow_mut().pop_front() {
                 self.lost |= completion.status == Status::Cancelled;
@@ -151,7 +162,14 @@ impl Session {
         crate::Poller::new().poll(&mut [self], timeout_ms);
     }
 
-    fn submit_to(&mut self, cdb: Cdb, data: Data, token: u64, queue: Queue) -> Result<(), Error> {
+    fn submit_to(
+        &mut self,
+        lun: c_int,
+        cdb: Cdb,
+        data: Data,
+        token: u64,
+        queue: Queue,
+    ) -> Result<(), Error> {
         if self.lost {
             return Err(Error::Lost);
         }
@@ -173,10 +191,15 @@ impl Session {
         });
         command.iov.base = command.buffer.as_mut_ptr().cast();
         command.iov.len = command.buffer.len();
-        self.hand_over(command, direction)
+        self.hand_over(lun, command, direction)
     }
 
-    fn hand_over(&mut self, command: Box<InFlight>, direction: c_int) -> Result<(), Error> {
+    fn hand_over(
+        &mut self,
+        lun: c_int,
+        command: Box<InFlight>,
+        direction: c_int,
+    ) -> Result<(), Error> {
         let task = command.task;
         let command = Box::into_raw(command);
         // SAFETY: `command` and the buffer that its iov names stay where they are until the
@@ -191,7 +214,7 @@ impl Session {
             }
             let result = ffi::iscsi_scsi_command_async(
                 self.context.as_ptr(),
-                self.lun,
+                lun,
                 task,
                 on_command_end,
                 std::ptr::null_mut(),

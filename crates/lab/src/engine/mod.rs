@@ -1,0 +1,179 @@
+//! What the hosts run in: one thread, any number of futures, sessions and timers.
+//!
+//! A host does a thousand things at once, each of them a plain sequence of commands. So each is a
+//! future; whoever waits for a command or for the time is woken by the loop in [`Engine::run`],
+//! which polls the sockets of all sessions at once. Nothing here is shared between threads, so that
+//! a host's share of the processor stays small beside the array's.
+
+mod link;
+mod timer;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use futures::channel::oneshot;
+use futures::executor::{LocalPool, LocalSpawner};
+use futures::future::RemoteHandle;
+use futures::task::LocalSpawnExt;
+use libiscsi::{Completion, Poller, Session};
+
+pub use link::Link;
+use timer::Timers;
+
+/// How long the sockets are waited for where nothing else is due.
+const POLL_MS_MAX: u64 = 1000;
+/// For how many of these in a row nothing may happen before [`Engine::run`] gives up.
+const STUCK_POLLS: u32 = 300;
+
+/// A task that goes on by itself. Dropping this ends it where it waits.
+pub type Task<T> = RemoteHandle<T>;
+
+/// A future on the heap: what calls itself, or is one of many kinds.
+pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Runs futures to their ends.
+#[derive(Debug)]
+pub struct Engine {
+    pool: LocalPool,
+    reactor: Reactor,
+}
+
+/// What futures wait through: sessions, the time, other tasks. Cheap to clone.
+#[derive(Clone)]
+pub struct Reactor {
+    core: Rc<Core>,
+    spawner: LocalSpawner,
+}
+
+impl std::fmt::Debug for Reactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reactor").finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Core {
+    inner: RefCell<Inner>,
+    timers: RefCell<Timers>,
+}
+
+#[derive(Default)]
+struct Inner {
+    sessions: Vec<Option<Session>>,
+    /// Who waits for which command: by token, and of which session.
+    waiting: HashMap<u64, (usize, oneshot::Sender<Completion>)>,
+    next_token: u64,
+    poller: Poller,
+}
+
+impl Engine {
+    /// An engine with nothing to do.
+    pub fn new() -> Self {
+        let pool = LocalPool::new();
+        let reactor = Reactor { core: Rc::default(), spawner: pool.spawner() };
+        Self { pool, reactor }
+    }
+
+    /// What its futures wait through.
+    pub fn reactor(&self) -> Reactor {
+        self.reactor.clone()
+    }
+
+    /// Runs a future to its end, and meanwhile all that was spawned.
+    ///
+    /// # Errors
+    /// If nothing goes on any more, and the future has not ended.
+    pub fn run<T: 'static>(
+        &mut self,
+        future: impl Future<Output = T> + 'static,
+    ) -> Result<T, String> {
+        let mut task = self.reactor.spawn(future);
+        let mut quiet = 0;
+        loop {
+            let ended = self.pool.run_until(async { futures::poll!(&mut task) });
+            if let std::task::Poll::Ready(value) = ended {
+                return Ok(value);
+            }
+            self.pool.run_until_stalled();
+            quiet = if self.reactor.core.turn() { 0 } else { quiet + 1 };
+            if quiet > STUCK_POLLS {
+                return Err(String::from("the lab is stuck: nothing is in flight, nothing is due"));
+            }
+        }
+    }
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Reactor {
+    /// Lets a future go on by itself.
+    pub fn spawn<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> Task<T> {
+        // It fails only where the engine is gone, and then nobody is left to wait.
+        self.spawner.spawn_local_with_handle(future).expect("the engine outlives its tasks")
+    }
+
+    /// Waits until a moment.
+    pub async fn sleep_until(&self, when: Instant) {
+        let due = self.core.timers.borrow_mut().add(when);
+        // The sender stays in the heap until it is due.
+        let _ = due.await;
+    }
+
+    /// Waits for a time.
+    pub async fn sleep(&self, time: Duration) {
+        self.sleep_until(Instant::now() + time).await;
+    }
+
+    /// Lets all others go on first.
+    pub async fn step_back(&self) {
+        self.sleep_until(Instant::now()).await;
+    }
+}
+
+impl Core {
+    /// Sends what is to be sent, waits for what comes or is due, and wakes who waited for it.
+    /// Whether anything was.
+    fn turn(&self) -> bool {
+        let now = Instant::now();
+        let timers = self.timers.borrow().next_due();
+        let pause = timers.map_or(Duration::MAX, |due| due.saturating_duration_since(now));
+        let pause_ms = match pause.as_micros() {
+            0 => 0,
+            micros => micros.div_ceil(1000).min(u128::from(POLL_MS_MAX)) as u64,
+        };
+        let came = self.inner.borrow_mut().poll(pause_ms);
+        let due = self.timers.borrow_mut().take_due(Instant::now());
+        came || due
+    }
+}
+
+impl Inner {
+    fn poll(&mut self, pause_ms: u64) -> bool {
+        let mut all: Vec<&mut Session> = self.sessions.iter_mut().flatten().collect();
+        self.poller.poll(&mut all, pause_ms as i32);
+        let mut came = false;
+        for (index, session) in self.sessions.iter_mut().enumerate() {
+            let Some(session) = session else { continue };
+            while let Some(completion) = session.next_completion() {
+                came = true;
+                if let Some((_, waiter)) = self.waiting.remove(&completion.token) {
+                    // Whoever does not wait any more does not need it.
+                    let _ = waiter.send(completion);
+                }
+            }
+            if session.is_lost() {
+                // What is left is never answered.
+                self.waiting.retain(|_, (of, _)| *of != index);
+            }
+        }
+        came
+    }
+}

@@ -1,0 +1,75 @@
+//! Which offloads a device does: tried, believed, given up for a while.
+
+use std::time::{Duration, Instant};
+
+/// What a host hands to an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Primitive {
+    /// EXTENDED COPY: full copy.
+    Move,
+    /// WRITE SAME: block zero.
+    Init,
+    /// COMPARE AND WRITE: hardware-assisted locking.
+    Locking,
+    /// UNMAP: reclaim.
+    Delete,
+}
+
+const COUNT: usize = 4;
+
+/// What is known of a device's offloads. ESXi shows this as Unknown, Supported, Not supported.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Acceleration {
+    supported: [bool; COUNT],
+    /// Refused: not tried again before this.
+    not_before: [Option<Instant>; COUNT],
+}
+
+impl Acceleration {
+    /// Whether it is worth a try.
+    pub(super) fn is_worth_trying(&self, primitive: Primitive, now: Instant) -> bool {
+        self.not_before[primitive as usize].is_none_or(|when| when <= now)
+    }
+
+    /// One has ended well.
+    pub(super) fn succeeded(&mut self, primitive: Primitive) {
+        self.supported[primitive as usize] = true;
+        self.not_before[primitive as usize] = None;
+    }
+
+    /// The array has said that it does not do that.
+    pub(super) fn refused(&mut self, primitive: Primitive, now: Instant, pause: Duration) {
+        self.supported[primitive as usize] = false;
+        self.not_before[primitive as usize] = Some(now + pause);
+    }
+
+    /// As ESXi shows it: none, unknown.
+    pub(super) fn status(&self, primitive: Primitive) -> Option<bool> {
+        let index = primitive as usize;
+        match (self.supported[index], self.not_before[index]) {
+            (true, _) => Some(true),
+            (false, Some(_)) => Some(false),
+            (false, None) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_refused_is_tried_again_later() {
+        let (now, pause) = (Instant::now(), Duration::from_secs(5));
+        let mut known = Acceleration::default();
+        assert_eq!(known.status(Primitive::Move), None);
+        assert!(known.is_worth_trying(Primitive::Move, now));
+        known.refused(Primitive::Move, now, pause);
+        assert_eq!(known.status(Primitive::Move), Some(false));
+        assert!(!known.is_worth_trying(Primitive::Move, now));
+        assert!(known.is_worth_trying(Primitive::Init, now));
+        assert!(known.is_worth_trying(Primitive::Move, now + pause));
+        known.succeeded(Primitive::Move);
+        assert_eq!(known.status(Primitive::Move), Some(true));
+    }
+}

@@ -1,0 +1,259 @@
+//! The commands that a host sends to a device.
+
+use std::time::Instant;
+
+use libiscsi::{
+    Cdb, Completion, CopySegment, Data, Status, copy_parameters, find_naa, unmap_parameters,
+};
+
+use super::acceleration::Primitive;
+use super::counters::Class;
+use super::device::{Device, Limits};
+use super::{Host, HostError};
+
+/// Where a copy's segment comes from and goes to, in bytes of the two devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Where reading starts.
+    pub source: u64,
+    /// Where writing starts.
+    pub destination: u64,
+    /// How much.
+    pub bytes: u64,
+}
+
+/// What a COMPARE AND WRITE has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Swap {
+    /// It was as expected, and is what was given now.
+    Done,
+    /// It was not; nothing is written.
+    Miscompare,
+}
+
+impl Device {
+    /// Finds out what a unit is: INQUIRY, READ CAPACITY, the limits, the parameters of copies.
+    pub(super) async fn claim(host: &Host, lun: u16) -> Result<Self, HostError> {
+        let device = Self::new(host, lun, Limits::default());
+        let inquiry = device.ask("INQUIRY", Cdb::inquiry(None, 1024), 1024).await?;
+        let product = inquiry.get(16..32).map(String::from_utf8_lossy).unwrap_or_default();
+        let capacity = device.ask("READ CAPACITY (16)", Cdb::read_capacity_16(32), 32).await?;
+        let mut limits = Limits { product: product.trim().to_owned(), ..Limits::default() };
+        limits.blocks = be64(&capacity, 0).map_or(0, |last| last.saturating_add(1));
+        limits.block_bytes = be32(&capacity, 8).unwrap_or(0);
+        if limits.block_bytes == 0 || limits.blocks == 0 {
+            return Err(HostError::Answer("READ CAPACITY (16)"));
+        }
+        let page = device.ask("INQUIRY", Cdb::inquiry(Some(0x83), 1024), 1024).await?;
+        limits.naa = page.get(4..).and_then(find_naa).unwrap_or_default();
+        if let Ok(page) = device.ask("INQUIRY", Cdb::inquiry(Some(0xB0), 1024), 1024).await {
+            limits.unmap_blocks = be32(&page, 20).unwrap_or(0);
+            limits.unmap_ranges = be32(&page, 24).unwrap_or(0);
+            limits.unmap_granularity_blocks = be32(&page, 28).unwrap_or(0);
+            limits.write_same_blocks = be64(&page, 36).unwrap_or(0);
+        }
+        let parameters = Cdb::copy_operating_parameters(1024);
+        if let Ok(answer) = device.ask("RECEIVE COPY RESULTS", parameters, 1024).await {
+            limits.copy_segment_bytes = u64::from(be32(&answer, 16).unwrap_or(0));
+        }
+        Ok(Self::new(host, lun, limits))
+    }
+
+    async fn ask(&self, name: &'static str, cdb: Cdb, length: usize) -> Result<Vec<u8>, HostError> {
+        let end = self.execute(Class::Other, cdb, || Data::In(vec![0; length]), 0).await?;
+        Ok(good(name, end)?.buffer)
+    }
+
+    /// The longest segment that the array takes in one copy, as it says itself.
+    pub fn copy_segment_bytes(&self) -> u64 {
+        self.0.limits.copy_segment_bytes
+    }
+
+    /// Whether ESXi would let the array copy between these two: the products are the same.
+    pub fn may_copy_to(&self, other: &Self) -> bool {
+        self.0.limits.product == other.0.limits.product && self.0.limits.naa[0] >> 4 == 6
+    }
+
+    /// The granularity that UNMAP does best, in bytes; 0 where the array does not say.
+    pub fn unmap_granularity_bytes(&self) -> u64 {
+        u64::from(self.0.limits.unmap_granularity_blocks) * self.block_bytes()
+    }
+
+    fn lba(&self, offset: u64) -> u64 {
+        offset / self.block_bytes()
+    }
+
+    fn count(&self, bytes: u64) -> Result<u32, HostError> {
+        let blocks = bytes / self.block_bytes();
+        match u32::try_from(blocks) {
+            Ok(count) if bytes.is_multiple_of(self.block_bytes()) => Ok(count),
+            _ => Err(HostError::Argument(format!("{bytes} bytes are no logical blocks"))),
+        }
+    }
+
+    /// Reads `bytes` from `offset` on.
+    ///
+    /// # Errors
+    /// Those of the host.
+    pub async fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>, HostError> {
+        let cdb = Cdb::read_16(self.lba(offset), self.count(bytes)?);
+        let data = || Data::In(vec![0; bytes as usize]);
+        let end = good("READ", self.execute(Class::Read, cdb, data, bytes).await?)?;
+        if end.residual != 0 { Err(HostError::Answer("READ")) } else { Ok(end.buffer) }
+    }
+
+    /// Writes at `offset`.
+    ///
+    /// # Errors
+    /// Those of the host.
+    pub async fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), HostError> {
+        let length = bytes.len() as u64;
+        let cdb = Cdb::write_16(self.lba(offset), self.count(length)?);
+        let data = || Data::Out(bytes.to_vec());
+        good("WRITE", self.execute(Class::Write, cdb, data, length).await?)?;
+        Ok(())
+    }
+
+    /// COMPARE AND WRITE of as much as is given. A path that is lost while it is on its way makes
+    /// its end unknown: it is sent again, and may miscompare with what it has written itself.
+    ///
+    /// # Errors
+    /// Those of the host; a miscompare is none.
+    pub async fn compare_and_write(
+        &self,
+        offset: u64,
+        expected: &[u8],
+        new: &[u8],
+    ) -> Result<Swap, HostError> {
+        let bytes = new.len() as u64;
+        let blocks = u8::try_from(self.count(bytes)?)
+            .map_err(|_| HostError::Argument("COMPARE AND WRITE takes 255 blocks".into()))?;
+        let cdb = Cdb::compare_and_write(self.lba(offset), blocks);
+        let data = || Data::Out([expected, new].concat());
+        let end = self.execute(Class::Ats, cdb, data, bytes).await?;
+        let result = match &end.status {
+            Status::CheckCondition(sense) if sense.key == 0x0E => {
+                self.0.counters.borrow_mut().miscompares += 1;
+                Ok(Swap::Miscompare)
+            }
+            _ => good("COMPARE AND WRITE", end).map(|_| Swap::Done),
+        };
+        self.learn(Primitive::Locking, &result);
+        result
+    }
+
+    /// RESERVE (6) of the whole unit.
+    ///
+    /// # Errors
+    /// [`HostError::Reserved`] while another host has it.
+    pub async fn reserve(&self) -> Result<(), HostError> {
+        let end = self.execute(Class::Reserve, Cdb::reserve_6(), || Data::None, 0).await?;
+        good("RESERVE", end).map(drop)
+    }
+
+    /// RELEASE (6).
+    ///
+    /// # Errors
+    /// Those of the host.
+    pub async fn release(&self) -> Result<(), HostError> {
+        let end = self.execute(Class::Reserve, Cdb::release_6(), || Data::None, 0).await?;
+        good("RELEASE", end).map(drop)
+    }
+
+    /// WRITE SAME of zeros, in one command.
+    ///
+    /// # Errors
+    /// [`HostError::Unsupported`] where the array does not do that, or not so much at once.
+    pub async fn write_same_zeros(&self, offset: u64, bytes: u64) -> Result<(), HostError> {
+        let cdb = Cdb::write_same_16(self.lba(offset), self.count(bytes)?, false);
+        let data = || Data::Out(vec![0; self.block_bytes() as usize]);
+        let end = self.execute(Class::Zero, cdb, data, bytes).await?;
+        let result = good("WRITE SAME", end).map(drop);
+        self.learn(Primitive::Init, &result);
+        result
+    }
+
+    /// UNMAP of ranges (first byte, bytes), in as many commands as the array's limits ask for.
+    ///
+    /// # Errors
+    /// [`HostError::Unsupported`] where the array does not do that.
+    pub async fn unmap(&self, ranges: &[(u64, u64)]) -> Result<(), HostError> {
+        let limits = &self.0.limits;
+        let most = u64::from(if limits.unmap_blocks == 0 { u32::MAX } else { limits.unmap_blocks });
+        let per_command = (limits.unmap_ranges.clamp(1, 4000)) as usize;
+        let mut list = Vec::new();
+        let mut blocks_here = 0;
+        for (offset, bytes) in ranges {
+            let (mut lba, mut left) = (self.lba(*offset), bytes / self.block_bytes());
+            while left > 0 {
+                let count = left.min(most - blocks_here);
+                list.push((lba, count as u32));
+                (lba, left, blocks_here) = (lba + count, left - count, blocks_here + count);
+                if blocks_here == most || list.len() == per_command {
+                    self.unmap_list(&std::mem::take(&mut list)).await?;
+                    blocks_here = 0;
+                }
+            }
+        }
+        if list.is_empty() { Ok(()) } else { self.unmap_list(&list).await }
+    }
+
+    async fn unmap_list(&self, list: &[(u64, u32)]) -> Result<(), HostError> {
+        let parameters = unmap_parameters(list);
+        let bytes = list.iter().map(|(_, blocks)| u64::from(*blocks)).sum::<u64>();
+        let cdb = Cdb::unmap(parameters.len() as u16);
+        let data = || Data::Out(parameters.clone());
+        let end = self.execute(Class::Delete, cdb, data, bytes * self.block_bytes()).await?;
+        let result = good("UNMAP", end).map(drop);
+        self.learn(Primitive::Delete, &result);
+        result
+    }
+
+    /// EXTENDED COPY from `source` to this device, in one command.
+    ///
+    /// # Errors
+    /// [`HostError::Unsupported`] where the array does not do that.
+    pub async fn copy_from(&self, source: &Self, extents: &[Extent]) -> Result<(), HostError> {
+        let started = Instant::now();
+        let mut segments = Vec::new();
+        for extent in extents {
+            let blocks = u16::try_from(self.count(extent.bytes)?)
+                .map_err(|_| HostError::Argument("a segment has 65535 blocks at most".into()))?;
+            segments.push(CopySegment {
+                source: 0,
+                destination: 1,
+                blocks,
+                source_lba: source.lba(extent.source),
+                destination_lba: self.lba(extent.destination),
+            });
+        }
+        let devices = [source.0.limits.naa, self.0.limits.naa];
+        let list = copy_parameters(&devices, &segments, self.block_bytes() as u32);
+        let bytes = extents.iter().map(|extent| extent.bytes).sum();
+        let cdb = Cdb::extended_copy(list.len() as u32);
+        let end = self.execute(Class::Clone, cdb, || Data::Out(list.clone()), bytes).await?;
+        let result = good("EXTENDED COPY", end).map(drop);
+        self.learn(Primitive::Move, &result);
+        if result.is_ok() {
+            let latency = started.elapsed();
+            self.0.counters.borrow_mut().add_clone_written(bytes, latency);
+            source.0.counters.borrow_mut().add_clone_read(bytes, latency);
+        }
+        result
+    }
+}
+
+fn good(command: &'static str, end: Completion) -> Result<Completion, HostError> {
+    match end.status {
+        Status::Good => Ok(end),
+        status => Err(HostError::of(command, status)),
+    }
+}
+
+fn be32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn be64(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}

@@ -1,0 +1,152 @@
+//! What a host counts of a device: what esxtop shows (002, tables 2 and 3), and what it is made of.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Kinds of commands that are counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// READ.
+    Read,
+    /// WRITE.
+    Write,
+    /// EXTENDED COPY (esxtop: CLONE).
+    Clone,
+    /// COMPARE AND WRITE (ATS).
+    Ats,
+    /// WRITE SAME (ZERO).
+    Zero,
+    /// UNMAP (DELETE).
+    Delete,
+    /// RESERVE and RELEASE.
+    Reserve,
+    /// All others.
+    Other,
+}
+
+impl Class {
+    /// All of them, in the order of their counters.
+    pub const ALL: [Self; 8] = [
+        Self::Read,
+        Self::Write,
+        Self::Clone,
+        Self::Ats,
+        Self::Zero,
+        Self::Delete,
+        Self::Reserve,
+        Self::Other,
+    ];
+}
+
+/// How many, how much, how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Commands.
+    pub count: u64,
+    /// Bytes that they were about, moved over the wire or not.
+    pub bytes: u64,
+    /// The sum of their times, in microseconds.
+    pub latency_us: u64,
+}
+
+impl Tally {
+    fn add(&mut self, bytes: u64, latency: Duration) {
+        self.count += 1;
+        self.bytes += bytes;
+        self.latency_us += latency.as_micros() as u64;
+    }
+
+    /// The mean time of one, in milliseconds; 0 where there was none.
+    pub fn mean_ms(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.latency_us as f64 / self.count as f64 / 1000.0 }
+    }
+
+    /// What was added since.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            count: self.count - before.count,
+            bytes: self.bytes - before.bytes,
+            latency_us: self.latency_us - before.latency_us,
+        }
+    }
+}
+
+/// What a host has counted of one device.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceCounters {
+    good: [Tally; Class::ALL.len()],
+    failed: [Tally; Class::ALL.len()],
+    /// Copies that this device was the source of, and the destination of. Each is counted in
+    /// [`Class::Clone`] of the device that the command was sent to, which is the destination.
+    pub clone_read: Tally,
+    /// As the destination.
+    pub clone_written: Tally,
+    /// RESERVATION CONFLICT, any command.
+    pub conflicts: u64,
+    /// COMPARE AND WRITE that found something else.
+    pub miscompares: u64,
+    /// Commands that were sent again: a path was lost, or the array had asked for it.
+    pub retries: u64,
+    #[serde(skip)]
+    io_latency_us: Histogram<u64>,
+}
+
+/// Reads and writes that took longer are counted as this long.
+const LATENCY_US_MAX: u64 = 300_000_000;
+
+impl Default for DeviceCounters {
+    fn default() -> Self {
+        Self {
+            good: Default::default(),
+            failed: Default::default(),
+            clone_read: Tally::default(),
+            clone_written: Tally::default(),
+            conflicts: 0,
+            miscompares: 0,
+            retries: 0,
+            io_latency_us: Histogram::new_with_bounds(1, LATENCY_US_MAX, 3)
+                .expect("the bounds are right"),
+        }
+    }
+}
+
+impl DeviceCounters {
+    /// Commands that ended well.
+    pub fn good(&self, class: Class) -> Tally {
+        self.good[class as usize]
+    }
+
+    /// Commands that did not. A miscompare is one of them, as esxtop counts it (ATSF).
+    pub fn failed(&self, class: Class) -> Tally {
+        self.failed[class as usize]
+    }
+
+    /// The time that `quantile` (0 to 1) of all reads and writes took at most, in microseconds.
+    pub fn io_latency_us(&self, quantile: f64) -> u64 {
+        self.io_latency_us.value_at_quantile(quantile)
+    }
+
+    /// Forgets the times of reads and writes, so that they are of one interval.
+    pub fn restart_io_latency(&mut self) {
+        self.io_latency_us.reset();
+    }
+
+    pub(super) fn add(&mut self, class: Class, is_good: bool, bytes: u64, latency: Duration) {
+        let tally = if is_good { &mut self.good } else { &mut self.failed };
+        tally[class as usize].add(bytes, latency);
+        if is_good && matches!(class, Class::Read | Class::Write) {
+            self.io_latency_us.saturating_record(latency.as_micros() as u64);
+        }
+    }
+
+    pub(super) fn add_clone_read(&mut self, bytes: u64, latency: Duration) {
+        self.clone_read.add(bytes, latency);
+    }
+
+    pub(super) fn add_clone_written(&mut self, bytes: u64, latency: Duration) {
+        self.clone_written.add(bytes, latency);
+    }
+}

@@ -1,0 +1,198 @@
+//! A unit as a host uses it: over all paths in turn, with what is to be tried again tried again.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use libiscsi::{Cdb, Completion, Data, Naa, Status};
+
+use super::acceleration::{Acceleration, Primitive};
+use super::counters::{Class, DeviceCounters};
+use super::path::Path;
+use super::{Host, HostError};
+
+/// How often a command that the array has put off is sent again before the host gives up.
+const RETRIES_MAX: u32 = 100;
+/// Between two of them, where the array is busy.
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+/// Between two looks for a path, where none is up.
+const NO_PATH_PAUSE: Duration = Duration::from_millis(20);
+
+/// A unit in use by a host. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Device(pub(super) Rc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) host: Host,
+    pub(super) lun: u16,
+    pub(super) limits: Limits,
+    pub(super) counters: RefCell<DeviceCounters>,
+    pub(super) acceleration: RefCell<Acceleration>,
+    turn: Cell<Turn>,
+}
+
+/// What the unit is, and what it says that commands may be.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Limits {
+    pub(super) naa: Naa,
+    pub(super) blocks: u64,
+    pub(super) block_bytes: u32,
+    /// 0: as the command has room for.
+    pub(super) write_same_blocks: u64,
+    pub(super) unmap_blocks: u32,
+    pub(super) unmap_ranges: u32,
+    /// Logical blocks that UNMAP does best.
+    pub(super) unmap_granularity_blocks: u32,
+    /// The longest segment of EXTENDED COPY; 0 where the array does not say.
+    pub(super) copy_segment_bytes: u64,
+    /// The product that INQUIRY shows: ESXi copies between equal ones only.
+    pub(super) product: String,
+}
+
+/// Which path is used, and for how many commands more.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    path: usize,
+    left: u32,
+}
+
+impl Device {
+    pub(super) fn new(host: &Host, lun: u16, limits: Limits) -> Self {
+        Self(Rc::new(Inner {
+            host: host.clone(),
+            lun,
+            limits,
+            counters: RefCell::default(),
+            acceleration: RefCell::default(),
+            turn: Cell::default(),
+        }))
+    }
+
+    /// The host that uses it.
+    pub fn host(&self) -> &Host {
+        &self.0.host
+    }
+
+    /// Its number.
+    pub fn lun(&self) -> u16 {
+        self.0.lun
+    }
+
+    /// Its name, as hosts write it: `naa.` and 32 digits.
+    pub fn name(&self) -> String {
+        let digits: String = self.0.limits.naa.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("naa.{digits}")
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.0.limits.blocks * self.block_bytes()
+    }
+
+    /// Bytes in a logical block.
+    pub fn block_bytes(&self) -> u64 {
+        u64::from(self.0.limits.block_bytes)
+    }
+
+    /// What was counted, now.
+    pub fn counters(&self) -> DeviceCounters {
+        self.0.counters.borrow().clone()
+    }
+
+    /// Forgets the times of reads and writes, so that they are of one interval.
+    pub fn restart_io_latency(&self) {
+        self.0.counters.borrow_mut().restart_io_latency();
+    }
+
+    /// As ESXi shows it under hardware acceleration: `None` is unknown.
+    pub fn supports(&self, primitive: Primitive) -> Option<bool> {
+        self.0.acceleration.borrow().status(primitive)
+    }
+
+    /// Whether the host would try an offload now: it is switched on, and was not refused lately.
+    pub fn may_offload(&self, primitive: Primitive) -> bool {
+        let settings = self.0.host.settings();
+        let is_on = match primitive {
+            Primitive::Move => settings.accelerated_move,
+            Primitive::Init => settings.accelerated_init,
+            Primitive::Locking => settings.accelerated_locking,
+            Primitive::Delete => true,
+        };
+        is_on && self.0.acceleration.borrow().is_worth_trying(primitive, Instant::now())
+    }
+
+    /// Notes how an offload has ended.
+    pub(super) fn learn<T>(&self, primitive: Primitive, result: &Result<T, HostError>) {
+        let mut known = self.0.acceleration.borrow_mut();
+        match result {
+            Ok(_) => known.succeeded(primitive),
+            Err(HostError::Unsupported { .. }) => {
+                let pause = self.0.host.settings().retry_offload;
+                known.refused(primitive, Instant::now(), pause);
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Sends a command, on another path or once more where the array or a path asks for it, and
+    /// counts it. `bytes` is what it is about. Ends with whatever is not to be tried again.
+    pub(super) async fn execute(
+        &self,
+        class: Class,
+        cdb: Cdb,
+        data: impl Fn() -> Data,
+        bytes: u64,
+    ) -> Result<Completion, HostError> {
+        let started = Instant::now();
+        let mut retries = 0;
+        let end = loop {
+            let path = self.next_path().await?;
+            let end = path.execute(self.0.lun, cdb, data()).await;
+            let pause = match &end.status {
+                Status::Good => break end,
+                // Another path may be up at once.
+                Status::Cancelled => Duration::ZERO,
+                Status::Other(0x08 | 0x28) => BUSY_PAUSE,
+                Status::CheckCondition(sense) if sense.key == 6 => Duration::ZERO,
+                _ => break end,
+            };
+            retries += 1;
+            self.0.counters.borrow_mut().retries += 1;
+            if retries > RETRIES_MAX {
+                break end;
+            }
+            if !pause.is_zero() {
+                self.0.host.reactor().sleep(pause).await;
+            }
+        };
+        let is_good = end.status == Status::Good;
+        let mut counters = self.0.counters.borrow_mut();
+        counters.add(class, is_good, bytes, started.elapsed());
+        counters.conflicts += u64::from(end.status == Status::Other(0x18));
+        Ok(end)
+    }
+
+    /// The path whose turn it is: round robin over those that are up.
+    async fn next_path(&self) -> Result<Rc<Path>, HostError> {
+        let host = &self.0.host;
+        let started = Instant::now();
+        loop {
+            let paths = host.paths();
+            let Turn { path, left } = self.0.turn.get();
+            let (first, left) = match left {
+                0 => ((path + 1) % paths.len(), host.settings().io_limit.max(1)),
+                left => (path, left),
+            };
+            let mut all = (0..paths.len()).map(|offset| (first + offset) % paths.len());
+            if let Some(found) = all.find(|index| paths[*index].is_up()) {
+                self.0.turn.set(Turn { path: found, left: left - 1 });
+                return Ok(paths[found].clone());
+            }
+            if started.elapsed() > host.settings().paths_down {
+                return Err(HostError::PathsDown);
+            }
+            host.reactor().sleep(NO_PATH_PAUSE).await;
+        }
+    }
+}

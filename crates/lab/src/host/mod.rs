@@ -1,0 +1,133 @@
+//! A host as ESXi is one towards an array: an initiator name, sessions over every portal, commands
+//! in turn over all paths, retries, and the offloads with their way back to doing it by hand.
+
+mod acceleration;
+mod command;
+mod counters;
+mod device;
+mod error;
+mod path;
+mod settings;
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+use libiscsi::{Config, WireBytes};
+
+pub use acceleration::Primitive;
+pub use command::{Extent, Swap};
+pub use counters::{Class, DeviceCounters, Tally};
+pub use device::Device;
+pub use error::HostError;
+pub use path::Path;
+pub use settings::{EsxVersion, Settings};
+
+use crate::engine::Reactor;
+
+/// A host. Cheap to clone: all clones are one host.
+#[derive(Clone, Debug)]
+pub struct Host(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    name: String,
+    reactor: Reactor,
+    settings: RefCell<Settings>,
+    paths: Vec<Rc<Path>>,
+    devices: RefCell<Vec<Weak<device::Inner>>>,
+}
+
+/// Where a host connects, and as whom.
+#[derive(Clone, Debug)]
+pub struct HostPlan {
+    /// What it is called in reports.
+    pub name: String,
+    /// Its initiator name, secret, digests and patience; portal and unit are not looked at.
+    pub config: Config,
+    /// Every portal through which it is to reach the target: `address:port`.
+    pub portals: Vec<String>,
+    /// What an administrator has set.
+    pub settings: Settings,
+}
+
+impl Host {
+    /// Logs in through every portal.
+    ///
+    /// # Errors
+    /// If one of them can't be reached or refuses.
+    pub fn connect(reactor: &Reactor, plan: &HostPlan) -> Result<Self, HostError> {
+        let mut paths = Vec::new();
+        for portal in &plan.portals {
+            let config = Config { portal: portal.clone(), ..plan.config.clone() };
+            paths.push(Path::open(reactor, config)?);
+        }
+        if paths.is_empty() {
+            return Err(HostError::NoPath);
+        }
+        Ok(Self(Rc::new(Inner {
+            name: plan.name.clone(),
+            reactor: reactor.clone(),
+            settings: RefCell::new(plan.settings),
+            paths,
+            devices: RefCell::default(),
+        })))
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What its futures wait through.
+    pub fn reactor(&self) -> &Reactor {
+        &self.0.reactor
+    }
+
+    /// What is set now.
+    pub fn settings(&self) -> Settings {
+        *self.0.settings.borrow()
+    }
+
+    /// An administrator changes settings: they count from the next command on.
+    pub fn set(&self, change: impl FnOnce(&mut Settings)) {
+        change(&mut self.0.settings.borrow_mut());
+    }
+
+    /// Finds out what a unit is, and uses it from now on.
+    ///
+    /// # Errors
+    /// Those of the commands, and if the unit is none that a host can use.
+    pub async fn claim(&self, lun: u16) -> Result<Device, HostError> {
+        let device = Device::claim(self, lun).await?;
+        let mut devices = self.0.devices.borrow_mut();
+        devices.retain(|known| known.strong_count() > 0);
+        devices.push(Rc::downgrade(&device.0));
+        Ok(device)
+    }
+
+    /// The devices that are in use.
+    pub fn devices(&self) -> Vec<Device> {
+        self.0.devices.borrow().iter().filter_map(|known| known.upgrade().map(Device)).collect()
+    }
+
+    /// Its paths, one for each portal.
+    pub fn paths(&self) -> &[Rc<Path>] {
+        &self.0.paths
+    }
+
+    /// What all its paths have sent and received, those of lost connections as far as was seen.
+    pub fn wire_bytes(&self) -> WireBytes {
+        let mut sum = WireBytes::default();
+        for path in &self.0.paths {
+            let bytes = path.wire_bytes();
+            sum.sent += bytes.sent;
+            sum.received += bytes.received;
+        }
+        sum
+    }
+
+    /// Commands that all its paths have carried.
+    pub fn commands(&self) -> u64 {
+        self.0.paths.iter().map(|path| path.commands()).sum()
+    }
+}

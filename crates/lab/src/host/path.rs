@@ -1,0 +1,123 @@
+//! One path: a session through one portal, and getting it back when it is lost.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use libiscsi::{Cdb, Completion, Config, Data, Status, WireBytes};
+
+use super::HostError;
+use crate::engine::{Link, Reactor};
+
+/// Between two attempts to log in again.
+const RECONNECT: Duration = Duration::from_secs(1);
+
+/// A path of a host's.
+#[derive(Debug)]
+pub struct Path {
+    config: Config,
+    reactor: Reactor,
+    link: RefCell<Option<Rc<Link>>>,
+    /// What sessions that are gone had carried.
+    past: Cell<WireBytes>,
+    commands: Cell<u64>,
+    losses: Cell<u64>,
+    reconnecting: Cell<bool>,
+}
+
+impl Path {
+    pub(super) fn open(reactor: &Reactor, config: Config) -> Result<Rc<Self>, HostError> {
+        let link = reactor.open(&config)?;
+        Ok(Rc::new(Self {
+            config,
+            reactor: reactor.clone(),
+            link: RefCell::new(Some(Rc::new(link))),
+            past: Cell::default(),
+            commands: Cell::new(0),
+            losses: Cell::new(0),
+            reconnecting: Cell::new(false),
+        }))
+    }
+
+    /// `address:port`.
+    pub fn portal(&self) -> &str {
+        &self.config.portal
+    }
+
+    /// Whether it can be used now.
+    pub fn is_up(&self) -> bool {
+        self.link.borrow().as_ref().is_some_and(|link| !link.is_lost())
+    }
+
+    /// How often its connection was lost.
+    pub fn losses(&self) -> u64 {
+        self.losses.get()
+    }
+
+    /// Commands that it has carried.
+    pub fn commands(&self) -> u64 {
+        self.commands.get()
+    }
+
+    /// What it has sent and received; of a connection that was lost, as far as was seen.
+    pub fn wire_bytes(&self) -> WireBytes {
+        let (past, now) = (self.past.get(), self.current_bytes());
+        WireBytes { sent: past.sent + now.sent, received: past.received + now.received }
+    }
+
+    fn current_bytes(&self) -> WireBytes {
+        self.link.borrow().as_ref().map(|link| link.wire_bytes()).unwrap_or_default()
+    }
+
+    /// Sends a command, and waits for its end. A path that is lost by then is got back meanwhile.
+    pub(super) async fn execute(self: &Rc<Self>, lun: u16, cdb: Cdb, data: Data) -> Completion {
+        self.commands.set(self.commands.get() + 1);
+        let link = self.link.borrow().clone();
+        let end = match link {
+            Some(link) => link.execute(lun, cdb, data).await,
+            None => {
+                let buffer = Vec::new();
+                Completion { token: 0, status: Status::Cancelled, buffer, residual: 0 }
+            }
+        };
+        if end.status == Status::Cancelled {
+            self.get_back();
+        }
+        end
+    }
+
+    /// Closes the connection, as if a cable were pulled; it is got back like any other.
+    pub fn cut(self: &Rc<Self>) {
+        self.let_go();
+        self.get_back();
+    }
+
+    fn let_go(&self) {
+        self.past.set(self.wire_bytes());
+        *self.link.borrow_mut() = None;
+        self.losses.set(self.losses.get() + 1);
+    }
+
+    fn get_back(self: &Rc<Self>) {
+        if self.is_up() || self.reconnecting.replace(true) {
+            return;
+        }
+        if self.link.borrow().is_some() {
+            self.let_go();
+        }
+        let path = Rc::downgrade(self);
+        let task = self.reactor.spawn(async move {
+            while let Some(path) = path.upgrade() {
+                if let Ok(link) = path.reactor.open(&path.config) {
+                    *path.link.borrow_mut() = Some(Rc::new(link));
+                    path.reconnecting.set(false);
+                    return;
+                }
+                let reactor = path.reactor.clone();
+                drop(path);
+                reactor.sleep(RECONNECT).await;
+            }
+        });
+        task.forget();
+    }
+}
