@@ -37,6 +37,20 @@ impl Array {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
+    /// The name of the volume that hosts know by this NAA name.
+    pub fn volume_of(&self, naa: &str) -> Result<String, String> {
+        let text = self.run(&["volume", "list", "--json"])?;
+        let list: serde_json::Value = serde_json::from_str(&text)
+            .map_err(|error| format!("holdfast volume list: {error}"))?;
+        let field = |volume: &serde_json::Value, name: &str| {
+            volume.get(name).and_then(serde_json::Value::as_str).map(str::to_owned)
+        };
+        let mut volumes = list.as_array().into_iter().flatten();
+        let found = volumes.find(|volume| field(volume, "naa").as_deref() == Some(naa));
+        let name = found.and_then(|volume| field(volume, "name"));
+        name.ok_or_else(|| format!("no volume of the array is called {naa} by hosts"))
+    }
+
     /// What of the pool is used, as the array itself says.
     pub fn space(&self) -> Result<Space, String> {
         let text = self.run(&["status", "--json"])?;

@@ -36,9 +36,17 @@ impl Device {
     pub(super) async fn claim(host: &Host, lun: u16) -> Result<Self, HostError> {
         let device = Self::new(host, lun, Limits::default());
         let inquiry = device.ask("INQUIRY", Cdb::inquiry(None, 1024), 1024).await?;
-        let product = inquiry.get(16..32).map(String::from_utf8_lossy).unwrap_or_default();
+        let text = |range: std::ops::Range<usize>| {
+            let bytes = inquiry.get(range).map(String::from_utf8_lossy).unwrap_or_default();
+            bytes.trim().to_owned()
+        };
         let capacity = device.ask("READ CAPACITY (16)", Cdb::read_capacity_16(32), 32).await?;
-        let mut limits = Limits { product: product.trim().to_owned(), ..Limits::default() };
+        let mut limits = Limits {
+            vendor: text(8..16),
+            product: text(16..32),
+            revision: text(32..36),
+            ..Limits::default()
+        };
         limits.blocks = be64(&capacity, 0).map_or(0, |last| last.saturating_add(1));
         limits.block_bytes = be32(&capacity, 8).unwrap_or(0);
         if limits.block_bytes == 0 || limits.blocks == 0 {

@@ -15,6 +15,10 @@ use super::{Host, HostError};
 const RETRIES_MAX: u32 = 100;
 /// Between two of them, where the array is busy.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
+/// How often a command that meets another host's reservation is sent again, and what is waited in
+/// between. ESXi gives up sooner (`Scsi.ConflictRetries`, 80), with longer pauses.
+const CONFLICTS_MAX: u32 = 10_000;
+const CONFLICT_PAUSE: Duration = Duration::from_millis(2);
 /// Between two looks for a path, where none is up.
 const NO_PATH_PAUSE: Duration = Duration::from_millis(20);
 
@@ -46,8 +50,10 @@ pub(super) struct Limits {
     pub(super) unmap_granularity_blocks: u32,
     /// The longest segment of EXTENDED COPY; 0 where the array does not say.
     pub(super) copy_segment_bytes: u64,
-    /// The product that INQUIRY shows: ESXi copies between equal ones only.
+    /// Vendor, product and revision, as INQUIRY shows them. ESXi copies between equal products only.
+    pub(super) vendor: String,
     pub(super) product: String,
+    pub(super) revision: String,
 }
 
 /// Which path is used, and for how many commands more.
@@ -83,6 +89,12 @@ impl Device {
     pub fn name(&self) -> String {
         let digits: String = self.0.limits.naa.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("naa.{digits}")
+    }
+
+    /// Vendor, product and revision, as INQUIRY shows them.
+    pub fn identity(&self) -> String {
+        let Limits { vendor, product, revision, .. } = &self.0.limits;
+        format!("{vendor} {product} {revision}")
     }
 
     /// Its size in bytes.
@@ -145,7 +157,7 @@ impl Device {
         bytes: u64,
     ) -> Result<Completion, HostError> {
         let started = Instant::now();
-        let mut retries = 0;
+        let (mut retries, mut conflicts) = (0, 0);
         let end = loop {
             let path = self.next_path().await?;
             let end = path.execute(self.0.lun, cdb, data()).await;
@@ -154,6 +166,13 @@ impl Device {
                 // Another path may be up at once.
                 Status::Cancelled => Duration::ZERO,
                 Status::Other(0x08 | 0x28) => BUSY_PAUSE,
+                // Whoever reserves learns at once that he can't; all others wait for their turn.
+                Status::Other(0x18) if class != Class::Reserve && conflicts < CONFLICTS_MAX => {
+                    conflicts += 1;
+                    self.0.counters.borrow_mut().conflicts += 1;
+                    self.0.host.reactor().sleep(CONFLICT_PAUSE).await;
+                    continue;
+                }
                 Status::CheckCondition(sense) if sense.key == 6 => Duration::ZERO,
                 _ => break end,
             };
