@@ -64,7 +64,10 @@ impl Device {
         if let Ok(answer) = device.ask("RECEIVE COPY RESULTS", parameters, 1024).await {
             limits.copy_segment_bytes = u64::from(be32(&answer, 16).unwrap_or(0));
         }
-        Ok(Self::new(host, lun, limits))
+        let known = Self::new(host, lun, limits);
+        // What was asked to get here counts, too.
+        known.0.counters.swap(&device.0.counters);
+        Ok(known)
     }
 
     async fn ask(&self, name: &'static str, cdb: Cdb, length: usize) -> Result<Vec<u8>, HostError> {

@@ -1,12 +1,13 @@
 //! What a host counts of a device: what esxtop shows (002, tables 2 and 3), and what it is made of.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Kinds of commands that are counted apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// READ.
@@ -42,7 +43,7 @@ impl Class {
 }
 
 /// How many, how much, how long.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Commands.
     pub count: u64,
@@ -62,6 +63,14 @@ impl Tally {
     /// The mean time of one, in milliseconds; 0 where there was none.
     pub fn mean_ms(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.latency_us as f64 / self.count as f64 / 1000.0 }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            bytes: self.bytes + other.bytes,
+            latency_us: self.latency_us + other.latency_us,
+        }
     }
 
     /// What was added since.
@@ -148,5 +157,91 @@ impl DeviceCounters {
 
     pub(super) fn add_clone_written(&mut self, bytes: u64, latency: Duration) {
         self.clone_written.add(bytes, latency);
+    }
+}
+
+/// The commands of one class, by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Well.
+    pub good: Tally,
+    /// Otherwise: a miscompare too.
+    pub failed: Tally,
+}
+
+/// The sums of [`DeviceCounters`], which can be added up, kept and published.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// What was done of each class; only what happened.
+    pub classes: BTreeMap<Class, Ended>,
+    /// Copies that the device was the source of.
+    pub clone_read: Tally,
+    /// Copies that the device was the destination of.
+    pub clone_written: Tally,
+    /// RESERVATION CONFLICT, any command.
+    pub conflicts: u64,
+    /// COMPARE AND WRITE that found something else.
+    pub miscompares: u64,
+    /// Commands that were sent again.
+    pub retries: u64,
+}
+
+impl Totals {
+    /// What was done of one class.
+    pub fn of(&self, class: Class) -> Ended {
+        self.classes.get(&class).copied().unwrap_or_default()
+    }
+
+    /// Adds what was counted elsewhere of the same device.
+    pub fn add(&mut self, other: &Self) {
+        for (class, ended) in &other.classes {
+            let own = self.classes.entry(*class).or_default();
+            own.good = own.good.plus(ended.good);
+            own.failed = own.failed.plus(ended.failed);
+        }
+        self.clone_read = self.clone_read.plus(other.clone_read);
+        self.clone_written = self.clone_written.plus(other.clone_written);
+        self.conflicts += other.conflicts;
+        self.miscompares += other.miscompares;
+        self.retries += other.retries;
+    }
+}
+
+impl From<&DeviceCounters> for Totals {
+    fn from(counters: &DeviceCounters) -> Self {
+        let ended = |class: &Class| {
+            let ended = Ended { good: counters.good(*class), failed: counters.failed(*class) };
+            (ended != Ended::default()).then_some((*class, ended))
+        };
+        Self {
+            classes: Class::ALL.iter().filter_map(ended).collect(),
+            clone_read: counters.clone_read,
+            clone_written: counters.clone_written,
+            conflicts: counters.conflicts,
+            miscompares: counters.miscompares,
+            retries: counters.retries,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_are_sums_of_what_was_counted() {
+        let mut counters = DeviceCounters::default();
+        counters.add(Class::Ats, true, 512, Duration::from_micros(30));
+        counters.add(Class::Ats, false, 512, Duration::from_micros(7));
+        counters.add_clone_read(4096, Duration::from_micros(5));
+        counters.retries = 2;
+        let mut sum = Totals::from(&counters);
+        assert_eq!(sum.classes.len(), 1);
+        sum.add(&Totals::from(&counters));
+        let ats = sum.of(Class::Ats);
+        assert_eq!(ats.good, Tally { count: 2, bytes: 1024, latency_us: 60 });
+        assert_eq!(ats.failed, Tally { count: 2, bytes: 1024, latency_us: 14 });
+        assert_eq!(sum.clone_read, Tally { count: 2, bytes: 8192, latency_us: 10 });
+        assert_eq!((sum.retries, sum.of(Class::Zero)), (4, Ended::default()));
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use libiscsi::{Cdb, Completion, Data, Naa, Status};
 
 use super::acceleration::{Acceleration, Primitive};
-use super::counters::{Class, DeviceCounters};
+use super::counters::{Class, DeviceCounters, Totals};
 use super::path::Path;
 use super::{Host, HostError};
 
@@ -63,6 +63,23 @@ struct Turn {
     left: u32,
 }
 
+impl Inner {
+    fn name(&self) -> String {
+        let digits: String = self.limits.naa.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("naa.{digits}")
+    }
+}
+
+impl Drop for Inner {
+    /// The host keeps what was counted: its counters never go back while it lives.
+    fn drop(&mut self) {
+        if self.limits.naa != Naa::default() {
+            let totals = Totals::from(&*self.counters.borrow());
+            self.host.keep(self.name(), self.lun, &totals);
+        }
+    }
+}
+
 impl Device {
     pub(super) fn new(host: &Host, lun: u16, limits: Limits) -> Self {
         Self(Rc::new(Inner {
@@ -87,8 +104,7 @@ impl Device {
 
     /// Its name, as hosts write it: `naa.` and 32 digits.
     pub fn name(&self) -> String {
-        let digits: String = self.0.limits.naa.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("naa.{digits}")
+        self.0.name()
     }
 
     /// Vendor, product and revision, as INQUIRY shows them.
@@ -110,6 +126,11 @@ impl Device {
     /// What was counted, now.
     pub fn counters(&self) -> DeviceCounters {
         self.0.counters.borrow().clone()
+    }
+
+    /// The sums of what was counted, now.
+    pub fn totals(&self) -> Totals {
+        Totals::from(&*self.0.counters.borrow())
     }
 
     /// Forgets the times of reads and writes, so that they are of one interval.

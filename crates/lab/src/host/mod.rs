@@ -10,13 +10,14 @@ mod path;
 mod settings;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 use libiscsi::{Config, WireBytes};
 
 pub use acceleration::Primitive;
 pub use command::{Extent, Swap};
-pub use counters::{Class, DeviceCounters, Tally};
+pub use counters::{Class, DeviceCounters, Ended, Tally, Totals};
 pub use device::Device;
 pub use error::HostError;
 pub use path::Path;
@@ -35,6 +36,8 @@ struct Inner {
     settings: RefCell<Settings>,
     paths: Vec<Rc<Path>>,
     devices: RefCell<Vec<Weak<device::Inner>>>,
+    /// What was counted of devices that are not used any more: by name and number.
+    past: RefCell<BTreeMap<(String, u16), Totals>>,
 }
 
 /// Where a host connects, and as whom.
@@ -70,6 +73,7 @@ impl Host {
             settings: RefCell::new(plan.settings),
             paths,
             devices: RefCell::default(),
+            past: RefCell::default(),
         })))
     }
 
@@ -108,6 +112,21 @@ impl Host {
     /// The devices that are in use.
     pub fn devices(&self) -> Vec<Device> {
         self.0.devices.borrow().iter().filter_map(|known| known.upgrade().map(Device)).collect()
+    }
+
+    /// What was counted of each device since the host is there, by the device's name and number:
+    /// of those in use, and of those that were.
+    pub fn totals(&self) -> BTreeMap<(String, u16), Totals> {
+        let mut all = self.0.past.borrow().clone();
+        for device in self.devices() {
+            all.entry((device.name(), device.lun())).or_default().add(&device.totals());
+        }
+        all
+    }
+
+    /// A device is not used any more.
+    fn keep(&self, name: String, lun: u16, totals: &Totals) {
+        self.0.past.borrow_mut().entry((name, lun)).or_default().add(totals);
     }
 
     /// Its paths, one for each portal.
