@@ -2,6 +2,7 @@
 //!
 //! - [`load`]: a steady load for the benchmark, measured.
 //! - [`deploy`]: a template deployed many times, by host reads and writes and by EXTENDED COPY.
+//! - [`top`]: what the hosts of a running lab count, as esxtop shows it.
 //! - [`verify`]: a load that knows what every block must hold, for targets that are killed.
 //!
 //! Everything runs in one thread over any number of sessions: a host's share of two cores must
@@ -18,4 +19,5 @@ pub mod random;
 pub mod report;
 pub mod size;
 pub mod target;
+pub mod top;
 pub mod verify;

@@ -7,6 +7,7 @@ use lab::deploy::{self, DemoArgs, FillArgs};
 use lab::load::{self, LoadArgs};
 use lab::report;
 use lab::target::{self, ConnectArgs};
+use lab::top::{self, TopArgs};
 use lab::verify::{self, VerifyArgs};
 
 #[derive(Parser)]
@@ -33,6 +34,8 @@ enum Verb {
     Fill(FillArgs),
     /// Deploy a template on a Holdfast array, by host reads and writes and by EXTENDED COPY.
     Deploy(DemoArgs),
+    /// Show what the hosts of a running lab count, as esxtop does: live, or as CSV (-b).
+    Top(TopArgs),
     /// Load a unit while keeping a record, through deaths of the target; or verify by the record.
     VerifyLoad(VerifyArgs),
 }
@@ -61,6 +64,7 @@ fn run(verb: &Verb) -> Result<(), String> {
         }
         Verb::Fill(args) => deploy::fill(args),
         Verb::Deploy(args) => deploy::run_demo(args),
+        Verb::Top(args) => top::run(args),
         Verb::VerifyLoad(args) => {
             println!("{}", report::to_json(&verify::run(args)?)?);
             Ok(())

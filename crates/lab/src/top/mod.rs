@@ -1,0 +1,97 @@
+//! `holdfast-lab top`: what the hosts of a running lab count, as esxtop shows it.
+//!
+//! A lab publishes its counters in a file, each second ([`Publisher`]); `top` looks at the file,
+//! from another process, live or in lines of CSV. So it costs the lab next to nothing, and works
+//! over whatever carries a file.
+
+mod batch;
+mod columns;
+mod place;
+mod publish;
+mod rates;
+mod screen;
+mod snapshot;
+mod table;
+mod watch;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::Args;
+
+pub use columns::{COLUMNS, Column};
+pub use place::default_place;
+pub use publish::Publisher;
+pub use rates::{Line, rates};
+pub use snapshot::{DeviceSnapshot, HostSnapshot, Snapshot};
+
+use watch::Watch;
+
+/// The command line.
+#[derive(Args, Debug)]
+pub struct TopArgs {
+    /// The file in which the lab publishes its counters, if it is not at the default place.
+    #[arg(long, value_name = "FILE")]
+    counters: Option<PathBuf>,
+    /// Batch mode: CSV on the standard output, a line for each device and interval.
+    #[arg(short)]
+    batch: bool,
+    /// An interval, in seconds; at least 1, as the lab publishes each second.
+    #[arg(short = 'd', value_name = "SECONDS", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    delay: u64,
+    /// End after so many intervals.
+    #[arg(short = 'n', value_name = "COUNT")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+}
+
+/// Shows counters until the lab ends, the count is reached, or whoever looks has seen enough.
+///
+/// # Errors
+/// In one line, with what to do: if nothing publishes there, or does so no longer.
+pub fn run(args: &TopArgs) -> Result<(), String> {
+    let path = match &args.counters {
+        Some(path) => path.clone(),
+        None => default_place(),
+    };
+    if !args.batch && !std::io::stdout().is_terminal() {
+        return Err("the standard output is no terminal: -b prints lines of CSV".into());
+    }
+    let stop = stopped_by_signals()?;
+    let interval = Duration::from_secs(args.delay);
+    let watch = Watch::begin(&path, move || stop.load(Ordering::Relaxed))?;
+    let count = args.count.unwrap_or(u64::MAX);
+    let end = if args.batch {
+        batch::run(watch, interval, count, std::io::stdout().lock())?
+    } else {
+        screen::run(watch, interval, count)?
+    };
+    if end == Ended::Lab {
+        eprintln!("holdfast-lab: the lab has ended");
+    }
+    Ok(())
+}
+
+/// Why looking has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// The lab did, in order.
+    Lab,
+    /// Whoever looks has seen enough.
+    Looker,
+}
+
+/// A flag that the usual signals set, so that a terminal is left as it was found.
+fn stopped_by_signals() -> Result<Arc<AtomicBool>, String> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone())
+            .map_err(|error| format!("signal {signal} can't be caught: {error}"))?;
+    }
+    Ok(stop)
+}

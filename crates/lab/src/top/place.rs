@@ -1,0 +1,69 @@
+//! Where counters are published, and how a file is replaced whole.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The name at the default place.
+const NAME: &str = "holdfast-lab.json";
+
+/// Where a lab publishes if it is told nothing else: in the user's runtime directory, or in that of
+/// temporary files where there is none.
+pub fn default_place() -> PathBuf {
+    place_in(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), std::env::temp_dir())
+}
+
+fn place_in(runtime: Option<PathBuf>, temporary: PathBuf) -> PathBuf {
+    // The XDG base directory specification: a path that is not absolute is no path.
+    runtime.filter(|path| path.is_absolute()).unwrap_or(temporary).join(NAME)
+}
+
+/// Replaces a file: who reads it finds what was there or what is there, never a part.
+///
+/// # Errors
+/// What the system says, with the path.
+pub(super) fn replace(path: &Path, text: &str) -> Result<(), String> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let temporary = PathBuf::from(name);
+    let result = write_new(&temporary, text).and_then(|()| std::fs::rename(&temporary, path));
+    result.map_err(|error| {
+        // What could not be made need not be there.
+        let _ = std::fs::remove_file(&temporary);
+        format!("{}: {error}", path.display())
+    })
+}
+
+/// Never follows a link that somebody else has put there: the directory may be everyone's.
+fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    std::fs::File::create_new(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_the_users_own_where_there_is_one() {
+        let place = |runtime: Option<&str>| place_in(runtime.map(PathBuf::from), "/tmp".into());
+        assert_eq!(place(Some("/run/user/7")), Path::new("/run/user/7/holdfast-lab.json"));
+        assert_eq!(place(Some("here")), Path::new("/tmp/holdfast-lab.json"));
+        assert_eq!(place(None), Path::new("/tmp/holdfast-lab.json"));
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("counters");
+        replace(&path, "one").unwrap();
+        replace(&path, "two").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+        let nowhere = directory.path().join("no/counters");
+        let error = replace(&nowhere, "three").unwrap_err();
+        assert!(error.contains("no/counters"), "{error}");
+    }
+}

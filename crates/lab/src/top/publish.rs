@@ -1,0 +1,131 @@
+//! A running lab publishes its hosts' counters.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::place::replace;
+use super::snapshot::{Series, Snapshot};
+use super::watch::is_gone;
+use crate::engine::{Reactor, Task};
+use crate::host::Host;
+
+/// How often.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Writes counters to a file, each second and at the end.
+pub struct Publisher<F: Fn() -> Vec<Host>> {
+    series: Series,
+    hosts: F,
+    path: PathBuf,
+    complained: bool,
+}
+
+impl<F: Fn() -> Vec<Host> + 'static> Publisher<F> {
+    /// Publishes the counters of the hosts that there are, until the task is dropped, or its engine
+    /// is: that writes them once more, as the last.
+    ///
+    /// # Errors
+    /// If the file can't be written, or another lab publishes there.
+    pub fn start(reactor: &Reactor, hosts: F, path: &Path) -> Result<Task<()>, String> {
+        if let Some(pid) = occupant(path) {
+            return Err(format!(
+                "the lab with process id {pid} publishes its counters in {}: name another file \
+                 with --counters",
+                path.display()
+            ));
+        }
+        let mut publisher =
+            Self { series: Series::begin(), hosts, path: path.to_owned(), complained: false };
+        publisher.write(false)?;
+        let own = reactor.clone();
+        Ok(reactor.spawn(async move {
+            loop {
+                own.sleep(PERIOD).await;
+                publisher.try_write(false);
+            }
+        }))
+    }
+}
+
+impl<F: Fn() -> Vec<Host>> Publisher<F> {
+    fn write(&mut self, ended: bool) -> Result<(), String> {
+        let snapshot = self.series.next(&(self.hosts)(), ended);
+        let text = serde_json::to_string(&snapshot).map_err(|error| error.to_string())?;
+        replace(&self.path, &(text + "\n"))
+    }
+
+    /// A lab is not for its counters: it goes on without them, and says so once.
+    fn try_write(&mut self, ended: bool) {
+        match self.write(ended) {
+            Ok(()) => self.complained = false,
+            Err(error) if !self.complained => {
+                eprintln!("holdfast-lab: counters can't be published: {error}");
+                self.complained = true;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+impl<F: Fn() -> Vec<Host>> Drop for Publisher<F> {
+    fn drop(&mut self) {
+        self.try_write(true);
+    }
+}
+
+/// The lab that publishes in a file now, if there is one besides this.
+fn occupant(path: &Path) -> Option<u32> {
+    let snapshot = Snapshot::read(path).ok()?;
+    let is_over = snapshot.ended || snapshot.pid == std::process::id() || is_gone(snapshot.pid);
+    (!is_over).then_some(snapshot.pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Engine;
+
+    #[test]
+    fn counters_are_there_at_once_and_the_last_ones_say_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("counters");
+        let mut engine = Engine::new();
+        let task = Publisher::start(&engine.reactor(), Vec::new, &path).unwrap();
+        let first = Snapshot::read(&path).unwrap();
+        assert_eq!((first.ended, first.sequence, first.pid), (false, 0, std::process::id()));
+        drop(task);
+        let reactor = engine.reactor();
+        engine.run(async move { reactor.step_back().await }).unwrap();
+        let last = Snapshot::read(&path).unwrap();
+        assert!(last.ended && last.is_of_the_run_of(&first), "{last:?}");
+        assert!(last.sequence > 0 && last.monotonic_us >= first.monotonic_us);
+    }
+
+    #[test]
+    fn an_engine_that_ends_ends_the_series() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("counters");
+        let engine = Engine::new();
+        let task = Publisher::start(&engine.reactor(), Vec::new, &path).unwrap();
+        drop(engine);
+        assert!(Snapshot::read(&path).unwrap().ended);
+        drop(task);
+    }
+
+    #[test]
+    fn a_file_that_another_lab_uses_is_left_to_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("counters");
+        let engine = Engine::new();
+        let publish = |pid: u32, ended: bool| {
+            let snapshot = Snapshot { pid, ..Series::begin().next(&[], ended) };
+            std::fs::write(&path, serde_json::to_string(&snapshot).unwrap()).unwrap();
+            Publisher::start(&engine.reactor(), Vec::new, &path).map(drop)
+        };
+        let parent = std::os::unix::process::parent_id();
+        let error = publish(parent, false).unwrap_err();
+        assert!(error.contains("--counters"), "{error}");
+        publish(parent, true).unwrap();
+        publish(u32::MAX, false).unwrap();
+    }
+}
