@@ -94,11 +94,12 @@ impl Engine {
         let mut task = self.reactor.spawn(future);
         let mut quiet = 0;
         loop {
+            // First all goes on as far as it can: whoever has ended must not wait for the sockets.
+            self.pool.run_until_stalled();
             let ended = self.pool.run_until(async { futures::poll!(&mut task) });
             if let std::task::Poll::Ready(value) = ended {
                 return Ok(value);
             }
-            self.pool.run_until_stalled();
             quiet = if self.reactor.core.turn() { 0 } else { quiet + 1 };
             if quiet > STUCK_POLLS {
                 return Err(String::from("the lab is stuck: nothing is in flight, nothing is due"));
