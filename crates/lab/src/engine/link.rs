@@ -1,5 +1,7 @@
 //! A session that futures use.
 
+use std::cell::Cell;
+
 use futures::channel::oneshot;
 use libiscsi::{Cdb, Completion, Config, Data, Error, Session, Status, WireBytes};
 
@@ -9,7 +11,8 @@ use super::Reactor;
 #[derive(Debug)]
 pub struct Link {
     reactor: Reactor,
-    index: usize,
+    /// Its place among the sessions; none once it is closed, as another may have the place then.
+    index: Cell<Option<usize>>,
 }
 
 impl Reactor {
@@ -26,7 +29,7 @@ impl Reactor {
             Some(free) => *free = Some(session),
             None => sessions.push(Some(session)),
         }
-        Ok(Link { reactor: self.clone(), index })
+        Ok(Link { reactor: self.clone(), index: Cell::new(Some(index)) })
     }
 }
 
@@ -46,13 +49,14 @@ impl Link {
         cdb: Cdb,
         data: Data,
     ) -> Result<oneshot::Receiver<Completion>, Error> {
+        let index = self.index.get().ok_or(Error::Lost)?;
         let inner = &mut *self.reactor.core.inner.borrow_mut();
         inner.next_token += 1;
         let token = inner.next_token;
-        let session = inner.sessions.get_mut(self.index).and_then(Option::as_mut);
+        let session = inner.sessions.get_mut(index).and_then(Option::as_mut);
         session.ok_or(Error::Lost)?.submit_to_lun(lun, cdb, data, token)?;
         let (waiter, end) = oneshot::channel();
-        inner.waiting.insert(token, (self.index, waiter));
+        inner.waiting.insert(token, (index, waiter));
         Ok(end)
     }
 
@@ -71,18 +75,23 @@ impl Link {
         self.of_session(Session::wire_bytes).unwrap_or_default()
     }
 
+    /// Closes the connection, whoever still waits for a command on it: those are lost.
+    pub fn close(&self) {
+        let Some(index) = self.index.take() else { return };
+        let inner = &mut *self.reactor.core.inner.borrow_mut();
+        inner.sessions[index] = None;
+        inner.waiting.retain(|_, (of, _)| *of != index);
+    }
+
     fn of_session<T>(&self, look: impl FnOnce(&Session) -> T) -> Option<T> {
         let inner = self.reactor.core.inner.borrow();
-        inner.sessions.get(self.index)?.as_ref().map(look)
+        inner.sessions.get(self.index.get()?)?.as_ref().map(look)
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        let inner = &mut *self.reactor.core.inner.borrow_mut();
-        inner.sessions[self.index] = None;
-        let index = self.index;
-        inner.waiting.retain(|_, (of, _)| *of != index);
+        self.close();
     }
 }
 

@@ -94,7 +94,10 @@ impl Path {
 
     fn let_go(&self) {
         self.past.set(self.wire_bytes());
-        *self.link.borrow_mut() = None;
+        // Commands that are under way hold the link, too: they are lost with the connection.
+        if let Some(link) = self.link.borrow_mut().take() {
+            link.close();
+        }
         self.losses.set(self.losses.get() + 1);
     }
 
