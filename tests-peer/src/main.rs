@@ -11,6 +11,7 @@ mod command;
 mod cu;
 mod durability;
 mod hostile;
+mod hosts;
 mod initiator;
 mod integrity;
 mod kill;
@@ -83,6 +84,7 @@ const GROUPS: &[Group] = &[
     ("switches", "offloads switched off and on under load", run_switches),
     ("tokens", "ROD tokens: what they carry, cost and outlive", run_tokens),
     ("paths", "two target port groups, and what a host makes of them", run_paths),
+    ("hosts", "the lab's hosts: their counters are the array's; paths, refusals, top", hosts::run),
     ("linear", "races on a few blocks, judged for linearizability", run_linear),
     ("aborts", "what was aborted takes effect before the answer, or never", run_aborts),
     ("hostile", "initiators that take and never give, beside a good one", run_hostile),

@@ -24,7 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("libiscsi", &[]),
     ("lab", &["libiscsi"]),
     ("simulator", &["block", "format", "store", "sys"]),
-    ("tests-peer", &["libiscsi"]),
+    ("tests-peer", &["lab", "libiscsi"]),
     ("tests-reduction", &["lab"]),
     ("xtask", &["lab", "libiscsi"]),
     ("fuzz", &["api", "array", "block", "format", "iscsi", "scsi", "store", "sys"]),

@@ -1,0 +1,154 @@
+//! What a host counts is what the array counts.
+
+use anyhow::{Context, Result, ensure};
+use lab::engine::Engine;
+use lab::host::{Class, Device, Extent, Host, Swap, Totals};
+use serde_json::Value;
+
+use super::{GIB, KIB, MIB, claim, connect, good_ones, wait};
+use crate::array::Array;
+use crate::target::Target;
+
+/// The classes that the host and the array both know, by the array's names.
+const CLASSES: [(Class, &str); 6] = [
+    (Class::Read, "read"),
+    (Class::Write, "write"),
+    (Class::Clone, "copy"),
+    (Class::Ats, "compare_and_write"),
+    (Class::Zero, "zero"),
+    (Class::Delete, "delete"),
+];
+
+/// What both sides have counted of one class of one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    good: u64,
+    good_bytes: u64,
+    failed: u64,
+}
+
+impl Count {
+    fn since(self, before: Self) -> Self {
+        Self {
+            good: self.good - before.good,
+            good_bytes: self.good_bytes - before.good_bytes,
+            failed: self.failed - before.failed,
+        }
+    }
+}
+
+/// What the host has counted.
+fn of_host(totals: &Totals) -> Vec<Count> {
+    let count = |class: Class| {
+        let ended = totals.of(class);
+        Count { good: ended.good.count, good_bytes: ended.good.bytes, failed: ended.failed.count }
+    };
+    CLASSES.iter().map(|(class, _)| count(*class)).collect()
+}
+
+/// What the array has counted of an initiator and a volume.
+fn of_array(counters: &Value, initiator: &str, volume: &str) -> Result<Vec<Count>> {
+    let paths = counters["paths"].as_array().context("no counters of paths")?;
+    let path = paths
+        .iter()
+        .find(|path| path["initiator"] == initiator && path["volume"] == volume)
+        .with_context(|| format!("the array has counted nothing of {initiator} and {volume}"))?;
+    let count = |name: &str| {
+        let commands = &path["commands"][name];
+        let number = |field: &str| commands[field].as_u64().unwrap_or_default();
+        Count { good: number("ok"), good_bytes: number("bytes"), failed: number("failed") }
+    };
+    Ok(CLASSES.iter().map(|(_, name)| count(name)).collect())
+}
+
+/// Both sides at one moment, in which nothing is under way.
+struct Moment {
+    host: [Vec<Count>; 2],
+    array: [Vec<Count>; 2],
+    retries: u64,
+    /// Sent by the host and received by the array; received and sent.
+    wire: [(u64, u64); 2],
+}
+
+fn moment(array: &Array, target: &Target, host: &Host, devices: &[Device; 2]) -> Result<Moment> {
+    let counters = array.counters()?;
+    let wire = |field: &str| counters["wire"][field].as_u64().context("no bytes of the wire");
+    let totals = devices.each_ref().map(Device::totals);
+    let own = host.wire_bytes();
+    Ok(Moment {
+        host: totals.each_ref().map(of_host),
+        array: [
+            of_array(&counters, &target.initiator, "one")?,
+            of_array(&counters, &target.initiator, "two")?,
+        ],
+        retries: totals.iter().map(|totals| totals.retries).sum(),
+        wire: [(own.sent, wire("received_bytes")?), (own.received, wire("sent_bytes")?)],
+    })
+}
+
+/// A known number of commands of every class, good and bad.
+pub fn agreement(array: &Array, target: &Target) -> Result<String> {
+    let mut engine = Engine::new();
+    let host = connect(&engine, array, target)?;
+    let devices = claim(&mut engine, &host)?;
+    let before = moment(array, target, &host, &devices)?;
+    let [one, two] = devices.clone();
+    wait(&mut engine, async move {
+        good_ones(&one, &two).await?;
+        bad_ones(&one, &two).await
+    })?;
+    let after = moment(array, target, &host, &devices)?;
+    ensure!(after.retries == before.retries, "commands were sent again: they count twice there");
+    let good = |good: u64, good_bytes: u64| Count { good, good_bytes, failed: 1 };
+    let expected = [
+        [
+            good(7, 7 * 64 * KIB),
+            good(5, 5 * 12 * KIB),
+            Count::default(),
+            good(3, 3 * 512),
+            good(2, 2 * 3 * MIB),
+            good(2, 5 * MIB),
+        ],
+        // Copies are commands to their destination.
+        {
+            let mut of_two = [Count::default(); CLASSES.len()];
+            of_two[2] = good(4, 4 * (2 * MIB + 512 * KIB));
+            of_two
+        },
+    ];
+    for (index, volume) in ["one", "two"].into_iter().enumerate() {
+        for (class, (_, name)) in CLASSES.iter().enumerate() {
+            let host = after.host[index][class].since(before.host[index][class]);
+            let array = after.array[index][class].since(before.array[index][class]);
+            ensure!(
+                host == array && host == expected[index][class],
+                "{name} of {volume}: the host counts {host:?}, the array {array:?}, it were {:?}",
+                expected[index][class]
+            );
+        }
+    }
+    let copied = devices[0].totals().clone_read;
+    ensure!(copied == devices[1].totals().clone_written, "read is not written: {copied:?}");
+    let moved = [0, 1].map(|way| {
+        let ((host, array), (before_host, before_array)) = (after.wire[way], before.wire[way]);
+        (host - before_host, array - before_array)
+    });
+    ensure!(moved.iter().all(|(host, array)| host == array), "bytes of the wire: {moved:?}");
+    Ok(format!("and {} KiB on the wire", (moved[0].0 + moved[1].0) / KIB))
+}
+
+/// One of each class that fails: all but the miscompare lead out of the volume.
+async fn bad_ones(one: &Device, two: &Device) -> Result<()> {
+    ensure!(one.bytes() == GIB, "the volume has another size");
+    let miscompare = one.compare_and_write(0, &[7; 512], &[9; 512]).await?;
+    ensure!(miscompare == Swap::Miscompare, "it compares");
+    ensure!(one.read(GIB, 4 * KIB).await.is_err(), "a READ out of the volume");
+    ensure!(one.write(GIB, &[0; 4096]).await.is_err(), "a WRITE out of the volume");
+    ensure!(one.write_same_zeros(GIB, MIB).await.is_err(), "a WRITE SAME out of the volume");
+    ensure!(one.unmap(&[(GIB, MIB)]).await.is_err(), "an UNMAP out of the volume");
+    let inside = Extent { source: 0, destination: 512 * MIB, bytes: MIB };
+    let outside = Extent { source: GIB, destination: 0, bytes: MIB };
+    let copied = two.copy_from(one, &[inside, outside]).await;
+    ensure!(copied.is_err(), "an EXTENDED COPY from out of the volume");
+    Ok(())
+}

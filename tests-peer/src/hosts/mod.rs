@@ -1,0 +1,169 @@
+//! The lab's hosts on a real array: what they count is what the array counts, and paths and
+//! refusals are as hosts have them.
+
+mod counters;
+mod paths;
+mod top;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use lab::engine::Engine;
+use lab::host::{Device, Extent, Host, HostError, HostPlan, Primitive, Settings, Swap};
+
+use crate::Arguments;
+use crate::array::{Array, Shape};
+use crate::report::Report;
+use crate::target::Target;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+/// Of each volume.
+const GIB: u64 = 1 << 30;
+/// How often the test looks for what must come, and how long it waits in between.
+const LOOKS: usize = 3000;
+const LOOK: Duration = Duration::from_millis(10);
+/// All of it, on an array of its own.
+pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let array = crate::array(arguments, Shape::default())?;
+    let programs = crate::programs(arguments)?;
+    let target = array.volume("one", "1G", "peer", 1)?;
+    array.volume("two", "1G", "peer", 2)?;
+    report.check("a host's counters are the array's, class by class", || {
+        counters::agreement(&array, &target)
+    });
+    report.check("round robin takes the paths in turn, by the I/O limit", || {
+        paths::turns(&array, &target)
+    });
+    report.check("a path that is cut loses no command, and comes back", || {
+        paths::cuts(&array, &target)
+    });
+    report.check("an offload that is off is refused, and used again when it is on", || {
+        refusals(&array, &target)
+    });
+    report.check("top shows what the hosts count, and that the lab has ended", || {
+        top::top(&array, &target, &programs)
+    });
+    Ok(())
+}
+
+/// A host with a path through every portal.
+fn connect(engine: &Engine, array: &Array, target: &Target) -> Result<Host> {
+    let plan = HostPlan {
+        name: "esx-1".into(),
+        config: target.config(),
+        portals: array.portals.clone(),
+        settings: Settings::default(),
+    };
+    Ok(Host::connect(&engine.reactor(), &plan)?)
+}
+
+/// The host's two devices, which have been told by then, on every path, that they are new.
+fn claim(engine: &mut Engine, host: &Host) -> Result<[Device; 2]> {
+    let host = host.clone();
+    let claimed = engine.run(async move {
+        let devices = [host.claim(1).await?, host.claim(2).await?];
+        for device in &devices {
+            for _ in 0..2 * host.paths().len() {
+                device.read(0, 4 * KIB).await?;
+            }
+        }
+        Ok::<_, HostError>(devices)
+    });
+    Ok(claimed.map_err(anyhow::Error::msg)??)
+}
+
+/// Runs a future to its end.
+fn wait<T: 'static>(
+    engine: &mut Engine,
+    future: impl Future<Output = Result<T>> + 'static,
+) -> Result<T> {
+    engine.run(future).map_err(anyhow::Error::msg)?
+}
+
+/// A known number of commands of every class.
+async fn good_ones(one: &Device, two: &Device) -> Result<()> {
+    for index in 0..7 {
+        one.read(index * MIB, 64 * KIB).await?;
+    }
+    for index in 0..5 {
+        one.write(index * MIB, &vec![7; (12 * KIB) as usize]).await?;
+    }
+    let (seven, eight) = ([7; 512], [8; 512]);
+    for (expected, new) in [(seven, eight), (eight, seven), (seven, eight)] {
+        ensure!(one.compare_and_write(0, &expected, &new).await? == Swap::Done, "it miscompares");
+    }
+    for index in 0..2 {
+        one.write_same_zeros(64 * MIB + index * 4 * MIB, 3 * MIB).await?;
+    }
+    one.unmap(&[(128 * MIB, MIB), (130 * MIB, MIB)]).await?;
+    one.unmap(&[(140 * MIB, 3 * MIB)]).await?;
+    for index in 0..4 {
+        let at = index * 4 * MIB;
+        let extents = [
+            Extent { source: at, destination: at, bytes: 2 * MIB },
+            Extent { source: at, destination: 256 * MIB + at, bytes: 512 * KIB },
+        ];
+        two.copy_from(one, &extents).await?;
+    }
+    Ok(())
+}
+
+/// Offloads of volume `one`: as the command line calls them, and as the host does.
+const OFFLOADS: [(&str, Primitive); 4] = [
+    ("ats", Primitive::Locking),
+    ("full-copy", Primitive::Move),
+    ("block-zero", Primitive::Init),
+    ("reclaim", Primitive::Delete),
+];
+
+fn refusals(array: &Array, target: &Target) -> Result<String> {
+    let mut engine = Engine::new();
+    let host = connect(&engine, array, target)?;
+    let [one, _] = claim(&mut engine, &host)?;
+    for (name, primitive) in OFFLOADS {
+        let switch = |to: &str| {
+            array.verb(&["volume", "set", "one", "--offload", &format!("{name}={to}")]).map(drop)
+        };
+        ensure!(one.supports(primitive).is_none(), "{name} is known before it was tried");
+        switch("off")?;
+        // As ESXi: once refused, it is not tried for a while.
+        host.set(|settings| settings.retry_offload = Duration::from_secs(3600));
+        refused(&mut engine, &one, name, primitive)?;
+        ensure!(!one.may_offload(primitive), "{name} would be tried again at once");
+        // And again when the while is over, to the same end as long as it is off.
+        host.set(|settings| settings.retry_offload = Duration::ZERO);
+        refused(&mut engine, &one, name, primitive)?;
+        ensure!(one.may_offload(primitive), "{name} is given up for good");
+        switch("on")?;
+        let device = one.clone();
+        wait(&mut engine, async move { Ok(offload(&device, primitive).await?) })
+            .with_context(|| format!("{name} is on again"))?;
+        ensure!(one.supports(primitive) == Some(true), "{name} works, and is not supported");
+    }
+    Ok(String::new())
+}
+
+fn refused(engine: &mut Engine, device: &Device, name: &str, primitive: Primitive) -> Result<()> {
+    let own = device.clone();
+    let ended = wait(engine, async move { Ok(offload(&own, primitive).await) })?;
+    let is_refused = matches!(ended, Err(HostError::Unsupported { .. }));
+    ensure!(is_refused, "{name} is off, and ended with {ended:?}");
+    ensure!(device.supports(primitive) == Some(false), "{name} was refused, and is supported");
+    Ok(())
+}
+
+async fn offload(device: &Device, primitive: Primitive) -> Result<(), HostError> {
+    match primitive {
+        Primitive::Move => {
+            let extent = Extent { source: 0, destination: 400 * MIB, bytes: MIB };
+            device.copy_from(device, &[extent]).await
+        }
+        Primitive::Init => device.write_same_zeros(410 * MIB, MIB).await,
+        Primitive::Locking => {
+            let zeros = [0; 512];
+            device.compare_and_write(420 * MIB, &zeros, &zeros).await.map(drop)
+        }
+        Primitive::Delete => device.unmap(&[(430 * MIB, MIB)]).await,
+    }
+}
