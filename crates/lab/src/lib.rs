@@ -3,6 +3,7 @@
 //! - [`load`]: a steady load for the benchmark, measured.
 //! - [`deploy`]: a template deployed many times, by host reads and writes and by EXTENDED COPY.
 //! - [`top`]: what the hosts of a running lab count, as esxtop shows it.
+//! - [`figures`]: what the papers publish.
 //! - [`verify`]: a load that knows what every block must hold, for targets that are killed.
 //!
 //! Everything runs in one thread over any number of sessions: a host's share of two cores must
@@ -11,6 +12,7 @@
 pub mod copy;
 pub mod deploy;
 pub mod engine;
+pub mod figures;
 pub mod fill;
 pub mod host;
 pub mod load;
