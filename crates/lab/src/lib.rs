@@ -4,6 +4,8 @@
 //! - [`deploy`]: a template deployed many times, by host reads and writes and by EXTENDED COPY.
 //! - [`top`]: what the hosts of a running lab count, as esxtop shows it.
 //! - [`figures`]: what the papers publish.
+//! - [`figures`]: what the papers publish. [`outcome`]: what scenarios measure beside it.
+//! - [`sheet`]: what is made of that.
 //! - [`verify`]: a load that knows what every block must hold, for targets that are killed.
 //!
 //! Everything runs in one thread over any number of sessions: a host's share of two cores must
@@ -16,9 +18,11 @@ pub mod figures;
 pub mod fill;
 pub mod host;
 pub mod load;
+pub mod outcome;
 pub mod process;
 pub mod random;
 pub mod report;
+pub mod sheet;
 pub mod size;
 pub mod target;
 pub mod top;

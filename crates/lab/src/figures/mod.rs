@@ -57,7 +57,7 @@ pub enum ChartKind {
 pub enum Quantity {
     /// How long something takes.
     Seconds,
-    /// Something else, which is the first of the values that are measured.
+    /// Something else, which is the first of [`crate::outcome::Measure::values`].
     Value,
 }
 

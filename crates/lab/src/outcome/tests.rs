@@ -1,0 +1,153 @@
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::{About, Chart, Parameters, Report, ScenarioOutcome, Status, Store, StoreError};
+use crate::sheet::sample;
+
+fn parameters(scale: u64) -> Parameters {
+    Parameters {
+        target: String::from("iqn.2026-01.example:array"),
+        portals: vec![String::from("127.0.0.1:3260")],
+        hosts: 4,
+        scale,
+        seed: 1,
+        lab_version: String::from("0.1.0"),
+    }
+}
+
+fn outcome(id: &str) -> ScenarioOutcome {
+    sample::outcome(id, 1.0)
+}
+
+/// A store in which a run was begun.
+fn begun() -> (TempDir, Store) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&directory.path().join("results")).unwrap();
+    store.begin(&sample::about("Holdfast"), &parameters(64)).unwrap();
+    (directory, store)
+}
+
+fn path(directory: &TempDir, name: &str) -> std::path::PathBuf {
+    directory.path().join("results").join(name)
+}
+
+#[test]
+fn a_report_is_the_same_after_json() {
+    let mut report = sample::report("Holdfast", 1.0);
+    // A number that was not measured is none, there and back.
+    for chart in report.scenarios.iter_mut().flat_map(|outcome| &mut outcome.charts) {
+        if let Chart::Bars { series, .. } = chart {
+            series[0].values[0] = None;
+        }
+    }
+    let text = serde_json::to_string(&report).unwrap();
+    let back: Report = serde_json::from_str(&text).unwrap();
+    assert!(back == report);
+}
+
+#[test]
+fn a_moment_is_in_rfc_3339() {
+    let now = About::now();
+    assert_eq!((now.len(), &now[10..11], &now[19..]), (20, "T", "Z"), "{now}");
+}
+
+#[test]
+fn a_run_goes_on_where_it_was() {
+    let (_directory, store) = begun();
+    assert_eq!(store.done("P-13", &parameters(64)), None);
+    store.put(&outcome("P-13"), &parameters(64)).unwrap();
+    assert!(store.done("P-13", &parameters(64)) == Some(outcome("P-13")));
+    assert_eq!(store.done("P-9", &parameters(64)), None);
+    assert_eq!(store.done("P-13", &parameters(32)), None, "other sizes are another run");
+}
+
+#[test]
+fn what_failed_or_was_skipped_is_run_again() {
+    let (_directory, store) = begun();
+    let reason = String::from("no answer");
+    for status in [Status::Failed { reason: reason.clone() }, Status::Skipped { reason }] {
+        store.put(&ScenarioOutcome { status, ..outcome("P-13") }, &parameters(64)).unwrap();
+        assert_eq!(store.done("P-13", &parameters(64)), None);
+        assert_eq!(store.report().unwrap().report.scenarios.len(), 1, "the report tells of it");
+    }
+}
+
+#[test]
+fn a_report_has_the_order_of_the_figures() {
+    let (_directory, store) = begun();
+    for id in ["X-2", "V-25", "P-6", "X-1", "P-13", "P-9"] {
+        store.put(&outcome(id), &parameters(64)).unwrap();
+    }
+    let assembled = store.report().unwrap();
+    let ids: Vec<&str> = assembled.report.scenarios.iter().map(|it| it.id.as_str()).collect();
+    assert_eq!(ids, ["P-9", "P-13", "P-6", "V-25", "X-1", "X-2"]);
+    assert_eq!(assembled.left_out, [""; 0]);
+    assert_eq!(assembled.report.about.name, "Holdfast");
+}
+
+#[test]
+fn torn_and_foreign_files_are_left_out_and_named() {
+    let (directory, store) = begun();
+    for id in ["P-9", "P-13", "P-14"] {
+        store.put(&outcome(id), &parameters(64)).unwrap();
+    }
+    let whole = fs::read(path(&directory, "scenario-P-9.json")).unwrap();
+    fs::write(path(&directory, "scenario-P-9.json"), &whole[..whole.len() / 2]).unwrap();
+    fs::write(path(&directory, "scenario-P-15.json"), &whole).unwrap();
+    fs::write(path(&directory, "scenario-P-16.json"), "[1, 2]").unwrap();
+    fs::write(path(&directory, "notes.txt"), "not ours").unwrap();
+    store.put(&outcome("P-14"), &parameters(32)).unwrap();
+    assert_eq!(store.done("P-9", &parameters(64)), None);
+    assert_eq!(store.done("P-15", &parameters(64)), None, "it is of another scenario");
+    let assembled = store.report().unwrap();
+    let ids: Vec<&str> = assembled.report.scenarios.iter().map(|it| it.id.as_str()).collect();
+    assert_eq!(ids, ["P-13"]);
+    assert_eq!(
+        assembled.left_out,
+        [
+            "scenario-P-14.json: it was run with other parameters",
+            "scenario-P-15.json: the scenario in it has another name",
+            "scenario-P-16.json: it is torn, or no result",
+            "scenario-P-9.json: it is torn, or no result",
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_left_beside_what_was_put() {
+    let (directory, store) = begun();
+    store.put(&outcome("P-9"), &parameters(64)).unwrap();
+    store.put(&ScenarioOutcome { seconds: 1.0, ..outcome("P-9") }, &parameters(64)).unwrap();
+    let found = store.done("P-9", &parameters(64)).unwrap();
+    assert_eq!(found.seconds, 1.0, "the newer one is kept");
+    let mut names: Vec<String> = fs::read_dir(directory.path().join("results"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["run.json", "scenario-P-9.json"]);
+}
+
+#[test]
+fn what_can_not_be_read_again_is_refused() {
+    let (_directory, store) = begun();
+    let endless = ScenarioOutcome { seconds: f64::INFINITY, ..outcome("P-9") };
+    assert!(matches!(store.put(&endless, &parameters(64)), Err(StoreError::NoNumber(_))));
+    for id in ["", "../P-9", "P 9", "P/9"] {
+        let result = store.put(&outcome(id), &parameters(64));
+        assert!(matches!(result, Err(StoreError::BadId(_))), "{id:?}");
+        assert_eq!(store.done(id, &parameters(64)), None);
+    }
+}
+
+#[test]
+fn without_a_run_there_is_no_report() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    assert!(matches!(store.report(), Err(StoreError::NoRun(_))));
+    fs::write(directory.path().join("run.json"), "{").unwrap();
+    let error = store.report().unwrap_err().to_string();
+    assert!(error.contains("holdfast-lab run"), "{error}");
+    assert!(!error.contains('\n'));
+}

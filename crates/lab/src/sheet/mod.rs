@@ -1,0 +1,6 @@
+//! What is made of results.
+
+pub mod number;
+
+#[cfg(test)]
+pub(crate) mod sample;
