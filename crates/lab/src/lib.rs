@@ -5,7 +5,7 @@
 //! - [`top`]: what the hosts of a running lab count, as esxtop shows it.
 //! - [`figures`]: what the papers publish.
 //! - [`figures`]: what the papers publish. [`outcome`]: what scenarios measure beside it.
-//! - [`sheet`]: what is made of that.
+//! - [`sheet`]: the reports of that, and two of them side by side.
 //! - [`verify`]: a load that knows what every block must hold, for targets that are killed.
 //!
 //! Everything runs in one thread over any number of sessions: a host's share of two cores must

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use lab::deploy::{self, DemoArgs, FillArgs};
 use lab::load::{self, LoadArgs};
 use lab::report;
+use lab::sheet::{self, CompareArgs, ReportArgs};
 use lab::target::{self, ConnectArgs};
 use lab::top::{self, TopArgs};
 use lab::verify::{self, VerifyArgs};
@@ -38,6 +39,10 @@ enum Verb {
     Top(TopArgs),
     /// Load a unit while keeping a record, through deaths of the target; or verify by the record.
     VerifyLoad(VerifyArgs),
+    /// Make a report of results: a page, Markdown, JSON.
+    Report(ReportArgs),
+    /// Set two reports side by side: array A against array B.
+    Compare(CompareArgs),
 }
 
 fn main() -> ExitCode {
@@ -69,5 +74,7 @@ fn run(verb: &Verb) -> Result<(), String> {
             println!("{}", report::to_json(&verify::run(args)?)?);
             Ok(())
         }
+        Verb::Report(args) => sheet::report(args),
+        Verb::Compare(args) => sheet::compare(args),
     }
 }

@@ -1,6 +1,47 @@
-//! What is made of results.
+//! What is made of results: a page, a table, and two of them side by side.
+//!
+//! Everything goes through a [`document::Document`], which says what there is to be read; how it
+//! looks is the business of [`html()`] and [`markdown()`].
 
+mod chart;
+mod compare;
+mod document;
+mod html;
+mod markdown;
 pub mod number;
+mod quantity;
+mod ratio;
+mod report;
+mod summary;
+mod tables;
+mod verb;
 
 #[cfg(test)]
 pub(crate) mod sample;
+#[cfg(test)]
+mod tests;
+
+use crate::outcome::Report;
+
+pub use ratio::Ratio;
+pub use verb::{CompareArgs, ReportArgs, compare, report};
+
+/// A report as one HTML page that stands alone: no script, and nothing is fetched.
+pub fn html(report: &Report) -> String {
+    html::page(&report::document(report))
+}
+
+/// A report as Markdown tables. It has no charts.
+pub fn markdown(report: &Report) -> String {
+    markdown::text(&report::document(report))
+}
+
+/// Two reports side by side, as [`html()`].
+pub fn compare_html(a: &Report, b: &Report) -> String {
+    html::page(&compare::document(a, b))
+}
+
+/// Two reports side by side, as [`markdown()`].
+pub fn compare_markdown(a: &Report, b: &Report) -> String {
+    markdown::text(&compare::document(a, b))
+}

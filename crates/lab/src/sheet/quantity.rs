@@ -1,0 +1,72 @@
+//! What of a measure stands for all of it: the seconds, or the value that the figure is about.
+
+use super::{number, tables};
+use crate::figures::{self, Quantity};
+use crate::outcome::{Chart, Measure, Series};
+
+/// What is shown of a scenario where only one number is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// How long it took.
+    Seconds,
+    /// A value with this name and unit.
+    Value(String, String),
+}
+
+impl Shown {
+    /// What is shown of a scenario with this id, of which there are these measures: the first value
+    /// of them where the figure is about values, and there are some.
+    pub fn of<'a>(id: &str, mut measures: impl Iterator<Item = &'a Measure>) -> Self {
+        let quantity = figures::find(id).map_or(Quantity::Seconds, |figure| figure.quantity);
+        if quantity == Quantity::Seconds {
+            return Self::Seconds;
+        }
+        match measures.find_map(|measure| measure.values.first()) {
+            Some(value) => Self::Value(value.name.clone(), value.unit.clone()),
+            None => Self::Seconds,
+        }
+    }
+
+    /// The number; none where it was not measured.
+    pub fn read(&self, measure: Option<&Measure>) -> Option<f64> {
+        match self {
+            Self::Seconds => measure.map(|measure| measure.seconds),
+            Self::Value(name, unit) => tables::value(measure?, name, unit),
+        }
+    }
+
+    /// The number as it is read.
+    pub fn show(&self, value: Option<f64>) -> String {
+        match (value, self) {
+            (None, _) => number::NONE.to_owned(),
+            (Some(value), Self::Seconds) => number::seconds(value),
+            (Some(value), Self::Value(_, unit)) => number::quantity(value, unit),
+        }
+    }
+
+    /// A case, with what is shown of it.
+    pub fn case(&self, case: &str) -> String {
+        match self {
+            Self::Seconds => case.to_owned(),
+            Self::Value(name, _) => format!("{case}, {name}"),
+        }
+    }
+
+    /// Bars of it. Each series has a measure for every label.
+    pub fn bars(&self, labels: Vec<String>, series: &[(&str, Vec<Option<&Measure>>)]) -> Chart {
+        let (title, unit) = match self {
+            Self::Seconds => ("Seconds, less is better", "s"),
+            Self::Value(name, unit) => (name.as_str(), unit.as_str()),
+        };
+        let series = series.iter().map(|(name, measures)| Series {
+            name: (*name).to_owned(),
+            values: measures.iter().map(|measure| self.read(*measure)).collect(),
+        });
+        Chart::Bars {
+            title: title.to_owned(),
+            unit: unit.to_owned(),
+            labels,
+            series: series.collect(),
+        }
+    }
+}

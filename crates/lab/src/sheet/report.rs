@@ -1,0 +1,139 @@
+//! A report as a document.
+
+use super::document::{Block, Cell, Column, Document, Section, Table, Tone, anchor};
+use super::quantity::Shown;
+use super::tables::{OFF_ON, ON_OFF, Pair};
+use super::{number, summary, tables};
+use crate::figures;
+use crate::outcome::{About, Chart, Report, Row, ScenarioOutcome, Status};
+
+/// The document of one report.
+pub fn document(report: &Report) -> Document {
+    let about = &report.about;
+    let mut sections = vec![
+        Section {
+            anchor: String::from("about"),
+            short: String::from("What was measured"),
+            title: String::from("What was measured"),
+            blocks: vec![Block::Table(about_table(&[("", about)]))],
+        },
+        Section {
+            anchor: String::from("summary"),
+            short: String::from("Summary"),
+            title: String::from("Summary"),
+            blocks: vec![
+                Block::text(summary::sentence(report)),
+                Block::Table(summary::table(report)),
+            ],
+        },
+    ];
+    sections.extend(report.scenarios.iter().enumerate().map(|(index, it)| scenario(index, it)));
+    Document {
+        title: format!("{}: offload on against off", about.name),
+        intro: vec![Block::text(
+            "What hosts gain if the array does their copying, zeroing, reclaiming and locking. \
+             Off: the host does the work by READ and WRITE, and locks by reservations. On: the \
+             array does. Same bytes, same hosts. What papers published stands beside, in a column \
+             of its own: it was measured on other arrays and hosts, at full size.",
+        )],
+        sections,
+    }
+}
+
+/// What was measured, on what: a column for each report.
+pub fn about_table(reports: &[(&str, &About)]) -> Table {
+    type Show = fn(&About) -> String;
+    const LINES: [(&str, Show); 12] = [
+        ("Name", |about| about.name.clone()),
+        ("Array, as INQUIRY tells", |about| about.array.clone()),
+        ("Durability", |about| about.durability.clone()),
+        ("Scale", scale),
+        ("Hosts", |about| number::count(about.hosts.into())),
+        ("Portals", |about| about.portals.join(", ")),
+        ("Processor", |about| about.machine.cpu.clone()),
+        ("Processors", |about| number::count(about.machine.cores.into())),
+        ("Memory", |about| number::bytes(about.machine.memory_bytes as f64)),
+        ("System", |about| format!("{}, Linux {}", about.machine.os, about.machine.kernel)),
+        ("Lab", |about| format!("holdfast-lab {}", about.lab_version)),
+        ("Begun", |about| about.date.clone()),
+    ];
+    let mut columns = vec![Column::words("")];
+    columns.extend(reports.iter().map(|(name, _)| Column::words(name)));
+    let rows = LINES.iter().map(|(name, show)| {
+        let mut row = vec![Cell::new(*name)];
+        row.extend(reports.iter().map(|(_, about)| Cell::new(show(about))));
+        row
+    });
+    Table { caption: String::from("Array, machine, settings"), columns, rows: rows.collect() }
+}
+
+fn scale(about: &About) -> String {
+    match about.scale {
+        1 => String::from("full sizes"),
+        scale => format!("the papers' sizes divided by {}", number::count(scale)),
+    }
+}
+
+/// How a scenario is called: its id, and what is done.
+pub fn title(id: &str) -> String {
+    match figures::find(id) {
+        Some(figure) => format!("{id}: {}", figure.title),
+        None => id.to_owned(),
+    }
+}
+
+fn scenario(index: usize, outcome: &ScenarioOutcome) -> Section {
+    let mut blocks = vec![status(outcome)];
+    if let Some(figure) = figures::find(&outcome.id) {
+        blocks.push(Block::Table(tables::published(figure)));
+    }
+    let pairs: Vec<Pair<'_>> = outcome.rows.iter().map(pair).collect();
+    if !pairs.is_empty() {
+        let caption = "Measured here: off, on, and how many times on is off";
+        blocks.push(Block::Table(tables::measures(caption, OFF_ON, &pairs)));
+    }
+    let caption = "Measured here, besides";
+    blocks.extend(tables::values(caption, ON_OFF, &pairs).map(Block::Table));
+    if outcome.charts.is_empty() {
+        blocks.extend(chart(&outcome.id, &outcome.rows).map(Block::Chart));
+    }
+    blocks.extend(outcome.charts.iter().cloned().map(Block::Chart));
+    if !outcome.verdicts.is_empty() {
+        blocks.push(Block::Table(tables::verdicts(&outcome.verdicts)));
+    }
+    if !outcome.notes.is_empty() {
+        blocks.push(Block::List(String::from("Notes"), outcome.notes.clone()));
+    }
+    let short = outcome.id.clone();
+    Section { anchor: anchor(index, &outcome.id), short, title: title(&outcome.id), blocks }
+}
+
+fn pair(row: &Row) -> Pair<'_> {
+    Pair { case: row.case.clone(), left: row.off.as_ref(), right: row.on.as_ref() }
+}
+
+/// How a scenario ended.
+fn status(outcome: &ScenarioOutcome) -> Block {
+    match &outcome.status {
+        Status::Done => {
+            let seconds = number::seconds(outcome.seconds);
+            let verified = match outcome.verified_bytes {
+                0 => String::from("nothing was there to be read back"),
+                bytes => format!("{} read back and compared", number::bytes(bytes as f64)),
+            };
+            Block::text(format!("Took {seconds} in all; {verified}."))
+        }
+        Status::Failed { reason } => Block::Text(Tone::Bad, format!("Failed: {reason}")),
+        Status::Skipped { reason } => Block::Text(Tone::Faint, format!("Skipped: {reason}")),
+    }
+}
+
+/// Bars of all rows; none where nothing was measured.
+fn chart(id: &str, rows: &[Row]) -> Option<Chart> {
+    let measures = || rows.iter().flat_map(|row| row.on.iter().chain(&row.off));
+    measures().next()?;
+    let labels = rows.iter().map(|row| row.case.clone()).collect();
+    let off = rows.iter().map(|row| row.off.as_ref()).collect();
+    let on = rows.iter().map(|row| row.on.as_ref()).collect();
+    Some(Shown::of(id, measures()).bars(labels, &[("off", off), ("on", on)]))
+}

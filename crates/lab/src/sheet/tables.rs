@@ -1,0 +1,181 @@
+//! Tables of what was measured: two sides and their ratio.
+
+use super::document::{Cell, Column, Table, Tone};
+use super::{Ratio, number};
+use crate::figures::Figure;
+use crate::outcome::{Measure, Value, Verdict};
+
+/// What a table sets side by side: off and on, or array A and array B.
+#[derive(Clone, Copy)]
+pub struct Sides {
+    /// On the left.
+    pub left: &'static str,
+    /// On the right.
+    pub right: &'static str,
+    /// What the ratio is called.
+    pub ratio: &'static str,
+    /// Whether it is of the right to the left.
+    pub is_reversed: bool,
+}
+
+/// The host's way and the array's, for what it costs: how many times more, off.
+pub const OFF_ON: Sides =
+    Sides { left: "off", right: "on", ratio: "off ÷ on", is_reversed: false };
+/// The same for what else is measured, of which more may be better.
+pub const ON_OFF: Sides = Sides { ratio: "on ÷ off", is_reversed: true, ..OFF_ON };
+/// Two arrays.
+pub const A_B: Sides = Sides { left: "A", right: "B", ratio: "A ÷ B", is_reversed: false };
+
+/// One line of such a table.
+pub struct Pair<'a> {
+    /// What was measured.
+    pub case: String,
+    /// On the left.
+    pub left: Option<&'a Measure>,
+    /// On the right.
+    pub right: Option<&'a Measure>,
+}
+
+/// One of the four measures: what it is called, how it is read and shown.
+struct Quantity {
+    name: &'static str,
+    of: fn(&Measure) -> f64,
+    show: fn(f64) -> String,
+}
+
+/// What is measured of every case.
+const FOUR: [Quantity; 4] = [
+    Quantity { name: "Seconds", of: |m| m.seconds, show: number::seconds },
+    Quantity { name: "Bytes on the wire", of: |m| m.wire_bytes as f64, show: number::bytes },
+    Quantity { name: "Host CPU seconds", of: |m| m.host_cpu_s, show: number::seconds },
+    Quantity {
+        name: "Commands",
+        of: |m| m.commands as f64,
+        show: |value| number::count(value as u64),
+    },
+];
+
+/// The four measures of every case.
+pub fn measures(caption: &str, sides: Sides, pairs: &[Pair<'_>]) -> Table {
+    let mut columns = vec![Column::words("Case")];
+    for quantity in &FOUR {
+        columns.extend(
+            [sides.left, sides.right, sides.ratio]
+                .map(|name| Column::numbers(name).of(quantity.name)),
+        );
+    }
+    let rows = pairs.iter().map(|pair| {
+        let mut row = vec![Cell::new(&pair.case)];
+        for quantity in &FOUR {
+            let left = pair.left.map(quantity.of);
+            let right = pair.right.map(quantity.of);
+            row.extend(sides.compared(left, right, quantity.show));
+        }
+        row
+    });
+    Table { caption: caption.to_owned(), columns, rows: rows.collect() }
+}
+
+/// What else was measured; none where that is nothing.
+pub fn values(caption: &str, sides: Sides, pairs: &[Pair<'_>]) -> Option<Table> {
+    let columns = vec![
+        Column::words("Case"),
+        Column::words("Of"),
+        Column::numbers(sides.left),
+        Column::numbers(sides.right),
+        Column::numbers(sides.ratio),
+    ];
+    let mut rows = Vec::new();
+    for pair in pairs {
+        for (name, unit) in names(pair) {
+            let find = |side: Option<&Measure>| value(side?, name, unit);
+            let [left, right, ratio] = sides
+                .compared(find(pair.left), find(pair.right), |value| number::quantity(value, unit));
+            rows.push(vec![Cell::new(&pair.case), Cell::new(name), left, right, ratio]);
+        }
+    }
+    (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
+}
+
+/// The value of a measure with this name and unit.
+pub fn value(measure: &Measure, name: &str, unit: &str) -> Option<f64> {
+    let is_it = |value: &&Value| value.name == name && value.unit == unit;
+    measure.values.iter().find(is_it).map(|value| value.value)
+}
+
+/// The names and units of all values of a line, once each.
+fn names<'a>(pair: &Pair<'a>) -> Vec<(&'a str, &'a str)> {
+    let mut names = Vec::new();
+    for value in [pair.left, pair.right].into_iter().flatten().flat_map(|side| &side.values) {
+        let name = (value.name.as_str(), value.unit.as_str());
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+impl Sides {
+    /// Two numbers and their ratio.
+    fn compared(
+        &self,
+        left: Option<f64>,
+        right: Option<f64>,
+        show: impl Fn(f64) -> String,
+    ) -> [Cell; 3] {
+        let side = |value: Option<f64>| match value {
+            Some(value) => Cell::new(show(value)),
+            None => Cell::new(number::NONE).toned(Tone::Faint),
+        };
+        let ratio = if self.is_reversed { Ratio::of(right, left) } else { Ratio::of(left, right) };
+        [side(left), side(right), Cell::new(ratio.to_string())]
+    }
+}
+
+/// What a paper published.
+pub fn published(figure: &Figure) -> Table {
+    let tone = Tone::Published;
+    let columns = vec![
+        Column::words("of").toned(tone),
+        Column::words("off").toned(tone),
+        Column::words("on").toned(tone),
+        Column::words("gain").toned(tone),
+    ];
+    let rows = figure.published.iter().map(|published| {
+        let cell = |text: Option<&str>| Cell::new(text.unwrap_or(number::NONE)).toned(tone);
+        vec![
+            Cell::new(published.what).toned(tone),
+            cell(published.off),
+            cell(published.on),
+            cell(published.gain),
+        ]
+    });
+    let caption = format!("Published: {}. Their array, their hosts, their sizes", figure.paper);
+    Table { caption, columns, rows: rows.collect() }
+}
+
+/// What was to be reached, and what was.
+pub fn verdicts(verdicts: &[Verdict]) -> Table {
+    let columns = ["Aim", "Goal", "Measured", "Verdict", "Why"].map(Column::words);
+    let rows = verdicts.iter().map(|verdict| {
+        let (word, tone) = if verdict.is_met {
+            ("✓\u{a0}met", Tone::Good)
+        } else {
+            ("✗\u{a0}missed", Tone::Bad)
+        };
+        let reason = match &verdict.reason {
+            Some(reason) => reason.as_str(),
+            None if verdict.is_met => "",
+            None => "no reason is known yet",
+        };
+        vec![
+            Cell::new(&verdict.what),
+            Cell::new(&verdict.goal),
+            Cell::new(&verdict.measured),
+            Cell::new(word).toned(tone),
+            Cell::new(reason),
+        ]
+    });
+    let rows = rows.collect();
+    Table { caption: String::from("Aims"), columns: columns.into(), rows }
+}
