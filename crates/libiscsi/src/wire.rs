@@ -29,6 +29,9 @@ pub(crate) fn tcp_info(descriptor: c_int) -> Option<WireBytes> {
             &raw mut length,
         )
     };
-    (result == 0 && length as usize >= (BYTES_RECEIVED + 1) * 8)
-        .then(|| WireBytes { sent: info[BYTES_ACKED], received: info[BYTES_RECEIVED] })
+    // The kernel counts the SYN as a byte that was acknowledged; it is no payload.
+    (result == 0 && length as usize >= (BYTES_RECEIVED + 1) * 8).then(|| WireBytes {
+        sent: info[BYTES_ACKED].saturating_sub(1),
+        received: info[BYTES_RECEIVED],
+    })
 }
