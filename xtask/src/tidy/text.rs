@@ -38,6 +38,9 @@ const FIRST_PARTS: &[&str] = &[
     "tmp", "usr", "v1", "v2", "var",
 ];
 
+/// The same of options of ESXi, which are written like paths.
+const OPTION_PARTS: &[&str] = &["DataMover", "VMFS3"];
+
 /// Hosts that may be named: where the standards, the peers and Debian are, and this
 /// machine itself.
 const HOSTS: &[&str] = &[
@@ -107,7 +110,7 @@ pub fn check_places(tree: &Tree) -> Vec<Finding> {
         // The first line of a script names its interpreter.
         let text = text.strip_prefix("#!").unwrap_or(text);
         for capture in ABSOLUTE_PATH.captures_iter(text) {
-            if !FIRST_PARTS.contains(&&capture[1]) {
+            if ![FIRST_PARTS, OPTION_PARTS].concat().contains(&&capture[1]) {
                 let message = format!("/{}/ is not on every machine", &capture[1]);
                 findings.push(Finding::new(path, line, message));
             }

@@ -1,0 +1,70 @@
+#!/bin/sh
+# Shows how a host's VAAI options are set, beside what is recommended, and changes nothing.
+#
+# NEVER RUN AGAINST A REAL HOST by those who wrote it: only beside a stand-in for esxcli (test.sh).
+#
+#   check-vaai.sh [--dry-run] [--transfer-size KB]
+#
+# Run it in the ESXi shell. Exit code 1: an option differs from what is recommended. What is
+# recommended, by whom and why, is in README.md.
+set -eu
+
+dry_run=no
+transfer_kb=16384
+
+usage() {
+    echo "usage: check-vaai.sh [--dry-run] [--transfer-size KB]" >&2
+    exit 2
+}
+
+while [ $# -gt 0 ]; do
+    case $1 in
+        --dry-run) dry_run=yes ;;
+        --transfer-size)
+            [ $# -ge 2 ] || usage
+            transfer_kb=$2
+            shift
+            ;;
+        *) usage ;;
+    esac
+    shift
+done
+case $transfer_kb in '' | *[!0-9]*) usage ;; esac
+
+differ=0
+
+# check OPTION WANTED: shows an option, and notes whether it differs.
+check() {
+    if [ "$dry_run" = yes ]; then
+        echo "esxcli system settings advanced list -o $1"
+        return
+    fi
+    # An option that this version of ESXi does not know is an error of esxcli's.
+    if ! answer=$(esxcli system settings advanced list -o "$1" 2>/dev/null); then
+        printf '%-40s %8s  this ESXi does not know it\n' "$1" -
+        return
+    fi
+    value=$(printf '%s\n' "$answer" | awk '$1 == "Int" && $2 == "Value:" { print $3 }')
+    if [ "$value" = "$2" ]; then
+        printf '%-40s %8s  as recommended\n' "$1" "$value"
+    else
+        printf '%-40s %8s  recommended: %s\n' "$1" "$value" "$2"
+        differ=1
+    fi
+}
+
+check /DataMover/HardwareAcceleratedMove 1
+check /DataMover/HardwareAcceleratedInit 1
+check /VMFS3/HardwareAcceleratedLocking 1
+check /VMFS3/UseATSForHBOnVMFS5 1
+check /VMFS3/EnableBlockDelete 1
+check /DataMover/MaxHWTransferSize "$transfer_kb"
+
+if [ "$dry_run" = yes ]; then
+    echo "esxcli storage core device vaai status get"
+else
+    echo
+    echo "What each device is known to do (unknown until it was tried):"
+    esxcli storage core device vaai status get
+fi
+exit "$differ"

@@ -1,0 +1,118 @@
+#!/bin/sh
+# Adds the claim rules for Holdfast: copies of up to 240 MB in several segments, and round robin
+# that changes the path after every command; or removes them.
+#
+# NEVER RUN AGAINST A REAL HOST by those who wrote it: only beside a stand-in for esxcli (test.sh).
+#
+#   claim-rules.sh [--dry-run] [--rule NUMBER] [--devices] [--remove]
+#
+# Run it in the ESXi shell, best before the first volume is connected: devices that are claimed
+# already take the rule for copies after a reboot. --devices sets round robin for those at once.
+# --dry-run only prints the commands that would change something. Why, and how to undo it, is in
+# README.md.
+set -eu
+
+# What INQUIRY shows of every volume.
+vendor=HOLDFAST
+model=Holdfast
+rule=915
+dry_run=no
+remove=no
+devices=no
+
+usage() {
+    echo "usage: claim-rules.sh [--dry-run] [--rule NUMBER] [--devices] [--remove]" >&2
+    exit 2
+}
+
+while [ $# -gt 0 ]; do
+    case $1 in
+        --dry-run) dry_run=yes ;;
+        --devices) devices=yes ;;
+        --remove) remove=yes ;;
+        --rule)
+            [ $# -ge 2 ] || usage
+            rule=$2
+            shift
+            ;;
+        *) usage ;;
+    esac
+    shift
+done
+case $rule in '' | *[!0-9]*) usage ;; esac
+
+# run COMMAND...: runs it, or only prints it.
+run() {
+    echo "$*"
+    [ "$dry_run" = yes ] || "$@"
+}
+
+# owner CLASS: what the rule of our number is for; nothing where there is none, `ours` for ours.
+owner() {
+    esxcli storage core claimrule list --claimrule-class="$1" | awk -v rule="$rule" \
+        -v ours="vendor=$vendor model=$model" '
+        $2 == rule { print index($0, ours) ? "ours" : "another"; exit }'
+}
+
+# satp_is_there: whether our rule for round robin is there.
+satp_is_there() {
+    esxcli storage nmp satp rule list --satp=VMW_SATP_ALUA | grep -q "$vendor"
+}
+
+# clear_rule CLASS: removes our rule of this class, if there is one.
+clear_rule() {
+    if [ "$(owner "$1")" = ours ]; then
+        run esxcli storage core claimrule remove --rule "$rule" --claimrule-class="$1"
+    fi
+}
+
+satp_rule() {
+    run esxcli storage nmp satp rule "$1" --satp=VMW_SATP_ALUA --vendor="$vendor" \
+        --model="$model" --claim-option=tpgs_on --psp=VMW_PSP_RR --psp-option=iops=1
+}
+
+# Both are looked at before either is changed.
+for class in VAAI Filter; do
+    if [ "$(owner "$class")" = another ]; then
+        echo "claim-rules.sh: rule $rule of class $class is for something else:" \
+            "name a free one with --rule" >&2
+        exit 1
+    fi
+done
+for class in VAAI Filter; do
+    clear_rule "$class"
+done
+
+if [ "$remove" = yes ]; then
+    if satp_is_there; then
+        satp_rule remove
+    fi
+else
+    # A new array needs a rule of each class (002, page 31).
+    run esxcli storage core claimrule add --rule "$rule" --type vendor --vendor "$vendor" \
+        --model "$model" --plugin VAAI_FILTER --claimrule-class=Filter
+    # -a: what the array reports, -s: several segments, -m: at most so many MB in a copy.
+    run esxcli storage core claimrule add --rule "$rule" --type vendor --vendor "$vendor" \
+        --model "$model" --plugin VMW_VAAIP_T10 --claimrule-class=VAAI -a -s -m 240
+    if ! satp_is_there; then
+        satp_rule add
+    fi
+fi
+for class in Filter VAAI; do
+    run esxcli storage core claimrule load --claimrule-class="$class"
+done
+run esxcli storage core claimrule run --claimrule-class=Filter
+
+if [ "$devices" = yes ] && [ "$remove" = no ]; then
+    # Of each device a block of lines, whose first is its name.
+    esxcli storage core device list |
+        awk -v vendor="$vendor" '
+            /^[^ ]/ { name = $1 }
+            $1 == "Vendor:" && $2 == vendor { print name }' |
+        while read -r name; do
+            run esxcli storage nmp device set --device "$name" --psp VMW_PSP_RR
+            run esxcli storage nmp psp roundrobin deviceconfig set --device "$name" \
+                --type iops --iops 1
+        done
+fi
+echo "Devices that were claimed before take the rule for copies after a reboot of the host."
