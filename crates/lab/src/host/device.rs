@@ -50,7 +50,7 @@ pub(super) struct Limits {
     pub(super) unmap_granularity_blocks: u32,
     /// The longest segment of EXTENDED COPY; 0 where the array does not say.
     pub(super) copy_segment_bytes: u64,
-    /// Vendor, product and revision, as INQUIRY shows them. ESXi copies between equal products only.
+    /// Vendor, product and revision of INQUIRY: ESXi copies between equal products only.
     pub(super) vendor: String,
     pub(super) product: String,
     pub(super) revision: String,
