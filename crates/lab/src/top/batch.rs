@@ -1,7 +1,10 @@
 //! Batch mode: lines of CSV.
 
 use std::io::Write;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::Ended;
 use super::columns::COLUMNS;
@@ -14,8 +17,6 @@ const FIRST: [&str; 3] = ["TIME", "HOST", "DEVICE"];
 
 /// How long is waited at a time for a lab that is late.
 const LATE: Duration = Duration::from_secs(1);
-/// The last moment of the year 9999: what is later has no form.
-const WALL_MS_MAX: u64 = 253_402_300_799_999;
 
 /// Prints a header, then a line for each device, host and interval, up to `count` intervals.
 ///
@@ -82,15 +83,16 @@ fn print(
 }
 
 fn record(after: &Snapshot, line: &Line) -> Vec<String> {
-    let wall_ms = after.wall_ms.min(WALL_MS_MAX);
-    let time = SystemTime::UNIX_EPOCH + Duration::from_millis(wall_ms);
-    let mut fields = vec![
-        humantime::format_rfc3339_millis(time).to_string(),
-        line.host.clone(),
-        line.device.clone(),
-    ];
+    let mut fields = vec![time_of(after.wall_ms), line.host.clone(), line.device.clone()];
     fields.extend(COLUMNS.iter().map(|column| column.text(line)));
     fields
+}
+
+/// A time as RFC 3339 has it; as the number that it is where no calendar goes that far.
+fn time_of(wall_ms: u64) -> String {
+    let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(wall_ms) * 1_000_000);
+    let text = time.ok().and_then(|time| time.format(&Rfc3339).ok());
+    text.unwrap_or_else(|| wall_ms.to_string())
 }
 
 /// Whether nobody reads any more, as behind `| head`: no error.
@@ -147,7 +149,12 @@ mod tests {
         assert_eq!(lines.len(), 1);
         assert_eq!((&lines[0][1], &lines[0][2], &lines[0][3]), ("esx, \"1\"", "naa.6", "300"));
         assert_eq!(lines[0].len(), FIRST.len() + COLUMNS.len());
-        assert!(lines[0][0].ends_with('Z'), "{}", &lines[0][0]);
+        assert_eq!(&lines[0][0], u64::MAX.to_string());
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_calendar() {
+        assert_eq!(time_of(1_767_225_605_250), "2026-01-01T00:00:05.25Z");
     }
 
     #[test]
