@@ -8,7 +8,7 @@ use libiscsi::{
 
 use super::acceleration::Primitive;
 use super::counters::Class;
-use super::device::{Device, Limits};
+use super::device::{CONFLICT_RETRIES_MAX, Device, Limits};
 use super::{Host, HostError};
 
 /// Where a copy's segment comes from and goes to, in bytes of the two devices.
@@ -107,9 +107,23 @@ impl Device {
     /// # Errors
     /// Those of the host.
     pub async fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>, HostError> {
+        self.read_with(CONFLICT_RETRIES_MAX, offset, bytes).await
+    }
+
+    /// The same, but tells at once that another host has the unit reserved, or that the own
+    /// reservation is lost.
+    ///
+    /// # Errors
+    /// Those of the host; [`HostError::Reserved`].
+    pub async fn read_unreserved(&self, offset: u64, bytes: u64) -> Result<Vec<u8>, HostError> {
+        self.read_with(0, offset, bytes).await
+    }
+
+    async fn read_with(&self, most: u32, offset: u64, bytes: u64) -> Result<Vec<u8>, HostError> {
         let cdb = Cdb::read_16(self.lba(offset), self.count(bytes)?);
         let data = || Data::In(vec![0; bytes as usize]);
-        let end = good("READ", self.execute(Class::Read, cdb, data, bytes).await?)?;
+        let end = self.execute_with(most, Class::Read, cdb, data, bytes).await?;
+        let end = good("READ", end)?;
         if end.residual != 0 { Err(HostError::Answer("READ")) } else { Ok(end.buffer) }
     }
 
@@ -118,11 +132,24 @@ impl Device {
     /// # Errors
     /// Those of the host.
     pub async fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), HostError> {
+        self.write_with(CONFLICT_RETRIES_MAX, offset, bytes).await
+    }
+
+    /// The same, but tells at once that another host has the unit reserved, or that the own
+    /// reservation is lost.
+    ///
+    /// # Errors
+    /// Those of the host; [`HostError::Reserved`].
+    pub async fn write_unreserved(&self, offset: u64, bytes: &[u8]) -> Result<(), HostError> {
+        self.write_with(0, offset, bytes).await
+    }
+
+    async fn write_with(&self, most: u32, offset: u64, bytes: &[u8]) -> Result<(), HostError> {
         let length = bytes.len() as u64;
         let cdb = Cdb::write_16(self.lba(offset), self.count(length)?);
         let data = || Data::Out(bytes.to_vec());
-        good("WRITE", self.execute(Class::Write, cdb, data, length).await?)?;
-        Ok(())
+        let end = self.execute_with(most, Class::Write, cdb, data, length).await?;
+        good("WRITE", end).map(drop)
     }
 
     /// COMPARE AND WRITE of as much as is given. A path that is lost while it is on its way makes
@@ -153,22 +180,29 @@ impl Device {
         result
     }
 
-    /// RESERVE (6) of the whole unit.
+    /// RESERVE (6) of the whole unit, on one path, which all commands use until
+    /// [`Device::release`]. One task of a host at a time: to the array they are the same.
     ///
     /// # Errors
     /// [`HostError::Reserved`] while another host has it.
     pub async fn reserve(&self) -> Result<(), HostError> {
-        let end = self.execute(Class::Reserve, Cdb::reserve_6(), || Data::None, 0).await?;
-        good("RESERVE", end).map(drop)
+        self.stay_on_path().await?;
+        let end = self.execute(Class::Reserve, Cdb::reserve_6(), || Data::None, 0).await;
+        let result = end.and_then(|end| good("RESERVE", end).map(drop));
+        if result.is_err() {
+            self.leave_path();
+        }
+        result
     }
 
     /// RELEASE (6).
     ///
     /// # Errors
-    /// Those of the host.
+    /// [`HostError::Reserved`] if it was lost with its path, and so nothing is left to release.
     pub async fn release(&self) -> Result<(), HostError> {
-        let end = self.execute(Class::Reserve, Cdb::release_6(), || Data::None, 0).await?;
-        good("RELEASE", end).map(drop)
+        let end = self.execute(Class::Reserve, Cdb::release_6(), || Data::None, 0).await;
+        self.leave_path();
+        end.and_then(|end| good("RELEASE", end).map(drop))
     }
 
     /// WRITE SAME of zeros, in one command.

@@ -13,12 +13,11 @@ use super::{Host, HostError};
 
 /// How often a command that the array has put off is sent again before the host gives up.
 const RETRIES_MAX: u32 = 100;
+/// How often where another host has the unit reserved: each time for some commands only, but there
+/// may be many hosts.
+pub(super) const CONFLICT_RETRIES_MAX: u32 = 2000;
 /// Between two of them, where the array is busy.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
-/// How often a command that meets another host's reservation is sent again, and what is waited in
-/// between. ESXi gives up sooner (`Scsi.ConflictRetries`, 80), with longer pauses.
-const CONFLICTS_MAX: u32 = 10_000;
-const CONFLICT_PAUSE: Duration = Duration::from_millis(2);
 /// Between two looks for a path, where none is up.
 const NO_PATH_PAUSE: Duration = Duration::from_millis(20);
 
@@ -34,6 +33,7 @@ pub(super) struct Inner {
     pub(super) counters: RefCell<DeviceCounters>,
     pub(super) acceleration: RefCell<Acceleration>,
     turn: Cell<Turn>,
+    reservation: Cell<Option<Reservation>>,
 }
 
 /// What the unit is, and what it says that commands may be.
@@ -80,6 +80,15 @@ impl Drop for Inner {
     }
 }
 
+/// A reservation that the host holds. It is of one path: as ESXi does, the host uses no other one
+/// until it is released.
+#[derive(Clone, Copy, Debug)]
+struct Reservation {
+    path: usize,
+    /// How often the path had been lost before: the array ends a reservation with the session.
+    losses: u64,
+}
+
 impl Device {
     pub(super) fn new(host: &Host, lun: u16, limits: Limits) -> Self {
         Self(Rc::new(Inner {
@@ -89,6 +98,7 @@ impl Device {
             counters: RefCell::default(),
             acceleration: RefCell::default(),
             turn: Cell::default(),
+            reservation: Cell::default(),
         }))
     }
 
@@ -168,8 +178,24 @@ impl Device {
         }
     }
 
+    /// From now on all commands go the way that is next: where RESERVE is sent.
+    pub(super) async fn stay_on_path(&self) -> Result<(), HostError> {
+        let path = self.next_path().await?;
+        let index = self.0.host.paths().iter().position(|known| Rc::ptr_eq(known, &path));
+        let stay = index.map(|index| Reservation { path: index, losses: path.losses() });
+        self.0.reservation.set(stay);
+        Ok(())
+    }
+
+    /// Commands go over all paths again.
+    pub(super) fn leave_path(&self) {
+        self.0.reservation.set(None);
+    }
+
     /// Sends a command, on another path or once more where the array or a path asks for it, and
-    /// counts it. `bytes` is what it is about. Ends with whatever is not to be tried again.
+    /// counts it. `bytes` is what it is about. Ends with whatever is not to be tried again. What
+    /// meets the reservation of another host waits for its end (`Scsi.ConflictRetries`), but for
+    /// the commands that locks are made of.
     pub(super) async fn execute(
         &self,
         class: Class,
@@ -177,31 +203,52 @@ impl Device {
         data: impl Fn() -> Data,
         bytes: u64,
     ) -> Result<Completion, HostError> {
+        let conflict_retries = match class {
+            Class::Reserve | Class::Ats => 0,
+            _ => CONFLICT_RETRIES_MAX,
+        };
+        self.execute_with(conflict_retries, class, cdb, data, bytes).await
+    }
+
+    /// The same, with so many retries where the unit is reserved.
+    pub(super) async fn execute_with(
+        &self,
+        conflict_retries: u32,
+        class: Class,
+        cdb: Cdb,
+        data: impl Fn() -> Data,
+        bytes: u64,
+    ) -> Result<Completion, HostError> {
         let started = Instant::now();
-        let (mut retries, mut conflicts) = (0, 0);
+        let mut retries: u32 = 0;
         let end = loop {
-            let path = self.next_path().await?;
+            let path = match self.next_path().await {
+                Err(HostError::Reserved) if retries < conflict_retries => {
+                    retries += 1;
+                    self.0.host.reactor().sleep(BUSY_PAUSE).await;
+                    continue;
+                }
+                path => path?,
+            };
             let end = path.execute(self.0.lun, cdb, data()).await;
             let pause = match &end.status {
                 Status::Good => break end,
                 // Another path may be up at once.
                 Status::Cancelled => Duration::ZERO,
                 Status::Other(0x08 | 0x28) => BUSY_PAUSE,
-                // Whoever reserves learns at once that he can't; all others wait for their turn.
-                Status::Other(0x18) if class != Class::Reserve && conflicts < CONFLICTS_MAX => {
-                    conflicts += 1;
+                Status::Other(0x18) => {
                     self.0.counters.borrow_mut().conflicts += 1;
-                    self.0.host.reactor().sleep(CONFLICT_PAUSE).await;
-                    continue;
+                    BUSY_PAUSE
                 }
                 Status::CheckCondition(sense) if sense.key == 6 => Duration::ZERO,
                 _ => break end,
             };
-            retries += 1;
-            self.0.counters.borrow_mut().retries += 1;
-            if retries > RETRIES_MAX {
+            let is_conflict = end.status == Status::Other(0x18);
+            if retries >= if is_conflict { conflict_retries } else { RETRIES_MAX } {
                 break end;
             }
+            retries += 1;
+            self.0.counters.borrow_mut().retries += 1;
             if !pause.is_zero() {
                 self.0.host.reactor().sleep(pause).await;
             }
@@ -209,13 +256,19 @@ impl Device {
         let is_good = end.status == Status::Good;
         let mut counters = self.0.counters.borrow_mut();
         counters.add(class, is_good, bytes, started.elapsed());
-        counters.conflicts += u64::from(end.status == Status::Other(0x18));
         Ok(end)
     }
 
     /// The path whose turn it is: round robin over those that are up.
+    /// [`HostError::Reserved`] if it was to be the one that had a reservation, which is lost:
+    /// nothing may be written on the strength of that.
     async fn next_path(&self) -> Result<Rc<Path>, HostError> {
         let host = &self.0.host;
+        if let Some(Reservation { path, losses }) = self.0.reservation.get() {
+            let path = &host.paths()[path];
+            let is_held = path.is_up() && path.losses() == losses;
+            return if is_held { Ok(path.clone()) } else { Err(HostError::Reserved) };
+        }
         let started = Instant::now();
         loop {
             let paths = host.paths();
