@@ -1,5 +1,6 @@
 //! The lab: what hosts do to an array, done to any target that speaks iSCSI, through libiscsi.
 //!
+//! - [`datastore`]: a cluster file system that several hosts use at a time, as they do VMFS.
 //! - [`load`]: a steady load for the benchmark, measured.
 //! - [`deploy`]: a template deployed many times, by host reads and writes and by EXTENDED COPY.
 //! - [`top`]: what the hosts of a running lab count, as esxtop shows it.
@@ -12,6 +13,7 @@
 //! stay small beside the target's.
 
 pub mod copy;
+pub mod datastore;
 pub mod deploy;
 pub mod engine;
 pub mod figures;

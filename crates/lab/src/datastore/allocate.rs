@@ -1,0 +1,309 @@
+//! Which blocks are whose: taken from clusters and given back, each cluster under its lock.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use futures::lock::Mutex;
+
+use super::cluster::Cluster;
+use super::error::DatastoreError;
+use super::layout::{CLUSTER_BYTES, Layout, Pool};
+use super::lock_record::HOSTS_MAX;
+use super::mount::Core;
+use super::sector::{SECTOR_BYTES, damaged};
+
+/// How often a run is looked for that others have been quicker at.
+const PLANS_MAX: u32 = 4;
+
+/// Where a host allocates next.
+pub(super) struct Cursor {
+    cluster: Cell<u32>,
+    /// In that cluster: behind the last block that was taken.
+    next: Cell<u32>,
+    /// Clusters that had nothing left when they were last seen.
+    full: RefCell<Vec<bool>>,
+    /// The tasks of a host take turns at a cluster.
+    turns: Vec<Mutex<()>>,
+}
+
+impl Cursor {
+    /// Hosts begin as far from each other as can be: 0, 1/2, 1/4, 3/4, 1/8 of the way and so on.
+    pub(super) fn new(layout: &Layout, pool: Pool, slot: u32) -> Self {
+        let clusters = layout.clusters(pool);
+        let bits = HOSTS_MAX.trailing_zeros();
+        let turned = u64::from(slot.reverse_bits() >> (32 - bits));
+        let first = turned * u64::from(clusters) / u64::from(HOSTS_MAX);
+        Self {
+            cluster: Cell::new(first as u32),
+            next: Cell::new(0),
+            full: RefCell::new(vec![false; clusters as usize]),
+            turns: (0..clusters).map(|_| Mutex::new(())).collect(),
+        }
+    }
+
+    fn note(&self, cluster: u32, free: u32) {
+        if let Some(full) = self.full.borrow_mut().get_mut(cluster as usize) {
+            *full = free == 0;
+        }
+    }
+
+    fn is_full(&self, cluster: u32) -> bool {
+        self.full.borrow().get(cluster as usize).copied().unwrap_or(true)
+    }
+}
+
+/// Neighbouring blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) first: u32,
+    pub(super) count: u32,
+}
+
+impl Core {
+    /// Takes blocks one after the other where this host is at, as thin disks do.
+    pub(super) async fn take_blocks(
+        &self,
+        pool: Pool,
+        count: u32,
+    ) -> Result<Vec<u32>, DatastoreError> {
+        let mut taken = Vec::new();
+        let end = self.take_into(pool, count, &mut taken).await;
+        self.all_or_none(pool, count, taken, end).await
+    }
+
+    /// Takes blocks in as long runs as there are: in one, if there is one that long.
+    pub(super) async fn take_contiguous(&self, count: u32) -> Result<Vec<u32>, DatastoreError> {
+        let mut taken = Vec::new();
+        let end = self.take_runs(count, &mut taken).await;
+        self.all_or_none(Pool::Data, count, taken, end).await
+    }
+
+    /// What could not be had in whole is given back.
+    async fn all_or_none(
+        &self,
+        pool: Pool,
+        count: u32,
+        taken: Vec<u32>,
+        end: Result<(), DatastoreError>,
+    ) -> Result<Vec<u32>, DatastoreError> {
+        match end {
+            Ok(()) if taken.len() as u32 == count => Ok(taken),
+            end => {
+                let returned = self.give_back(pool, taken).await;
+                end?;
+                returned?;
+                Err(DatastoreError::Full)
+            }
+        }
+    }
+
+    /// Adds to `taken` until there are `count`, or no more to be had.
+    async fn take_into(
+        &self,
+        pool: Pool,
+        count: u32,
+        taken: &mut Vec<u32>,
+    ) -> Result<(), DatastoreError> {
+        let cursor = self.cursor(pool);
+        let clusters = self.layout.clusters(pool);
+        let start = cursor.cluster.get();
+        // At last the full ones as well: others may have given something back there.
+        for looks_full in [false, true] {
+            for cluster in (0..clusters).map(|offset| (start + offset) % clusters) {
+                let missing = count as usize - taken.len();
+                if missing == 0 {
+                    return Ok(());
+                }
+                if cursor.is_full(cluster) != looks_full {
+                    continue;
+                }
+                let is_here = cluster == cursor.cluster.get();
+                let next = if is_here { cursor.next.get() } else { 0 };
+                let blocks = self
+                    .change_cluster(pool, cluster, |bits| bits.take_next(next, missing))
+                    .await?;
+                if let Some(last) = blocks.last() {
+                    cursor.cluster.set(cluster);
+                    cursor.next.set(last + 1);
+                }
+                let first = cluster * self.layout.cluster_blocks;
+                taken.extend(blocks.iter().map(|block| first + block));
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_runs(&self, count: u32, taken: &mut Vec<u32>) -> Result<(), DatastoreError> {
+        for _ in 0..PLANS_MAX {
+            let missing = count - taken.len() as u32;
+            let clusters = self.read_clusters(Pool::Data).await?;
+            let here = self.data.cluster.get() * self.layout.cluster_blocks;
+            for run in choose_runs(&free_runs(&clusters), missing, here) {
+                self.take_run(run, taken).await?;
+            }
+            if taken.len() as u32 == count {
+                break;
+            }
+        }
+        let left = count - taken.len() as u32;
+        if left > 0 {
+            self.take_into(Pool::Data, count, taken).await?;
+        }
+        taken.sort_unstable();
+        Ok(())
+    }
+
+    /// Takes what is still free of a run.
+    async fn take_run(&self, run: Run, taken: &mut Vec<u32>) -> Result<(), DatastoreError> {
+        let size = self.layout.cluster_blocks;
+        let mut first = run.first;
+        while first < run.first + run.count {
+            let cluster = first / size;
+            let end = (run.first + run.count).min((cluster + 1) * size);
+            let blocks = self
+                .change_cluster(Pool::Data, cluster, |bits| {
+                    let wanted = first % size..first % size + (end - first);
+                    wanted.filter(|block| bits.take(*block)).collect::<Vec<u32>>()
+                })
+                .await?;
+            taken.extend(blocks.iter().map(|block| cluster * size + block));
+            first = end;
+        }
+        Ok(())
+    }
+
+    /// Frees blocks that no file names any more.
+    pub(super) async fn give_back(
+        &self,
+        pool: Pool,
+        blocks: Vec<u32>,
+    ) -> Result<(), DatastoreError> {
+        let size = self.layout.cluster_blocks;
+        let mut by_cluster: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for block in blocks {
+            by_cluster.entry(block / size).or_default().push(block % size);
+        }
+        for (cluster, blocks) in by_cluster {
+            let were_taken = self
+                .change_cluster(pool, cluster, |bits| {
+                    blocks.iter().filter(|block| bits.give_back(**block)).count()
+                })
+                .await?;
+            if were_taken != blocks.len() {
+                let place = Cluster::place(&self.layout, pool, cluster);
+                return Err(damaged(place, "a file has had blocks that are free"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes a cluster under its lock.
+    async fn change_cluster<T>(
+        &self,
+        pool: Pool,
+        index: u32,
+        change: impl FnOnce(&mut Cluster) -> T,
+    ) -> Result<T, DatastoreError> {
+        let lock = self.layout.cluster(pool, index);
+        let cursor = self.cursor(pool);
+        let Some(turn) = cursor.turns.get(index as usize) else {
+            return Err(damaged(lock, "there is no such cluster"));
+        };
+        let _turn = turn.lock().await;
+        let work = async {
+            let place = Cluster::place(&self.layout, pool, index);
+            let sector = self.disk.read_sector(place).await?;
+            let before = Cluster::decode(&self.layout, pool, index, &sector)?;
+            let mut after = before.clone();
+            let value = change(&mut after);
+            if after != before {
+                self.disk.write(place, &after.encode(&self.layout)).await?;
+            }
+            cursor.note(index, after.free());
+            Ok(value)
+        };
+        self.under_lock(lock, work).await
+    }
+
+    /// All clusters as they are on disk, each at some moment.
+    pub(super) async fn read_clusters(&self, pool: Pool) -> Result<Vec<Cluster>, DatastoreError> {
+        let count = self.layout.clusters(pool);
+        let bytes = u64::from(count) * CLUSTER_BYTES;
+        let all = self.disk.read(self.layout.cluster(pool, 0), bytes).await?;
+        let sectors = all.chunks_exact(CLUSTER_BYTES as usize).zip(0..);
+        sectors
+            .map(|(pair, index)| {
+                let bits = &pair[SECTOR_BYTES as usize..];
+                let cluster = Cluster::decode(&self.layout, pool, index, bits)?;
+                self.cursor(pool).note(index, cluster.free());
+                Ok(cluster)
+            })
+            .collect()
+    }
+}
+
+/// Runs of free blocks, over the bounds of clusters.
+fn free_runs(clusters: &[Cluster]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut number = 0;
+    for cluster in clusters {
+        for block in 0..cluster.blocks() {
+            if !cluster.is_taken(block) {
+                match runs.last_mut() {
+                    Some(run) if run.first + run.count == number => run.count += 1,
+                    _ => runs.push(Run { first: number, count: 1 }),
+                }
+            }
+            number += 1;
+        }
+    }
+    runs
+}
+
+/// The first run from `here` on that is long enough, else the longest ones.
+fn choose_runs(runs: &[Run], count: u32, here: u32) -> Vec<Run> {
+    let from_here = runs.iter().filter_map(|run| {
+        let first = run.first.max(here);
+        let end = run.first + run.count;
+        (first < end && end - first >= count).then_some(Run { first, count })
+    });
+    let anywhere = runs.iter().filter(|run| run.count >= count);
+    let whole = from_here.chain(anywhere.map(|run| Run { count, ..*run })).next();
+    if let Some(run) = whole {
+        return vec![run];
+    }
+    let mut longest = runs.to_vec();
+    longest.sort_by_key(|run| (std::cmp::Reverse(run.count), run.first));
+    let mut left = count;
+    longest.retain_mut(|run| {
+        run.count = run.count.min(left);
+        left -= run.count;
+        run.count > 0
+    });
+    longest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_found_and_chosen() {
+        let layout = Layout::plan([0; 16], "l", 64 << 20).unwrap();
+        let mut clusters: Vec<Cluster> =
+            (0..2).map(|index| Cluster::empty(&layout, Pool::Data, index)).collect();
+        let size = clusters[0].blocks();
+        clusters[0].take(3);
+        clusters[1].take(5);
+        let run = |first, count| Run { first, count };
+        let runs = free_runs(&clusters);
+        assert_eq!(runs, [run(0, 3), run(4, size - 4 + 5), run(size + 6, size - 6)]);
+        assert_eq!(choose_runs(&runs, 3, 0), [run(0, 3)]);
+        assert_eq!(choose_runs(&runs, 3, 1), [run(4, 3)]);
+        assert_eq!(choose_runs(&runs, 2, 7), [run(7, 2)]);
+        assert_eq!(choose_runs(&runs, 3, 2 * size - 1), [run(0, 3)]);
+        let most = size + 1;
+        assert_eq!(choose_runs(&runs, most + 4, 0), [run(4, most), run(size + 6, 4)]);
+        assert_eq!(choose_runs(&runs, 1000, 0).len(), 3);
+    }
+}

@@ -1,0 +1,60 @@
+//! Blocks between a file and being free.
+
+use std::rc::Rc;
+
+use super::error::DatastoreError;
+use super::layout::{BLOCK_BYTES, Pool};
+use super::mount::Core;
+
+/// Bytes of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeviceRange {
+    /// The first.
+    pub offset_bytes: u64,
+    /// How many.
+    pub bytes: u64,
+}
+
+/// Blocks that no file has any more and that are not free yet, so that they can be unmapped: a
+/// block that is free may be another host's at once. If this is dropped they are leaked.
+#[must_use = "blocks are leaked that are not given back"]
+pub struct Detached {
+    core: Rc<Core>,
+    blocks: Vec<u32>,
+}
+
+impl std::fmt::Debug for Detached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Detached").field("ranges", &self.ranges()).finish()
+    }
+}
+
+impl Detached {
+    pub(super) fn new(core: &Rc<Core>, mut blocks: Vec<u32>) -> Self {
+        blocks.sort_unstable();
+        Self { core: core.clone(), blocks }
+    }
+
+    /// Where they are, in the order of the device.
+    pub fn ranges(&self) -> Vec<DeviceRange> {
+        let mut ranges: Vec<DeviceRange> = Vec::new();
+        for block in &self.blocks {
+            let offset_bytes = self.core.layout.data(*block);
+            match ranges.last_mut() {
+                Some(last) if last.offset_bytes + last.bytes == offset_bytes => {
+                    last.bytes += BLOCK_BYTES;
+                }
+                _ => ranges.push(DeviceRange { offset_bytes, bytes: BLOCK_BYTES }),
+            }
+        }
+        ranges
+    }
+
+    /// Frees them.
+    ///
+    /// # Errors
+    /// Those of the locks and the device; what was not freed is leaked.
+    pub async fn give_back(self) -> Result<(), DatastoreError> {
+        self.core.give_back(Pool::Data, self.blocks).await
+    }
+}

@@ -1,0 +1,73 @@
+//! Why a datastore could not do what it was to do.
+
+use super::lock_record::HostId;
+use crate::host::HostError;
+
+/// What went wrong in a datastore.
+#[derive(Debug, thiserror::Error)]
+pub enum DatastoreError {
+    /// Of the host or the device.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// What was read is not what a datastore has there.
+    #[error("the sector at byte {offset_bytes} is damaged: {what}")]
+    Damaged {
+        /// Where it is on the device.
+        offset_bytes: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The device can't hold a datastore, or an option makes no sense.
+    #[error("{0}")]
+    Argument(String),
+    /// All 64 heartbeat slots are taken by hosts that live.
+    #[error("the datastore is mounted by as many hosts as it has room for")]
+    NoSlot,
+    /// A host with this id has it mounted, and lives.
+    #[error("host {0} has the datastore mounted already")]
+    MountedAlready(HostId),
+    /// Another host has found this one dead, or somebody else has taken its heartbeat slot.
+    #[error("access to the datastore is lost: another host has ended the heartbeat")]
+    Lost,
+    /// The heartbeat is late, so that another host may take this one for dead: nothing is written.
+    #[error("the heartbeat is late: nothing is written until it has got through")]
+    HeartbeatLate,
+    /// It was unmounted.
+    #[error("the datastore is not mounted any more")]
+    Unmounted,
+    /// Another host holds the file's lock, and lives.
+    #[error("{name} is locked by host {host}")]
+    Locked {
+        /// Which file.
+        name: String,
+        /// Who.
+        host: HostId,
+    },
+    /// This host has it open in a way that does not go with what was asked for.
+    #[error("{0} is in use on this host")]
+    InUse(String),
+    /// A lock was not to be had for many times the liveness time, from hosts that live.
+    #[error("the lock at byte {offset_bytes} was not to be had in time")]
+    LockTimeout {
+        /// Where it is on the device.
+        offset_bytes: u64,
+    },
+    /// The device stays reserved by others.
+    #[error("the device stays reserved by another host")]
+    StaysReserved,
+    /// There is no such file.
+    #[error("there is no file {0}")]
+    NotFound(String),
+    /// There is one of this name.
+    #[error("there is a file {0} already")]
+    Exists(String),
+    /// No descriptor is free.
+    #[error("the datastore has no room for another file")]
+    TooManyFiles,
+    /// No block, or no pointer block, is free.
+    #[error("the datastore is full")]
+    Full,
+    /// The file was closed, or is open for reading only.
+    #[error("{0} is not open for a change of its blocks")]
+    NotOpen(String),
+}

@@ -1,0 +1,56 @@
+//! What a file has in its blocks, as those see it who use it.
+
+use super::layout::BLOCK_BYTES;
+
+/// What a file has in some blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockState {
+    /// Nothing: it reads as zeros, and a write needs [`File::allocate`] first.
+    Absent,
+    /// Blocks from this byte of the device on, which read as zeros whatever the device has there:
+    /// they must be zeroed, and then marked present, before a part of them is written.
+    ToBeZeroed(u64),
+    /// Blocks from this byte of the device on.
+    Present(u64),
+}
+
+/// Neighbouring blocks of a file in one state, one behind the other on the device too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileExtent {
+    /// The first of them in the file.
+    pub first_block: u64,
+    /// How many.
+    pub count: u64,
+    /// What there is.
+    pub state: BlockState,
+}
+
+/// What new blocks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllocateAs {
+    /// As the device has them: whoever allocates zeroes or writes them whole before others look.
+    Present,
+    /// To be zeroed.
+    ToBeZeroed,
+}
+
+/// Where new blocks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// In as few runs as there are room for: thick disks.
+    Contiguous,
+    /// The next free ones of this host's cluster: thin disks, between the blocks of others.
+    AsItComes,
+}
+
+/// Whether two extents are one.
+pub(super) fn follows(last: &FileExtent, next: &FileExtent) -> bool {
+    let bytes = last.count * BLOCK_BYTES;
+    last.first_block + last.count == next.first_block
+        && match (last.state, next.state) {
+            (BlockState::Absent, BlockState::Absent) => true,
+            (BlockState::Present(at), BlockState::Present(here))
+            | (BlockState::ToBeZeroed(at), BlockState::ToBeZeroed(here)) => at + bytes == here,
+            _ => false,
+        }
+}

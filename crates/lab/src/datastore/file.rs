@@ -1,0 +1,333 @@
+//! A file that is open, and its blocks.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+use std::rc::Rc;
+
+use futures::lock::Mutex;
+
+use super::descriptor::{Description, check_file};
+use super::detached::{Detached, DeviceRange};
+use super::error::DatastoreError;
+use super::extent::{AllocateAs, BlockState, FileExtent, Placement, follows};
+use super::layout::{BLOCK_BYTES, Pool};
+use super::lock::Held;
+use super::lock_record::Mode;
+use super::map::Map;
+use super::mount::Core;
+use super::table::Pointer;
+
+/// A file that is open. Clones are one opening of it; what is not closed stays locked until the
+/// datastore is unmounted or the file opened again by the same host.
+#[derive(Clone, Debug)]
+pub struct File(Rc<Opening>);
+
+#[derive(Debug)]
+struct Opening {
+    inner: Rc<Inner>,
+    is_closed: Cell<bool>,
+}
+
+/// What all openings of a file share in one host.
+pub(super) struct Inner {
+    core: Rc<Core>,
+    file: u32,
+    generation: u64,
+    pub(super) name: String,
+    pub(super) mode: Mode,
+    size_bytes: Cell<u64>,
+    /// Who changes blocks takes turns.
+    map: Mutex<Map>,
+    held: RefCell<Option<Held>>,
+    openings: Cell<u32>,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    pub(super) fn new(
+        core: &Rc<Core>,
+        file: u32,
+        description: Description,
+        mode: Mode,
+        held: Held,
+    ) -> Self {
+        Self {
+            core: core.clone(),
+            file,
+            generation: description.generation,
+            name: description.name,
+            mode,
+            size_bytes: Cell::new(description.size_bytes),
+            map: Mutex::new(Map::new(file, description.generation)),
+            held: RefCell::new(Some(held)),
+            openings: Cell::new(0),
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.held.borrow().is_some()
+    }
+
+    /// Gives up the lock, if nobody has it open, or in any case.
+    pub(super) async fn close(&self, in_any_case: bool) -> Result<(), DatastoreError> {
+        let _turn = self.core.descriptor_turns[self.file as usize].lock().await;
+        if self.openings.get() > 0 && !in_any_case {
+            // It was opened again while this waited.
+            return Ok(());
+        }
+        // What is being done with its blocks comes to its end under the lock.
+        let _map = self.map.lock().await;
+        let held = self.held.borrow_mut().take();
+        match held {
+            Some(held) => {
+                self.core.open.borrow_mut().remove(&self.file);
+                self.core.give_up(&held).await
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl File {
+    pub(super) fn again(inner: Rc<Inner>) -> Self {
+        inner.openings.set(inner.openings.get() + 1);
+        Self(Rc::new(Opening { inner, is_closed: Cell::new(false) }))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0.inner.name
+    }
+
+    /// Its size.
+    pub fn size_bytes(&self) -> u64 {
+        self.0.inner.size_bytes.get()
+    }
+
+    /// Blocks that its size comes to.
+    pub fn size_blocks(&self) -> u64 {
+        self.size_bytes().div_ceil(BLOCK_BYTES)
+    }
+
+    fn check_open(&self) -> Result<(), DatastoreError> {
+        if self.0.is_closed.get() || !self.0.inner.is_open() {
+            return Err(DatastoreError::NotOpen(self.name().to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Called with the map's turn taken, so that the lock stays held meanwhile.
+    fn check_change(&self) -> Result<(), DatastoreError> {
+        self.check_open()?;
+        if self.0.inner.mode != Mode::Exclusive {
+            return Err(DatastoreError::NotOpen(self.name().to_owned()));
+        }
+        Ok(())
+    }
+
+    fn check_range(&self, first_block: u64, count: u64) -> Result<Range<u32>, DatastoreError> {
+        let size = self.size_blocks();
+        let end = first_block.checked_add(count).filter(|end| *end <= size);
+        match (u32::try_from(first_block), end.map(u32::try_from)) {
+            (Ok(first), Some(Ok(end))) => Ok(first..end),
+            _ => Err(DatastoreError::Argument(format!(
+                "{count} blocks from {first_block} on are not within the {size} of {}",
+                self.name()
+            ))),
+        }
+    }
+
+    fn extent_of(&self, block: u32, pointer: Pointer) -> FileExtent {
+        let layout = &self.0.inner.core.layout;
+        let state = match pointer {
+            Pointer::Absent => BlockState::Absent,
+            Pointer::Present(data) => BlockState::Present(layout.data(data)),
+            Pointer::ToBeZeroed(data) => BlockState::ToBeZeroed(layout.data(data)),
+        };
+        FileExtent { first_block: u64::from(block), count: 1, state }
+    }
+
+    fn merged(&self, pointers: impl Iterator<Item = (u32, Pointer)>) -> Vec<FileExtent> {
+        let mut extents: Vec<FileExtent> = Vec::new();
+        for (block, pointer) in pointers {
+            let extent = self.extent_of(block, pointer);
+            match extents.last_mut() {
+                Some(last) if follows(last, &extent) => last.count += 1,
+                _ => extents.push(extent),
+            }
+        }
+        extents
+    }
+
+    /// Blocks that it has, to be zeroed or not.
+    ///
+    /// # Errors
+    /// Those of the device; what is there must make sense.
+    pub async fn allocated_blocks(&self) -> Result<u64, DatastoreError> {
+        let mut map = self.0.inner.map.lock().await;
+        self.check_open()?;
+        Ok(map.all(&self.0.inner.core).await?.0.len() as u64)
+    }
+
+    /// What it has in `count` blocks from `first_block` on; neighbours are one extent.
+    ///
+    /// # Errors
+    /// Beyond the file's size; those of the device.
+    pub async fn extents(
+        &self,
+        first_block: u64,
+        count: u64,
+    ) -> Result<Vec<FileExtent>, DatastoreError> {
+        let mut map = self.0.inner.map.lock().await;
+        self.check_open()?;
+        let blocks = self.check_range(first_block, count)?;
+        let pointers = map.get(&self.0.inner.core, blocks.clone()).await?;
+        Ok(self.merged(blocks.zip(pointers)))
+    }
+
+    /// Gives it the blocks that it has not got yet among `count` from `first_block` on; returns
+    /// these, so that of several tasks only one has each to zero.
+    ///
+    /// Order: blocks are taken in their clusters, then named by the file. A host that dies in
+    /// between leaves blocks that are taken and no file names.
+    ///
+    /// # Errors
+    /// [`DatastoreError::Full`], and nothing is allocated; those of the locks and the device.
+    pub async fn allocate(
+        &self,
+        first_block: u64,
+        count: u64,
+        allocate_as: AllocateAs,
+        placement: Placement,
+    ) -> Result<Vec<FileExtent>, DatastoreError> {
+        let mut map = self.0.inner.map.lock().await;
+        self.check_change()?;
+        let core = &self.0.inner.core;
+        let blocks = self.check_range(first_block, count)?;
+        let pointers = map.get(core, blocks.clone()).await?;
+        let absent: Vec<u32> = blocks
+            .zip(pointers)
+            .filter(|(_, pointer)| *pointer == Pointer::Absent)
+            .map(|(block, _)| block)
+            .collect();
+        if absent.is_empty() {
+            return Ok(Vec::new());
+        }
+        let missing = absent.len() as u32;
+        let taken = match placement {
+            Placement::Contiguous => core.take_contiguous(missing).await?,
+            Placement::AsItComes => core.take_blocks(Pool::Data, missing).await?,
+        };
+        let pointer_to = |block: u32| match allocate_as {
+            AllocateAs::Present => Pointer::Present(block),
+            AllocateAs::ToBeZeroed => Pointer::ToBeZeroed(block),
+        };
+        let changes: Vec<(u32, Pointer)> =
+            absent.into_iter().zip(taken.into_iter().map(pointer_to)).collect();
+        // What is taken and could not be named is leaked: it may be on disk all the same.
+        map.set(core, &changes).await?;
+        Ok(self.merged(changes.into_iter()))
+    }
+
+    /// Blocks that were to be zeroed are what the device has there from now on.
+    ///
+    /// # Errors
+    /// Beyond the file's size; those of the device.
+    pub async fn mark_present(&self, first_block: u64, count: u64) -> Result<(), DatastoreError> {
+        let mut map = self.0.inner.map.lock().await;
+        self.check_change()?;
+        let core = &self.0.inner.core;
+        let blocks = self.check_range(first_block, count)?;
+        let pointers = map.get(core, blocks.clone()).await?;
+        let present = |(block, pointer)| match pointer {
+            Pointer::ToBeZeroed(data) => Some((block, Pointer::Present(data))),
+            _ => None,
+        };
+        let changes: Vec<(u32, Pointer)> = blocks.zip(pointers).filter_map(present).collect();
+        map.set(core, &changes).await
+    }
+
+    /// Takes blocks from it without making them free yet, for who wants to unmap them.
+    ///
+    /// Order: they are not named any more, then not taken any more.
+    ///
+    /// # Errors
+    /// Beyond the file's size; those of the device.
+    pub async fn detach(&self, first_block: u64, count: u64) -> Result<Detached, DatastoreError> {
+        let mut map = self.0.inner.map.lock().await;
+        self.check_change()?;
+        let blocks = self.check_range(first_block, count)?;
+        self.detach_from(&mut map, blocks).await
+    }
+
+    async fn detach_from(
+        &self,
+        map: &mut Map,
+        blocks: Range<u32>,
+    ) -> Result<Detached, DatastoreError> {
+        let core = &self.0.inner.core;
+        let pointers = map.get(core, blocks.clone()).await?;
+        let had: Vec<(u32, u32)> = blocks
+            .zip(pointers)
+            .filter_map(|(block, pointer)| Some((block, pointer.block()?)))
+            .collect();
+        let changes: Vec<(u32, Pointer)> =
+            had.iter().map(|(block, _)| (*block, Pointer::Absent)).collect();
+        map.set(core, &changes).await?;
+        Ok(Detached::new(core, had.into_iter().map(|(_, data)| data).collect()))
+    }
+
+    /// Frees blocks; returns where they were. They may be another host's by now, so that whoever
+    /// wants to unmap them uses [`File::detach`].
+    ///
+    /// # Errors
+    /// As [`File::detach`].
+    pub async fn release(
+        &self,
+        first_block: u64,
+        count: u64,
+    ) -> Result<Vec<DeviceRange>, DatastoreError> {
+        let detached = self.detach(first_block, count).await?;
+        let ranges = detached.ranges();
+        detached.give_back().await?;
+        Ok(ranges)
+    }
+
+    /// Makes it bigger, without blocks, or smaller: blocks beyond the end are freed.
+    ///
+    /// # Errors
+    /// Too big for this datastore; those of the locks and the device.
+    pub async fn resize(&self, size_bytes: u64) -> Result<(), DatastoreError> {
+        let mut map = self.0.inner.map.lock().await;
+        self.check_change()?;
+        let Inner { core, file, generation, name, size_bytes: size, .. } = &*self.0.inner;
+        check_file(name, size_bytes, core.layout.file_blocks_max())?;
+        // Blocks beyond the end of a file are damage, so that they go first.
+        let blocks = self.check_range(0, self.size_blocks())?;
+        let kept = size_bytes.div_ceil(BLOCK_BYTES).min(u64::from(blocks.end)) as u32;
+        let detached = self.detach_from(&mut map, kept..blocks.end).await?;
+        let generation = *generation;
+        let description = Description { is_used: true, generation, size_bytes, name: name.clone() };
+        core.write_description(*file, &description).await?;
+        size.set(size_bytes);
+        detached.give_back().await
+    }
+
+    /// Closes this opening; with the last one of this host its lock is given back.
+    ///
+    /// # Errors
+    /// Those of the lock and the device; it is closed all the same.
+    pub async fn close(&self) -> Result<(), DatastoreError> {
+        if self.0.is_closed.replace(true) {
+            return Ok(());
+        }
+        let inner = &self.0.inner;
+        inner.openings.set(inner.openings.get().saturating_sub(1));
+        if inner.openings.get() == 0 { inner.close(false).await } else { Ok(()) }
+    }
+}

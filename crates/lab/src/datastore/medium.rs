@@ -1,0 +1,122 @@
+//! What a datastore stands on: a device of a host's, or memory in tests.
+
+use std::time::{Duration, Instant};
+
+use crate::engine::{LocalFuture, Task};
+use crate::host::{Device, HostError, Primitive, Swap};
+
+/// How a host locks, now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Locking {
+    /// COMPARE AND WRITE is used, not RESERVE and RELEASE
+    /// (`VMFS3.HardwareAcceleratedLocking`, and the device has not refused it lately).
+    pub by_ats: bool,
+    /// And for heartbeats too (`VMFS3.useATSForHBOnVMFS5`).
+    pub heartbeat_by_ats: bool,
+}
+
+/// What a datastore stands on, as one host sees it. Offsets and lengths are multiples of 512 bytes.
+/// A read or write of 512 bytes happens whole or not at all, a longer one may be torn between its
+/// sectors; what was answered is what every other host reads from then on.
+pub trait Medium {
+    /// Reads `bytes` from `offset_bytes` on. As all others, [`HostError::Reserved`] at once while
+    /// another host has the device reserved, or where the own reservation was lost with its path:
+    /// who holds one must hear of that before writing on the strength of it.
+    fn read(&self, offset_bytes: u64, bytes: u64) -> LocalFuture<'_, Result<Vec<u8>, HostError>>;
+
+    /// Writes at `offset_bytes`.
+    fn write<'a>(
+        &'a self,
+        offset_bytes: u64,
+        bytes: &'a [u8],
+    ) -> LocalFuture<'a, Result<(), HostError>>;
+
+    /// COMPARE AND WRITE of a sector.
+    fn compare_and_write<'a>(
+        &'a self,
+        offset_bytes: u64,
+        expected: &'a [u8],
+        new: &'a [u8],
+    ) -> LocalFuture<'a, Result<Swap, HostError>>;
+
+    /// RESERVE of the whole device. [`HostError::Reserved`] while another host has it.
+    fn reserve(&self) -> LocalFuture<'_, Result<(), HostError>>;
+
+    /// RELEASE.
+    fn release(&self) -> LocalFuture<'_, Result<(), HostError>>;
+
+    /// Bytes of the device.
+    fn bytes(&self) -> u64;
+
+    /// Bytes in a logical block: 512 where a datastore is to be.
+    fn sector_bytes(&self) -> u64;
+
+    /// How the host locks, now.
+    fn locking(&self) -> Locking;
+
+    /// The host's clock.
+    fn now(&self) -> Instant;
+
+    /// Waits for a time of that clock.
+    fn sleep(&self, time: Duration) -> LocalFuture<'static, ()>;
+
+    /// Lets a future go on by itself.
+    fn spawn(&self, future: LocalFuture<'static, ()>) -> Task<()>;
+}
+
+impl Medium for Device {
+    fn read(&self, offset_bytes: u64, bytes: u64) -> LocalFuture<'_, Result<Vec<u8>, HostError>> {
+        Box::pin(self.read_unreserved(offset_bytes, bytes))
+    }
+
+    fn write<'a>(
+        &'a self,
+        offset_bytes: u64,
+        bytes: &'a [u8],
+    ) -> LocalFuture<'a, Result<(), HostError>> {
+        Box::pin(self.write_unreserved(offset_bytes, bytes))
+    }
+
+    fn compare_and_write<'a>(
+        &'a self,
+        offset_bytes: u64,
+        expected: &'a [u8],
+        new: &'a [u8],
+    ) -> LocalFuture<'a, Result<Swap, HostError>> {
+        Box::pin(Self::compare_and_write(self, offset_bytes, expected, new))
+    }
+
+    fn reserve(&self) -> LocalFuture<'_, Result<(), HostError>> {
+        Box::pin(Self::reserve(self))
+    }
+
+    fn release(&self) -> LocalFuture<'_, Result<(), HostError>> {
+        Box::pin(Self::release(self))
+    }
+
+    fn bytes(&self) -> u64 {
+        Self::bytes(self)
+    }
+
+    fn sector_bytes(&self) -> u64 {
+        self.block_bytes()
+    }
+
+    fn locking(&self) -> Locking {
+        let by_ats = self.may_offload(Primitive::Locking);
+        Locking { by_ats, heartbeat_by_ats: by_ats && self.host().settings().ats_heartbeat }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn sleep(&self, time: Duration) -> LocalFuture<'static, ()> {
+        let reactor = self.host().reactor().clone();
+        Box::pin(async move { reactor.sleep(time).await })
+    }
+
+    fn spawn(&self, future: LocalFuture<'static, ()>) -> Task<()> {
+        self.host().reactor().spawn(future)
+    }
+}

@@ -1,0 +1,6 @@
+mod corrupt;
+mod crash;
+mod locks;
+mod model;
+mod play;
+mod world;

@@ -1,0 +1,113 @@
+//! Several hosts at work on one datastore: what there is at the end is what there must be.
+
+use super::play::{Model, Player};
+use super::world::{Memory, World};
+use crate::datastore::{Datastore, LockCounters, MountOptions, fsck};
+use crate::random::Random;
+
+/// How the hosts of a run lock.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Ats,
+    /// Commands are sent twice again and again.
+    AtsTwice,
+    Reservations,
+    /// Some so, some so, and heartbeats by read and write.
+    Mixed,
+}
+
+fn medium_of(world: &World, way: Way, number: u64) -> Memory {
+    let medium = world.host(way != Way::Reservations);
+    match way {
+        Way::AtsTwice => medium.send_twice(20),
+        Way::Mixed if number == 0 => medium.set_locking(false, false),
+        Way::Mixed if number == 1 => medium.refuse_ats(),
+        Way::Mixed => medium.set_locking(true, false),
+        _ => {}
+    }
+    medium
+}
+
+fn play(way: Way, seed: u64) -> LockCounters {
+    let mut world = World::new(40 << 20, seed);
+    let mediums: Vec<Memory> = (0..3).map(|number| medium_of(&world, way, number)).collect();
+    let first = mediums[0].clone();
+    world.run(async move {
+        Datastore::format(&first, "played").await.unwrap();
+        let model = Model::new();
+        let mut players = Vec::new();
+        for (medium, number) in mediums.into_iter().zip(0..) {
+            let options = MountOptions::of_host(&format!("host {number}"));
+            let store = Datastore::mount(&medium, options).await.unwrap();
+            let random = Random::new(seed * 10 + number);
+            players.push(Player { store, medium, model: model.clone(), random });
+        }
+        let ends = players.iter_mut().map(|player| player.play(40));
+        for end in futures::future::join_all(ends).await {
+            end.unwrap();
+        }
+        model.compare(&players[0].store, &first, false).await;
+        let mut all = LockCounters::default();
+        for player in &players {
+            let counters = player.store.counters();
+            player.store.unmount().await.unwrap();
+            assert_eq!((counters.broken, counters.buried), (0, 0), "nobody was dead");
+            assert_eq!(counters.acquired, counters.released);
+            all.acquired += counters.acquired;
+            all.retries += counters.retries;
+            all.miscompares += counters.miscompares;
+            all.false_miscompares += counters.false_miscompares;
+            all.conflicts += counters.conflicts;
+            all.reservations += counters.reservations;
+            all.ats_refused += counters.ats_refused;
+            all.heartbeats += counters.heartbeats;
+        }
+        let report = fsck(&first).await.unwrap();
+        assert!(report.is_clean(), "{report}");
+        assert_eq!((report.hosts, report.locks_held), (0, 0));
+        all
+    })
+}
+
+#[test]
+fn hosts_with_ats_lose_nothing() {
+    let mut miscompares = 0;
+    for seed in 0..8 {
+        let all = play(Way::Ats, seed);
+        assert!(all.acquired > 0 && all.heartbeats > 0);
+        miscompares += all.miscompares;
+        assert_eq!((all.reservations, all.conflicts, all.false_miscompares), (0, 0, 0));
+    }
+    assert!(miscompares > 0, "they never met");
+}
+
+#[test]
+fn commands_that_are_sent_twice_are_recognised() {
+    for seed in 100..106 {
+        let all = play(Way::AtsTwice, seed);
+        assert!(all.false_miscompares > 0);
+        assert_eq!(all.reservations, 0);
+    }
+}
+
+#[test]
+fn hosts_with_reservations_lose_nothing() {
+    for seed in 200..206 {
+        let all = play(Way::Reservations, seed);
+        assert!(all.reservations > 0 && all.conflicts > 0);
+        assert_eq!(all.miscompares, 0);
+    }
+}
+
+#[test]
+fn hosts_that_lock_differently_lose_nothing() {
+    for seed in 300..306 {
+        let all = play(Way::Mixed, seed);
+        assert!(all.reservations > 0 && all.conflicts > 0 && all.ats_refused > 0);
+    }
+}
+
+#[test]
+fn one_seed_is_one_run() {
+    assert_eq!(play(Way::Mixed, 7), play(Way::Mixed, 7));
+}

@@ -1,0 +1,367 @@
+//! Hosts over one disk in memory, in a time of their own: it goes on to whatever is due next when
+//! nobody can do anything, so that a run depends on its seed alone.
+//!
+//! What the disk does to them: every command takes its time, half of it before it has its effect;
+//! writes of several sectors are torn in two; a COMPARE AND WRITE may be sent twice, as after a
+//! path was lost; a host may die in the middle of its n-th write, of which any part is done.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use futures::channel::oneshot;
+use futures::executor::{LocalPool, LocalSpawner};
+use futures::task::LocalSpawnExt;
+use libiscsi::Status;
+
+use crate::datastore::{Locking, Medium};
+use crate::engine::{LocalFuture, Task};
+use crate::host::{HostError, Swap};
+use crate::random::Random;
+
+const SECTOR: usize = 512;
+
+pub struct World {
+    pool: LocalPool,
+    pub disk: Rc<Shared>,
+}
+
+pub struct Shared {
+    spawner: LocalSpawner,
+    base: Instant,
+    now: Cell<Duration>,
+    timers: RefCell<BTreeMap<(Duration, u64), oneshot::Sender<()>>>,
+    timer_count: Cell<u64>,
+    pub random: RefCell<Random>,
+    pub sectors: RefCell<HashMap<u64, [u8; SECTOR]>>,
+    bytes: u64,
+    reserved_by: Cell<Option<usize>>,
+    hosts: Cell<usize>,
+}
+
+/// A disk as one host sees it.
+#[derive(Clone)]
+pub struct Memory(Rc<Inner>);
+
+struct Inner {
+    disk: Rc<Shared>,
+    number: usize,
+    locking: Cell<Locking>,
+    /// The disk refuses COMPARE AND WRITE.
+    refuses_ats: Cell<bool>,
+    /// Percent of COMPARE AND WRITE commands that are sent twice.
+    twice: Cell<u32>,
+    /// Writes until it dies.
+    lives_for: Cell<u64>,
+    is_dead: Cell<bool>,
+    /// Its commands take so long in addition.
+    lag: Cell<Duration>,
+}
+
+impl World {
+    pub fn new(bytes: u64, seed: u64) -> Self {
+        let pool = LocalPool::new();
+        let disk = Rc::new(Shared {
+            spawner: pool.spawner(),
+            base: Instant::now(),
+            now: Cell::default(),
+            timers: RefCell::default(),
+            timer_count: Cell::new(0),
+            random: RefCell::new(Random::new(seed)),
+            sectors: RefCell::default(),
+            bytes,
+            reserved_by: Cell::new(None),
+            hosts: Cell::new(0),
+        });
+        Self { pool, disk }
+    }
+
+    pub fn host(&self, by_ats: bool) -> Memory {
+        Memory::new(&self.disk, by_ats)
+    }
+
+    /// Runs a future to its end.
+    pub fn run<T: 'static>(&mut self, future: impl Future<Output = T> + 'static) -> T {
+        let mut task = self.pool.spawner().spawn_local_with_handle(future).unwrap();
+        let mut is_stuck = false;
+        loop {
+            let ended = self.pool.run_until(async { futures::poll!(&mut task) });
+            if let std::task::Poll::Ready(value) = ended {
+                return value;
+            }
+            assert!(!is_stuck, "nothing is due, and it has not ended");
+            self.pool.run_until_stalled();
+            is_stuck = !self.disk.turn_clock();
+        }
+    }
+}
+
+impl Shared {
+    /// To the next timer that somebody still waits for; whether there is one.
+    fn turn_clock(&self) -> bool {
+        loop {
+            let Some((due, waiter)) = self.timers.borrow_mut().pop_first() else { return false };
+            if !waiter.is_canceled() {
+                self.now.set(due.0);
+                let _ = waiter.send(());
+                return true;
+            }
+        }
+    }
+
+    pub fn sleep(&self, time: Duration) -> LocalFuture<'static, ()> {
+        let (waiter, due) = oneshot::channel();
+        self.timer_count.set(self.timer_count.get() + 1);
+        let key = (self.now.get() + time, self.timer_count.get());
+        self.timers.borrow_mut().insert(key, waiter);
+        Box::pin(async move {
+            let _ = due.await;
+        })
+    }
+
+    fn get(&self, offset: u64, bytes: u64) -> Vec<u8> {
+        assert!(offset.is_multiple_of(512) && bytes.is_multiple_of(512), "{offset} {bytes}");
+        assert!(bytes > 0 && offset + bytes <= self.bytes, "{offset} {bytes}");
+        let sectors = self.sectors.borrow();
+        let numbers = offset / 512..(offset + bytes) / 512;
+        numbers.flat_map(|number| sectors.get(&number).copied().unwrap_or([0xEE; SECTOR])).collect()
+    }
+
+    fn put(&self, offset: u64, bytes: &[u8]) {
+        assert!(offset.is_multiple_of(512) && offset + bytes.len() as u64 <= self.bytes);
+        for (sector, number) in bytes.chunks_exact(SECTOR).zip(offset / 512..) {
+            self.sectors.borrow_mut().insert(number, sector.try_into().unwrap());
+        }
+    }
+}
+
+impl Memory {
+    pub fn new(disk: &Rc<Shared>, by_ats: bool) -> Self {
+        disk.hosts.set(disk.hosts.get() + 1);
+        Self(Rc::new(Inner {
+            disk: disk.clone(),
+            number: disk.hosts.get(),
+            locking: Cell::new(Locking { by_ats, heartbeat_by_ats: by_ats }),
+            refuses_ats: Cell::new(false),
+            twice: Cell::new(0),
+            lives_for: Cell::new(u64::MAX),
+            is_dead: Cell::new(false),
+            lag: Cell::default(),
+        }))
+    }
+
+    pub fn disk(&self) -> &Rc<Shared> {
+        &self.0.disk
+    }
+
+    pub fn set_locking(&self, by_ats: bool, heartbeat_by_ats: bool) {
+        self.0.locking.set(Locking { by_ats, heartbeat_by_ats });
+    }
+
+    pub fn refuse_ats(&self) {
+        self.0.refuses_ats.set(true);
+    }
+
+    pub fn send_twice(&self, percent: u32) {
+        self.0.twice.set(percent);
+    }
+
+    pub fn die_after(&self, writes: u64) {
+        self.0.lives_for.set(writes);
+    }
+
+    pub fn set_lag(&self, lag: Duration) {
+        self.0.lag.set(lag);
+    }
+
+    pub fn is_dead(&self) -> bool {
+        self.0.is_dead.get()
+    }
+
+    pub fn die(&self) {
+        self.0.is_dead.set(true);
+        // The array ends what a lost session has reserved.
+        if self.0.disk.reserved_by.get() == Some(self.0.number) {
+            self.0.disk.reserved_by.set(None);
+        }
+    }
+
+    /// Reads as guests do: whose host tries it again while another one has the disk reserved.
+    pub async fn guest_read(&self, offset: u64) -> Result<Vec<u8>, HostError> {
+        loop {
+            match self.read(offset, 512).await {
+                Err(HostError::Reserved) => self.delay().await,
+                end => return end,
+            }
+        }
+    }
+
+    /// Writes as guests do.
+    pub async fn guest_write(&self, offset: u64, bytes: &[u8]) -> Result<(), HostError> {
+        loop {
+            match self.write(offset, bytes).await {
+                Err(HostError::Reserved) => self.delay().await,
+                end => return end,
+            }
+        }
+    }
+
+    fn below(&self, bound: u64) -> u64 {
+        self.0.disk.random.borrow_mut().below(bound)
+    }
+
+    async fn delay(&self) {
+        let micros = 20 + self.below(400);
+        self.0.disk.sleep(Duration::from_micros(micros) + self.0.lag.get()).await;
+    }
+
+    /// Before a command has its effect.
+    async fn begin(&self) -> Result<(), HostError> {
+        self.delay().await;
+        let reserved_by = self.0.disk.reserved_by.get();
+        match (self.is_dead(), reserved_by) {
+            (true, _) => Err(HostError::PathsDown),
+            (_, Some(host)) if host != self.0.number => Err(HostError::Reserved),
+            _ => Ok(()),
+        }
+    }
+
+    /// After it.
+    async fn end<T>(&self, value: T) -> Result<T, HostError> {
+        self.delay().await;
+        if self.is_dead() { Err(HostError::PathsDown) } else { Ok(value) }
+    }
+
+    /// Whether this is the write in which it dies.
+    fn dies_now(&self) -> bool {
+        let left = self.0.lives_for.get();
+        self.0.lives_for.set(left.saturating_sub(1));
+        left == 0
+    }
+
+    async fn do_write(&self, offset: u64, bytes: &[u8]) -> Result<(), HostError> {
+        self.begin().await?;
+        let sectors = (bytes.len() / SECTOR) as u64;
+        if self.dies_now() {
+            let done = self.below(sectors + 1) as usize * SECTOR;
+            self.0.disk.put(offset, &bytes[..done]);
+            self.die();
+            return Err(HostError::PathsDown);
+        }
+        let torn = self.below(sectors) as usize * SECTOR;
+        if torn > 0 {
+            self.0.disk.put(offset, &bytes[..torn]);
+            self.begin().await?;
+        }
+        self.0.disk.put(offset + torn as u64, &bytes[torn..]);
+        self.end(()).await
+    }
+
+    async fn do_swap(&self, offset: u64, old: &[u8], new: &[u8]) -> Result<Swap, HostError> {
+        self.begin().await?;
+        if self.0.refuses_ats.get() {
+            let command = "COMPARE AND WRITE";
+            return Err(HostError::Unsupported { command, status: Status::Other(0) });
+        }
+        let dies = self.dies_now();
+        if dies && self.below(2) == 0 {
+            self.die();
+            return Err(HostError::PathsDown);
+        }
+        let mut swap = self.swap_now(offset, old, new);
+        if dies {
+            self.die();
+            return Err(HostError::PathsDown);
+        }
+        if self.below(100) < u64::from(self.0.twice.get()) {
+            self.begin().await?;
+            swap = self.swap_now(offset, old, new);
+        }
+        self.end(swap).await
+    }
+
+    fn swap_now(&self, offset: u64, old: &[u8], new: &[u8]) -> Swap {
+        if self.0.disk.get(offset, new.len() as u64) != old {
+            return Swap::Miscompare;
+        }
+        self.0.disk.put(offset, new);
+        Swap::Done
+    }
+}
+
+impl Medium for Memory {
+    fn read(&self, offset_bytes: u64, bytes: u64) -> LocalFuture<'_, Result<Vec<u8>, HostError>> {
+        Box::pin(async move {
+            self.begin().await?;
+            let first = self.below(bytes / 512) * 512;
+            let mut all = Vec::new();
+            if first > 0 {
+                all.extend(self.0.disk.get(offset_bytes, first));
+                self.begin().await?;
+            }
+            all.extend(self.0.disk.get(offset_bytes + first, bytes - first));
+            self.end(all).await
+        })
+    }
+
+    fn write<'a>(
+        &'a self,
+        offset_bytes: u64,
+        bytes: &'a [u8],
+    ) -> LocalFuture<'a, Result<(), HostError>> {
+        Box::pin(self.do_write(offset_bytes, bytes))
+    }
+
+    fn compare_and_write<'a>(
+        &'a self,
+        offset_bytes: u64,
+        expected: &'a [u8],
+        new: &'a [u8],
+    ) -> LocalFuture<'a, Result<Swap, HostError>> {
+        Box::pin(self.do_swap(offset_bytes, expected, new))
+    }
+
+    fn reserve(&self) -> LocalFuture<'_, Result<(), HostError>> {
+        Box::pin(async move {
+            self.begin().await?;
+            self.0.disk.reserved_by.set(Some(self.0.number));
+            self.end(()).await
+        })
+    }
+
+    fn release(&self) -> LocalFuture<'_, Result<(), HostError>> {
+        Box::pin(async move {
+            self.delay().await;
+            if self.0.disk.reserved_by.get() == Some(self.0.number) {
+                self.0.disk.reserved_by.set(None);
+            }
+            self.end(()).await
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.disk.bytes
+    }
+
+    fn sector_bytes(&self) -> u64 {
+        512
+    }
+
+    fn locking(&self) -> Locking {
+        self.0.locking.get()
+    }
+
+    fn now(&self) -> Instant {
+        self.0.disk.base + self.0.disk.now.get()
+    }
+
+    fn sleep(&self, time: Duration) -> LocalFuture<'static, ()> {
+        self.0.disk.sleep(time)
+    }
+
+    fn spawn(&self, future: LocalFuture<'static, ()>) -> Task<()> {
+        self.0.disk.spawner.spawn_local_with_handle(future).unwrap()
+    }
+}
