@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use lab::deploy::{self, DemoArgs, FillArgs};
 use lab::load::{self, LoadArgs};
 use lab::report;
+use lab::scenario;
 use lab::sheet::{self, CompareArgs, ReportArgs};
 use lab::target::{self, ConnectArgs};
 use lab::top::{self, TopArgs};
@@ -39,6 +40,8 @@ enum Verb {
     Top(TopArgs),
     /// Load a unit while keeping a record, through deaths of the target; or verify by the record.
     VerifyLoad(VerifyArgs),
+    /// Run scenarios: what the papers measured, with the offloads on against off.
+    Run(scenario::RunArgs),
     /// Make a report of results: a page, Markdown, JSON.
     Report(ReportArgs),
     /// Set two reports side by side: array A against array B.
@@ -74,6 +77,7 @@ fn run(verb: &Verb) -> Result<(), String> {
             println!("{}", report::to_json(&verify::run(args)?)?);
             Ok(())
         }
+        Verb::Run(args) => scenario::run_verb(args),
         Verb::Report(args) => sheet::report(args),
         Verb::Compare(args) => sheet::compare(args),
     }

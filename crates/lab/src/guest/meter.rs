@@ -1,0 +1,121 @@
+//! What a load has done: in all, and over time.
+
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+/// Requests that took longer are counted as this long.
+const LATENCY_US_MAX: u64 = 300_000_000;
+/// How long an interval of the series is.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// What was done in one interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Interval {
+    /// Requests that ended.
+    pub requests: u64,
+    /// What they moved.
+    pub bytes: u64,
+    /// The sum of their times.
+    pub latency_us: u64,
+}
+
+/// A value over time: seconds since the start, and the value.
+pub type Series = Vec<(f64, f64)>;
+
+/// Counts and times requests.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    started: Instant,
+    latency_us: Histogram<u64>,
+    total: Interval,
+    intervals: Vec<Interval>,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self {
+            started: Instant::now(),
+            latency_us: Histogram::new_with_bounds(1, LATENCY_US_MAX, 3)
+                .expect("the bounds are right"),
+            total: Interval::default(),
+            intervals: Vec::new(),
+        }
+    }
+}
+
+impl Interval {
+    fn add(&mut self, bytes: u64, latency_us: u64) {
+        self.requests += 1;
+        self.bytes += bytes;
+        self.latency_us += latency_us;
+    }
+}
+
+impl Meter {
+    /// Forgets all: measuring begins now.
+    pub fn restart(&mut self) {
+        *self = Self::default();
+    }
+
+    /// A request has ended.
+    pub fn add(&mut self, bytes: u64, latency: Duration) {
+        let latency_us = latency.as_micros() as u64;
+        self.latency_us.saturating_record(latency_us);
+        self.total.add(bytes, latency_us);
+        let index = (self.started.elapsed().as_nanos() / INTERVAL.as_nanos()) as usize;
+        if self.intervals.len() <= index {
+            self.intervals.resize(index + 1, Interval::default());
+        }
+        self.intervals[index].add(bytes, latency_us);
+    }
+
+    /// How long it has measured.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// All that was done.
+    pub fn total(&self) -> Interval {
+        self.total
+    }
+
+    /// Requests a second, until now.
+    pub fn per_second(&self) -> f64 {
+        self.total.requests as f64 / self.elapsed().as_secs_f64()
+    }
+
+    /// Million bytes a second, until now.
+    pub fn mb_per_second(&self) -> f64 {
+        self.total.bytes as f64 / 1e6 / self.elapsed().as_secs_f64()
+    }
+
+    /// The mean time of a request in milliseconds; 0 where there was none.
+    pub fn mean_ms(&self) -> f64 {
+        let Interval { requests, latency_us, .. } = self.total;
+        if requests == 0 { 0.0 } else { latency_us as f64 / requests as f64 / 1e3 }
+    }
+
+    /// The time in milliseconds that `quantile` (0 to 1) of the requests took at most.
+    pub fn quantile_ms(&self, quantile: f64) -> f64 {
+        self.latency_us.value_at_quantile(quantile) as f64 / 1e3
+    }
+
+    /// Requests a second over time; the last interval, which has not ended, is left out.
+    pub fn requests_series(&self) -> Series {
+        self.series(|interval| interval.requests as f64)
+    }
+
+    /// Million bytes a second over time.
+    pub fn mb_series(&self) -> Series {
+        self.series(|interval| interval.bytes as f64 / 1e6)
+    }
+
+    fn series(&self, value: impl Fn(&Interval) -> f64) -> Series {
+        let seconds = INTERVAL.as_secs_f64();
+        let ended = self.intervals.len().saturating_sub(1);
+        let at = |index: usize| (index as f64 + 0.5) * seconds;
+        let points = self.intervals[..ended].iter().enumerate();
+        points.map(|(index, interval)| (at(index), value(interval) / seconds)).collect()
+    }
+}

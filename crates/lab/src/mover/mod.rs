@@ -1,0 +1,216 @@
+//! The data mover: copies disks by EXTENDED COPY where it can, by reads and writes where it can't.
+//!
+//! A copy is divided into transfers as 002 describes them: up to `MaxHWTransferSize` each, or up to
+//! the array's own values in several segments; thin disks by 1 MB extents in 5.x. A transfer that
+//! the array refuses is done by the host, in mid-operation, and so are the next ones until the
+//! offload is worth another try.
+
+mod transfer;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use async_lock::Semaphore;
+use futures::StreamExt;
+use futures::stream;
+
+use crate::datastore::{AllocateAs, BLOCK_BYTES, BlockState, Placement};
+use crate::disk::{DiskError, Provisioning, VirtualDisk, zero_all};
+use crate::host::{Device, Extent, Host, HostError, Primitive};
+pub use transfer::{Transfer, transfers};
+
+/// What one READ or WRITE of a software copy moves. The papers do not tell ESXi's; a larger one
+/// favours the host.
+const BY_HAND_BYTES: u64 = 1 << 20;
+
+/// Copies disks for a host. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Mover(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    host: Host,
+    slots: Semaphore,
+    in_flight: usize,
+    moved: Cell<Moved>,
+}
+
+/// How much was moved, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// By EXTENDED COPY.
+    pub offloaded_bytes: u64,
+    /// By reads and writes.
+    pub by_hand_bytes: u64,
+    /// Transfers that the array has refused.
+    pub refusals: u64,
+}
+
+impl Mover {
+    /// A mover with the host's limit of copies in flight.
+    pub fn new(host: &Host) -> Self {
+        let in_flight = host.settings().copies_in_flight.max(1);
+        let slots = Semaphore::new(in_flight);
+        Self(Rc::new(Inner { host: host.clone(), slots, in_flight, moved: Cell::default() }))
+    }
+
+    /// What it has moved.
+    pub fn moved(&self) -> Moved {
+        self.0.moved.get()
+    }
+
+    /// Copies all that was written of `source` to `destination`, which was made for it
+    /// ([`VirtualDisk::create_unzeroed`]) and is at least as large.
+    ///
+    /// # Errors
+    /// Those of the datastore and of the devices.
+    pub async fn copy(
+        &self,
+        source: &VirtualDisk,
+        destination: &VirtualDisk,
+    ) -> Result<(), DiskError> {
+        for (extent, _) in source.present().await? {
+            let (first, count) = (extent.first_block, extent.count);
+            self.make_room(destination, first, count).await?;
+        }
+        self.copy_blocks(source, destination, 0, source.blocks()).await?;
+        if destination.provisioning() == Provisioning::EagerZeroedThick {
+            self.zero_rest(destination).await?;
+        }
+        Ok(())
+    }
+
+    /// Copies what was written of some blocks; the destination has room for them. Those blocks are
+    /// noted as written there when all of them are.
+    ///
+    /// # Errors
+    /// As those of [`Mover::copy`].
+    pub async fn copy_blocks(
+        &self,
+        source: &VirtualDisk,
+        destination: &VirtualDisk,
+        first_block: u64,
+        count: u64,
+    ) -> Result<(), DiskError> {
+        let end = first_block + count;
+        let mut extents = Vec::new();
+        let mut copied = Vec::new();
+        for extent in source.file().extents(first_block, count).await? {
+            let BlockState::Present(from) = extent.state else { continue };
+            self.make_room(destination, extent.first_block, extent.count).await?;
+            for there in destination.file().extents(extent.first_block, extent.count).await? {
+                let (BlockState::Present(to) | BlockState::ToBeZeroed(to)) = there.state else {
+                    continue;
+                };
+                let skip = (there.first_block - extent.first_block) * BLOCK_BYTES;
+                let bytes = there.count * BLOCK_BYTES;
+                extents.push(Extent { source: from + skip, destination: to, bytes });
+                copied.push((there.first_block, there.count.min(end - there.first_block)));
+            }
+        }
+        let is_thin = [source, destination].iter().any(|d| d.provisioning() == Provisioning::Thin);
+        self.copy_extents(source, destination, &extents, is_thin).await?;
+        for (first, count) in copied {
+            destination.file().mark_present(first, count).await?;
+        }
+        Ok(())
+    }
+
+    async fn make_room(
+        &self,
+        destination: &VirtualDisk,
+        first: u64,
+        count: u64,
+    ) -> Result<(), DiskError> {
+        for extent in destination.file().extents(first, count).await? {
+            if extent.state == BlockState::Absent {
+                let (how, place) = (AllocateAs::ToBeZeroed, Placement::AsItComes);
+                let file = destination.file();
+                file.allocate(extent.first_block, extent.count, how, place).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn copy_extents(
+        &self,
+        source: &VirtualDisk,
+        destination: &VirtualDisk,
+        extents: &[Extent],
+        is_thin: bool,
+    ) -> Result<(), DiskError> {
+        let (from, to) = (&source.place().device, &destination.place().device);
+        let parts = transfers(&self.0.host.settings(), to.copy_segment_bytes(), extents, is_thin);
+        let mut ends = stream::iter(parts)
+            .map(|transfer| self.transfer(from, to, transfer))
+            .buffer_unordered(self.0.in_flight);
+        while let Some(end) = ends.next().await {
+            end?;
+        }
+        Ok(())
+    }
+
+    async fn transfer(
+        &self,
+        from: &Device,
+        to: &Device,
+        transfer: Transfer,
+    ) -> Result<(), HostError> {
+        let _slot = self.0.slots.acquire().await;
+        let mut moved = Moved::default();
+        if from.may_copy_to(to) && to.may_offload(Primitive::Move) {
+            match to.copy_from(from, &transfer.extents).await {
+                Ok(()) => {
+                    moved.offloaded_bytes = transfer.bytes();
+                    self.note(moved);
+                    return Ok(());
+                }
+                Err(HostError::Unsupported { .. }) => moved.refusals = 1,
+                Err(error) => return Err(error),
+            }
+        }
+        for extent in &transfer.extents {
+            copy_by_hand(from, to, *extent).await?;
+        }
+        moved.by_hand_bytes = transfer.bytes();
+        self.note(moved);
+        Ok(())
+    }
+
+    fn note(&self, more: Moved) {
+        let moved = self.0.moved.get();
+        self.0.moved.set(Moved {
+            offloaded_bytes: moved.offloaded_bytes + more.offloaded_bytes,
+            by_hand_bytes: moved.by_hand_bytes + more.by_hand_bytes,
+            refusals: moved.refusals + more.refusals,
+        });
+    }
+
+    /// What the source never had written is zeroed, as the kind of the disk asks.
+    async fn zero_rest(&self, disk: &VirtualDisk) -> Result<(), DiskError> {
+        let extents = disk.file().extents(0, disk.blocks()).await?;
+        let rest: Vec<_> = extents
+            .iter()
+            .filter_map(|extent| match extent.state {
+                BlockState::ToBeZeroed(offset) => Some((offset, extent.count * BLOCK_BYTES)),
+                _ => None,
+            })
+            .collect();
+        if rest.is_empty() {
+            return Ok(());
+        }
+        zero_all(&disk.place().device, rest).await?;
+        Ok(disk.file().mark_present(0, disk.blocks()).await?)
+    }
+}
+
+async fn copy_by_hand(from: &Device, to: &Device, extent: Extent) -> Result<(), HostError> {
+    let mut done = 0;
+    while done < extent.bytes {
+        let bytes = BY_HAND_BYTES.min(extent.bytes - done);
+        let data = from.read(extent.source + done, bytes).await?;
+        to.write(extent.destination + done, &data).await?;
+        done += bytes;
+    }
+    Ok(())
+}

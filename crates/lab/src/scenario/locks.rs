@@ -1,0 +1,195 @@
+//! Locks: what a load on a datastore feels when other hosts change its files.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+
+use super::bench::{Bench, Side};
+use super::{Found, ScenarioError, lines, value};
+use crate::datastore::fsck;
+use crate::disk::{DiskError, Place, Provisioning};
+use crate::guest::{GuestDisk, Load, LoadPlan, Meter};
+use crate::host::{Host, Settings};
+use crate::outcome::{Line, Measure};
+use crate::random::Random;
+use crate::vm::{DiskPlan, Vm};
+
+const MIB: u64 = 1 << 20;
+/// The machines of a boot storm (000).
+const MACHINES: usize = 150;
+/// The disks of the machine that works (000).
+const DISKS: usize = 5;
+/// A disk of it: small, as what counts is its load.
+const DISK_BYTES: u64 = 64 * MIB;
+/// A machine's memory: its swap file.
+const MEMORY_BYTES: u64 = 4 * MIB;
+/// Machines that are powered on at once begin within so many times the time of a load, as an
+/// administrator's client and the hosts' agents hand them on.
+const STORM_LOADS: f64 = 1.5;
+/// What a snapshot stays for.
+const SNAPSHOT_TIME: Duration = Duration::from_millis(100);
+
+/// The machine that works, on the first host.
+async fn worker(bench: &Bench, place: &Place) -> Result<(Vm, Load), ScenarioError> {
+    let disk = DiskPlan { bytes: DISK_BYTES, provisioning: Provisioning::EagerZeroedThick };
+    let vm = Vm::create(place, "worker", &[disk; DISKS]).await?;
+    let plan = LoadPlan { depth: 1, seed: bench.plan().seed, ..LoadPlan::default() };
+    // Every block is written once, so that what is measured is not the first write to it.
+    let load = Load::start(bench.reactor(), vm.disks(), plan, None);
+    bench.reactor().sleep(bench.plan().load_time).await;
+    load.restart_meter();
+    bench.reactor().sleep(bench.plan().load_time).await;
+    Ok((vm, load))
+}
+
+/// What a load did while it was undisturbed, and while it was not.
+struct Felt {
+    before: Meter,
+    during: Meter,
+    measure: Measure,
+}
+
+impl Felt {
+    fn kept(&self) -> f64 {
+        self.during.per_second() / self.before.per_second()
+    }
+
+    fn p99_ratio(&self) -> f64 {
+        self.during.quantile_ms(0.99) / self.before.quantile_ms(0.99)
+    }
+
+    fn values(mut self) -> Measure {
+        self.measure.values = vec![
+            value("IOPS kept", "%", self.kept() * 100.0),
+            value("IOPS before", "1/s", self.before.per_second()),
+            value("IOPS during", "1/s", self.during.per_second()),
+            value("p99 before", "ms", self.before.quantile_ms(0.99)),
+            value("p99 during", "ms", self.during.quantile_ms(0.99)),
+        ];
+        self.measure
+    }
+}
+
+fn judge(found: &mut Found, felt: &Felt) {
+    let (kept, ratio) = (felt.kept() * 100.0, felt.p99_ratio());
+    found.judge("IOPS of the load with ATS", "95% kept", format!("{kept:.1}%"), kept >= 95.0);
+    found.judge("p99 of the load with ATS", "1.5x at most", format!("{ratio:.2}x"), ratio <= 1.5);
+}
+
+/// P-6: 150 machines powered on at once, on the datastore of a machine that works.
+pub(super) async fn boot_storm(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
+    let mut found = Found::default();
+    let mut drawn = Vec::new();
+    for side in Side::BOTH {
+        bench.set(Settings::default());
+        let place = bench.fresh(bench.host(), 0).await?;
+        bench.progress().phase("making the machines", 0);
+        let machines = machines(&bench).await?;
+        bench.set(side.settings(Settings::default()));
+        let (vm, mut load) = worker(&bench, &place).await?;
+        bench.progress().phase(&format!("boot storm, {}", side.name()), 0);
+        let before = load.meter();
+        load.restart_meter();
+        let (measure, _) = bench.measure(power_on(&bench, &machines)).await?;
+        let during = load.meter();
+        load.stop().await?;
+        drawn.push(Line { name: side.name().to_owned(), points: during.requests_series() });
+        let felt = Felt { before, during, measure };
+        if side == Side::On {
+            judge(&mut found, &felt);
+        }
+        found.put("150 VMs", side, felt.values());
+        found.verified_bytes += load.verify().await?;
+        for machine in &machines {
+            machine.power_off().await?;
+        }
+        check(&place).await?;
+        drop((vm, machines));
+    }
+    found.charts.push(lines("IOPS of the load during the storm", "1/s", drawn));
+    Ok(found)
+}
+
+/// The machines, some on each host but the first, or all on it where it is the only one.
+async fn machines(bench: &Bench) -> Result<Vec<Vm>, ScenarioError> {
+    let others: &[Host] = if bench.hosts().len() > 1 { &bench.hosts()[1..] } else { bench.hosts() };
+    let mut places = Vec::new();
+    for host in others {
+        places.push(bench.join(host, 0).await?);
+    }
+    let mut made = Vec::new();
+    for index in 0..MACHINES {
+        let place = &places[index % places.len()];
+        let disk = DiskPlan { bytes: 4 * MIB, provisioning: Provisioning::Thin };
+        made.push(Vm::create(place, &format!("boot{index}"), &[disk]).await?);
+    }
+    Ok(made)
+}
+
+async fn power_on(bench: &Bench, machines: &[Vm]) -> Result<(), DiskError> {
+    let mut random = Random::new(bench.plan().seed);
+    let (reactor, storm) = (bench.reactor(), bench.plan().load_time.mul_f64(STORM_LOADS));
+    let starts = machines.iter().map(|machine| {
+        let wait = storm.mul_f64(random.below(1000) as f64 / 1000.0);
+        async move {
+            reactor.sleep(wait).await;
+            machine.power_on(MEMORY_BYTES).await
+        }
+    });
+    try_join_all(starts).await.map(drop)
+}
+
+/// The datastore is whole.
+async fn check(place: &Place) -> Result<(), ScenarioError> {
+    let report = fsck(&place.device).await?;
+    match report.is_damaged() {
+        true => Err(ScenarioError::Wrong(format!("the datastore is damaged: {report}"))),
+        false => Ok(()),
+    }
+}
+
+/// I-lock: snapshots of another host's machine, made and removed again and again.
+pub(super) async fn snapshots(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
+    let mut found = Found::default();
+    for side in Side::BOTH {
+        bench.set(Settings::default());
+        let place = bench.fresh(bench.host(), 0).await?;
+        let other = bench.hosts().last().unwrap_or(bench.host());
+        let there = bench.join(other, 0).await?;
+        let disk = DiskPlan { bytes: DISK_BYTES, provisioning: Provisioning::Thin };
+        let busy = Vm::create(&there, "snapped", &[disk]).await?;
+        bench.set(side.settings(Settings::default()));
+        let (_vm, mut load) = worker(&bench, &place).await?;
+        bench.progress().phase(&format!("snapshots, {}", side.name()), 0);
+        let before = load.meter();
+        load.restart_meter();
+        let (measure, count) = bench.measure(snap(&bench, &busy)).await?;
+        let during = load.meter();
+        load.stop().await?;
+        let felt = Felt { before, during, measure };
+        if side == Side::On {
+            judge(&mut found, &felt);
+        }
+        found.notes.push(format!("{count} snapshots were made and removed, {}.", side.name()));
+        found.put("snapshots in a loop", side, felt.values());
+        found.verified_bytes += load.verify().await?;
+        check(&place).await?;
+    }
+    Ok(found)
+}
+
+async fn snap(bench: &Bench, vm: &Vm) -> Result<u64, DiskError> {
+    let end = std::time::Instant::now() + bench.plan().load_time;
+    let mut count = 0;
+    let disk: &GuestDisk = &vm.disks()[0];
+    let data = vec![b'h'; 64 << 10];
+    while std::time::Instant::now() < end {
+        vm.take_snapshot().await?;
+        disk.write((count % 256) * data.len() as u64, &data).await?;
+        bench.reactor().sleep(SNAPSHOT_TIME).await;
+        vm.remove_snapshot().await?;
+        count += 1;
+    }
+    Ok(count)
+}

@@ -1,0 +1,231 @@
+//! `holdfast-lab run`: runs scenarios against a target, and keeps what they find.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use libiscsi::Config;
+
+use super::{ALL, Bench, BenchPlan, Scenario, run as run_scenario};
+use crate::deploy::Array;
+use crate::engine::Engine;
+use crate::figures;
+use crate::host::Host;
+use crate::outcome::{About, Machine, Parameters, Progress, Status, Store};
+use crate::sheet::{self, ReportArgs};
+use crate::target::{self, ConnectArgs};
+use crate::top;
+
+/// Run scenarios: what the papers measured, with the offloads on against off.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunArgs {
+    /// Which: `P-13`, `V-37`. `--all` for all.
+    #[arg(required_unless_present_any = ["all", "list"])]
+    pub ids: Vec<String>,
+    /// All scenarios.
+    #[arg(long, conflicts_with = "ids")]
+    pub all: bool,
+    /// Only say which scenarios there are.
+    #[arg(long)]
+    pub list: bool,
+    /// Two logical units at least, which are written over:
+    /// `iscsi://[user%secret@]address:port/target/lun`.
+    #[arg(long, required_unless_present = "list")]
+    pub url: Vec<String>,
+    /// The portals that hosts use. Default: all that the target tells.
+    #[arg(long)]
+    pub portal: Vec<String>,
+    /// How many hosts. Each has the name of `--initiator` with `-1`, `-2` behind it.
+    #[arg(long, default_value_t = 3)]
+    pub hosts: usize,
+    /// The papers' sizes are divided by this.
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..))]
+    pub scale: u64,
+    /// Seeds all that is written, and all chance.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How long each load runs.
+    #[arg(long, default_value_t = 3.0)]
+    pub seconds: f64,
+    /// Where results are kept. A run that was ended goes on where it was.
+    #[arg(long, default_value = "lab-results")]
+    pub results: PathBuf,
+    /// Run what was run before as well.
+    #[arg(long)]
+    pub again: bool,
+    /// What the array is called in reports.
+    #[arg(long, default_value = "array")]
+    pub name: String,
+    /// What a write that was answered is worth after a loss of power, for reports.
+    #[arg(long, default_value = "not told")]
+    pub durability: String,
+    /// The `holdfast` program, where the target is a Holdfast array: tells what it stores, and
+    /// takes snapshots.
+    #[arg(long, requires = "pool")]
+    pub holdfast: Option<PathBuf>,
+    /// The pool that the array serves.
+    #[arg(long, requires = "holdfast")]
+    pub pool: Option<PathBuf>,
+    /// Where the hosts' counters are published for `holdfast-lab top`.
+    #[arg(long)]
+    pub counters: Option<PathBuf>,
+    /// Write a page that stands alone.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write Markdown tables.
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Write JSON, which `compare` reads.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// How to connect.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+/// Runs what is asked for. Ends with an error if any scenario failed.
+///
+/// # Errors
+/// If the target can't be reached, results can't be kept, or a scenario failed.
+pub fn run(args: &RunArgs) -> Result<(), String> {
+    if args.list {
+        list();
+        return Ok(());
+    }
+    let wanted = wanted(args)?;
+    let plan = plan(args)?;
+    let parameters = Parameters {
+        target: plan.config.target.clone(),
+        portals: plan.portals.clone(),
+        hosts: plan.initiators.len() as u32,
+        scale: plan.scale,
+        seed: plan.seed,
+        lab_version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let store = Store::open(&args.results).map_err(|error| error.to_string())?;
+    let progress = Progress::new(wanted.len() as u64);
+    let mut engine = Engine::new();
+    let reactor = engine.reactor();
+    let array = args.holdfast.clone().zip(args.pool.clone());
+    let array = array.map(|(program, pool)| Array { program, pool });
+    let bench = Bench::connect(&reactor, plan, array, progress.clone())
+        .map_err(|error| error.to_string())?;
+    let about = about(args, &mut engine, &bench, &parameters)?;
+    store.begin(&about, &parameters).map_err(|error| error.to_string())?;
+    let counters = args.counters.clone().unwrap_or_else(top::default_place);
+    let hosts = bench.hosts().to_vec();
+    let publisher = top::Publisher::start(&reactor, move || hosts.clone(), &counters)?;
+    let mut failed = Vec::new();
+    for scenario in wanted {
+        let known = if args.again { None } else { store.done(scenario.id, &parameters) };
+        if let Some(outcome) = known {
+            progress.resume(&outcome);
+            continue;
+        }
+        progress.begin(scenario.id, figures::find(scenario.id).map_or("", |figure| figure.title));
+        let bench = bench.clone();
+        let outcome = engine.run(async move { run_scenario(bench, scenario).await })?;
+        if let Status::Failed { reason } = &outcome.status {
+            failed.push(format!("{}: {reason}", scenario.id));
+        }
+        store.put(&outcome, &parameters).map_err(|error| error.to_string())?;
+        progress.end(&outcome);
+    }
+    progress.finish();
+    drop(publisher);
+    sheet::report(&ReportArgs {
+        results: args.results.clone(),
+        html: args.html.clone(),
+        markdown: args.markdown.clone(),
+        json: args.json.clone(),
+    })?;
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{} failed:\n{}", failed.len(), failed.join("\n"))),
+    }
+}
+
+fn list() {
+    for scenario in ALL {
+        if let Some(figure) = figures::find(scenario.id) {
+            println!("{:<8} {} ({})", figure.id, figure.title, figure.paper);
+        }
+    }
+}
+
+fn wanted(args: &RunArgs) -> Result<Vec<&'static Scenario>, String> {
+    if args.all {
+        return Ok(ALL.iter().collect());
+    }
+    let find = |id: &String| {
+        let found = ALL.iter().find(|scenario| scenario.id.eq_ignore_ascii_case(id));
+        found.ok_or_else(|| format!("there is no scenario {id:?}: --list shows which there are"))
+    };
+    args.ids.iter().map(find).collect()
+}
+
+fn plan(args: &RunArgs) -> Result<BenchPlan, String> {
+    let mut units = Vec::new();
+    for url in &args.url {
+        units.push(args.connect.config(url)?);
+    }
+    let Some(first) = units.first().cloned() else {
+        return Err(String::from("name two units with --url"));
+    };
+    if units.iter().any(|unit| unit.target != first.target) {
+        return Err(String::from("all units must be of one target"));
+    }
+    let hosts = 1..=args.hosts.clamp(1, 64);
+    let initiators: Vec<String> =
+        hosts.map(|number| format!("{}-{number}", args.connect.initiator)).collect();
+    let portals = match args.portal.is_empty() {
+        true => portals(args, &first, &initiators)?,
+        false => args.portal.clone(),
+    };
+    Ok(BenchPlan {
+        config: first,
+        portals,
+        initiators,
+        luns: units.iter().map(|unit| unit.lun).collect(),
+        scale: args.scale,
+        seed: args.seed,
+        load_time: Duration::from_secs_f64(args.seconds.clamp(0.1, 3600.0)),
+    })
+}
+
+/// The portals that the target tells the first host.
+fn portals(args: &RunArgs, unit: &Config, initiators: &[String]) -> Result<Vec<String>, String> {
+    let initiator = initiators.first().cloned().unwrap_or_default();
+    let connect = ConnectArgs { initiator, ..args.connect.clone() };
+    let targets = target::discover(&unit.portal, &connect)?;
+    let found = targets.into_iter().find(|target| target.name == unit.target);
+    let portals = found.map(|target| target.portals).unwrap_or_default();
+    // With the tag of the portal group behind a comma, as SendTargets tells them.
+    let bare = portals.iter().filter_map(|portal| portal.split(',').next());
+    let mut portals: Vec<String> = bare.map(str::to_owned).collect();
+    portals.dedup();
+    Ok(if portals.is_empty() { vec![unit.portal.clone()] } else { portals })
+}
+
+fn about(
+    args: &RunArgs,
+    engine: &mut Engine,
+    bench: &Rc<Bench>,
+    parameters: &Parameters,
+) -> Result<About, String> {
+    let host: Host = bench.host().clone();
+    let lun = bench.plan().luns[0];
+    let device = engine.run(async move { host.claim(lun).await })?;
+    let array = device.map_err(|error| error.to_string())?.identity();
+    Ok(About {
+        array,
+        name: args.name.clone(),
+        durability: args.durability.clone(),
+        machine: Machine::this(),
+        lab_version: parameters.lab_version.clone(),
+        date: About::now(),
+        scale: parameters.scale,
+        portals: parameters.portals.clone(),
+        hosts: parameters.hosts,
+    })
+}

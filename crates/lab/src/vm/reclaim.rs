@@ -1,0 +1,116 @@
+//! Reclaim by hand: `esxcli storage vmfs unmap` (000 and 002, "Dead space reclamation").
+//!
+//! The host takes free blocks into a temporary file, unmaps them there, so that nobody can use them
+//! meanwhile, and gives them back; some at a time, until it has been through all that was free.
+
+use crate::datastore::{AllocateAs, BLOCK_BYTES, BlockState, File, Placement};
+use crate::disk::{DiskError, Place};
+
+/// The default of ESXi.
+const BLOCKS_DEFAULT: u64 = 200;
+/// A datastore that is fuller is reclaimed by the default number of blocks, whatever is asked for
+/// (000: from 5.5 patch 3 on).
+const FULL_PERMILLE: u64 = 750;
+/// The temporary file.
+const FILE: &str = ".asyncUnmapFile";
+
+/// How a datastore is reclaimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReclaimPlan {
+    /// So many blocks an iteration; more than 1% of what is free is taken for the default (000).
+    Blocks(u64),
+    /// As before that rule: whatever is asked for.
+    BlocksUnchecked(u64),
+    /// 5.0: so many percent of what is free in one balloon file.
+    Percent(u64),
+}
+
+/// What was reclaimed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// Bytes that were unmapped.
+    pub bytes: u64,
+    /// Iterations that it took.
+    pub iterations: u64,
+    /// Blocks of each but the last.
+    pub blocks_each: u64,
+}
+
+impl ReclaimPlan {
+    /// Blocks of an iteration, and how many are unmapped in all.
+    fn blocks(self, free: u64, capacity: u64) -> (u64, u64) {
+        let is_full = (capacity - free) * 1000 >= capacity * FULL_PERMILLE;
+        match self {
+            Self::Blocks(wanted) if is_full || wanted > free / 100 => (BLOCKS_DEFAULT, free),
+            Self::Blocks(wanted) | Self::BlocksUnchecked(wanted) => (wanted.max(1), free),
+            Self::Percent(percent) => {
+                let blocks = free * percent.min(100) / 100;
+                (blocks.max(1), blocks)
+            }
+        }
+    }
+}
+
+/// Reclaims a datastore's free space.
+///
+/// # Errors
+/// Those of the datastore and of the device; the temporary file is deleted all the same.
+pub async fn reclaim(place: &Place, plan: ReclaimPlan) -> Result<Reclaimed, DiskError> {
+    let datastore = &place.datastore;
+    let free = datastore.free_blocks().await?;
+    let (each, all) = plan.blocks(free, datastore.capacity_blocks());
+    let file = datastore.create(FILE, all * BLOCK_BYTES).await?;
+    let mut reclaimed = Reclaimed { blocks_each: each, ..Reclaimed::default() };
+    let mut first = 0;
+    let end = loop {
+        if first >= all {
+            break Ok(());
+        }
+        let count = each.min(all - first);
+        match unmap_some(place, &file, first, count).await {
+            Ok(bytes) => reclaimed.bytes += bytes,
+            Err(error) => break Err(error),
+        }
+        reclaimed.iterations += 1;
+        first += count;
+    };
+    file.close().await?;
+    datastore.delete(FILE).await?;
+    end.map(|()| reclaimed)
+}
+
+async fn unmap_some(place: &Place, file: &File, first: u64, count: u64) -> Result<u64, DiskError> {
+    let extents = file.allocate(first, count, AllocateAs::ToBeZeroed, Placement::AsItComes).await?;
+    let ranges: Vec<(u64, u64)> = extents
+        .iter()
+        .filter_map(|extent| match extent.state {
+            BlockState::ToBeZeroed(offset) => Some((offset, extent.count * BLOCK_BYTES)),
+            _ => None,
+        })
+        .collect();
+    place.device.unmap(&ranges).await?;
+    Ok(ranges.iter().map(|(_, bytes)| bytes).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_a_hundredth_is_taken_for_the_default() {
+        assert_eq!(ReclaimPlan::Blocks(10_485).blocks(1_048_576, 1_100_000), (10_485, 1_048_576));
+        assert_eq!(ReclaimPlan::Blocks(10_486).blocks(1_048_576, 1_100_000), (200, 1_048_576));
+        assert_eq!(ReclaimPlan::BlocksUnchecked(60_000).blocks(100_000, 110_000).0, 60_000);
+    }
+
+    #[test]
+    fn a_full_datastore_is_reclaimed_by_the_default() {
+        assert_eq!(ReclaimPlan::Blocks(100).blocks(250_000, 1_000_000), (200, 250_000));
+        assert_eq!(ReclaimPlan::Blocks(100).blocks(250_001, 1_000_000), (100, 250_001));
+    }
+
+    #[test]
+    fn a_percentage_is_one_balloon() {
+        assert_eq!(ReclaimPlan::Percent(60).blocks(1000, 2000), (600, 600));
+    }
+}
