@@ -19,7 +19,7 @@ use crate::datastore::{
 };
 use crate::host::{Device, HostError};
 use first_write::BlockLocks;
-pub use zero::{ZERO_BYTES, zero, zero_all};
+pub use zero::{zero, zero_all};
 
 /// What goes wrong with a disk: the datastore or the device.
 #[derive(Debug, thiserror::Error)]

@@ -3,15 +3,16 @@
 use futures::StreamExt;
 use futures::stream;
 
+use crate::datastore::BLOCK_BYTES;
 use crate::host::{Device, HostError, Primitive};
 
-/// What ESXi zeroes with one command: a block of the datastore (002, "Block Zero").
-pub const ZERO_BYTES: u64 = 1 << 20;
+/// What the host writes with one command where it zeroes by hand: a block of the datastore.
+const BY_HAND_BYTES: u64 = 1 << 20;
 /// Commands of zeroing in flight for one disk that is made. ESXi does not tell its own number; the
 /// papers' four disks at once in 1.6 times the time of one (000, fig. 17) ask for few.
 const ZERO_IN_FLIGHT: usize = 2;
 
-/// Zeroes up to [`ZERO_BYTES`].
+/// Zeroes a range: with one command, if the array takes it.
 ///
 /// # Errors
 /// Those of the device. An array that refuses WRITE SAME is none: the host writes zeros then.
@@ -22,7 +23,22 @@ pub async fn zero(device: &Device, offset: u64, bytes: u64) -> Result<(), HostEr
             end => return end,
         }
     }
-    device.write(offset, &vec![0; bytes as usize]).await
+    let mut done = 0;
+    while done < bytes {
+        let part = BY_HAND_BYTES.min(bytes - done);
+        device.write(offset + done, &vec![0; part as usize]).await?;
+        done += part;
+    }
+    Ok(())
+}
+
+/// What one command zeroes: as is set, but no more than the array takes, in whole blocks.
+fn piece_bytes(device: &Device) -> u64 {
+    let wanted = match device.may_offload(Primitive::Init) {
+        true => device.host().settings().zero_bytes.min(device.write_same_bytes_max()),
+        false => BY_HAND_BYTES,
+    };
+    (wanted - wanted % BLOCK_BYTES).max(BLOCK_BYTES)
 }
 
 /// Zeroes ranges (first byte, bytes), some commands at a time.
@@ -33,10 +49,11 @@ pub async fn zero_all(
     device: &Device,
     ranges: impl IntoIterator<Item = (u64, u64)>,
 ) -> Result<(), HostError> {
+    let piece = piece_bytes(device);
     let pieces = ranges.into_iter().flat_map(|(start, bytes)| {
-        (0..bytes.div_ceil(ZERO_BYTES)).map(move |index| {
-            let done = index * ZERO_BYTES;
-            (start + done, ZERO_BYTES.min(bytes - done))
+        (0..bytes.div_ceil(piece)).map(move |index| {
+            let done = index * piece;
+            (start + done, piece.min(bytes - done))
         })
     });
     let mut ends = stream::iter(pieces)

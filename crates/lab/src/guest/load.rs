@@ -113,9 +113,9 @@ impl Load {
         self.state.meter.borrow_mut().restart();
     }
 
-    /// What it has done since measuring began.
+    /// What it has done since measuring began, until now.
     pub fn meter(&self) -> Meter {
-        self.state.meter.borrow().clone()
+        self.state.meter.borrow().read()
     }
 
     /// Stops it, and waits for what is under way.

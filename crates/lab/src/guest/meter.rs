@@ -27,6 +27,8 @@ pub type Series = Vec<(f64, f64)>;
 #[derive(Clone, Debug)]
 pub struct Meter {
     started: Instant,
+    /// How long it had measured when it was read, once it was.
+    read_after: Option<Duration>,
     latency_us: Histogram<u64>,
     total: Interval,
     intervals: Vec<Interval>,
@@ -36,6 +38,7 @@ impl Default for Meter {
     fn default() -> Self {
         Self {
             started: Instant::now(),
+            read_after: None,
             latency_us: Histogram::new_with_bounds(1, LATENCY_US_MAX, 3)
                 .expect("the bounds are right"),
             total: Interval::default(),
@@ -70,9 +73,14 @@ impl Meter {
         self.intervals[index].add(bytes, latency_us);
     }
 
-    /// How long it has measured.
+    /// What it has measured until now, and no longer.
+    pub fn read(&self) -> Self {
+        Self { read_after: Some(self.elapsed()), ..self.clone() }
+    }
+
+    /// How long it has measured: until now, or until it was read.
     pub fn elapsed(&self) -> Duration {
-        self.started.elapsed()
+        self.read_after.unwrap_or_else(|| self.started.elapsed())
     }
 
     /// All that was done.
@@ -117,5 +125,22 @@ impl Meter {
         let at = |index: usize| (index as f64 + 0.5) * seconds;
         let points = self.intervals[..ended].iter().enumerate();
         points.map(|(index, interval)| (at(index), value(interval) / seconds)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_does_not_get_slower() {
+        let mut meter = Meter::default();
+        meter.add(4096, Duration::from_millis(2));
+        let read = meter.read();
+        let rate = read.per_second();
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(read.per_second(), rate);
+        assert!(meter.per_second() < rate);
+        assert_eq!((read.total().bytes, read.mean_ms()), (4096, 2.0));
     }
 }

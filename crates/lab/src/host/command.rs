@@ -85,6 +85,15 @@ impl Device {
         self.0.limits.product == other.0.limits.product && self.0.limits.naa[0] >> 4 == 6
     }
 
+    /// What one WRITE SAME may zero, in bytes, as the array says itself.
+    pub fn write_same_bytes_max(&self) -> u64 {
+        let blocks = match self.0.limits.write_same_blocks {
+            0 => u64::from(u32::MAX),
+            blocks => blocks.min(u64::from(u32::MAX)),
+        };
+        blocks * self.block_bytes()
+    }
+
     /// The granularity that UNMAP does best, in bytes; 0 where the array does not say.
     pub fn unmap_granularity_bytes(&self) -> u64 {
         u64::from(self.0.limits.unmap_granularity_blocks) * self.block_bytes()

@@ -32,6 +32,8 @@ pub struct Settings {
     pub transfer_bytes: u64,
     /// Into how many segments a transfer may be divided: 1, or 8 by a claim rule (002).
     pub transfer_segments: u64,
+    /// What one WRITE SAME zeroes, in bytes: whole MiB, and no more than the array says it takes.
+    pub zero_bytes: u64,
     /// Copies in flight at the most, over all operations of the host (001: 16).
     pub copies_in_flight: usize,
     /// Round robin: commands on one path before the next has its turn (000: 1).
@@ -53,6 +55,7 @@ impl Default for Settings {
             block_delete: true,
             transfer_bytes: 4 << 20,
             transfer_segments: 1,
+            zero_bytes: 1 << 20,
             copies_in_flight: 16,
             io_limit: 1,
             retry_offload: Duration::from_secs(5),

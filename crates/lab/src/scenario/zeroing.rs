@@ -13,6 +13,8 @@ use crate::host::Settings;
 use crate::outcome::{Line, Measure};
 
 const GIB: u64 = 1 << 30;
+/// Behind the name of a case: the limit is that of VPD page B0h, not ESXi's own 1 MB.
+const LONG_RANGES: &str = ", ranges as Block Limits allow";
 /// Between two points of a line.
 const SAMPLE: Duration = Duration::from_millis(50);
 
@@ -46,40 +48,84 @@ async fn check(
     Ok(())
 }
 
-/// Both sides of one case, on new datastores that held something else before.
-async fn case(
+/// One side of one case, on a new datastore.
+async fn side(
     found: &mut Found,
     bench: &Rc<Bench>,
-    name: &str,
+    case: &Case<'_>,
+    side: Side,
+    settings: Settings,
+) -> Result<(), ScenarioError> {
+    let place = bench.fresh(bench.host(), 0).await?;
+    bench.set(side.settings(settings));
+    let bytes = bench.scaled(case.bytes);
+    bench.progress().phase(&format!("{}, {}", case.name, side.name()), bytes * case.count as u64);
+    let (measure, disks) = make(bench, &place, case.count, bytes).await?;
+    found.put(case.name, side, measure);
+    check(found, bench, &place, disks).await
+}
+
+/// Some disks of a size.
+struct Case<'a> {
+    name: &'a str,
     count: usize,
     bytes: u64,
-) -> Result<(), ScenarioError> {
-    for side in Side::BOTH {
-        let place = bench.fresh(bench.host(), 0).await?;
-        bench.set(side.settings(Settings::default()));
-        let bytes = bench.scaled(bytes);
-        bench.progress().phase(&format!("{name}, {}", side.name()), bytes * count as u64);
-        let (measure, disks) = make(bench, &place, count, bytes).await?;
-        found.put(name, side, measure);
-        check(found, bench, &place, disks).await?;
+}
+
+/// Both sides, as ESXi comes.
+async fn both(found: &mut Found, bench: &Rc<Bench>, case: &Case<'_>) -> Result<(), ScenarioError> {
+    for this in Side::BOTH {
+        side(found, bench, case, this, Settings::default()).await?;
     }
     Ok(())
 }
 
+/// And with ranges as long as the array takes them, beside the same by hand.
+async fn long_ranges(
+    found: &mut Found,
+    bench: &Rc<Bench>,
+    case: &Case<'_>,
+) -> Result<(), ScenarioError> {
+    let name = format!("{}{LONG_RANGES}", case.name);
+    let long = Settings { zero_bytes: u64::MAX, ..Settings::default() };
+    let by_hand = found.row(case.name).off.clone();
+    side(found, bench, &Case { name: &name, ..*case }, Side::On, long).await?;
+    found.row(&name).off = by_hand;
+    Ok(())
+}
+
+/// The least gain, of ESXi's ranges and of long ones.
 fn judge_gain(found: &mut Found) {
-    let gains: Vec<f64> = found
-        .rows
-        .iter()
-        .filter_map(|row| Some(row.off.as_ref()?.seconds / row.on.as_ref()?.seconds))
-        .collect();
-    let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
-    found.judge("time, off against on", "50x at every size", format!("{least:.1}x"), least >= 50.0);
+    let least = |is_long: bool| {
+        let rows = found.rows.iter().filter(|row| row.case.ends_with(LONG_RANGES) == is_long);
+        let gains =
+            rows.filter_map(|row| Some(row.off.as_ref()?.seconds / row.on.as_ref()?.seconds));
+        gains.fold(f64::INFINITY, f64::min)
+    };
+    let (short, long) = (least(false), least(true));
+    let goal = "50x at every size";
+    let reason = "each MB is a command of its own, answered when it is durable, two at a time";
+    found.judge(
+        "time, off against on, 1 MB a command",
+        goal,
+        format!("{short:.1}x"),
+        short >= 50.0,
+    );
+    if let Some(verdict) = found.verdicts.last_mut().filter(|verdict| !verdict.is_met) {
+        verdict.reason = Some(reason.to_owned());
+    }
+    if long.is_finite() {
+        let what = "time, off against on, long ranges";
+        found.judge(what, goal, format!("{long:.1}x"), long >= 50.0);
+    }
 }
 
 async fn sizes(bench: Rc<Bench>, gib: &[u64]) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     for gib in gib {
-        case(&mut found, &bench, &format!("{gib} GB"), 1, gib * GIB).await?;
+        let case = Case { name: &format!("{gib} GB"), count: 1, bytes: gib * GIB };
+        both(&mut found, &bench, &case).await?;
+        long_ranges(&mut found, &bench, &case).await?;
     }
     judge_gain(&mut found);
     Ok(found)
@@ -101,7 +147,8 @@ pub(super) async fn six_sizes(bench: Rc<Bench>) -> Result<Found, ScenarioError> 
 pub(super) async fn four_at_once(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     for count in [1, 4] {
-        case(&mut found, &bench, &cases(count, "disk"), count, 100 * GIB).await?;
+        let case = Case { name: &cases(count, "disk"), count, bytes: 100 * GIB };
+        both(&mut found, &bench, &case).await?;
     }
     let time = |row: usize, side: fn(&crate::outcome::Row) -> Option<&Measure>| {
         side(&found.rows[row]).map_or(f64::NAN, |measure| measure.seconds)
@@ -143,7 +190,7 @@ pub(super) async fn ibm(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     for (count, gib) in [(50, 40), (200, 10)] {
         let name = format!("{} of {gib} GB", cases(count, "VM"));
-        case(&mut found, &bench, &name, count, gib * GIB).await?;
+        both(&mut found, &bench, &Case { name: &name, count, bytes: gib * GIB }).await?;
     }
     judge_gain(&mut found);
     Ok(found)
