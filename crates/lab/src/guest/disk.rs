@@ -5,11 +5,11 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use async_lock::RwLock;
 use event_listener::Event;
 
 use super::GUEST_BLOCK_BYTES;
 use super::delta::Delta;
+use super::gate::Gate;
 use crate::datastore::BLOCK_BYTES;
 use crate::disk::{DiskError, Place, Provisioning, VirtualDisk};
 use crate::mover::Mover;
@@ -29,7 +29,7 @@ struct Inner {
     delta: RefCell<Option<Rc<Delta>>>,
     mirror: RefCell<Option<Mirror>>,
     /// Requests hold it shared; whoever changes what is under them holds it alone.
-    gate: RwLock<()>,
+    gate: Gate,
     window_moved: Event,
     snapshots: Cell<u64>,
 }
@@ -49,7 +49,7 @@ impl GuestDisk {
             base: RefCell::new(base),
             delta: RefCell::default(),
             mirror: RefCell::default(),
-            gate: RwLock::new(()),
+            gate: Gate::default(),
             window_moved: Event::new(),
             snapshots: Cell::new(0),
         }))
@@ -74,7 +74,7 @@ impl GuestDisk {
     /// # Errors
     /// Those of the disk.
     pub async fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>, DiskError> {
-        let _io = self.0.gate.read().await;
+        let _io = self.0.gate.pass().await;
         let base = self.base();
         match self.delta() {
             Some(delta) => delta.read(&base, offset, bytes).await,
@@ -88,7 +88,7 @@ impl GuestDisk {
     /// Those of the disk.
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
         loop {
-            let io = self.0.gate.read().await;
+            let io = self.0.gate.pass().await;
             let mirror = self.0.mirror.borrow().clone();
             let Some(mirror) = mirror else {
                 return match self.delta() {
@@ -122,7 +122,7 @@ impl GuestDisk {
         let name = format!("{}-{number:06}", base.name());
         let file =
             VirtualDisk::create(base.place(), &name, base.bytes(), Provisioning::Thin).await?;
-        let _alone = self.0.gate.write().await;
+        let _alone = self.0.gate.close().await;
         *self.0.delta.borrow_mut() = Some(Rc::new(Delta::new(file)));
         Ok(())
     }
@@ -138,7 +138,7 @@ impl GuestDisk {
             delta.consolidate(&base).await?;
         }
         {
-            let _alone = self.0.gate.write().await;
+            let _alone = self.0.gate.close().await;
             delta.consolidate(&base).await?;
             *self.0.delta.borrow_mut() = None;
         }
@@ -159,7 +159,7 @@ impl GuestDisk {
         let (name, bytes) = (source.name(), source.bytes());
         let destination = VirtualDisk::create_unzeroed(place, &name, bytes, provisioning).await?;
         let end = self.copy_mirrored(mover, &source, &destination).await;
-        let _alone = self.0.gate.write().await;
+        let _alone = self.0.gate.close().await;
         *self.0.mirror.borrow_mut() = None;
         self.0.window_moved.notify(usize::MAX);
         end?;
@@ -181,7 +181,7 @@ impl GuestDisk {
             let window = start..blocks.min(start + WINDOW_BLOCKS);
             {
                 // Whoever writes now ends first, under the window as it was.
-                let _alone = self.0.gate.write().await;
+                let _alone = self.0.gate.close().await;
                 let mirror = Mirror { destination: destination.clone(), window: window.clone() };
                 *self.0.mirror.borrow_mut() = Some(mirror);
                 self.0.window_moved.notify(usize::MAX);
@@ -189,7 +189,7 @@ impl GuestDisk {
             mover.copy_blocks(source, destination, window.start, window.end - start).await?;
             start = window.end;
         }
-        let _alone = self.0.gate.write().await;
+        let _alone = self.0.gate.close().await;
         let mirror = Mirror { destination: destination.clone(), window: blocks..blocks };
         *self.0.mirror.borrow_mut() = Some(mirror);
         self.0.window_moved.notify(usize::MAX);

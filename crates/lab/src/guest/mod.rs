@@ -3,6 +3,7 @@
 mod content;
 mod delta;
 mod disk;
+mod gate;
 mod load;
 mod meter;
 mod worker;

@@ -63,6 +63,9 @@ pub struct BenchPlan {
     pub luns: Vec<u16>,
     /// The papers' sizes are divided by it.
     pub scale: u64,
+    /// The papers' numbers of machines are divided by it. Other than 1 for tests only: figures are
+    /// those of the full numbers.
+    pub count_scale: u64,
     /// Seeds all that is written and all chance.
     pub seed: u64,
     /// How long a load runs. The papers' ran for minutes: their arrays have caches to fill.
@@ -152,6 +155,11 @@ impl Bench {
     /// A size of the papers' (in bytes), scaled: whole blocks of a datastore, four at least.
     pub fn scaled(&self, bytes: u64) -> u64 {
         (bytes / self.plan.scale.max(1)).next_multiple_of(BLOCK_BYTES).max(4 * BLOCK_BYTES)
+    }
+
+    /// A number of the papers', of machines.
+    pub fn counted(&self, count: usize) -> usize {
+        (count / self.plan.count_scale.max(1) as usize).max(1)
     }
 
     /// A unit, by its place among those of the plan.

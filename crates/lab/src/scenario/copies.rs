@@ -42,7 +42,8 @@ async fn copy(
     let repeats = if copy.side == Side::On { REPEATS } else { 1 };
     for _ in 0..repeats {
         let mover = Mover::new(bench.host());
-        let names: Vec<String> = (1..=copy.count).map(|number| format!("copy{number}")).collect();
+        let names: Vec<String> =
+            (1..=bench.counted(copy.count)).map(|number| format!("copy{number}")).collect();
         let copies = names.iter().map(|name| template.vm.deploy(&mover, to, name, None));
         let (measure, vms) = bench.measure(try_join_all(copies)).await?;
         measures.push(measure);
@@ -222,7 +223,8 @@ pub(super) async fn ibm(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
             let case = format!("{} of {gib} GB", cases(count, "VM"));
             bench.progress().phase(&format!("{case}, {}", side.name()), bytes * count as u64);
             let mover = Mover::new(bench.host());
-            let names: Vec<String> = (1..=count).map(|number| format!("vm{number}")).collect();
+            let names: Vec<String> =
+                (1..=bench.counted(count)).map(|number| format!("vm{number}")).collect();
             let copies = names.iter().map(|name| template.vm.deploy(&mover, &to, name, None));
             let (measure, vms) = bench.measure(try_join_all(copies)).await?;
             found.put(&case, side, measure);

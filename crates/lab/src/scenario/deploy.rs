@@ -43,7 +43,8 @@ async fn deploy(
     count: usize,
 ) -> Result<(Measure, Vec<Vm>), ScenarioError> {
     let mover = Mover::new(bench.host());
-    let names: Vec<String> = (1..=count).map(|number| format!("vm{number}")).collect();
+    let names: Vec<String> =
+        (1..=bench.counted(count)).map(|number| format!("vm{number}")).collect();
     let copies = names.iter().map(|name| template.vm.deploy(&mover, place, name, None));
     let (measure, vms) = bench.measure(try_join_all(copies)).await?;
     Ok((measure, vms))
@@ -119,7 +120,9 @@ pub(super) async fn many(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
         for side in Side::BOTH {
             let to = bench.fresh(bench.host(), 1).await?;
             bench.set(side.settings(recommended()));
-            bench.progress().phase(side.name(), template.data_bytes() * count as u64);
+            bench
+                .progress()
+                .phase(side.name(), template.data_bytes() * bench.counted(count) as u64);
             let (measure, vms) = deploy(&bench, &template, &to, count).await?;
             found.put(&cases(count, "VM"), side, measure);
             verify_and_delete(&mut found, &bench, &template, vms).await?;
@@ -137,7 +140,7 @@ pub(super) async fn scale(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     for count in [1, 32, 64, 128] {
         let to = bench.fresh(bench.host(), 1).await?;
         bench.set(recommended());
-        let deployed = template.data_bytes() * count as u64;
+        let deployed = template.data_bytes() * bench.counted(count) as u64;
         bench.progress().phase(&cases(count, "VM"), deployed);
         let before = bench.physical_bytes()?;
         let (mut measure, vms) = deploy(&bench, &template, &to, count).await?;

@@ -127,7 +127,7 @@ async fn machines(bench: &Bench) -> Result<Vec<Vm>, ScenarioError> {
         places.push(bench.join(host, 0).await?);
     }
     let mut made = Vec::new();
-    for index in 0..MACHINES {
+    for index in 0..bench.counted(MACHINES) {
         let place = &places[index % places.len()];
         let disk = DiskPlan { bytes: 4 * MIB, provisioning: Provisioning::Thin };
         made.push(Vm::create(place, &format!("boot{index}"), &[disk]).await?);

@@ -41,6 +41,9 @@ pub struct RunArgs {
     /// The papers' sizes are divided by this.
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..))]
     pub scale: u64,
+    /// The papers' numbers of machines are divided by this: for tests, not for figures.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub count_scale: u64,
     /// Seeds all that is written, and all chance.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -188,6 +191,7 @@ fn plan(args: &RunArgs) -> Result<BenchPlan, String> {
         initiators,
         luns: units.iter().map(|unit| unit.lun).collect(),
         scale: args.scale,
+        count_scale: args.count_scale,
         seed: args.seed,
         load_time: Duration::from_secs_f64(args.seconds.clamp(0.1, 3600.0)),
     })

@@ -25,7 +25,8 @@ async fn make(
     count: usize,
     bytes: u64,
 ) -> Result<(Measure, Vec<VirtualDisk>), ScenarioError> {
-    let names: Vec<String> = (1..=count).map(|number| format!("disk{number}.vmdk")).collect();
+    let names: Vec<String> =
+        (1..=bench.counted(count)).map(|number| format!("disk{number}.vmdk")).collect();
     let eager = Provisioning::EagerZeroedThick;
     let disks = names.iter().map(|name| VirtualDisk::create(place, name, bytes, eager));
     Ok(bench.measure(try_join_all(disks)).await?)
