@@ -4,8 +4,8 @@
 //! - [`load`]: a steady load for the benchmark, measured.
 //! - [`deploy`]: a template deployed many times, by host reads and writes and by EXTENDED COPY.
 //! - [`engine`], [`host`]: what hosts run in, and hosts with their paths, commands and counters.
-//! - [`datastore`], [`disk`], [`mover`], [`vm`], [`guest`]: what ESXi makes of a unit, and what runs
-//!   on it.
+//! - [`datastore`], [`disk`], [`mover`], [`vm`], [`guest`]: what ESXi makes of a unit, and
+//!   what runs on it.
 //! - [`scenario`]: what the papers measured, done again.
 //! - [`top`]: what the hosts of a running lab count, as esxtop shows it.
 //! - [`figures`]: what the papers publish. [`outcome`]: what scenarios measure beside it.

@@ -69,9 +69,8 @@ pub fn dark_rules() -> String {
     let all = [&INK, &GRID].into_iter().chain(NAMED.iter().map(|(_, it)| it)).chain(&OTHERS);
     let rule = |colour: &Colour| {
         let (light, dark) = (code(colour.light), code(colour.dark));
-        format!(
-            ".chart [fill=\"{light}\"]{{fill:{dark}}}\n.chart [stroke=\"{light}\"]{{stroke:{dark}}}\n"
-        )
+        let fill = format!(".chart [fill=\"{light}\"]{{fill:{dark}}}\n");
+        fill + &format!(".chart [stroke=\"{light}\"]{{stroke:{dark}}}\n")
     };
     all.map(rule).collect()
 }
