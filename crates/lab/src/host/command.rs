@@ -62,6 +62,7 @@ impl Device {
         }
         let parameters = Cdb::copy_operating_parameters(1024);
         if let Ok(answer) = device.ask("RECEIVE COPY RESULTS", parameters, 1024).await {
+            limits.copy_segment_count = u64::from(be32(&answer, 8).unwrap_or(0) & 0xFFFF);
             limits.copy_segment_bytes = u64::from(be32(&answer, 16).unwrap_or(0));
         }
         let known = Self::new(host, lun, limits);
@@ -78,6 +79,11 @@ impl Device {
     /// The longest segment that the array takes in one copy, as it says itself.
     pub fn copy_segment_bytes(&self) -> u64 {
         self.0.limits.copy_segment_bytes
+    }
+
+    /// How many segments the array takes in one copy; 0 where it does not say.
+    pub fn copy_segment_count(&self) -> u64 {
+        self.0.limits.copy_segment_count
     }
 
     /// Whether ESXi would let the array copy between these two: the products are the same.

@@ -50,6 +50,8 @@ pub(super) struct Limits {
     pub(super) unmap_granularity_blocks: u32,
     /// The longest segment of EXTENDED COPY; 0 where the array does not say.
     pub(super) copy_segment_bytes: u64,
+    /// How many segments one takes; 0 where the array does not say.
+    pub(super) copy_segment_count: u64,
     /// Vendor, product and revision of INQUIRY: ESXi copies between equal products only.
     pub(super) vendor: String,
     pub(super) product: String,

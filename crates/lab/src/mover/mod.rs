@@ -17,7 +17,7 @@ use futures::stream;
 use crate::datastore::{AllocateAs, BLOCK_BYTES, BlockState, Placement};
 use crate::disk::{DiskError, Provisioning, VirtualDisk, zero_all};
 use crate::host::{Device, Extent, Host, HostError, Primitive};
-pub use transfer::{Transfer, transfers};
+pub use transfer::{CopyLimits, Transfer, transfers};
 
 /// What one READ or WRITE of a software copy moves. The papers do not tell ESXi's; a larger one
 /// favours the host.
@@ -69,8 +69,12 @@ impl Mover {
         source: &VirtualDisk,
         destination: &VirtualDisk,
     ) -> Result<(), DiskError> {
-        for (extent, _) in source.present().await? {
-            let (first, count) = (extent.first_block, extent.count);
+        // In one piece what follows each other in the disk, however it is scattered on the device:
+        // so the clone of a thin disk is not.
+        let present = source.present().await?;
+        for run in present.chunk_by(|(a, _), (b, _)| a.first_block + a.count == b.first_block) {
+            let first = run.first().map_or(0, |(extent, _)| extent.first_block);
+            let count = run.iter().map(|(extent, _)| extent.count).sum();
             self.make_room(destination, first, count).await?;
         }
         self.copy_blocks(source, destination, 0, source.blocks()).await?;
@@ -140,7 +144,11 @@ impl Mover {
         is_thin: bool,
     ) -> Result<(), DiskError> {
         let (from, to) = (&source.place().device, &destination.place().device);
-        let parts = transfers(&self.0.host.settings(), to.copy_segment_bytes(), extents, is_thin);
+        let limits = CopyLimits {
+            segment_bytes: to.copy_segment_bytes(),
+            segment_count: to.copy_segment_count(),
+        };
+        let parts = transfers(&self.0.host.settings(), limits, extents, is_thin);
         let mut ends = stream::iter(parts)
             .map(|transfer| self.transfer(from, to, transfer))
             .buffer_unordered(self.0.in_flight);

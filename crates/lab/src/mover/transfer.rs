@@ -20,33 +20,75 @@ impl Transfer {
     }
 }
 
-/// The commands that copy `extents`. `array_bytes` is the longest segment that the array says it
-/// takes, 0 if it does not say.
+/// What an array takes in one EXTENDED COPY, as it says itself (SPC-4, 6.24); 0: it does not say.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CopyLimits {
+    /// The longest segment, in bytes.
+    pub segment_bytes: u64,
+    /// How many segments.
+    pub segment_count: u64,
+}
+
+/// How long segments are, and how many bytes and segments a command has.
+struct Shape {
+    segment_bytes: u64,
+    bytes: u64,
+    segments: u64,
+}
+
+fn shape(settings: &Settings, limits: CopyLimits, is_thin: bool) -> Shape {
+    let or_all = |limit: u64| if limit == 0 { u64::MAX } else { limit };
+    let (most, segments) = (or_all(limits.segment_bytes), settings.transfer_segments.max(1));
+    let whole = |bytes: u64| {
+        let bytes = bytes.min(most).clamp(BLOCK_BYTES, SEGMENT_BYTES_MAX);
+        bytes - bytes % BLOCK_BYTES
+    };
+    let bytes = settings.transfer_bytes.max(BLOCK_BYTES);
+    match (is_thin, settings.version) {
+        // By the extents of the file system, whatever is set (000, 002).
+        (true, EsxVersion::V5) => {
+            Shape { segment_bytes: BLOCK_BYTES, bytes: BLOCK_BYTES, segments: 1 }
+        }
+        // Consolidated: scattered extents as segments of one command, up to the transfer size.
+        (true, _) => {
+            let segments = (bytes / BLOCK_BYTES).min(or_all(limits.segment_count)).max(segments);
+            Shape { segment_bytes: whole(bytes), bytes, segments }
+        }
+        (false, _) => Shape { segment_bytes: whole(bytes / segments), bytes, segments },
+    }
+}
+
+/// The commands that copy `extents`.
 pub fn transfers(
     settings: &Settings,
-    array_bytes: u64,
+    limits: CopyLimits,
     extents: &[Extent],
     is_thin: bool,
 ) -> Vec<Transfer> {
-    // 5.x copies thin disks by the extents of its file system, whatever is set (000, 002).
-    let by_extent = is_thin && settings.version == EsxVersion::V5;
-    let count = if by_extent { 1 } else { settings.transfer_segments.max(1) };
-    let wanted = if by_extent { BLOCK_BYTES } else { settings.transfer_bytes / count };
-    let array = if array_bytes == 0 { u64::MAX } else { array_bytes };
-    let longest = wanted.min(array).clamp(BLOCK_BYTES, SEGMENT_BYTES_MAX);
-    let longest = longest - longest % BLOCK_BYTES;
+    let Shape { segment_bytes, bytes, segments } = shape(settings, limits, is_thin);
     let pieces = extents.iter().flat_map(|extent| {
-        (0..extent.bytes.div_ceil(longest)).map(move |index| {
-            let done = index * longest;
+        (0..extent.bytes.div_ceil(segment_bytes)).map(move |index| {
+            let done = index * segment_bytes;
             Extent {
                 source: extent.source + done,
                 destination: extent.destination + done,
-                bytes: longest.min(extent.bytes - done),
+                bytes: segment_bytes.min(extent.bytes - done),
             }
         })
     });
-    let pieces: Vec<Extent> = pieces.collect();
-    pieces.chunks(count as usize).map(|part| Transfer { extents: part.to_vec() }).collect()
+    let mut transfers: Vec<Transfer> = Vec::new();
+    for piece in pieces {
+        match transfers.last_mut() {
+            Some(last)
+                if (last.extents.len() as u64) < segments
+                    && last.bytes() + piece.bytes <= bytes =>
+            {
+                last.extents.push(piece);
+            }
+            _ => transfers.push(Transfer { extents: vec![piece] }),
+        }
+    }
+    transfers
 }
 
 #[cfg(test)]
@@ -68,11 +110,11 @@ mod tests {
         };
         let source = [extent(100, 5000, 500), extent(900, 6000, 7)];
         for (settings, commands) in [(set(4, 1), 127), (set(16, 1), 33), (set(240, 8), 3)] {
-            let parts = transfers(&settings, 0, &source, false);
+            let parts = transfers(&settings, CopyLimits::default(), &source, false);
             assert_eq!(parts.len(), commands);
             assert_eq!(parts.iter().map(Transfer::bytes).sum::<u64>(), 507 * MIB);
         }
-        let parts = transfers(&set(16, 1), 0, &[extent(0, 10, 20)], true);
+        let parts = transfers(&set(16, 1), CopyLimits::default(), &[extent(0, 10, 20)], true);
         assert_eq!(parts[1].extents, [extent(16, 26, 4)]);
     }
 
@@ -80,15 +122,33 @@ mod tests {
     fn five_copies_thin_disks_by_the_block() {
         let settings =
             Settings { version: EsxVersion::V5, transfer_bytes: 16 * MIB, ..Settings::default() };
-        assert_eq!(transfers(&settings, 0, &[extent(0, 64, 32)], true).len(), 32);
-        assert_eq!(transfers(&settings, 0, &[extent(0, 64, 32)], false).len(), 2);
+        assert_eq!(
+            transfers(&settings, CopyLimits::default(), &[extent(0, 64, 32)], true).len(),
+            32
+        );
+        assert_eq!(
+            transfers(&settings, CopyLimits::default(), &[extent(0, 64, 32)], false).len(),
+            2
+        );
     }
 
     #[test]
     fn the_array_has_the_last_word() {
         let settings = Settings { transfer_bytes: 16 * MIB, ..Settings::default() };
-        let parts = transfers(&settings, 5 * MIB + 512, &[extent(0, 64, 16)], false);
+        let limits = CopyLimits { segment_bytes: 5 * MIB + 512, segment_count: 3 };
+        let parts = transfers(&settings, limits, &[extent(0, 64, 16)], false);
         assert!(parts.iter().all(|part| part.bytes() <= 5 * MIB));
         assert_eq!(parts.len(), 4);
+        let scattered: Vec<_> = (0..8).map(|at| extent(at * 2, 64 + at, 1)).collect();
+        let parts = transfers(&settings, limits, &scattered, true);
+        assert_eq!(parts.iter().map(|part| part.extents.len()).collect::<Vec<_>>(), [3, 3, 2]);
+    }
+
+    #[test]
+    fn six_consolidates_what_is_scattered() {
+        let settings = Settings { transfer_bytes: 4 * MIB, ..Settings::default() };
+        let scattered: Vec<_> = (0..10).map(|at| extent(at * 2, 64 + at, 1)).collect();
+        let parts = transfers(&settings, CopyLimits::default(), &scattered, true);
+        assert_eq!(parts.iter().map(|part| part.extents.len()).collect::<Vec<_>>(), [4, 4, 2]);
     }
 }

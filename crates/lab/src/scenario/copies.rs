@@ -6,12 +6,11 @@ use futures::future::try_join_all;
 
 use super::bench::{Bench, Side};
 use super::template::{Template, disk};
-use super::{Found, ScenarioError, cases};
+use super::{Found, ScenarioError, cases, middle};
 use crate::disk::{Place, Provisioning};
 use crate::guest::{Load, LoadPlan};
 use crate::host::{EsxVersion, Settings};
 use crate::mover::Mover;
-use crate::outcome::Measure;
 use crate::vm::DiskPlan;
 
 const GIB: u64 = 1 << 30;
@@ -54,11 +53,6 @@ async fn copy(
     }
     found.put(copy.case, copy.side, middle(measures));
     Ok(())
-}
-
-fn middle(mut measures: Vec<Measure>) -> Measure {
-    measures.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    measures.swap_remove(measures.len() / 2)
 }
 
 /// A template of one disk. A thin one is filled while another is, so that they fragment each other.

@@ -138,6 +138,12 @@ pub fn value(name: &str, unit: &str, value: f64) -> Value {
     Value { name: name.to_owned(), unit: unit.to_owned(), value }
 }
 
+/// The one that took the middle time; at least one is given.
+fn middle(mut measures: Vec<Measure>) -> Measure {
+    measures.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    measures.swap_remove(measures.len() / 2)
+}
+
 /// How many of what, in words.
 fn cases(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
