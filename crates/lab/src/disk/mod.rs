@@ -9,14 +9,13 @@ mod zero;
 
 use std::rc::Rc;
 
-use futures::StreamExt;
-use futures::stream;
 use serde::Serialize;
 
 use crate::datastore::{
     AllocateAs, BLOCK_BYTES, BlockState, Datastore, DatastoreError, File, FileExtent, Mode,
     Placement,
 };
+use crate::engine::some_at_a_time;
 use crate::host::{Device, HostError};
 use first_write::BlockLocks;
 pub use zero::{zero, zero_all};
@@ -261,16 +260,11 @@ impl VirtualDisk {
         content: impl Fn(u64) -> Vec<u8>,
     ) -> Result<(), DiskError> {
         let content = &content;
-        let mut ends = stream::iter(blocks)
-            .map(|block| async move {
-                let data = content(block);
-                self.write(block * BLOCK_BYTES, &data).await
-            })
-            .buffer_unordered(in_flight.max(1));
-        while let Some(end) = ends.next().await {
-            end?;
-        }
-        Ok(())
+        let writes = blocks.into_iter().map(|block| async move {
+            let data = content(block);
+            self.write(block * BLOCK_BYTES, &data).await
+        });
+        some_at_a_time(in_flight, writes).await
     }
 
     /// Where a request's bytes stand: neighbours on the device together, but each block that is

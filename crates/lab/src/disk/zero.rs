@@ -1,9 +1,7 @@
 //! Zeroing a range of a device: by WRITE SAME, or by writing zeros.
 
-use futures::StreamExt;
-use futures::stream;
-
 use crate::datastore::BLOCK_BYTES;
+use crate::engine::some_at_a_time;
 use crate::host::{Device, HostError, Primitive};
 
 /// What the host writes with one command where it zeroes by hand: a block of the datastore.
@@ -56,11 +54,6 @@ pub async fn zero_all(
             (start + done, piece.min(bytes - done))
         })
     });
-    let mut ends = stream::iter(pieces)
-        .map(|(offset, bytes)| zero(device, offset, bytes))
-        .buffer_unordered(ZERO_IN_FLIGHT);
-    while let Some(end) = ends.next().await {
-        end?;
-    }
-    Ok(())
+    let zeroings = pieces.map(|(offset, bytes)| zero(device, offset, bytes));
+    some_at_a_time(ZERO_IN_FLIGHT, zeroings).await
 }

@@ -5,6 +5,7 @@
 //! which polls the sockets of all sessions at once. Nothing here is shared between threads, so that
 //! a host's share of the processor stays small beside the array's.
 
+mod all;
 mod link;
 mod timer;
 
@@ -21,6 +22,7 @@ use futures::future::RemoteHandle;
 use futures::task::LocalSpawnExt;
 use libiscsi::{Completion, Poller, Session};
 
+pub use all::{all, some_at_a_time};
 pub use link::Link;
 use timer::Timers;
 

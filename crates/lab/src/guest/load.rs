@@ -10,7 +10,7 @@ use super::disk::GuestDisk;
 use super::meter::Meter;
 use super::worker;
 use crate::disk::DiskError;
-use crate::engine::{Reactor, Task};
+use crate::engine::{Reactor, Task, all};
 use crate::random::Random;
 
 /// What a load is made of.
@@ -48,6 +48,15 @@ impl Default for LoadPlan {
 pub struct Load {
     pub(super) state: Rc<State>,
     tasks: Vec<Task<Result<(), DiskError>>>,
+}
+
+impl Drop for Load {
+    /// What is under way comes to its end by itself: a write that is cut off may leave a lock on
+    /// disk.
+    fn drop(&mut self) {
+        self.state.stopped.set(true);
+        self.tasks.drain(..).for_each(Task::forget);
+    }
 }
 
 /// What all requests of a load share.
@@ -124,10 +133,7 @@ impl Load {
     /// Those of the disks; also where a read has returned what was not written.
     pub async fn stop(&mut self) -> Result<(), DiskError> {
         self.state.stopped.set(true);
-        for task in self.tasks.drain(..) {
-            task.await?;
-        }
-        Ok(())
+        all(self.tasks.drain(..)).await.map(drop)
     }
 
     /// Reads all that was written and compares it; bytes that were compared.

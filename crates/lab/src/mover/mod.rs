@@ -11,11 +11,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use async_lock::Semaphore;
-use futures::StreamExt;
-use futures::stream;
 
 use crate::datastore::{AllocateAs, BLOCK_BYTES, BlockState, Placement};
 use crate::disk::{DiskError, Provisioning, VirtualDisk, zero_all};
+use crate::engine::some_at_a_time;
 use crate::host::{Device, Extent, Host, HostError, Primitive};
 pub use transfer::{CopyLimits, Transfer, transfers};
 
@@ -149,13 +148,8 @@ impl Mover {
             segment_count: to.copy_segment_count(),
         };
         let parts = transfers(&self.0.host.settings(), limits, extents, is_thin);
-        let mut ends = stream::iter(parts)
-            .map(|transfer| self.transfer(from, to, transfer))
-            .buffer_unordered(self.0.in_flight);
-        while let Some(end) = ends.next().await {
-            end?;
-        }
-        Ok(())
+        let transfers = parts.into_iter().map(|transfer| self.transfer(from, to, transfer));
+        Ok(some_at_a_time(self.0.in_flight, transfers).await?)
     }
 
     async fn transfer(

@@ -2,12 +2,11 @@
 
 use std::rc::Rc;
 
-use futures::future::try_join_all;
-
 use super::bench::{Bench, Side};
 use super::template::{Template, disk};
 use super::{Found, ScenarioError, cases, middle};
 use crate::disk::{Place, Provisioning};
+use crate::engine::all;
 use crate::guest::{Load, LoadPlan};
 use crate::host::{EsxVersion, Settings};
 use crate::mover::Mover;
@@ -44,7 +43,7 @@ async fn copy(
         let names: Vec<String> =
             (1..=bench.counted(copy.count)).map(|number| format!("copy{number}")).collect();
         let copies = names.iter().map(|name| template.vm.deploy(&mover, to, name, None));
-        let (measure, vms) = bench.measure(try_join_all(copies)).await?;
+        let (measure, vms) = bench.measure(all(copies)).await?;
         measures.push(measure);
         for vm in vms {
             found.verified_bytes += template.verify(&vm).await?;
@@ -72,7 +71,8 @@ async fn template(
         return wanted.await;
     }
     let other = Template::make(place, &beside, plan, data_bytes, !seed);
-    let (template, other) = futures::future::try_join(wanted, other).await?;
+    let (template, other) = futures::future::join(wanted, other).await;
+    let (template, other) = (template?, other?);
     other.vm.delete().await?;
     Ok(template)
 }
@@ -220,7 +220,7 @@ pub(super) async fn ibm(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
             let names: Vec<String> =
                 (1..=bench.counted(count)).map(|number| format!("vm{number}")).collect();
             let copies = names.iter().map(|name| template.vm.deploy(&mover, &to, name, None));
-            let (measure, vms) = bench.measure(try_join_all(copies)).await?;
+            let (measure, vms) = bench.measure(all(copies)).await?;
             found.put(&case, side, measure);
             for vm in vms {
                 found.verified_bytes += template.verify(&vm).await?;

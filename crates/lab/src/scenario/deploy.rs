@@ -3,12 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures::future::try_join_all;
-
 use super::bench::{Bench, Side};
 use super::template::{Template, disk};
 use super::{Found, ScenarioError, cases, lines, value};
 use crate::disk::{Place, Provisioning};
+use crate::engine::all;
 use crate::host::Settings;
 use crate::mover::Mover;
 use crate::outcome::{Chart, Line, Measure, Series};
@@ -46,7 +45,7 @@ async fn deploy(
     let names: Vec<String> =
         (1..=bench.counted(count)).map(|number| format!("vm{number}")).collect();
     let copies = names.iter().map(|name| template.vm.deploy(&mover, place, name, None));
-    let (measure, vms) = bench.measure(try_join_all(copies)).await?;
+    let (measure, vms) = bench.measure(all(copies)).await?;
     Ok((measure, vms))
 }
 

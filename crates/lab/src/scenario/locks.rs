@@ -3,12 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures::future::try_join_all;
-
 use super::bench::{Bench, Side};
 use super::{Found, ScenarioError, lines, value};
 use crate::datastore::fsck;
 use crate::disk::{DiskError, Place, Provisioning};
+use crate::engine::all;
 use crate::guest::{GuestDisk, Load, LoadPlan, Meter};
 use crate::host::{Host, Settings};
 use crate::outcome::{Line, Measure};
@@ -145,7 +144,7 @@ async fn power_on(bench: &Bench, machines: &[Vm]) -> Result<(), DiskError> {
             machine.power_on(MEMORY_BYTES).await
         }
     });
-    try_join_all(starts).await.map(drop)
+    all(starts).await.map(drop)
 }
 
 /// The datastore is whole.

@@ -1,10 +1,9 @@
 //! Machines with data in them, and whether their copies have it too.
 
-use futures::future::try_join_all;
-
 use super::ScenarioError;
 use crate::datastore::{BLOCK_BYTES, BlockState};
 use crate::disk::{Place, Provisioning, VirtualDisk};
+use crate::engine::some_at_a_time;
 use crate::guest::datastore_block;
 use crate::vm::{DiskPlan, Vm};
 
@@ -106,17 +105,15 @@ pub(super) async fn verify_from(
     if let Some(missing) = blocks.iter().find(|block| present.binary_search(block).is_err()) {
         return Err(wrong(disk, *missing, "is not there"));
     }
-    for part in present.chunks(VERIFY_IN_FLIGHT) {
-        let reads = part.iter().map(|block| async move {
-            let held = disk.read(block * BLOCK_BYTES, BLOCK_BYTES).await?;
-            let is_right = match blocks.binary_search(block) {
-                Ok(_) => held == datastore_block(seed, *block),
-                Err(_) => held.iter().all(|byte| *byte == 0),
-            };
-            if is_right { Ok(()) } else { Err(wrong(disk, *block, "is not what was written")) }
-        });
-        try_join_all(reads).await?;
-    }
+    let reads = present.iter().map(|block| async move {
+        let held = disk.read(block * BLOCK_BYTES, BLOCK_BYTES).await?;
+        let is_right = match blocks.binary_search(block) {
+            Ok(_) => held == datastore_block(seed, *block),
+            Err(_) => held.iter().all(|byte| *byte == 0),
+        };
+        if is_right { Ok(()) } else { Err(wrong(disk, *block, "is not what was written")) }
+    });
+    some_at_a_time(VERIFY_IN_FLIGHT, reads).await?;
     Ok(present.len() as u64 * BLOCK_BYTES)
 }
 

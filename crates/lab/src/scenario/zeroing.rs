@@ -3,12 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures::future::try_join_all;
-
 use super::bench::{Bench, Side};
 use super::template::verify_disk;
 use super::{Found, ScenarioError, cases, lines};
 use crate::disk::{Place, Provisioning, VirtualDisk};
+use crate::engine::all;
 use crate::host::Settings;
 use crate::outcome::{Line, Measure};
 
@@ -29,7 +28,7 @@ async fn make(
         (1..=bench.counted(count)).map(|number| format!("disk{number}.vmdk")).collect();
     let eager = Provisioning::EagerZeroedThick;
     let disks = names.iter().map(|name| VirtualDisk::create(place, name, bytes, eager));
-    Ok(bench.measure(try_join_all(disks)).await?)
+    Ok(bench.measure(all(disks)).await?)
 }
 
 /// Reads all of them, and deletes them.
