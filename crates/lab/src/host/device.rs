@@ -269,11 +269,13 @@ impl Device {
         if let Some(Reservation { path, losses }) = self.0.reservation.get() {
             let path = &host.paths()[path];
             let is_held = path.is_up() && path.losses() == losses;
+            path.get_back();
             return if is_held { Ok(path.clone()) } else { Err(HostError::Reserved) };
         }
         let started = Instant::now();
         loop {
             let paths = host.paths();
+            paths.iter().for_each(Path::get_back);
             let Turn { path, left } = self.0.turn.get();
             let (first, left) = match left {
                 0 => ((path + 1) % paths.len(), host.settings().io_limit.max(1)),

@@ -20,6 +20,8 @@ pub struct Path {
     link: RefCell<Option<Rc<Link>>>,
     /// What sessions that are gone had carried.
     past: Cell<WireBytes>,
+    /// What this one had when it was last looked at: the kernel tells nothing of a closed socket.
+    seen: Cell<WireBytes>,
     commands: Cell<u64>,
     losses: Cell<u64>,
     reconnecting: Cell<bool>,
@@ -33,6 +35,7 @@ impl Path {
             reactor: reactor.clone(),
             link: RefCell::new(Some(Rc::new(link))),
             past: Cell::default(),
+            seen: Cell::default(),
             commands: Cell::new(0),
             losses: Cell::new(0),
             reconnecting: Cell::new(false),
@@ -61,12 +64,14 @@ impl Path {
 
     /// What it has sent and received; of a connection that was lost, as far as was seen.
     pub fn wire_bytes(&self) -> WireBytes {
-        let (past, now) = (self.past.get(), self.current_bytes());
+        let link = self.link.borrow().as_ref().map(|link| link.wire_bytes()).unwrap_or_default();
+        let (past, seen) = (self.past.get(), self.seen.get());
+        let now = WireBytes {
+            sent: link.sent.max(seen.sent),
+            received: link.received.max(seen.received),
+        };
+        self.seen.set(now);
         WireBytes { sent: past.sent + now.sent, received: past.received + now.received }
-    }
-
-    fn current_bytes(&self) -> WireBytes {
-        self.link.borrow().as_ref().map(|link| link.wire_bytes()).unwrap_or_default()
     }
 
     /// Sends a command, and waits for its end. A path that is lost by then is got back meanwhile.
@@ -94,6 +99,7 @@ impl Path {
 
     fn let_go(&self) {
         self.past.set(self.wire_bytes());
+        self.seen.set(WireBytes::default());
         // Commands that are under way hold the link, too: they are lost with the connection.
         if let Some(link) = self.link.borrow_mut().take() {
             link.close();
@@ -101,7 +107,9 @@ impl Path {
         self.losses.set(self.losses.get() + 1);
     }
 
-    fn get_back(self: &Rc<Self>) {
+    /// Sees to it that it is up, or will be: also one that was lost while nothing was under way on
+    /// it, of which nobody was told.
+    pub(super) fn get_back(self: &Rc<Self>) {
         if self.is_up() || self.reconnecting.replace(true) {
             return;
         }
