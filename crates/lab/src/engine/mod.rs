@@ -28,8 +28,6 @@ use timer::Timers;
 
 /// How long the sockets are waited for where nothing else is due.
 const POLL_MS_MAX: u64 = 1000;
-/// For how many of these in a row nothing may happen before [`Engine::run`] gives up.
-const STUCK_POLLS: u32 = 300;
 
 /// A task that goes on by itself. Dropping this ends it where it waits.
 pub type Task<T> = RemoteHandle<T>;
@@ -88,13 +86,12 @@ impl Engine {
     /// Runs a future to its end, and meanwhile all that was spawned.
     ///
     /// # Errors
-    /// If nothing goes on any more, and the future has not ended.
+    /// If nothing is left that the future could wait for, and it has not ended.
     pub fn run<T: 'static>(
         &mut self,
         future: impl Future<Output = T> + 'static,
     ) -> Result<T, String> {
         let mut task = self.reactor.spawn(future);
-        let mut quiet = 0;
         loop {
             // First all goes on as far as it can: whoever has ended must not wait for the sockets.
             self.pool.run_until_stalled();
@@ -102,8 +99,7 @@ impl Engine {
             if let std::task::Poll::Ready(value) = ended {
                 return Ok(value);
             }
-            quiet = if self.reactor.core.turn() { 0 } else { quiet + 1 };
-            if quiet > STUCK_POLLS {
+            if !self.reactor.core.turn() {
                 return Err(String::from("the lab is stuck: nothing is in flight, nothing is due"));
             }
         }
@@ -143,30 +139,31 @@ impl Reactor {
 
 impl Core {
     /// Sends what is to be sent, waits for what comes or is due, and wakes who waited for it.
-    /// Whether anything was.
+    /// False if nobody waits for anything: nothing would ever come.
     fn turn(&self) -> bool {
         let now = Instant::now();
-        let timers = self.timers.borrow().next_due();
-        let pause = timers.map_or(Duration::MAX, |due| due.saturating_duration_since(now));
+        let due = self.timers.borrow().next_due();
+        if due.is_none() && self.inner.borrow().waiting.is_empty() {
+            return false;
+        }
+        let pause = due.map_or(Duration::MAX, |due| due.saturating_duration_since(now));
         let pause_ms = match pause.as_micros() {
             0 => 0,
             micros => micros.div_ceil(1000).min(u128::from(POLL_MS_MAX)) as u64,
         };
-        let came = self.inner.borrow_mut().poll(pause_ms);
-        let due = self.timers.borrow_mut().take_due(Instant::now());
-        came || due
+        self.inner.borrow_mut().poll(pause_ms);
+        self.timers.borrow_mut().take_due(Instant::now());
+        true
     }
 }
 
 impl Inner {
-    fn poll(&mut self, pause_ms: u64) -> bool {
+    fn poll(&mut self, pause_ms: u64) {
         let mut all: Vec<&mut Session> = self.sessions.iter_mut().flatten().collect();
         self.poller.poll(&mut all, pause_ms as i32);
-        let mut came = false;
         for (index, session) in self.sessions.iter_mut().enumerate() {
             let Some(session) = session else { continue };
             while let Some(completion) = session.next_completion() {
-                came = true;
                 if let Some((_, waiter)) = self.waiting.remove(&completion.token) {
                     // Whoever does not wait any more does not need it.
                     let _ = waiter.send(completion);
@@ -177,6 +174,40 @@ impl Inner {
                 self.waiting.retain(|_, (of, _)| *of != index);
             }
         }
-        came
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_for_nothing_that_can_come_is_told() {
+        let mut engine = Engine::new();
+        assert!(engine.run(futures::future::pending::<()>()).is_err());
+        let reactor = engine.reactor();
+        let slow = async move { reactor.sleep(Duration::from_millis(5)).await };
+        assert_eq!(engine.run(slow), Ok(()));
+    }
+
+    #[test]
+    fn timers_wake_in_their_order_and_dropped_tasks_are_gone() {
+        let mut engine = Engine::new();
+        let reactor = engine.reactor();
+        let (seen, now) = (Rc::new(RefCell::new(Vec::new())), Instant::now());
+        let mut tasks: Vec<Task<()>> = Vec::new();
+        for (number, after_ms) in [(1, 9), (2, 3), (3, 3), (4, 6)] {
+            let (reactor, seen) = (reactor.clone(), seen.clone());
+            let when = now + Duration::from_millis(after_ms);
+            tasks.push(engine.reactor().spawn(async move {
+                reactor.sleep_until(when).await;
+                seen.borrow_mut().push(number);
+            }));
+        }
+        drop(tasks.pop());
+        engine.run(async { drop(futures::future::join_all(tasks).await) }).unwrap();
+        assert_eq!(*seen.borrow(), [2, 3, 1]);
     }
 }

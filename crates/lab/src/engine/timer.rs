@@ -58,14 +58,13 @@ impl Timers {
         self.heap.peek().map(|Reverse(due)| due.when)
     }
 
-    /// Wakes whoever waited until now; whether anybody did.
-    pub(super) fn take_due(&mut self, now: Instant) -> bool {
-        let mut woken = false;
+    /// Wakes whoever waited until now.
+    pub(super) fn take_due(&mut self, now: Instant) {
         while self.next_due().is_some_and(|when| when <= now)
             && let Some(Reverse(due)) = self.heap.pop()
         {
-            woken |= due.waiter.send(()).is_ok();
+            // Whoever does not wait any more does not need it.
+            let _ = due.waiter.send(());
         }
-        woken
     }
 }
