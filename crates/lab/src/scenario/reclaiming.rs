@@ -10,7 +10,7 @@ use crate::disk::{Place, Provisioning};
 use crate::guest::{GuestDisk, Load, LoadPlan};
 use crate::host::Settings;
 use crate::outcome::{Line, Measure};
-use crate::vm::{DiskPlan, ReclaimPlan, Reclaimed, Vm, reclaim};
+use crate::vm::{ReclaimPlan, Reclaimed, Vm, reclaim};
 
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
@@ -20,8 +20,8 @@ const BLOCK_COUNTS: [u64; 7] = [200, 1_000, 5_000, 10_000, 20_000, 40_000, 60_00
 const DELETED_GIB: [u64; 3] = [75, 150, 300];
 /// A reclaim of these is over in milliseconds: it is done so often, and the middle one counts.
 const REPEATS: usize = 3;
-/// Some data behind the space that is reclaimed in P-19.
-const DATA_BYTES: u64 = 64 << 20;
+/// Some data beside the space that is reclaimed, which must not be touched.
+const DATA_BYTES: u64 = 8 << 30;
 
 /// A datastore of which only so much is free: a file has the rest.
 async fn leave_free(place: &Place, free_bytes: u64) -> Result<Option<File>, ScenarioError> {
@@ -84,8 +84,9 @@ pub(super) async fn block_counts(bench: Rc<Bench>) -> Result<Found, ScenarioErro
 
 /// A machine whose data a reclaim must not touch.
 async fn keep_some(bench: &Bench, place: &Place) -> Result<Template, ScenarioError> {
-    let plan = disk(DATA_BYTES, Provisioning::ZeroedThick);
-    Template::make(place, "kept", plan, DATA_BYTES, bench.plan().seed).await
+    let bytes = bench.scaled(DATA_BYTES);
+    let plan = disk(bytes, Provisioning::ZeroedThick);
+    Template::make(place, "kept", plan, bytes, bench.plan().seed).await
 }
 
 /// What a reclaim of V-48 to V-55 is done beside.
@@ -111,7 +112,7 @@ async fn delete_and_reclaim(
     let eager = disk(bytes, Provisioning::EagerZeroedThick);
     bench.progress().phase("filling the machine", bytes);
     let gone = Template::make(&place, "gone", eager, bytes, seed + gib).await?;
-    let work = DiskPlan { bytes: DATA_BYTES, provisioning: Provisioning::EagerZeroedThick };
+    let work = disk(bench.scaled(DATA_BYTES), Provisioning::EagerZeroedThick);
     let worker = Vm::create(&place, "worker", &[work]).await?;
     let _rest = leave_free(&place, 0).await?;
     gone.vm.delete().await?;
