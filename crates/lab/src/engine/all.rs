@@ -1,7 +1,7 @@
 //! Futures beside each other that are all let run to their ends.
 //!
-//! A future that is dropped on the way may leave a reservation on a unit or a lock on disk. So where
-//! one of many fails the others go on, and the first error is told when all have ended.
+//! A future that is dropped on the way may leave a reservation on a unit or a lock on disk. So
+//! where one of many fails the others go on, and the first error is told when all have ended.
 
 use std::future::Future;
 
