@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use futures::lock::Mutex;
+use futures::{StreamExt, stream};
 
 use super::cluster::Cluster;
 use super::error::DatastoreError;
@@ -14,6 +15,9 @@ use super::sector::{SECTOR_BYTES, damaged};
 
 /// How often a run is looked for that others have been quicker at.
 const PLANS_MAX: u32 = 4;
+/// Clusters that one operation changes at a time, each under its own lock: in no order, as what is
+/// taken is not named yet, and what is given back is not named any more.
+const CLUSTERS_IN_FLIGHT: usize = 8;
 
 /// Where a host allocates next.
 pub(super) struct Cursor {
@@ -156,20 +160,25 @@ impl Core {
     /// Takes what is still free of a run.
     async fn take_run(&self, run: Run, taken: &mut Vec<u32>) -> Result<(), DatastoreError> {
         let size = self.layout.cluster_blocks;
-        let mut first = run.first;
-        while first < run.first + run.count {
-            let cluster = first / size;
-            let end = (run.first + run.count).min((cluster + 1) * size);
-            let blocks = self
-                .change_cluster(Pool::Data, cluster, |bits| {
-                    let wanted = first % size..first % size + (end - first);
-                    wanted.filter(|block| bits.take(*block)).collect::<Vec<u32>>()
-                })
-                .await?;
-            taken.extend(blocks.iter().map(|block| cluster * size + block));
-            first = end;
+        let end = run.first + run.count;
+        let parts = (run.first / size..end.div_ceil(size)).map(|cluster| async move {
+            let start = cluster * size;
+            let wanted = run.first.max(start) - start..end.min(start + size) - start;
+            let take = |bits: &mut Cluster| -> Vec<u32> {
+                wanted.filter(|block| bits.take(*block)).map(|block| start + block).collect()
+            };
+            self.change_cluster(Pool::Data, cluster, take).await
+        });
+        let mut ends = stream::iter(parts).buffer_unordered(CLUSTERS_IN_FLIGHT);
+        let mut result = Ok(());
+        // All of them come to their ends, so that it is known what is taken.
+        while let Some(end) = ends.next().await {
+            match end {
+                Ok(blocks) => taken.extend(blocks),
+                Err(error) => result = Err(error),
+            }
         }
-        Ok(())
+        result
     }
 
     /// Frees blocks that no file names any more.
@@ -183,18 +192,21 @@ impl Core {
         for block in blocks {
             by_cluster.entry(block / size).or_default().push(block % size);
         }
-        for (cluster, blocks) in by_cluster {
-            let were_taken = self
-                .change_cluster(pool, cluster, |bits| {
-                    blocks.iter().filter(|block| bits.give_back(**block)).count()
-                })
-                .await?;
-            if were_taken != blocks.len() {
+        let parts = by_cluster.into_iter().map(|(cluster, blocks)| async move {
+            let free =
+                |bits: &mut Cluster| blocks.iter().filter(|block| bits.give_back(**block)).count();
+            if self.change_cluster(pool, cluster, free).await? != blocks.len() {
                 let place = Cluster::place(&self.layout, pool, cluster);
                 return Err(damaged(place, "a file has had blocks that are free"));
             }
+            Ok(())
+        });
+        let mut ends = stream::iter(parts).buffer_unordered(CLUSTERS_IN_FLIGHT);
+        let mut result = Ok(());
+        while let Some(end) = ends.next().await {
+            result = result.and(end);
         }
-        Ok(())
+        result
     }
 
     /// Changes a cluster under its lock.
@@ -204,25 +216,24 @@ impl Core {
         index: u32,
         change: impl FnOnce(&mut Cluster) -> T,
     ) -> Result<T, DatastoreError> {
-        let lock = self.layout.cluster(pool, index);
+        let guard = self.layout.cluster_guard(pool, index);
         let cursor = self.cursor(pool);
         let Some(turn) = cursor.turns.get(index as usize) else {
-            return Err(damaged(lock, "there is no such cluster"));
+            return Err(damaged(guard.lock, "there is no such cluster"));
         };
         let _turn = turn.lock().await;
-        let work = async {
-            let place = Cluster::place(&self.layout, pool, index);
-            let sector = self.disk.read_sector(place).await?;
+        let work = async |mut sector: Vec<u8>| {
             let before = Cluster::decode(&self.layout, pool, index, &sector)?;
             let mut after = before.clone();
             let value = change(&mut after);
             if after != before {
-                self.disk.write(place, &after.encode(&self.layout)).await?;
+                sector = after.encode(&self.layout).to_vec();
+                self.disk.write(guard.content(), &sector).await?;
             }
             cursor.note(index, after.free());
-            Ok(value)
+            Ok((value, sector))
         };
-        self.under_lock(lock, work).await
+        self.under_lock(guard, work).await
     }
 
     /// All clusters as they are on disk, each at some moment.
@@ -235,6 +246,7 @@ impl Core {
             .map(|(pair, index)| {
                 let bits = &pair[SECTOR_BYTES as usize..];
                 let cluster = Cluster::decode(&self.layout, pool, index, bits)?;
+                self.views.saw(self.layout.cluster_guard(pool, index), pair);
                 self.cursor(pool).note(index, cluster.free());
                 Ok(cluster)
             })

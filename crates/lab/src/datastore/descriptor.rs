@@ -32,6 +32,11 @@ impl Description {
         Self { is_used: false, generation: 0, size_bytes: 0, name: String::new() }
     }
 
+    /// What is left of it when its file is gone.
+    pub(super) fn erased(&self) -> Self {
+        Self { generation: self.generation, ..Self::free() }
+    }
+
     pub(super) fn encode(&self, file: u32, offset_bytes: u64) -> Sector {
         let mut put = Put::new();
         put.u8(16, self.is_used.into()).u32(20, file).u64(24, self.generation);

@@ -9,12 +9,13 @@ use std::rc::Rc;
 use super::descriptor::{Description, check_file};
 use super::error::DatastoreError;
 use super::file::{File, Inner};
-use super::layout::{Pool, SLOT_SECTORS};
+use super::layout::Pool;
 use super::lock::{Held, Taken, Wait};
 use super::lock_record::Mode;
-use super::map::{Map, encode_slots};
+use super::map::Map;
 use super::mount::Core;
-use super::sector::{Kind, SECTOR_BYTES};
+use super::named::{Locked, Named};
+use super::sector::{Kind, SECTOR_BYTES, damaged};
 use super::table::{self, ENTRIES, Owner, hash_of};
 
 /// A file as the list has it.
@@ -47,31 +48,41 @@ pub(super) fn decode_directory(
 impl Core {
     /// All hashes, by descriptor.
     async fn read_directory(&self) -> Result<Vec<u32>, DatastoreError> {
-        let sectors = self.layout.directory_sectors();
-        let bytes = u64::from(sectors) * SECTOR_BYTES;
-        let all = self.disk.read(self.layout.directory(0), bytes).await?;
+        let guard = self.layout.directory_guard();
+        self.hashes(&self.disk.read(guard.content(), guard.content_bytes).await?)
+    }
+
+    fn hashes(&self, directory: &[u8]) -> Result<Vec<u32>, DatastoreError> {
         let mut hashes = Vec::new();
-        for (sector, part) in all.chunks_exact(SECTOR_BYTES as usize).zip(0..) {
+        for (sector, part) in directory.chunks_exact(SECTOR_BYTES as usize).zip(0..) {
             hashes.extend(decode_directory(self.layout.directory(part), part, sector)?);
         }
         hashes.truncate(self.layout.files as usize);
         Ok(hashes)
     }
 
-    /// Changes an entry, under the directory's lock.
-    async fn set_entry(&self, file: u32, hash: u32) -> Result<(), DatastoreError> {
+    /// Changes an entry of the directory, under its lock.
+    async fn set_entry(
+        &self,
+        directory: &mut [u8],
+        file: u32,
+        hash: u32,
+    ) -> Result<(), DatastoreError> {
         let part = file / ENTRIES as u32;
         let offset = self.layout.directory(part);
-        let sector = self.disk.read_sector(offset).await?;
-        let mut entries = decode_directory(offset, part, &sector)?;
+        let Some(sector) = directory.chunks_exact_mut(SECTOR_BYTES as usize).nth(part as usize)
+        else {
+            return Err(damaged(offset, "the directory is too short"));
+        };
+        let mut entries = decode_directory(offset, part, sector)?;
         entries[file as usize % ENTRIES] = hash;
-        self.disk.write(offset, &encode_directory(offset, part, &entries)).await
+        sector.copy_from_slice(&encode_directory(offset, part, &entries));
+        self.disk.write(offset, sector).await
     }
 
     pub(super) async fn read_description(&self, file: u32) -> Result<Description, DatastoreError> {
-        let offset = self.layout.description(file);
-        let sector = self.disk.read_sector(offset).await?;
-        Description::decode(file, offset, self.layout.file_blocks_max(), &sector)
+        let sector = self.disk.read_sector(self.layout.description(file)).await?;
+        self.decode_description(file, &sector)
     }
 
     pub(super) async fn write_description(
@@ -83,18 +94,31 @@ impl Core {
         self.disk.write(offset, &description.encode(file, offset)).await
     }
 
+    pub(super) fn decode_description(
+        &self,
+        file: u32,
+        bytes: &[u8],
+    ) -> Result<Description, DatastoreError> {
+        let offset = self.layout.description(file);
+        Description::decode(file, offset, self.layout.file_blocks_max(), bytes)
+    }
+
     async fn find(&self, name: &str, hashes: &[u32]) -> Result<Option<u32>, DatastoreError> {
         let hash = hash_of(name);
         for (file, _) in (0..).zip(hashes).filter(|(_, known)| **known == hash) {
-            let description = self.read_description(file).await?;
+            let guard = self.layout.file_guard(file);
+            let bytes = self.disk.read(guard.lock, guard.bytes()).await?;
+            let description = self.decode_description(file, &bytes[SECTOR_BYTES as usize..])?;
             if description.is_used && description.name == name {
+                // Its lock is what is wanted next, mostly.
+                self.views.saw(guard, &bytes);
                 return Ok(Some(file));
             }
         }
         Ok(None)
     }
 
-    async fn find_or_fail(&self, name: &str) -> Result<u32, DatastoreError> {
+    pub(super) async fn find_or_fail(&self, name: &str) -> Result<u32, DatastoreError> {
         let found = self.find(name, &self.read_directory().await?).await?;
         found.ok_or_else(|| DatastoreError::NotFound(name.to_owned()))
     }
@@ -121,19 +145,20 @@ impl Core {
     ) -> Result<File, DatastoreError> {
         check_file(name, size_bytes, self.layout.file_blocks_max())?;
         let _turn = self.directory_turn.lock().await;
-        let work = async {
-            let hashes = self.read_directory().await?;
+        let work = async |mut directory: Vec<u8>| {
+            let hashes = self.hashes(&directory)?;
             if self.find(name, &hashes).await?.is_some() {
                 return Err(DatastoreError::Exists(name.to_owned()));
             }
             for (file, _) in (0..).zip(&hashes).filter(|(_, hash)| **hash == 0) {
-                if let Some(file) = self.create_in(file, name, size_bytes).await? {
-                    return Ok(file);
+                let made = self.create_in(file, name, size_bytes, &mut directory).await?;
+                if let Some(file) = made {
+                    return Ok((file, directory));
                 }
             }
             Err(DatastoreError::TooManyFiles)
         };
-        self.under_lock(self.layout.directory_lock(), work).await
+        self.under_lock(self.layout.directory_guard(), work).await
     }
 
     /// Makes a file in a descriptor that no name leads to; `None` if somebody is still busy with
@@ -143,44 +168,53 @@ impl Core {
         file: u32,
         name: &str,
         size_bytes: u64,
+        directory: &mut [u8],
     ) -> Result<Option<File>, DatastoreError> {
         let Some(_turn) = self.descriptor_turns[file as usize].try_lock() else { return Ok(None) };
-        let lock = self.layout.descriptor(file);
-        let Taken::Held(held) = self.acquire(lock, Mode::Exclusive, Wait::Never).await? else {
+        let guard = self.layout.file_guard(file);
+        let Taken::Held(mut held) = self.acquire(guard, Mode::Exclusive, Wait::Never).await? else {
             return Ok(None);
         };
-        match self.fill_descriptor(file, name, size_bytes).await {
-            Ok(description) => Ok(Some(self.opened(file, description, Mode::Exclusive, held))),
+        self.closed.borrow_mut().remove(&file);
+        let made = async {
+            let before = self.decode_description(file, &self.content_of(&mut held).await?)?;
+            self.fill_descriptor(file, before, name, size_bytes, directory).await
+        };
+        match made.await {
+            Ok(description) => {
+                let map = Map::empty(file, description.generation);
+                Ok(Some(self.opened(file, description, map, Mode::Exclusive, held)))
+            }
             Err(error) => {
                 // The first error is the one to be told.
-                let _ = self.give_up(&held).await;
+                let _ = self.give_up(&held, None).await;
                 Err(error)
             }
         }
     }
 
-    /// Order: empty slots, the description, the name. A host that dies in between leaves a
-    /// descriptor that is in use without a name, which the next file that is made here cleans up.
+    /// Order: the description, the name. A host that dies in between leaves a descriptor that is in
+    /// use without a name, which the next file that is made here cleans up. Slots that are left of
+    /// what it was before are of an older generation.
     async fn fill_descriptor(
         &self,
         file: u32,
+        before: Description,
         name: &str,
         size_bytes: u64,
+        directory: &mut [u8],
     ) -> Result<Description, DatastoreError> {
-        let before = self.read_description(file).await?;
         if before.is_used {
-            let (data, pointers) = self.erase(file, &before).await?;
+            let map = Map::new(file, before.generation);
+            let (data, pointers) = self.erase(file, &before, map).await?;
             self.give_back(Pool::Pointer, pointers).await?;
             self.give_back(Pool::Data, data).await?;
         }
         let generation = before.generation.wrapping_add(1);
-        let slots =
-            encode_slots(&self.layout, Owner { file, generation, part: 0 }, 0..SLOT_SECTORS, &[]);
-        self.disk.write(self.layout.slots(file, 0), &slots).await?;
         let name = name.to_owned();
         let description = Description { is_used: true, generation, size_bytes, name };
         self.write_description(file, &description).await?;
-        self.set_entry(file, hash_of(&description.name)).await?;
+        self.set_entry(directory, file, hash_of(&description.name)).await?;
         Ok(description)
     }
 
@@ -190,10 +224,10 @@ impl Core {
         &self,
         file: u32,
         description: &Description,
+        mut map: Map,
     ) -> Result<(Vec<u32>, Vec<u32>), DatastoreError> {
-        let blocks = Map::new(file, description.generation).all(self).await?;
-        let free = Description { generation: description.generation, ..Description::free() };
-        self.write_description(file, &free).await?;
+        let blocks = map.all(self).await?;
+        self.write_description(file, &description.erased()).await?;
         Ok(blocks)
     }
 
@@ -203,35 +237,14 @@ impl Core {
         name: &str,
         mode: Mode,
     ) -> Result<File, DatastoreError> {
-        let file = self.find_or_fail(name).await?;
-        let _turn = self.descriptor_turns[file as usize].lock().await;
-        let known = self.open.borrow().get(&file).and_then(std::rc::Weak::upgrade);
-        if let Some(known) = known.filter(|known| known.is_open()) {
-            if known.name != name {
-                return Err(DatastoreError::NotFound(name.to_owned()));
+        match self.lock_named(name, mode).await? {
+            Named::Locked(Locked { file, description, map, held, .. }) => {
+                Ok(self.opened(file, description, map, mode, held))
             }
-            if known.mode != mode || mode == Mode::Exclusive {
-                return Err(DatastoreError::InUse(name.to_owned()));
+            Named::Open(known, _) if known.mode != mode || mode == Mode::Exclusive => {
+                Err(DatastoreError::InUse(name.to_owned()))
             }
-            return Ok(File::again(known));
-        }
-        let held = self.lock_file(file, name, mode).await?;
-        match self.read_description(file).await {
-            Ok(description) if description.is_used && description.name == name => {
-                Ok(self.opened(file, description, mode, held))
-            }
-            end => {
-                self.give_up(&held).await?;
-                end?;
-                Err(DatastoreError::NotFound(name.to_owned()))
-            }
-        }
-    }
-
-    async fn lock_file(&self, file: u32, name: &str, mode: Mode) -> Result<Held, DatastoreError> {
-        match self.acquire(self.layout.descriptor(file), mode, Wait::UnlessAlive).await? {
-            Taken::Held(held) => Ok(held),
-            Taken::By(host) => Err(DatastoreError::Locked { name: name.to_owned(), host }),
+            Named::Open(known, _turn) => Ok(File::again(known)),
         }
     }
 
@@ -239,10 +252,11 @@ impl Core {
         self: &Rc<Self>,
         file: u32,
         description: Description,
+        map: Map,
         mode: Mode,
         held: Held,
     ) -> File {
-        let inner = Rc::new(Inner::new(self, file, description, mode, held));
+        let inner = Rc::new(Inner::new(self, file, description, map, mode, held));
         self.open.borrow_mut().insert(file, Rc::downgrade(&inner));
         File::again(inner)
     }
@@ -252,34 +266,44 @@ impl Core {
     /// Order: the name goes, then the descriptor, then what that named. A host that dies in
     /// between leaves a descriptor without a name, or blocks that nothing names.
     pub(super) async fn delete(&self, name: &str) -> Result<Vec<u32>, DatastoreError> {
-        let file = self.find_or_fail(name).await?;
-        let _turn = self.descriptor_turns[file as usize].lock().await;
-        let known = self.open.borrow().get(&file).and_then(std::rc::Weak::upgrade);
-        if known.is_some_and(|known| known.is_open()) {
+        let Named::Locked(locked) = self.lock_named(name, Mode::Exclusive).await? else {
             return Err(DatastoreError::InUse(name.to_owned()));
-        }
-        let held = self.lock_file(file, name, Mode::Exclusive).await?;
-        let end = self.delete_locked(file, name).await;
-        let freed = self.give_up(&held).await;
-        let (data, pointers) = end?;
+        };
+        let Locked { file, description, map, held, turn } = locked;
+        let (data, pointers) = match self.delete_locked(file, &description, map).await {
+            Ok(blocks) => blocks,
+            Err(error) => {
+                // The first error is the one to be told.
+                let _ = self.give_up(&held, None).await;
+                return Err(error);
+            }
+        };
+        let erased = description.erased().encode(file, self.layout.description(file));
+        // Nothing names its blocks any more, whoever has the lock.
+        let (freed, given_back) = futures::join!(
+            self.give_up(&held, Some(&erased[..])),
+            self.give_back(Pool::Pointer, pointers)
+        );
+        drop(turn);
         freed?;
-        self.give_back(Pool::Pointer, pointers).await?;
+        given_back?;
         Ok(data)
     }
 
     async fn delete_locked(
         &self,
         file: u32,
-        name: &str,
+        description: &Description,
+        map: Map,
     ) -> Result<(Vec<u32>, Vec<u32>), DatastoreError> {
-        let description = self.read_description(file).await?;
-        if !description.is_used || description.name != name {
-            return Err(DatastoreError::NotFound(name.to_owned()));
-        }
         {
             let _turn = self.directory_turn.lock().await;
-            self.under_lock(self.layout.directory_lock(), self.set_entry(file, 0)).await?;
+            let work = async |mut directory: Vec<u8>| {
+                self.set_entry(&mut directory, file, 0).await?;
+                Ok(((), directory))
+            };
+            self.under_lock(self.layout.directory_guard(), work).await?;
         }
-        self.erase(file, &description).await
+        self.erase(file, description, map).await
     }
 }

@@ -146,16 +146,29 @@ impl Disk {
     }
 
     /// Changes a sector that is still `old` to `new`, atomically among all hosts; whether it is
-    /// `new` now. What stands there already is taken for what we wrote: a command whose end was
-    /// lost with its path has been sent twice. So `new` must be unlike anybody else's.
+    /// `new` now.
     pub(super) async fn exchange(
         &self,
         offset: u64,
         old: &Sector,
         new: &Sector,
     ) -> Result<bool, DatastoreError> {
+        Ok(self.exchange_or_read(offset, SECTOR_BYTES, old, new).await?.is_none())
+    }
+
+    /// The same; where it fails, what stands there and behind it in `bytes`, or in as many of them
+    /// as are read at once. What stands there already is taken for what we wrote: a command whose
+    /// end was lost with its path has been sent twice. So `new` must be unlike anybody else's.
+    pub(super) async fn exchange_or_read(
+        &self,
+        offset: u64,
+        bytes: u64,
+        old: &Sector,
+        new: &Sector,
+    ) -> Result<Option<Vec<u8>>, DatastoreError> {
+        let bytes = bytes.min(READ_BYTES_MAX);
         if self.medium.locking().by_ats {
-            match self.exchange_by_ats(offset, old, new).await {
+            match self.exchange_by_ats(offset, bytes, old, new).await {
                 // The medium knows for how long a refusal counts.
                 Err(DatastoreError::Host(HostError::Unsupported { .. })) => {
                     self.count(|counters| counters.ats_refused += 1);
@@ -165,7 +178,7 @@ impl Disk {
         }
         for attempt in 0..CONFLICTS_MAX {
             self.may_write()?;
-            match self.exchange_by_reservation(offset, old, new).await {
+            match self.exchange_by_reservation(offset, bytes, old, new).await {
                 // The reservation was lost, with the path that had it.
                 Err(HostError::Reserved) => self.back_off(attempt).await,
                 end => return Ok(end?),
@@ -177,26 +190,29 @@ impl Disk {
     async fn exchange_by_ats(
         &self,
         offset: u64,
+        bytes: u64,
         old: &Sector,
         new: &Sector,
-    ) -> Result<bool, DatastoreError> {
+    ) -> Result<Option<Vec<u8>>, DatastoreError> {
         let swap = || self.medium.compare_and_write(offset, old, new);
         if self.persist_fenced(swap).await? == Swap::Done {
-            return Ok(true);
+            return Ok(None);
         }
         self.count(|counters| counters.miscompares += 1);
-        let is_ours = self.read_sector(offset).await? == *new;
+        let found = self.read(offset, bytes).await?;
+        let is_ours = found.starts_with(new);
         self.count(|counters| counters.false_miscompares += u64::from(is_ours));
-        Ok(is_ours)
+        Ok((!is_ours).then_some(found))
     }
 
     /// The same by RESERVE, read, write, RELEASE; unfenced.
     pub(super) async fn exchange_by_reservation(
         &self,
         offset: u64,
+        bytes: u64,
         old: &Sector,
         new: &Sector,
-    ) -> Result<bool, HostError> {
+    ) -> Result<Option<Vec<u8>>, HostError> {
         let _turn = self.reservation.lock().await;
         if let Err(error) = self.medium.reserve().await {
             let is_conflict = matches!(error, HostError::Reserved);
@@ -204,7 +220,7 @@ impl Disk {
             return Err(error);
         }
         self.count(|counters| counters.reservations += 1);
-        let changed = self.exchange_reserved(offset, old, new).await;
+        let changed = self.exchange_reserved(offset, bytes, old, new).await;
         // Whatever has happened, the others must go on.
         let released = self.medium.release().await;
         let changed = changed?;
@@ -217,13 +233,15 @@ impl Disk {
     async fn exchange_reserved(
         &self,
         offset: u64,
+        bytes: u64,
         old: &Sector,
         new: &Sector,
-    ) -> Result<bool, HostError> {
-        let found = self.medium.read(offset, SECTOR_BYTES).await?;
-        if found == old {
+    ) -> Result<Option<Vec<u8>>, HostError> {
+        let found = self.medium.read(offset, bytes).await?;
+        if found.starts_with(old) {
             self.medium.write(offset, new).await?;
+            return Ok(None);
         }
-        Ok(found == old || found == new)
+        Ok((!found.starts_with(new)).then_some(found))
     }
 }

@@ -14,7 +14,7 @@ use super::layout::{BLOCK_BYTES, Pool};
 use super::lock::Held;
 use super::lock_record::Mode;
 use super::map::Map;
-use super::mount::Core;
+use super::mount::{Closed, Core};
 use super::table::Pointer;
 
 /// A file that is open. Clones are one opening of it; what is not closed stays locked until the
@@ -39,6 +39,8 @@ pub(super) struct Inner {
     /// Who changes blocks takes turns.
     map: Mutex<Map>,
     held: RefCell<Option<Held>>,
+    /// Whether its description on disk is what is known here.
+    is_sure: Cell<bool>,
     openings: Cell<u32>,
 }
 
@@ -53,6 +55,7 @@ impl Inner {
         core: &Rc<Core>,
         file: u32,
         description: Description,
+        map: Map,
         mode: Mode,
         held: Held,
     ) -> Self {
@@ -63,14 +66,20 @@ impl Inner {
             name: description.name,
             mode,
             size_bytes: Cell::new(description.size_bytes),
-            map: Mutex::new(Map::new(file, description.generation)),
+            map: Mutex::new(map),
             held: RefCell::new(Some(held)),
+            is_sure: Cell::new(true),
             openings: Cell::new(0),
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
         self.held.borrow().is_some()
+    }
+
+    fn description(&self, size_bytes: u64) -> Description {
+        let Self { generation, name, .. } = self;
+        Description { is_used: true, generation: *generation, size_bytes, name: name.clone() }
     }
 
     /// Gives up the lock, if nobody has it open, or in any case.
@@ -81,15 +90,19 @@ impl Inner {
             return Ok(());
         }
         // What is being done with its blocks comes to its end under the lock.
-        let _map = self.map.lock().await;
-        let held = self.held.borrow_mut().take();
-        match held {
-            Some(held) => {
-                self.core.open.borrow_mut().remove(&self.file);
-                self.core.give_up(&held).await
-            }
-            None => Ok(()),
+        let mut map = self.map.lock().await;
+        let Some(held) = self.held.borrow_mut().take() else { return Ok(()) };
+        let core = &self.core;
+        core.open.borrow_mut().remove(&self.file);
+        let place = core.layout.description(self.file);
+        let description = self.description(self.size_bytes.get()).encode(self.file, place);
+        let known = self.is_sure.get().then_some(&description[..]);
+        if let Some(image) = core.give_up(&held, known).await? {
+            let map = std::mem::replace(&mut *map, Map::new(self.file, self.generation));
+            let closed = Closed { image, name: self.name.clone(), map };
+            core.closed.borrow_mut().insert(self.file, closed);
         }
+        Ok(())
     }
 }
 
@@ -218,11 +231,8 @@ impl File {
         if absent.is_empty() {
             return Ok(Vec::new());
         }
-        let missing = absent.len() as u32;
-        let taken = match placement {
-            Placement::Contiguous => core.take_contiguous(missing).await?,
-            Placement::AsItComes => core.take_blocks(Pool::Data, missing).await?,
-        };
+        let lacking = map.missing(core, &absent).await?;
+        let (taken, new_blocks) = self.take(absent.len() as u32, placement, lacking).await?;
         let pointer_to = |block: u32| match allocate_as {
             AllocateAs::Present => Pointer::Present(block),
             AllocateAs::ToBeZeroed => Pointer::ToBeZeroed(block),
@@ -230,8 +240,35 @@ impl File {
         let changes: Vec<(u32, Pointer)> =
             absent.into_iter().zip(taken.into_iter().map(pointer_to)).collect();
         // What is taken and could not be named is leaked: it may be on disk all the same.
-        map.set(core, &changes).await?;
+        map.set(core, &changes, new_blocks).await?;
         Ok(self.merged(changes.into_iter()))
+    }
+
+    /// Takes data blocks and pointer blocks, at one time: neither is named yet.
+    async fn take(
+        &self,
+        data: u32,
+        placement: Placement,
+        pointers: u32,
+    ) -> Result<(Vec<u32>, Vec<u32>), DatastoreError> {
+        let core = &self.0.inner.core;
+        let take_data = async {
+            match placement {
+                Placement::Contiguous => core.take_contiguous(data).await,
+                Placement::AsItComes => core.take_blocks(Pool::Data, data).await,
+            }
+        };
+        match futures::join!(take_data, core.take_blocks(Pool::Pointer, pointers)) {
+            (Ok(data), Ok(pointers)) => Ok((data, pointers)),
+            (Ok(data), Err(error)) => {
+                core.give_back(Pool::Data, data).await?;
+                Err(error)
+            }
+            (Err(error), pointers) => {
+                core.give_back(Pool::Pointer, pointers.unwrap_or_default()).await?;
+                Err(error)
+            }
+        }
     }
 
     /// Blocks that were to be zeroed are what the device has there from now on.
@@ -239,17 +276,34 @@ impl File {
     /// # Errors
     /// Beyond the file's size; those of the device.
     pub async fn mark_present(&self, first_block: u64, count: u64) -> Result<(), DatastoreError> {
+        self.mark_present_in(&[(first_block, count)]).await
+    }
+
+    /// The same for several ranges (first block, how many) at once, in their order: one write for
+    /// each pointer block that is touched.
+    ///
+    /// # Errors
+    /// As [`File::mark_present`], and nothing is changed; also where a range begins before the end
+    /// of the last one.
+    pub async fn mark_present_in(&self, ranges: &[(u64, u64)]) -> Result<(), DatastoreError> {
         let mut map = self.0.inner.map.lock().await;
         self.check_change()?;
         let core = &self.0.inner.core;
-        let blocks = self.check_range(first_block, count)?;
-        let pointers = map.get(core, blocks.clone()).await?;
-        let present = |(block, pointer)| match pointer {
-            Pointer::ToBeZeroed(data) => Some((block, Pointer::Present(data))),
-            _ => None,
-        };
-        let changes: Vec<(u32, Pointer)> = blocks.zip(pointers).filter_map(present).collect();
-        map.set(core, &changes).await
+        let (mut changes, mut end) = (Vec::new(), 0);
+        for (first_block, count) in ranges {
+            let blocks = self.check_range(*first_block, *count)?;
+            if blocks.start < end {
+                let text = format!("blocks from {first_block} on are out of order");
+                return Err(DatastoreError::Argument(text));
+            }
+            end = blocks.end;
+            let pointers = map.get(core, blocks.clone()).await?;
+            changes.extend(blocks.zip(pointers).filter_map(|(block, pointer)| match pointer {
+                Pointer::ToBeZeroed(data) => Some((block, Pointer::Present(data))),
+                _ => None,
+            }));
+        }
+        map.set(core, &changes, Vec::new()).await
     }
 
     /// Takes blocks from it without making them free yet, for who wants to unmap them.
@@ -278,7 +332,7 @@ impl File {
             .collect();
         let changes: Vec<(u32, Pointer)> =
             had.iter().map(|(block, _)| (*block, Pointer::Absent)).collect();
-        map.set(core, &changes).await?;
+        map.set(core, &changes, Vec::new()).await?;
         Ok(Detached::new(core, had.into_iter().map(|(_, data)| data).collect()))
     }
 
@@ -305,16 +359,17 @@ impl File {
     pub async fn resize(&self, size_bytes: u64) -> Result<(), DatastoreError> {
         let mut map = self.0.inner.map.lock().await;
         self.check_change()?;
-        let Inner { core, file, generation, name, size_bytes: size, .. } = &*self.0.inner;
-        check_file(name, size_bytes, core.layout.file_blocks_max())?;
+        let inner = &*self.0.inner;
+        let core = &inner.core;
+        check_file(&inner.name, size_bytes, core.layout.file_blocks_max())?;
         // Blocks beyond the end of a file are damage, so that they go first.
         let blocks = self.check_range(0, self.size_blocks())?;
         let kept = size_bytes.div_ceil(BLOCK_BYTES).min(u64::from(blocks.end)) as u32;
         let detached = self.detach_from(&mut map, kept..blocks.end).await?;
-        let generation = *generation;
-        let description = Description { is_used: true, generation, size_bytes, name: name.clone() };
-        core.write_description(*file, &description).await?;
-        size.set(size_bytes);
+        inner.is_sure.set(false);
+        core.write_description(inner.file, &inner.description(size_bytes)).await?;
+        inner.size_bytes.set(size_bytes);
+        inner.is_sure.set(true);
         detached.give_back().await
     }
 

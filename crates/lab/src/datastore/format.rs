@@ -27,12 +27,13 @@ pub(super) async fn format(disk: &Disk, label: &str) -> Result<(), DatastoreErro
     }
     let layout = Layout::plan(new_id(), label, disk.medium.bytes())?;
     disk.write(0, &[0; SECTOR_BYTES as usize]).await?;
-    let lock = layout.directory_lock();
-    disk.write(lock, &LockRecord::free().encode(lock)).await?;
     let pulse = |slot| Pulse::free().encode(layout.heartbeat(slot)).to_vec();
     write_all(disk, layout.heartbeat(0), (0..HOSTS_MAX).map(pulse)).await?;
     let directory = |part| encode_directory(layout.directory(part), part, &[0; ENTRIES]);
-    write_all(disk, layout.directory(0), (0..layout.directory_sectors()).map(directory)).await?;
+    let directory: Vec<u8> = (0..layout.directory_sectors()).flat_map(directory).collect();
+    let lock = layout.directory_guard().lock;
+    let pieces = [LockRecord::free_before(&directory).encode(lock).to_vec(), directory];
+    write_all(disk, lock, pieces.into_iter()).await?;
     let descriptors = (0..layout.files).map(|file| empty_descriptor(&layout, file));
     write_all(disk, layout.descriptor(0), descriptors).await?;
     for pool in [Pool::Data, Pool::Pointer] {
@@ -44,16 +45,17 @@ pub(super) async fn format(disk: &Disk, label: &str) -> Result<(), DatastoreErro
 
 fn empty_descriptor(layout: &Layout, file: u32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(DESCRIPTOR_BYTES as usize);
-    bytes.extend(LockRecord::free().encode(layout.descriptor(file)));
-    bytes.extend(Description::free().encode(file, layout.description(file)));
+    let description = Description::free().encode(file, layout.description(file));
+    bytes.extend(LockRecord::free_before(&description).encode(layout.descriptor(file)));
+    bytes.extend(description);
     let owner = Owner { file, generation: 0, part: 0 };
     bytes.extend(encode_slots(layout, owner, 0..SLOT_SECTORS, &[]));
     bytes
 }
 
 fn empty_cluster(layout: &Layout, pool: Pool, index: u32) -> Vec<u8> {
-    let lock = LockRecord::free().encode(layout.cluster(pool, index));
-    [lock, Cluster::empty(layout, pool, index).encode(layout)].concat()
+    let cluster = Cluster::empty(layout, pool, index).encode(layout);
+    [LockRecord::free_before(&cluster).encode(layout.cluster(pool, index)), cluster].concat()
 }
 
 /// Writes pieces one behind the other, many at once.

@@ -10,7 +10,9 @@ use super::descriptor::Description;
 use super::directory::decode_directory;
 use super::disk::Disk;
 use super::error::DatastoreError;
-use super::layout::{BLOCK_BYTES, CLUSTER_BYTES, DESCRIPTOR_BYTES, Layout, Pool, SLOT_SECTORS};
+use super::layout::{
+    BLOCK_BYTES, CLUSTER_BYTES, DESCRIPTOR_BYTES, Guard, Layout, Pool, SLOT_SECTORS,
+};
 use super::lock_record::{HOSTS_MAX, LockRecord};
 use super::map::{decode_pointers, decode_slots};
 use super::medium::Medium;
@@ -170,8 +172,9 @@ where
     };
     let mut check = Check { disk: &disk, layout: &layout, pulses: Vec::new(), report };
     check.heartbeats().await?;
-    let lock = disk.read_sector(layout.directory_lock()).await?;
-    check.lock(layout.directory_lock(), &lock);
+    let directory = layout.directory_guard();
+    let bytes = disk.read(directory.lock, directory.bytes()).await?;
+    check.lock(directory, &bytes);
     let mut data = check.clusters(Pool::Data, "block").await?;
     let mut pointers = check.clusters(Pool::Pointer, "pointer block").await?;
     check.files(&mut data, &mut pointers).await?;
@@ -195,8 +198,15 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn lock(&mut self, offset: u64, sector: &[u8]) {
-        let Some(lock) = self.report.sound(LockRecord::decode(sector, offset)) else { return };
+    /// A lock, and whether what it says of what stands behind it is true: hosts believe it.
+    fn lock(&mut self, guard: Guard, bytes: &[u8]) {
+        let (sector, content) = bytes.split_at(SECTOR);
+        let Some(lock) = self.report.sound(LockRecord::decode(sector, guard.lock)) else { return };
+        let content = &content[..guard.content_bytes as usize];
+        if lock.mode.is_none() && lock.stamp != 0 && !lock.proves(content) {
+            let at = guard.lock;
+            self.report.note(format!("behind the lock at byte {at} is not what it says"));
+        }
         for holder in &lock.holders {
             match self.pulses.get(holder.slot as usize).copied().flatten() {
                 Some(pulse) if pulse.is_of(holder) => self.report.locks_held += 1,
@@ -211,7 +221,7 @@ impl Check<'_> {
         let all = self.disk.read(layout.cluster(pool, 0), bytes).await?;
         let mut taken = Vec::with_capacity(layout.blocks(pool) as usize);
         for (pair, index) in all.chunks_exact(2 * SECTOR).zip(0..) {
-            self.lock(layout.cluster(pool, index), &pair[..SECTOR]);
+            self.lock(layout.cluster_guard(pool, index), pair);
             let cluster = Cluster::decode(layout, pool, index, &pair[SECTOR..]);
             let cluster = self.report.sound(cluster);
             taken.extend(
@@ -232,7 +242,7 @@ impl Check<'_> {
         for (file, hash) in (0..).zip(hashes) {
             let place = self.layout.descriptor(file);
             let bytes = self.disk.read(place, DESCRIPTOR_BYTES).await?;
-            self.lock(place, &bytes[..SECTOR]);
+            self.lock(self.layout.file_guard(file), &bytes);
             let description = Description::decode(
                 file,
                 self.layout.description(file),

@@ -206,8 +206,12 @@ impl Core {
         }
         if self.disk.may_write().is_err() {
             // Another host may be about to end it: what was read may not be true any more.
-            let done = self.disk.exchange_by_reservation(offset, &old, &new).await?;
-            return if done { Ok(next) } else { self.read_pulse(offset).await };
+            let exchange = self.disk.exchange_by_reservation(offset, SECTOR_BYTES, &old, &new);
+            return if exchange.await?.is_none() {
+                Ok(next)
+            } else {
+                self.read_pulse(offset).await
+            };
         }
         let found = self.read_pulse(offset).await?;
         if !found.is_of(&self.me) {

@@ -1,6 +1,6 @@
 //! Where everything is on the device, and the superblock that says so.
 //!
-//! In this order: the superblock, the directory's lock, the heartbeats, the directory, the file
+//! In this order: the superblock, the heartbeats, the directory's lock and the directory, the file
 //! descriptors, the clusters of data blocks, the clusters of pointer blocks, the pointer blocks,
 //! and from the next multiple of 1 MiB on the data blocks.
 //!
@@ -43,7 +43,6 @@ pub(super) const LABEL_BYTES_MAX: usize = 64;
 
 const FILES_MAX: u32 = 1 << 16;
 const POINTER_SECTORS_MAX: u32 = 1 << 12;
-const DIRECTORY_LOCK: u64 = 4096;
 const HEARTBEATS: u64 = 64 << 10;
 const DIRECTORY: u64 = 128 << 10;
 
@@ -52,6 +51,26 @@ const DIRECTORY: u64 = 128 << 10;
 pub(super) enum Pool {
     Data,
     Pointer,
+}
+
+/// A lock, and what stands behind it that is changed under it only. Under a file's lock more is
+/// changed, elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Guard {
+    pub(super) lock: u64,
+    pub(super) content_bytes: u64,
+}
+
+impl Guard {
+    /// Where its content is.
+    pub(super) fn content(&self) -> u64 {
+        self.lock + SECTOR_BYTES
+    }
+
+    /// Lock and content.
+    pub(super) fn bytes(&self) -> u64 {
+        SECTOR_BYTES + self.content_bytes
+    }
 }
 
 /// The superblock's content, from which every place follows.
@@ -152,8 +171,20 @@ impl Layout {
         self.data_start() + u64::from(self.data_blocks) * BLOCK_BYTES
     }
 
-    pub(super) fn directory_lock(&self) -> u64 {
-        DIRECTORY_LOCK
+    /// The directory, and its lock in front of it.
+    pub(super) fn directory_guard(&self) -> Guard {
+        let content_bytes = u64::from(self.directory_sectors()) * SECTOR_BYTES;
+        Guard { lock: DIRECTORY - SECTOR_BYTES, content_bytes }
+    }
+
+    /// A file's description, and the lock of all that is the file's.
+    pub(super) fn file_guard(&self, file: u32) -> Guard {
+        Guard { lock: self.descriptor(file), content_bytes: SECTOR_BYTES }
+    }
+
+    /// A cluster's bitmap, and its lock.
+    pub(super) fn cluster_guard(&self, pool: Pool, cluster: u32) -> Guard {
+        Guard { lock: self.cluster(pool, cluster), content_bytes: SECTOR_BYTES }
     }
 
     pub(super) fn heartbeat(&self, slot: u32) -> u64 {
@@ -262,9 +293,9 @@ mod tests {
     fn regions_follow_each_other() {
         let layout = Layout::plan([0; 16], "l", 1 << 30).unwrap();
         let places = [
-            layout.directory_lock(),
             layout.heartbeat(0),
-            layout.heartbeat(HOSTS_MAX - 1),
+            layout.heartbeat(HOSTS_MAX - 1) + SECTOR_BYTES,
+            layout.directory_guard().lock,
             layout.directory(0),
             layout.directory(layout.directory_sectors()),
             layout.descriptor(0) + 1,
@@ -276,6 +307,10 @@ mod tests {
             layout.bytes_used(),
         ];
         assert!(places.is_sorted(), "{places:?}");
+        assert_eq!(layout.directory_guard().content(), layout.directory(0));
+        assert_eq!(layout.file_guard(3).content(), layout.description(3));
+        let cluster = layout.cluster_guard(Pool::Pointer, 0);
+        assert_eq!(cluster.lock + cluster.bytes(), layout.cluster(Pool::Pointer, 1));
         assert_eq!(layout.slots(0, SLOT_SECTORS - 1) + SECTOR_BYTES, layout.descriptor(1));
     }
 }

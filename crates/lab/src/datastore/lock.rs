@@ -2,16 +2,33 @@
 //!
 //! With ATS a lock costs a read and a COMPARE AND WRITE, and another one to give it back; without,
 //! RESERVE, read, write and RELEASE each time (002). What is done under it lies between.
+//!
+//! What stands behind a lock (a bitmap, the directory, a description) is changed under it only, and
+//! each change of the lock makes a sector that was never there before: its sequence goes up, and it
+//! has a random number of its own. From that follows what need not be read:
+//!
+//! 1. A host keeps the lock as it gave it back, and the content as it was then. If the lock can be
+//!    changed from that very image to being held, nobody has held it in between, so that the
+//!    content is still the same. If it can't, both are forgotten.
+//! 2. Lock and content are neighbours and read by one command. Its sectors may be of different
+//!    moments, the content older than the lock as well. But a free lock has the stamp of the
+//!    content that it was given back over: content with that stamp is what stood there when the
+//!    lock became like this, and by (1) what stands there when it is taken from this image.
+//!
+//! A lock that was not free, whose holder has died or has forgotten it, proves nothing: the content
+//! is read once the lock is held. Who does not know what has come of its last write gives the lock
+//! back without a stamp, and keeps nothing.
 
-use std::future::Future;
 use std::time::Duration;
 
 use super::error::DatastoreError;
 use super::heart::Verdict;
-use super::lock_record::{Holder, HostId, LockRecord, Mode};
+use super::layout::Guard;
+use super::lock_record::{Holder, HostId, LockRecord, Mode, stamp_of};
 use super::mount::Core;
 use super::pulse::Pulse;
 use super::sector::Sector;
+use super::views::View;
 
 /// How many liveness times a lock is waited for that hosts hold which live.
 const PATIENCE: u32 = 8;
@@ -30,11 +47,17 @@ pub(super) enum Wait {
 }
 
 /// A lock that is held.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Held {
-    offset: u64,
+    guard: Guard,
     /// As it was written.
     image: Box<Sector>,
+    /// As it was before.
+    pub(super) was: Box<Sector>,
+    /// What stands behind it, if that is known.
+    content: Option<Vec<u8>>,
+    /// No other host has had it since this one.
+    is_alone: bool,
 }
 
 /// What has come of it.
@@ -77,30 +100,47 @@ impl Seen {
 }
 
 impl Core {
-    /// Takes the lock at `offset`.
+    /// Takes a lock.
     pub(super) async fn acquire(
         &self,
-        offset: u64,
+        guard: Guard,
         mode: Mode,
         wait: Wait,
     ) -> Result<Taken, DatastoreError> {
         let started = self.disk.medium.now();
         let mut seen = Seen::default();
+        let mut known = self.views.take(guard);
+        let mut is_alone = known.as_ref().is_none_or(|known| known.is_alone);
+        let mut tried = known.take_if(|known| known.is_worth_a_try()).map(|known| known.view);
         for attempt in 0.. {
-            let image = self.disk.read_sector(offset).await?;
-            let record = LockRecord::decode(&image, offset)?;
+            let is_guess = tried.is_some();
+            let view = match tried.take() {
+                Some(view) => view,
+                None => {
+                    let view = self.look(guard).await?;
+                    if let Some(known) = known.take() {
+                        is_alone = known.view.image == view.image;
+                    }
+                    view
+                }
+            };
+            let record = LockRecord::decode(&*view.image, guard.lock)?;
             let (dead, alive) = self.examine(&record, mode, wait, &mut seen).await?;
             match record.without(|holder| dead.contains(holder)).with(self.me, mode) {
-                Some(next) => {
-                    let next = LockRecord { nonce: self.disk.nonce(), ..next }.encode(offset);
-                    if self.disk.exchange(offset, &image, &next).await? {
-                        self.disk.count(|counters| {
-                            counters.acquired += 1;
-                            counters.broken += u64::from(!dead.is_empty());
-                        });
-                        return Ok(Taken::Held(Held { offset, image: Box::new(next) }));
+                Some(next) => match self.take_from(guard, view, next, is_alone).await? {
+                    Ok(held) => {
+                        self.disk.count(|counters| counters.broken += u64::from(!dead.is_empty()));
+                        return Ok(Taken::Held(held));
                     }
-                }
+                    Err(found) if is_guess && attempt == 0 => {
+                        // Another host was there, and not just now: no reason to wait.
+                        is_alone = false;
+                        tried = Some(found);
+                        self.disk.count(|counters| counters.retries += 1);
+                        continue;
+                    }
+                    Err(_) => is_alone = false,
+                },
                 None => {
                     if let Some(host) = alive.or((wait == Wait::Never).then(|| other(&record))) {
                         return Ok(Taken::By(host));
@@ -119,7 +159,61 @@ impl Core {
                 _ => self.disk.back_off(attempt).await,
             }
         }
-        Err(DatastoreError::LockTimeout { offset_bytes: offset })
+        Err(DatastoreError::LockTimeout { offset_bytes: guard.lock })
+    }
+
+    /// Takes a lock again that no other host has had since this one; `None` if that is not so, or
+    /// not known.
+    pub(super) async fn acquire_again(
+        &self,
+        guard: Guard,
+        mode: Mode,
+    ) -> Result<Option<Held>, DatastoreError> {
+        let Some(known) = self.views.take(guard) else { return Ok(None) };
+        let record = LockRecord::decode(&*known.view.image, guard.lock)?;
+        let Some(next) = record.with(self.me, mode).filter(|_| known.is_worth_a_try()) else {
+            self.views.left(guard, known.view, known.is_alone);
+            return Ok(None);
+        };
+        let view = known.view.clone();
+        match self.take_from(guard, view, next, known.is_alone).await? {
+            Ok(held) => Ok(Some(held)),
+            Err(_) => {
+                self.views.left(guard, known.view, false);
+                self.disk.count(|counters| counters.retries += 1);
+                Ok(None)
+            }
+        }
+    }
+
+    async fn look(&self, guard: Guard) -> Result<View, DatastoreError> {
+        View::of(guard, &self.disk.read(guard.lock, guard.bytes()).await?)
+    }
+
+    /// Changes a lock from what was seen of it to being held; or what is there instead.
+    async fn take_from(
+        &self,
+        guard: Guard,
+        view: View,
+        next: LockRecord,
+        is_alone: bool,
+    ) -> Result<Result<Held, View>, DatastoreError> {
+        let next = LockRecord { nonce: self.disk.nonce(), stamp: 0, ..next }.encode(guard.lock);
+        let View { image: was, content } = view;
+        let end = self.disk.exchange_or_read(guard.lock, guard.bytes(), &was, &next).await?;
+        if let Some(found) = end {
+            return Ok(Err(View::of(guard, &found)?));
+        }
+        self.disk.count(|counters| counters.acquired += 1);
+        Ok(Ok(Held { guard, image: Box::new(next), was, content, is_alone }))
+    }
+
+    /// What stands behind a lock that is held.
+    pub(super) async fn content_of(&self, held: &mut Held) -> Result<Vec<u8>, DatastoreError> {
+        match held.content.take() {
+            Some(content) => Ok(content),
+            None => self.disk.read(held.guard.content(), held.guard.content_bytes).await,
+        }
     }
 
     /// Who of those that are in the way is dead, and one that is known to live.
@@ -151,22 +245,35 @@ impl Core {
         Ok((dead, alive))
     }
 
-    /// Gives a lock back.
-    pub(super) async fn give_up(&self, held: &Held) -> Result<(), DatastoreError> {
-        let offset = held.offset;
+    /// Gives a lock back. `content`: what stands behind it, if that is known; what is returned is
+    /// the lock, if that was noted, which is to say if nobody has it now.
+    pub(super) async fn give_up(
+        &self,
+        held: &Held,
+        content: Option<&[u8]>,
+    ) -> Result<Option<Box<Sector>>, DatastoreError> {
+        let Guard { lock: offset, .. } = held.guard;
         let mut image = *held.image;
         for attempt in 0..GIVE_BACKS_MAX {
             let record = LockRecord::decode(&image, offset)?;
             if !record.holders.contains(&self.me) {
                 // It was given back by a command whose end was lost, or broken; a host that this
                 // has happened to hears of it from its heartbeat.
-                return Ok(());
+                self.disk.count(|counters| counters.released += 1);
+                return Ok(None);
             }
             let next = record.without(|holder| *holder == self.me);
-            let next = LockRecord { nonce: self.disk.nonce(), ..next }.encode(offset);
+            let content = content.filter(|_| next.mode.is_none());
+            let stamp = content.map_or(0, stamp_of);
+            let next = LockRecord { nonce: self.disk.nonce(), stamp, ..next }.encode(offset);
             if self.disk.exchange(offset, &image, &next).await? {
                 self.disk.count(|counters| counters.released += 1);
-                return Ok(());
+                return Ok(content.map(|content| {
+                    let (image, content) = (Box::new(next), Some(content.to_vec()));
+                    let view = View { image: image.clone(), content };
+                    self.views.left(held.guard, view, held.is_alone);
+                    image
+                }));
             }
             self.disk.back_off(attempt).await;
             image = self.disk.read_sector(offset).await?;
@@ -174,20 +281,25 @@ impl Core {
         Err(DatastoreError::LockTimeout { offset_bytes: offset })
     }
 
-    /// Does something under a lock that is held for some commands only. The tasks of this host
-    /// must have taken turns before.
+    /// Does something under a lock that is held for some commands only, with what stands behind
+    /// it, which is returned as it is on disk then. The tasks of this host must have taken turns
+    /// before.
     pub(super) async fn under_lock<T>(
         &self,
-        offset: u64,
-        work: impl Future<Output = Result<T, DatastoreError>>,
+        guard: Guard,
+        work: impl AsyncFnOnce(Vec<u8>) -> Result<(T, Vec<u8>), DatastoreError>,
     ) -> Result<T, DatastoreError> {
-        let held = match self.acquire(offset, Mode::Exclusive, Wait::UntilFree).await? {
+        let mut held = match self.acquire(guard, Mode::Exclusive, Wait::UntilFree).await? {
             Taken::Held(held) => held,
-            Taken::By(_) => return Err(DatastoreError::LockTimeout { offset_bytes: offset }),
+            Taken::By(_) => return Err(DatastoreError::LockTimeout { offset_bytes: guard.lock }),
         };
-        let end = work.await;
-        let freed = self.give_up(&held).await;
-        let value = end?;
+        let end = match self.content_of(&mut held).await {
+            Ok(content) => work(content).await,
+            Err(error) => Err(error),
+        };
+        let known = end.as_ref().ok().map(|(_, content)| content.as_slice());
+        let freed = self.give_up(&held, known).await;
+        let (value, _) = end?;
         freed?;
         Ok(value)
     }

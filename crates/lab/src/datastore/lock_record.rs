@@ -6,6 +6,7 @@
 //! | 17 | holders |
 //! | 24..32 | sequence: one more with each change |
 //! | 32..40 | a random number of who made the last change |
+//! | 40..48 | stamp of what stands behind a free lock, see [`stamp_of`]; 0: not known, or held |
 //! | 64..512 | 14 holders of 32 bytes: host id, heartbeat slot (u32), its generation (u64 at 24) |
 
 use std::fmt;
@@ -75,15 +76,23 @@ pub enum Mode {
 pub(super) struct LockRecord {
     pub(super) sequence: u64,
     pub(super) nonce: u64,
+    /// Of what stands behind it; 0: that is to be read once the lock is held.
+    pub(super) stamp: u64,
     /// `None`: it is free.
     pub(super) mode: Option<Mode>,
     pub(super) holders: Vec<Holder>,
 }
 
 impl LockRecord {
-    /// As formatted.
-    pub(super) fn free() -> Self {
-        Self { sequence: 0, nonce: 0, mode: None, holders: Vec::new() }
+    /// As formatted, with this behind it.
+    pub(super) fn free_before(content: &[u8]) -> Self {
+        let stamp = stamp_of(content);
+        Self { sequence: 0, nonce: 0, stamp, mode: None, holders: Vec::new() }
+    }
+
+    /// Whether this is what stands behind it, as long as it is as it is.
+    pub(super) fn proves(&self, content: &[u8]) -> bool {
+        self.mode.is_none() && self.stamp == stamp_of(content)
     }
 
     /// With one holder more; `None` if those that there are do not go with it. Whoever asks and
@@ -122,7 +131,7 @@ impl LockRecord {
         };
         let mut put = Put::new();
         put.u8(16, mode).u8(17, self.holders.len() as u8);
-        put.u64(24, self.sequence).u64(32, self.nonce);
+        put.u64(24, self.sequence).u64(32, self.nonce).u64(40, self.stamp);
         for (index, holder) in self.holders.iter().enumerate() {
             let at = HOLDERS_AT + index * HOLDER_BYTES;
             put.bytes(at, &holder.host.0).u32(at + 16, holder.slot);
@@ -159,8 +168,15 @@ impl LockRecord {
             let host = host_of(&take, at);
             holders.push(Holder { host, slot, generation: take.u64(at + 24) });
         }
-        Ok(Self { sequence: take.u64(24), nonce: take.u64(32), mode, holders })
+        let (sequence, nonce, stamp) = (take.u64(24), take.u64(32), take.u64(40));
+        Ok(Self { sequence, nonce, stamp, mode, holders })
     }
+}
+
+/// A number for what stands behind a lock (FNV-1a, 64 bits); never 0.
+pub(super) fn stamp_of(content: &[u8]) -> u64 {
+    let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
+    content.iter().fold(0xCBF2_9CE4_8422_2325, mix).max(1)
 }
 
 /// A host id at its place.
@@ -180,7 +196,8 @@ mod tests {
 
     #[test]
     fn a_lock_survives_the_disk() {
-        let mut lock = LockRecord::free();
+        let mut lock = LockRecord::free_before(b"some bytes");
+        assert!(lock.proves(b"some bytes") && !lock.proves(b"other bytes"));
         assert_eq!(LockRecord::decode(&lock.encode(512), 512).unwrap(), lock);
         for slot in 0..HOLDERS_MAX as u32 {
             lock = lock.with(holder(slot), Mode::Shared).unwrap();
@@ -188,6 +205,7 @@ mod tests {
             assert_eq!(LockRecord::decode(&lock.encode(512), 512).unwrap(), lock);
         }
         assert_eq!(lock.with(holder(60), Mode::Shared), None, "no room");
+        assert!(!lock.proves(b"some bytes"), "it is held");
     }
 
     #[test]
@@ -195,7 +213,7 @@ mod tests {
         let (one, two) = (holder(1), holder(2));
         let modes = [Mode::Exclusive, Mode::Shared, Mode::MultiWriter];
         for first in modes {
-            let held = LockRecord::free().with(one, first).unwrap();
+            let held = LockRecord::free_before(&[]).with(one, first).unwrap();
             for second in modes {
                 let goes = first == second && first != Mode::Exclusive;
                 assert_eq!(held.with(two, second).is_some(), goes, "{first:?} {second:?}");

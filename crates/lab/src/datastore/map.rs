@@ -1,16 +1,22 @@
 //! The blocks of one file: its slots, which name pointer blocks, and the pointers in those.
 //!
-//! They are read when they are first asked for and believed as long as the file's lock is held. A
-//! change goes to disk first. If it fails there, what is known is forgotten.
+//! They are read when they are first asked for and believed as long as the file's lock is held, or
+//! is as it was when this host gave it back. A change goes to disk first. If it fails there, what
+//! is known is forgotten.
+//!
+//! A new file's slots are not written: those that an older file has left there count for nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::error::DatastoreError;
-use super::layout::{Layout, Pool, SLOT_SECTORS, SLOTS};
+use super::layout::{Layout, SLOT_SECTORS, SLOTS};
 use super::mount::Core;
 use super::sector::{Kind, SECTOR_BYTES, damaged};
 use super::table::{self, ENTRIES, Entries, Owner, Pointer};
+
+/// Pointer blocks that are neighbours are written together, up to so many bytes.
+const WRITE_BYTES_MAX: u64 = 256 << 10;
 
 /// What is known of a file's blocks.
 #[derive(Debug)]
@@ -28,6 +34,11 @@ impl Map {
         Self { file, generation, slots: Vec::new(), loaded: HashMap::new() }
     }
 
+    /// That of a file that has just been made: it has none.
+    pub(super) fn empty(file: u32, generation: u64) -> Self {
+        Self { slots: vec![0; SLOTS as usize], ..Self::new(file, generation) }
+    }
+
     fn owner(&self, part: u32) -> Owner {
         Owner { file: self.file, generation: self.generation, part }
     }
@@ -42,16 +53,25 @@ impl Map {
         Ok(())
     }
 
-    /// Reads the pointers of a slot, where it names any.
-    async fn load(&mut self, core: &Core, slot: u32) -> Result<(), DatastoreError> {
+    /// Reads the pointers of some slots, where they name any.
+    async fn load(
+        &mut self,
+        core: &Core,
+        slots: impl Iterator<Item = u32>,
+    ) -> Result<(), DatastoreError> {
         self.load_slots(core).await?;
-        let Some(block) = self.pointer_block(slot) else { return Ok(()) };
-        if !self.loaded.contains_key(&slot) {
-            let layout = &core.layout;
-            let bytes = u64::from(layout.pointer_sectors) * SECTOR_BYTES;
-            let all = core.disk.read(layout.pointers(block, 0), bytes).await?;
-            let first = self.owner(slot * layout.pointer_sectors);
-            self.loaded.insert(slot, decode_pointers(layout, block, first, &all)?);
+        let layout = &core.layout;
+        let unknown = slots.filter(|slot| !self.loaded.contains_key(slot));
+        let wanted: Vec<(u32, u32)> =
+            unknown.filter_map(|slot| Some((slot, self.pointer_block(slot)?))).collect();
+        let bytes = u64::from(layout.pointer_sectors) * SECTOR_BYTES;
+        for run in wanted.chunk_by(|a, b| b.1 == a.1 + 1) {
+            let first = layout.pointers(run[0].1, 0);
+            let all = core.disk.read(first, bytes * run.len() as u64).await?;
+            for ((slot, block), part) in run.iter().zip(all.chunks_exact(bytes as usize)) {
+                let owner = self.owner(slot * layout.pointer_sectors);
+                self.loaded.insert(*slot, decode_pointers(layout, *block, owner, part)?);
+            }
         }
         Ok(())
     }
@@ -68,11 +88,11 @@ impl Map {
     ) -> Result<Vec<Pointer>, DatastoreError> {
         let per_slot = core.layout.pointers_per_block();
         let mut pointers = Vec::with_capacity(blocks.len());
+        self.load(core, blocks.start / per_slot..blocks.end.div_ceil(per_slot)).await?;
         let mut block = blocks.start;
         while block < blocks.end {
             let slot = block / per_slot;
             let end = blocks.end.min((slot + 1) * per_slot);
-            self.load(core, slot).await?;
             let within = (block % per_slot) as usize..;
             let known = self.loaded.get(&slot).and_then(|all| all.get(within)).unwrap_or(&[]);
             let count = (end - block) as usize;
@@ -90,10 +110,9 @@ impl Map {
         core: &Core,
     ) -> Result<(Vec<u32>, Vec<u32>), DatastoreError> {
         let (mut data, mut pointers) = (Vec::new(), Vec::new());
-        self.load_slots(core).await?;
+        self.load(core, 0..SLOTS).await?;
         for slot in 0..SLOTS {
             if let Some(block) = self.pointer_block(slot) {
-                self.load(core, slot).await?;
                 let known = self.loaded.get(&slot).into_iter().flatten();
                 data.extend(known.filter_map(|pointer| pointer.block()));
                 pointers.push(block);
@@ -102,25 +121,52 @@ impl Map {
         Ok((data, pointers))
     }
 
-    /// Changes pointers: (block of the file, what it is to be), in the order of the blocks.
+    /// How many pointer blocks it lacks for blocks of the file, in their order.
+    pub(super) async fn missing(
+        &mut self,
+        core: &Core,
+        blocks: &[u32],
+    ) -> Result<u32, DatastoreError> {
+        self.load_slots(core).await?;
+        let per_slot = core.layout.pointers_per_block();
+        let slots: BTreeSet<u32> = blocks.iter().map(|block| block / per_slot).collect();
+        Ok(slots.iter().filter(|slot| self.pointer_block(**slot).is_none()).count() as u32)
+    }
+
+    /// Changes pointers: (block of the file, what it is to be), in the order of the blocks; one
+    /// write for each pointer block. `new_blocks` are as many as it lacks, taken for it.
     pub(super) async fn set(
         &mut self,
         core: &Core,
         changes: &[(u32, Pointer)],
+        mut new_blocks: Vec<u32>,
     ) -> Result<(), DatastoreError> {
         let per_slot = core.layout.pointers_per_block();
-        for part in changes.chunk_by(|a, b| a.0 / per_slot == b.0 / per_slot) {
+        let parts = changes.chunk_by(|a, b| a.0 / per_slot == b.0 / per_slot);
+        self.load(core, parts.clone().map(|part| part[0].0 / per_slot)).await?;
+        new_blocks.sort_unstable();
+        let mut new_blocks = new_blocks.into_iter();
+        let mut named = Vec::new();
+        for part in parts {
             let slot = part[0].0 / per_slot;
-            self.load(core, slot).await?;
-            if self.pointer_block(slot).is_none() {
-                self.add_pointer_block(core, slot).await?;
+            if self.pointer_block(slot).is_some() {
+                if let Err(error) = self.set_in(core, slot, part).await {
+                    self.loaded.remove(&slot);
+                    return Err(error);
+                }
+                continue;
             }
-            if let Err(error) = self.set_in(core, slot, part).await {
-                self.loaded.remove(&slot);
-                return Err(error);
+            let Some(block) = new_blocks.next() else {
+                let text = "a slot has lost its pointers";
+                return Err(damaged(core.layout.slots(self.file, 0), text));
+            };
+            let mut pointers = vec![Pointer::Absent; per_slot as usize];
+            for (of, pointer) in part {
+                pointers[(of % per_slot) as usize] = *pointer;
             }
+            named.push(Named { slot, block, pointers });
         }
-        Ok(())
+        self.add(core, named).await
     }
 
     async fn set_in(
@@ -147,29 +193,43 @@ impl Map {
         core.disk.write(layout.pointers(block, from), &bytes).await
     }
 
-    /// Order: the pointer block is taken, then has its content, then is named. A host that dies
+    /// Order: pointer blocks are taken, then have their content, then are named. A host that dies
     /// in between leaves a leak.
-    async fn add_pointer_block(&mut self, core: &Core, slot: u32) -> Result<(), DatastoreError> {
+    async fn add(&mut self, core: &Core, named: Vec<Named>) -> Result<(), DatastoreError> {
+        let (Some(first), Some(last)) = (named.first(), named.last()) else { return Ok(()) };
         let layout = &core.layout;
-        let Some(block) = core.take_blocks(Pool::Pointer, 1).await?.pop() else {
-            return Err(DatastoreError::Full);
-        };
-        let absent = vec![Pointer::Absent; layout.pointers_per_block() as usize];
-        let first = self.owner(slot * layout.pointer_sectors);
-        let bytes = encode_pointers(layout, block, first, 0..layout.pointer_sectors, &absent);
-        core.disk.write(layout.pointers(block, 0), &bytes).await?;
+        let parts = first.slot / ENTRIES as u32..last.slot / ENTRIES as u32 + 1;
+        let bytes = u64::from(layout.pointer_sectors) * SECTOR_BYTES;
+        let together = (WRITE_BYTES_MAX / bytes).max(1) as usize;
+        let runs = named.chunk_by(|a, b| b.block == a.block + 1);
+        for run in runs.flat_map(|run| run.chunks(together)) {
+            let content = |Named { slot, block, pointers }: &Named| {
+                let owner = self.owner(slot * layout.pointer_sectors);
+                encode_pointers(layout, *block, owner, 0..layout.pointer_sectors, pointers)
+            };
+            let content: Vec<u8> = run.iter().flat_map(content).collect();
+            core.disk.write(layout.pointers(run[0].block, 0), &content).await?;
+        }
         let mut slots = self.slots.clone();
-        slots[slot as usize] = block + 1;
-        let part = slot / ENTRIES as u32;
-        let bytes = encode_slots(layout, self.owner(0), part..part + 1, &slots);
-        if let Err(error) = core.disk.write(layout.slots(self.file, part), &bytes).await {
+        for Named { slot, block, .. } in &named {
+            slots[*slot as usize] = block + 1;
+        }
+        let bytes = encode_slots(layout, self.owner(0), parts.clone(), &slots);
+        if let Err(error) = core.disk.write(layout.slots(self.file, parts.start), &bytes).await {
             self.slots.clear();
             return Err(error);
         }
         self.slots = slots;
-        self.loaded.insert(slot, absent);
+        self.loaded.extend(named.into_iter().map(|named| (named.slot, named.pointers)));
         Ok(())
     }
+}
+
+/// A pointer block that is to be a file's.
+struct Named {
+    slot: u32,
+    block: u32,
+    pointers: Vec<Pointer>,
 }
 
 /// Some of the sectors of slots.
@@ -187,7 +247,8 @@ pub(super) fn encode_slots(
     parts.flat_map(sector).collect()
 }
 
-/// All slots of a file; every one names a pointer block of the device, or none.
+/// All slots of a file, as far as they are of its generation; every one names a pointer block of
+/// the device, or none.
 pub(super) fn decode_slots(
     layout: &Layout,
     first: Owner,
@@ -196,7 +257,8 @@ pub(super) fn decode_slots(
     let mut slots = Vec::with_capacity(SLOTS as usize);
     for (sector, part) in bytes.chunks_exact(SECTOR_BYTES as usize).zip(0..) {
         let offset = layout.slots(first.file, part);
-        let entries = table::decode(Kind::Slots, offset, Owner { part, ..first }, sector)?;
+        let owner = Owner { part, ..first };
+        let entries = table::decode_if_newest(Kind::Slots, offset, owner, sector)?;
         if entries.iter().any(|entry| *entry > layout.pointer_blocks) {
             return Err(damaged(offset, "a slot names a pointer block beyond the last"));
         }

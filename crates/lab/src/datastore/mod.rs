@@ -10,6 +10,9 @@
 //! - A block is taken before it is named, and no longer named before it is free. So a host that
 //!   dies anywhere leaves blocks that nobody names (a leak) and never one that two files name.
 //! - A lock is broken only after its holder's heartbeat was ended on disk.
+//! - What a host remembers of a bitmap, the directory or a file that it has closed is believed once
+//!   it has taken the lock from the very image that it left there: nobody has held it in between.
+//!   `lock` has the whole of the argument.
 //!
 //! Futures of a datastore must be let run to their ends: one that is dropped on the way may leave a
 //! lock on disk, which this host takes again when it needs it, and others get with its unmount.
@@ -33,11 +36,13 @@ mod lock_record;
 mod map;
 mod medium;
 mod mount;
+mod named;
 mod pulse;
 mod sector;
 mod table;
 #[cfg(test)]
 mod tests;
+mod views;
 
 use std::rc::Rc;
 

@@ -13,8 +13,10 @@ use super::error::DatastoreError;
 use super::file;
 use super::layout::{Layout, Pool};
 use super::lock_record::{Holder, HostId};
+use super::map::Map;
 use super::pulse::Pulse;
-use super::sector::SECTOR_BYTES;
+use super::sector::{SECTOR_BYTES, Sector};
+use super::views::Views;
 use crate::engine::Task;
 
 /// How a host mounts a datastore.
@@ -45,6 +47,13 @@ impl MountOptions {
     }
 }
 
+/// A file that was closed. What is known of it is so as long as its lock is.
+pub(super) struct Closed {
+    pub(super) image: Box<Sector>,
+    pub(super) name: String,
+    pub(super) map: Map,
+}
+
 /// What a mount knows.
 pub(super) struct Core {
     pub(super) disk: Disk,
@@ -65,6 +74,9 @@ pub(super) struct Core {
     pub(super) data: Cursor,
     pub(super) pointers: Cursor,
     pub(super) open: RefCell<HashMap<u32, Weak<file::Inner>>>,
+    /// Files that this host has closed, and what it knows of their blocks.
+    pub(super) closed: RefCell<HashMap<u32, Closed>>,
+    pub(super) views: Views,
 }
 
 impl Core {
@@ -90,6 +102,8 @@ impl Core {
             directory_turn: Mutex::new(()),
             descriptor_turns,
             open: RefCell::default(),
+            closed: RefCell::default(),
+            views: Views::default(),
         })
     }
 

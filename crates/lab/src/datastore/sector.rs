@@ -35,11 +35,11 @@ impl Kind {
     fn magic(self) -> &'static [u8; 4] {
         match self {
             Self::Superblock => b"HDS1",
-            Self::Lock => b"HDL1",
+            Self::Lock => b"HDL2",
             Self::Heartbeat => b"HDH1",
             Self::Directory => b"HDD1",
             Self::Descriptor => b"HDF1",
-            Self::Slots => b"HDI1",
+            Self::Slots => b"HDI2",
             Self::Cluster => b"HDC1",
             Self::Pointers => b"HDP1",
         }

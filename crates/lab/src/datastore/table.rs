@@ -57,6 +57,18 @@ pub(super) fn decode(
     Ok(std::array::from_fn(|index| take.u32(ENTRIES_AT + 4 * index)))
 }
 
+/// The same, where an older generation may have left something: that counts for nothing.
+pub(super) fn decode_if_newest(
+    kind: Kind,
+    offset_bytes: u64,
+    owner: Owner,
+    bytes: &[u8],
+) -> Result<Entries, DatastoreError> {
+    let generation = Take::open(kind, offset_bytes, bytes)?.u64(24).min(owner.generation);
+    let entries = decode(kind, offset_bytes, Owner { generation, ..owner }, bytes)?;
+    Ok(if generation < owner.generation { [0; ENTRIES] } else { entries })
+}
+
 /// What a file has in one of its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointer {
@@ -117,7 +129,11 @@ mod tests {
         ];
         for other in others {
             assert!(decode(Kind::Pointers, 1024, other, &sector).is_err());
+            assert!(decode_if_newest(Kind::Pointers, 1024, other, &sector).is_err());
         }
+        let newest = |owner| decode_if_newest(Kind::Pointers, 1024, owner, &sector).unwrap();
+        assert_eq!(newest(owner), entries);
+        assert_eq!(newest(Owner { generation: 10, ..owner }), [0; ENTRIES]);
         assert!(decode(Kind::Slots, 1024, owner, &sector).is_err());
     }
 

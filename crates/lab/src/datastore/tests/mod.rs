@@ -1,6 +1,9 @@
+mod commands;
 mod corrupt;
+mod costs;
 mod crash;
 mod locks;
 mod model;
 mod play;
+mod stale;
 mod world;

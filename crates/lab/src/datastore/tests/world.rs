@@ -2,8 +2,9 @@
 //! nobody can do anything, so that a run depends on its seed alone.
 //!
 //! What the disk does to them: every command takes its time, half of it before it has its effect;
-//! writes of several sectors are torn in two; a COMPARE AND WRITE may be sent twice, as after a
-//! path was lost; a host may die in the middle of its n-th write, of which any part is done.
+//! writes of several sectors are torn in two, and so are reads, whose end may be the older part; a
+//! COMPARE AND WRITE may be sent twice, as after a path was lost; a write that is done may seem to
+//! have failed; a host may die in the middle of its n-th write, of which any part is done.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -16,6 +17,7 @@ use futures::executor::{LocalPool, LocalSpawner};
 use futures::task::LocalSpawnExt;
 use libiscsi::Status;
 
+use super::commands::Commands;
 use crate::datastore::{Locking, Medium};
 use crate::engine::{LocalFuture, Task};
 use crate::host::{HostError, Swap};
@@ -56,8 +58,11 @@ struct Inner {
     /// Writes until it dies.
     lives_for: Cell<u64>,
     is_dead: Cell<bool>,
+    /// Its next WRITE is done, and said to have failed.
+    hides_write: Cell<bool>,
     /// Its commands take so long in addition.
     lag: Cell<Duration>,
+    commands: Cell<Commands>,
 }
 
 impl World {
@@ -148,7 +153,9 @@ impl Memory {
             twice: Cell::new(0),
             lives_for: Cell::new(u64::MAX),
             is_dead: Cell::new(false),
+            hides_write: Cell::new(false),
             lag: Cell::default(),
+            commands: Cell::default(),
         }))
     }
 
@@ -172,8 +179,23 @@ impl Memory {
         self.0.lives_for.set(writes);
     }
 
+    pub fn hide_next_write(&self) {
+        self.0.hides_write.set(true);
+    }
+
     pub fn set_lag(&self, lag: Duration) {
         self.0.lag.set(lag);
+    }
+
+    /// What it was sent since this was last asked.
+    pub fn take_commands(&self) -> Commands {
+        self.0.commands.take()
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Commands)) {
+        let mut commands = self.0.commands.get();
+        change(&mut commands);
+        self.0.commands.set(commands);
     }
 
     pub fn is_dead(&self) -> bool {
@@ -242,6 +264,7 @@ impl Memory {
     }
 
     async fn do_write(&self, offset: u64, bytes: &[u8]) -> Result<(), HostError> {
+        self.count(|commands| commands.writes += 1);
         self.begin().await?;
         let sectors = (bytes.len() / SECTOR) as u64;
         if self.dies_now() {
@@ -256,10 +279,12 @@ impl Memory {
             self.begin().await?;
         }
         self.0.disk.put(offset + torn as u64, &bytes[torn..]);
-        self.end(()).await
+        self.end(()).await?;
+        if self.0.hides_write.take() { Err(HostError::PathsDown) } else { Ok(()) }
     }
 
     async fn do_swap(&self, offset: u64, old: &[u8], new: &[u8]) -> Result<Swap, HostError> {
+        self.count(|commands| commands.swaps += 1);
         self.begin().await?;
         if self.0.refuses_ats.get() {
             let command = "COMPARE AND WRITE";
@@ -294,14 +319,18 @@ impl Memory {
 impl Medium for Memory {
     fn read(&self, offset_bytes: u64, bytes: u64) -> LocalFuture<'_, Result<Vec<u8>, HostError>> {
         Box::pin(async move {
+            self.count(|commands| commands.reads += 1);
             self.begin().await?;
-            let first = self.below(bytes / 512) * 512;
-            let mut all = Vec::new();
+            // In two parts, in any order, or in one.
+            let (first, is_backwards) = (self.below(bytes / 512) * 512, self.below(2) == 0);
+            let mut all = self.0.disk.get(offset_bytes, bytes);
             if first > 0 {
-                all.extend(self.0.disk.get(offset_bytes, first));
                 self.begin().await?;
+                let late = if is_backwards { 0..first } else { first..bytes };
+                let at = offset_bytes + late.start;
+                let read = self.0.disk.get(at, late.end - late.start);
+                all[late.start as usize..late.end as usize].copy_from_slice(&read);
             }
-            all.extend(self.0.disk.get(offset_bytes + first, bytes - first));
             self.end(all).await
         })
     }
@@ -325,6 +354,7 @@ impl Medium for Memory {
 
     fn reserve(&self) -> LocalFuture<'_, Result<(), HostError>> {
         Box::pin(async move {
+            self.count(|commands| commands.reserves += 1);
             self.begin().await?;
             self.0.disk.reserved_by.set(Some(self.0.number));
             self.end(()).await
@@ -333,6 +363,7 @@ impl Medium for Memory {
 
     fn release(&self) -> LocalFuture<'_, Result<(), HostError>> {
         Box::pin(async move {
+            self.count(|commands| commands.releases += 1);
             self.delay().await;
             if self.0.disk.reserved_by.get() == Some(self.0.number) {
                 self.0.disk.reserved_by.set(None);

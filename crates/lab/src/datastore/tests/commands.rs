@@ -1,0 +1,11 @@
+//! What a host sends to a disk in memory.
+
+/// Commands of a host, by their kinds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Commands {
+    pub reads: u64,
+    pub writes: u64,
+    pub swaps: u64,
+    pub reserves: u64,
+    pub releases: u64,
+}
