@@ -113,10 +113,7 @@ impl Mover {
         }
         let is_thin = [source, destination].iter().any(|d| d.provisioning() == Provisioning::Thin);
         self.copy_extents(source, destination, &extents, is_thin).await?;
-        for (first, count) in copied {
-            destination.file().mark_present(first, count).await?;
-        }
-        Ok(())
+        Ok(destination.file().mark_present_in(&copied).await?)
     }
 
     async fn make_room(
