@@ -70,6 +70,16 @@ impl Core {
         pool: Pool,
         count: u32,
     ) -> Result<Vec<u32>, DatastoreError> {
+        match self.try_take_blocks(pool, count).await {
+            // What this host was still to unmap makes room.
+            Err(DatastoreError::Full) if pool == Pool::Data && self.skip_pending().await? => {
+                self.try_take_blocks(pool, count).await
+            }
+            end => end,
+        }
+    }
+
+    async fn try_take_blocks(&self, pool: Pool, count: u32) -> Result<Vec<u32>, DatastoreError> {
         let mut taken = Vec::new();
         let end = self.take_into(pool, count, &mut taken).await;
         self.all_or_none(pool, count, taken, end).await
@@ -77,6 +87,15 @@ impl Core {
 
     /// Takes blocks in as long runs as there are: in one, if there is one that long.
     pub(super) async fn take_contiguous(&self, count: u32) -> Result<Vec<u32>, DatastoreError> {
+        match self.try_take_contiguous(count).await {
+            Err(DatastoreError::Full) if self.skip_pending().await? => {
+                self.try_take_contiguous(count).await
+            }
+            end => end,
+        }
+    }
+
+    async fn try_take_contiguous(&self, count: u32) -> Result<Vec<u32>, DatastoreError> {
         let mut taken = Vec::new();
         let end = self.take_runs(count, &mut taken).await;
         self.all_or_none(Pool::Data, count, taken, end).await

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::error::DatastoreError;
-use super::layout::{BLOCK_BYTES, Pool};
+use super::layout::{BLOCK_BYTES, Layout, Pool};
 use super::mount::Core;
 
 /// Bytes of the device.
@@ -37,24 +37,44 @@ impl Detached {
 
     /// Where they are, in the order of the device.
     pub fn ranges(&self) -> Vec<DeviceRange> {
-        let mut ranges: Vec<DeviceRange> = Vec::new();
-        for block in &self.blocks {
-            let offset_bytes = self.core.layout.data(*block);
-            match ranges.last_mut() {
-                Some(last) if last.offset_bytes + last.bytes == offset_bytes => {
-                    last.bytes += BLOCK_BYTES;
-                }
-                _ => ranges.push(DeviceRange { offset_bytes, bytes: BLOCK_BYTES }),
-            }
-        }
-        ranges
+        ranges_of(&self.core.layout, &self.blocks)
     }
 
-    /// Frees them.
+    /// How many they are.
+    pub fn count(&self) -> u64 {
+        self.blocks.len() as u64
+    }
+
+    /// As a host does that does not unmap them itself: where it reclaims by itself
+    /// ([`super::Datastore::auto_reclaim`]) they are unmapped in the background, and free then;
+    /// else they are free at once.
+    ///
+    /// # Errors
+    /// Those of the locks and the device; what was not freed is leaked.
+    pub async fn let_go(self) -> Result<(), DatastoreError> {
+        self.core.let_go(self.blocks).await
+    }
+
+    /// Frees them, now.
     ///
     /// # Errors
     /// Those of the locks and the device; what was not freed is leaked.
     pub async fn give_back(self) -> Result<(), DatastoreError> {
         self.core.give_back(Pool::Data, self.blocks).await
     }
+}
+
+/// Where blocks are; neighbours that follow each other are one range.
+pub(super) fn ranges_of(layout: &Layout, blocks: &[u32]) -> Vec<DeviceRange> {
+    let mut ranges: Vec<DeviceRange> = Vec::new();
+    for block in blocks {
+        let offset_bytes = layout.data(*block);
+        match ranges.last_mut() {
+            Some(last) if last.offset_bytes + last.bytes == offset_bytes => {
+                last.bytes += BLOCK_BYTES;
+            }
+            _ => ranges.push(DeviceRange { offset_bytes, bytes: BLOCK_BYTES }),
+        }
+    }
+    ranges
 }

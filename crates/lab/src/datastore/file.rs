@@ -337,7 +337,7 @@ impl File {
     }
 
     /// Frees blocks; returns where they were. They may be another host's by now, so that whoever
-    /// wants to unmap them uses [`File::detach`].
+    /// wants to unmap them uses [`File::detach`]; or this host does it ([`Detached::let_go`]).
     ///
     /// # Errors
     /// As [`File::detach`].
@@ -348,7 +348,7 @@ impl File {
     ) -> Result<Vec<DeviceRange>, DatastoreError> {
         let detached = self.detach(first_block, count).await?;
         let ranges = detached.ranges();
-        detached.give_back().await?;
+        detached.let_go().await?;
         Ok(ranges)
     }
 
@@ -370,7 +370,7 @@ impl File {
         core.write_description(inner.file, &inner.description(size_bytes)).await?;
         inner.size_bytes.set(size_bytes);
         inner.is_sure.set(true);
-        detached.give_back().await
+        detached.let_go().await
     }
 
     /// Closes this opening; with the last one of this host its lock is given back.

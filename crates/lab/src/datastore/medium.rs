@@ -1,9 +1,11 @@
 //! What a datastore stands on: a device of a host's, or memory in tests.
 
+use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
+use super::auto_reclaim::NoAutoReclaim;
 use crate::engine::{LocalFuture, Task};
-use crate::host::{Device, HostError, Primitive, Swap};
+use crate::host::{Device, EsxVersion, HostError, Primitive, Swap};
 
 /// How a host locks, now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,9 @@ pub trait Medium {
     /// RELEASE.
     fn release(&self) -> LocalFuture<'_, Result<(), HostError>>;
 
+    /// UNMAP of ranges (first byte, bytes).
+    fn unmap<'a>(&'a self, ranges: &'a [(u64, u64)]) -> LocalFuture<'a, Result<(), HostError>>;
+
     /// Bytes of the device.
     fn bytes(&self) -> u64;
 
@@ -53,6 +58,12 @@ pub trait Medium {
 
     /// How the host locks, now.
     fn locking(&self) -> Locking;
+
+    /// How many blocks a second the host unmaps by itself of those that files have lost, now.
+    ///
+    /// # Errors
+    /// Why it does not.
+    fn auto_reclaim(&self) -> Result<NonZeroU32, NoAutoReclaim>;
 
     /// The host's clock.
     fn now(&self) -> Instant;
@@ -94,6 +105,10 @@ impl Medium for Device {
         Box::pin(Self::release(self))
     }
 
+    fn unmap<'a>(&'a self, ranges: &'a [(u64, u64)]) -> LocalFuture<'a, Result<(), HostError>> {
+        Box::pin(Self::unmap(self, ranges))
+    }
+
     fn bytes(&self) -> u64 {
         Self::bytes(self)
     }
@@ -105,6 +120,16 @@ impl Medium for Device {
     fn locking(&self) -> Locking {
         let by_ats = self.may_offload(Primitive::Locking);
         Locking { by_ats, heartbeat_by_ats: by_ats && self.host().settings().ats_heartbeat }
+    }
+
+    fn auto_reclaim(&self) -> Result<NonZeroU32, NoAutoReclaim> {
+        let settings = self.host().settings();
+        if settings.version < EsxVersion::V6_5 {
+            return Err(NoAutoReclaim::Version);
+        }
+        let rate = NonZeroU32::new(settings.reclaim_blocks_per_s).ok_or(NoAutoReclaim::Priority)?;
+        NoAutoReclaim::check_granularity(self.unmap_granularity_bytes())?;
+        if self.may_offload(Primitive::Delete) { Ok(rate) } else { Err(NoAutoReclaim::Refused) }
     }
 
     fn now(&self) -> Instant {

@@ -18,6 +18,7 @@
 //! lock on disk, which this host takes again when it needs it, and others get with its unmount.
 
 mod allocate;
+mod auto_reclaim;
 mod cluster;
 mod counters;
 mod descriptor;
@@ -44,8 +45,10 @@ mod table;
 mod tests;
 mod views;
 
+use std::num::NonZeroU32;
 use std::rc::Rc;
 
+pub use auto_reclaim::{AutoReclaimed, NoAutoReclaim};
 pub use counters::LockCounters;
 pub use detached::{Detached, DeviceRange};
 pub use directory::FileInfo;
@@ -102,7 +105,8 @@ impl Datastore {
         Ok(Self(core))
     }
 
-    /// Closes what is open, and gives the heartbeat slot back. Everything fails from then on.
+    /// Closes what is open, and gives the heartbeat slot back. Everything fails from then on. What
+    /// was still to be unmapped is free, and the array does not learn of it.
     ///
     /// # Errors
     /// Those of the locks and the device; it is unmounted all the same, and what is still locked
@@ -112,6 +116,7 @@ impl Datastore {
         for file in self.0.open_files() {
             end = end.and(file.close(true).await);
         }
+        end = end.and(self.0.skip_pending().await.map(drop));
         end.and(self.0.stop_heart().await)
     }
 
@@ -172,14 +177,15 @@ impl Datastore {
     }
 
     /// Deletes a file that nobody has open; returns where its blocks were. They are free and may
-    /// be another host's by now, so that whoever wants to unmap them uses [`Datastore::detach`].
+    /// be another host's by now, so that whoever wants to unmap them uses [`Datastore::detach`];
+    /// or this host unmaps them by itself ([`Detached::let_go`]).
     ///
     /// # Errors
     /// As [`Datastore::open`].
     pub async fn delete(&self, name: &str) -> Result<Vec<DeviceRange>, DatastoreError> {
         let detached = self.detach(name).await?;
         let ranges = detached.ranges();
-        detached.give_back().await?;
+        detached.let_go().await?;
         Ok(ranges)
     }
 
@@ -189,6 +195,19 @@ impl Datastore {
     /// As [`Datastore::open`].
     pub async fn detach(&self, name: &str) -> Result<Detached, DatastoreError> {
         Ok(Detached::new(&self.0, self.0.delete(name).await?))
+    }
+
+    /// How many blocks a second this host unmaps by itself of those that files have lost.
+    ///
+    /// # Errors
+    /// Why it does not, now.
+    pub fn auto_reclaim(&self) -> Result<NonZeroU32, NoAutoReclaim> {
+        self.0.disk.medium.auto_reclaim()
+    }
+
+    /// What that has done until now.
+    pub fn auto_reclaimed(&self) -> AutoReclaimed {
+        self.0.auto_reclaim.done()
     }
 
     /// What its locks have cost until now.

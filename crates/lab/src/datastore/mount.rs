@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use futures::lock::Mutex;
 
 use super::allocate::Cursor;
+use super::auto_reclaim::AutoReclaim;
 use super::disk::Disk;
 use super::error::DatastoreError;
 use super::file;
@@ -77,6 +78,7 @@ pub(super) struct Core {
     /// Files that this host has closed, and what it knows of their blocks.
     pub(super) closed: RefCell<HashMap<u32, Closed>>,
     pub(super) views: Views,
+    pub(super) auto_reclaim: AutoReclaim,
 }
 
 impl Core {
@@ -104,6 +106,7 @@ impl Core {
             open: RefCell::default(),
             closed: RefCell::default(),
             views: Views::default(),
+            auto_reclaim: AutoReclaim::default(),
         })
     }
 

@@ -75,7 +75,8 @@ pub async fn reclaim(place: &Place, plan: ReclaimPlan) -> Result<Reclaimed, Disk
         first += count;
     };
     file.close().await?;
-    datastore.delete(FILE).await?;
+    // They are unmapped: nothing is left for the background to do.
+    datastore.detach(FILE).await?.give_back().await?;
     end.map(|()| reclaimed)
 }
 

@@ -5,5 +5,6 @@ mod crash;
 mod locks;
 mod model;
 mod play;
+mod reclaim;
 mod stale;
 mod world;

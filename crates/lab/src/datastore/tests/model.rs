@@ -1,8 +1,10 @@
 //! Several hosts at work on one datastore: what there is at the end is what there must be.
 
+use std::time::Duration;
+
 use super::play::{Model, Player};
 use super::world::{Memory, World};
-use crate::datastore::{Datastore, LockCounters, MountOptions, fsck};
+use crate::datastore::{Datastore, LockCounters, Medium, MountOptions, fsck};
 use crate::random::Random;
 
 /// How the hosts of a run lock.
@@ -14,6 +16,8 @@ enum Way {
     Reservations,
     /// Some so, some so, and heartbeats by read and write.
     Mixed,
+    /// Some unmap by themselves what files have lost.
+    Reclaiming,
 }
 
 fn medium_of(world: &World, way: Way, number: u64) -> Memory {
@@ -23,6 +27,8 @@ fn medium_of(world: &World, way: Way, number: u64) -> Memory {
         Way::Mixed if number == 0 => medium.set_locking(false, false),
         Way::Mixed if number == 1 => medium.refuse_ats(),
         Way::Mixed => medium.set_locking(true, false),
+        // Quick enough for a short run, slow enough that much is pending.
+        Way::Reclaiming if number > 0 => medium.reclaim_by_itself(2000 >> number),
         _ => {}
     }
     medium
@@ -46,10 +52,19 @@ fn play(way: Way, seed: u64) -> LockCounters {
         for end in futures::future::join_all(ends).await {
             end.unwrap();
         }
+        for player in &players {
+            while player.store.auto_reclaimed().pending_blocks > 0 {
+                first.sleep(Duration::from_millis(1)).await;
+            }
+        }
+        // What was taken from the last ones is on its way to be free.
+        first.sleep(Duration::from_secs(1)).await;
         model.compare(&players[0].store, &first, false).await;
-        let mut all = LockCounters::default();
+        let (mut all, mut reclaimed) = (LockCounters::default(), 0);
         for player in &players {
             let counters = player.store.counters();
+            reclaimed += player.store.auto_reclaimed().unmapped_blocks;
+            assert_eq!(player.store.auto_reclaimed().leaked_blocks, 0);
             player.store.unmount().await.unwrap();
             assert_eq!((counters.broken, counters.buried), (0, 0), "nobody was dead");
             assert_eq!(counters.acquired, counters.released);
@@ -65,6 +80,7 @@ fn play(way: Way, seed: u64) -> LockCounters {
         let report = fsck(&first).await.unwrap();
         assert!(report.is_clean(), "{report}");
         assert_eq!((report.hosts, report.locks_held), (0, 0));
+        assert_eq!(reclaimed > 0, way == Way::Reclaiming);
         all
     })
 }
@@ -104,6 +120,13 @@ fn hosts_that_lock_differently_lose_nothing() {
     for seed in 300..306 {
         let all = play(Way::Mixed, seed);
         assert!(all.reservations > 0 && all.conflicts > 0 && all.ats_refused > 0);
+    }
+}
+
+#[test]
+fn hosts_that_reclaim_by_themselves_lose_nothing() {
+    for seed in 400..408 {
+        play(Way::Reclaiming, seed);
     }
 }
 

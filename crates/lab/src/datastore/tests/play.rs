@@ -274,8 +274,12 @@ impl Player {
         let one = file.allocate(blocks.start, count, how, place);
         let two = file.allocate(blocks.start, count, how, place);
         let (one, two) = futures::future::join(one, two).await;
-        let mut new = one?;
-        new.extend(two?);
+        let new = match (one, two) {
+            (Ok(one), Ok(two)) => [one, two].concat(),
+            // Something became free in between.
+            (Err(DatastoreError::Full), Ok(new)) => new,
+            (Err(error), _) | (_, Err(error)) => return Err(error),
+        };
         let absent = blocks.clone().filter(|block| !entry.blocks.contains_key(block)).count();
         assert_eq!(new.iter().map(|extent| extent.count).sum::<u64>(), absent as u64);
         for extent in new {

@@ -9,6 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use futures::task::LocalSpawnExt;
 use libiscsi::Status;
 
 use super::commands::Commands;
-use crate::datastore::{Locking, Medium};
+use crate::datastore::{Locking, Medium, NoAutoReclaim};
 use crate::engine::{LocalFuture, Task};
 use crate::host::{HostError, Swap};
 use crate::random::Random;
@@ -63,6 +64,8 @@ struct Inner {
     /// Its commands take so long in addition.
     lag: Cell<Duration>,
     commands: Cell<Commands>,
+    /// Blocks a second that it unmaps by itself.
+    reclaims: Cell<Option<NonZeroU32>>,
 }
 
 impl World {
@@ -156,6 +159,7 @@ impl Memory {
             hides_write: Cell::new(false),
             lag: Cell::default(),
             commands: Cell::default(),
+            reclaims: Cell::new(None),
         }))
     }
 
@@ -196,6 +200,10 @@ impl Memory {
         let mut commands = self.0.commands.get();
         change(&mut commands);
         self.0.commands.set(commands);
+    }
+
+    pub fn reclaim_by_itself(&self, blocks_per_s: u32) {
+        self.0.reclaims.set(NonZeroU32::new(blocks_per_s));
     }
 
     pub fn is_dead(&self) -> bool {
@@ -372,6 +380,16 @@ impl Medium for Memory {
         })
     }
 
+    fn unmap<'a>(&'a self, ranges: &'a [(u64, u64)]) -> LocalFuture<'a, Result<(), HostError>> {
+        Box::pin(async move {
+            self.begin().await?;
+            for (offset, bytes) in ranges {
+                self.0.disk.put(*offset, &vec![0; *bytes as usize]);
+            }
+            self.end(()).await
+        })
+    }
+
     fn bytes(&self) -> u64 {
         self.0.disk.bytes
     }
@@ -382,6 +400,10 @@ impl Medium for Memory {
 
     fn locking(&self) -> Locking {
         self.0.locking.get()
+    }
+
+    fn auto_reclaim(&self) -> Result<NonZeroU32, NoAutoReclaim> {
+        self.0.reclaims.get().ok_or(NoAutoReclaim::Version)
     }
 
     fn now(&self) -> Instant {
