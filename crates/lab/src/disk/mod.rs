@@ -5,8 +5,11 @@
 //! noted in the file's pointers (000 and 002, "Block Zero"): that is what a first write costs.
 
 mod first_write;
+mod in_use;
+mod unmap;
 mod zero;
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use serde::Serialize;
@@ -18,6 +21,7 @@ use crate::datastore::{
 use crate::engine::some_at_a_time;
 use crate::host::{Device, HostError};
 use first_write::BlockLocks;
+use in_use::{InUse, Use};
 pub use zero::{zero, zero_all};
 
 /// What goes wrong with a disk: the datastore or the device.
@@ -80,6 +84,7 @@ struct Inner {
     file: File,
     provisioning: Provisioning,
     first_writes: BlockLocks,
+    in_use: InUse,
 }
 
 /// A part of a request: what of the request, and where it stands.
@@ -153,8 +158,9 @@ impl VirtualDisk {
     }
 
     fn of(place: &Place, file: File, provisioning: Provisioning) -> Self {
-        let first_writes = BlockLocks::default();
-        Self(Rc::new(Inner { place: place.clone(), file, provisioning, first_writes }))
+        let (place, first_writes) = (place.clone(), BlockLocks::default());
+        let in_use = InUse::default();
+        Self(Rc::new(Inner { place, file, provisioning, first_writes, in_use }))
     }
 
     /// Lets go of its lock.
@@ -208,11 +214,23 @@ impl VirtualDisk {
         Ok(present.collect())
     }
 
+    /// Keeps blocks of the datastore from being released until what is returned is dropped: for
+    /// who looks up where they stand, and reads or writes there.
+    pub(crate) async fn hold(&self, blocks: Range<u64>) -> Use<'_> {
+        self.0.in_use.start(blocks).await
+    }
+
+    async fn hold_bytes(&self, offset: u64, bytes: u64) -> Use<'_> {
+        let end = offset.saturating_add(bytes).div_ceil(BLOCK_BYTES);
+        self.hold(offset / BLOCK_BYTES..end).await
+    }
+
     /// Reads as a guest does.
     ///
     /// # Errors
     /// Those of the device, and behind the disk's end.
     pub async fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>, DiskError> {
+        let _held = self.hold_bytes(offset, bytes).await;
         let pieces = self.pieces(offset, bytes).await?;
         let device = &self.0.place.device;
         if let [Piece { device_offset: Some(at), .. }] = pieces[..] {
@@ -233,6 +251,7 @@ impl VirtualDisk {
     /// # Errors
     /// Those of the datastore and of the device, and behind the disk's end.
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
+        let _held = self.hold_bytes(offset, data.len() as u64).await;
         let pieces = self.pieces(offset, data.len() as u64).await?;
         for piece in pieces {
             let part = &data[piece.at..piece.at + piece.bytes];

@@ -96,6 +96,8 @@ impl Mover {
         count: u64,
     ) -> Result<(), DiskError> {
         let end = first_block + count;
+        // A guest may unmap what is copied.
+        let _held = source.hold(first_block..end).await;
         let mut extents = Vec::new();
         let mut copied = Vec::new();
         for extent in source.file().extents(first_block, count).await? {
