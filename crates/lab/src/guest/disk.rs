@@ -111,6 +111,65 @@ impl GuestDisk {
         }
     }
 
+    /// UNMAP: gives back what the guest does not need any more, as far as
+    /// [`VirtualDisk::unmap`] does; bytes that the disk has lost. Nothing while there is a
+    /// snapshot: below, others may need it, and in SEsparse files no ESXi before 6.7 reclaims
+    /// (vSphere Storage 6.7, "Space Reclamation for VMFS6 Virtual Machines").
+    ///
+    /// During a Storage vMotion it is done on both sides, as a write is, and alone: were a write to
+    /// the same place under way, the sides might do the two in different orders. What is on both
+    /// sides already stays where the other side is not thin: a guest must not read it again after
+    /// it has read zeros.
+    ///
+    /// # Errors
+    /// As [`VirtualDisk::unmap`].
+    pub async fn unmap(&self, offset: u64, bytes: u64) -> Result<u64, DiskError> {
+        {
+            let _io = self.0.gate.read().await;
+            if self.delta().is_some() {
+                return Ok(0);
+            }
+            let base = self.base();
+            if self.0.mirror.borrow().is_none() {
+                return base.unmap(offset, bytes).await;
+            }
+        }
+        self.unmap_mirrored(offset, bytes).await
+    }
+
+    /// What the window leaves free at once, and the rest when it has moved on.
+    async fn unmap_mirrored(&self, offset: u64, bytes: u64) -> Result<u64, DiskError> {
+        let blocks = self.base().whole_blocks(offset, bytes)?;
+        let mut left = vec![blocks];
+        let mut released_bytes = 0;
+        loop {
+            let moved = {
+                let _alone = self.0.gate.write().await;
+                let mirror = self.0.mirror.borrow().clone();
+                for blocks in std::mem::take(&mut left) {
+                    let Some(mirror) = &mirror else {
+                        released_bytes += unmap_blocks(&self.base(), blocks).await?;
+                        continue;
+                    };
+                    let [done, now, later] = parts(&blocks, &mirror.window);
+                    if mirror.destination.provisioning() == Provisioning::Thin {
+                        released_bytes += unmap_blocks(&self.base(), done.clone()).await?;
+                        unmap_blocks(&mirror.destination, done).await?;
+                    }
+                    released_bytes += unmap_blocks(&self.base(), later).await?;
+                    if !now.is_empty() {
+                        left.push(now);
+                    }
+                }
+                if left.is_empty() {
+                    return Ok(released_bytes);
+                }
+                self.0.window_moved.listen()
+            };
+            moved.await;
+        }
+    }
+
     /// Takes a snapshot: from here on writes go to a file of their own.
     ///
     /// # Errors
@@ -197,7 +256,36 @@ impl GuestDisk {
     }
 }
 
+/// What of some blocks is in front of a window, in it, and behind it.
+fn parts(blocks: &Range<u64>, window: &Range<u64>) -> [Range<u64>; 3] {
+    let cut = |range: Range<u64>| blocks.start.max(range.start)..blocks.end.min(range.end);
+    [cut(0..window.start), cut(window.clone()), cut(window.end..u64::MAX)]
+}
+
+async fn unmap_blocks(disk: &VirtualDisk, blocks: Range<u64>) -> Result<u64, DiskError> {
+    if blocks.is_empty() {
+        return Ok(0);
+    }
+    let offset = blocks.start * BLOCK_BYTES;
+    disk.unmap(offset, (blocks.end * BLOCK_BYTES).min(disk.bytes()) - offset).await
+}
+
 /// Whether a request is made of whole blocks of a guest.
 pub(super) fn is_aligned(offset: u64, bytes: u64) -> bool {
     (offset | bytes).is_multiple_of(GUEST_BLOCK_BYTES as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts;
+
+    #[test]
+    fn blocks_are_in_front_of_a_window_in_it_or_behind_it() {
+        let counts = |blocks, window| parts(&blocks, &window).map(|part| part.count());
+        assert_eq!(counts(0..10, 4..6), [4, 2, 4]);
+        assert_eq!(counts(0..4, 4..6), [4, 0, 0]);
+        assert_eq!(counts(6..9, 4..6), [0, 0, 3]);
+        assert_eq!(counts(5..7, 4..6), [0, 1, 1]);
+        assert_eq!(counts(2..7, 9..9), [5, 0, 0]);
+    }
 }
