@@ -4,6 +4,9 @@
 //! between, the command would reach what is another file's by then. So requests say which blocks
 //! they use, from before they look until their commands have ended, and whoever releases blocks
 //! claims them first: that waits for all requests that use them, and new ones wait for it.
+//!
+//! Who is woken looks once, and wakes nobody. The readers of `async_lock::RwLock` wake each other,
+//! for ever where a writer is quick to come back; in one thread nothing else goes on then.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -12,7 +15,7 @@ use event_listener::Event;
 
 /// What is used and claimed now. Both are few: as many as requests are in flight.
 #[derive(Debug, Default)]
-pub(super) struct InUse {
+pub(crate) struct InUse {
     now: RefCell<Now>,
     changed: Event,
 }
@@ -32,7 +35,7 @@ pub(crate) struct Use<'a> {
 
 /// Blocks that nobody uses, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Claim<'a> {
+pub(crate) struct Claim<'a> {
     of: &'a InUse,
     blocks: Range<u64>,
 }
@@ -50,7 +53,7 @@ fn remove(all: &mut Vec<Range<u64>>, blocks: &Range<u64>) {
 impl InUse {
     /// Uses blocks, when nobody has claimed any of them. Whoever uses some may use others only if
     /// those are of another disk.
-    pub(super) async fn start(&self, blocks: Range<u64>) -> Use<'_> {
+    pub(crate) async fn start(&self, blocks: Range<u64>) -> Use<'_> {
         loop {
             let changed = {
                 let mut now = self.now.borrow_mut();
@@ -65,7 +68,7 @@ impl InUse {
     }
 
     /// Claims blocks, and waits until nobody uses any of them. Claims that overlap take turns.
-    pub(super) async fn claim(&self, blocks: Range<u64>) -> Claim<'_> {
+    pub(crate) async fn claim(&self, blocks: Range<u64>) -> Claim<'_> {
         let claim = loop {
             let changed = {
                 let mut now = self.now.borrow_mut();

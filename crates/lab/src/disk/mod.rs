@@ -21,7 +21,8 @@ use crate::datastore::{
 use crate::engine::some_at_a_time;
 use crate::host::{Device, HostError};
 use first_write::BlockLocks;
-use in_use::{InUse, Use};
+pub(crate) use in_use::InUse;
+use in_use::Use;
 pub use zero::{zero, zero_all};
 
 /// What goes wrong with a disk: the datastore or the device.

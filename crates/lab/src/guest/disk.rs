@@ -9,13 +9,14 @@ use event_listener::Event;
 
 use super::GUEST_BLOCK_BYTES;
 use super::delta::Delta;
-use super::gate::Gate;
 use crate::datastore::BLOCK_BYTES;
-use crate::disk::{DiskError, Place, Provisioning, VirtualDisk};
+use crate::disk::{DiskError, InUse, Place, Provisioning, VirtualDisk};
 use crate::mover::Mover;
 
 /// Blocks of the datastore that a Storage vMotion copies at a time: writes to these wait.
 const WINDOW_BLOCKS: u64 = 64;
+/// The gate of a disk is for all of it.
+const WHOLE: Range<u64> = 0..u64::MAX;
 /// How often what was written during a consolidation is copied as well before the guest waits.
 const CONSOLIDATE_PASSES: usize = 3;
 
@@ -29,7 +30,7 @@ struct Inner {
     delta: RefCell<Option<Rc<Delta>>>,
     mirror: RefCell<Option<Mirror>>,
     /// Requests hold it shared; whoever changes what is under them holds it alone.
-    gate: Gate,
+    gate: InUse,
     window_moved: Event,
     snapshots: Cell<u64>,
 }
@@ -49,7 +50,7 @@ impl GuestDisk {
             base: RefCell::new(base),
             delta: RefCell::default(),
             mirror: RefCell::default(),
-            gate: Gate::default(),
+            gate: InUse::default(),
             window_moved: Event::new(),
             snapshots: Cell::new(0),
         }))
@@ -74,7 +75,7 @@ impl GuestDisk {
     /// # Errors
     /// Those of the disk.
     pub async fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>, DiskError> {
-        let _io = self.0.gate.pass().await;
+        let _io = self.0.gate.start(WHOLE).await;
         let base = self.base();
         match self.delta() {
             Some(delta) => delta.read(&base, offset, bytes).await,
@@ -88,7 +89,7 @@ impl GuestDisk {
     /// Those of the disk.
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
         loop {
-            let io = self.0.gate.pass().await;
+            let io = self.0.gate.start(WHOLE).await;
             let mirror = self.0.mirror.borrow().clone();
             let Some(mirror) = mirror else {
                 return match self.delta() {
@@ -125,7 +126,7 @@ impl GuestDisk {
     /// As [`VirtualDisk::unmap`].
     pub async fn unmap(&self, offset: u64, bytes: u64) -> Result<u64, DiskError> {
         {
-            let _io = self.0.gate.read().await;
+            let _io = self.0.gate.start(WHOLE).await;
             if self.delta().is_some() {
                 return Ok(0);
             }
@@ -144,7 +145,7 @@ impl GuestDisk {
         let mut released_bytes = 0;
         loop {
             let moved = {
-                let _alone = self.0.gate.write().await;
+                let _alone = self.0.gate.claim(WHOLE).await;
                 let mirror = self.0.mirror.borrow().clone();
                 for blocks in std::mem::take(&mut left) {
                     let Some(mirror) = &mirror else {
@@ -181,7 +182,7 @@ impl GuestDisk {
         let name = format!("{}-{number:06}", base.name());
         let file =
             VirtualDisk::create(base.place(), &name, base.bytes(), Provisioning::Thin).await?;
-        let _alone = self.0.gate.close().await;
+        let _alone = self.0.gate.claim(WHOLE).await;
         *self.0.delta.borrow_mut() = Some(Rc::new(Delta::new(file)));
         Ok(())
     }
@@ -197,7 +198,7 @@ impl GuestDisk {
             delta.consolidate(&base).await?;
         }
         {
-            let _alone = self.0.gate.close().await;
+            let _alone = self.0.gate.claim(WHOLE).await;
             delta.consolidate(&base).await?;
             *self.0.delta.borrow_mut() = None;
         }
@@ -218,7 +219,7 @@ impl GuestDisk {
         let (name, bytes) = (source.name(), source.bytes());
         let destination = VirtualDisk::create_unzeroed(place, &name, bytes, provisioning).await?;
         let end = self.copy_mirrored(mover, &source, &destination).await;
-        let _alone = self.0.gate.close().await;
+        let _alone = self.0.gate.claim(WHOLE).await;
         *self.0.mirror.borrow_mut() = None;
         self.0.window_moved.notify(usize::MAX);
         end?;
@@ -240,7 +241,7 @@ impl GuestDisk {
             let window = start..blocks.min(start + WINDOW_BLOCKS);
             {
                 // Whoever writes now ends first, under the window as it was.
-                let _alone = self.0.gate.close().await;
+                let _alone = self.0.gate.claim(WHOLE).await;
                 let mirror = Mirror { destination: destination.clone(), window: window.clone() };
                 *self.0.mirror.borrow_mut() = Some(mirror);
                 self.0.window_moved.notify(usize::MAX);
@@ -248,7 +249,7 @@ impl GuestDisk {
             mover.copy_blocks(source, destination, window.start, window.end - start).await?;
             start = window.end;
         }
-        let _alone = self.0.gate.close().await;
+        let _alone = self.0.gate.claim(WHOLE).await;
         let mirror = Mirror { destination: destination.clone(), window: blocks..blocks };
         *self.0.mirror.borrow_mut() = Some(mirror);
         self.0.window_moved.notify(usize::MAX);

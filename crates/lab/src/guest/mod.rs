@@ -3,7 +3,6 @@
 mod content;
 mod delta;
 mod disk;
-mod gate;
 mod load;
 mod meter;
 mod worker;
