@@ -35,7 +35,9 @@ fn medium_of(world: &World, way: Way, number: u64) -> Memory {
 }
 
 fn play(way: Way, seed: u64) -> LockCounters {
-    let mut world = World::new(40 << 20, seed);
+    // A small disk, so that what is unmapped is soon wanted.
+    let mib = if way == Way::Reclaiming { 20 } else { 40 };
+    let mut world = World::new(mib << 20, seed);
     let mediums: Vec<Memory> = (0..3).map(|number| medium_of(&world, way, number)).collect();
     let first = mediums[0].clone();
     world.run(async move {
