@@ -1,9 +1,16 @@
-//! The lab's hosts on a real array: what they count is what the array counts, and paths and
-//! refusals are as hosts have them.
+//! The lab's hosts on a real array: what they count is what the array counts, paths and refusals
+//! are as hosts have them, and their datastores, disks and copies hold what was written.
 
 mod counters;
+mod datastores;
+mod disks;
+mod moving;
 mod paths;
+mod places;
+mod reclaim;
+mod scenarios;
 mod top;
+mod unmap_race;
 
 use std::time::Duration;
 
@@ -20,9 +27,14 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 /// Of each volume.
 const GIB: u64 = 1 << 30;
+/// Of those that have datastores, by their numbers.
+const SMALL: u64 = 128 * MIB;
+const THREE: u16 = 3;
+const FOUR: u16 = 4;
 /// How often the test looks for what must come, and how long it waits in between.
 const LOOKS: usize = 3000;
 const LOOK: Duration = Duration::from_millis(10);
+
 /// All of it, on an array of its own.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let array = crate::array(arguments, Shape::default())?;
@@ -44,13 +56,52 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     report.check("top shows what the hosts count, and that the lab has ended", || {
         top::top(&array, &target, &programs)
     });
+    for (volume, lun) in [("three", THREE), ("four", FOUR)] {
+        array.volume(volume, "128M", "peer", lun)?;
+    }
+    stored(report, &array, &target);
+    report.check("two scenarios run, and are not run again", || {
+        scenarios::run(&array, &target, &programs)
+    });
     Ok(())
+}
+
+/// What hosts keep on the array's volumes.
+fn stored(report: &mut Report, array: &Array, target: &Target) {
+    report
+        .check("two hosts share a datastore, with ATS", || datastores::shared(array, target, true));
+    report.check("two hosts share a datastore, with reservations", || {
+        datastores::shared(array, target, false)
+    });
+    report.check("disks over other data read zeros, and then what was written", || {
+        disks::kinds(array, target)
+    });
+    report.check("copies by the array equal their source", || moving::copies(array, target));
+    report.check("a copy goes on by hand when the array stops, and later by the array", || {
+        moving::switched(array, target)
+    });
+    report.check("what a guest unmaps the array gets back", || reclaim::in_guest(array, target));
+    report.check("a guest unmaps where the array does not", || reclaim::refused(array, target));
+    report.check("what is deleted is reclaimed in the background", || {
+        reclaim::automatic(array, target)
+    });
+    report.check("an unmap waits for the writes that use its blocks", || {
+        unmap_race::in_order(array, target)
+    });
+    report.check("what a guest unmaps is another's, and nobody reads the other's", || {
+        unmap_race::beside_another(array, target)
+    });
+    report.check("a guest unmaps while its disk moves", || unmap_race::while_moving(array, target));
 }
 
 /// A host with a path through every portal.
 fn connect(engine: &Engine, array: &Array, target: &Target) -> Result<Host> {
+    connect_as(engine, array, target, "esx-1")
+}
+
+fn connect_as(engine: &Engine, array: &Array, target: &Target, name: &str) -> Result<Host> {
     let plan = HostPlan {
-        name: "esx-1".into(),
+        name: name.into(),
         config: target.config(),
         portals: array.portals.clone(),
         settings: Settings::default(),

@@ -1,0 +1,58 @@
+//! `holdfast-lab run` as a user runs it.
+
+use anyhow::{Context, Result, ensure};
+use lab::outcome::{Report, Status};
+
+use crate::array::{Array, Programs};
+use crate::command;
+use crate::target::{INITIATOR, Target};
+
+/// Two scenarios, and what must be in their rows.
+const SCENARIOS: [&str; 2] = ["P-9", "I-lock"];
+
+/// Two scenarios as small as can be; then again, when nothing is left to be done.
+pub fn run(array: &Array, target: &Target, programs: &Programs) -> Result<String> {
+    // The lab's hosts have the initiator's name with their number behind it.
+    let initiators = [1, 2].map(|number| format!("{INITIATOR}-{number}"));
+    array.host("lab", &initiators.each_ref().map(String::as_str))?;
+    for (index, volume) in ["scene-1", "scene-2"].into_iter().enumerate() {
+        array.verb(&["volume", "create", volume, "--size", "4G"])?;
+        array.verb(&["connect", volume, "lab", "--lun", &(index + 1).to_string()])?;
+    }
+    let first = run_once(array, target, programs)?;
+    let found: Vec<&str> = first.scenarios.iter().map(|scenario| scenario.id.as_str()).collect();
+    ensure!(found == SCENARIOS, "the report has {found:?}");
+    for scenario in &first.scenarios {
+        let id = &scenario.id;
+        ensure!(scenario.status == Status::Done, "{id}: {:?}", scenario.status);
+        ensure!(scenario.verified_bytes > 0, "{id} has verified nothing");
+        let row = scenario.rows.first().with_context(|| format!("{id} has no row"))?;
+        let sides = [row.off.as_ref(), row.on.as_ref()];
+        for measure in sides.map(|side| side.context("a side is missing")) {
+            let measure = measure.with_context(|| format!("{id}, {}", row.case))?;
+            ensure!(measure.commands > 0 && measure.wire_bytes > 0, "{id}: {measure:?}");
+        }
+    }
+    let again = run_once(array, target, programs)?;
+    ensure!(again.scenarios == first.scenarios, "the second run has not resumed the first");
+    Ok(format!("{} portals", first.about.portals.len()))
+}
+
+fn run_once(array: &Array, target: &Target, programs: &Programs) -> Result<Report> {
+    let results = array.scratch().join("results");
+    let json = results.join("report.json");
+    let is_first = !json.exists();
+    let urls = [1, 2].map(|lun| target.with_lun(lun).url());
+    let (results, json_name) = (results.display().to_string(), json.display().to_string());
+    let counters = array.scratch().join("run-counters.json").display().to_string();
+    let mut arguments = vec!["run"];
+    arguments.extend(SCENARIOS);
+    arguments.extend(["--url", &urls[0], "--url", &urls[1], "--initiator", INITIATOR]);
+    arguments.extend(["--hosts", "2", "--scale", "4096", "--seconds", "0.3"]);
+    arguments.extend(["--results", &results, "--json", &json_name, "--counters", &counters]);
+    let said = command::run(120, &programs.lab.display().to_string(), &arguments)?.good()?;
+    let resumed = said.matches("(from an earlier run)").count();
+    ensure!(resumed == if is_first { 0 } else { SCENARIOS.len() }, "it says: {said}");
+    let text = std::fs::read_to_string(&json)?;
+    serde_json::from_str(&text).context("the report is none that the lab reads")
+}

@@ -1,0 +1,280 @@
+//! Guests that unmap while they write, beside a disk that gets what they give back, and while
+//! their disk moves.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use anyhow::{Context, Result, bail, ensure};
+use lab::datastore::{BLOCK_BYTES, DatastoreError};
+use lab::disk::{DiskError, Place, Provisioning, VirtualDisk};
+use lab::engine::Engine;
+use lab::guest::GuestDisk;
+use lab::host::{Class, Device, Host};
+use lab::mover::Mover;
+use lab::random::Random;
+
+use super::places::{fresh, leave, must_hold};
+use super::{FOUR, KIB, LOOKS, MIB, THREE, connect, wait};
+use crate::array::Array;
+use crate::target::Target;
+
+/// Blocks of the guest's disk.
+const BLOCKS: u64 = 6;
+/// Tasks of the guest that write, and those that unmap.
+const WRITERS: u64 = 4;
+const UNMAPPERS: u64 = 3;
+/// Blocks that are left for both: what one gives back the other gets at once.
+const FREE: u64 = BLOCKS + 2;
+/// How often the other disk gets a block and gives it back.
+const ROUNDS: u64 = 100;
+
+/// A block is not released before the requests have ended that have looked up where it stands.
+pub fn in_order(array: &Array, target: &Target) -> Result<String> {
+    let mut engine = Engine::new();
+    let host = connect(&engine, array, target)?;
+    wait(&mut engine, async move {
+        let place = fresh(&host, THREE).await?;
+        let disk = VirtualDisk::create(&place, "guest", BLOCKS * MIB, Provisioning::Thin).await?;
+        let last = (BLOCKS - 1) * MIB;
+        disk.write(last, &letters(last, MIB)).await?;
+        let has_ended = Rc::new(Cell::new(false));
+        let (own, ended) = (disk.clone(), has_ended.clone());
+        let writing = host.reactor().spawn(async move {
+            // All blocks but the last are to be made: its turn is long after it was looked up.
+            let end = own.write(0, &letters(0, BLOCKS * MIB)).await;
+            ended.set(true);
+            end
+        });
+        let commands = |device: &Device| device.totals().of(Class::Zero).good.count;
+        let before = commands(&place.device);
+        while commands(&place.device) == before {
+            host.reactor().step_back().await;
+        }
+        ensure!(!has_ended.get(), "the write has ended before the guest could unmap");
+        let released = disk.unmap(last, MIB).await?;
+        ensure!(has_ended.get(), "a block was released that a write was to reach");
+        ensure!(released == MIB, "{released} bytes were released");
+        writing.await?;
+        let mut expected = letters(0, BLOCKS * MIB);
+        expected[last as usize..].fill(0);
+        must_hold(&disk, &expected).await?;
+        leave(&[place]).await
+    })?;
+    Ok(String::new())
+}
+
+/// What a disk gives back is another's at once: neither may find the other's data in its own.
+pub fn beside_another(array: &Array, target: &Target) -> Result<String> {
+    let mut engine = Engine::new();
+    let host = connect(&engine, array, target)?;
+    let reactor = engine.reactor();
+    let released = wait(&mut engine, async move {
+        let place = fresh(&host, THREE).await?;
+        let make = |name| VirtualDisk::create(&place, name, BLOCKS * MIB, Provisioning::Thin);
+        let (disk, other) = (GuestDisk::new(make("guest").await?), make("other").await?);
+        let rest = place.datastore.free_blocks().await? - FREE;
+        let rest =
+            VirtualDisk::create(&place, "rest", rest * MIB, Provisioning::ZeroedThick).await?;
+        let (is_over, released) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
+        let mut tasks = Vec::new();
+        for seed in 0..WRITERS {
+            tasks.push(reactor.spawn(write_and_read(disk.clone(), is_over.clone(), seed)));
+        }
+        for seed in 0..UNMAPPERS {
+            let (disk, is_over, released) = (disk.clone(), is_over.clone(), released.clone());
+            tasks.push(reactor.spawn(unmap(disk, is_over, released, !seed)));
+        }
+        let end = use_again(&other).await;
+        is_over.set(true);
+        for task in tasks {
+            task.await?;
+        }
+        end?;
+        rest.close().await?;
+        leave(&[place]).await?;
+        Ok(released.get() / MIB)
+    })?;
+    ensure!(released > 30, "{released} blocks were given back: they hardly met");
+    Ok(format!("{released} blocks given back"))
+}
+
+/// What the guest writes: in each block a letter of its own.
+fn letters(offset: u64, bytes: u64) -> Vec<u8> {
+    (offset..offset + bytes).map(|at| b'A' + (at / MIB) as u8).collect()
+}
+
+/// Writes, and reads what is its own or zeros. Over several blocks, of which the first ones may have
+/// to be made: much can happen to the last ones until it is their turn.
+async fn write_and_read(disk: GuestDisk, is_over: Rc<Cell<bool>>, seed: u64) -> Result<()> {
+    let mut random = Random::new(seed + 1);
+    while !is_over.get() {
+        let bytes = MIB + random.below(3 * MIB / (4 * KIB)) * 4 * KIB;
+        let offset = random.below((BLOCKS * MIB - bytes) / (4 * KIB)) * 4 * KIB;
+        let data = letters(offset, bytes);
+        write(&disk.base(), offset, &data).await?;
+        let held = disk.read(offset, bytes).await?;
+        let wrong = held.iter().zip(&data).find(|(held, data)| **held != 0 && held != data);
+        ensure!(wrong.is_none(), "read, and what the guest writes there: {wrong:?}");
+    }
+    Ok(())
+}
+
+async fn unmap(
+    disk: GuestDisk,
+    is_over: Rc<Cell<bool>>,
+    released: Rc<Cell<u64>>,
+    seed: u64,
+) -> Result<()> {
+    let mut random = Random::new(seed);
+    while !is_over.get() {
+        let count = 1 + random.below(3);
+        let offset = random.below(BLOCKS - count + 1) * MIB;
+        let bytes = disk.unmap(offset, count * MIB).await?;
+        released.set(released.get() + bytes);
+        // What has nothing to release does not wait for the array.
+        disk.base().place().device.host().reactor().step_back().await;
+    }
+    Ok(())
+}
+
+/// Writes, as soon as there is room for it.
+async fn write(disk: &VirtualDisk, offset: u64, data: &[u8]) -> Result<()> {
+    for _ in 0..LOOKS {
+        match disk.write(offset, data).await {
+            Err(DiskError::Datastore(DatastoreError::Full)) => {}
+            end => return Ok(end?),
+        }
+        disk.place().device.host().reactor().step_back().await;
+    }
+    bail!("nothing becomes free")
+}
+
+/// Fills blocks, finds in them what it has written, and gives them back.
+async fn use_again(disk: &VirtualDisk) -> Result<()> {
+    for round in 0..ROUNDS {
+        let block = round % BLOCKS;
+        let data = vec![b'a' + (round % 20) as u8; BLOCK_BYTES as usize];
+        write(disk, block * BLOCK_BYTES, &data).await?;
+        for _ in 0..4 {
+            let held = disk.read(block * BLOCK_BYTES, BLOCK_BYTES).await?;
+            let wrong = held.iter().zip(&data).position(|(held, data)| held != data);
+            ensure!(wrong.is_none(), "round {round}: another's byte at {wrong:?}");
+        }
+        let released = disk.unmap(block * BLOCK_BYTES, BLOCK_BYTES).await?;
+        ensure!(released == BLOCK_BYTES, "round {round}: {released} bytes were released");
+    }
+    Ok(())
+}
+
+/// Blocks of a disk that moves: three windows of it. Each of the areas has a task of the guest's.
+const MOVED_BLOCKS: u64 = 192;
+const AREA_BLOCKS: u64 = 48;
+/// Every so many blocks one is used.
+const STRIDE: u64 = 4;
+/// How often it moves.
+const MOVES: usize = 4;
+
+/// A guest writes, unmaps and reads while its disk moves: it finds what it must, all the time.
+pub fn while_moving(array: &Array, target: &Target) -> Result<String> {
+    let mut engine = Engine::new();
+    let host = connect(&engine, array, target)?;
+    // By hand, and one after the other: so that the guest has its time.
+    host.set(|settings| (settings.accelerated_move, settings.copies_in_flight) = (false, 1));
+    let requests = wait(&mut engine, async move { move_about(&host).await })?;
+    ensure!(requests > 100, "only {requests} requests while the disk moved");
+    Ok(format!("{requests} requests meanwhile"))
+}
+
+async fn move_about(host: &Host) -> Result<u64> {
+    let places: [Place; 2] = [fresh(host, THREE).await?, fresh(host, FOUR).await?];
+    let thin = Provisioning::Thin;
+    let disk = VirtualDisk::create(&places[0], "moved", MOVED_BLOCKS * MIB, thin).await?;
+    let disk = GuestDisk::new(disk);
+    let is_over = Rc::new(Cell::new(false));
+    let mut tasks = Vec::new();
+    for first in (0..MOVED_BLOCKS).step_by(AREA_BLOCKS as usize) {
+        let mut area = Area {
+            disk: disk.clone(),
+            first,
+            held: vec![0; (AREA_BLOCKS * MIB) as usize],
+            random: Random::new(first + 1),
+        };
+        area.fill().await?;
+        let is_over = is_over.clone();
+        tasks.push(host.reactor().spawn(async move { area.work(&is_over).await }));
+    }
+    let end = async {
+        for turn in 0..MOVES {
+            disk.migrate(&Mover::new(host), &places[(turn + 1) % 2], thin).await?;
+        }
+        anyhow::Ok(())
+    };
+    let end = end.await;
+    is_over.set(true);
+    let (mut requests, mut held) = (0, Vec::new());
+    for task in tasks {
+        let (count, area) = task.await?;
+        requests += count;
+        held.extend(area);
+    }
+    end?;
+    must_hold(&disk.base(), &held).await?;
+    leave(&places).await?;
+    Ok(requests)
+}
+
+/// A part of the disk, and what it must hold.
+struct Area {
+    disk: GuestDisk,
+    first: u64,
+    held: Vec<u8>,
+    random: Random,
+}
+
+impl Area {
+    async fn fill(&mut self) -> Result<()> {
+        for block in (0..AREA_BLOCKS).step_by(STRIDE as usize) {
+            self.write(block, 64 * KIB).await?;
+        }
+        Ok(())
+    }
+
+    async fn work(mut self, is_over: &Cell<bool>) -> Result<(u64, Vec<u8>)> {
+        let (mut requests, reactor) = (0, self.disk.base().place().device.host().reactor().clone());
+        while !is_over.get() {
+            self.request().await?;
+            requests += 1;
+            reactor.step_back().await;
+        }
+        Ok((requests, self.held))
+    }
+
+    async fn request(&mut self) -> Result<()> {
+        let block = self.random.below(AREA_BLOCKS / STRIDE) * STRIDE;
+        let at = (block * MIB) as usize;
+        let offset = (self.first + block) * MIB;
+        match self.random.below(5) {
+            0 | 1 => self.write(block, 32 * KIB).await,
+            2 => {
+                let count = self.random.below(AREA_BLOCKS - block + 1).min(3 * STRIDE);
+                self.disk.unmap(offset, count * MIB).await?;
+                self.held[at..at + (count * MIB) as usize].fill(0);
+                Ok(())
+            }
+            _ => {
+                let read = self.disk.read(offset, 64 * KIB).await?;
+                let is_right = read == self.held[at..at + read.len()];
+                ensure!(is_right, "block {} is not what is left", self.first + block);
+                Ok(())
+            }
+        }
+    }
+
+    async fn write(&mut self, block: u64, bytes: u64) -> Result<()> {
+        let at = (block * MIB) as usize;
+        let data = &mut self.held[at..at + bytes as usize];
+        self.random.fill(data);
+        let offset = (self.first + block) * MIB;
+        self.disk.write(offset, data).await.with_context(|| format!("block {block}"))
+    }
+}
