@@ -103,8 +103,8 @@ fn letters(offset: u64, bytes: u64) -> Vec<u8> {
     (offset..offset + bytes).map(|at| b'A' + (at / MIB) as u8).collect()
 }
 
-/// Writes, and reads what is its own or zeros. Over several blocks, of which the first ones may have
-/// to be made: much can happen to the last ones until it is their turn.
+/// Writes, and reads what is its own or zeros. Over several blocks, of which the first ones may
+/// have to be made: much can happen to the last ones until it is their turn.
 async fn write_and_read(disk: GuestDisk, is_over: Rc<Cell<bool>>, seed: u64) -> Result<()> {
     let mut random = Random::new(seed + 1);
     while !is_over.get() {

@@ -1,7 +1,8 @@
 //! What operations cost in commands, which a durable array does one after the other.
 
 use super::commands::Commands;
-use super::world::{Memory, World};
+use super::memory::Memory;
+use super::world::World;
 use crate::datastore::{AllocateAs, BLOCK_BYTES, Datastore, File, Mode, MountOptions, Placement};
 
 const MIB: u64 = BLOCK_BYTES;

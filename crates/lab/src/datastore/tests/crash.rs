@@ -1,7 +1,8 @@
 //! Hosts that die in the middle of a write: whoever is left goes on, and nothing is damaged.
 
+use super::memory::Memory;
 use super::play::{Model, Player};
-use super::world::{Memory, World};
+use super::world::World;
 use crate::datastore::{Datastore, FsckReport, MountOptions, fsck};
 use crate::random::Random;
 

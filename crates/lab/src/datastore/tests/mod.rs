@@ -3,6 +3,7 @@ mod corrupt;
 mod costs;
 mod crash;
 mod locks;
+mod memory;
 mod model;
 mod play;
 mod reclaim;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::memory::Memory;
 use super::play::{Model, Player};
-use super::world::{Memory, World};
+use super::world::World;
 use crate::datastore::{Datastore, LockCounters, Medium, MountOptions, fsck};
 use crate::random::Random;
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use futures::lock::Mutex;
 
-use super::world::Memory;
+use super::memory::Memory;
 use crate::datastore::{
     AllocateAs, BLOCK_BYTES, BlockState, Datastore, DatastoreError, DeviceRange, File, Mode,
     Placement,

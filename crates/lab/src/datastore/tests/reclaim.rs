@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::world::{Memory, World};
+use super::memory::Memory;
+use super::world::World;
 use crate::datastore::{
     AllocateAs, AutoReclaimed, BLOCK_BYTES, BlockState, Datastore, DatastoreError, Medium,
     MountOptions, Placement, fsck,

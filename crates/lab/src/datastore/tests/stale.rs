@@ -1,6 +1,7 @@
 //! What a host has kept in memory is never believed once another host may have changed it.
 
-use super::world::{Memory, World};
+use super::memory::Memory;
+use super::world::World;
 use crate::datastore::layout::{Layout, Pool};
 use crate::datastore::{
     AllocateAs, BLOCK_BYTES, BlockState, Datastore, DatastoreError, File, Mode, MountOptions,
