@@ -220,6 +220,7 @@ impl Disk {
             return Err(error);
         }
         self.count(|counters| counters.reservations += 1);
+        self.medium.locks_by_hand();
         let changed = self.exchange_reserved(offset, bytes, old, new).await;
         // Whatever has happened, the others must go on.
         let released = self.medium.release().await;

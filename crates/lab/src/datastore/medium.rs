@@ -59,6 +59,10 @@ pub trait Medium {
     /// How the host locks, now.
     fn locking(&self) -> Locking;
 
+    /// A lock is about to be exchanged by reservation: whoever counts offloads notes it if it was
+    /// to be by COMPARE AND WRITE, and that is refused.
+    fn locks_by_hand(&self) {}
+
     /// How many blocks a second the host unmaps by itself of those that files have lost, now.
     ///
     /// # Errors
@@ -120,6 +124,13 @@ impl Medium for Device {
     fn locking(&self) -> Locking {
         let by_ats = self.may_offload(Primitive::Locking);
         Locking { by_ats, heartbeat_by_ats: by_ats && self.host().settings().ats_heartbeat }
+    }
+
+    fn locks_by_hand(&self) {
+        // Not where it is by reservation for another reason: a heartbeat that is set so.
+        if self.supports(Primitive::Locking) == Some(false) {
+            self.did_by_hand(Primitive::Locking, self.block_bytes());
+        }
     }
 
     fn auto_reclaim(&self) -> Result<NonZeroU32, NoAutoReclaim> {

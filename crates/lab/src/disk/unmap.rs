@@ -55,16 +55,20 @@ impl VirtualDisk {
 
     async fn unmap_detached(&self, detached: Detached) -> Result<(), DiskError> {
         let (device, datastore) = (&self.place().device, &self.place().datastore);
-        let is_told = device.host().settings().block_delete
-            && datastore.auto_reclaim().is_err()
-            && device.may_offload(Primitive::Delete);
-        if !is_told {
+        if !device.host().settings().block_delete || datastore.auto_reclaim().is_ok() {
+            return Ok(detached.let_go().await?);
+        }
+        if !device.may_offload(Primitive::Delete) {
+            device.did_by_hand(Primitive::Delete, detached.count() * BLOCK_BYTES);
             return Ok(detached.let_go().await?);
         }
         let ranges = detached.ranges();
         let ranges: Vec<_> = ranges.iter().map(|range| (range.offset_bytes, range.bytes)).collect();
         let end = match device.unmap(&ranges).await {
-            Err(HostError::Unsupported { .. }) => Ok(()),
+            Err(HostError::Unsupported { .. }) => {
+                device.did_by_hand(Primitive::Delete, detached.count() * BLOCK_BYTES);
+                Ok(())
+            }
             end => end,
         };
         detached.give_back().await?;

@@ -27,6 +27,7 @@ pub async fn zero(device: &Device, offset: u64, bytes: u64) -> Result<(), HostEr
         device.write(offset + done, &vec![0; part as usize]).await?;
         done += part;
     }
+    device.did_by_hand(Primitive::Init, bytes);
     Ok(())
 }
 

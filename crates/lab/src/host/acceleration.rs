@@ -15,7 +15,22 @@ pub enum Primitive {
     Delete,
 }
 
-const COUNT: usize = 4;
+impl Primitive {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Move, Self::Init, Self::Locking, Self::Delete];
+
+    /// The command that it is.
+    pub fn command(self) -> &'static str {
+        match self {
+            Self::Move => "EXTENDED COPY",
+            Self::Init => "WRITE SAME",
+            Self::Locking => "COMPARE AND WRITE",
+            Self::Delete => "UNMAP",
+        }
+    }
+}
+
+const COUNT: usize = Primitive::ALL.len();
 
 /// What is known of a device's offloads. ESXi shows this as Unknown, Supported, Not supported.
 #[derive(Clone, Copy, Debug, Default)]

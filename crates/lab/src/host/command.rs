@@ -191,7 +191,7 @@ impl Device {
             }
             _ => good("COMPARE AND WRITE", end).map(|_| Swap::Done),
         };
-        self.learn(Primitive::Locking, &result);
+        self.learn(Primitive::Locking, bytes, &result);
         result
     }
 
@@ -229,7 +229,7 @@ impl Device {
         let data = || Data::Out(vec![0; self.block_bytes() as usize]);
         let end = self.execute(Class::Zero, cdb, data, bytes).await?;
         let result = good("WRITE SAME", end).map(drop);
-        self.learn(Primitive::Init, &result);
+        self.learn(Primitive::Init, bytes, &result);
         result
     }
 
@@ -261,11 +261,12 @@ impl Device {
     async fn unmap_list(&self, list: &[(u64, u32)]) -> Result<(), HostError> {
         let parameters = unmap_parameters(list);
         let bytes = list.iter().map(|(_, blocks)| u64::from(*blocks)).sum::<u64>();
+        let bytes = bytes * self.block_bytes();
         let cdb = Cdb::unmap(parameters.len() as u16);
         let data = || Data::Out(parameters.clone());
-        let end = self.execute(Class::Delete, cdb, data, bytes * self.block_bytes()).await?;
+        let end = self.execute(Class::Delete, cdb, data, bytes).await?;
         let result = good("UNMAP", end).map(drop);
-        self.learn(Primitive::Delete, &result);
+        self.learn(Primitive::Delete, bytes, &result);
         result
     }
 
@@ -293,7 +294,7 @@ impl Device {
         let cdb = Cdb::extended_copy(list.len() as u32);
         let end = self.execute(Class::Clone, cdb, || Data::Out(list.clone()), bytes).await?;
         let result = good("EXTENDED COPY", end).map(drop);
-        self.learn(Primitive::Move, &result);
+        self.learn(Primitive::Move, bytes, &result);
         if result.is_ok() {
             let latency = started.elapsed();
             self.0.counters.borrow_mut().add_clone_written(bytes, latency);

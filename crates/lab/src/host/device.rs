@@ -157,26 +157,32 @@ impl Device {
 
     /// Whether the host would try an offload now: it is switched on, and was not refused lately.
     pub fn may_offload(&self, primitive: Primitive) -> bool {
-        let settings = self.0.host.settings();
-        let is_on = match primitive {
-            Primitive::Move => settings.accelerated_move,
-            Primitive::Init => settings.accelerated_init,
-            Primitive::Locking => settings.accelerated_locking,
-            Primitive::Delete => true,
-        };
-        is_on && self.0.acceleration.borrow().is_worth_trying(primitive, Instant::now())
+        self.0.host.settings().offloads(primitive)
+            && self.0.acceleration.borrow().is_worth_trying(primitive, Instant::now())
     }
 
-    /// Notes how an offload has ended.
-    pub(super) fn learn<T>(&self, primitive: Primitive, result: &Result<T, HostError>) {
+    /// Notes how an offload of so many bytes has ended.
+    pub(super) fn learn<T>(&self, primitive: Primitive, bytes: u64, result: &Result<T, HostError>) {
         let mut known = self.0.acceleration.borrow_mut();
         match result {
-            Ok(_) => known.succeeded(primitive),
-            Err(HostError::Unsupported { .. }) => {
+            Ok(_) => {
+                known.succeeded(primitive);
+                self.0.host.note_offload(|offloads| offloads.note_done(primitive, bytes));
+            }
+            Err(error) if error.is_done_by_hand(primitive) => {
                 let pause = self.0.host.settings().retry_offload;
                 known.refused(primitive, Instant::now(), pause);
+                self.0.host.note_offload(|offloads| offloads.note_refused(primitive));
             }
             Err(_) => {}
+        }
+    }
+
+    /// Notes that the host did so many bytes itself. That is of interest where it was to be
+    /// offloaded only: what is switched off is not counted.
+    pub fn did_by_hand(&self, primitive: Primitive, bytes: u64) {
+        if self.0.host.settings().offloads(primitive) {
+            self.0.host.note_offload(|offloads| offloads.note_by_hand(primitive, bytes));
         }
     }
 

@@ -2,6 +2,8 @@
 
 use libiscsi::Status;
 
+use super::acceleration::Primitive;
+
 /// What went wrong between a host and a device.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
@@ -45,6 +47,17 @@ pub enum HostError {
 }
 
 impl HostError {
+    /// Whether a host that meets it goes on without this offload: the array refuses it, or a copy
+    /// has failed. ESXi reverts to a software copy where it can't use EXTENDED COPY, for whatever
+    /// reason (002); that fails in turn if the device does.
+    pub fn is_done_by_hand(&self, primitive: Primitive) -> bool {
+        match self {
+            Self::Unsupported { .. } => true,
+            Self::Failed { .. } => primitive == Primitive::Move,
+            _ => false,
+        }
+    }
+
     /// The error that a command's end is.
     pub(super) fn of(command: &'static str, status: Status) -> Self {
         match &status {

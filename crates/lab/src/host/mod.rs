@@ -6,6 +6,7 @@ mod command;
 mod counters;
 mod device;
 mod error;
+mod offloads;
 mod path;
 mod settings;
 
@@ -20,6 +21,7 @@ pub use command::{Extent, Swap};
 pub use counters::{Class, DeviceCounters, Ended, Tally, Totals};
 pub use device::Device;
 pub use error::HostError;
+pub use offloads::{Offloaded, Offloads};
 pub use path::Path;
 pub use settings::{EsxVersion, Settings};
 
@@ -38,6 +40,7 @@ struct Inner {
     devices: RefCell<Vec<Weak<device::Inner>>>,
     /// What was counted of devices that are not used any more: by name and number.
     past: RefCell<BTreeMap<(String, u16), Totals>>,
+    offloads: RefCell<Offloads>,
 }
 
 /// Where a host connects, and as whom.
@@ -74,6 +77,7 @@ impl Host {
             paths,
             devices: RefCell::default(),
             past: RefCell::default(),
+            offloads: RefCell::default(),
         })))
     }
 
@@ -127,6 +131,15 @@ impl Host {
     /// A device is not used any more.
     fn keep(&self, name: String, lun: u16, totals: &Totals) {
         self.0.past.borrow_mut().entry((name, lun)).or_default().add(totals);
+    }
+
+    /// What the array did of what was to be offloaded, and what this host had to do itself.
+    pub fn offloads(&self) -> Offloads {
+        *self.0.offloads.borrow()
+    }
+
+    fn note_offload(&self, note: impl FnOnce(&mut Offloads)) {
+        note(&mut self.0.offloads.borrow_mut());
     }
 
     /// Its paths, one for each portal.

@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use super::acceleration::Primitive;
+
 /// Which ESXi a host is like, where they differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EsxVersion {
-    /// 5.x: thin disks are copied by their 1 MB extents.
+    /// 5.0 and 5.1: as 5.5, but space is reclaimed by a percentage and a balloon file.
+    V5_0,
+    /// 5.5: thin disks are copied by their 1 MB extents.
     V5,
     /// 6.0: neighbouring extents of a thin disk are copied together.
     V6,
@@ -71,6 +75,16 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Whether an offload is switched on. UNMAP always is: what sends it has switches of its own.
+    pub fn offloads(&self, primitive: Primitive) -> bool {
+        match primitive {
+            Primitive::Move => self.accelerated_move,
+            Primitive::Init => self.accelerated_init,
+            Primitive::Locking => self.accelerated_locking,
+            Primitive::Delete => true,
+        }
+    }
+
     /// With all that can be offloaded done by the host.
     pub fn without_offloads(self) -> Self {
         Self {

@@ -41,7 +41,7 @@ pub struct Moved {
     pub offloaded_bytes: u64,
     /// By reads and writes.
     pub by_hand_bytes: u64,
-    /// Transfers that the array has refused.
+    /// Transfers that the array has refused, or has failed to do.
     pub refusals: u64,
 }
 
@@ -166,7 +166,7 @@ impl Mover {
                     self.note(moved);
                     return Ok(());
                 }
-                Err(HostError::Unsupported { .. }) => moved.refusals = 1,
+                Err(error) if error.is_done_by_hand(Primitive::Move) => moved.refusals = 1,
                 Err(error) => return Err(error),
             }
         }
@@ -174,6 +174,7 @@ impl Mover {
             copy_by_hand(from, to, *extent).await?;
         }
         moved.by_hand_bytes = transfer.bytes();
+        to.did_by_hand(Primitive::Move, moved.by_hand_bytes);
         self.note(moved);
         Ok(())
     }
