@@ -109,7 +109,8 @@ impl Meter {
         self.latency_us.value_at_quantile(quantile) as f64 / 1e3
     }
 
-    /// Requests a second over time; the last interval, which has not ended, is left out.
+    /// Requests a second over time, without gaps: an interval in which nothing ended has a rate of
+    /// zero. The last interval, which has not ended, is left out, unless it is the only one.
     pub fn requests_series(&self) -> Series {
         self.series(|interval| interval.requests as f64)
     }
@@ -120,17 +121,56 @@ impl Meter {
     }
 
     fn series(&self, value: impl Fn(&Interval) -> f64) -> Series {
-        let seconds = INTERVAL.as_secs_f64();
-        let ended = self.intervals.len().saturating_sub(1);
-        let at = |index: usize| (index as f64 + 0.5) * seconds;
-        let points = self.intervals[..ended].iter().enumerate();
-        points.map(|(index, interval)| (at(index), value(interval) / seconds)).collect()
+        series(&self.intervals, self.elapsed(), value)
     }
+}
+
+fn series(done: &[Interval], elapsed: Duration, value: impl Fn(&Interval) -> f64) -> Series {
+    let whole = INTERVAL.as_secs_f64();
+    let ended = (elapsed.as_nanos() / INTERVAL.as_nanos()) as usize;
+    let of = |index: usize| done.get(index).copied().unwrap_or_default();
+    if ended == 0 {
+        let seconds = elapsed.as_secs_f64();
+        let rate = value(&of(0)) / seconds;
+        return if rate.is_finite() { vec![(seconds / 2.0, rate)] } else { Vec::new() };
+    }
+    (0..ended).map(|index| ((index as f64 + 0.5) * whole, value(&of(index)) / whole)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn intervals(requests: &[u64]) -> Vec<Interval> {
+        requests
+            .iter()
+            .map(|requests| Interval { requests: *requests, ..Interval::default() })
+            .collect()
+    }
+
+    fn requests(done: &[u64], elapsed_ms: u64) -> Series {
+        let elapsed = Duration::from_millis(elapsed_ms);
+        series(&intervals(done), elapsed, |interval| interval.requests as f64)
+    }
+
+    #[test]
+    fn a_stall_is_no_gap_and_an_interval_that_has_not_ended_is_no_dip() {
+        // Nothing ended in the last half of a second but one.
+        let line = requests(&[25, 0, 50], 1_300);
+        assert_eq!(
+            line,
+            [(0.125, 100.0), (0.375, 0.0), (0.625, 200.0), (0.875, 0.0), (1.125, 0.0)]
+        );
+        assert_eq!(requests(&[25, 25, 1], 505), [(0.125, 100.0), (0.375, 100.0)]);
+        assert_eq!(requests(&[25, 25], 500), [(0.125, 100.0), (0.375, 100.0)]);
+    }
+
+    #[test]
+    fn what_ends_within_an_interval_has_its_own_rate() {
+        assert_eq!(requests(&[5], 100), [(0.05, 50.0)]);
+        assert_eq!(requests(&[], 100), [(0.05, 0.0)]);
+        assert_eq!(requests(&[], 0), []);
+    }
 
     #[test]
     fn what_was_read_does_not_get_slower() {
