@@ -34,6 +34,9 @@ pub enum DiskError {
     /// The device under it.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// A reclaim that this ESXi does not have.
+    #[error("{0}")]
+    NoReclaim(&'static str),
     /// What is read is not what was written.
     #[error("disk {disk}: byte {offset} and those behind it are not what was written")]
     Differs {

@@ -46,7 +46,7 @@ fn shape(settings: &Settings, limits: CopyLimits, is_thin: bool) -> Shape {
     let bytes = settings.transfer_bytes.max(BLOCK_BYTES);
     match (is_thin, settings.version) {
         // By the extents of the file system, whatever is set (000, 002).
-        (true, EsxVersion::V5) => {
+        (true, version) if version < EsxVersion::V6 => {
             Shape { segment_bytes: BLOCK_BYTES, bytes: BLOCK_BYTES, segments: 1 }
         }
         // Consolidated: scattered extents as segments of one command, up to the transfer size.
@@ -120,16 +120,13 @@ mod tests {
 
     #[test]
     fn five_copies_thin_disks_by_the_block() {
-        let settings =
-            Settings { version: EsxVersion::V5, transfer_bytes: 16 * MIB, ..Settings::default() };
-        assert_eq!(
-            transfers(&settings, CopyLimits::default(), &[extent(0, 64, 32)], true).len(),
-            32
-        );
-        assert_eq!(
-            transfers(&settings, CopyLimits::default(), &[extent(0, 64, 32)], false).len(),
-            2
-        );
+        for version in [EsxVersion::V5_0, EsxVersion::V5] {
+            let settings = Settings { version, transfer_bytes: 16 * MIB, ..Settings::default() };
+            let commands = |is_thin| {
+                transfers(&settings, CopyLimits::default(), &[extent(0, 64, 32)], is_thin).len()
+            };
+            assert_eq!((commands(true), commands(false)), (32, 2));
+        }
     }
 
     #[test]

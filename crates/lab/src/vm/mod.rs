@@ -9,7 +9,7 @@ use crate::datastore::{AllocateAs, BLOCK_BYTES, File, Mode, Placement};
 use crate::disk::{DiskError, Place, Provisioning, VirtualDisk};
 use crate::guest::GuestDisk;
 use crate::mover::Mover;
-pub use reclaim::{ReclaimPlan, Reclaimed, reclaim};
+pub use reclaim::{BLOCKS_DEFAULT, ReclaimPlan, Reclaimed, reclaim};
 
 /// The configuration, and each log: files of one block.
 const SMALL_FILE_BYTES: u64 = BLOCK_BYTES;

@@ -5,23 +5,29 @@
 
 use crate::datastore::{AllocateAs, BLOCK_BYTES, BlockState, File, Placement};
 use crate::disk::{DiskError, Place};
+use crate::host::EsxVersion;
 
-/// The default of ESXi.
-const BLOCKS_DEFAULT: u64 = 200;
+/// The default of ESXi: blocks of an iteration.
+pub const BLOCKS_DEFAULT: u64 = 200;
 /// A datastore that is fuller is reclaimed by the default number of blocks, whatever is asked for
 /// (000: from 5.5 patch 3 on).
 const FULL_PERMILLE: u64 = 750;
+/// What ESXi before 5.5 can make a balloon file of (002, "devices over 2 TB").
+const BALLOON_BLOCKS_MAX: u64 = (2 << 40) / BLOCK_BYTES;
 /// The temporary file.
 const FILE: &str = ".asyncUnmapFile";
+/// The same before 5.5.
+const BALLOON: &str = ".vmfsBalloon";
 
 /// How a datastore is reclaimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReclaimPlan {
-    /// So many blocks an iteration; more than 1% of what is free is taken for the default (000).
+    /// So many blocks an iteration; more than 1% of what is free is taken for the default, and so
+    /// is all where the datastore is 75% full (000, 002: from 5.5 patch 3 on).
     Blocks(u64),
-    /// As before that rule: whatever is asked for.
+    /// As before those rules: whatever is asked for (5.5 before patch 3).
     BlocksUnchecked(u64),
-    /// 5.0: so many percent of what is free in one balloon file.
+    /// 5.0 and 5.1: so many percent of what is free in one balloon file (`vmkfstools -y`).
     Percent(u64),
 }
 
@@ -37,6 +43,23 @@ pub struct Reclaimed {
 }
 
 impl ReclaimPlan {
+    /// What ESXi does if it is not told otherwise.
+    pub const DEFAULT: Self = Self::Blocks(BLOCKS_DEFAULT);
+
+    /// Whether an ESXi does that: 5.0 and 5.1 know percentages only, and from 5.5 on there are none
+    /// any more (000, 002).
+    fn check(self, version: EsxVersion, blocks: u64) -> Result<(), DiskError> {
+        let is_percent = matches!(self, Self::Percent(_));
+        Err(DiskError::NoReclaim(match (version == EsxVersion::V5_0, is_percent) {
+            (true, false) => "ESXi before 5.5 reclaims a percentage, not blocks",
+            (false, true) => "ESXi from 5.5 on reclaims blocks, not a percentage",
+            (true, true) if blocks > BALLOON_BLOCKS_MAX => {
+                "ESXi before 5.5 makes no balloon file of over 2 TB: take a smaller percentage"
+            }
+            _ => return Ok(()),
+        }))
+    }
+
     /// Blocks of an iteration, and how many are unmapped in all.
     fn blocks(self, free: u64, capacity: u64) -> (u64, u64) {
         let is_full = (capacity - free) * 1000 >= capacity * FULL_PERMILLE;
@@ -51,15 +74,18 @@ impl ReclaimPlan {
     }
 }
 
-/// Reclaims a datastore's free space.
+/// Reclaims a datastore's free space, as the host's version of ESXi does.
 ///
 /// # Errors
-/// Those of the datastore and of the device; the temporary file is deleted all the same.
+/// A plan that this version does not have. Those of the datastore and of the device; the temporary file is deleted all the same.
 pub async fn reclaim(place: &Place, plan: ReclaimPlan) -> Result<Reclaimed, DiskError> {
     let datastore = &place.datastore;
     let free = datastore.free_blocks().await?;
     let (each, all) = plan.blocks(free, datastore.capacity_blocks());
-    let file = datastore.create(FILE, all * BLOCK_BYTES).await?;
+    let version = place.device.host().settings().version;
+    plan.check(version, all)?;
+    let name = if version == EsxVersion::V5_0 { BALLOON } else { FILE };
+    let file = datastore.create(name, all * BLOCK_BYTES).await?;
     let mut reclaimed = Reclaimed { blocks_each: each, ..Reclaimed::default() };
     let mut first = 0;
     let end = loop {
@@ -76,7 +102,7 @@ pub async fn reclaim(place: &Place, plan: ReclaimPlan) -> Result<Reclaimed, Disk
     };
     file.close().await?;
     // They are unmapped: nothing is left for the background to do.
-    datastore.detach(FILE).await?.give_back().await?;
+    datastore.detach(name).await?.give_back().await?;
     end.map(|()| reclaimed)
 }
 
@@ -108,6 +134,35 @@ mod tests {
     fn a_full_datastore_is_reclaimed_by_the_default() {
         assert_eq!(ReclaimPlan::Blocks(100).blocks(250_000, 1_000_000), (200, 250_000));
         assert_eq!(ReclaimPlan::Blocks(100).blocks(250_001, 1_000_000), (100, 250_001));
+    }
+
+    #[test]
+    fn the_default_is_under_no_rule() {
+        for (free, capacity) in [(1000, 1_000_000), (1000, 1100), (150, 200)] {
+            assert_eq!(ReclaimPlan::DEFAULT.blocks(free, capacity), (200, free));
+        }
+    }
+
+    #[test]
+    fn each_version_has_its_own_way() {
+        use EsxVersion::{V5, V5_0, V6, V6_5};
+        let is_known = |plan: ReclaimPlan, version| plan.check(version, 1000).is_ok();
+        for version in [V5, V6, V6_5] {
+            assert!(is_known(ReclaimPlan::DEFAULT, version));
+            assert!(is_known(ReclaimPlan::BlocksUnchecked(60_000), version));
+            assert!(!is_known(ReclaimPlan::Percent(99), version));
+        }
+        assert!(is_known(ReclaimPlan::Percent(99), V5_0));
+        assert!(!is_known(ReclaimPlan::DEFAULT, V5_0));
+        assert!(!is_known(ReclaimPlan::BlocksUnchecked(200), V5_0));
+    }
+
+    #[test]
+    fn a_balloon_has_two_terabytes_at_most() {
+        let (plan, most) = (ReclaimPlan::Percent(99), 2 << 20);
+        assert!(plan.check(EsxVersion::V5_0, most).is_ok());
+        assert!(plan.check(EsxVersion::V5_0, most + 1).is_err());
+        assert!(ReclaimPlan::DEFAULT.check(EsxVersion::V6, most + 1).is_ok());
     }
 
     #[test]
