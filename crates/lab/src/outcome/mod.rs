@@ -3,6 +3,8 @@
 //! A [`Report`] is what one run of the lab found out about one array. It is JSON outside, so that
 //! reports of two arrays, or of two days, can be compared later.
 
+mod finite;
+mod in_software;
 mod machine;
 mod progress;
 mod store;
@@ -12,6 +14,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub use in_software::InSoftware;
 pub use machine::Machine;
 pub use progress::Progress;
 pub use store::{Assembled, Parameters, Store, StoreError};
@@ -42,6 +45,12 @@ pub struct About {
     pub date: String,
     /// The papers' sizes are divided by it; 1 and up.
     pub scale: u64,
+    /// The papers' numbers of machines are divided by it: 1, but for tests.
+    #[serde(default = "one")]
+    pub count_scale: u64,
+    /// How long each load ran, in seconds; 0 where an older report does not tell.
+    #[serde(default)]
+    pub load_seconds: f64,
     /// `address:port` of every portal that was used.
     pub portals: Vec<String>,
     /// How many hosts there were, each its own initiator.
@@ -58,6 +67,14 @@ impl About {
     }
 }
 
+fn one() -> u64 {
+    1
+}
+
+/// A time below this, in seconds, is too short to tell: one delay by the scheduler is as long. A
+/// ratio to such a time means nothing.
+pub const LEAST_SECONDS: f64 = 0.001;
+
 /// What one scenario found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioOutcome {
@@ -69,6 +86,14 @@ pub struct ScenarioOutcome {
     pub seconds: f64,
     /// Bytes that were read back and compared.
     pub verified_bytes: u64,
+    /// Datastores that were checked (`fsck`) when the scenario had done with them; all were sound
+    /// where it is done.
+    #[serde(default)]
+    pub datastores_checked: u64,
+    /// What hosts did themselves although it was to be offloaded, in all of the scenario: what was
+    /// not measured too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_software: Vec<InSoftware>,
     /// What was measured, case by case.
     pub rows: Vec<Row>,
     /// What is to be drawn. Where there is none, the seconds of the rows are drawn as bars.
@@ -122,6 +147,24 @@ pub struct Measure {
     /// What else was measured: IOPS, MB/s, p99, physical bytes. The most telling one first: the
     /// summary shows it where the papers' figure is not about seconds.
     pub values: Vec<Value>,
+    /// What the hosts did themselves of it although it was to be offloaded: refused, or failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_software: Vec<InSoftware>,
+    /// Where it was done several times: how often, and how far apart those were. All else is of
+    /// the one that took the middle time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
+}
+
+/// How far apart the times were of what was done several times.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// How often it was done.
+    pub runs: u32,
+    /// The least, in seconds.
+    pub least_seconds: f64,
+    /// The most.
+    pub most_seconds: f64,
 }
 
 /// A quantity with a name.

@@ -129,6 +129,8 @@ mod tests {
             status,
             seconds: 2.5,
             verified_bytes: 3_000_000,
+            datastores_checked: 1,
+            in_software: Vec::new(),
             rows: Vec::new(),
             charts: Vec::new(),
             verdicts: Vec::new(),

@@ -25,6 +25,10 @@ pub struct Parameters {
     pub hosts: u32,
     /// The papers' sizes are divided by it.
     pub scale: u64,
+    /// The papers' numbers of machines are divided by it: 1, but for tests.
+    pub count_scale: u64,
+    /// How long each load runs, in milliseconds.
+    pub load_ms: u64,
     /// What all chance is drawn from.
     pub seed: u64,
     /// The version of the lab: another one may measure otherwise.

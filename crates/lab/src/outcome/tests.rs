@@ -11,6 +11,8 @@ fn parameters(scale: u64) -> Parameters {
         portals: vec![String::from("127.0.0.1:3260")],
         hosts: 4,
         scale,
+        count_scale: 1,
+        load_ms: 3000,
         seed: 1,
         lab_version: String::from("0.1.0"),
     }
@@ -139,6 +141,55 @@ fn what_can_not_be_read_again_is_refused() {
         assert!(matches!(result, Err(StoreError::BadId(_))), "{id:?}");
         assert_eq!(store.done(id, &parameters(64)), None);
     }
+}
+
+#[test]
+fn numbers_that_are_none_are_left_out_and_told() {
+    let mut odd = sample::report("Holdfast", 1.0).scenarios;
+    let of = |id: &str| odd.iter().position(|outcome| outcome.id == id).unwrap();
+    let (loads, storm) = (of("P-18"), of("P-6"));
+    for id in [loads, storm] {
+        assert!(odd[id].clone().finite() == odd[id], "what is whole stays as it is");
+    }
+    odd[loads].rows[0].on.as_mut().unwrap().values[2].value = f64::NAN;
+    odd[loads].rows[1].off.as_mut().unwrap().seconds = f64::INFINITY;
+    let Chart::Bars { series, .. } = &mut odd[loads].charts[0] else { panic!("no bars") };
+    series[1].values[0] = Some(f64::NAN);
+    let Chart::Lines { lines, .. } = &mut odd[storm].charts[0] else { panic!("no lines") };
+    lines[0].points[3].1 = f64::NEG_INFINITY;
+    for (index, left_out) in [(loads, 3), (storm, 1)] {
+        let whole = odd[index].clone().finite();
+        assert_eq!(whole.notes.len() - odd[index].notes.len(), left_out, "{:?}", whole.notes);
+        let (_directory, store) = begun();
+        store.put(&whole, &parameters(64)).unwrap();
+        assert!(store.done(&whole.id, &parameters(64)) == Some(whole));
+        assert!(matches!(store.put(&odd[index], &parameters(64)), Err(StoreError::NoNumber(_))));
+    }
+    let whole = odd[loads].clone().finite();
+    assert_eq!(whole.rows[0].on.as_ref().unwrap().values.len(), 2);
+    assert!(whole.rows[1].off.is_none() && whole.rows[1].on.is_some());
+}
+
+#[test]
+fn other_numbers_of_machines_and_loads_are_another_run() {
+    let (_directory, store) = begun();
+    store.put(&outcome("P-13"), &parameters(64)).unwrap();
+    let fewer = Parameters { count_scale: 16, ..parameters(64) };
+    let shorter = Parameters { load_ms: 200, ..parameters(64) };
+    for other in [fewer, shorter] {
+        assert_eq!(store.done("P-13", &other), None, "{other:?}");
+    }
+}
+
+#[test]
+fn what_was_offloaded_is_not_in_json() {
+    let text = serde_json::to_string(&outcome("P-13")).unwrap();
+    assert!(!text.contains("in_software") && !text.contains("spread"), "{text}");
+    // An outcome of a lab that did not check.
+    let older = text.replace("\"datastores_checked\":3,", "");
+    assert!(older.len() < text.len());
+    let back: ScenarioOutcome = serde_json::from_str(&older).unwrap();
+    assert_eq!(back.datastores_checked, 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What scenarios run on: hosts, units of the array, a scale; and how a part of one is measured.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use crate::datastore::{BLOCK_BYTES, Datastore, MountOptions};
 use crate::deploy::Array;
 use crate::disk::Place;
 use crate::engine::Reactor;
-use crate::host::{Device, Host, HostError, HostPlan, Settings};
-use crate::outcome::{Measure, Progress};
+use crate::host::{Device, Host, HostError, HostPlan, Offloads, Settings};
+use crate::outcome::{InSoftware, Measure, Progress};
 use crate::process;
 
 /// What a unit is unmapped by before it is formatted anew.
@@ -81,6 +81,7 @@ pub struct Bench {
     array: Option<Array>,
     progress: Progress,
     places: RefCell<Vec<Place>>,
+    checks: Cell<u64>,
 }
 
 impl std::fmt::Debug for Bench {
@@ -111,8 +112,9 @@ impl Bench {
             let settings = Settings::default();
             hosts.push(Host::connect(reactor, &HostPlan { name, config, portals, settings })?);
         }
-        let (reactor, places) = (reactor.clone(), RefCell::default());
-        Ok(Rc::new(Self { plan, reactor, hosts, array, progress, places }))
+        let (places, checks) = (RefCell::default(), Cell::default());
+        let reactor = reactor.clone();
+        Ok(Rc::new(Self { plan, reactor, hosts, array, progress, places, checks }))
     }
 
     /// Where it is, and how large.
@@ -162,6 +164,15 @@ impl Bench {
         (count / self.plan.count_scale.max(1) as usize).max(1)
     }
 
+    /// How many of what, in the papers' words, with what it is here where that is less.
+    pub fn cases(&self, count: usize, what: &str) -> String {
+        let name = if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") };
+        match self.counted(count) {
+            same if same == count => name,
+            fewer => format!("{name} ({fewer} here)"),
+        }
+    }
+
     /// A unit, by its place among those of the plan.
     ///
     /// # Errors
@@ -175,12 +186,13 @@ impl Bench {
         Ok(host.claim(lun).await?)
     }
 
-    /// A new datastore on a unit: whatever was there is unmapped.
+    /// A new datastore on a unit: the one that the scenario had there is checked, and whatever was
+    /// there is unmapped.
     ///
     /// # Errors
-    /// Those of the host and of the datastore.
+    /// Those of the host and of the datastore, and what the check has found.
     pub async fn fresh(&self, host: &Host, index: usize) -> Result<Place, ScenarioError> {
-        self.unmount_all(index).await;
+        self.retire(index).await?;
         let device = self.device(host, index).await?;
         let mut offset = 0;
         while offset < device.bytes() {
@@ -208,15 +220,21 @@ impl Bench {
         Ok(place)
     }
 
-    async fn unmount_all(&self, index: usize) {
-        let lun = self.plan.luns.get(index).copied();
-        let (here, others): (Vec<_>, Vec<_>) =
-            self.places.take().into_iter().partition(|place| Some(place.device.lun()) == lun);
+    /// Those of the mounts that are wanted, which are not among them any more.
+    pub(super) fn take_places(&self, is_wanted: impl Fn(&Place) -> bool) -> Vec<Place> {
+        let (wanted, others) = self.places.take().into_iter().partition(is_wanted);
         *self.places.borrow_mut() = others;
-        for place in here {
-            // What a scenario has left in pieces is written over anyway.
-            let _ = place.datastore.unmount().await;
-        }
+        wanted
+    }
+
+    /// A datastore was checked.
+    pub(super) fn note_check(&self) {
+        self.checks.set(self.checks.get() + 1);
+    }
+
+    /// Datastores that were checked until now.
+    pub fn checks(&self) -> u64 {
+        self.checks.get()
     }
 
     /// Bytes that the array stores, where it can be asked.
@@ -236,7 +254,7 @@ impl Bench {
         &self,
         what: impl Future<Output = Result<T, E>>,
     ) -> Result<(Measure, T), E> {
-        let before = self.traffic();
+        let (before, offloads) = (self.traffic(), self.offloads());
         let (cpu, started) = (process::own_cpu_time(), Instant::now());
         let result = what.await?;
         let seconds = started.elapsed().as_secs_f64();
@@ -247,9 +265,15 @@ impl Bench {
             wire_bytes: after.wire_bytes - before.wire_bytes,
             host_cpu_s: cpu.as_secs_f64(),
             commands: after.commands - before.commands,
-            values: Vec::new(),
+            in_software: InSoftware::of(&self.offloads().since(&offloads)),
+            ..Measure::default()
         };
         Ok((measure, result))
+    }
+
+    /// What became of all hosts' offloads until now.
+    pub fn offloads(&self) -> Offloads {
+        self.hosts.iter().fold(Offloads::default(), |sum, host| sum.plus(&host.offloads()))
     }
 
     /// What all hosts have carried until now.
@@ -258,6 +282,7 @@ impl Bench {
         for host in &self.hosts {
             let wire = host.wire_bytes();
             sum.wire_bytes += wire.sent + wire.received;
+            sum.sent_bytes += wire.sent;
             sum.commands += host.commands();
         }
         sum
@@ -274,6 +299,8 @@ impl Bench {
 pub struct Traffic {
     /// TCP payload, both ways.
     pub wire_bytes: u64,
+    /// Of that, what the hosts have sent.
+    pub sent_bytes: u64,
     /// Commands.
     pub commands: u64,
 }

@@ -1,12 +1,16 @@
 //! Scenarios: what the papers measured, done again on any array, and verified.
 
 mod bench;
+mod block_counts;
+mod checked;
 mod copies;
 mod deploy;
 mod first_writes;
+mod judge;
 mod locks;
 mod moving;
 mod reclaiming;
+mod rounds;
 mod sampler;
 mod template;
 mod verb;
@@ -23,7 +27,9 @@ use crate::datastore::DatastoreError;
 use crate::disk::DiskError;
 use crate::engine::LocalFuture;
 use crate::host::HostError;
-use crate::outcome::{Chart, Line, Measure, Row, ScenarioOutcome, Status, Value, Verdict};
+use crate::outcome::{
+    Chart, InSoftware, Line, Measure, Row, ScenarioOutcome, Status, Value, Verdict,
+};
 
 /// Why a scenario could not be run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +86,7 @@ pub const ALL: &[Scenario] = &[
     Scenario { id: "V-36", run: |bench| Box::pin(zeroing::six_sizes(bench)) },
     Scenario { id: "V-37", run: |bench| Box::pin(zeroing::write_rate(bench)) },
     Scenario { id: "V-38", run: |bench| Box::pin(first_writes::mixed(bench)) },
-    Scenario { id: "V-48", run: |bench| Box::pin(reclaiming::default_and_percent(bench)) },
+    Scenario { id: "V-48", run: |bench| Box::pin(block_counts::default_and_percent(bench)) },
     Scenario { id: "V-51", run: |bench| Box::pin(reclaiming::baseline(bench)) },
     Scenario { id: "V-52", run: |bench| Box::pin(reclaiming::replicated(bench)) },
     Scenario { id: "V-53", run: |bench| Box::pin(reclaiming::snapshotted(bench)) },
@@ -125,28 +131,11 @@ impl Found {
             Side::On => row.on = Some(measure),
         }
     }
-
-    /// Notes whether an aim was reached.
-    pub fn judge(&mut self, what: &str, goal: &str, measured: String, is_met: bool) {
-        let (what, goal) = (what.to_owned(), goal.to_owned());
-        self.verdicts.push(Verdict { what, goal, measured, is_met, reason: None });
-    }
 }
 
 /// A named quantity.
 pub fn value(name: &str, unit: &str, value: f64) -> Value {
     Value { name: name.to_owned(), unit: unit.to_owned(), value }
-}
-
-/// The one that took the middle time; at least one is given.
-fn middle(mut measures: Vec<Measure>) -> Measure {
-    measures.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    measures.swap_remove(measures.len() / 2)
-}
-
-/// How many of what, in words.
-fn cases(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// Lines over time.
@@ -155,24 +144,65 @@ fn lines(title: &str, y_unit: &str, lines: Vec<Line>) -> Chart {
     Chart::Lines { title, x_unit: String::from("s"), y_unit, lines }
 }
 
-/// Runs a scenario, and says how it ended.
+/// Runs a scenario, checks each datastore that it has used, and says how it ended.
 pub async fn run(bench: Rc<Bench>, scenario: &Scenario) -> ScenarioOutcome {
     let started = std::time::Instant::now();
-    let (status, found) = match (scenario.run)(bench).await {
-        Ok(mut found) => match found.skipped.take() {
-            Some(reason) => (Status::Skipped { reason }, found),
-            None => (Status::Done, found),
-        },
-        Err(error) => (Status::Failed { reason: error.to_string() }, Found::default()),
-    };
-    ScenarioOutcome {
+    let (checks, offloads) = (bench.checks(), bench.offloads());
+    let end = (scenario.run)(bench.clone()).await;
+    let checked = bench.retire_all().await;
+    let (status, mut found) = ended(end, checked);
+    found.explain_software();
+    let outcome = ScenarioOutcome {
         id: scenario.id.to_owned(),
         status,
         seconds: started.elapsed().as_secs_f64(),
         verified_bytes: found.verified_bytes,
+        datastores_checked: bench.checks() - checks,
+        in_software: InSoftware::of(&bench.offloads().since(&offloads)),
         rows: found.rows,
         charts: found.charts,
         verdicts: found.verdicts,
         notes: found.notes,
+    };
+    outcome.finite()
+}
+
+/// How a scenario ended, by its own end and by what the check of its datastores has found.
+fn ended(end: Result<Found, ScenarioError>, checked: Result<(), ScenarioError>) -> (Status, Found) {
+    match (end, checked) {
+        (Ok(mut found), Ok(())) => match found.skipped.take() {
+            Some(reason) => (Status::Skipped { reason }, found),
+            None => (Status::Done, found),
+        },
+        // What was measured is shown all the same.
+        (Ok(found), Err(error)) => (Status::Failed { reason: error.to_string() }, found),
+        (Err(error), Ok(())) => (Status::Failed { reason: error.to_string() }, Found::default()),
+        (Err(first), Err(second)) => {
+            let reason = format!("{first}; and then: {second}");
+            (Status::Failed { reason }, Found::default())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_check_finds_is_a_failure() {
+        let wrong = |what: &str| ScenarioError::Wrong(what.to_owned());
+        let failed = |reason: &str| Status::Failed { reason: reason.to_owned() };
+        let found = Found { verified_bytes: 7, ..Found::default() };
+        let (status, kept) = ended(Ok(found.clone()), Ok(()));
+        assert_eq!((status, kept.verified_bytes), (Status::Done, 7));
+        let (status, kept) = ended(Ok(found.clone()), Err(wrong("a leak")));
+        assert_eq!((status, kept.verified_bytes), (failed("a leak"), 7));
+        let skipped = Found { skipped: Some(String::from("no array")), ..found };
+        assert_eq!(ended(Ok(skipped.clone()), Err(wrong("a leak"))).0, failed("a leak"));
+        let reason = String::from("no array");
+        assert_eq!(ended(Ok(skipped), Ok(())).0, Status::Skipped { reason });
+        assert_eq!(ended(Err(wrong("no answer")), Ok(())).0, failed("no answer"));
+        let both = ended(Err(wrong("no answer")), Err(wrong("a leak"))).0;
+        assert_eq!(both, failed("no answer; and then: a leak"));
     }
 }

@@ -6,50 +6,165 @@ use std::time::{Duration, Instant};
 
 use super::bench::{Bench, Traffic};
 use crate::engine::Task;
+use crate::outcome::LEAST_SECONDS;
 
-/// Looks at the traffic of all hosts, until it is dropped.
+/// Looks at the traffic of all hosts, until it is ended.
 #[derive(Debug)]
 pub struct Sampler {
-    samples: Rc<RefCell<Vec<(f64, Traffic)>>>,
+    bench: Rc<Bench>,
+    started: Instant,
+    interval: Duration,
+    samples: Rc<RefCell<Samples>>,
     _task: Task<()>,
+}
+
+/// What was carried until some moments, in seconds since the start.
+type Samples = Vec<(f64, Traffic)>;
+
+/// Rates over time: seconds since the start (the middle of an interval), and the rate in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sampled {
+    /// Commands a second, of all kinds.
+    pub commands: Vec<(f64, f64)>,
+    /// Million bytes a second on the wire, both ways.
+    pub wire_mb: Vec<(f64, f64)>,
+    /// Million bytes a second that the hosts have sent.
+    pub sent_mb: Vec<(f64, f64)>,
 }
 
 impl Sampler {
     pub(super) fn start(bench: &Rc<Bench>, interval: Duration) -> Self {
-        let samples: Rc<RefCell<Vec<_>>> = Rc::default();
-        let (bench, kept, started) = (bench.clone(), samples.clone(), Instant::now());
+        let samples: Rc<RefCell<Samples>> = Rc::default();
+        let started = Instant::now();
+        samples.borrow_mut().push((0.0, bench.traffic()));
         let task = bench.reactor().spawn({
-            let bench = bench.clone();
+            let (bench, kept) = (bench.clone(), samples.clone());
             async move {
-                let mut next = started;
+                let mut next = started + interval;
                 loop {
-                    let now = started.elapsed().as_secs_f64();
-                    kept.borrow_mut().push((now, bench.traffic()));
-                    next += interval;
                     bench.reactor().sleep_until(next).await;
+                    let now = started.elapsed();
+                    kept.borrow_mut().push((now.as_secs_f64(), bench.traffic()));
+                    next = started + after(now, interval);
                 }
             }
         });
-        Self { samples, _task: task }
+        let bench = bench.clone();
+        Self { bench, started, interval, samples, _task: task }
     }
 
-    /// Commands a second, over the seconds since the start.
-    pub fn commands_per_second(&self) -> Vec<(f64, f64)> {
-        self.rates(|traffic| traffic.commands as f64)
+    /// What it has seen until now: the last interval ends now, however long it was.
+    pub fn end(self) -> Sampled {
+        let mut samples = self.samples.take();
+        samples.push((self.started.elapsed().as_secs_f64(), self.bench.traffic()));
+        rates(&samples, self.interval.as_secs_f64())
     }
+}
 
-    /// Million bytes a second on the wire.
-    pub fn mb_per_second(&self) -> Vec<(f64, f64)> {
-        self.rates(|traffic| traffic.wire_bytes as f64 / 1e6)
+/// The next moment to look: a multiple of the interval. One that was missed, because the hosts were
+/// busy, is not made up for: an interval of no length would have no rate.
+fn after(now: Duration, interval: Duration) -> Duration {
+    let interval_ns = interval.as_nanos().max(1);
+    let left = interval_ns - now.as_nanos() % interval_ns;
+    let next = now + Duration::from_nanos(left as u64);
+    // So soon that nothing would be seen.
+    if next - now < interval / 2 { next + interval } else { next }
+}
+
+/// The rates between samples. Each is of its own interval, by its true length; an interval of less
+/// than half the usual one, which only the last can be, is taken together with the one before it.
+fn rates(samples: &[(f64, Traffic)], interval_s: f64) -> Sampled {
+    let mut marks = samples.to_vec();
+    if let [.., before, last] = &marks[..]
+        && last.0 - before.0 < interval_s / 2.0
+        && marks.len() > 2
+    {
+        marks.remove(marks.len() - 2);
     }
+    let mut sampled = Sampled::default();
+    for pair in marks.windows(2) {
+        let [(from, before), (to, now)] = pair else { continue };
+        let seconds = to - from;
+        if seconds < LEAST_SECONDS {
+            continue;
+        }
+        let (middle, rate) = (from + seconds / 2.0, |more: u64| more as f64 / seconds);
+        let mb = |more: u64| rate(more) / 1e6;
+        sampled.commands.push((middle, rate(now.commands - before.commands)));
+        sampled.wire_mb.push((middle, mb(now.wire_bytes - before.wire_bytes)));
+        sampled.sent_mb.push((middle, mb(now.sent_bytes - before.sent_bytes)));
+    }
+    sampled.frame(&marks);
+    sampled
+}
 
-    fn rates(&self, value: impl Fn(&Traffic) -> f64) -> Vec<(f64, f64)> {
-        let samples = self.samples.borrow();
-        let rate = |pair: &[(f64, Traffic)]| {
-            let seconds = pair[1].0 - pair[0].0;
-            let more = value(&pair[1].1) - value(&pair[0].1);
-            (pair[1].0, if seconds > 0.0 { more / seconds } else { 0.0 })
+impl Sampled {
+    /// Draws out the first and the last rate to where their intervals begin and end: what has one
+    /// interval only is a line too, and no line stops before the end.
+    fn frame(&mut self, marks: &[(f64, Traffic)]) {
+        let (Some((start, _)), Some((end, _))) = (marks.first(), marks.last()) else { return };
+        for line in [&mut self.commands, &mut self.wire_mb, &mut self.sent_mb] {
+            if let (Some((_, first)), Some((_, last))) =
+                (line.first().copied(), line.last().copied())
+            {
+                line.insert(0, (*start, first));
+                line.push((*end, last));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: f64, commands: u64) -> (f64, Traffic) {
+        let traffic = Traffic {
+            commands,
+            wire_bytes: commands * 2_000_000,
+            sent_bytes: commands * 1_000_000,
         };
-        samples.windows(2).map(rate).collect()
+        (seconds, traffic)
+    }
+
+    #[test]
+    fn a_steady_rate_is_a_flat_line_whatever_the_intervals_are() {
+        // One look came late, one early for it, and the end is in the middle of an interval.
+        for end in [0.27, 0.24, 0.201] {
+            let steady = |seconds: f64| at(seconds, (seconds * 1e6) as u64);
+            let samples = [0.0, 0.05, 0.13, 0.15, 0.2, end].map(steady);
+            let Sampled { commands, wire_mb, sent_mb } = rates(&samples, 0.05);
+            for (line, rate) in [(&commands, 1e6), (&wire_mb, 2e6), (&sent_mb, 1e6)] {
+                assert!(line.iter().all(|(_, y)| (y / rate - 1.0).abs() < 1e-3), "{line:?}");
+                assert_eq!((line[0].0, line[line.len() - 1].0), (0.0, end));
+                assert!(line.is_sorted_by(|a, b| a.0 < b.0), "{line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_over_before_the_first_look_is_a_line_too() {
+        let sampled = rates(&[at(0.0, 0), at(0.01, 30)], 0.05);
+        assert_eq!(sampled.commands, [(0.0, 3000.0), (0.005, 3000.0), (0.01, 3000.0)]);
+        assert_eq!(rates(&[at(0.0, 0), at(0.0, 3)], 0.05), Sampled::default());
+        assert_eq!(rates(&[at(0.0, 0)], 0.05), Sampled::default());
+    }
+
+    #[test]
+    fn all_that_was_carried_is_under_the_line() {
+        let samples = [at(0.0, 0), at(0.05, 10), at(0.17, 90), at(0.2, 91), at(0.21, 97)];
+        let line = rates(&samples, 0.05).commands;
+        // Between the points that frame the line, each rate is of its interval.
+        let sum = line[1].1 * 0.05 + line[2].1 * 0.12 + line[3].1 * 0.04;
+        assert!((sum - 97.0).abs() < 1e-9 && line.len() == 5, "{line:?}");
+    }
+
+    #[test]
+    fn a_look_that_was_missed_is_not_made_up_for() {
+        let ms = Duration::from_millis;
+        assert_eq!(after(ms(50), ms(50)), ms(100));
+        assert_eq!(after(ms(51), ms(50)), ms(100));
+        assert_eq!(after(ms(160), ms(50)), ms(200));
+        assert_eq!(after(ms(190), ms(50)), ms(250));
     }
 }

@@ -102,6 +102,8 @@ pub fn run(args: &RunArgs) -> Result<(), String> {
         portals: plan.portals.clone(),
         hosts: plan.initiators.len() as u32,
         scale: plan.scale,
+        count_scale: plan.count_scale,
+        load_ms: plan.load_time.as_millis() as u64,
         seed: plan.seed,
         lab_version: env!("CARGO_PKG_VERSION").to_owned(),
     };
@@ -229,6 +231,8 @@ fn about(
         lab_version: parameters.lab_version.clone(),
         date: About::now(),
         scale: parameters.scale,
+        count_scale: parameters.count_scale,
+        load_seconds: bench.plan().load_time.as_secs_f64(),
         portals: parameters.portals.clone(),
         hosts: parameters.hosts,
     })

@@ -4,12 +4,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::bench::{Bench, Side};
-use super::template::verify_disk;
-use super::{Found, ScenarioError, cases, lines};
+use super::judge::{ratio, ratio_of_times};
+use super::rounds::{ALIKE, ALONE, Limits, Middle, Rounds};
+use super::template::{disk, verify_disk};
+use super::{Found, ScenarioError, lines, value};
 use crate::disk::{Place, Provisioning, VirtualDisk};
 use crate::engine::all;
 use crate::host::Settings;
 use crate::outcome::{Line, Measure};
+use crate::vm::Vm;
 
 const GIB: u64 = 1 << 30;
 /// Behind the name of a case: the limit is that of VPD page B0h, not ESXi's own 1 MB.
@@ -31,41 +34,55 @@ async fn make(
     Ok(bench.measure(all(disks)).await?)
 }
 
-/// Reads all of them, and deletes them.
+/// Reads all of them, or one where that was done before, and deletes them.
 async fn check(
     found: &mut Found,
     bench: &Bench,
     place: &Place,
     disks: Vec<VirtualDisk>,
+    is_first: bool,
 ) -> Result<(), ScenarioError> {
-    let bytes = disks.iter().map(VirtualDisk::bytes).sum();
-    bench.progress().phase("verifying", bytes);
-    for disk in disks {
-        found.verified_bytes += verify_disk(&disk, 0, &[]).await?;
+    let count = if is_first { disks.len() } else { 1 };
+    bench.progress().phase("verifying", disks.iter().take(count).map(VirtualDisk::bytes).sum());
+    for (index, disk) in disks.into_iter().enumerate() {
+        if index < count {
+            found.verified_bytes += verify_disk(&disk, 0, &[]).await?;
+        }
         disk.close().await?;
         place.datastore.delete(&disk.name()).await?;
     }
     Ok(())
 }
 
-/// One side of one case, on a new datastore.
+/// One side of some cases, in turns, on a new datastore.
 async fn side(
     found: &mut Found,
     bench: &Rc<Bench>,
-    case: &Case<'_>,
+    cases: &[Case<'_>],
     side: Side,
     settings: Settings,
+    limits: Limits,
 ) -> Result<(), ScenarioError> {
     let place = bench.fresh(bench.host(), 0).await?;
     bench.set(side.settings(settings));
-    let bytes = bench.scaled(case.bytes);
-    bench.progress().phase(&format!("{}, {}", case.name, side.name()), bytes * case.count as u64);
-    let (measure, disks) = make(bench, &place, case.count, bytes).await?;
-    found.put(case.name, side, measure);
-    check(found, bench, &place, disks).await
+    let mut rounds = Rounds::new(cases.len(), limits);
+    while let Some(turn) = rounds.begin() {
+        let case = &cases[turn];
+        let (bytes, count) = (bench.scaled(case.bytes), bench.counted(case.count) as u64);
+        bench.progress().phase(&format!("{}, {}", case.name, side.name()), bytes * count);
+        let (measure, disks) = make(bench, &place, case.count, bytes).await?;
+        let is_first = rounds.is_first();
+        rounds.add(measure);
+        check(found, bench, &place, disks, is_first).await?;
+    }
+    for (case, Middle { measure, .. }) in cases.iter().zip(rounds.ended()) {
+        found.put(case.name, side, measure);
+    }
+    Ok(())
 }
 
 /// Some disks of a size.
+#[derive(Clone, Copy)]
 struct Case<'a> {
     name: &'a str,
     count: usize,
@@ -75,7 +92,7 @@ struct Case<'a> {
 /// Both sides, as ESXi comes.
 async fn both(found: &mut Found, bench: &Rc<Bench>, case: &Case<'_>) -> Result<(), ScenarioError> {
     for this in Side::BOTH {
-        side(found, bench, case, this, Settings::default()).await?;
+        side(found, bench, &[*case], this, Settings::default(), ALONE).await?;
     }
     Ok(())
 }
@@ -89,34 +106,28 @@ async fn long_ranges(
     let name = format!("{}{LONG_RANGES}", case.name);
     let long = Settings { zero_bytes: u64::MAX, ..Settings::default() };
     let by_hand = found.row(case.name).off.clone();
-    side(found, bench, &Case { name: &name, ..*case }, Side::On, long).await?;
+    side(found, bench, &[Case { name: &name, ..*case }], Side::On, long, ALONE).await?;
     found.row(&name).off = by_hand;
     Ok(())
 }
 
 /// The least gain, of ESXi's ranges and of long ones.
 fn judge_gain(found: &mut Found) {
-    let least = |is_long: bool| {
+    let worst = |is_long: bool| {
         let rows = found.rows.iter().filter(|row| row.case.ends_with(LONG_RANGES) == is_long);
-        let gains =
-            rows.filter_map(|row| Some(row.off.as_ref()?.seconds / row.on.as_ref()?.seconds));
-        gains.fold(f64::INFINITY, f64::min)
+        let times =
+            rows.filter_map(|row| Some((row.off.as_ref()?.seconds, row.on.as_ref()?.seconds)));
+        times.min_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))
     };
-    let (short, long) = (least(false), least(true));
+    let (short, long) = (worst(false), worst(true));
     let goal = "50x at every size";
-    let reason = "each MB is a command of its own, answered when it is durable, two at a time";
-    found.judge(
-        "time, off against on, 1 MB a command",
-        goal,
-        format!("{short:.1}x"),
-        short >= 50.0,
-    );
-    if let Some(verdict) = found.verdicts.last_mut().filter(|verdict| !verdict.is_met) {
-        verdict.reason = Some(reason.to_owned());
+    if let Some((off, on)) = short {
+        found.judge_faster("time, off against on, 1 MB a command", goal, 50.0, off, on);
+        found
+            .because("each MB is a command of its own, answered when it is durable, two at a time");
     }
-    if long.is_finite() {
-        let what = "time, off against on, long ranges";
-        found.judge(what, goal, format!("{long:.1}x"), long >= 50.0);
+    if let Some((off, on)) = long {
+        found.judge_faster("time, off against on, long ranges", goal, 50.0, off, on);
     }
 }
 
@@ -146,17 +157,20 @@ pub(super) async fn six_sizes(bench: Rc<Bench>) -> Result<Found, ScenarioError> 
 /// P-17: four disks at once take how much longer than one.
 pub(super) async fn four_at_once(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
-    for count in [1, 4] {
-        let case = Case { name: &cases(count, "disk"), count, bytes: 100 * GIB };
-        both(&mut found, &bench, &case).await?;
+    let [one, four] = [1, 4].map(|count| bench.cases(count, "disk"));
+    let cases = [(1, &one), (4, &four)];
+    let cases = cases.map(|(count, name)| Case { name, count, bytes: 100 * GIB });
+    for this in Side::BOTH {
+        side(&mut found, &bench, &cases, this, Settings::default(), ALIKE).await?;
     }
-    let time = |row: usize, side: fn(&crate::outcome::Row) -> Option<&Measure>| {
-        side(&found.rows[row]).map_or(f64::NAN, |measure| measure.seconds)
-    };
-    let off = time(1, |row| row.off.as_ref()) / time(0, |row| row.off.as_ref());
-    let on = time(1, |row| row.on.as_ref()) / time(0, |row| row.on.as_ref());
-    found.notes.push(format!("Four at once take {off:.2} times as long as one with it off."));
-    found.judge("time of four, to one, on", "1.6x at most", format!("{on:.2}x"), on <= 1.6);
+    let times = |side| Some((found.seconds(&four, side)?, found.seconds(&one, side)?));
+    let (off, on) = (times(Side::Off), times(Side::On));
+    if let Some(times) = off.and_then(|(four, one)| ratio_of_times(four, one)) {
+        found.notes.push(format!("Four at once take {times:.2} times as long as one with it off."));
+    }
+    if let Some((four, one)) = on {
+        found.judge_at_most("time of four, to one, on", "1.6x at most", 1.6, four, one);
+    }
     Ok(found)
 }
 
@@ -168,20 +182,31 @@ pub(super) async fn write_rate(bench: Rc<Bench>) -> Result<Found, ScenarioError>
         let place = bench.fresh(bench.host(), 0).await?;
         bench.set(side.settings(Settings::default()));
         let bytes = bench.scaled(20 * GIB);
-        bench.progress().phase(side.name(), bytes);
-        let sampler = bench.sample(SAMPLE);
-        let (measure, disks) = make(&bench, &place, 1, bytes).await?;
-        drawn.push(Line { name: side.name().to_owned(), points: sampler.mb_per_second() });
-        drop(sampler);
-        found.put("20 GB", side, measure);
-        check(&mut found, &bench, &place, disks).await?;
+        let (mut rounds, mut seen) = (Rounds::new(1, ALONE), Vec::new());
+        while rounds.begin().is_some() {
+            bench.progress().phase(side.name(), bytes);
+            let (sampler, before) = (bench.sample(SAMPLE), bench.traffic());
+            let (mut measure, disks) = make(&bench, &place, 1, bytes).await?;
+            let sent = (bench.traffic().sent_bytes - before.sent_bytes) as f64 / 1e6;
+            seen.push(sampler.end());
+            let rate = ratio(sent, measure.seconds);
+            measure.values.extend(rate.map(|rate| value("write rate", "MB/s", rate)));
+            rounds.add(measure);
+            check(&mut found, &bench, &place, disks, true).await?;
+        }
+        for Middle { measure, at } in rounds.ended() {
+            let points = std::mem::take(&mut seen[at].sent_mb);
+            drawn.push(Line { name: side.name().to_owned(), points });
+            found.put("20 GB", side, measure);
+        }
     }
-    found.charts.push(lines("Traffic of the host", "MB/s", drawn));
-    let (Some(off), Some(on)) = (&found.rows[0].off, &found.rows[0].on) else {
-        return Ok(found);
-    };
-    let less = off.wire_bytes as f64 / on.wire_bytes as f64;
-    found.judge("bytes on the wire, off against on", "250x", format!("{less:.0}x"), less >= 250.0);
+    found.charts.push(lines("What the host sends", "MB/s", drawn));
+    let wire = |side| found.measured("20 GB", side).map(|measure| measure.wire_bytes as f64);
+    let wires = wire(Side::Off).zip(wire(Side::On));
+    if let Some(less) = wires.and_then(|(off, on)| ratio(off, on)) {
+        let what = "bytes on the wire, off against on";
+        found.judge(what, "250x", format!("{less:.0}x"), less >= 250.0);
+    }
     Ok(found)
 }
 
@@ -189,9 +214,45 @@ pub(super) async fn write_rate(bench: Rc<Bench>) -> Result<Found, ScenarioError>
 pub(super) async fn ibm(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     for (count, gib) in [(50, 40), (200, 10)] {
-        let name = format!("{} of {gib} GB", cases(count, "VM"));
-        both(&mut found, &bench, &Case { name: &name, count, bytes: gib * GIB }).await?;
+        let name = format!("{} of {gib} GB", bench.cases(count, "VM"));
+        for side in Side::BOTH {
+            machines(&mut found, &bench, &Case { name: &name, count, bytes: gib * GIB }, side)
+                .await?;
+        }
     }
     judge_gain(&mut found);
     Ok(found)
+}
+
+/// Makes machines, each with an eagerzeroedthick disk, all at once.
+async fn machines(
+    found: &mut Found,
+    bench: &Rc<Bench>,
+    case: &Case<'_>,
+    side: Side,
+) -> Result<(), ScenarioError> {
+    let place = bench.fresh(bench.host(), 0).await?;
+    bench.set(side.settings(Settings::default()));
+    let (count, bytes) = (bench.counted(case.count), bench.scaled(case.bytes));
+    let plan = [disk(bytes, Provisioning::EagerZeroedThick)];
+    let names: Vec<String> = (1..=count).map(|number| format!("vm{number}")).collect();
+    let mut rounds = Rounds::new(1, ALONE);
+    while rounds.begin().is_some() {
+        let phase = format!("{}, {}", case.name, side.name());
+        bench.progress().phase(&phase, bytes * count as u64);
+        let made = names.iter().map(|name| Vm::create(&place, name, &plan));
+        let (measure, vms) = bench.measure(all(made)).await?;
+        let verified = if rounds.is_first() { count } else { 1 };
+        rounds.add(measure);
+        for (index, vm) in vms.into_iter().enumerate() {
+            if index < verified {
+                found.verified_bytes += verify_disk(&vm.disks()[0].base(), 0, &[]).await?;
+            }
+            vm.delete().await?;
+        }
+    }
+    for Middle { measure, .. } in rounds.ended() {
+        found.put(case.name, side, measure);
+    }
+    Ok(())
 }

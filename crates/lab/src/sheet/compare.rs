@@ -4,7 +4,7 @@ use super::document::{Block, Cell, Column, Document, Section, Table, Tone, ancho
 use super::quantity::Shown;
 use super::report::{about_table, title};
 use super::tables::{A_B, Pair};
-use super::{Ratio, number, tables};
+use super::{Ratio, in_software, number, tables};
 use crate::figures;
 use crate::outcome::{About, Chart, Line, Measure, Report, Row, ScenarioOutcome, Status};
 
@@ -124,6 +124,16 @@ impl<'a> Case<'a> {
         [self.a, self.b].map(|row| row?.on.as_ref())
     }
 
+    /// Its name, and which array has done its "on" in software.
+    fn marked(&self) -> String {
+        let marks = ["A on", "B on"].into_iter().zip(self.on());
+        let marks: Vec<_> = marks.filter_map(|(name, on)| in_software::mark(name, on?)).collect();
+        if marks.is_empty() {
+            return self.name.to_owned();
+        }
+        format!("{} ({})", self.name, marks.join(", "))
+    }
+
     /// All that was measured of it, of the array's way first.
     fn measures(&self) -> impl Iterator<Item = &'a Measure> {
         self.on().into_iter().chain(self.off()).flatten()
@@ -139,6 +149,8 @@ fn differences(a: &About, b: &About) -> Option<Block> {
         }
     };
     add("scale", a.scale != b.scale);
+    add("numbers of machines", a.count_scale != b.count_scale);
+    add("time of a load", a.load_seconds != b.load_seconds);
     add("machine", a.machine != b.machine);
     add("durability", a.durability != b.durability);
     add("hosts", a.hosts != b.hosts);
@@ -162,7 +174,7 @@ fn summary(both: &[Both<'_>]) -> Table {
         let case = cases.iter().max_by_key(|case| case.measures().count());
         let what = figures::find(both.id).map_or("", |figure| figure.title);
         let shown = Shown::of(both.id, case.into_iter().flat_map(Case::measures));
-        let name = case.map_or(number::NONE.into(), |case| shown.case(case.name));
+        let name = case.map_or(number::NONE.into(), |case| shown.case(&case.marked()));
         let mut row = vec![
             Cell::new(both.id).linked(anchor(index, both.id)),
             Cell::new(what),
@@ -180,7 +192,8 @@ fn summary(both: &[Both<'_>]) -> Table {
 
 fn compared(shown: &Shown, sides: [Option<&Measure>; 2]) -> [Cell; 3] {
     let [a, b] = sides.map(|side| shown.read(side));
-    [shown.show(a), shown.show(b), Ratio::of(a, b).to_string()].map(Cell::new)
+    let ratio = Ratio::of_measured(a, b, shown.least());
+    [shown.show(a), shown.show(b), ratio.to_string()].map(Cell::new)
 }
 
 /// How many aims one side met.
@@ -217,6 +230,8 @@ fn blocks(both: &Both<'_>) -> Vec<Block> {
     if !pairs.is_empty() {
         blocks.push(Block::Table(tables::measures("A against B", A_B, &pairs)));
         blocks.extend(tables::values("A against B, besides", A_B, &pairs).map(Block::Table));
+        blocks.extend(tables::spreads(A_B, &pairs).map(Block::Table));
+        blocks.extend(in_software::table(A_B, &pairs));
         blocks.push(Block::Chart(chart(both.id, &cases)));
     }
     blocks.extend(both.lines().into_iter().map(Block::Chart));

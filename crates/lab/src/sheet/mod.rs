@@ -7,6 +7,7 @@ mod chart;
 mod compare;
 mod document;
 mod html;
+mod in_software;
 mod markdown;
 pub mod number;
 mod quantity;

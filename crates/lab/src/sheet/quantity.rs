@@ -2,7 +2,7 @@
 
 use super::{number, tables};
 use crate::figures::{self, Quantity};
-use crate::outcome::{Chart, Measure, Series};
+use crate::outcome::{Chart, LEAST_SECONDS, Measure, Series};
 
 /// What is shown of a scenario where only one number is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,14 @@ impl Shown {
         match self {
             Self::Seconds => measure.map(|measure| measure.seconds),
             Self::Value(name, unit) => tables::value(measure?, name, unit),
+        }
+    }
+
+    /// What is less can't be told.
+    pub fn least(&self) -> f64 {
+        match self {
+            Self::Seconds => LEAST_SECONDS,
+            Self::Value(..) => 0.0,
         }
     }
 

@@ -13,9 +13,19 @@ pub enum Ratio {
     Times(f64),
     /// The second is zero, and the first is not.
     Unbounded,
+    /// The second is there, and less than what can be measured.
+    TooFast,
 }
 
 impl Ratio {
+    /// The same for what can't be measured below `least`.
+    pub fn of_measured(left: Option<f64>, right: Option<f64>, least: f64) -> Self {
+        match (Self::of(left, right), right) {
+            (Self::Times(_) | Self::Unbounded, Some(right)) if right < least => Self::TooFast,
+            (ratio, _) => ratio,
+        }
+    }
+
     /// How many times `right` is `left`.
     pub fn of(left: Option<f64>, right: Option<f64>) -> Self {
         match (left, right) {
@@ -35,8 +45,11 @@ impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str(number::NONE),
+            // What was divided by next to nothing.
+            Self::Times(times) if !times.is_finite() => f.write_str("∞"),
             Self::Times(times) => write!(f, "{}×", number::three(*times)),
             Self::Unbounded => f.write_str("∞"),
+            Self::TooFast => f.write_str("too fast to tell"),
         }
     }
 }
@@ -54,6 +67,19 @@ mod tests {
         assert_eq!(Ratio::of(None, Some(4.0)), Ratio::Unknown);
         assert_eq!(Ratio::of(Some(4.0), None), Ratio::Unknown);
         assert_eq!(Ratio::of(Some(f64::NAN), Some(4.0)), Ratio::Unknown);
+        assert_eq!(Ratio::of(Some(1.0), Some(f64::INFINITY)), Ratio::Unknown);
+    }
+
+    #[test]
+    fn what_is_too_short_to_measure_is_no_divisor() {
+        let ratio = |left, right| Ratio::of_measured(left, right, 0.001);
+        assert_eq!(ratio(Some(2.0), Some(0.000_9)), Ratio::TooFast);
+        assert_eq!(ratio(Some(2.0), Some(0.0)), Ratio::TooFast);
+        assert_eq!(ratio(Some(2.0), Some(0.001)), Ratio::Times(2000.0));
+        assert_eq!(ratio(Some(0.0), Some(4.0)), Ratio::Times(0.0));
+        assert_eq!(ratio(Some(0.0), Some(0.0)), Ratio::Unknown);
+        assert_eq!(ratio(None, Some(0.0)), Ratio::Unknown);
+        assert_eq!(Ratio::of_measured(Some(2.0), Some(0.0), 0.0), Ratio::Unbounded);
     }
 
     #[test]
@@ -62,5 +88,7 @@ mod tests {
         assert_eq!(Ratio::Times(1234.0).to_string(), "1,234×");
         assert_eq!(Ratio::Unbounded.to_string(), "∞");
         assert_eq!(Ratio::Unknown.to_string(), "–");
+        assert_eq!(Ratio::TooFast.to_string(), "too fast to tell");
+        assert_eq!(Ratio::of(Some(1e300), Some(1e-300)).to_string(), "∞");
     }
 }

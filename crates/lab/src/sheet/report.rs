@@ -3,7 +3,7 @@
 use super::document::{Block, Cell, Column, Document, Section, Table, Tone, anchor};
 use super::quantity::Shown;
 use super::tables::{OFF_ON, ON_OFF, Pair};
-use super::{number, summary, tables};
+use super::{in_software, number, summary, tables};
 use crate::figures;
 use crate::outcome::{About, Chart, Report, Row, ScenarioOutcome, Status};
 
@@ -43,11 +43,16 @@ pub fn document(report: &Report) -> Document {
 /// What was measured, on what: a column for each report.
 pub fn about_table(reports: &[(&str, &About)]) -> Table {
     type Show = fn(&About) -> String;
-    const LINES: [(&str, Show); 12] = [
+    const LINES: [(&str, Show); 14] = [
         ("Name", |about| about.name.clone()),
         ("Array, as INQUIRY tells", |about| about.array.clone()),
         ("Durability", |about| about.durability.clone()),
         ("Scale", scale),
+        ("Numbers of machines", counts),
+        ("Time of a load", |about| match about.load_seconds {
+            0.0 => number::NONE.to_owned(),
+            seconds => number::seconds(seconds),
+        }),
         ("Hosts", |about| number::count(about.hosts.into())),
         ("Portals", |about| about.portals.join(", ")),
         ("Processor", |about| about.machine.cpu.clone()),
@@ -74,6 +79,13 @@ fn scale(about: &About) -> String {
     }
 }
 
+fn counts(about: &About) -> String {
+    match about.count_scale {
+        1 => String::from("the papers'"),
+        scale => format!("the papers' divided by {}: no figures", number::count(scale)),
+    }
+}
+
 /// How a scenario is called: its id, and what is done.
 pub fn title(id: &str) -> String {
     match figures::find(id) {
@@ -94,6 +106,9 @@ fn scenario(index: usize, outcome: &ScenarioOutcome) -> Section {
     }
     let caption = "Measured here, besides";
     blocks.extend(tables::values(caption, ON_OFF, &pairs).map(Block::Table));
+    blocks.extend(tables::spreads(OFF_ON, &pairs).map(Block::Table));
+    blocks.extend(in_software::table(OFF_ON, &pairs));
+    blocks.extend(in_software::table_of_all(&outcome.in_software));
     if outcome.charts.is_empty() {
         blocks.extend(chart(&outcome.id, &outcome.rows).map(Block::Chart));
     }
@@ -112,6 +127,14 @@ fn pair(row: &Row) -> Pair<'_> {
     Pair { case: row.case.clone(), left: row.off.as_ref(), right: row.on.as_ref() }
 }
 
+/// A case; with a mark where its "on" was done in software.
+pub fn case(row: &Row) -> String {
+    match row.on.as_ref().and_then(|on| in_software::mark(OFF_ON.right, on)) {
+        Some(mark) => format!("{} ({mark})", row.case),
+        None => row.case.clone(),
+    }
+}
+
 /// How a scenario ended.
 fn status(outcome: &ScenarioOutcome) -> Block {
     match &outcome.status {
@@ -121,10 +144,20 @@ fn status(outcome: &ScenarioOutcome) -> Block {
                 0 => String::from("nothing was there to be read back"),
                 bytes => format!("{} read back and compared", number::bytes(bytes as f64)),
             };
-            Block::text(format!("Took {seconds} in all; {verified}."))
+            let checked = checked(outcome.datastores_checked);
+            Block::text(format!("Took {seconds} in all; {verified}; {checked}."))
         }
         Status::Failed { reason } => Block::Text(Tone::Bad, format!("Failed: {reason}")),
         Status::Skipped { reason } => Block::Text(Tone::Faint, format!("Skipped: {reason}")),
+    }
+}
+
+/// How many datastores were looked at when the scenario had done with them.
+fn checked(datastores: u64) -> String {
+    match datastores {
+        0 => String::from("no datastore was checked"),
+        1 => String::from("its datastore was checked, and is sound"),
+        count => format!("{} datastores were checked, and are sound", number::count(count)),
     }
 }
 
@@ -132,7 +165,7 @@ fn status(outcome: &ScenarioOutcome) -> Block {
 fn chart(id: &str, rows: &[Row]) -> Option<Chart> {
     let measures = || rows.iter().flat_map(|row| row.on.iter().chain(&row.off));
     measures().next()?;
-    let labels = rows.iter().map(|row| row.case.clone()).collect();
+    let labels = rows.iter().map(case).collect();
     let off = rows.iter().map(|row| row.off.as_ref()).collect();
     let on = rows.iter().map(|row| row.on.as_ref()).collect();
     Some(Shown::of(id, measures()).bars(labels, &[("off", off), ("on", on)]))

@@ -36,6 +36,8 @@ pub fn about(name: &str) -> About {
         lab_version: String::from("0.1.0"),
         date: String::from("2026-11-22T20:00:00Z"),
         scale: 64,
+        count_scale: 1,
+        load_seconds: 3.0,
         portals: vec![String::from("127.0.0.1:3260"), String::from("127.0.0.1:3261")],
         hosts: 4,
     }
@@ -57,6 +59,8 @@ pub fn outcome(id: &str, speed: f64) -> ScenarioOutcome {
         status: Status::Done,
         seconds: 61.5,
         verified_bytes: 34_000_000_000,
+        datastores_checked: 3,
+        in_software: Vec::new(),
         rows: rows.collect(),
         charts: Vec::new(),
         verdicts: vec![Verdict {
@@ -71,7 +75,7 @@ pub fn outcome(id: &str, speed: f64) -> ScenarioOutcome {
 }
 
 fn measure(seconds: f64, wire_bytes: u64, commands: u64) -> Measure {
-    Measure { seconds, wire_bytes, host_cpu_s: seconds * 0.4, commands, values: Vec::new() }
+    Measure { seconds, wire_bytes, host_cpu_s: seconds * 0.4, commands, ..Measure::default() }
 }
 
 /// Gives some scenarios what only they have.

@@ -2,6 +2,7 @@
 
 use super::document::{Cell, Column, Table, Tone, anchor};
 use super::quantity::Shown;
+use super::report::case;
 use super::{Ratio, number};
 use crate::figures::{self, Figure};
 use crate::outcome::{Report, Row, ScenarioOutcome, Status};
@@ -45,7 +46,7 @@ pub fn sentence(report: &Report) -> String {
     let missing = figures::ALL.len() - figures::ALL.iter().filter(is_run).count();
     let verdicts = || report.scenarios.iter().flat_map(|outcome| &outcome.verdicts);
     let verified: u64 = report.scenarios.iter().map(|outcome| outcome.verified_bytes).sum();
-    format!(
+    let sentence = format!(
         "{} scenarios done, {} failed, {} skipped, {} not run. {} of {} aims met. {} read back \
          and compared.",
         count(|status| matches!(status, Status::Done)),
@@ -55,7 +56,13 @@ pub fn sentence(report: &Report) -> String {
         verdicts().filter(|verdict| verdict.is_met).count(),
         verdicts().count(),
         number::bytes(verified as f64),
-    )
+    );
+    match report.about.count_scale {
+        1 => sentence,
+        _ => format!(
+            "{sentence} There were fewer machines than in the papers: these are no figures."
+        ),
+    }
 }
 
 fn outcomes(report: &Report) -> impl Iterator<Item = (usize, &ScenarioOutcome)> {
@@ -113,10 +120,10 @@ fn headline(outcome: &ScenarioOutcome) -> [Cell; 4] {
     let shown = Shown::of(&outcome.id, row.on.iter().chain(&row.off));
     let (off, on) = (shown.read(row.off.as_ref()), shown.read(row.on.as_ref()));
     let gain = match (&shown, Ratio::of(on, off)) {
-        (Shown::Seconds, _) => Ratio::of(off, on).to_string(),
+        (Shown::Seconds, _) => Ratio::of_measured(off, on, shown.least()).to_string(),
         (_, Ratio::Unknown) => number::NONE.to_owned(),
         // More may be better, or less: so it says of what to what.
         (_, ratio) => format!("on ÷ off {ratio}"),
     };
-    [shown.case(&row.case), shown.show(off), shown.show(on), gain].map(Cell::new)
+    [shown.case(&case(row)), shown.show(off), shown.show(on), gain].map(Cell::new)
 }

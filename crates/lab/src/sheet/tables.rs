@@ -1,9 +1,9 @@
 //! Tables of what was measured: two sides and their ratio.
 
 use super::document::{Cell, Column, Table, Tone};
-use super::{Ratio, number};
+use super::{Ratio, in_software, number};
 use crate::figures::Figure;
-use crate::outcome::{Measure, Value, Verdict};
+use crate::outcome::{LEAST_SECONDS, Measure, Value, Verdict};
 
 /// What a table sets side by side: off and on, or array A and array B.
 #[derive(Clone, Copy)]
@@ -41,17 +41,30 @@ struct Quantity {
     name: &'static str,
     of: fn(&Measure) -> f64,
     show: fn(f64) -> String,
+    /// What is less can't be told.
+    least: f64,
 }
 
 /// What is measured of every case.
 const FOUR: [Quantity; 4] = [
-    Quantity { name: "Seconds", of: |m| m.seconds, show: number::seconds },
-    Quantity { name: "Bytes on the wire", of: |m| m.wire_bytes as f64, show: number::bytes },
-    Quantity { name: "Host CPU seconds", of: |m| m.host_cpu_s, show: number::seconds },
+    Quantity { name: "Seconds", of: |m| m.seconds, show: number::seconds, least: LEAST_SECONDS },
+    Quantity {
+        name: "Bytes on the wire",
+        of: |m| m.wire_bytes as f64,
+        show: number::bytes,
+        least: 0.0,
+    },
+    Quantity {
+        name: "Host CPU seconds",
+        of: |m| m.host_cpu_s,
+        show: number::seconds,
+        least: LEAST_SECONDS,
+    },
     Quantity {
         name: "Commands",
         of: |m| m.commands as f64,
         show: |value| number::count(value as u64),
+        least: 0.0,
     },
 ];
 
@@ -65,15 +78,26 @@ pub fn measures(caption: &str, sides: Sides, pairs: &[Pair<'_>]) -> Table {
         );
     }
     let rows = pairs.iter().map(|pair| {
-        let mut row = vec![Cell::new(&pair.case)];
+        let mut row = vec![case(&sides, pair)];
         for quantity in &FOUR {
             let left = pair.left.map(quantity.of);
             let right = pair.right.map(quantity.of);
-            row.extend(sides.compared(left, right, quantity.show));
+            row.extend(sides.compared(left, right, quantity.least, quantity.show));
         }
         row
     });
     Table { caption: caption.to_owned(), columns, rows: rows.collect() }
+}
+
+/// A case, which says what of it was done in software although it was to be offloaded.
+fn case(sides: &Sides, pair: &Pair<'_>) -> Cell {
+    let sides = [(sides.left, pair.left), (sides.right, pair.right)];
+    let marks: Vec<String> =
+        sides.into_iter().filter_map(|(name, side)| in_software::mark(name, side?)).collect();
+    if marks.is_empty() {
+        return Cell::new(&pair.case);
+    }
+    Cell::new(format!("{} ({})", pair.case, marks.join(", "))).toned(Tone::Bad)
 }
 
 /// What else was measured; none where that is nothing.
@@ -89,12 +113,36 @@ pub fn values(caption: &str, sides: Sides, pairs: &[Pair<'_>]) -> Option<Table> 
     for pair in pairs {
         for (name, unit) in names(pair) {
             let find = |side: Option<&Measure>| value(side?, name, unit);
-            let [left, right, ratio] = sides
-                .compared(find(pair.left), find(pair.right), |value| number::quantity(value, unit));
-            rows.push(vec![Cell::new(&pair.case), Cell::new(name), left, right, ratio]);
+            let (left, right) = (find(pair.left), find(pair.right));
+            let show = |value| number::quantity(value, unit);
+            let [left, right, ratio] = sides.compared(left, right, 0.0, show);
+            rows.push(vec![case(&sides, pair), Cell::new(name), left, right, ratio]);
         }
     }
     (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
+}
+
+/// What was done several times: how often, and between which times; none where nothing was.
+pub fn spreads(sides: Sides, pairs: &[Pair<'_>]) -> Option<Table> {
+    let mut rows = Vec::new();
+    for pair in pairs {
+        for (name, side) in [(sides.left, pair.left), (sides.right, pair.right)] {
+            let Some((measure, spread)) = side.and_then(|side| Some((side, side.spread?))) else {
+                continue;
+            };
+            let times = [spread.least_seconds, measure.seconds, spread.most_seconds];
+            let mut row = vec![
+                Cell::new(format!("{}, {name}", pair.case)),
+                Cell::new(number::count(spread.runs.into())),
+            ];
+            row.extend(times.map(|time| Cell::new(number::seconds(time))));
+            rows.push(row);
+        }
+    }
+    let mut columns = vec![Column::words("Of")];
+    columns.extend(["times", "least", "middle", "most"].map(Column::numbers));
+    let caption = String::from("Done several times: the one that took the middle time counts");
+    (!rows.is_empty()).then_some(Table { caption, columns, rows })
 }
 
 /// The value of a measure with this name and unit.
@@ -121,13 +169,15 @@ impl Sides {
         &self,
         left: Option<f64>,
         right: Option<f64>,
+        least: f64,
         show: impl Fn(f64) -> String,
     ) -> [Cell; 3] {
         let side = |value: Option<f64>| match value {
             Some(value) => Cell::new(show(value)),
             None => Cell::new(number::NONE).toned(Tone::Faint),
         };
-        let ratio = if self.is_reversed { Ratio::of(right, left) } else { Ratio::of(left, right) };
+        let (of, to) = if self.is_reversed { (right, left) } else { (left, right) };
+        let ratio = Ratio::of_measured(of, to, least);
         [side(left), side(right), Cell::new(ratio.to_string())]
     }
 }

@@ -5,7 +5,7 @@ use roxmltree::{Document, Node};
 use super::sample::{HOSTILE, about, outcome, report};
 use super::{compare_html, compare_markdown, html, markdown};
 use crate::figures;
-use crate::outcome::{Report, Row};
+use crate::outcome::{InSoftware, Report, Row, Spread};
 
 /// A page as XML: HTML but for `meta`, which has no end there.
 fn as_xml(page: &str) -> String {
@@ -231,4 +231,99 @@ fn lines_of_both_arrays_share_a_chart() {
     let captions: Vec<String> = elements(&page, "figcaption").into_iter().map(all_text).collect();
     let both = "IOPS of the load while 150 VMs bootA offA onB offB on";
     assert!(captions.iter().any(|caption| caption == both), "{captions:?}");
+}
+
+fn refused() -> InSoftware {
+    InSoftware {
+        offload: String::from("EXTENDED COPY"),
+        refused: 3,
+        by_host: 40,
+        by_host_bytes: 48_000_000,
+        by_array: 0,
+        by_array_bytes: 0,
+    }
+}
+
+/// A scenario in whose last case the array has refused to copy.
+fn in_software() -> Report {
+    let mut one = outcome("P-13", 1.0);
+    one.rows[4].on.as_mut().unwrap().in_software.push(refused());
+    one.in_software.push(InSoftware { refused: 5, ..refused() });
+    Report { about: about("Holdfast"), scenarios: vec![one] }
+}
+
+#[test]
+fn on_that_was_done_in_software_says_so() {
+    let report = in_software();
+    let text = markdown(&report);
+    check_markdown(&text);
+    assert!(text.contains("\n| 16 VMs (on in software) | 36.8\u{a0}s | 1.76\u{a0}s |"), "{text}");
+    assert!(text.contains("\n| 8 VMs | "), "the other cases are as they were");
+    // The headline too.
+    assert!(text.contains(" | 16 VMs (on in software) | 36.8"));
+    assert!(text.contains("| 16 VMs, on | EXTENDED COPY | 3 | 40 | 48.0\u{a0}MB | 0\u{a0}B |"));
+    assert!(text.contains("| all of the scenario | EXTENDED COPY | 5 |"));
+    let page = html(&report);
+    check(&page);
+    let xml = as_xml(&page);
+    let page = Document::parse(&xml).unwrap();
+    let marked = |name: &str| {
+        let cells = elements(&page, name).into_iter().map(all_text);
+        cells.filter(|text| text == "16 VMs (on in software)").count()
+    };
+    assert_eq!((marked("th"), marked("td")), (1, 1), "in its section, and in the summary");
+    let json = serde_json::to_string(&report).unwrap();
+    let back: Report = serde_json::from_str(&json).unwrap();
+    assert!(back == report && json.contains("\"offload\":\"EXTENDED COPY\""));
+    let compared = compare_markdown(&report, &report);
+    assert!(compared.contains("| 16 VMs, on (A in software, B in software) |"), "{compared}");
+    check_markdown(&compared);
+    let plain = markdown(&Report { scenarios: vec![outcome("P-13", 1.0)], ..report });
+    assert!(!plain.contains("in software"));
+}
+
+#[test]
+fn what_was_done_several_times_shows_how_far_apart() {
+    let mut one = outcome("P-13", 1.0);
+    let spread = Spread { runs: 5, least_seconds: 0.1, most_seconds: 0.125 };
+    one.rows[0].on.as_mut().unwrap().spread = Some(spread);
+    let text = markdown(&Report { about: about("Holdfast"), scenarios: vec![one] });
+    check_markdown(&text);
+    let line = "| 1 VM, on | 5 | 0.100\u{a0}s | 0.110\u{a0}s | 0.125\u{a0}s |";
+    assert!(text.contains(line), "{text}");
+    assert!(!text.contains("| 2 VMs, on | "));
+}
+
+#[test]
+fn no_ratio_is_to_what_can_not_be_measured() {
+    let mut one = outcome("P-13", 1.0);
+    for row in &mut one.rows {
+        let on = row.on.as_mut().unwrap();
+        (on.seconds, on.host_cpu_s) = (0.000_4, 0.0);
+    }
+    let report = Report { about: about("Holdfast"), scenarios: vec![one] };
+    for text in [markdown(&report), compare_markdown(&report, &report)] {
+        assert!(text.contains("too fast to tell"), "{text}");
+        for odd in ["NaN", "inf", "\u{221e}"] {
+            assert!(!text.contains(&format!(" {odd}")), "{odd} in {text}");
+        }
+    }
+    let text = markdown(&report);
+    assert!(
+        text.contains("| 16 VMs | 36.8\u{a0}s | 0.000400\u{a0}s | too fast to tell |"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_report_says_whether_datastores_were_checked_and_what_was_less() {
+    let mut report = Report { about: about("Holdfast"), scenarios: vec![outcome("P-13", 1.0)] };
+    assert!(markdown(&report).contains("3 datastores were checked, and are sound."));
+    report.scenarios[0].datastores_checked = 0;
+    assert!(markdown(&report).contains("no datastore was checked."));
+    assert!(!markdown(&report).contains("no figures"));
+    report.about.count_scale = 16;
+    let text = markdown(&report);
+    assert!(text.contains("the papers' divided by 16: no figures"), "{text}");
+    assert!(text.contains("There were fewer machines than in the papers"), "{text}");
 }

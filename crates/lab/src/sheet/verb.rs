@@ -114,6 +114,8 @@ mod tests {
             portals: Vec::new(),
             hosts: 1,
             scale: 64,
+            count_scale: 1,
+            load_ms: 3000,
             seed: 1,
             lab_version: String::from("0.1.0"),
         };

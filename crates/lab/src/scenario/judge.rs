@@ -1,0 +1,174 @@
+//! Aims, judged by numbers that can be told: never by what is divided by next to nothing.
+
+use super::{Found, Side};
+use crate::outcome::{InSoftware, LEAST_SECONDS, Measure, Row, Verdict};
+
+/// How many times `to` is `of`; none where that means nothing.
+pub fn ratio(of: f64, to: f64) -> Option<f64> {
+    let ratio = of / to;
+    (to > 0.0 && ratio.is_finite()).then_some(ratio)
+}
+
+/// The same of times in seconds; none where one of them is too short to tell.
+pub fn ratio_of_times(of: f64, to: f64) -> Option<f64> {
+    if of < LEAST_SECONDS || to < LEAST_SECONDS { None } else { ratio(of, to) }
+}
+
+impl Found {
+    /// Notes whether an aim was reached.
+    pub fn judge(&mut self, what: &str, goal: &str, measured: String, is_met: bool) {
+        let (what, goal) = (what.to_owned(), goal.to_owned());
+        self.verdicts.push(Verdict { what, goal, measured, is_met, reason: None });
+    }
+
+    /// Says why the last aim that was judged was missed, if it was.
+    pub fn because(&mut self, reason: &str) {
+        if let Some(verdict) = self.verdicts.last_mut().filter(|verdict| !verdict.is_met) {
+            verdict.reason = Some(reason.to_owned());
+        }
+    }
+
+    /// Whether "on" is so many times faster than "off". An "on" that is too short to tell is taken
+    /// for the shortest time that can be told; if that is not enough, nothing is judged.
+    pub fn judge_faster(&mut self, what: &str, goal: &str, least: f64, off_s: f64, on_s: f64) {
+        if let Some(times) = ratio_of_times(off_s, on_s) {
+            return self.judge(what, goal, format!("{times:.1}x"), times >= least);
+        }
+        match ratio(off_s, LEAST_SECONDS).filter(|bound| *bound >= least) {
+            Some(bound) if on_s < LEAST_SECONDS => {
+                self.judge(what, goal, format!("over {bound:.0}x: too fast to tell"), true);
+            }
+            _ => self.too_fast(what, goal),
+        }
+    }
+
+    /// Whether one time is at most so many times another.
+    pub fn judge_at_most(&mut self, what: &str, goal: &str, most: f64, of_s: f64, to_s: f64) {
+        match ratio_of_times(of_s, to_s) {
+            Some(times) => self.judge(what, goal, format!("{times:.2}x"), times <= most),
+            None => self.too_fast(what, goal),
+        }
+    }
+
+    /// Whether these cases take as long as each other with it on, within a tenth.
+    pub fn judge_alike(&mut self, alike: &[&str]) {
+        let cases = self.rows.iter().filter(|row| alike.contains(&row.case.as_str()));
+        let times: Vec<f64> =
+            cases.filter_map(|row| row.on.as_ref().map(|measure| measure.seconds)).collect();
+        let most = times.iter().copied().fold(0.0, f64::max);
+        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+        let what = format!("{}: time of the slowest, to the fastest", alike.join(", "));
+        let goal = "10% more at most";
+        if times.len() != alike.len() {
+            return self.notes.push(format!("Not judged: {what}: not all were measured."));
+        }
+        match ratio_of_times(most, least) {
+            Some(times) => {
+                let apart = (times - 1.0) * 100.0;
+                self.judge(&what, goal, format!("{apart:.1}% more"), apart <= 10.0);
+            }
+            None => self.too_fast(&what, goal),
+        }
+    }
+
+    fn too_fast(&mut self, what: &str, goal: &str) {
+        self.notes.push(format!("Not judged: {what} ({goal}): too fast to tell at this scale."));
+    }
+
+    /// Aims that were missed where the host did what was to be offloaded have their reason in that.
+    pub fn explain_software(&mut self) {
+        let on = |row: &'_ Row| row.on.as_ref().map(|on| on.in_software.clone());
+        let all: Vec<InSoftware> = self.rows.iter().filter_map(on).flatten().collect();
+        let Some(worst) = all.iter().max_by(|a, b| a.share().total_cmp(&b.share())) else { return };
+        let reason = format!(
+            "{} was refused or failed {} times, and hosts did the work themselves",
+            worst.offload, worst.refused
+        );
+        for verdict in self.verdicts.iter_mut().filter(|verdict| !verdict.is_met) {
+            verdict.reason.get_or_insert_with(|| reason.clone());
+        }
+    }
+
+    /// What a side of a case has cost.
+    pub fn measured(&self, case: &str, side: Side) -> Option<&Measure> {
+        let row = self.rows.iter().find(|row| row.case == case)?;
+        if side == Side::Off { row.off.as_ref() } else { row.on.as_ref() }
+    }
+
+    /// How long a side of a case took.
+    pub fn seconds(&self, case: &str, side: Side) -> Option<f64> {
+        self.measured(case, side).map(|measure| measure.seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faster(off_s: f64, on_s: f64) -> Found {
+        let mut found = Found::default();
+        found.judge_faster("time", "50x", 50.0, off_s, on_s);
+        found
+    }
+
+    #[test]
+    fn what_is_too_fast_is_judged_by_its_bound() {
+        let one = |found: &Found| (found.verdicts[0].measured.clone(), found.verdicts[0].is_met);
+        assert_eq!(one(&faster(2.0, 0.01)), (String::from("200.0x"), true));
+        assert_eq!(one(&faster(2.0, 0.1)), (String::from("20.0x"), false));
+        assert_eq!(one(&faster(2.0, 0.0)), (String::from("over 2000x: too fast to tell"), true));
+        for (off_s, on_s) in [(0.02, 0.000_5), (0.0, 0.0), (0.000_1, 2.0), (f64::NAN, 0.0)] {
+            let found = faster(off_s, on_s);
+            assert!(found.verdicts.is_empty(), "{off_s} {on_s}: {:?}", found.verdicts);
+            assert!(found.notes[0].contains("too fast to tell"), "{:?}", found.notes);
+        }
+    }
+
+    #[test]
+    fn two_times_are_compared_where_both_can_be_told() {
+        let mut found = Found::default();
+        found.judge_at_most("four to one", "1.6x", 1.6, 0.32, 0.2);
+        found.judge_at_most("four to one", "1.6x", 1.6, 0.34, 0.2);
+        found.judge_at_most("four to one", "1.6x", 1.6, 0.34, 0.0);
+        let met: Vec<bool> = found.verdicts.iter().map(|verdict| verdict.is_met).collect();
+        assert_eq!((met, found.notes.len()), (vec![true, false], 1));
+    }
+
+    fn alike(times: [f64; 2]) -> Found {
+        let mut found = Found::default();
+        for (case, seconds) in ["a", "b"].into_iter().zip(times) {
+            found.put(case, Side::On, Measure { seconds, ..Measure::default() });
+        }
+        found.judge_alike(&["a", "b"]);
+        found
+    }
+
+    #[test]
+    fn alike_is_within_a_tenth() {
+        assert!(alike([1.0, 1.09]).verdicts[0].is_met);
+        assert!(!alike([1.2, 1.0]).verdicts[0].is_met);
+        assert_eq!(alike([1.0, 0.000_1]).notes.len(), 1);
+        let mut found = alike([1.0, 1.0]);
+        found.judge_alike(&["a", "c"]);
+        assert_eq!((found.verdicts.len(), found.notes.len()), (1, 1));
+    }
+
+    #[test]
+    fn software_is_why_an_aim_is_missed() {
+        let mut found = alike([1.0, 2.0]);
+        found.explain_software();
+        assert_eq!(found.verdicts[0].reason, None);
+        let refused = InSoftware {
+            offload: String::from("EXTENDED COPY"),
+            refused: 3,
+            by_host: 3,
+            by_host_bytes: 1,
+            by_array: 0,
+            by_array_bytes: 0,
+        };
+        found.row("b").on.as_mut().unwrap().in_software.push(refused);
+        found.explain_software();
+        let reason = found.verdicts[0].reason.as_deref().unwrap();
+        assert!(reason.starts_with("EXTENDED COPY was refused or failed 3 times"), "{reason}");
+    }
+}

@@ -1,0 +1,102 @@
+//! What a host did itself although it was to be offloaded, so that nobody takes it for the array's.
+
+use super::document::{Block, Cell, Column, Table, Tone};
+use super::number;
+use super::tables::{Pair, Sides};
+use crate::outcome::{InSoftware, Measure};
+
+/// What a case says of one of its sides, if not all of that was offloaded: "on in software".
+pub fn mark(side: &str, measure: &Measure) -> Option<String> {
+    let most = measure.in_software.iter().map(InSoftware::share).reduce(f64::max)?;
+    Some(match most {
+        1.0.. => format!("{side} in software"),
+        0.0 => format!("{side}: an offload was refused"),
+        most => format!("{side} {} in software", percent(most)),
+    })
+}
+
+/// Never 0% or 100% of what is not.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        ..1.0 => String::from("under 1%"),
+        percent => format!("{:.0}%", percent.min(99.0)),
+    }
+}
+
+/// Both sides of all cases; none where all was offloaded that was to be.
+pub fn table(sides: Sides, pairs: &[Pair<'_>]) -> Option<Block> {
+    let mut rows = Vec::new();
+    for pair in pairs {
+        for (name, side) in [(sides.left, pair.left), (sides.right, pair.right)] {
+            for of in side.into_iter().flat_map(|side| &side.in_software) {
+                rows.push(row(&format!("{}, {name}", pair.case), of));
+            }
+        }
+    }
+    let caption = "Not offloaded: what the host did itself although the array was to do it";
+    made(caption, rows)
+}
+
+/// Of a whole scenario, what was not measured too.
+pub fn table_of_all(in_software: &[InSoftware]) -> Option<Block> {
+    let rows = in_software.iter().map(|of| row("all of the scenario", of)).collect();
+    made("Not offloaded, in all of the scenario, its preparation too", rows)
+}
+
+fn made(caption: &str, rows: Vec<Vec<Cell>>) -> Option<Block> {
+    let columns = vec![
+        Column::words("Of"),
+        Column::words("Offload"),
+        Column::numbers("refused or failed"),
+        Column::numbers("times by the host"),
+        Column::numbers("by the host"),
+        Column::numbers("by the array"),
+    ];
+    let caption = caption.to_owned();
+    (!rows.is_empty()).then_some(Block::Table(Table { caption, columns, rows }))
+}
+
+fn row(case: &str, of: &InSoftware) -> Vec<Cell> {
+    let texts = [
+        case.to_owned(),
+        of.offload.clone(),
+        number::count(of.refused),
+        number::count(of.by_host),
+        number::bytes(of.by_host_bytes as f64),
+        number::bytes(of.by_array_bytes as f64),
+    ];
+    texts.map(|text| Cell::new(text).toned(Tone::Bad)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{mark, percent};
+    use crate::outcome::{InSoftware, Measure};
+
+    fn measure(by_host_bytes: u64, by_array_bytes: u64) -> Measure {
+        let of = InSoftware {
+            offload: String::from("WRITE SAME"),
+            refused: 2,
+            by_host: 3,
+            by_host_bytes,
+            by_array: 4,
+            by_array_bytes,
+        };
+        Measure { in_software: vec![of], ..Measure::default() }
+    }
+
+    #[test]
+    fn a_side_says_how_much_of_it_is_none() {
+        let mark = |measure: Measure| mark("on", &measure);
+        assert_eq!(mark(Measure::default()), None);
+        assert_eq!(mark(measure(5, 0)).as_deref(), Some("on in software"));
+        assert_eq!(mark(measure(25, 75)).as_deref(), Some("on 25% in software"));
+        assert_eq!(mark(measure(0, 75)).as_deref(), Some("on: an offload was refused"));
+    }
+
+    #[test]
+    fn a_part_is_neither_all_nor_nothing() {
+        assert_eq!(percent(0.001), "under 1%");
+        assert_eq!(percent(0.9999), "99%");
+    }
+}
