@@ -206,8 +206,8 @@ impl File {
     /// Gives it the blocks that it has not got yet among `count` from `first_block` on; returns
     /// these, so that of several tasks only one has each to zero.
     ///
-    /// Order: blocks are taken in their clusters, then named by the file. A host that dies in
-    /// between leaves blocks that are taken and no file names.
+    /// Blocks are taken in their clusters, then named by the file: a host that dies in between
+    /// leaves blocks that are taken and no file names.
     ///
     /// # Errors
     /// [`DatastoreError::Full`], and nothing is allocated; those of the locks and the device.
@@ -218,16 +218,28 @@ impl File {
         allocate_as: AllocateAs,
         placement: Placement,
     ) -> Result<Vec<FileExtent>, DatastoreError> {
+        self.allocate_all(&[(first_block, count)], allocate_as, placement).await
+    }
+
+    /// [`File::allocate`] for ranges, each its first block and how many, in order: all at once.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn allocate_all(
+        &self,
+        ranges: &[(u64, u64)],
+        allocate_as: AllocateAs,
+        placement: Placement,
+    ) -> Result<Vec<FileExtent>, DatastoreError> {
         let mut map = self.0.inner.map.lock().await;
         self.check_change()?;
         let core = &self.0.inner.core;
-        let blocks = self.check_range(first_block, count)?;
-        let pointers = map.get(core, blocks.clone()).await?;
-        let absent: Vec<u32> = blocks
-            .zip(pointers)
-            .filter(|(_, pointer)| *pointer == Pointer::Absent)
-            .map(|(block, _)| block)
-            .collect();
+        let mut absent: Vec<u32> = Vec::new();
+        for (first_block, count) in ranges {
+            let blocks = self.check_range(*first_block, *count)?;
+            let held = blocks.clone().zip(map.get(core, blocks).await?);
+            absent.extend(held.filter(|(_, to)| *to == Pointer::Absent).map(|(block, _)| block));
+        }
         if absent.is_empty() {
             return Ok(Vec::new());
         }

@@ -68,14 +68,6 @@ impl Mover {
         source: &VirtualDisk,
         destination: &VirtualDisk,
     ) -> Result<(), DiskError> {
-        // In one piece what follows each other in the disk, however it is scattered on the device:
-        // so the clone of a thin disk is not.
-        let present = source.present().await?;
-        for run in present.chunk_by(|(a, _), (b, _)| a.first_block + a.count == b.first_block) {
-            let first = run.first().map_or(0, |(extent, _)| extent.first_block);
-            let count = run.iter().map(|(extent, _)| extent.count).sum();
-            self.make_room(destination, first, count).await?;
-        }
         self.copy_blocks(source, destination, 0, source.blocks()).await?;
         if destination.provisioning() == Provisioning::EagerZeroedThick {
             self.zero_rest(destination).await?;
@@ -83,7 +75,7 @@ impl Mover {
         Ok(())
     }
 
-    /// Copies what was written of some blocks; the destination has room for them. Those blocks are
+    /// Copies what was written of some blocks, for which the destination gets room. Those blocks are
     /// noted as written there when all of them are.
     ///
     /// # Errors
@@ -98,11 +90,15 @@ impl Mover {
         let end = first_block + count;
         // A guest may unmap what is copied.
         let _held = source.hold(first_block..end).await;
-        let mut extents = Vec::new();
-        let mut copied = Vec::new();
-        for extent in source.file().extents(first_block, count).await? {
+        let (mut extents, mut copied) = (Vec::new(), Vec::new());
+        let mut present = source.file().extents(first_block, count).await?;
+        present.retain(|extent| matches!(extent.state, BlockState::Present(_)));
+        // All at one time, and in one piece, however scattered it is in the source.
+        let ranges: Vec<_> = present.iter().map(|of| (of.first_block, of.count)).collect();
+        let (how, place) = (AllocateAs::ToBeZeroed, Placement::AsItComes);
+        destination.file().allocate_all(&ranges, how, place).await?;
+        for extent in present {
             let BlockState::Present(from) = extent.state else { continue };
-            self.make_room(destination, extent.first_block, extent.count).await?;
             for there in destination.file().extents(extent.first_block, extent.count).await? {
                 let (BlockState::Present(to) | BlockState::ToBeZeroed(to)) = there.state else {
                     continue;
@@ -116,22 +112,6 @@ impl Mover {
         let is_thin = [source, destination].iter().any(|d| d.provisioning() == Provisioning::Thin);
         self.copy_extents(source, destination, &extents, is_thin).await?;
         Ok(destination.file().mark_present_in(&copied).await?)
-    }
-
-    async fn make_room(
-        &self,
-        destination: &VirtualDisk,
-        first: u64,
-        count: u64,
-    ) -> Result<(), DiskError> {
-        for extent in destination.file().extents(first, count).await? {
-            if extent.state == BlockState::Absent {
-                let (how, place) = (AllocateAs::ToBeZeroed, Placement::AsItComes);
-                let file = destination.file();
-                file.allocate(extent.first_block, extent.count, how, place).await?;
-            }
-        }
-        Ok(())
     }
 
     async fn copy_extents(
