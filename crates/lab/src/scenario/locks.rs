@@ -68,6 +68,20 @@ impl Felt {
         ratio(self.during.quantile_ms(0.99), undisturbed)
     }
 
+    /// Why the load did less, if it is that the hosts' commands together were as many as before:
+    /// then it is not locks that it waited for.
+    fn why_less(&self) -> Option<String> {
+        let (alone, seconds) = (self.before.per_second(), self.measure.seconds);
+        let together = ratio(self.measure.commands as f64, seconds)?;
+        (together >= 0.95 * alone).then(|| {
+            format!(
+                "all commands together were {together:.0} a second, those of the load alone before \
+                 {alone:.0}: that is what hosts and array can do on these processors, and what \
+                 the others did is missing"
+            )
+        })
+    }
+
     fn values(mut self) -> Measure {
         let kept = self.kept().map(|kept| value("IOPS kept", "%", kept * 100.0));
         self.measure.values = kept.into_iter().collect();
@@ -87,6 +101,9 @@ fn judge(found: &mut Found, felt: &Felt) {
         Some(kept) => {
             let (what, goal) = ("IOPS of the load with ATS", "95% kept");
             found.judge(what, goal, format!("{kept:.1}%"), kept >= 95.0);
+            if let Some(reason) = felt.why_less() {
+                found.because(&reason);
+            }
         }
         None => found.notes.push(String::from("Not judged: the load by itself has done nothing.")),
     }
