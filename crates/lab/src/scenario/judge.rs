@@ -1,7 +1,7 @@
 //! Aims, judged by numbers that can be told: never by what is divided by next to nothing.
 
 use super::{Found, Side};
-use crate::outcome::{InSoftware, LEAST_SECONDS, Measure, Row, Verdict};
+use crate::outcome::{LEAST_SECONDS, Measure, Verdict};
 
 /// How many times `to` is `of`; none where that means nothing.
 pub fn ratio(of: f64, to: f64) -> Option<f64> {
@@ -75,17 +75,23 @@ impl Found {
         self.notes.push(format!("Not judged: {what} ({goal}): too fast to tell at this scale."));
     }
 
-    /// Aims that were missed where the host did what was to be offloaded have their reason in that.
+    /// Says with each aim that hosts did what was to be offloaded, if they did: it was missed for
+    /// that, or met by hosts.
     pub fn explain_software(&mut self) {
-        let on = |row: &'_ Row| row.on.as_ref().map(|on| on.in_software.clone());
-        let all: Vec<InSoftware> = self.rows.iter().filter_map(on).flatten().collect();
-        let Some(worst) = all.iter().max_by(|a, b| a.share().total_cmp(&b.share())) else { return };
-        let reason = format!(
-            "{} was refused or failed {} times, and hosts did the work themselves",
-            worst.offload, worst.refused
-        );
-        for verdict in self.verdicts.iter_mut().filter(|verdict| !verdict.is_met) {
-            verdict.reason.get_or_insert_with(|| reason.clone());
+        let on = self.rows.iter().filter_map(|row| row.on.as_ref());
+        let mut all: Vec<&str> =
+            on.flat_map(|on| &on.in_software).map(|of| of.offload.as_str()).collect();
+        all.sort_unstable();
+        all.dedup();
+        if all.is_empty() {
+            return;
+        }
+        let reason = format!("hosts did this themselves, all of it or in part: {}", all.join(", "));
+        for verdict in &mut self.verdicts {
+            verdict.reason = Some(match verdict.reason.take() {
+                Some(known) => format!("{known}; {reason}"),
+                None => reason.clone(),
+            });
         }
     }
 
@@ -104,6 +110,7 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::InSoftware;
 
     fn faster(off_s: f64, on_s: f64) -> Found {
         let mut found = Found::default();
@@ -154,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn software_is_why_an_aim_is_missed() {
+    fn software_is_told_with_each_aim() {
         let mut found = alike([1.0, 2.0]);
         found.explain_software();
         assert_eq!(found.verdicts[0].reason, None);
@@ -169,6 +176,6 @@ mod tests {
         found.row("b").on.as_mut().unwrap().in_software.push(refused);
         found.explain_software();
         let reason = found.verdicts[0].reason.as_deref().unwrap();
-        assert!(reason.starts_with("EXTENDED COPY was refused or failed 3 times"), "{reason}");
+        assert_eq!(reason, "hosts did this themselves, all of it or in part: EXTENDED COPY");
     }
 }

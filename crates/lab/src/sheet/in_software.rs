@@ -5,14 +5,15 @@ use super::number;
 use super::tables::{Pair, Sides};
 use crate::outcome::{InSoftware, Measure};
 
-/// What a case says of one of its sides, if not all of that was offloaded: "on in software".
+/// What a case says of one of its sides, if not all of that was offloaded: "on in software:
+/// EXTENDED COPY".
 pub fn mark(side: &str, measure: &Measure) -> Option<String> {
-    let most = measure.in_software.iter().map(InSoftware::share).reduce(f64::max)?;
-    Some(match most {
-        1.0.. => format!("{side} in software"),
-        0.0 => format!("{side}: an offload was refused"),
-        most => format!("{side} {} in software", percent(most)),
-    })
+    let of = |of: &InSoftware| match of.share() {
+        1.0.. => of.offload.clone(),
+        share => format!("{} of {}", percent(share), of.offload),
+    };
+    let all: Vec<String> = measure.in_software.iter().map(of).collect();
+    (!all.is_empty()).then(|| format!("{side} in software: {}", all.join(", ")))
 }
 
 /// Never 0% or 100% of what is not.
@@ -89,9 +90,14 @@ mod tests {
     fn a_side_says_how_much_of_it_is_none() {
         let mark = |measure: Measure| mark("on", &measure);
         assert_eq!(mark(Measure::default()), None);
-        assert_eq!(mark(measure(5, 0)).as_deref(), Some("on in software"));
-        assert_eq!(mark(measure(25, 75)).as_deref(), Some("on 25% in software"));
-        assert_eq!(mark(measure(0, 75)).as_deref(), Some("on: an offload was refused"));
+        assert_eq!(mark(measure(5, 0)).as_deref(), Some("on in software: WRITE SAME"));
+        assert_eq!(mark(measure(25, 75)).as_deref(), Some("on in software: 25% of WRITE SAME"));
+        let both = Measure {
+            in_software: [measure(5, 0), measure(0, 75)].map(|it| it.in_software).concat(),
+            ..Measure::default()
+        };
+        let text = "on in software: WRITE SAME, under 1% of WRITE SAME";
+        assert_eq!(mark(both).as_deref(), Some(text));
     }
 
     #[test]

@@ -257,10 +257,13 @@ fn on_that_was_done_in_software_says_so() {
     let report = in_software();
     let text = markdown(&report);
     check_markdown(&text);
-    assert!(text.contains("\n| 16 VMs (on in software) | 36.8\u{a0}s | 1.76\u{a0}s |"), "{text}");
+    assert!(
+        text.contains("\n| 16 VMs (on in software: EXTENDED COPY) | 36.8\u{a0}s | 1.76\u{a0}s |"),
+        "{text}"
+    );
     assert!(text.contains("\n| 8 VMs | "), "the other cases are as they were");
     // The headline too.
-    assert!(text.contains(" | 16 VMs (on in software) | 36.8"));
+    assert!(text.contains(" | 16 VMs (on in software: EXTENDED COPY) | 36.8"));
     assert!(text.contains("| 16 VMs, on | EXTENDED COPY | 3 | 40 | 48.0\u{a0}MB | 0\u{a0}B |"));
     assert!(text.contains("| all of the scenario | EXTENDED COPY | 5 |"));
     let page = html(&report);
@@ -269,14 +272,19 @@ fn on_that_was_done_in_software_says_so() {
     let page = Document::parse(&xml).unwrap();
     let marked = |name: &str| {
         let cells = elements(&page, name).into_iter().map(all_text);
-        cells.filter(|text| text == "16 VMs (on in software)").count()
+        cells.filter(|text| text == "16 VMs (on in software: EXTENDED COPY)").count()
     };
     assert_eq!((marked("th"), marked("td")), (1, 1), "in its section, and in the summary");
     let json = serde_json::to_string(&report).unwrap();
     let back: Report = serde_json::from_str(&json).unwrap();
     assert!(back == report && json.contains("\"offload\":\"EXTENDED COPY\""));
     let compared = compare_markdown(&report, &report);
-    assert!(compared.contains("| 16 VMs, on (A in software, B in software) |"), "{compared}");
+    assert!(
+        compared.contains(
+            "| 16 VMs, on (A in software: EXTENDED COPY, B in software: EXTENDED COPY) |"
+        ),
+        "{compared}"
+    );
     check_markdown(&compared);
     let plain = markdown(&Report { scenarios: vec![outcome("P-13", 1.0)], ..report });
     assert!(!plain.contains("in software"));
