@@ -75,8 +75,8 @@ impl Mover {
         Ok(())
     }
 
-    /// Copies what was written of some blocks, for which the destination gets room. Those blocks are
-    /// noted as written there when all of them are.
+    /// Copies what was written of some blocks, for which the destination gets room. They are noted
+    /// as written there when all of them are.
     ///
     /// # Errors
     /// As those of [`Mover::copy`].

@@ -66,9 +66,32 @@ impl Found {
             Some(times) => {
                 let apart = (times - 1.0) * 100.0;
                 self.judge(&what, goal, format!("{apart:.1}% more"), apart <= 10.0);
+                if let Some(reason) = self.restless(alike) {
+                    self.because(&reason);
+                }
             }
             None => self.too_fast(&what, goal),
         }
+    }
+
+    /// Where one of these cases by itself took so different times that a tenth can't be told.
+    fn restless(&self, alike: &[&str]) -> Option<String> {
+        let cases = self.rows.iter().filter(|row| alike.contains(&row.case.as_str()));
+        let spreads = cases.filter_map(|row| {
+            let on = row.on.as_ref()?;
+            let spread = on.spread.as_ref()?;
+            let range = ratio(spread.most_seconds - spread.least_seconds, on.seconds)?;
+            Some((range, row.case.as_str(), spread))
+        });
+        let (range, case, spread) = spreads.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let (least_ms, most_ms) = (spread.least_seconds * 1000.0, spread.most_seconds * 1000.0);
+        (range > 0.2).then(|| {
+            format!(
+                "by itself \"{case}\" took {least_ms:.1} to {most_ms:.1} ms in {} tries: a tenth \
+                 can hardly be told at this scale",
+                spread.runs
+            )
+        })
     }
 
     fn too_fast(&mut self, what: &str, goal: &str) {
@@ -111,6 +134,7 @@ impl Found {
 mod tests {
     use super::*;
     use crate::outcome::InSoftware;
+    use crate::outcome::Spread;
 
     fn faster(off_s: f64, on_s: f64) -> Found {
         let mut found = Found::default();
@@ -158,6 +182,18 @@ mod tests {
         let mut found = alike([1.0, 1.0]);
         found.judge_alike(&["a", "c"]);
         assert_eq!((found.verdicts.len(), found.notes.len()), (1, 1));
+    }
+
+    #[test]
+    fn what_differs_from_try_to_try_can_not_be_told_apart() {
+        let mut found = Found::default();
+        for (case, seconds, most_seconds) in [("a", 0.008, 0.009), ("b", 0.01, 0.013)] {
+            let spread = Some(Spread { runs: 5, least_seconds: 0.008, most_seconds });
+            found.put(case, Side::On, Measure { seconds, spread, ..Measure::default() });
+        }
+        found.judge_alike(&["a", "b"]);
+        let reason = found.verdicts[0].reason.as_deref().unwrap();
+        assert!(reason.starts_with("by itself \"b\" took 8.0 to 13.0 ms in 5 tries"), "{reason}");
     }
 
     #[test]

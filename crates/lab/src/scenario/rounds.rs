@@ -24,8 +24,8 @@ pub struct Limits {
 
 /// For what stands by itself.
 pub const ALONE: Limits = Limits { least: 1, most: 5, budget: Duration::from_secs(5) };
-/// For what is compared with each other.
-pub const ALIKE: Limits = Limits { least: 3, most: 5, budget: Duration::from_secs(40) };
+/// For what is compared with each other: one try is a seventh more or less than the next.
+pub const ALIKE: Limits = Limits { least: 3, most: 15, budget: Duration::from_secs(30) };
 
 /// Measurements that are taken in turns, round by round: an odd number of rounds, so that there is
 /// one in the middle.
@@ -170,7 +170,8 @@ mod tests {
     #[test]
     fn what_is_compared_takes_turns() {
         assert_eq!(turns(&[2.0, 2.0], ALIKE), [0, 1, 0, 1, 0, 1]);
-        assert_eq!(turns(&[0.1, 2.0], ALIKE), [0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
+        assert_eq!(turns(&[0.1, 2.0], ALIKE), [0, 1].repeat(7));
+        assert_eq!(turns(&[0.1, 0.1], ALIKE), [0, 1].repeat(15));
         // A round takes 40 s: there is no time for another.
         assert_eq!(turns(&[10.0, 10.0], ALIKE), [0, 1]);
     }

@@ -125,8 +125,8 @@ fn judge_gain(found: &mut Found) {
         found.judge_faster(what, goal, 50.0, off.seconds, on.seconds);
         let (commands, off_ms) = (on.commands, off.seconds * 1000.0);
         found.because(&format!(
-            "the {commands} commands, most of them for the datastore's own records, take their time \
-             whatever the size; by hand the smallest disk of this scale takes {off_ms:.0} ms"
+            "the {commands} commands, most of them for the datastore's own records, take their \
+             time whatever the size; by hand the smallest disk of this scale takes {off_ms:.0} ms"
         ));
     }
 }
