@@ -77,7 +77,8 @@ impl ReclaimPlan {
 /// Reclaims a datastore's free space, as the host's version of ESXi does.
 ///
 /// # Errors
-/// A plan that this version does not have. Those of the datastore and of the device; the temporary file is deleted all the same.
+/// A plan that this version does not have. Those of the datastore and of the device; the temporary
+/// file is deleted all the same.
 pub async fn reclaim(place: &Place, plan: ReclaimPlan) -> Result<Reclaimed, DiskError> {
     let datastore = &place.datastore;
     let free = datastore.free_blocks().await?;
