@@ -7,7 +7,7 @@ use lab::datastore::BLOCK_BYTES;
 use lab::disk::{Place, Provisioning, VirtualDisk};
 use lab::engine::Engine;
 use lab::guest::datastore_block;
-use lab::host::{EsxVersion, Host, Settings};
+use lab::host::{EsxVersion, Host, Offloaded, Primitive, Settings};
 use lab::mover::{Moved, Mover};
 use lab::scenario::verify_disk;
 
@@ -106,6 +106,11 @@ pub fn switched(array: &Array, target: &Target) -> Result<String> {
     let Moved { offloaded_bytes, by_hand_bytes, refusals } = moved;
     ensure!(offloaded_bytes >= COPIED && by_hand_bytes > 0 && refusals > 0, "{moved:?}");
     ensure!(offloaded_bytes + by_hand_bytes == WRITTEN * MIB, "{moved:?}");
+    let noted = host.offloads().of(Primitive::Move);
+    let Offloaded { done_bytes, refused, by_hand_bytes: noted_by_hand, .. } = noted;
+    let is_noted =
+        (done_bytes, refused, noted_by_hand) == (offloaded_bytes, refusals, by_hand_bytes);
+    ensure!(is_noted, "the host has noted {noted:?}, the mover {moved:?}");
 
     switch("full-copy=on")?;
     let later = Mover::new(&host);

@@ -100,6 +100,7 @@ pub fn in_guest(array: &Array, target: &Target) -> Result<String> {
     // The file that reclaims has had a new block of pointers.
     ensure!((5 * MIB - 64 * KIB..=5 * MIB).contains(&lost), "by hand {lost} are reclaimed");
 
+    by_percent(&mut world)?;
     let snapped = thin.clone();
     wait(&mut world.engine, async move { Ok(snapped.take_snapshot().await?) })?;
     let lost = world.unmap(&thin, &held, (16 * MIB, 4 * MIB))?;
@@ -112,6 +113,34 @@ pub fn in_guest(array: &Array, target: &Target) -> Result<String> {
     ensure!(lost == (4 * MIB, 4 * MIB), "disk and array have lost {lost:?}");
     world.leave()?;
     Ok(String::new())
+}
+
+/// 5.0 reclaims a percentage in one balloon, which is gone then; it knows no blocks, and others
+/// know no percentage.
+fn by_percent(world: &mut World<'_>) -> Result<()> {
+    for (version, plan, is_known) in [
+        (EsxVersion::V5_0, ReclaimPlan::Percent(50), true),
+        (EsxVersion::V5_0, ReclaimPlan::DEFAULT, false),
+        (EsxVersion::V5, ReclaimPlan::Percent(50), false),
+        (EsxVersion::V5, ReclaimPlan::DEFAULT, true),
+    ] {
+        world.host.set(|settings| settings.version = version);
+        let place = world.place.clone();
+        wait(&mut world.engine, async move {
+            let free = place.datastore.free_blocks().await?;
+            let done = reclaim(&place, plan).await;
+            ensure!(done.is_ok() == is_known, "{version:?}, {plan:?}: {done:?}");
+            if let (Ok(done), ReclaimPlan::Percent(_)) = (done, plan) {
+                ensure!(done.iterations == 1, "{done:?}");
+                ensure!(done.bytes == free / 2 * BLOCK_BYTES, "{done:?} of {free} blocks");
+            }
+            let left = place.datastore.free_blocks().await?;
+            ensure!(left == free, "{left} blocks are free, not {free}");
+            Ok(())
+        })?;
+    }
+    world.host.set(|settings| settings.version = EsxVersion::V6);
+    Ok(())
 }
 
 /// The array refuses UNMAP: a guest's disk shrinks all the same.

@@ -1,5 +1,7 @@
 //! `holdfast-lab run` as a user runs it.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, ensure};
 use lab::outcome::{Report, Status};
 
@@ -10,7 +12,8 @@ use crate::target::{INITIATOR, Target};
 /// Two scenarios, and what must be in their rows.
 const SCENARIOS: [&str; 2] = ["P-9", "I-lock"];
 
-/// Two scenarios as small as can be; then again, when nothing is left to be done.
+/// Two scenarios as small as can be; then again, when nothing is left to be done; then one of them
+/// where the array does not copy.
 pub fn run(array: &Array, target: &Target, programs: &Programs) -> Result<String> {
     // The lab's hosts have the initiator's name with their number behind it.
     let initiators = [1, 2].map(|number| format!("{INITIATOR}-{number}"));
@@ -26,6 +29,8 @@ pub fn run(array: &Array, target: &Target, programs: &Programs) -> Result<String
         let id = &scenario.id;
         ensure!(scenario.status == Status::Done, "{id}: {:?}", scenario.status);
         ensure!(scenario.verified_bytes > 0, "{id} has verified nothing");
+        ensure!(scenario.datastores_checked >= 2, "{id}: {} checks", scenario.datastores_checked);
+        ensure!(scenario.in_software.is_empty(), "{id}: {:?}", scenario.in_software);
         let row = scenario.rows.first().with_context(|| format!("{id} has no row"))?;
         let sides = [row.off.as_ref(), row.on.as_ref()];
         for measure in sides.map(|side| side.context("a side is missing")) {
@@ -35,24 +40,55 @@ pub fn run(array: &Array, target: &Target, programs: &Programs) -> Result<String
     }
     let again = run_once(array, target, programs)?;
     ensure!(again.scenarios == first.scenarios, "the second run has not resumed the first");
+    let switch = |to: &str| array.verb(&["volume", "set", "scene-2", "--offload", to]).map(drop);
+    switch("full-copy=off")?;
+    let refused = refused(array, target, programs);
+    switch("full-copy=on")?;
+    refused?;
     Ok(format!("{} portals", first.about.portals.len()))
+}
+
+/// What was to be copied by the array, and was not, says so.
+fn refused(array: &Array, target: &Target, programs: &Programs) -> Result<()> {
+    let results = array.scratch().join("refused");
+    let report = run_in(&results, &SCENARIOS[..1], 0, array, target, programs)?;
+    let on = report.scenarios.first().and_then(|scenario| scenario.rows.first()?.on.clone());
+    let on = on.context("the refused run has no row")?;
+    let [copies] = &on.in_software[..] else { anyhow::bail!("in software: {:?}", on.in_software) };
+    ensure!(copies.offload == "EXTENDED COPY" && copies.refused > 0, "{copies:?}");
+    ensure!(copies.by_array == 0 && copies.by_host_bytes > 0, "{copies:?}");
+    let text = lab::sheet::markdown(&report);
+    ensure!(text.contains("(on in software: EXTENDED COPY)"), "the report does not say so");
+    Ok(())
 }
 
 fn run_once(array: &Array, target: &Target, programs: &Programs) -> Result<Report> {
     let results = array.scratch().join("results");
+    let known = if results.exists() { SCENARIOS.len() } else { 0 };
+    run_in(&results, &SCENARIOS, known, array, target, programs)
+}
+
+/// Runs scenarios, of which so many are in the results already.
+fn run_in(
+    results: &Path,
+    scenarios: &[&str],
+    known: usize,
+    array: &Array,
+    target: &Target,
+    programs: &Programs,
+) -> Result<Report> {
     let json = results.join("report.json");
-    let is_first = !json.exists();
     let urls = [1, 2].map(|lun| target.with_lun(lun).url());
     let (results, json_name) = (results.display().to_string(), json.display().to_string());
     let counters = array.scratch().join("run-counters.json").display().to_string();
     let mut arguments = vec!["run"];
-    arguments.extend(SCENARIOS);
+    arguments.extend(scenarios);
     arguments.extend(["--url", &urls[0], "--url", &urls[1], "--initiator", INITIATOR]);
     arguments.extend(["--hosts", "2", "--scale", "4096", "--seconds", "0.3"]);
     arguments.extend(["--results", &results, "--json", &json_name, "--counters", &counters]);
     let said = command::run(120, &programs.lab.display().to_string(), &arguments)?.good()?;
     let resumed = said.matches("(from an earlier run)").count();
-    ensure!(resumed == if is_first { 0 } else { SCENARIOS.len() }, "it says: {said}");
+    ensure!(resumed == known, "it says: {said}");
     let text = std::fs::read_to_string(&json)?;
     serde_json::from_str(&text).context("the report is none that the lab reads")
 }
