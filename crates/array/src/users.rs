@@ -322,7 +322,7 @@ impl Array {
             Ok(user)
         })?;
         let token = made.tokens.into_iter().next_back();
-        token.ok_or_else(|| Error::NoSuchToken { user: made.name, token: name })
+        token.ok_or(Error::NoSuchToken { user: made.name, token: name })
     }
 
     /// Withdraws a token, and ends the sessions that were begun with it.

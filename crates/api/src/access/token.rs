@@ -1,24 +1,26 @@
-//! Who may ask: whoever knows the token.
+//! What a request must carry: an API token, the token of the run file, or a session.
 
 use std::fmt;
-use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::http::header::AUTHORIZATION;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use array::TokenHash;
 use subtle::ConstantTimeEq;
 
-use crate::{ApiError, Interface};
-
-/// What a request must carry. `Debug` does not show it.
+/// A secret that was made here. `Debug` does not show it.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// A token of 64 hex digits from 32 random bytes.
+    /// 64 hex digits from 32 random bytes.
     pub fn from_entropy(entropy: &[u8; 32]) -> Self {
-        Self(entropy.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(hex(entropy))
+    }
+
+    /// An API token: 128 of the random bits as 8-4-4-4-12 hex digits, the form in which clients of
+    /// REST 2.x know them.
+    pub(crate) fn of_api(entropy: &[u8; 32]) -> Self {
+        let digits = hex(entropy.get(..16).unwrap_or_default());
+        let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &digits[range]);
+        Self(parts.join("-"))
     }
 
     /// The token itself, to be written where only its owner reads it.
@@ -26,10 +28,18 @@ impl Token {
         &self.0
     }
 
+    pub(crate) fn hash(&self) -> TokenHash {
+        TokenHash::of(self.0.as_bytes())
+    }
+
     /// Whether `other` is the same, in a time that does not tell how much of it is.
-    fn is(&self, other: &[u8]) -> bool {
+    pub(super) fn is(&self, other: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(other).into()
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl fmt::Debug for Token {
@@ -38,20 +48,17 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Refuses requests without the token.
-pub(crate) async fn check(
-    State(interface): State<Arc<Interface>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let header = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
-    let given = header.and_then(|value| match value.split_at_checked(7) {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"bearer ") => Some(token),
-        _ => None,
-    });
-    let is_open = request.uri().path() == "/v1/version";
-    if is_open || given.is_some_and(|given| interface.token.is(given)) {
-        return next.run(request).await;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_have_their_forms_and_are_not_shown() {
+        let entropy: [u8; 32] = std::array::from_fn(|n| n as u8);
+        let api = Token::of_api(&entropy);
+        assert_eq!(api.expose(), "00010203-0405-0607-0809-0a0b0c0d0e0f");
+        assert_eq!(Token::from_entropy(&entropy).expose().len(), 64);
+        assert!(api.is(b"00010203-0405-0607-0809-0a0b0c0d0e0f") && !api.is(b"00010203"));
+        assert_eq!(format!("{api:?}"), "Token(…)");
     }
-    ApiError::unauthorized().into_response()
 }
