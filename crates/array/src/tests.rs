@@ -3,6 +3,7 @@
 mod memory;
 mod reservations;
 mod settings;
+mod several;
 mod snapshots;
 mod steps;
 
