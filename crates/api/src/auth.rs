@@ -27,7 +27,7 @@ impl Token {
     }
 
     /// Whether `other` is the same, in a time that does not tell how much of it is.
-    fn is(&self, other: &[u8]) -> bool {
+    pub(crate) fn is(&self, other: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(other).into()
     }
 }
@@ -45,13 +45,18 @@ pub(crate) async fn check(
     next: Next,
 ) -> Response {
     let header = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
-    let given = header.and_then(|value| match value.split_at_checked(7) {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"bearer ") => Some(token),
-        _ => None,
-    });
+    let given = header.and_then(bearer);
     let is_open = request.uri().path() == "/v1/version";
     if is_open || given.is_some_and(|given| interface.token.is(given)) {
         return next.run(request).await;
     }
     ApiError::unauthorized().into_response()
+}
+
+/// The token of an `Authorization` header.
+pub(crate) fn bearer(header: &[u8]) -> Option<&[u8]> {
+    match header.split_at_checked(7) {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"bearer ") => Some(token),
+        _ => None,
+    }
 }

@@ -150,7 +150,8 @@ impl World {
         let value =
             if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
         if status.is_client_error() || status.is_server_error() {
-            let message = value["message"].as_str().unwrap();
+            let message = value["message"].as_str().or(value["errors"][0]["message"].as_str());
+            let message = message.unwrap();
             assert!(!message.is_empty() && !message.contains('\n'), "{message}");
         }
         (status, value)
@@ -190,6 +191,11 @@ async fn everything_but_the_version_needs_the_token() {
                 let (status, value) = world.send(request.body(Body::empty()).unwrap()).await;
                 if path == "/v1/version" {
                     assert_eq!((status, &value["product"]), (StatusCode::OK, &json!("holdfast")));
+                } else if path == "/api/api_version" {
+                    assert_eq!((status, &value["version"][0]), (StatusCode::OK, &json!("2.0")));
+                } else if path.starts_with("/api/") {
+                    assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path}");
+                    assert!(value["errors"][0]["message"].is_string());
                 } else {
                     assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path}");
                     assert_eq!(value["code"], "unauthorized");
