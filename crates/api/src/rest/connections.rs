@@ -9,7 +9,7 @@ use super::ids::{Ids, Kind};
 use super::query::NAMES_MAX;
 use super::{
     Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, Named, Query, Refusals,
-    Refused, answer,
+    Refused, Selection, answer, volumes,
 };
 use crate::{Interface, Shared};
 
@@ -68,33 +68,45 @@ struct PairParams {
     host_names: Option<String>,
     /// The names of volumes, comma-separated.
     volume_names: Option<String>,
+    /// The ids of volumes, comma-separated, instead.
+    volume_ids: Option<String>,
 }
 
 /// Which hosts and volumes.
 #[derive(Debug)]
 struct Pairs {
     hosts: Vec<String>,
-    volumes: Vec<String>,
+    volumes: Selection,
 }
 
 impl Pairs {
     fn take(query: &mut Query) -> Result<Self, Refused> {
-        Ok(Self { hosts: query.list("host_names")?, volumes: query.list("volume_names")? })
+        Ok(Self {
+            hosts: query.list("host_names")?,
+            volumes: Selection::take_named(query, "volume_names", "volume_ids")?,
+        })
     }
 
-    /// Each volume with each host: (volume, host).
-    fn all(&self) -> Result<Vec<(String, String)>, Refused> {
-        if self.hosts.is_empty() || self.volumes.is_empty() {
+    /// Refuses pairs of which one side is missing.
+    fn required(query: &mut Query) -> Result<Self, Refused> {
+        let pairs = Self::take(query)?;
+        if pairs.hosts.is_empty() || pairs.volumes.is_empty() {
             let text = "Both `host_names` and `volume_names` are required.";
             return Err(Refused::bad("host_names", text));
         }
-        if self.hosts.len() * self.volumes.len() > NAMES_MAX {
+        Ok(pairs)
+    }
+
+    /// Each volume with each host: (volume, host).
+    fn all(&self, interface: &Interface) -> Result<Vec<(String, String)>, Refused> {
+        let volumes = self.volumes.names(|id| volumes::name_of(interface, id))?;
+        if self.hosts.len() * volumes.len() > NAMES_MAX {
             let text = format!("At most {NAMES_MAX} connections can be changed at once.");
             return Err(Refused::bad("volume_names", text));
         }
         let of_host = |host: &String| {
             let pair = |volume: &String| (volume.clone(), host.clone());
-            self.volumes.iter().map(pair).collect::<Vec<_>>()
+            volumes.iter().map(pair).collect::<Vec<_>>()
         };
         Ok(self.hosts.iter().flat_map(of_host).collect())
     }
@@ -102,23 +114,17 @@ impl Pairs {
     /// The connections of these hosts and volumes; of all where none are named.
     fn connections(&self, interface: &Interface) -> Result<Vec<ConnectionInfo>, Refused> {
         let array = &interface.array;
+        let volumes = self.volumes.names(|id| volumes::name_of(interface, id))?;
         let mut found = Vec::new();
-        match (&self.hosts[..], &self.volumes[..]) {
-            ([], volumes) => {
-                for volume in volumes {
-                    found.extend(array.connections(Some(volume), None)?);
-                }
+        for volume in volumes.iter().filter(|_| self.hosts.is_empty()) {
+            found.extend(array.connections(Some(volume), None)?);
+        }
+        for host in &self.hosts {
+            if volumes.is_empty() {
+                found.extend(array.connections(None, Some(host))?);
             }
-            (hosts, []) => {
-                for host in hosts {
-                    found.extend(array.connections(None, Some(host))?);
-                }
-            }
-            (hosts, volumes) => {
-                for (host, volume) in hosts.iter().flat_map(|h| volumes.iter().map(move |v| (h, v)))
-                {
-                    found.extend(array.connections(Some(volume), Some(host))?);
-                }
+            for volume in &volumes {
+                found.extend(array.connections(Some(volume), Some(host))?);
             }
         }
         Ok(found)
@@ -209,10 +215,10 @@ pub(super) async fn connect(
     mut query: Query,
     Body(asked): Body<ConnectionPost>,
 ) -> Answer {
-    let pairs = Pairs::take(&mut query)?.all()?;
+    let pairs = Pairs::required(&mut query)?;
     query.end()?;
     answer(interface, move |interface| {
-        let made = interface.array.connect_all(&pairs, asked.lun)?;
+        let made = interface.array.connect_all(&pairs.all(interface)?, asked.lun)?;
         let ids = Ids::of(&interface.array);
         Items::of(made.into_iter().map(|made| RestConnection::new(interface, ids, made)))
     })
@@ -228,10 +234,10 @@ pub(super) async fn connect(
     responses((status = 200, body = ItemsOf<RestConnection>), Refusals)
 )]
 pub(super) async fn disconnect(State(interface): Shared, mut query: Query) -> Answer {
-    let pairs = Pairs::take(&mut query)?.all()?;
+    let pairs = Pairs::required(&mut query)?;
     query.end()?;
     answer(interface, move |interface| {
-        interface.array.disconnect_all(&pairs)?;
+        interface.array.disconnect_all(&pairs.all(interface)?)?;
         Items::of::<RestConnection>([])
     })
     .await

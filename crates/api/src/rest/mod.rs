@@ -39,13 +39,18 @@
 //! [`Refused`], made of an [`array::Error`] by `?`; what the array can't do is
 //! [`Refused::unsupported`], never a success that did nothing.
 
+mod arrays;
 mod connections;
 pub mod filter;
+mod hardware;
 mod hosts;
 mod ids;
 mod list;
+mod lists;
 mod login;
 mod order;
+mod protection_group_snapshots;
+mod protection_groups;
 mod query;
 mod refused;
 mod selection;
@@ -78,7 +83,7 @@ pub(crate) use list::{ListParams, Listed, Listing};
 pub(crate) use query::{Body, Query};
 pub(crate) use refused::{Refusals, Refused};
 pub use refused::{RestFault, RestRefusal};
-pub(crate) use selection::{DestroyedParam, Selection, SelectionParams, each};
+pub(crate) use selection::{DestroyedParam, NameParams, Selection, SelectionParams, each};
 pub use selection::{MaybeNamed, Named};
 
 /// The last minor version of REST 2.x that is spoken; the first is 0.
@@ -105,7 +110,7 @@ pub(crate) struct ItemsOf<T> {
 
 /// What the descriptions of all routes name.
 #[derive(OpenApi)]
-#[openapi(components(schemas(RestRefusal, RestFault)))]
+#[openapi(components(schemas(RestRefusal, RestFault, Items)))]
 struct Common;
 
 /// All routes of REST 2.x, with their descriptions.
@@ -114,6 +119,12 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(versions::api_version))
         .routes(routes!(login::login))
         .routes(routes!(login::logout))
+        .routes(routes!(arrays::list, arrays::change))
+        .routes(routes!(arrays::space))
+        .routes(routes!(hardware::controllers))
+        .routes(routes!(hardware::hardware))
+        .routes(routes!(hardware::ports))
+        .routes(routes!(hardware::network_interfaces))
         .routes(routes!(volumes::list, volumes::create, volumes::change, volumes::eradicate))
         .routes(routes!(volumes::space))
         .routes(routes!(
@@ -124,6 +135,23 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         ))
         .routes(routes!(connections::list, connections::connect, connections::disconnect))
         .routes(routes!(hosts::list, hosts::create, hosts::change, hosts::delete))
+        .routes(routes!(
+            protection_groups::list,
+            protection_groups::create,
+            protection_groups::delete
+        ))
+        .routes(routes!(
+            protection_groups::list_volumes,
+            protection_groups::add_volumes,
+            protection_groups::remove_volumes
+        ))
+        .routes(routes!(
+            protection_group_snapshots::list,
+            protection_group_snapshots::create,
+            protection_group_snapshots::change,
+            protection_group_snapshots::eradicate
+        ))
+        .merge(lists::routes())
 }
 
 /// A description with what the paths of REST 2.x have in common.
@@ -154,6 +182,7 @@ pub(crate) fn router(routes: Router<Arc<Interface>>, interface: Arc<Interface>) 
         .route("/api/{*path}", any(|| async { Refused::no_such_path().into_response() }))
         .layer(middleware::from_fn(versions::check))
         .layer(middleware::from_fn_with_state(interface.clone(), login::check))
+        .layer(middleware::from_fn(versions::name))
         .with_state(interface)
 }
 
