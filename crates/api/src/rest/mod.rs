@@ -47,7 +47,6 @@ mod hosts;
 mod ids;
 mod list;
 mod lists;
-mod login;
 mod order;
 mod protection_group_snapshots;
 mod protection_groups;
@@ -75,7 +74,7 @@ use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Interface;
+use crate::{Interface, access};
 
 pub use filter::{Filter, FilterError};
 pub use list::Items;
@@ -117,8 +116,8 @@ struct Common;
 pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
     OpenApiRouter::with_openapi(Common::openapi())
         .routes(routes!(versions::api_version))
-        .routes(routes!(login::login))
-        .routes(routes!(login::logout))
+        .routes(routes!(access::login::login))
+        .routes(routes!(access::login::logout))
         .routes(routes!(arrays::list, arrays::change))
         .routes(routes!(arrays::space))
         .routes(routes!(hardware::controllers))
@@ -175,24 +174,22 @@ pub(crate) fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::op
     description
 }
 
-/// The routes, behind the sessions; what is not there is told in the form of REST 2.x.
+/// The routes; what is not there is told in the form of REST 2.x.
 pub(crate) fn router(routes: Router<Arc<Interface>>, interface: Arc<Interface>) -> Router {
     routes
         .method_not_allowed_fallback(|| async { Refused::no_such_method().into_response() })
         .route("/api/{*path}", any(|| async { Refused::no_such_path().into_response() }))
         .layer(middleware::from_fn(versions::check))
-        .layer(middleware::from_fn_with_state(interface.clone(), login::check))
         .layer(middleware::from_fn(versions::name))
         .with_state(interface)
 }
 
-/// Runs what may wait for the store on a thread that may, and answers what it gives.
+/// Runs what may wait for the store on a thread that may, and answers what it gives. A change is
+/// entered into the audit log.
 pub(crate) async fn answer(
     interface: Arc<Interface>,
     work: impl FnOnce(&Interface) -> Result<Items, Refused> + Send + 'static,
 ) -> Answer {
-    match tokio::task::spawn_blocking(move || work(&interface)).await {
-        Ok(result) => result.map(Json),
-        Err(_) => Err(Refused::broken()),
-    }
+    let done = access::run(interface, work, Refused::code).await;
+    done.unwrap_or_else(|| Err(Refused::broken())).map(Json)
 }

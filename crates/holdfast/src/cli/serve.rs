@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use api::{Facts, Interface, Token};
+use api::{Access, Facts, Interface, Sources, Token};
 use array::{Array, Settings};
 use block::ArrayIdentity;
 use serde_json::json;
@@ -173,7 +173,7 @@ impl Manager<'_> {
         };
         let interface = Arc::new(Interface {
             array: self.opened.array.clone(),
-            token,
+            access: Access::new(token, sources()),
             facts,
             telemetry: Arc::new(FrontEnd {
                 counters: running.counters.clone(),
@@ -209,6 +209,23 @@ impl Manager<'_> {
             format!("Serving {pool} as {target} on {portals}; management on http://{api}\n")
         })
     }
+}
+
+/// The time and the random bytes that sessions need.
+fn sources() -> Sources {
+    let clock = sys::Clock::start();
+    let entropy = || {
+        let mut bytes = [0; 32];
+        match sys::entropy(&mut bytes) {
+            Ok(()) => Some(bytes),
+            Err(error) => {
+                tracing::error!("{error}");
+                None
+            }
+        }
+    };
+    let uptime_ms = move || u64::try_from(clock.now().as_millis()).unwrap_or(u64::MAX);
+    Sources { uptime_ms: Box::new(uptime_ms), entropy: Box::new(entropy) }
 }
 
 #[cfg(test)]
