@@ -1,4 +1,4 @@
-//! The management interface: JSON over HTTP, under `/v1`.
+//! The management interface: JSON over HTTP, under `/v1`, and [`rest`] under `/api`.
 //!
 //! This crate says which requests there are, what they mean and how they are refused; it opens no
 //! socket and reads no clock. The program that listens hands [`router`] what it needs in an
@@ -19,6 +19,7 @@ mod integrity;
 mod offloads;
 mod optimize;
 mod page;
+pub mod rest;
 mod snapshots;
 mod space;
 mod system;
@@ -118,21 +119,24 @@ struct Description;
 
 /// Everything there is, as a service for one HTTP server. Must run within a tokio runtime.
 pub fn router(interface: Arc<Interface>) -> Router {
-    let (routes, description) = routes().split_for_parts();
-    let description = Arc::new(described(description));
+    let description = Arc::new(openapi());
+    let (routes, _) = routes().split_for_parts();
     routes
         .route("/v1/openapi.json", get(move || async move { Json(description.as_ref().clone()) }))
         .fallback(|| async { ApiError::no_such_path().into_response() })
         .method_not_allowed_fallback(|| async { ApiError::no_such_method().into_response() })
-        .layer(middleware::from_fn_with_state(interface.clone(), access::check))
+        .with_state(interface.clone())
+        .merge(rest::router(rest::routes().split_for_parts().0, interface.clone()))
+        .layer(middleware::from_fn_with_state(interface, access::check))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(RequestBodyTimeoutLayer::new(BODY_TIMEOUT))
-        .with_state(interface)
 }
 
 /// The description of the interface: OpenAPI 3.1.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    described(routes().split_for_parts().1)
+    let mut description = routes().split_for_parts().1;
+    description.merge(rest::routes().split_for_parts().1);
+    described(rest::described(description))
 }
 
 fn routes() -> OpenApiRouter<Arc<Interface>> {
@@ -163,8 +167,6 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(hosts::show, hosts::change, hosts::delete))
         .routes(routes!(connections::list, connections::connect))
         .routes(routes!(connections::disconnect))
-        .routes(routes!(access::login::login))
-        .routes(routes!(access::login::logout))
         .routes(routes!(access::login::session))
         .routes(routes!(access::users::list, access::users::create))
         .routes(routes!(access::users::show, access::users::change, access::users::delete))

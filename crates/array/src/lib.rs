@@ -35,6 +35,7 @@ mod record;
 mod reduction;
 mod reservations;
 pub mod settings;
+mod several;
 mod snapshots;
 pub mod space;
 mod state;
@@ -68,6 +69,7 @@ pub use name::{GroupName, HostName, InitiatorName, Suffix, TokenName, UserName, 
 pub use reduction::{Optimized, Reduction, ReductionChange};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};
 pub use settings::{Settings, SettingsChange};
+pub use several::{CHANGES_MAX, NewCopy};
 pub use snapshots::{NewSnapshots, SnapshotFilter, SnapshotInfo, SnapshotSource};
 pub use space::SpaceThresholds;
 pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, WrittenBytes};
@@ -189,5 +191,28 @@ impl Array {
         let shown = show(&mut state, planned);
         self.generation.store(state.generation, Ordering::Release);
         Ok(shown)
+    }
+
+    /// Several changes of one kind, in one commit. Each is planned on what was there before, with
+    /// the number of those before it: no two may be of the same object.
+    fn change_all<T, P, R>(
+        &self,
+        all: impl IntoIterator<Item = T>,
+        plan: impl Fn(&State, usize, T) -> Result<(Change, P), Error>,
+        show: impl Fn(&mut State, P) -> R,
+    ) -> Result<Vec<R>, Error> {
+        let plan_all = |state: &State| {
+            let (mut whole, mut planned) = (Change::default(), Vec::new());
+            for (before, one) in all.into_iter().enumerate() {
+                let (change, one) = plan(state, before, one)?;
+                whole.volumes.extend(change.volumes);
+                whole.config.extend(change.config);
+                planned.push(one);
+            }
+            Ok((whole, planned))
+        };
+        self.change(plan_all, |state, planned: Vec<P>| {
+            planned.into_iter().map(|one| show(state, one)).collect()
+        })
     }
 }

@@ -4,6 +4,7 @@ mod access;
 mod memory;
 mod reservations;
 mod settings;
+mod several;
 mod snapshots;
 mod steps;
 

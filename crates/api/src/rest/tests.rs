@@ -1,0 +1,1 @@
+//! REST 2.x over an array in memory.
