@@ -113,8 +113,9 @@ impl Access {
         &self.local
     }
 
-    fn entropy(&self) -> Result<[u8; 32], Denied> {
-        (self.sources.entropy)().ok_or(Denied::NoEntropy)
+    /// Random bytes; `None` where there are none to be had.
+    pub(crate) fn random(&self) -> Option<[u8; 32]> {
+        (self.sources.entropy)()
     }
 }
 
