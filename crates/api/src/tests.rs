@@ -15,6 +15,7 @@ use tower::ServiceExt;
 
 mod access;
 mod kept;
+mod rest;
 mod switches;
 
 use super::*;
