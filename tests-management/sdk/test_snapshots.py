@@ -90,6 +90,8 @@ def test_protection_groups(client, prefix):
     assert one(client.get_protection_groups(ids=[made.id])).name == group
     member = one(client.get_protection_groups_volumes(member_names=[volumes[0]]))
     assert (member.group.name, member.member.name) == (group, volumes[0])
+    member = one(client.get_volumes_protection_groups(member_names=volumes[1:]))
+    assert (member.group.name, member.member.name) == (group, volumes[1])
 
     new = ProtectionGroupSnapshot(suffix="s1")
     snapshot = client.post_protection_group_snapshots(

@@ -86,7 +86,7 @@ def test_what_is_not_there_is_refused(client, prefix):
     refused(client.post_volumes(names=[f"{prefix}-a"], volume=VolumePost(provisioned=1)), "4096")
     good(client.post_volumes(names=[f"{prefix}-a"], volume=size))
     pod = VolumePatch(pod=Reference(name="pod"))
-    refused(client.patch_volumes(names=[f"{prefix}-a"], volume=pod))
+    refused(client.patch_volumes(names=[f"{prefix}-a"], volume=pod), "pod", "not supported")
     assert names(client.get_volumes(names=[f"{prefix}-a"])) == [f"{prefix}-a"]
 
 

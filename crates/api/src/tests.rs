@@ -13,6 +13,7 @@ use tower::ServiceExt;
 mod access;
 mod kept;
 mod memory;
+mod rest;
 mod switches;
 
 use super::*;

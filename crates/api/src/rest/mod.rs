@@ -60,9 +60,6 @@ mod versions;
 mod volume_snapshots;
 mod volumes;
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 
 use axum::response::IntoResponse;
@@ -148,6 +145,11 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
             protection_groups::list_volumes,
             protection_groups::add_volumes,
             protection_groups::remove_volumes
+        ))
+        .routes(routes!(
+            protection_groups::list_of_volumes,
+            protection_groups::add_to_groups,
+            protection_groups::remove_from_groups
         ))
         .routes(routes!(
             protection_group_snapshots::list,

@@ -298,3 +298,39 @@ pub(super) async fn remove_volumes(State(interface): Shared, query: Query) -> An
     change_members(interface, query, |remove| GroupChange { remove, ..GroupChange::default() })
         .await
 }
+
+/// The protection groups of all volumes, or of some: the same as `protection-groups/volumes`.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/volumes/protection-groups",
+    tag = "protection-groups",
+    params(MemberParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn list_of_volumes(interface: Shared, query: Query) -> Answer {
+    list_volumes(interface, query).await
+}
+
+/// Adds volumes to protection groups: each to each, or none.
+#[utoipa::path(
+    post,
+    path = "/api/2.{minor}/volumes/protection-groups",
+    tag = "protection-groups",
+    params(MemberParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn add_to_groups(interface: Shared, query: Query) -> Answer {
+    add_volumes(interface, query).await
+}
+
+/// Takes volumes out of protection groups: each out of each, or none.
+#[utoipa::path(
+    delete,
+    path = "/api/2.{minor}/volumes/protection-groups",
+    tag = "protection-groups",
+    params(MemberParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn remove_from_groups(interface: Shared, query: Query) -> Answer {
+    remove_volumes(interface, query).await
+}
