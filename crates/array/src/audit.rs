@@ -15,8 +15,8 @@ use crate::{Array, Error, record};
 
 /// How many entries are kept; an older one gives way to a newer.
 pub const AUDIT_ENTRIES_MAX: usize = 4_096;
-/// The longest text of an entry, in bytes, and how long all names together are. An entry takes less
-/// than 1 KiB so, and the log less than 4 MiB.
+/// The longest text of an entry, in bytes, and how long all names together are. Users, methods and
+/// addresses are short, so an entry takes less than 1 KiB, and the log less than 4 MiB.
 pub const AUDIT_TEXT_BYTES_MAX: usize = 256;
 /// What became of something that was done.
 pub const DONE: &str = "done";
@@ -117,8 +117,8 @@ impl Drop for Attribution {
 }
 
 impl Array {
-    /// Does some work for somebody, on this thread, and enters it into the audit log; `code` is what
-    /// the log says of a refusal.
+    /// Does some work for somebody, on this thread, and enters it into the audit log; `code` is
+    /// what the log says of a refusal.
     ///
     /// # Errors
     /// Those of the work; and where the work committed nothing, those of the store that did not

@@ -92,7 +92,7 @@ mod tests {
             ("POST", "/v1/%76olumes", ArrayAdmin),
             ("POST", "//v1//volumes", ArrayAdmin),
             ("POST", "/volumes", ArrayAdmin),
-            ("POST", "/x/volumes", ArrayAdmin),
+            ("POST", "/v2/volumes", ArrayAdmin),
             ("POST", "/api/volumes", ArrayAdmin),
             ("POST", "/v1/users/../volumes", ArrayAdmin),
         ] {
