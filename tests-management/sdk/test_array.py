@@ -2,7 +2,7 @@
 
 import pytest
 from answers import good, names, one, refused
-from pypureclient import flasharray
+from pypureclient import PureError, flasharray
 
 
 def test_versions_and_login(management, client):
@@ -12,8 +12,8 @@ def test_versions_and_login(management, client):
     )
     assert old.get_rest_version() == "2.4"
     assert one(old.get_arrays()).id == one(client.get_arrays()).id
-    with pytest.raises(Exception):
-        flasharray.Client(management.address, api_token="0" * 64, verify_ssl=False).get_arrays()
+    with pytest.raises(PureError):
+        flasharray.Client(management.address, api_token="0" * 64, verify_ssl=False)
 
 
 def test_the_array_and_its_space(client):
