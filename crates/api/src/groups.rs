@@ -23,7 +23,7 @@ pub struct Group {
 
 impl From<GroupInfo> for Group {
     fn from(group: GroupInfo) -> Self {
-        let GroupInfo { name, volumes, created_ms } = group;
+        let GroupInfo { name, volumes, created_ms, .. } = group;
         Self { name, volumes, created_ms }
     }
 }

@@ -211,6 +211,7 @@ pub(crate) async fn change(
             name: asked.name.map(|name| HostName::new(&name)).transpose()?,
             initiators: asked.iqns.map(|names| initiators(&names)).transpose()?,
             chap,
+            ..array::HostChange::default()
         };
         Ok(Json(interface.array.change_host(&name, change)?.into()))
     })

@@ -138,6 +138,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Snapshots>, ApiError> {
     let Query(SnapshotFilter { after, limit, volume, group, destroyed }) = filter?;
     blocking(interface, move |interface| {
+        let destroyed = Some(destroyed);
         let filter = array::SnapshotFilter { volume, group, destroyed };
         let mut refused = None;
         let (found, more) = Page { after, limit }.of(|after, limit| {

@@ -5,10 +5,9 @@
 use block::{LogicalBlockSize, Offloads, SectorCount, VolumeId};
 use store::{Change, VolumeChange};
 
-use crate::identity::Serial;
 use crate::name::VolumeName;
 use crate::state::{State, VolumeEntry, VolumeRecord};
-use crate::{Array, Error, VOLUMES_MAX, VolumeInfo, record};
+use crate::{Array, Error, VolumeInfo, record};
 
 /// What a volume can be made of.
 struct Source {
@@ -42,37 +41,38 @@ impl Array {
         name: VolumeName,
         created_ms: u64,
     ) -> Result<VolumeInfo, Error> {
-        let plan = |state: &State| {
-            let source = state.source(source)?;
-            state.check_free(&name, None)?;
-            if state.volumes.len() >= VOLUMES_MAX {
-                return Err(Error::Limit { what: "volumes", limit: VOLUMES_MAX });
-            }
-            let id = self.backing.allocate_volume_id();
-            let serial = Serial::new(&state.pool_id, id)
-                .ok_or(Error::Limit { what: "volumes ever made", limit: 1 << 40 })?;
-            let record = VolumeRecord {
-                id,
-                name,
-                size: source.size,
-                logical_block: source.logical_block,
-                company_id: state.settings.company_id,
-                serial,
-                created_ms,
-                offloads: Offloads::ALL,
-                eradicate_ms: None,
-            };
-            let change = Change {
-                volumes: vec![VolumeChange::Clone { source: source.id, id, snapshot: false }],
-                config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
-            };
-            Ok((change, record))
+        let plan = |state: &State| self.plan_clone(state, 0, source, name, created_ms);
+        self.change(plan, |state, record| self.show_new_volume(state, record))
+    }
+
+    /// `before`: how many are made in the same commit, before this one.
+    pub(crate) fn plan_clone(
+        &self,
+        state: &State,
+        before: usize,
+        source: &str,
+        name: VolumeName,
+        created_ms: u64,
+    ) -> Result<(Change, VolumeRecord), Error> {
+        let source = state.source(source)?;
+        state.check_free(&name, None)?;
+        let (id, serial) = self.allocate_volume(state, before)?;
+        let record = VolumeRecord {
+            id,
+            name,
+            size: source.size,
+            logical_block: source.logical_block,
+            company_id: state.settings.company_id,
+            serial,
+            created_ms,
+            offloads: Offloads::ALL,
+            eradicate_ms: None,
         };
-        self.change(plan, |state, record| {
-            let id = record.id;
-            state.insert_volume(record);
-            self.volume_info(&state.volumes[&id])
-        })
+        let change = Change {
+            volumes: vec![VolumeChange::Clone { source: source.id, id, snapshot: false }],
+            config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
+        };
+        Ok((change, record))
     }
 
     /// Makes a volume what one of its own snapshots is, its size too. Hosts keep it under the LUN
@@ -111,35 +111,39 @@ impl Array {
         check: impl FnOnce(&State, &VolumeEntry) -> Result<(), Error>,
     ) -> Result<VolumeInfo, Error> {
         let plan = |state: &State| {
-            let entry = state.volume(name)?;
-            check(state, entry)?;
-            let source = state.source(source)?;
-            let (old, refuse) = (&entry.record, |why: &str| {
-                let text = format!("Volume {} can't be overwritten: {why}.", entry.record.name);
-                Err(Error::invalid("wrong_source", text))
-            });
-            if source.id == old.id {
-                return refuse("it is the source itself");
-            }
-            if source.logical_block != old.logical_block {
-                return refuse("its logical block has another length than that of the source");
-            }
-            let record = VolumeRecord { size: source.size, ..old.clone() };
-            let (source, destination) = (source.id, old.id);
-            let mut change = Change {
-                volumes: vec![VolumeChange::Overwrite { source, destination }],
-                ..Change::default()
-            };
-            if record != *old {
-                let row = record::volume(&record)?;
-                change.config.push((record::volume_key(record.id), Some(row)));
-            }
-            Ok((change, record))
+            check(state, state.volume(name)?)?;
+            plan_overwrite(state, name, source)
         };
-        self.change(plan, |state, record| {
-            let id = record.id;
-            state.replace_volume(record);
-            self.volume_info(&state.volumes[&id])
-        })
+        self.change(plan, |state, record| self.show_volume(state, record))
     }
+}
+
+pub(crate) fn plan_overwrite(
+    state: &State,
+    name: &str,
+    source: &str,
+) -> Result<(Change, VolumeRecord), Error> {
+    let entry = state.volume(name)?;
+    let source = state.source(source)?;
+    let (old, refuse) = (&entry.record, |why: &str| {
+        let text = format!("Volume {} can't be overwritten: {why}.", entry.record.name);
+        Err(Error::invalid("wrong_source", text))
+    });
+    if source.id == old.id {
+        return refuse("it is the source itself");
+    }
+    if source.logical_block != old.logical_block {
+        return refuse("its logical block has another length than that of the source");
+    }
+    let record = VolumeRecord { size: source.size, ..old.clone() };
+    let (source, destination) = (source.id, old.id);
+    let mut change = Change {
+        volumes: vec![VolumeChange::Overwrite { source, destination }],
+        ..Change::default()
+    };
+    if record != *old {
+        let row = record::volume(&record)?;
+        change.config.push((record::volume_key(record.id), Some(row)));
+    }
+    Ok((change, record))
 }

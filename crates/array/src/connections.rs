@@ -1,8 +1,11 @@
 //! Connections: which host sees which volume, and as what.
 
+use std::collections::BTreeSet;
+
+use block::VolumeId;
 use store::Change;
 
-use crate::state::State;
+use crate::state::{HostId, State};
 use crate::{Array, Error, LUN_MAX, LUN_MIN, record};
 
 /// A volume that a host may reach.
@@ -28,34 +31,7 @@ impl Array {
         host: &str,
         lun: Option<u16>,
     ) -> Result<ConnectionInfo, Error> {
-        let plan = |state: &State| {
-            let volume = state.volume(volume)?;
-            let (host_id, entry) = state.host(host)?;
-            let info = |lun| ConnectionInfo {
-                volume: volume.record.name.to_string(),
-                host: entry.host.name.to_string(),
-                lun,
-            };
-            if let Some(&lun) = volume.hosts.get(&host_id) {
-                let ConnectionInfo { volume, host, lun } = info(lun);
-                return Err(Error::ConnectionExists { volume, host, lun });
-            }
-            let lun = match lun {
-                None => entry.free_lun().ok_or(Error::Limit {
-                    what: "LUNs of one host",
-                    limit: usize::from(LUN_MAX),
-                })?,
-                Some(lun) => check_lun(state, host, lun)?,
-            };
-            let id = volume.record.id;
-            let row = (record::connection_key(host_id, id), Some(record::connection(lun)?));
-            let change = Change { config: vec![row], ..Change::default() };
-            Ok((change, (host_id, id, info(lun))))
-        };
-        self.change(plan, |state, (host, volume, info)| {
-            state.connect(host, volume, info.lun);
-            info
-        })
+        self.change(|state| plan_connection(state, volume, host, lun, &Taken::default()), connect)
     }
 
     /// Takes a volume away from a host.
@@ -63,18 +39,7 @@ impl Array {
     /// # Errors
     /// `no_such_volume`, `no_such_host`, `no_such_connection`, and those of the store.
     pub fn disconnect(&self, volume: &str, host: &str) -> Result<(), Error> {
-        let plan = |state: &State| {
-            let volume = state.volume(volume)?;
-            let (host_id, entry) = state.host(host)?;
-            let id = volume.record.id;
-            let lun = *volume.hosts.get(&host_id).ok_or_else(|| Error::NoSuchConnection {
-                volume: volume.record.name.to_string(),
-                host: entry.host.name.to_string(),
-            })?;
-            let config = vec![(record::connection_key(host_id, id), None)];
-            Ok((Change { config, ..Change::default() }, (host_id, id, lun)))
-        };
-        self.change(plan, |state, (host, volume, lun)| state.disconnect(host, volume, lun))
+        self.change(|state| plan_disconnection(state, volume, host), disconnect)
     }
 
     /// All connections of one volume, one host, a pair of them, or the array, in the order of the
@@ -117,6 +82,68 @@ impl Array {
         }
         Ok(found)
     }
+}
+
+/// LUNs of hosts that go to volumes in the same commit.
+pub(crate) type Taken = BTreeSet<(HostId, u16)>;
+
+/// A connection to show.
+pub(crate) type Planned = (HostId, VolumeId, ConnectionInfo);
+
+pub(crate) fn plan_connection(
+    state: &State,
+    volume: &str,
+    host: &str,
+    lun: Option<u16>,
+    taken: &Taken,
+) -> Result<(Change, Planned), Error> {
+    let volume = state.volume(volume)?;
+    let (host_id, entry) = state.host(host)?;
+    let info = |lun| ConnectionInfo {
+        volume: volume.record.name.to_string(),
+        host: entry.host.name.to_string(),
+        lun,
+    };
+    if let Some(&lun) = volume.hosts.get(&host_id) {
+        let ConnectionInfo { volume, host, lun } = info(lun);
+        return Err(Error::ConnectionExists { volume, host, lun });
+    }
+    let lun = match lun {
+        None => entry
+            .free_luns()
+            .find(|lun| !taken.contains(&(host_id, *lun)))
+            .ok_or(Error::Limit { what: "LUNs of one host", limit: usize::from(LUN_MAX) })?,
+        Some(lun) => check_lun(state, host, lun)?,
+    };
+    let id = volume.record.id;
+    let row = (record::connection_key(host_id, id), Some(record::connection(lun)?));
+    let change = Change { config: vec![row], ..Change::default() };
+    Ok((change, (host_id, id, info(lun))))
+}
+
+pub(crate) fn connect(state: &mut State, (host, volume, info): Planned) -> ConnectionInfo {
+    state.connect(host, volume, info.lun);
+    info
+}
+
+pub(crate) fn plan_disconnection(
+    state: &State,
+    volume: &str,
+    host: &str,
+) -> Result<(Change, (HostId, VolumeId, u16)), Error> {
+    let volume = state.volume(volume)?;
+    let (host_id, entry) = state.host(host)?;
+    let id = volume.record.id;
+    let lun = *volume.hosts.get(&host_id).ok_or_else(|| Error::NoSuchConnection {
+        volume: volume.record.name.to_string(),
+        host: entry.host.name.to_string(),
+    })?;
+    let config = vec![(record::connection_key(host_id, id), None)];
+    Ok((Change { config, ..Change::default() }, (host_id, id, lun)))
+}
+
+pub(crate) fn disconnect(state: &mut State, (host, volume, lun): (HostId, VolumeId, u16)) {
+    state.disconnect(host, volume, lun);
 }
 
 fn check_lun(state: &State, host: &str, lun: u16) -> Result<u16, Error> {

@@ -73,6 +73,31 @@ pub enum Error {
     /// No host has this name.
     #[error("Host does not exist: {0}. The list of hosts shows their names.")]
     NoSuchHost(String),
+    /// A user has this name, or one that differs in case only.
+    #[error("User already exists: {0}. Choose another name.")]
+    UserExists(String),
+    /// No user has this name.
+    #[error("User does not exist: {0}. The list of users shows their names.")]
+    NoSuchUser(String),
+    /// The user is the one that the array can't be without.
+    #[error("User {0} is built in: it can't be removed, and stays an array admin.")]
+    BuiltInUser(String),
+    /// A token of the user has this name.
+    #[error("API token already exists: {token} of user {user}. Choose another name.")]
+    TokenExists {
+        /// The user.
+        user: String,
+        /// The token's name.
+        token: String,
+    },
+    /// No token of the user has this name.
+    #[error("API token does not exist: {token} of user {user}. The list of tokens shows them.")]
+    NoSuchToken {
+        /// The user.
+        user: String,
+        /// The token's name.
+        token: String,
+    },
     /// The initiator name belongs to another host.
     #[error("The initiator {initiator} is already in use by host {host}. Remove it there first.")]
     InitiatorInUse {
@@ -170,6 +195,11 @@ impl Error {
             Self::NoSuchGroup(_) => "no_such_group",
             Self::HostExists(_) => "host_exists",
             Self::NoSuchHost(_) => "no_such_host",
+            Self::UserExists(_) => "user_exists",
+            Self::NoSuchUser(_) => "no_such_user",
+            Self::BuiltInUser(_) => "built_in_user",
+            Self::TokenExists { .. } => "token_exists",
+            Self::NoSuchToken { .. } => "no_such_token",
             Self::InitiatorInUse { .. } => "initiator_in_use",
             Self::ConnectionExists { .. } => "connection_exists",
             Self::NoSuchConnection { .. } => "no_such_connection",
@@ -193,6 +223,8 @@ impl Error {
             | Self::NoSuchSnapshot(_)
             | Self::NoSuchGroup(_)
             | Self::NoSuchHost(_)
+            | Self::NoSuchUser(_)
+            | Self::NoSuchToken { .. }
             | Self::NoSuchConnection { .. } => Kind::NotFound,
             Self::VolumeExists(_)
             | Self::VolumeDestroyed(_)
@@ -202,6 +234,9 @@ impl Error {
             | Self::Eradicated(_)
             | Self::GroupExists(_)
             | Self::HostExists(_)
+            | Self::UserExists(_)
+            | Self::BuiltInUser(_)
+            | Self::TokenExists { .. }
             | Self::InitiatorInUse { .. }
             | Self::ConnectionExists { .. }
             | Self::LunInUse { .. }

@@ -37,6 +37,8 @@ pub struct GroupChange {
 /// A group, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupInfo {
+    /// Its id, for ever.
+    pub id: u64,
     /// Its name.
     pub name: String,
     /// The names of its volumes, without destroyed ones, which are back once they are recovered.
@@ -75,8 +77,9 @@ impl State {
         self.groups.insert(id, group);
     }
 
-    fn group_info(&self, group: &Group) -> GroupInfo {
+    fn group_info(&self, id: GroupId, group: &Group) -> GroupInfo {
         GroupInfo {
+            id: id.0,
             name: group.name.to_string(),
             volumes: self.members(group).map(|entry| entry.record.name.to_string()).collect(),
             created_ms: group.created_ms,
@@ -100,18 +103,7 @@ impl Array {
         volumes: &[String],
         created_ms: u64,
     ) -> Result<GroupInfo, Error> {
-        let plan = |state: &State| {
-            if state.group(name.as_str()).is_ok() {
-                return Err(Error::GroupExists(name.to_string()));
-            }
-            if state.groups.len() >= GROUPS_MAX {
-                return Err(Error::Limit { what: "groups", limit: GROUPS_MAX });
-            }
-            let id = GroupId(state.next_group_id);
-            let members = with(Vec::new(), state.ids_of(volumes)?)?;
-            plan_group(id, Group { name, members, next_suffix: 1, created_ms })
-        };
-        self.change(plan, show_group)
+        self.change(|state| plan_new(state, 0, name, volumes, created_ms), show_group)
     }
 
     /// Adds volumes to a group, and takes some away. One that is added twice is in it once; one
@@ -120,15 +112,7 @@ impl Array {
     /// # Errors
     /// `no_such_group`, and those of [`Array::create_group`].
     pub fn change_group(&self, name: &str, change: &GroupChange) -> Result<GroupInfo, Error> {
-        let plan = |state: &State| {
-            let (id, group) = state.group(name)?;
-            let removed = state.ids_of(&change.remove)?;
-            let mut members = group.members.clone();
-            members.retain(|id| !removed.contains(id));
-            let members = with(members, state.ids_of(&change.add)?)?;
-            plan_group(id, Group { members, ..group.clone() })
-        };
-        self.change(plan, show_group)
+        self.change(|state| plan_change(state, name, change), show_group)
     }
 
     /// Ends a group. Its volumes stay, and so do the snapshots that were made with it.
@@ -136,15 +120,7 @@ impl Array {
     /// # Errors
     /// `no_such_group`, and those of the store.
     pub fn delete_group(&self, name: &str) -> Result<(), Error> {
-        let plan = |state: &State| {
-            let (id, group) = state.group(name)?;
-            let config = vec![(record::group_key(id), None)];
-            Ok((Change { config, ..Change::default() }, (id, group.name.key())))
-        };
-        self.change(plan, |state, (id, key)| {
-            state.groups.remove(&id);
-            state.group_names.remove(&key);
-        })
+        self.change(|state| plan_end(state, name), show_end)
     }
 
     /// A group.
@@ -153,7 +129,12 @@ impl Array {
     /// `no_such_group`.
     pub fn group(&self, name: &str) -> Result<GroupInfo, Error> {
         let state = self.state.read();
-        state.group(name).map(|(_, group)| state.group_info(group))
+        state.group(name).map(|(id, group)| state.group_info(id, group))
+    }
+
+    /// The name of the group with this id, if there is one.
+    pub fn group_name(&self, id: u64) -> Option<String> {
+        self.state.read().groups.get(&GroupId(id)).map(|group| group.name.to_string())
     }
 
     /// Up to `limit` groups in the order of their names (without case), from the first one behind
@@ -162,9 +143,52 @@ impl Array {
         let state = self.state.read();
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
         let rows = state.group_names.range((from, Bound::Unbounded));
-        let groups = rows.filter_map(|(_, id)| state.groups.get(id)).take(limit);
-        groups.map(|group| state.group_info(group)).collect()
+        let groups = rows.filter_map(|(_, id)| Some((*id, state.groups.get(id)?))).take(limit);
+        groups.map(|(id, group)| state.group_info(id, group)).collect()
     }
+}
+
+/// `before`: how many are made in the same commit, before this one.
+pub(crate) fn plan_new(
+    state: &State,
+    before: usize,
+    name: GroupName,
+    volumes: &[String],
+    created_ms: u64,
+) -> Result<(Change, (GroupId, Group)), Error> {
+    if state.group(name.as_str()).is_ok() {
+        return Err(Error::GroupExists(name.to_string()));
+    }
+    if state.groups.len() + before >= GROUPS_MAX {
+        return Err(Error::Limit { what: "groups", limit: GROUPS_MAX });
+    }
+    let id = GroupId(state.next_group_id + before as u64);
+    let members = with(Vec::new(), state.ids_of(volumes)?)?;
+    plan_group(id, Group { name, members, next_suffix: 1, created_ms })
+}
+
+pub(crate) fn plan_change(
+    state: &State,
+    name: &str,
+    change: &GroupChange,
+) -> Result<(Change, (GroupId, Group)), Error> {
+    let (id, group) = state.group(name)?;
+    let removed = state.ids_of(&change.remove)?;
+    let mut members = group.members.clone();
+    members.retain(|id| !removed.contains(id));
+    let members = with(members, state.ids_of(&change.add)?)?;
+    plan_group(id, Group { members, ..group.clone() })
+}
+
+pub(crate) fn plan_end(state: &State, name: &str) -> Result<(Change, (GroupId, String)), Error> {
+    let (id, group) = state.group(name)?;
+    let config = vec![(record::group_key(id), None)];
+    Ok((Change { config, ..Change::default() }, (id, group.name.key())))
+}
+
+pub(crate) fn show_end(state: &mut State, (id, key): (GroupId, String)) {
+    state.groups.remove(&id);
+    state.group_names.remove(&key);
 }
 
 fn plan_group(id: GroupId, group: Group) -> Result<(Change, (GroupId, Group)), Error> {
@@ -172,8 +196,8 @@ fn plan_group(id: GroupId, group: Group) -> Result<(Change, (GroupId, Group)), E
     Ok((Change { config, ..Change::default() }, (id, group)))
 }
 
-fn show_group(state: &mut State, (id, group): (GroupId, Group)) -> GroupInfo {
-    let info = state.group_info(&group);
+pub(crate) fn show_group(state: &mut State, (id, group): (GroupId, Group)) -> GroupInfo {
+    let info = state.group_info(id, &group);
     state.replace_group(id, group);
     info
 }

@@ -29,6 +29,10 @@ pub struct HostChange {
     pub name: Option<HostName>,
     /// All of its iSCSI names from now on.
     pub initiators: Option<Vec<InitiatorName>>,
+    /// iSCSI names that it gets besides.
+    pub add_initiators: Vec<InitiatorName>,
+    /// iSCSI names that it loses.
+    pub remove_initiators: Vec<InitiatorName>,
     /// Its CHAP from now on; `Some(None)` takes it away.
     pub chap: Option<Option<Chap>>,
 }
@@ -81,25 +85,7 @@ impl Array {
     /// `host_exists`, `initiator_in_use`, `invalid_initiator`, `limit_reached`, and those of the
     /// store.
     pub fn create_host(&self, new: NewHost) -> Result<HostInfo, Error> {
-        let plan = |state: &State| {
-            if state.host(new.name.as_str()).is_ok() {
-                return Err(Error::HostExists(new.name.to_string()));
-            }
-            if state.hosts.len() >= HOSTS_MAX {
-                return Err(Error::Limit { what: "hosts", limit: HOSTS_MAX });
-            }
-            check_initiators(state, None, &new.initiators)?;
-            let id = HostId(state.next_host_id);
-            let NewHost { name, initiators, chap, created_ms } = new;
-            let host = Host { name, initiators, chap, created_ms };
-            let row = (record::host_key(id), Some(record::host(&host)?));
-            Ok((Change { config: vec![row], ..Change::default() }, (id, host)))
-        };
-        self.change(plan, |state, (id, host)| {
-            let info = host_info(&host, 0);
-            state.insert_host(id, host);
-            info
-        })
+        self.change(|state| plan_host(state, 0, new), show_new_host)
     }
 
     /// Changes a host; its connections stay.
@@ -107,28 +93,7 @@ impl Array {
     /// # Errors
     /// Those of [`Array::create_host`], and `no_such_host`.
     pub fn change_host(&self, name: &str, change: HostChange) -> Result<HostInfo, Error> {
-        let plan = |state: &State| {
-            let (id, entry) = state.host(name)?;
-            let mut host = entry.host.clone();
-            if let Some(new_name) = change.name {
-                if state.host(new_name.as_str()).is_ok_and(|(other, _)| other != id) {
-                    return Err(Error::HostExists(new_name.to_string()));
-                }
-                host.name = new_name;
-            }
-            if let Some(initiators) = change.initiators {
-                check_initiators(state, Some(id), &initiators)?;
-                host.initiators = initiators;
-            }
-            host.chap = change.chap.unwrap_or(host.chap);
-            let row = (record::host_key(id), Some(record::host(&host)?));
-            Ok((Change { config: vec![row], ..Change::default() }, (id, host, entry.luns.len())))
-        };
-        self.change(plan, |state, (id, host, connection_count)| {
-            let info = host_info(&host, connection_count);
-            state.replace_host(id, host);
-            info
-        })
+        self.change(|state| plan_host_change(state, name, change), show_host)
     }
 
     /// Deletes a host.
@@ -136,17 +101,7 @@ impl Array {
     /// # Errors
     /// `no_such_host`, `existing_connections`, and those of the store.
     pub fn delete_host(&self, name: &str) -> Result<(), Error> {
-        let plan = |state: &State| {
-            let (id, entry) = state.host(name)?;
-            let count = entry.luns.len();
-            if count > 0 {
-                let object = format!("Host {}", entry.host.name);
-                return Err(Error::ExistingConnections { object, count });
-            }
-            let config = vec![(record::host_key(id), None)];
-            Ok((Change { config, ..Change::default() }, id))
-        };
-        self.change(plan, State::remove_host)
+        self.change(|state| plan_host_end(state, name), State::remove_host)
     }
 
     /// A host.
@@ -171,6 +126,80 @@ impl HostEntry {
     fn info(&self) -> HostInfo {
         host_info(&self.host, self.luns.len())
     }
+}
+
+/// A host with its id, and to how many volumes it is connected.
+pub(crate) type PlannedHost = (HostId, Host, usize);
+
+/// `before`: how many are made in the same commit, before this one.
+pub(crate) fn plan_host(
+    state: &State,
+    before: usize,
+    new: NewHost,
+) -> Result<(Change, PlannedHost), Error> {
+    if state.host(new.name.as_str()).is_ok() {
+        return Err(Error::HostExists(new.name.to_string()));
+    }
+    if state.hosts.len() + before >= HOSTS_MAX {
+        return Err(Error::Limit { what: "hosts", limit: HOSTS_MAX });
+    }
+    check_initiators(state, None, &new.initiators)?;
+    let id = HostId(state.next_host_id + before as u64);
+    let NewHost { name, initiators, chap, created_ms } = new;
+    let host = Host { name, initiators, chap, created_ms };
+    let row = (record::host_key(id), Some(record::host(&host)?));
+    Ok((Change { config: vec![row], ..Change::default() }, (id, host, 0)))
+}
+
+pub(crate) fn show_new_host(state: &mut State, (id, host, _): PlannedHost) -> HostInfo {
+    let info = host_info(&host, 0);
+    state.insert_host(id, host);
+    info
+}
+
+pub(crate) fn plan_host_change(
+    state: &State,
+    name: &str,
+    change: HostChange,
+) -> Result<(Change, PlannedHost), Error> {
+    let (id, entry) = state.host(name)?;
+    let mut host = entry.host.clone();
+    if let Some(new_name) = change.name {
+        if state.host(new_name.as_str()).is_ok_and(|(other, _)| other != id) {
+            return Err(Error::HostExists(new_name.to_string()));
+        }
+        host.name = new_name;
+    }
+    host.initiators = change.initiators.unwrap_or(host.initiators);
+    for initiator in &change.remove_initiators {
+        if !host.initiators.contains(initiator) {
+            let text = format!("The initiator {initiator} does not exist in {}.", host.name);
+            return Err(Error::invalid("no_such_initiator", text));
+        }
+    }
+    host.initiators.retain(|initiator| !change.remove_initiators.contains(initiator));
+    host.initiators.extend(change.add_initiators);
+    check_initiators(state, Some(id), &host.initiators)?;
+    host.chap = change.chap.unwrap_or(host.chap);
+    let row = (record::host_key(id), Some(record::host(&host)?));
+    Ok((Change { config: vec![row], ..Change::default() }, (id, host, entry.luns.len())))
+}
+
+pub(crate) fn show_host(state: &mut State, (id, host, count): PlannedHost) -> HostInfo {
+    let info = host_info(&host, count);
+    state.replace_host(id, host);
+    info
+}
+
+pub(crate) fn plan_host_end(state: &State, name: &str) -> Result<(Change, HostId), Error> {
+    let (id, entry) = state.host(name)?;
+    let count = entry.luns.len();
+    if count > 0 {
+        let object = format!("Host {}", entry.host.name);
+        return Err(Error::ExistingConnections { object, count });
+    }
+    let config = vec![(record::host_key(id), None)];
+    Ok((Change { config, ..Change::default() }, id))
 }
 
 fn host_info(host: &Host, connection_count: usize) -> HostInfo {

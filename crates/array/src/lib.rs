@@ -9,6 +9,7 @@
 //! * [`identity`]: serial numbers and NAA designators, which never change or repeat,
 //! * [`chap`]: users and secrets,
 //! * [`settings`]: the name of the array, of its target, the company identifier, offloads,
+//! * [`users`]: users, roles and API tokens, [`audit`]: who changed what,
 //! * [`space`]: thresholds of the pool's space, and making it bigger,
 //! * [`accounting`]: for whom the pool's bytes are stored,
 //! * [`integrity`]: scrubbing, and the names of what is damaged,
@@ -17,6 +18,7 @@
 //! * [`error`]: why a change is refused.
 
 mod accounting;
+pub mod audit;
 pub mod backing;
 pub mod chap;
 mod clones;
@@ -33,10 +35,12 @@ mod record;
 mod reduction;
 mod reservations;
 pub mod settings;
+mod several;
 mod snapshots;
 pub mod space;
 mod state;
 mod token_volume;
+pub mod users;
 mod volumes;
 
 #[cfg(test)]
@@ -50,6 +54,7 @@ use parking_lot::{Mutex, RwLock};
 use store::Change;
 
 pub use accounting::{Accounted, ObjectSpace, PoolFigures, PoolSpace};
+pub use audit::{AuditEntry, Deed};
 pub use backing::Backing;
 pub use chap::{Chap, ChapUser, Secret};
 pub use connections::ConnectionInfo;
@@ -60,13 +65,15 @@ pub use hosts::{HostChange, HostInfo, NewHost};
 pub use identity::CompanyId;
 pub use initiators::Initiator;
 pub use integrity::{Damage, DamageReport, DamagedBlocks, Scrubbed};
-pub use name::{GroupName, HostName, InitiatorName, Suffix, VolumeName};
+pub use name::{GroupName, HostName, InitiatorName, Suffix, TokenName, UserName, VolumeName};
 pub use reduction::{Optimized, Reduction, ReductionChange};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};
 pub use settings::{Settings, SettingsChange};
+pub use several::{CHANGES_MAX, NewCopy};
 pub use snapshots::{NewSnapshots, SnapshotFilter, SnapshotInfo, SnapshotSource};
 pub use space::SpaceThresholds;
 pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, WrittenBytes};
+pub use users::{NewToken, Role, TokenHash, TokenInfo, UserInfo};
 pub use volumes::{NewVolume, VolumeInfo, VolumeUpdate};
 
 use state::{State, VolumeEntry};
@@ -171,13 +178,41 @@ impl Array {
         show: impl FnOnce(&mut State, P) -> R,
     ) -> Result<R, Error> {
         let _turn = self.turn.lock();
-        let (change, planned) = plan(&self.state.read())?;
+        let (mut change, planned) = plan(&self.state.read())?;
+        let mut entry = None;
         if !change.volumes.is_empty() || !change.config.is_empty() {
+            entry = self.account(&self.state.read().audit, &mut change)?;
             self.backing.change(change)?;
         }
         let mut state = self.state.write();
+        if let Some(entry) = entry {
+            audit::entered(&mut state.audit, entry);
+        }
         let shown = show(&mut state, planned);
         self.generation.store(state.generation, Ordering::Release);
         Ok(shown)
+    }
+
+    /// Several changes of one kind, in one commit. Each is planned on what was there before, with
+    /// the number of those before it: no two may be of the same object.
+    fn change_all<T, P, R>(
+        &self,
+        all: impl IntoIterator<Item = T>,
+        plan: impl Fn(&State, usize, T) -> Result<(Change, P), Error>,
+        show: impl Fn(&mut State, P) -> R,
+    ) -> Result<Vec<R>, Error> {
+        let plan_all = |state: &State| {
+            let (mut whole, mut planned) = (Change::default(), Vec::new());
+            for (before, one) in all.into_iter().enumerate() {
+                let (change, one) = plan(state, before, one)?;
+                whole.volumes.extend(change.volumes);
+                whole.config.extend(change.config);
+                planned.push(one);
+            }
+            Ok((whole, planned))
+        };
+        self.change(plan_all, |state, planned: Vec<P>| {
+            planned.into_iter().map(|one| show(state, one)).collect()
+        })
     }
 }

@@ -9,17 +9,21 @@
 //! 'r' volume id (8) number (8)            reservations: one of the parts, from 0
 //! 'n' volume id (8)                       snapshot
 //! 'g' group id (8)                        group of volumes
+//! 'u' user's name in lower case           user, with the hashes of its tokens
+//! 'a' number modulo 4096 (8)              entry of the audit log
 //! ```
 //!
 //! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
 //! refused, never guessed at.
 
+mod access;
 mod kept;
 
 use block::{LogicalBlockSize, Offload, Offloads, VolumeId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::audit::AuditEntry;
 use crate::eradication;
 use crate::groups::{Group, GroupId};
 use crate::identity::Serial;
@@ -27,6 +31,7 @@ use crate::name::{HostName, InitiatorName, VolumeName};
 use crate::reservations::Registration;
 use crate::snapshots::SnapshotRecord;
 use crate::state::{Host, HostId, VolumeRecord};
+use crate::users::User;
 use crate::{Chap, ChapUser, CompanyId, Error, Settings, SpaceThresholds};
 
 const VERSION: u8 = 1;
@@ -41,8 +46,11 @@ pub(crate) enum Stored {
     Reservations(VolumeId, u64, ReservationPart),
     Snapshot(VolumeId, SnapshotRecord),
     Group(GroupId, Group),
+    User(User),
+    Audit(AuditEntry),
 }
 
+pub(crate) use access::{audit, audit_key, user, user_key};
 pub(crate) use kept::{group, group_key, snapshot, snapshot_key};
 
 /// One of the records into which the reservations of a volume are split.
@@ -274,6 +282,8 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
         }
         [b'n', rest @ ..] => kept::decode_snapshot(key, VolumeId(id(rest)?), &parse(key, value)?),
         [b'g', rest @ ..] => kept::decode_group(GroupId(id(rest)?), parse(key, value)?),
+        [b'u', ..] => access::decode_user(key, parse(key, value)?),
+        [b'a', ..] => access::decode_audit(key, parse(key, value)?),
         _ => Err(damaged(key, "nobody knows this key")),
     }
 }

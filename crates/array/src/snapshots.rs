@@ -307,6 +307,13 @@ impl Array {
         self.snapshot_info(&state, id).ok_or_else(|| Error::NoSuchSnapshot(shown(name)))
     }
 
+    /// The name of the snapshot with this id, if there is one.
+    pub fn snapshot_name(&self, id: VolumeId) -> Option<String> {
+        let state = self.state.read();
+        let record = state.snapshots.get(&id)?;
+        Some(record.name(state.volumes.get(&record.source)?))
+    }
+
     /// Up to `limit` snapshots in the order of their volumes' names, then of what tells them apart,
     /// from the first one behind `after`.
     ///
@@ -341,7 +348,8 @@ impl Array {
             })
             .filter(|(volume, _, record)| {
                 let is_of_group = record.group.as_ref().map(GroupName::key) == group;
-                volume.doom_of(record).is_some() == filter.destroyed
+                let is_destroyed = volume.doom_of(record).is_some();
+                filter.destroyed.is_none_or(|destroyed| destroyed == is_destroyed)
                     && (group.is_none() || is_of_group)
             })
             .take(limit);

@@ -9,12 +9,14 @@ use block::{LunMap, VolumeId};
 
 pub(crate) use entries::{Host, HostEntry, HostId, VolumeEntry, VolumeRecord};
 
+use crate::audit::AuditLog;
 use crate::backing::Backing;
 use crate::groups::{Group, GroupId};
 use crate::name::{InitiatorName, VolumeName};
 use crate::record::{self, ReservationPart, Stored};
 use crate::reservations::Reservations;
 use crate::snapshots::SnapshotRecord;
+use crate::users::Users;
 use crate::{Error, Settings};
 
 /// All objects.
@@ -38,6 +40,8 @@ pub(crate) struct State {
     pub(crate) initiators: HashMap<InitiatorName, HostId>,
     /// What is kept of reservations, for volumes that are there.
     pub(crate) reservations: HashMap<VolumeId, Reservations>,
+    pub(crate) users: Users,
+    pub(crate) audit: AuditLog,
     pub(crate) connection_count: usize,
     /// The array's own volume, if the pool has one yet.
     pub(crate) token_volume: Option<VolumeId>,
@@ -49,9 +53,9 @@ pub(crate) struct State {
 }
 
 impl State {
-    fn empty(settings: Settings, pool_id: [u8; 16], write_cache: bool) -> Self {
-        Self {
-            settings,
+    fn empty(pool_id: [u8; 16], write_cache: bool) -> Result<Self, Error> {
+        Ok(Self {
+            settings: Settings::defaults(&pool_id)?,
             pool_id,
             write_cache,
             volumes: HashMap::new(),
@@ -65,18 +69,20 @@ impl State {
             host_names: BTreeMap::new(),
             initiators: HashMap::new(),
             reservations: HashMap::new(),
+            users: Users::built_in()?,
+            audit: AuditLog::default(),
             connection_count: 0,
             token_volume: None,
             next_host_id: 1,
             generation: 1,
             removal_generation: 1,
-        }
+        })
     }
 
     /// Everything that is stored. Each object is checked against the others, as if it was new.
     pub(crate) fn load(backing: &dyn Backing, write_cache: bool) -> Result<Self, Error> {
         let pool_id = backing.pool_status().pool_id;
-        let mut state = Self::empty(Settings::defaults(&pool_id)?, pool_id, write_cache);
+        let mut state = Self::empty(pool_id, write_cache)?;
         let (mut connections, mut snapshots, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         let mut reservations: BTreeMap<VolumeId, Vec<ReservationPart>> = BTreeMap::new();
         for (key, value) in backing.config() {
@@ -87,6 +93,8 @@ impl State {
                 Stored::Connection(host, volume, lun) => connections.push((host, volume, lun)),
                 Stored::Snapshot(id, snapshot) => snapshots.push((id, snapshot)),
                 Stored::Group(id, group) => groups.push((id, group)),
+                Stored::User(user) => state.users.load(user)?,
+                Stored::Audit(entry) => state.audit.load(entry),
                 Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
                 Stored::Reservations(volume, number, part) => {
                     let parts = reservations.entry(volume).or_default();

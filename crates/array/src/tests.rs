@@ -1,8 +1,10 @@
 //! The array against a naive model, over a store in memory that can refuse.
 
+mod access;
 mod memory;
 mod reservations;
 mod settings;
+mod several;
 mod snapshots;
 mod steps;
 

@@ -105,41 +105,67 @@ impl Array {
     /// # Errors
     /// `volume_exists`, `invalid_size`, `limit_reached`, and those of the store.
     pub fn create_volume(&self, new: NewVolume) -> Result<VolumeInfo, Error> {
+        let plan = |state: &State| self.plan_volume(state, 0, new);
+        self.change(plan, |state, record| self.show_new_volume(state, record))
+    }
+
+    /// `before`: how many are made in the same commit, before this one.
+    pub(crate) fn plan_volume(
+        &self,
+        state: &State,
+        before: usize,
+        new: NewVolume,
+    ) -> Result<(Change, VolumeRecord), Error> {
         let size = sectors(new.size_bytes)?;
-        let plan = |state: &State| {
-            state.check_free(&new.name, None)?;
-            if state.volumes.len() >= VOLUMES_MAX {
-                return Err(Error::Limit { what: "volumes", limit: VOLUMES_MAX });
-            }
-            let id = self.backing.allocate_volume_id();
-            let serial = Serial::new(&state.pool_id, id)
-                .ok_or(Error::Limit { what: "volumes ever made", limit: 1 << 40 })?;
-            let record = VolumeRecord {
-                id,
-                name: new.name,
-                size,
-                logical_block: new.logical_block,
-                company_id: state.settings.company_id,
-                serial,
-                created_ms: new.created_ms,
-                offloads: Offloads::ALL,
-                eradicate_ms: None,
-            };
-            let mut volumes = vec![VolumeChange::Create { id, size }];
-            if new.reduction != Reduction::default() {
-                volumes.push(VolumeChange::Handling { id, handling: new.reduction.into() });
-            }
-            let change = Change {
-                volumes,
-                config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
-            };
-            Ok((change, record))
+        state.check_free(&new.name, None)?;
+        let (id, serial) = self.allocate_volume(state, before)?;
+        let record = VolumeRecord {
+            id,
+            name: new.name,
+            size,
+            logical_block: new.logical_block,
+            company_id: state.settings.company_id,
+            serial,
+            created_ms: new.created_ms,
+            offloads: Offloads::ALL,
+            eradicate_ms: None,
         };
-        self.change(plan, |state, record| {
-            let id = record.id;
-            state.insert_volume(record);
-            self.volume_info(&state.volumes[&id])
-        })
+        let mut volumes = vec![VolumeChange::Create { id, size }];
+        if new.reduction != Reduction::default() {
+            volumes.push(VolumeChange::Handling { id, handling: new.reduction.into() });
+        }
+        let change = Change {
+            volumes,
+            config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
+        };
+        Ok((change, record))
+    }
+
+    /// The names of one more volume on the wire, if there is room for it.
+    pub(crate) fn allocate_volume(
+        &self,
+        state: &State,
+        before: usize,
+    ) -> Result<(VolumeId, Serial), Error> {
+        if state.volumes.len() + before >= VOLUMES_MAX {
+            return Err(Error::Limit { what: "volumes", limit: VOLUMES_MAX });
+        }
+        let id = self.backing.allocate_volume_id();
+        let serial = Serial::new(&state.pool_id, id)
+            .ok_or(Error::Limit { what: "volumes ever made", limit: 1 << 40 })?;
+        Ok((id, serial))
+    }
+
+    pub(crate) fn show_new_volume(&self, state: &mut State, record: VolumeRecord) -> VolumeInfo {
+        let id = record.id;
+        state.insert_volume(record);
+        self.volume_info(&state.volumes[&id])
+    }
+
+    pub(crate) fn show_volume(&self, state: &mut State, record: VolumeRecord) -> VolumeInfo {
+        let id = record.id;
+        state.replace_volume(record);
+        self.volume_info(&state.volumes[&id])
     }
 
     /// Gives a volume a new size. A smaller one cuts data off, and must be asked for with
@@ -170,41 +196,44 @@ impl Array {
     /// # Errors
     /// Those of [`Array::resize_volume`] and [`Array::rename_volume`].
     pub fn update_volume(&self, name: &str, update: VolumeUpdate) -> Result<VolumeInfo, Error> {
+        let plan = |state: &State| self.plan_update(state, name, &update);
+        self.change(plan, |state, record| self.show_volume(state, record))
+    }
+
+    pub(crate) fn plan_update(
+        &self,
+        state: &State,
+        name: &str,
+        update: &VolumeUpdate,
+    ) -> Result<(Change, VolumeRecord), Error> {
         let size = update.size_bytes.map(sectors).transpose()?;
-        let plan = |state: &State| {
-            let old = &state.volume(name)?.record;
-            let mut record = old.clone();
-            if let Some(new_name) = update.name {
-                state.check_free(&new_name, Some(old.id))?;
-                record.name = new_name;
-            }
-            record.offloads = switched(old.offloads, &update.offloads);
-            record.size = size.unwrap_or(old.size);
-            if record.size < old.size && !update.truncate {
-                let size_bytes = old.size.0 * SECTOR_BYTES;
-                return Err(Error::WouldTruncate { volume: old.name.to_string(), size_bytes });
-            }
-            let (id, size) = (record.id, record.size);
-            let reduction = Reduction::of(self.backing.volume_status(id));
-            let wanted = update.reduction.of(reduction);
-            let mut change = Change::default();
-            if wanted != reduction {
-                change.volumes.push(VolumeChange::Handling { id, handling: wanted.into() });
-            }
-            if record.size != old.size {
-                change.volumes.push(VolumeChange::Resize { id, size });
-            }
-            if record != *old {
-                let row = record::volume(&record)?;
-                change.config.push((record::volume_key(id), Some(row)));
-            }
-            Ok((change, record))
-        };
-        self.change(plan, |state, record| {
-            let id = record.id;
-            state.replace_volume(record);
-            self.volume_info(&state.volumes[&id])
-        })
+        let old = &state.volume(name)?.record;
+        let mut record = old.clone();
+        if let Some(new_name) = &update.name {
+            state.check_free(new_name, Some(old.id))?;
+            record.name = new_name.clone();
+        }
+        record.offloads = switched(old.offloads, &update.offloads);
+        record.size = size.unwrap_or(old.size);
+        if record.size < old.size && !update.truncate {
+            let size_bytes = old.size.0 * SECTOR_BYTES;
+            return Err(Error::WouldTruncate { volume: old.name.to_string(), size_bytes });
+        }
+        let (id, size) = (record.id, record.size);
+        let reduction = Reduction::of(self.backing.volume_status(id));
+        let wanted = update.reduction.of(reduction);
+        let mut change = Change::default();
+        if wanted != reduction {
+            change.volumes.push(VolumeChange::Handling { id, handling: wanted.into() });
+        }
+        if record.size != old.size {
+            change.volumes.push(VolumeChange::Resize { id, size });
+        }
+        if record != *old {
+            let row = record::volume(&record)?;
+            change.config.push((record::volume_key(id), Some(row)));
+        }
+        Ok((change, record))
     }
 
     /// A volume, destroyed or not.
@@ -222,13 +251,19 @@ impl Array {
     }
 
     /// Up to `limit` volumes in the order of their names (without case), from the first one behind
-    /// `after`: those that are destroyed, or those that are not.
-    pub fn volumes(&self, after: Option<&str>, destroyed: bool, limit: usize) -> Vec<VolumeInfo> {
+    /// `after`: those that are destroyed, those that are not, or (`None`) both.
+    pub fn volumes(
+        &self,
+        after: Option<&str>,
+        destroyed: impl Into<Option<bool>>,
+        limit: usize,
+    ) -> Vec<VolumeInfo> {
+        let destroyed: Option<bool> = destroyed.into();
         let state = self.state.read();
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
         let rows = state.volume_names.range((from, Bound::Unbounded));
         rows.filter_map(|(_, id)| state.volumes.get(id))
-            .filter(|entry| entry.record.eradicate_ms.is_some() == destroyed)
+            .filter(|entry| destroyed.is_none_or(|d| entry.record.eradicate_ms.is_some() == d))
             .take(limit)
             .map(|entry| self.volume_info(entry))
             .collect()

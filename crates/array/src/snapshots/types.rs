@@ -32,8 +32,8 @@ pub struct SnapshotFilter {
     pub volume: Option<String>,
     /// Those made with this group.
     pub group: Option<String>,
-    /// Those that are destroyed, with their volume or by themselves; else the others.
-    pub destroyed: bool,
+    /// Those that are destroyed, with their volume or by themselves, or the others; `None`: both.
+    pub destroyed: Option<bool>,
 }
 
 /// A snapshot, as it is shown.

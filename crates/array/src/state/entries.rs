@@ -84,12 +84,10 @@ impl HostEntry {
         Self { host, luns, gaps, generation, seen: Mutex::new(None) }
     }
 
-    /// The lowest LUN that no volume has.
-    pub(crate) fn free_lun(&self) -> Option<u16> {
-        self.gaps.first().copied().or_else(|| {
-            let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
-            (next <= LUN_MAX).then_some(next)
-        })
+    /// The LUNs that no volume has, from the lowest on.
+    pub(crate) fn free_luns(&self) -> impl Iterator<Item = u16> + '_ {
+        let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
+        self.gaps.iter().copied().chain(next..=LUN_MAX)
     }
 
     pub(super) fn take_lun(&mut self, lun: u16, volume: VolumeId) {

@@ -19,11 +19,11 @@ fn names(array: &Array, filter: SnapshotFilter) -> Vec<String> {
 }
 
 fn live(array: &Array) -> Vec<String> {
-    names(array, SnapshotFilter::default())
+    names(array, SnapshotFilter { destroyed: Some(false), ..SnapshotFilter::default() })
 }
 
 fn destroyed(array: &Array) -> Vec<String> {
-    names(array, SnapshotFilter { destroyed: true, ..SnapshotFilter::default() })
+    names(array, SnapshotFilter { destroyed: Some(true), ..SnapshotFilter::default() })
 }
 
 fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
