@@ -108,11 +108,6 @@ impl Access {
         }
     }
 
-    /// The token of the run file.
-    pub fn local(&self) -> &Token {
-        &self.local
-    }
-
     /// Random bytes; `None` where there are none to be had.
     pub(crate) fn random(&self) -> Option<[u8; 32]> {
         (self.sources.entropy)()
