@@ -126,7 +126,11 @@ fn subject(error: &array::Error) -> &str {
         | Error::GroupExists(name)
         | Error::NoSuchGroup(name)
         | Error::HostExists(name)
-        | Error::NoSuchHost(name) => name,
+        | Error::NoSuchHost(name)
+        | Error::UserExists(name)
+        | Error::NoSuchUser(name)
+        | Error::BuiltInUser(name) => name,
+        Error::TokenExists { user, .. } | Error::NoSuchToken { user, .. } => user,
         Error::NotDestroyed(object) | Error::Eradicated(object) => last_word(object),
         Error::ExistingConnections { object, .. } => last_word(object),
         Error::InitiatorInUse { initiator, .. } => initiator,
@@ -171,6 +175,12 @@ pub(crate) enum Refusals {
     /// The session has ended.
     #[response(status = 401)]
     Unauthorized(RestRefusal),
+    /// The role may not.
+    #[response(status = 403)]
+    Forbidden(RestRefusal),
+    /// The token asks too often.
+    #[response(status = 429)]
+    TooMany(RestRefusal),
     /// The array is at fault.
     #[response(status = 500)]
     Broken(RestRefusal),
