@@ -171,6 +171,15 @@ pub(crate) enum Refusals {
     /// The session has ended.
     #[response(status = 401)]
     Unauthorized(RestRefusal),
+    /// The role may not.
+    #[response(status = 403)]
+    Forbidden(RestRefusal),
+    /// The body is too long.
+    #[response(status = 413)]
+    TooLong(RestRefusal),
+    /// Too many requests: Retry-After says when to try again.
+    #[response(status = 429)]
+    TooMany(RestRefusal),
     /// The array is at fault.
     #[response(status = 500)]
     Broken(RestRefusal),
