@@ -126,7 +126,11 @@ fn subject(error: &array::Error) -> &str {
         | Error::GroupExists(name)
         | Error::NoSuchGroup(name)
         | Error::HostExists(name)
-        | Error::NoSuchHost(name) => name,
+        | Error::NoSuchHost(name)
+        | Error::UserExists(name)
+        | Error::NoSuchUser(name)
+        | Error::BuiltInUser(name) => name,
+        Error::TokenExists { user, .. } | Error::NoSuchToken { user, .. } => user,
         Error::NotDestroyed(object) | Error::Eradicated(object) => last_word(object),
         Error::ExistingConnections { object, .. } => last_word(object),
         Error::InitiatorInUse { initiator, .. } => initiator,
