@@ -174,7 +174,9 @@ fn described(
     };
     let operation = |text: String| {
         let operation = OperationBuilder::new().tag("lists").summary(Some(text));
-        ["400", "401", "500"].into_iter().fold(operation, |o, code| o.response(code, refusal()))
+        ["400", "401", "403", "413", "429", "500"]
+            .into_iter()
+            .fold(operation, |o, code| o.response(code, refusal()))
     };
     let schema = RefOr::Ref(Ref::from_schema_name("Items"));
     let content = ContentBuilder::new().schema(Some(schema)).build();

@@ -178,7 +178,10 @@ pub(crate) enum Refusals {
     /// The role may not.
     #[response(status = 403)]
     Forbidden(RestRefusal),
-    /// The token asks too often.
+    /// The body is too long.
+    #[response(status = 413)]
+    TooLong(RestRefusal),
+    /// Too many requests: Retry-After says when to try again.
     #[response(status = 429)]
     TooMany(RestRefusal),
     /// The array is at fault.
