@@ -175,7 +175,9 @@ impl Interface {
         let origin = Origin::of(request.extensions());
         let (caller, credential) = self.sender(request.headers(), origin)?;
         self.count(credential)?;
-        if !role::may(caller.role, request.method(), request.uri().path()) {
+        let (method, path) = (request.method(), request.uri().path());
+        if !role::may(caller.role, method, path) {
+            tracing::warn!("{} ({}) may not {method} {path}", caller.user, caller.role);
             return Err(Denied::Role(caller.role));
         }
         Ok(caller)
