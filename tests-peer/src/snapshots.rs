@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use libiscsi::{Session, Status};
 
 use crate::array::Array;
@@ -21,6 +21,11 @@ const MOMENTS: usize = 25;
 const CLONE_LUN: u16 = 9;
 /// How long the background may take to eradicate what is due.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What does not change for so long has settled.
+const SETTLES: Duration = Duration::from_millis(500);
+/// How often that is looked at.
+const LOOKS: usize = 40;
 
 /// Everything about them. The targets are the volumes `alpha` and `beta`, of 1 GiB each.
 pub fn snapshots(report: &mut Report, array: &mut Array, [alpha, beta]: [&Target; 2]) {
@@ -169,9 +174,23 @@ fn pool_number(array: &Array, name: &str) -> Result<u64> {
     status["pool"][name].as_u64().with_context(|| format!("no pool.{name}"))
 }
 
+/// Bytes of data when the background has freed what earlier checks wrote over.
+fn settled_data(array: &Array) -> Result<u64> {
+    let mut last = pool_number(array, "data_bytes")?;
+    for _ in 0..LOOKS {
+        std::thread::sleep(SETTLES);
+        let now = pool_number(array, "data_bytes")?;
+        if now == last {
+            return Ok(now);
+        }
+        last = now;
+    }
+    bail!("the data of the pool changes without end")
+}
+
 fn costs(array: &Array, alpha: &Target) -> Result<String> {
     let mut session = Session::connect(&alpha.config())?;
-    let before = pool_number(array, "data_bytes")?;
+    let before = settled_data(array)?;
     for _ in 0..10 {
         array.verb(&["snapshot", "create", "alpha"])?;
     }
