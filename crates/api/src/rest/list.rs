@@ -26,8 +26,8 @@ const PIECE: usize = 250;
 
 /// An item of a list.
 pub(crate) trait Listed: Serialize {
-    /// What tells it from all others of its list; where a list comes in pieces, what the next one is
-    /// behind.
+    /// What tells it from all others of its list; where a list comes in pieces, what the next one
+    /// is behind.
     fn key(&self) -> String;
 
     /// The fields that are summed up in `total`.
