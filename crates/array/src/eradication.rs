@@ -240,7 +240,7 @@ pub(crate) fn plan_volume_end(
     now_ms: u64,
 ) -> Result<(Change, VolumeRecord), Error> {
     let entry = state.volume(name)?;
-    let count = entry.hosts.len();
+    let count = entry.hosts.len() + entry.host_groups.len();
     if count > 0 {
         let object = format!("Volume {}", entry.record.name);
         return Err(Error::ExistingConnections { object, count });

@@ -73,6 +73,31 @@ pub enum Error {
     /// No host has this name.
     #[error("Host does not exist: {0}. The list of hosts shows their names.")]
     NoSuchHost(String),
+    /// A host group has this name, or one that differs in case only.
+    #[error("Host group already exists: {0}. Choose another name.")]
+    HostGroupExists(String),
+    /// No host group has this name.
+    #[error("Host group does not exist: {0}. The list of host groups shows their names.")]
+    NoSuchHostGroup(String),
+    /// The host is in a host group, and can be in one only.
+    #[error("Host {host} already exists in host group {group}. Remove it there first.")]
+    InHostGroup {
+        /// The host.
+        host: String,
+        /// Where it is.
+        group: String,
+    },
+    /// The host is not in the host group.
+    #[error("Host {host} does not exist in host group {group}.")]
+    NotInHostGroup {
+        /// The host.
+        host: String,
+        /// Where it is not.
+        group: String,
+    },
+    /// A host group with hosts is not deleted.
+    #[error("Host group {0} has hosts. Remove them first.")]
+    HostGroupNotEmpty(String),
     /// The initiator name belongs to another host.
     #[error("The initiator {initiator} is already in use by host {host}. Remove it there first.")]
     InitiatorInUse {
@@ -82,30 +107,40 @@ pub enum Error {
         host: String,
     },
     /// The volume is connected to the host.
-    #[error("Connection already exists. Volume {volume} is connected to host {host} as LUN {lun}.")]
+    #[error("Connection already exists. Volume {volume} is connected to {to} as LUN {lun}.")]
     ConnectionExists {
         /// The volume.
         volume: String,
-        /// The host.
-        host: String,
+        /// To what: `host x` or `host group y`.
+        to: String,
         /// As what.
         lun: u16,
     },
     /// The volume is not connected to the host.
-    #[error("Connection does not exist: volume {volume} is not connected to host {host}.")]
+    #[error("Connection does not exist: volume {volume} is not connected to {to}.")]
     NoSuchConnection {
+        /// The volume.
+        volume: String,
+        /// To what it is not: `host x` or `host group y`.
+        to: String,
+    },
+    /// The volume is connected to the group of the host, not to the host.
+    #[error("Volume {volume} is connected to host {host} by host group {group}. Disconnect that.")]
+    SharedConnection {
         /// The volume.
         volume: String,
         /// The host.
         host: String,
+        /// Its group.
+        group: String,
     },
     /// Another volume of the host has this LUN.
-    #[error("LUN {lun} of host {host} is already in use by volume {volume}. Choose another.")]
+    #[error("LUN {lun} of {of} is already in use by volume {volume}. Choose another.")]
     LunInUse {
         /// The LUN.
         lun: u16,
-        /// The host.
-        host: String,
+        /// Whose: `host x` or `host group y`.
+        of: String,
         /// Who has it.
         volume: String,
     },
@@ -170,9 +205,15 @@ impl Error {
             Self::NoSuchGroup(_) => "no_such_group",
             Self::HostExists(_) => "host_exists",
             Self::NoSuchHost(_) => "no_such_host",
+            Self::HostGroupExists(_) => "host_group_exists",
+            Self::NoSuchHostGroup(_) => "no_such_host_group",
+            Self::InHostGroup { .. } => "in_host_group",
+            Self::NotInHostGroup { .. } => "not_in_host_group",
+            Self::HostGroupNotEmpty(_) => "host_group_not_empty",
             Self::InitiatorInUse { .. } => "initiator_in_use",
             Self::ConnectionExists { .. } => "connection_exists",
             Self::NoSuchConnection { .. } => "no_such_connection",
+            Self::SharedConnection { .. } => "shared_connection",
             Self::LunInUse { .. } => "lun_in_use",
             Self::ExistingConnections { .. } => "existing_connections",
             Self::WouldTruncate { .. } => "would_truncate",
@@ -193,6 +234,8 @@ impl Error {
             | Self::NoSuchSnapshot(_)
             | Self::NoSuchGroup(_)
             | Self::NoSuchHost(_)
+            | Self::NoSuchHostGroup(_)
+            | Self::NotInHostGroup { .. }
             | Self::NoSuchConnection { .. } => Kind::NotFound,
             Self::VolumeExists(_)
             | Self::VolumeDestroyed(_)
@@ -202,8 +245,12 @@ impl Error {
             | Self::Eradicated(_)
             | Self::GroupExists(_)
             | Self::HostExists(_)
+            | Self::HostGroupExists(_)
+            | Self::InHostGroup { .. }
+            | Self::HostGroupNotEmpty(_)
             | Self::InitiatorInUse { .. }
             | Self::ConnectionExists { .. }
+            | Self::SharedConnection { .. }
             | Self::LunInUse { .. }
             | Self::ExistingConnections { .. }
             | Self::ScrubRunning

@@ -24,6 +24,7 @@ mod connections;
 mod eradication;
 pub mod error;
 mod groups;
+mod host_groups;
 mod hosts;
 pub mod identity;
 mod initiators;
@@ -57,11 +58,12 @@ pub use connections::ConnectionInfo;
 pub use eradication::ERADICATION_DELAY_S;
 pub use error::{Error, Kind};
 pub use groups::{GroupChange, GroupInfo};
+pub use host_groups::{HostGroupInfo, SharedConnectionInfo};
 pub use hosts::{HostChange, HostInfo, NewHost};
 pub use identity::CompanyId;
 pub use initiators::Initiator;
 pub use integrity::{Damage, DamageReport, DamagedBlocks, Scrubbed};
-pub use name::{GroupName, HostName, InitiatorName, Suffix, VolumeName};
+pub use name::{GroupName, HostGroupName, HostName, InitiatorName, Suffix, VolumeName};
 pub use reduction::{Optimized, Reduction, ReductionChange};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};
 pub use settings::{Settings, SettingsChange};
@@ -84,6 +86,8 @@ pub const GROUPS_MAX: usize = 1_000;
 pub const GROUP_MEMBERS_MAX: usize = 512;
 /// The most hosts of an array; each costs about 4 KiB of memory.
 pub const HOSTS_MAX: usize = 10_000;
+/// The most host groups of an array.
+pub const HOST_GROUPS_MAX: usize = 1_000;
 /// The most initiator names of a host; a record of them must fit one value of the store.
 pub const INITIATORS_PER_HOST_MAX: usize = 64;
 /// The lowest LUN that is given to a volume. LUN 0 stays free, as hosts and clients expect.
@@ -123,7 +127,7 @@ pub struct Counts {
     pub destroyed: usize,
     /// Hosts.
     pub hosts: usize,
-    /// Connections.
+    /// Connections, of hosts and of host groups.
     pub connections: usize,
 }
 

@@ -9,12 +9,15 @@
 //! 'r' volume id (8) number (8)            reservations: one of the parts, from 0
 //! 'n' volume id (8)                       snapshot
 //! 'g' group id (8)                        group of volumes
+//! 'H' host group id (8)                   host group; its hosts name it
+//! 'C' host group id (8) volume id (8)     shared connection
 //! ```
 //!
 //! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
 //! refused, never guessed at.
 
 mod kept;
+mod shared;
 
 use block::{LogicalBlockSize, Offload, Offloads, VolumeId};
 use serde::de::DeserializeOwned;
@@ -26,7 +29,7 @@ use crate::identity::Serial;
 use crate::name::{HostName, InitiatorName, VolumeName};
 use crate::reservations::Registration;
 use crate::snapshots::SnapshotRecord;
-use crate::state::{Host, HostId, VolumeRecord};
+use crate::state::{Host, HostGroup, HostGroupId, HostId, VolumeRecord};
 use crate::{Chap, ChapUser, CompanyId, Error, Settings, SpaceThresholds};
 
 const VERSION: u8 = 1;
@@ -37,6 +40,8 @@ pub(crate) enum Stored {
     Volume(VolumeRecord),
     Host(HostId, Host),
     Connection(HostId, VolumeId, u16),
+    HostGroup(HostGroupId, HostGroup),
+    SharedConnection(HostGroupId, VolumeId, u16),
     TokenVolume(VolumeId),
     Reservations(VolumeId, u64, ReservationPart),
     Snapshot(VolumeId, SnapshotRecord),
@@ -44,6 +49,7 @@ pub(crate) enum Stored {
 }
 
 pub(crate) use kept::{group, group_key, snapshot, snapshot_key};
+pub(crate) use shared::{host_group, host_group_key, shared_connection_key};
 
 /// One of the records into which the reservations of a volume are split.
 pub(crate) struct ReservationPart {
@@ -96,6 +102,9 @@ struct HostRow {
     chap: Option<UserRow>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     chap_target: Option<UserRow>,
+    /// The id of its host group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    group: Option<u64>,
     created_ms: u64,
 }
 
@@ -216,6 +225,7 @@ pub(crate) fn host(host: &Host) -> Result<Vec<u8>, Error> {
         initiators: host.initiators.iter().map(ToString::to_string).collect(),
         chap: chap.map(|chap| row(&chap.initiator)),
         chap_target: chap.and_then(|chap| chap.target.as_ref()).map(row),
+        group: host.group.map(|id| id.0),
         created_ms: host.created_ms,
     })
 }
@@ -266,6 +276,13 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
             let row: ConnectionRow = parse(key, value)?;
             let (host, volume) = rest.split_at(8);
             Ok(Stored::Connection(HostId(id(host)?), VolumeId(id(volume)?), row.lun))
+        }
+        [b'H', rest @ ..] => shared::decode_host_group(HostGroupId(id(rest)?), &parse(key, value)?),
+        [b'C', rest @ ..] if rest.len() == 16 => {
+            let row: ConnectionRow = parse(key, value)?;
+            let (group, volume) = rest.split_at(8);
+            let (group, volume) = (HostGroupId(id(group)?), VolumeId(id(volume)?));
+            Ok(Stored::SharedConnection(group, volume, row.lun))
         }
         [b'r', rest @ ..] if rest.len() == 16 => {
             let (volume, number) = rest.split_at(8);
@@ -345,6 +362,7 @@ fn decode_host(row: &HostRow) -> Result<Host, Error> {
         name: HostName::new(&row.name)?,
         initiators: initiators.collect::<Result<_, _>>()?,
         chap,
+        group: row.group.map(HostGroupId),
         created_ms: row.created_ms,
     })
 }

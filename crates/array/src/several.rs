@@ -38,7 +38,7 @@ pub struct NewCopy {
 }
 
 /// Refuses what is named twice, and more than one commit takes.
-fn check<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Result<(), Error> {
+pub(crate) fn check<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Result<(), Error> {
     if names.len() > CHANGES_MAX {
         return Err(Error::Limit { what: "objects changed at once", limit: CHANGES_MAX });
     }
@@ -52,7 +52,7 @@ fn check<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Result<(), Error>
     Ok(())
 }
 
-fn check_all(names: &[String]) -> Result<(), Error> {
+pub(crate) fn check_all(names: &[String]) -> Result<(), Error> {
     check(names.iter().map(String::as_str))
 }
 
@@ -246,8 +246,8 @@ impl Array {
             let planned = plan_connection(state, volume, host, lun, &taken.borrow())?;
             let (host_id, _, info) = &planned.1;
             if !taken.borrow_mut().insert((*host_id, info.lun)) {
-                let (lun, host) = (info.lun, info.host.clone());
-                return Err(Error::LunInUse { lun, host, volume: info.volume.clone() });
+                let (lun, of) = (info.lun, format!("host {}", info.host));
+                return Err(Error::LunInUse { lun, of, volume: info.volume.clone() });
             }
             Ok(planned)
         };
@@ -307,7 +307,7 @@ impl Array {
     }
 }
 
-fn check_pairs(pairs: &[(String, String)]) -> Result<(), Error> {
+pub(crate) fn check_pairs(pairs: &[(String, String)]) -> Result<(), Error> {
     let joined: Vec<String> = pairs.iter().map(|(a, b)| format!("{a} and {b}")).collect();
     check_all(&joined)
 }

@@ -1,6 +1,7 @@
 //! All objects in memory, indexed for the questions that are asked of them.
 
 mod entries;
+mod host_groups;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use block::{LunMap, VolumeId};
 
 pub(crate) use entries::{Host, HostEntry, HostId, VolumeEntry, VolumeRecord};
+pub(crate) use host_groups::{HostGroup, HostGroupEntry, HostGroupId, HostGroups};
 
 use crate::backing::Backing;
 use crate::groups::{Group, GroupId};
@@ -36,8 +38,10 @@ pub(crate) struct State {
     /// By name in lower case.
     pub(crate) host_names: BTreeMap<String, HostId>,
     pub(crate) initiators: HashMap<InitiatorName, HostId>,
+    pub(crate) host_groups: HostGroups,
     /// What is kept of reservations, for volumes that are there.
     pub(crate) reservations: HashMap<VolumeId, Reservations>,
+    /// Of hosts and of host groups.
     pub(crate) connection_count: usize,
     /// The array's own volume, if the pool has one yet.
     pub(crate) token_volume: Option<VolumeId>,
@@ -64,6 +68,7 @@ impl State {
             hosts: BTreeMap::new(),
             host_names: BTreeMap::new(),
             initiators: HashMap::new(),
+            host_groups: HostGroups::default(),
             reservations: HashMap::new(),
             connection_count: 0,
             token_volume: None,
@@ -78,13 +83,19 @@ impl State {
         let pool_id = backing.pool_status().pool_id;
         let mut state = Self::empty(Settings::defaults(&pool_id)?, pool_id, write_cache);
         let (mut connections, mut snapshots, mut groups) = (Vec::new(), Vec::new(), Vec::new());
+        let mut shared_connections = Vec::new();
         let mut reservations: BTreeMap<VolumeId, Vec<ReservationPart>> = BTreeMap::new();
         for (key, value) in backing.config() {
             match record::decode(&key, &value, &pool_id)? {
                 Stored::Settings(settings) => state.settings = settings,
                 Stored::Volume(volume) => state.load_volume(backing, volume)?,
                 Stored::Host(id, host) => state.load_host(id, host)?,
+                // These keys come before those of hosts.
+                Stored::HostGroup(id, group) => state.load_host_group(id, group)?,
                 Stored::Connection(host, volume, lun) => connections.push((host, volume, lun)),
+                Stored::SharedConnection(group, volume, lun) => {
+                    shared_connections.push((group, volume, lun));
+                }
                 Stored::Snapshot(id, snapshot) => snapshots.push((id, snapshot)),
                 Stored::Group(id, group) => groups.push((id, group)),
                 Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
@@ -105,6 +116,9 @@ impl State {
         }
         for (host, volume, lun) in connections {
             state.load_connection(host, volume, lun)?;
+        }
+        for (group, volume, lun) in shared_connections {
+            state.load_shared_connection(group, volume, lun)?;
         }
         for (volume, parts) in reservations {
             let kept = Reservations::from_parts(parts).ok_or_else(|| no_reservations(volume))?;
@@ -146,6 +160,9 @@ impl State {
         if self.host_names.contains_key(&host.name.key()) {
             return Err(Error::Damaged(format!("two hosts are called {}", host.name)));
         }
+        if host.group.is_some_and(|id| !self.host_groups.by_id.contains_key(&id)) {
+            return Err(Error::Damaged(format!("the group of host {} is not there", host.name)));
+        }
         self.insert_host(id, host);
         Ok(())
     }
@@ -178,6 +195,7 @@ impl State {
             attributes,
             record,
             hosts: BTreeMap::new(),
+            host_groups: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             destroyed_snapshots: 0,
             next_suffix: 1,
@@ -188,7 +206,8 @@ impl State {
     /// Gives a volume its new name, size or offloads; hosts that see it are told of the latter.
     pub(crate) fn replace_volume(&mut self, record: VolumeRecord) {
         let (offloads, write_cache) = (self.settings.offloads, self.write_cache);
-        let Some(entry) = self.volumes.get_mut(&record.id) else { return };
+        let id = record.id;
+        let Some(entry) = self.volumes.get_mut(&id) else { return };
         self.volume_names.remove(&entry.record.name.key());
         self.volume_names.insert(record.name.key(), record.id);
         let attributes = record.attributes(offloads, write_cache);
@@ -200,8 +219,8 @@ impl State {
         entry.attributes = attributes;
         entry.record = record;
         if is_noticed {
-            let hosts: Vec<HostId> = entry.hosts.keys().copied().collect();
-            hosts.into_iter().for_each(|host| self.touch(host));
+            let hosts = self.volumes.get(&id).map(|entry| self.hosts_of(entry));
+            hosts.into_iter().flatten().for_each(|host| self.touch(host));
         }
     }
 
@@ -233,6 +252,7 @@ impl State {
         self.next_host_id = self.next_host_id.max(id.0.saturating_add(1));
         self.host_names.insert(host.name.key(), id);
         self.initiators.extend(host.initiators.iter().map(|name| (name.clone(), id)));
+        self.move_host(id, None, host.group);
         self.hosts.insert(id, HostEntry::new(host, generation));
     }
 
@@ -245,13 +265,16 @@ impl State {
             self.initiators.remove(name);
         }
         self.initiators.extend(host.initiators.iter().map(|name| (name.clone(), id)));
+        let (from, to) = (entry.host.group, host.group);
         entry.host = host;
+        self.move_host(id, from, to);
         self.touch(id);
         self.removal_generation = self.generation;
     }
 
     pub(crate) fn remove_host(&mut self, id: HostId) {
         let Some(entry) = self.hosts.remove(&id) else { return };
+        self.move_host(id, entry.host.group, None);
         self.host_names.remove(&entry.host.name.key());
         for name in &entry.host.initiators {
             self.initiators.remove(name);
@@ -292,10 +315,9 @@ impl State {
         if let Some(map) = seen.as_ref() {
             return map.clone();
         }
-        let luns = host
-            .luns
-            .iter()
-            .filter_map(|(lun, volume)| Some((*lun, self.volumes.get(volume)?.attributes.clone())));
+        let luns = self
+            .luns_of(host)
+            .filter_map(|(lun, id)| Some((lun, self.volumes.get(&id)?.attributes.clone())));
         let map = Arc::new(LunMap { generation: host.generation, luns: luns.collect() });
         *seen = Some(map.clone());
         map

@@ -74,7 +74,7 @@ pub struct VolumeInfo {
     pub offloads_in_effect: Offloads,
     /// What reduction does with what is written to it.
     pub reduction: Reduction,
-    /// To how many hosts it is connected.
+    /// To how many hosts it is connected, by themselves or by their groups.
     pub connection_count: usize,
     /// How many snapshots it has, without destroyed ones.
     pub snapshot_count: usize,
@@ -159,13 +159,13 @@ impl Array {
     pub(crate) fn show_new_volume(&self, state: &mut State, record: VolumeRecord) -> VolumeInfo {
         let id = record.id;
         state.insert_volume(record);
-        self.volume_info(&state.volumes[&id])
+        self.volume_info(state, &state.volumes[&id])
     }
 
     pub(crate) fn show_volume(&self, state: &mut State, record: VolumeRecord) -> VolumeInfo {
         let id = record.id;
         state.replace_volume(record);
-        self.volume_info(&state.volumes[&id])
+        self.volume_info(state, &state.volumes[&id])
     }
 
     /// Gives a volume a new size. A smaller one cuts data off, and must be asked for with
@@ -242,7 +242,7 @@ impl Array {
     /// `no_such_volume`.
     pub fn volume(&self, name: &str) -> Result<VolumeInfo, Error> {
         let state = self.state.read();
-        state.any_volume(name).map(|entry| self.volume_info(entry))
+        state.any_volume(name).map(|entry| self.volume_info(&state, entry))
     }
 
     /// The name of the volume with this id, if there is one.
@@ -265,11 +265,11 @@ impl Array {
         rows.filter_map(|(_, id)| state.volumes.get(id))
             .filter(|entry| destroyed.is_none_or(|d| entry.record.eradicate_ms.is_some() == d))
             .take(limit)
-            .map(|entry| self.volume_info(entry))
+            .map(|entry| self.volume_info(&state, entry))
             .collect()
     }
 
-    pub(crate) fn volume_info(&self, entry: &VolumeEntry) -> VolumeInfo {
+    pub(crate) fn volume_info(&self, state: &State, entry: &VolumeEntry) -> VolumeInfo {
         let record = &entry.record;
         let status = self.backing.volume_status(record.id);
         VolumeInfo {
@@ -286,7 +286,7 @@ impl Array {
             offloads: record.offloads,
             offloads_in_effect: entry.attributes.offloads,
             reduction: Reduction::of(status),
-            connection_count: entry.hosts.len(),
+            connection_count: state.host_count_of(entry),
             snapshot_count: entry.live_snapshots(),
             eradicate_ms: record.eradicate_ms,
         }

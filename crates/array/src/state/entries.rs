@@ -6,6 +6,7 @@ use std::sync::Arc;
 use block::{LogicalBlockSize, LunMap, Offloads, SectorCount, VolumeAttributes, VolumeId};
 use parking_lot::Mutex;
 
+use super::HostGroupId;
 use crate::identity::Serial;
 use crate::name::{HostName, InitiatorName, VolumeName};
 use crate::{Chap, CompanyId, LUN_MAX, LUN_MIN};
@@ -50,6 +51,8 @@ pub(crate) struct Host {
     pub(crate) name: HostName,
     pub(crate) initiators: Vec<InitiatorName>,
     pub(crate) chap: Option<Chap>,
+    /// The host group that it is in.
+    pub(crate) group: Option<HostGroupId>,
     pub(crate) created_ms: u64,
 }
 
@@ -57,7 +60,10 @@ pub(crate) struct Host {
 pub(crate) struct VolumeEntry {
     pub(crate) record: VolumeRecord,
     pub(crate) attributes: Arc<VolumeAttributes>,
+    /// Its private connections.
     pub(crate) hosts: BTreeMap<HostId, u16>,
+    /// Its shared connections.
+    pub(crate) host_groups: BTreeMap<HostGroupId, u16>,
     /// Its snapshots, destroyed ones too, by what stands in their names beside its own.
     pub(crate) snapshots: BTreeMap<String, VolumeId>,
     /// How many of them are destroyed by themselves.
@@ -69,6 +75,7 @@ pub(crate) struct VolumeEntry {
 /// A host with what is derived from it.
 pub(crate) struct HostEntry {
     pub(crate) host: Host,
+    /// Its private connections; those of its group come besides.
     pub(crate) luns: BTreeMap<u16, VolumeId>,
     /// The LUNs that are free below the highest used one.
     gaps: BTreeSet<u16>,
