@@ -15,6 +15,7 @@ use store::{Change, VolumeChange};
 
 use crate::snapshots::SnapshotRecord;
 use crate::state::{State, VolumeRecord};
+use crate::tags::TagMap;
 use crate::{Array, Error, SnapshotInfo, VolumeInfo, record, reservations};
 
 /// For how long what is destroyed may be recoverable, in seconds: to 30 days.
@@ -103,8 +104,11 @@ impl State {
         if let Some(begun) = &gone.begun {
             change.config.push((record::volume_key(begun.id), Some(record::volume(begun)?)));
         }
-        let all = gone.snapshots.iter().chain(&gone.volumes);
-        change.volumes = all.map(|id| VolumeChange::Destroy { id: *id }).collect();
+        let all = || gone.snapshots.iter().chain(&gone.volumes);
+        for id in all().filter(|id| self.tags.of(**id).is_some()) {
+            change.config.push(record::tags_row(*id, &TagMap::new())?);
+        }
+        change.volumes = all().map(|id| VolumeChange::Destroy { id: *id }).collect();
         Ok((change, gone))
     }
 }
@@ -210,7 +214,10 @@ impl Array {
     ) -> Result<(), Error> {
         let plan = |state: &State| state.plan_eradication(doomed(state)?.into_iter());
         self.change(plan, |state, gone| {
-            gone.snapshots.iter().for_each(|id| state.remove_snapshot(*id));
+            for id in &gone.snapshots {
+                state.remove_snapshot(*id);
+                state.tags.replace(*id, TagMap::new());
+            }
             gone.volumes.iter().for_each(|id| state.remove_volume(*id));
             if let Some(begun) = gone.begun {
                 state.replace_volume(begun);

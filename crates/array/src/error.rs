@@ -67,6 +67,14 @@ pub enum Error {
     /// No group has this name.
     #[error("Group does not exist: {0}. The list of groups shows their names.")]
     NoSuchGroup(String),
+    /// The object has no tag with this key.
+    #[error("Tag does not exist: {key} of {object}.")]
+    NoSuchTag {
+        /// The volume or snapshot.
+        object: String,
+        /// The key.
+        key: String,
+    },
     /// A host has this name, or one that differs in case only.
     #[error("Host already exists: {0}. Choose another name.")]
     HostExists(String),
@@ -203,6 +211,7 @@ impl Error {
             Self::Eradicated(_) => "eradicated",
             Self::GroupExists(_) => "group_exists",
             Self::NoSuchGroup(_) => "no_such_group",
+            Self::NoSuchTag { .. } => "no_such_tag",
             Self::HostExists(_) => "host_exists",
             Self::NoSuchHost(_) => "no_such_host",
             Self::HostGroupExists(_) => "host_group_exists",
@@ -234,6 +243,7 @@ impl Error {
             | Self::NoSuchSnapshot(_)
             | Self::NoSuchGroup(_)
             | Self::NoSuchHost(_)
+            | Self::NoSuchTag { .. }
             | Self::NoSuchHostGroup(_)
             | Self::NotInHostGroup { .. }
             | Self::NoSuchConnection { .. } => Kind::NotFound,

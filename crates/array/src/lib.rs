@@ -13,6 +13,8 @@
 //! * [`accounting`]: for whom the pool's bytes are stored,
 //! * [`integrity`]: scrubbing, and the names of what is damaged,
 //! * [`reduction`]: what reduction does with a volume, and its background pass,
+//! * [`limits`]: how much hosts may do with a volume,
+//! * [`tags`]: what others keep with volumes and snapshots,
 //! * [`backing`]: what is needed of the store,
 //! * [`error`]: why a change is refused.
 
@@ -29,6 +31,7 @@ mod hosts;
 pub mod identity;
 mod initiators;
 mod integrity;
+pub mod limits;
 pub mod name;
 mod record;
 mod reduction;
@@ -38,6 +41,7 @@ mod several;
 mod snapshots;
 pub mod space;
 mod state;
+pub mod tags;
 mod token_volume;
 mod volumes;
 
@@ -63,6 +67,7 @@ pub use hosts::{HostChange, HostInfo, NewHost};
 pub use identity::CompanyId;
 pub use initiators::Initiator;
 pub use integrity::{Damage, DamageReport, DamagedBlocks, Scrubbed};
+pub use limits::LimitsChange;
 pub use name::{GroupName, HostGroupName, HostName, InitiatorName, Suffix, VolumeName};
 pub use reduction::{Optimized, Reduction, ReductionChange};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};
@@ -71,7 +76,8 @@ pub use several::{CHANGES_MAX, NewCopy};
 pub use snapshots::{NewSnapshots, SnapshotFilter, SnapshotInfo, SnapshotSource};
 pub use space::SpaceThresholds;
 pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, WrittenBytes};
-pub use volumes::{NewVolume, VolumeInfo, VolumeUpdate};
+pub use tags::{Tag, TagFilter, Tagged};
+pub use volumes::{NewVolume, SourceInfo, VolumeInfo, VolumeUpdate};
 
 use state::{State, VolumeEntry};
 
@@ -80,6 +86,8 @@ pub const VOLUMES_MAX: usize = 50_000;
 /// The most snapshots of an array, destroyed ones included, all of one volume if need be; each
 /// costs about half a KiB of memory.
 pub const SNAPSHOTS_MAX: usize = 100_000;
+/// The most tags of all volumes and snapshots; each costs up to 2 KiB of memory.
+pub const TAGS_MAX: usize = 100_000;
 /// The most groups of an array.
 pub const GROUPS_MAX: usize = 1_000;
 /// The most volumes that are snapshotted together: their records must fit one commit of the store.

@@ -9,6 +9,7 @@
 //! 'r' volume id (8) number (8)            reservations: one of the parts, from 0
 //! 'n' volume id (8)                       snapshot
 //! 'g' group id (8)                        group of volumes
+//! 'T' volume id (8)                       tags of a volume or a snapshot
 //! 'H' host group id (8)                   host group; its hosts name it
 //! 'C' host group id (8) volume id (8)     shared connection
 //! ```
@@ -18,18 +19,21 @@
 
 mod kept;
 mod shared;
+mod tags;
 
-use block::{LogicalBlockSize, Offload, Offloads, VolumeId};
+use block::{LogicalBlockSize, Offload, Offloads, VolumeId, VolumeLimits};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::eradication;
 use crate::groups::{Group, GroupId};
 use crate::identity::Serial;
+use crate::limits;
 use crate::name::{HostName, InitiatorName, VolumeName};
 use crate::reservations::Registration;
 use crate::snapshots::SnapshotRecord;
-use crate::state::{Host, HostGroup, HostGroupId, HostId, VolumeRecord};
+use crate::state::{Host, HostGroup, HostGroupId, HostId, SourceRecord, VolumeRecord};
+use crate::tags::TagMap;
 use crate::{Chap, ChapUser, CompanyId, Error, Settings, SpaceThresholds};
 
 const VERSION: u8 = 1;
@@ -41,6 +45,7 @@ pub(crate) enum Stored {
     Host(HostId, Host),
     Connection(HostId, VolumeId, u16),
     HostGroup(HostGroupId, HostGroup),
+    Tags(VolumeId, TagMap),
     SharedConnection(HostGroupId, VolumeId, u16),
     TokenVolume(VolumeId),
     Reservations(VolumeId, u64, ReservationPart),
@@ -50,6 +55,7 @@ pub(crate) enum Stored {
 
 pub(crate) use kept::{group, group_key, snapshot, snapshot_key};
 pub(crate) use shared::{host_group, host_group_key, shared_connection_key};
+pub(crate) use tags::tags_row;
 
 /// One of the records into which the reservations of a volume are split.
 pub(crate) struct ReservationPart {
@@ -91,6 +97,13 @@ struct VolumeRow {
     offloads_off: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     eradicate_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bandwidth_limit: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    iops_limit: Option<u64>,
+    /// What it was made of: id, and name at that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<(u64, String)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -199,6 +212,9 @@ pub(crate) fn volume(volume: &VolumeRecord) -> Result<Vec<u8>, Error> {
         created_ms: volume.created_ms,
         offloads_off: off(volume.offloads),
         eradicate_ms: volume.eradicate_ms,
+        bandwidth_limit: volume.limits.bandwidth_bytes_per_s,
+        iops_limit: volume.limits.iops,
+        source: volume.source.as_ref().map(|source| (source.id.0, source.name.clone())),
     })
 }
 
@@ -277,6 +293,7 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
             let (host, volume) = rest.split_at(8);
             Ok(Stored::Connection(HostId(id(host)?), VolumeId(id(volume)?), row.lun))
         }
+        [b'T', rest @ ..] => tags::decode_tags(VolumeId(id(rest)?), parse(key, value)?),
         [b'H', rest @ ..] => shared::decode_host_group(HostGroupId(id(rest)?), &parse(key, value)?),
         [b'C', rest @ ..] if rest.len() == 16 => {
             let row: ConnectionRow = parse(key, value)?;
@@ -335,6 +352,9 @@ fn decode_volume(
         other => return Err(damaged(key, &format!("a logical block of {other} bytes"))),
     };
     let serial = Serial::new(pool_id, id).ok_or_else(|| damaged(key, "the id is too big"))?;
+    let limits = VolumeLimits { bandwidth_bytes_per_s: row.bandwidth_limit, iops: row.iops_limit };
+    limits::check(limits)?;
+    let source = row.source.as_ref();
     Ok(Stored::Volume(VolumeRecord {
         id,
         name: VolumeName::new(&row.name)?,
@@ -345,6 +365,8 @@ fn decode_volume(
         created_ms: row.created_ms,
         offloads: decode_off(key, &row.offloads_off)?,
         eradicate_ms: row.eradicate_ms,
+        limits,
+        source: source.map(|(id, name)| SourceRecord { id: VolumeId(*id), name: name.clone() }),
     }))
 }
 

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use block::VolumeId;
+use block::{VolumeId, VolumeLimits};
 
 use crate::clones::plan_overwrite;
 use crate::connections::{self, Taken, plan_connection, plan_disconnection};
@@ -33,6 +33,8 @@ pub struct NewCopy {
     pub names: Vec<VolumeName>,
     /// Whether those of them that are there already are overwritten, instead of refused.
     pub overwrite: bool,
+    /// How much hosts may do with each of those that are new.
+    pub limits: VolumeLimits,
     /// When, in milliseconds since 1970.
     pub created_ms: u64,
 }
@@ -82,14 +84,13 @@ impl Array {
     /// Those of [`Array::clone_volume`] and [`Array::overwrite_volume`], and `named_twice`.
     pub fn copy_volumes(&self, new: NewCopy) -> Result<Vec<VolumeInfo>, Error> {
         check(new.names.iter().map(VolumeName::as_str))?;
-        let NewCopy { source, names, overwrite, created_ms } = new;
-        let plan = |state: &State, before, name: VolumeName| {
-            if overwrite && state.volume(name.as_str()).is_ok() {
-                return plan_overwrite(state, name.as_str(), &source);
+        let plan = |state: &State, before, name: &VolumeName| {
+            if new.overwrite && state.volume(name.as_str()).is_ok() {
+                return plan_overwrite(state, name.as_str(), &new.source);
             }
-            self.plan_clone(state, before, &source, name, created_ms)
+            self.plan_clone(state, before, name.clone(), &new)
         };
-        self.change_all(names, plan, |state, record: VolumeRecord| {
+        self.change_all(&new.names, plan, |state, record: VolumeRecord| {
             if state.volumes.contains_key(&record.id) {
                 return self.show_volume(state, record);
             }

@@ -364,6 +364,7 @@ impl Array {
             id,
             name: record.name(volume),
             volume: volume.record.name.to_string(),
+            volume_id: volume.record.id,
             group: record.group.as_ref().map(ToString::to_string),
             suffix: record.suffix.to_string(),
             size_bytes: record.size.0 * SECTOR_BYTES,

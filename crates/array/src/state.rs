@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use block::{LunMap, VolumeId};
 
-pub(crate) use entries::{Host, HostEntry, HostId, VolumeEntry, VolumeRecord};
+pub(crate) use entries::{Host, HostEntry, HostId, SourceRecord, VolumeEntry, VolumeRecord};
 pub(crate) use host_groups::{HostGroup, HostGroupEntry, HostGroupId, HostGroups};
 
 use crate::backing::Backing;
@@ -17,6 +17,7 @@ use crate::name::{InitiatorName, VolumeName};
 use crate::record::{self, ReservationPart, Stored};
 use crate::reservations::Reservations;
 use crate::snapshots::SnapshotRecord;
+use crate::tags::{TagMap, Tags};
 use crate::{Error, Settings};
 
 /// All objects.
@@ -43,6 +44,7 @@ pub(crate) struct State {
     pub(crate) reservations: HashMap<VolumeId, Reservations>,
     /// Of hosts and of host groups.
     pub(crate) connection_count: usize,
+    pub(crate) tags: Tags,
     /// The array's own volume, if the pool has one yet.
     pub(crate) token_volume: Option<VolumeId>,
     pub(crate) next_host_id: u64,
@@ -71,6 +73,7 @@ impl State {
             host_groups: HostGroups::default(),
             reservations: HashMap::new(),
             connection_count: 0,
+            tags: Tags::default(),
             token_volume: None,
             next_host_id: 1,
             generation: 1,
@@ -83,7 +86,7 @@ impl State {
         let pool_id = backing.pool_status().pool_id;
         let mut state = Self::empty(Settings::defaults(&pool_id)?, pool_id, write_cache);
         let (mut connections, mut snapshots, mut groups) = (Vec::new(), Vec::new(), Vec::new());
-        let mut shared_connections = Vec::new();
+        let (mut shared_connections, mut tags) = (Vec::new(), Vec::new());
         let mut reservations: BTreeMap<VolumeId, Vec<ReservationPart>> = BTreeMap::new();
         for (key, value) in backing.config() {
             match record::decode(&key, &value, &pool_id)? {
@@ -96,6 +99,7 @@ impl State {
                 Stored::SharedConnection(group, volume, lun) => {
                     shared_connections.push((group, volume, lun));
                 }
+                Stored::Tags(id, of) => tags.push((id, of)),
                 Stored::Snapshot(id, snapshot) => snapshots.push((id, snapshot)),
                 Stored::Group(id, group) => groups.push((id, group)),
                 Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
@@ -119,6 +123,9 @@ impl State {
         }
         for (group, volume, lun) in shared_connections {
             state.load_shared_connection(group, volume, lun)?;
+        }
+        for (id, of) in tags {
+            state.load_tags(id, of)?;
         }
         for (volume, parts) in reservations {
             let kept = Reservations::from_parts(parts).ok_or_else(|| no_reservations(volume))?;
@@ -238,6 +245,7 @@ impl State {
 
     pub(crate) fn remove_volume(&mut self, id: VolumeId) {
         self.reservations.remove(&id);
+        self.tags.replace(id, TagMap::new());
         if let Some(entry) = self.volumes.remove(&id) {
             self.volume_names.remove(&entry.record.name.key());
             if let Some(due) = entry.record.eradicate_ms {

@@ -7,6 +7,7 @@ mod settings;
 mod several;
 mod snapshots;
 mod steps;
+mod tags;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,6 +31,7 @@ fn new_volume(name: &str, size_bytes: u64) -> NewVolume {
         size_bytes,
         logical_block: LogicalBlockSize::B512,
         reduction: Reduction::default(),
+        limits: block::VolumeLimits::NONE,
         created_ms: 7,
     }
 }

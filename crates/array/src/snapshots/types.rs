@@ -45,6 +45,8 @@ pub struct SnapshotInfo {
     pub name: String,
     /// The name of its volume.
     pub volume: String,
+    /// The id of its volume.
+    pub volume_id: VolumeId,
     /// The name of the group that it was made with.
     pub group: Option<String>,
     /// What stands behind the name of the volume or the group.

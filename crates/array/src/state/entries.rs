@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use block::{LogicalBlockSize, LunMap, Offloads, SectorCount, VolumeAttributes, VolumeId};
+use block::{
+    LogicalBlockSize, LunMap, Offloads, SectorCount, VolumeAttributes, VolumeId, VolumeLimits,
+};
 use parking_lot::Mutex;
 
 use super::HostGroupId;
@@ -27,8 +29,20 @@ pub(crate) struct VolumeRecord {
     pub(crate) created_ms: u64,
     /// Its own setting; the array's holds besides.
     pub(crate) offloads: Offloads,
+    pub(crate) limits: VolumeLimits,
+    /// What it was made of.
+    pub(crate) source: Option<SourceRecord>,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     pub(crate) eradicate_ms: Option<u64>,
+}
+
+/// What a volume was made of, or overwritten with last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SourceRecord {
+    /// The volume or the snapshot, which may be gone.
+    pub(crate) id: VolumeId,
+    /// Its name at that time.
+    pub(crate) name: String,
 }
 
 impl VolumeRecord {
@@ -41,6 +55,7 @@ impl VolumeRecord {
             serial: self.serial.to_string(),
             write_cache,
             offloads: self.offloads.and(array),
+            limits: self.limits,
         })
     }
 }

@@ -69,7 +69,14 @@ fn volumes_are_made_and_ended_together() {
 fn copies_go_over_what_is_there_if_they_may() {
     let (store, array) = with_volumes(&["a", "b"]);
     let names = || ["b", "d"].map(|name| VolumeName::new(name).unwrap()).to_vec();
-    let copy = |overwrite| NewCopy { source: "a".into(), names: names(), overwrite, created_ms: 9 };
+    let limits = block::VolumeLimits::NONE;
+    let copy = |overwrite| NewCopy {
+        source: "a".into(),
+        names: names(),
+        overwrite,
+        limits,
+        created_ms: 9,
+    };
     let before = state(&store, &array);
     assert_eq!(code(array.copy_volumes(copy(false))), "volume_exists");
     assert_eq!(state(&store, &array), before);

@@ -113,6 +113,7 @@ fn serve(path: &Path, threads: usize) -> Running {
             serial: format!("{number:016}"),
             write_cache: false,
             offloads: block::Offloads::ALL,
+            limits: block::VolumeLimits::NONE,
         };
         (number, Arc::new(attributes))
     };
