@@ -27,7 +27,7 @@ impl State {
         }
         let (id, snapshot, volume) = self.snapshot(name)?;
         let logical_block = volume.record.logical_block;
-        Ok(Source { id, name: snapshot.name(volume), size: snapshot.size, logical_block })
+        Ok(Source { id, name: snapshot.name(self, volume), size: snapshot.size, logical_block })
     }
 }
 

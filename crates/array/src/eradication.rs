@@ -47,7 +47,7 @@ struct Gone {
 }
 
 impl State {
-    fn doom(&self, now_ms: u64) -> Option<u64> {
+    pub(crate) fn doom(&self, now_ms: u64) -> Option<u64> {
         Some(now_ms.saturating_add(self.settings.eradication_delay_s * 1000).max(BEGUN_MS + 1))
     }
 
@@ -193,11 +193,12 @@ impl Array {
         self.eradicate(|state| Ok(vec![state.doomed_snapshot(name)?]))
     }
 
-    /// Eradicates what is due, as far as one commit takes it.
+    /// Eradicates what is due, as far as a few commits take it.
     ///
     /// # Errors
     /// Those of the store.
     pub fn eradicate_due(&self, now_ms: u64) -> Result<(), Error> {
+        self.eradicate_due_group(now_ms)?;
         let is_due = |(due, _): &&(u64, VolumeId)| *due <= now_ms;
         if !self.state.read().doomed.first().as_ref().is_some_and(is_due) {
             return Ok(());
@@ -233,7 +234,10 @@ impl Array {
     }
 }
 
-fn check_recoverable(eradicate_ms: Option<u64>, object: impl Fn() -> String) -> Result<(), Error> {
+pub(crate) fn check_recoverable(
+    eradicate_ms: Option<u64>,
+    object: impl Fn() -> String,
+) -> Result<(), Error> {
     match eradicate_ms {
         None => Err(Error::NotDestroyed(object())),
         Some(BEGUN_MS) => Err(Error::Eradicated(object())),
@@ -281,6 +285,10 @@ pub(crate) fn plan_snapshot_recovery(state: &State, name: &str) -> Result<Doomed
     let (id, record, volume) = state.any_snapshot(name)?;
     if volume.record.eradicate_ms.is_some() {
         return Err(Error::VolumeDestroyed(volume.record.name.to_string()));
+    }
+    let group = record.group.and_then(|id| state.groups.get(&id));
+    if let Some(group) = group.filter(|group| group.eradicate_ms.is_some()) {
+        return Err(Error::GroupDestroyed(group.name.to_string()));
     }
     check_recoverable(record.eradicate_ms, || format!("Snapshot {name}"))?;
     plan_snapshot_doom(id, SnapshotRecord { eradicate_ms: None, ..record.clone() })

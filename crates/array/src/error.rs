@@ -64,6 +64,20 @@ pub enum Error {
     /// A group has this name.
     #[error("Group already exists: {0}. Choose another name.")]
     GroupExists(String),
+    /// The group is destroyed, and not eradicated yet.
+    #[error(
+        "Group {0} has been destroyed. Recover it, or eradicate it to free its name and the space \
+         of its snapshots."
+    )]
+    GroupDestroyed(String),
+    /// It is a member of a group.
+    #[error("{object} is in group {group}. Remove it there first.")]
+    InGroup {
+        /// What: `Host x` or `Host group y`.
+        object: String,
+        /// The group.
+        group: String,
+    },
     /// No group has this name.
     #[error("Group does not exist: {0}. The list of groups shows their names.")]
     NoSuchGroup(String),
@@ -211,6 +225,8 @@ impl Error {
             Self::Eradicated(_) => "eradicated",
             Self::GroupExists(_) => "group_exists",
             Self::NoSuchGroup(_) => "no_such_group",
+            Self::GroupDestroyed(_) => "group_destroyed",
+            Self::InGroup { .. } => "in_group",
             Self::NoSuchTag { .. } => "no_such_tag",
             Self::HostExists(_) => "host_exists",
             Self::NoSuchHost(_) => "no_such_host",
@@ -254,6 +270,8 @@ impl Error {
             | Self::NotDestroyed(_)
             | Self::Eradicated(_)
             | Self::GroupExists(_)
+            | Self::GroupDestroyed(_)
+            | Self::InGroup { .. }
             | Self::HostExists(_)
             | Self::HostGroupExists(_)
             | Self::InHostGroup { .. }

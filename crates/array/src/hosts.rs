@@ -101,7 +101,8 @@ impl Array {
     /// Deletes a host.
     ///
     /// # Errors
-    /// `no_such_host`, `existing_connections`, and those of the store.
+    /// `no_such_host`, `existing_connections`, `in_group` for one that is in a group of volumes, and
+    /// those of the store.
     pub fn delete_host(&self, name: &str) -> Result<(), Error> {
         self.change(|state| plan_host_end(state, name), State::remove_host)
     }
@@ -195,6 +196,10 @@ pub(crate) fn plan_host_end(state: &State, name: &str) -> Result<(Change, HostId
     if count > 0 {
         let object = format!("Host {}", entry.host.name);
         return Err(Error::ExistingConnections { object, count });
+    }
+    if let Some(group) = state.group_with(|group| group.members.hosts.contains(&id)) {
+        let object = format!("Host {}", entry.host.name);
+        return Err(Error::InGroup { object, group });
     }
     let config = vec![(record::host_key(id), None)];
     Ok((Change { config, ..Change::default() }, id))

@@ -15,6 +15,7 @@
 //! * [`reduction`]: what reduction does with a volume, and its background pass,
 //! * [`limits`]: how much hosts may do with a volume,
 //! * [`tags`]: what others keep with volumes and snapshots,
+//! * [`protection`]: what groups do by their [`schedule`] and their [`retention`],
 //! * [`backing`]: what is needed of the store,
 //! * [`error`]: why a change is refused.
 
@@ -32,10 +33,14 @@ pub mod identity;
 mod initiators;
 mod integrity;
 pub mod limits;
+mod moments;
 pub mod name;
+pub mod protection;
 mod record;
 mod reduction;
 mod reservations;
+pub mod retention;
+pub mod schedule;
 pub mod settings;
 mod several;
 mod snapshots;
@@ -68,9 +73,13 @@ pub use identity::CompanyId;
 pub use initiators::Initiator;
 pub use integrity::{Damage, DamageReport, DamagedBlocks, Scrubbed};
 pub use limits::LimitsChange;
+pub use moments::GroupSnapshotInfo;
 pub use name::{GroupName, HostGroupName, HostName, InitiatorName, Suffix, VolumeName};
+pub use protection::Ran;
 pub use reduction::{Optimized, Reduction, ReductionChange};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};
+pub use retention::Retention;
+pub use schedule::SnapshotSchedule;
 pub use settings::{Settings, SettingsChange};
 pub use several::{CHANGES_MAX, NewCopy};
 pub use snapshots::{NewSnapshots, SnapshotFilter, SnapshotInfo, SnapshotSource};
@@ -79,7 +88,7 @@ pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, WrittenBytes};
 pub use tags::{Tag, TagFilter, Tagged};
 pub use volumes::{NewVolume, SourceInfo, VolumeInfo, VolumeUpdate};
 
-use state::{State, VolumeEntry};
+use state::State;
 
 /// The most volumes of an array, destroyed ones included; each costs about 1 KiB of memory.
 pub const VOLUMES_MAX: usize = 50_000;
@@ -116,6 +125,8 @@ pub struct Array {
     generation: AtomicU64,
     /// Volumes that were eradicated, and that the front end has not been told of.
     gone: Mutex<Vec<VolumeId>>,
+    /// Of [`Array::run_due`].
+    turns: Mutex<protection::Turns>,
 }
 
 impl std::fmt::Debug for Array {
@@ -148,13 +159,15 @@ impl Array {
     /// newer version; those of the store where a new pool is prepared.
     pub fn open(backing: Arc<dyn Backing>, write_cache: bool) -> Result<Self, Error> {
         let state = State::load(backing.as_ref(), write_cache)?;
+        state.keep_adopted(backing.as_ref())?;
         let token_volume = match state.token_volume {
             Some(id) => id,
             None => token_volume::make(backing.as_ref())?,
         };
         let generation = AtomicU64::new(state.generation);
         let (state, turn, gone) = (RwLock::new(state), Mutex::new(()), Mutex::default());
-        Ok(Self { backing, state, turn, token_volume, generation, gone })
+        let turns = Mutex::default();
+        Ok(Self { backing, state, turn, token_volume, generation, gone, turns })
     }
 
     /// Goes up with every change that an initiator could notice: a cheap way to tell whether any
@@ -168,7 +181,7 @@ impl Array {
         let state = self.state.read();
         Counts {
             volumes: state.live_volumes().count(),
-            snapshots: state.live_volumes().map(VolumeEntry::live_snapshots).sum(),
+            snapshots: state.live_volumes().map(|volume| state.live_snapshots(volume)).sum(),
             destroyed: state.doomed.len(),
             hosts: state.hosts.len(),
             connections: state.connection_count,

@@ -17,22 +17,22 @@
 //! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
 //! refused, never guessed at.
 
-mod kept;
+mod groups;
 mod shared;
+mod snapshots;
 mod tags;
+mod volumes;
 
-use block::{LogicalBlockSize, Offload, Offloads, VolumeId, VolumeLimits};
+use block::VolumeId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::eradication;
 use crate::groups::{Group, GroupId};
-use crate::identity::Serial;
-use crate::limits;
-use crate::name::{HostName, InitiatorName, VolumeName};
+use crate::name::{GroupName, HostName, InitiatorName};
 use crate::reservations::Registration;
 use crate::snapshots::SnapshotRecord;
-use crate::state::{Host, HostGroup, HostGroupId, HostId, SourceRecord, VolumeRecord};
+use crate::state::{Host, HostGroup, HostGroupId, HostId, VolumeRecord};
 use crate::tags::TagMap;
 use crate::{Chap, ChapUser, CompanyId, Error, Settings, SpaceThresholds};
 
@@ -49,13 +49,17 @@ pub(crate) enum Stored {
     SharedConnection(HostGroupId, VolumeId, u16),
     TokenVolume(VolumeId),
     Reservations(VolumeId, u64, ReservationPart),
-    Snapshot(VolumeId, SnapshotRecord),
+    /// With the name of its group, in records of before there were ids in them.
+    Snapshot(VolumeId, SnapshotRecord, Option<GroupName>),
     Group(GroupId, Group),
 }
 
-pub(crate) use kept::{group, group_key, snapshot, snapshot_key};
+pub(crate) use groups::{group, group_key};
 pub(crate) use shared::{host_group, host_group_key, shared_connection_key};
+pub(crate) use snapshots::{snapshot, snapshot_key};
 pub(crate) use tags::tags_row;
+use volumes::{decode_off, off};
+pub(crate) use volumes::{volume, volume_key};
 
 /// One of the records into which the reservations of a volume are split.
 pub(crate) struct ReservationPart {
@@ -82,28 +86,6 @@ struct SettingsRow {
     /// Rows of before there was a delay have none, and get the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     eradication_delay_s: Option<u64>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct VolumeRow {
-    v: u8,
-    name: String,
-    size_sectors: u64,
-    block_bytes: u64,
-    company_id: u32,
-    created_ms: u64,
-    /// As in the settings.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    offloads_off: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    eradicate_ms: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    bandwidth_limit: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    iops_limit: Option<u64>,
-    /// What it was made of: id, and name at that time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    source: Option<(u64, String)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -160,10 +142,6 @@ pub(crate) fn settings_key() -> Vec<u8> {
     b"s".to_vec()
 }
 
-pub(crate) fn volume_key(id: VolumeId) -> Vec<u8> {
-    key(b'v', &[id.0])
-}
-
 pub(crate) fn host_key(id: HostId) -> Vec<u8> {
     key(b'h', &[id.0])
 }
@@ -200,33 +178,6 @@ pub(crate) fn settings(settings: &Settings) -> Result<Vec<u8>, Error> {
 
 pub(crate) fn token_volume(id: VolumeId) -> Result<Vec<u8>, Error> {
     encode(&TokenVolumeRow { v: VERSION, id: id.0 })
-}
-
-pub(crate) fn volume(volume: &VolumeRecord) -> Result<Vec<u8>, Error> {
-    encode(&VolumeRow {
-        v: VERSION,
-        name: volume.name.to_string(),
-        size_sectors: volume.size.0,
-        block_bytes: volume.logical_block.bytes(),
-        company_id: volume.company_id.get(),
-        created_ms: volume.created_ms,
-        offloads_off: off(volume.offloads),
-        eradicate_ms: volume.eradicate_ms,
-        bandwidth_limit: volume.limits.bandwidth_bytes_per_s,
-        iops_limit: volume.limits.iops,
-        source: volume.source.as_ref().map(|source| (source.id.0, source.name.clone())),
-    })
-}
-
-fn off(offloads: Offloads) -> Vec<String> {
-    offloads.off().map(|offload| offload.name().to_owned()).collect()
-}
-
-fn decode_off(key: &[u8], names: &[String]) -> Result<Offloads, Error> {
-    names.iter().try_fold(Offloads::ALL, |on, name| match Offload::named(name) {
-        Some(offload) => Ok(on.with(offload, false)),
-        None => Err(damaged(key, "an offload that nobody knows")),
-    })
 }
 
 pub(crate) fn host(host: &Host) -> Result<Vec<u8>, Error> {
@@ -282,7 +233,7 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
         [b's'] => parse::<SettingsRow>(key, value).and_then(|row| decode_settings(key, &row)),
         [b'v', rest @ ..] => {
             let volume = VolumeId(id(rest)?);
-            decode_volume(key, volume, &parse(key, value)?, pool_id)
+            volumes::decode_volume(key, volume, &parse(key, value)?, pool_id)
         }
         [b'h', rest @ ..] => {
             let host = decode_host(&parse(key, value)?)?;
@@ -306,8 +257,10 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
             let part = decode_reservation(key, parse(key, value)?)?;
             Ok(Stored::Reservations(VolumeId(id(volume)?), id(number)?, part))
         }
-        [b'n', rest @ ..] => kept::decode_snapshot(key, VolumeId(id(rest)?), &parse(key, value)?),
-        [b'g', rest @ ..] => kept::decode_group(GroupId(id(rest)?), parse(key, value)?),
+        [b'n', rest @ ..] => {
+            snapshots::decode_snapshot(key, VolumeId(id(rest)?), &parse(key, value)?)
+        }
+        [b'g', rest @ ..] => groups::decode_group(GroupId(id(rest)?), parse(key, value)?),
         _ => Err(damaged(key, "nobody knows this key")),
     }
 }
@@ -337,36 +290,6 @@ fn decode_settings(key: &[u8], row: &SettingsRow) -> Result<Stored, Error> {
             None => SpaceThresholds::default(),
         },
         eradication_delay_s: row.eradication_delay_s.unwrap_or(eradication::DELAY_DEFAULT_S),
-    }))
-}
-
-fn decode_volume(
-    key: &[u8],
-    id: VolumeId,
-    row: &VolumeRow,
-    pool_id: &[u8; 16],
-) -> Result<Stored, Error> {
-    let logical_block = match row.block_bytes {
-        512 => LogicalBlockSize::B512,
-        4096 => LogicalBlockSize::B4096,
-        other => return Err(damaged(key, &format!("a logical block of {other} bytes"))),
-    };
-    let serial = Serial::new(pool_id, id).ok_or_else(|| damaged(key, "the id is too big"))?;
-    let limits = VolumeLimits { bandwidth_bytes_per_s: row.bandwidth_limit, iops: row.iops_limit };
-    limits::check(limits)?;
-    let source = row.source.as_ref();
-    Ok(Stored::Volume(VolumeRecord {
-        id,
-        name: VolumeName::new(&row.name)?,
-        size: block::SectorCount(row.size_sectors),
-        logical_block,
-        company_id: CompanyId::new(row.company_id)?,
-        serial,
-        created_ms: row.created_ms,
-        offloads: decode_off(key, &row.offloads_off)?,
-        eradicate_ms: row.eradicate_ms,
-        limits,
-        source: source.map(|(id, name)| SourceRecord { id: VolumeId(*id), name: name.clone() }),
     }))
 }
 

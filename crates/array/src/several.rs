@@ -286,25 +286,16 @@ impl Array {
     /// Changes groups, all of them alike.
     ///
     /// # Errors
-    /// Those of [`Array::change_group`], and `named_twice`.
+    /// Those of [`Array::change_group`]; `named_twice`; `only_one` for a new name.
     pub fn change_groups(
         &self,
         names: &[String],
         change: &GroupChange,
     ) -> Result<Vec<GroupInfo>, Error> {
         check_all(names)?;
+        check_single(names.len(), change.name.is_some(), "a new name")?;
         let plan = |state: &State, _, name: &String| groups::plan_change(state, name, change);
         self.change_all(names, plan, groups::show_group)
-    }
-
-    /// Ends groups.
-    ///
-    /// # Errors
-    /// Those of [`Array::delete_group`], and `named_twice`.
-    pub fn delete_groups(&self, names: &[String]) -> Result<(), Error> {
-        check_all(names)?;
-        let plan = |state: &State, _, name: &String| groups::plan_end(state, name);
-        self.change_all(names, plan, groups::show_end).map(|_| ())
     }
 }
 

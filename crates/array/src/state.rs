@@ -2,6 +2,7 @@
 
 mod entries;
 mod host_groups;
+mod load;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,12 +12,10 @@ use block::{LunMap, VolumeId};
 pub(crate) use entries::{Host, HostEntry, HostId, SourceRecord, VolumeEntry, VolumeRecord};
 pub(crate) use host_groups::{HostGroup, HostGroupEntry, HostGroupId, HostGroups};
 
-use crate::backing::Backing;
-use crate::groups::{Group, GroupId};
+use crate::groups::{Agenda, Group, GroupId};
 use crate::name::{InitiatorName, VolumeName};
-use crate::record::{self, ReservationPart, Stored};
 use crate::reservations::Reservations;
-use crate::snapshots::SnapshotRecord;
+use crate::snapshots::{Moment, SnapshotRecord};
 use crate::tags::{TagMap, Tags};
 use crate::{Error, Settings};
 
@@ -32,6 +31,13 @@ pub(crate) struct State {
     /// What is destroyed, by when it is eradicated.
     pub(crate) doomed: BTreeSet<(u64, VolumeId)>,
     pub(crate) groups: BTreeMap<GroupId, Group>,
+    /// Their snapshots, by the suffixes in lower case.
+    pub(crate) moments: BTreeMap<GroupId, BTreeMap<String, Moment>>,
+    /// Snapshots whose records named their groups by name.
+    pub(crate) adopted: Vec<VolumeId>,
+    /// Groups that are destroyed, by when they are eradicated.
+    pub(crate) doomed_groups: BTreeSet<(u64, GroupId)>,
+    pub(crate) agenda: Agenda,
     /// By name in lower case.
     pub(crate) group_names: BTreeMap<String, GroupId>,
     pub(crate) next_group_id: u64,
@@ -65,6 +71,10 @@ impl State {
             snapshots: HashMap::new(),
             doomed: BTreeSet::new(),
             groups: BTreeMap::new(),
+            moments: BTreeMap::new(),
+            adopted: Vec::new(),
+            doomed_groups: BTreeSet::new(),
+            agenda: Agenda::default(),
             group_names: BTreeMap::new(),
             next_group_id: 1,
             hosts: BTreeMap::new(),
@@ -78,114 +88,6 @@ impl State {
             next_host_id: 1,
             generation: 1,
             removal_generation: 1,
-        }
-    }
-
-    /// Everything that is stored. Each object is checked against the others, as if it was new.
-    pub(crate) fn load(backing: &dyn Backing, write_cache: bool) -> Result<Self, Error> {
-        let pool_id = backing.pool_status().pool_id;
-        let mut state = Self::empty(Settings::defaults(&pool_id)?, pool_id, write_cache);
-        let (mut connections, mut snapshots, mut groups) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut shared_connections, mut tags) = (Vec::new(), Vec::new());
-        let mut reservations: BTreeMap<VolumeId, Vec<ReservationPart>> = BTreeMap::new();
-        for (key, value) in backing.config() {
-            match record::decode(&key, &value, &pool_id)? {
-                Stored::Settings(settings) => state.settings = settings,
-                Stored::Volume(volume) => state.load_volume(backing, volume)?,
-                Stored::Host(id, host) => state.load_host(id, host)?,
-                // These keys come before those of hosts.
-                Stored::HostGroup(id, group) => state.load_host_group(id, group)?,
-                Stored::Connection(host, volume, lun) => connections.push((host, volume, lun)),
-                Stored::SharedConnection(group, volume, lun) => {
-                    shared_connections.push((group, volume, lun));
-                }
-                Stored::Tags(id, of) => tags.push((id, of)),
-                Stored::Snapshot(id, snapshot) => snapshots.push((id, snapshot)),
-                Stored::Group(id, group) => groups.push((id, group)),
-                Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
-                Stored::Reservations(volume, number, part) => {
-                    let parts = reservations.entry(volume).or_default();
-                    if number != parts.len() as u64 {
-                        return Err(no_reservations(volume)); // keys come in their order
-                    }
-                    parts.push(part);
-                }
-            }
-        }
-        for (id, snapshot) in snapshots {
-            state.load_snapshot(backing, id, snapshot)?;
-        }
-        for (id, group) in groups {
-            state.load_group(id, group)?;
-        }
-        for (host, volume, lun) in connections {
-            state.load_connection(host, volume, lun)?;
-        }
-        for (group, volume, lun) in shared_connections {
-            state.load_shared_connection(group, volume, lun)?;
-        }
-        for (id, of) in tags {
-            state.load_tags(id, of)?;
-        }
-        for (volume, parts) in reservations {
-            let kept = Reservations::from_parts(parts).ok_or_else(|| no_reservations(volume))?;
-            if !state.volumes.contains_key(&volume) {
-                return Err(no_reservations(volume));
-            }
-            state.reservations.insert(volume, kept);
-        }
-        Ok(state)
-    }
-
-    fn load_volume(&mut self, backing: &dyn Backing, volume: VolumeRecord) -> Result<(), Error> {
-        let name = volume.name.to_string();
-        let stored = backing.volume_status(volume.id);
-        if stored.map(|status| (status.size, status.snapshot)) != Some((volume.size, false)) {
-            let what = format!("volume {name} is not in the store with the size it should have");
-            return Err(Error::Damaged(what));
-        }
-        if self.volume_names.contains_key(&volume.name.key()) {
-            return Err(Error::Damaged(format!("two volumes are called {name}")));
-        }
-        self.insert_volume(volume);
-        Ok(())
-    }
-
-    fn load_token_volume(&mut self, backing: &dyn Backing, id: VolumeId) -> Result<(), Error> {
-        if backing.volume_status(id).is_none() {
-            return Err(Error::Damaged("the array's own volume is not in the store".into()));
-        }
-        self.token_volume = Some(id);
-        Ok(())
-    }
-
-    fn load_host(&mut self, id: HostId, host: Host) -> Result<(), Error> {
-        let taken = host.initiators.iter().find(|name| self.initiators.contains_key(name));
-        if let Some(taken) = taken {
-            return Err(Error::Damaged(format!("two hosts have the initiator {taken}")));
-        }
-        if self.host_names.contains_key(&host.name.key()) {
-            return Err(Error::Damaged(format!("two hosts are called {}", host.name)));
-        }
-        if host.group.is_some_and(|id| !self.host_groups.by_id.contains_key(&id)) {
-            return Err(Error::Damaged(format!("the group of host {} is not there", host.name)));
-        }
-        self.insert_host(id, host);
-        Ok(())
-    }
-
-    fn load_connection(&mut self, host: HostId, volume: VolumeId, lun: u16) -> Result<(), Error> {
-        let volumes = &self.volumes;
-        let known = volumes.get(&volume).is_some_and(|v| v.record.eradicate_ms.is_none());
-        match self.hosts.get(&host) {
-            Some(entry) if known && !entry.luns.contains_key(&lun) => {
-                self.connect(host, volume, lun);
-                Ok(())
-            }
-            _ => {
-                let what = format!("host {}, LUN {lun} and volume {volume} don't fit", host.0);
-                Err(Error::Damaged(what))
-            }
         }
     }
 
@@ -205,6 +107,8 @@ impl State {
             host_groups: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             destroyed_snapshots: 0,
+            own_snapshots: 0,
+            group_snapshots: BTreeMap::new(),
             next_suffix: 1,
         };
         self.volumes.insert(entry.record.id, entry);
@@ -251,7 +155,7 @@ impl State {
             if let Some(due) = entry.record.eradicate_ms {
                 self.doomed.remove(&(due, id));
             }
-            self.groups.values_mut().for_each(|group| group.members.retain(|of| *of != id));
+            self.groups.values_mut().for_each(|group| group.forget(id));
         }
     }
 
@@ -361,10 +265,6 @@ impl State {
         let entry = id.and_then(|id| Some((*id, self.hosts.get(id)?)));
         entry.ok_or_else(|| Error::NoSuchHost(shown(name)))
     }
-}
-
-fn no_reservations(volume: VolumeId) -> Error {
-    Error::Damaged(format!("the reservations of volume {volume} don't fit"))
 }
 
 /// A name that somebody asked for, fit to be shown on one line.

@@ -150,7 +150,7 @@ impl State {
             return Some(entry.record.name.to_string());
         }
         let snapshot = self.snapshots.get(&id)?;
-        Some(snapshot.name(self.volumes.get(&snapshot.source)?))
+        Some(snapshot.name(self, self.volumes.get(&snapshot.source)?))
     }
 
     fn tagged(&self, id: VolumeId, filter: &TagFilter) -> Option<Tagged> {

@@ -2,6 +2,8 @@
 
 mod host_groups;
 mod memory;
+mod months;
+mod protection;
 mod reservations;
 mod settings;
 mod several;

@@ -317,7 +317,7 @@ impl Array {
                 name: state.name_of(source.id).unwrap_or_else(|| source.name.clone()),
             }),
             connection_count: state.host_count_of(entry),
-            snapshot_count: entry.live_snapshots(),
+            snapshot_count: state.live_snapshots(entry),
             eradicate_ms: record.eradicate_ms,
         }
     }

@@ -21,6 +21,8 @@ pub struct NewSnapshots {
     pub source: SnapshotSource,
     /// What they are called behind the name of the volume or the group; else a number.
     pub suffix: Option<Suffix>,
+    /// Whether the retention of the group lets them go, as it does those that its schedule took.
+    pub apply_retention: bool,
     /// When, in milliseconds since 1970.
     pub created_ms: u64,
 }

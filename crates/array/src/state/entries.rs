@@ -9,6 +9,7 @@ use block::{
 use parking_lot::Mutex;
 
 use super::HostGroupId;
+use crate::groups::GroupId;
 use crate::identity::Serial;
 use crate::name::{HostName, InitiatorName, VolumeName};
 use crate::{Chap, CompanyId, LUN_MAX, LUN_MIN};
@@ -83,6 +84,10 @@ pub(crate) struct VolumeEntry {
     pub(crate) snapshots: BTreeMap<String, VolumeId>,
     /// How many of them are destroyed by themselves.
     pub(crate) destroyed_snapshots: usize,
+    /// How many of the others were made without a group.
+    pub(crate) own_snapshots: usize,
+    /// How many of the others were made with which group.
+    pub(crate) group_snapshots: BTreeMap<GroupId, usize>,
     /// The number of its next snapshot that gets one.
     pub(crate) next_suffix: u64,
 }

@@ -38,7 +38,9 @@ fn with_volumes(names: &[&str]) -> (Arc<MemoryStore>, Array) {
 fn snapshot(array: &Array, volume: &str) {
     let source = SnapshotSource::Volumes(strings(&[volume]));
     let suffix = Some(Suffix::new("s").unwrap());
-    array.create_snapshots(&NewSnapshots { source, suffix, created_ms: 1 }).unwrap();
+    array
+        .create_snapshots(&NewSnapshots { source, suffix, apply_retention: false, created_ms: 1 })
+        .unwrap();
 }
 
 #[derive(Clone, Debug)]
