@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use api::{Counters, Facts, Interface, PathCounters, Telemetry, Token, router};
+use api::{Access, Counters, Facts, Interface, PathCounters, Sources, Telemetry, Token, router};
 use array::{Array, Settings, SettingsChange};
 use axum::Router;
 use axum::body::Body;
@@ -21,7 +21,7 @@ const REQUESTS_MAX: usize = 16;
 const METHODS: [&str; 8] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS", "BREW"];
 
 /// Where there is something, and places near by.
-const PATHS: [&str; 16] = [
+const PATHS: [&str; 32] = [
     "/v1/version",
     "/v1/status",
     "/v1/pool",
@@ -38,6 +38,22 @@ const PATHS: [&str; 16] = [
     "/v1/openapi.json",
     "/v1/volumes?limit=1&after=",
     "/v1/connections?volume=vm-1&host=",
+    "/api/api_version",
+    "/api/2.26/volumes?names=vm-1,vm-2",
+    "/api/2.0/volumes?filter=",
+    "/api/2.26/volumes?names=vm-2&overwrite=true",
+    "/api/2.26/volumes?limit=1&sort=name-&continuation_token=",
+    "/api/2.26/volume-snapshots?source_names=vm-1",
+    "/api/2.26/volume-snapshots?names=vm-1.a",
+    "/api/2.26/hosts?names=esx",
+    "/api/2.26/connections?host_names=esx&volume_names=vm-1",
+    "/api/2.26/protection-groups?names=pg",
+    "/api/2.26/protection-groups/volumes?group_names=pg&member_names=vm-1",
+    "/api/2.26/protection-group-snapshots?source_names=pg",
+    "/api/2.26/protection-group-snapshots?names=pg.a",
+    "/api/2.26/arrays",
+    "/api/2.26/ports?",
+    "/api/2.26/pods?",
 ];
 
 struct Quiet;
@@ -68,9 +84,12 @@ impl World {
         let array = Arc::new(array);
         let token = Token::from_entropy(&[0xab; 32]);
         let exposed = token.expose().to_owned();
+        // Time stands still, so that who guesses tokens is slowed down as well.
+        let sources =
+            Sources { uptime_ms: Box::new(|| 0), entropy: Box::new(|| Some([0xcd; 32])) };
         let interface = Interface {
             array: array.clone(),
-            token,
+            access: Access::new(token, sources),
             facts: Facts::default(),
             telemetry: Arc::new(Quiet),
             now_ms: || 1234,
@@ -91,8 +110,13 @@ impl World {
         for connection in self.array.connections(None, None)? {
             self.array.disconnect(&connection.volume, &connection.host)?;
         }
-        for volume in self.array.volumes(None, false, 1000) {
-            self.array.destroy_volume(&volume.name, 0)?;
+        for group in self.array.groups(None, 1000) {
+            self.array.delete_group(&group.name)?;
+        }
+        for volume in self.array.volumes(None, None, 1000) {
+            if volume.eradicate_ms.is_none() {
+                self.array.destroy_volume(&volume.name, 0)?;
+            }
             self.array.eradicate_volume(&volume.name)?;
         }
         for host in self.array.hosts(None, 1000) {
@@ -123,10 +147,10 @@ fn request(input: &mut Input<'_>, token: &str) -> Option<Request<Body>> {
     let method = METHODS[input.below(METHODS.len())];
     let path = match input.u8() {
         0xff => format!("/{}", String::from_utf8_lossy(&input.content())),
-        at if at & 0x40 == 0 => PATHS[usize::from(at & 0x0f)].to_owned(),
+        at if at & 0x40 == 0 => PATHS[usize::from(at & 0x1f)].to_owned(),
         at => {
             let tail = input.content();
-            format!("{}{}", PATHS[usize::from(at & 0x0f)], String::from_utf8_lossy(&tail))
+            format!("{}{}", PATHS[usize::from(at & 0x1f)], String::from_utf8_lossy(&tail))
         }
     };
     let builder = Request::builder().method(method).uri(path);
@@ -153,7 +177,7 @@ async fn send(router: &Router, request: Request<Body>) {
         return;
     }
     let value: serde_json::Value = serde_json::from_slice(&body).expect("all answers are JSON");
-    if status.is_client_error() || status.is_server_error() {
+    if (status.is_client_error() || status.is_server_error()) && value["errors"].is_null() {
         let message = value["message"].as_str().expect("a refusal has a message");
         assert!(!message.is_empty() && !message.contains('\n'), "{message}");
         assert!(value["code"].is_string(), "a refusal has a code");
@@ -200,5 +224,15 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let script = ask(ask(script, 0, 11, ""), 2, 6, change);
     let script = ask(ask(script, 3, 12, ""), 3, 7, "");
     seeds.push(ask(script, 2, 4, r#"{"name":"lab","company_id":"02-48-46"}"#).done());
+    let script = ask(start(), 1, 17, r#"{"provisioned":1073741824}"#);
+    let script = ask(script, 1, 21, r#"{"suffix":"a"}"#);
+    let script = ask(script, 1, 19, r#"{"source":{"name":"vm-1.a"}}"#);
+    let script = ask(ask(script, 1, 23, r#"{"iqns":["iqn.2026-01.example:a"]}"#), 1, 24, "");
+    let script = ask(ask(ask(script, 1, 25, ""), 1, 26, ""), 1, 27, r#"{"suffix":"a"}"#);
+    seeds.push(ask(ask(script.clone(), 0, 17, ""), 3, 24, "").done());
+    let ends = r#"{"destroyed":true}"#;
+    let script = ask(ask(script, 2, 28, ends), 3, 28, "");
+    let script = ask(ask(ask(script, 3, 24, ""), 2, 17, ends), 3, 17, "");
+    seeds.push(script.done());
     seeds
 }

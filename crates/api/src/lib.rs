@@ -2,13 +2,13 @@
 //!
 //! This crate says which requests there are, what they mean and how they are refused; it opens no
 //! socket and reads no clock. The program that listens hands [`router`] what it needs in an
-//! [`Interface`]. Every request but `GET /v1/version` carries `Authorization: Bearer TOKEN`.
-//! `GET /v1/openapi.json` describes all of it, from the same source as the handlers.
+//! [`Interface`]. Who may ask for what is decided in [`access`]. `GET /v1/openapi.json` describes
+//! all of it, from the same source as the handlers.
 //!
 //! A refusal is `{"code": …, "message": …}`: the code is for programs and does not change, the
 //! message is one line for people.
 
-mod auth;
+pub mod access;
 mod connections;
 mod counters;
 mod endings;
@@ -39,11 +39,16 @@ use axum::routing::get;
 use axum::{Json, Router, middleware};
 use tower_http::timeout::RequestBodyTimeoutLayer;
 use utoipa::OpenApi;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use auth::Token;
+pub use access::audit::{Audit, AuditEntry};
+pub use access::login::{LoggedIn, LoggedInItems, Session};
+pub use access::users::{
+    ApiToken, ApiTokenCreate, ApiTokenMade, ApiTokens, User, UserChange, UserCreate, Users,
+};
+pub use access::{Access, Caller, Origin, Sources, Token};
 pub use counters::{
     CommandCounters, Counters, MemoryCounters, PathCounters, WireCounters, Written,
 };
@@ -72,8 +77,8 @@ pub const PAGE_MAX: usize = 10_000;
 pub struct Interface {
     /// The objects of the array.
     pub array: Arc<Array>,
-    /// What requests must carry.
-    pub token: Token,
+    /// Who may ask.
+    pub access: Access,
     /// The program and how it was started.
     pub facts: Facts,
     /// What the front end counts.
@@ -108,7 +113,7 @@ type Shared = axum::extract::State<Arc<Interface>>;
 #[openapi(
     info(title = "Holdfast", description = "Management of a Holdfast array."),
     components(schemas(Refusal)),
-    security(("token" = []))
+    security(("token" = []), ("session" = []))
 )]
 struct Description;
 
@@ -120,9 +125,9 @@ pub fn router(interface: Arc<Interface>) -> Router {
         .route("/v1/openapi.json", get(move || async move { Json(description.as_ref().clone()) }))
         .fallback(|| async { ApiError::no_such_path().into_response() })
         .method_not_allowed_fallback(|| async { ApiError::no_such_method().into_response() })
-        .layer(middleware::from_fn_with_state(interface.clone(), auth::check))
         .with_state(interface.clone())
-        .merge(rest::router(rest::routes().split_for_parts().0, interface))
+        .merge(rest::router(rest::routes().split_for_parts().0, interface.clone()))
+        .layer(middleware::from_fn_with_state(interface, access::check))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(RequestBodyTimeoutLayer::new(BODY_TIMEOUT))
 }
@@ -157,17 +162,27 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(endings::recover_snapshot))
         .routes(routes!(endings::eradicate_snapshot))
         .routes(routes!(groups::list, groups::create))
-        .routes(routes!(groups::show, groups::change, groups::delete))
+        .routes(routes!(groups::show, groups::change, endings::destroy_group))
+        .routes(routes!(endings::recover_group))
+        .routes(routes!(endings::eradicate_group))
         .routes(routes!(hosts::list, hosts::create))
         .routes(routes!(hosts::show, hosts::change, hosts::delete))
         .routes(routes!(connections::list, connections::connect))
         .routes(routes!(connections::disconnect))
+        .routes(routes!(access::login::session))
+        .routes(routes!(access::users::list, access::users::create))
+        .routes(routes!(access::users::show, access::users::change, access::users::delete))
+        .routes(routes!(access::users::list_tokens, access::users::create_token))
+        .routes(routes!(access::users::delete_token))
+        .routes(routes!(access::audit::list))
 }
 
 fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
     let components = description.components.get_or_insert_default();
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     components.add_security_scheme("token", bearer);
+    let session = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-auth-token")));
+    components.add_security_scheme("session", session);
     description
 }
 
@@ -176,8 +191,8 @@ async fn blocking<T: Send + 'static>(
     interface: Arc<Interface>,
     work: impl FnOnce(&Interface) -> Result<T, array::Error> + Send + 'static,
 ) -> Result<T, ApiError> {
-    match tokio::task::spawn_blocking(move || work(&interface)).await {
-        Ok(result) => result.map_err(ApiError::from),
-        Err(_) => Err(ApiError::broken()),
+    match access::run(interface, work, array::Error::code).await {
+        Some(result) => result.map_err(ApiError::from),
+        None => Err(ApiError::broken()),
     }
 }

@@ -49,6 +49,9 @@ pub enum Error {
     /// No snapshot has this name.
     #[error("No such volume or snapshot: {0}. The list of snapshots shows their names.")]
     NoSuchSnapshot(String),
+    /// No snapshots of a group have this name.
+    #[error("Group snapshot does not exist: {0}. It is named GROUP.SUFFIX.")]
+    NoSuchGroupSnapshot(String),
     /// The snapshot is destroyed, and not eradicated yet.
     #[error(
         "Snapshot {0} has been destroyed. Recover it, or eradicate it to free its name and its \
@@ -120,6 +123,31 @@ pub enum Error {
     /// A host group with hosts is not deleted.
     #[error("Host group {0} has hosts. Remove them first.")]
     HostGroupNotEmpty(String),
+    /// A user has this name, or one that differs in case only.
+    #[error("User already exists: {0}. Choose another name.")]
+    UserExists(String),
+    /// No user has this name.
+    #[error("User does not exist: {0}. The list of users shows their names.")]
+    NoSuchUser(String),
+    /// The user is the one that the array can't be without.
+    #[error("User {0} is built in: it can't be removed, and stays an array admin.")]
+    BuiltInUser(String),
+    /// A token of the user has this name.
+    #[error("API token already exists: {token} of user {user}. Choose another name.")]
+    TokenExists {
+        /// The user.
+        user: String,
+        /// The token's name.
+        token: String,
+    },
+    /// No token of the user has this name.
+    #[error("API token does not exist: {token} of user {user}. The list of tokens shows them.")]
+    NoSuchToken {
+        /// The user.
+        user: String,
+        /// The token's name.
+        token: String,
+    },
     /// The initiator name belongs to another host.
     #[error("The initiator {initiator} is already in use by host {host}. Remove it there first.")]
     InitiatorInUse {
@@ -220,6 +248,7 @@ impl Error {
             Self::VolumeDestroyed(_) => "volume_destroyed",
             Self::SnapshotExists(_) => "snapshot_exists",
             Self::NoSuchSnapshot(_) => "no_such_snapshot",
+            Self::NoSuchGroupSnapshot(_) => "no_such_group_snapshot",
             Self::SnapshotDestroyed(_) => "snapshot_destroyed",
             Self::NotDestroyed(_) => "not_destroyed",
             Self::Eradicated(_) => "eradicated",
@@ -235,6 +264,11 @@ impl Error {
             Self::InHostGroup { .. } => "in_host_group",
             Self::NotInHostGroup { .. } => "not_in_host_group",
             Self::HostGroupNotEmpty(_) => "host_group_not_empty",
+            Self::UserExists(_) => "user_exists",
+            Self::NoSuchUser(_) => "no_such_user",
+            Self::BuiltInUser(_) => "built_in_user",
+            Self::TokenExists { .. } => "token_exists",
+            Self::NoSuchToken { .. } => "no_such_token",
             Self::InitiatorInUse { .. } => "initiator_in_use",
             Self::ConnectionExists { .. } => "connection_exists",
             Self::NoSuchConnection { .. } => "no_such_connection",
@@ -257,11 +291,14 @@ impl Error {
             Self::Invalid { .. } | Self::WouldTruncate { .. } => Kind::Invalid,
             Self::NoSuchVolume(_)
             | Self::NoSuchSnapshot(_)
+            | Self::NoSuchGroupSnapshot(_)
             | Self::NoSuchGroup(_)
             | Self::NoSuchHost(_)
             | Self::NoSuchTag { .. }
             | Self::NoSuchHostGroup(_)
             | Self::NotInHostGroup { .. }
+            | Self::NoSuchUser(_)
+            | Self::NoSuchToken { .. }
             | Self::NoSuchConnection { .. } => Kind::NotFound,
             Self::VolumeExists(_)
             | Self::VolumeDestroyed(_)
@@ -276,6 +313,9 @@ impl Error {
             | Self::HostGroupExists(_)
             | Self::InHostGroup { .. }
             | Self::HostGroupNotEmpty(_)
+            | Self::UserExists(_)
+            | Self::BuiltInUser(_)
+            | Self::TokenExists { .. }
             | Self::InitiatorInUse { .. }
             | Self::ConnectionExists { .. }
             | Self::SharedConnection { .. }

@@ -9,6 +9,7 @@
 //! * [`identity`]: serial numbers and NAA designators, which never change or repeat,
 //! * [`chap`]: users and secrets,
 //! * [`settings`]: the name of the array, of its target, the company identifier, offloads,
+//! * [`users`]: users, roles and API tokens, [`audit`]: who changed what,
 //! * [`space`]: thresholds of the pool's space, and making it bigger,
 //! * [`accounting`]: for whom the pool's bytes are stored,
 //! * [`integrity`]: scrubbing, and the names of what is damaged,
@@ -20,6 +21,7 @@
 //! * [`error`]: why a change is refused.
 
 mod accounting;
+pub mod audit;
 pub mod backing;
 pub mod chap;
 mod clones;
@@ -48,6 +50,7 @@ pub mod space;
 mod state;
 pub mod tags;
 mod token_volume;
+pub mod users;
 mod volumes;
 
 #[cfg(test)]
@@ -61,6 +64,7 @@ use parking_lot::{Mutex, RwLock};
 use store::Change;
 
 pub use accounting::{Accounted, ObjectSpace, PoolFigures, PoolSpace};
+pub use audit::{AuditEntry, Deed};
 pub use backing::Backing;
 pub use chap::{Chap, ChapUser, Secret};
 pub use connections::ConnectionInfo;
@@ -74,7 +78,9 @@ pub use initiators::Initiator;
 pub use integrity::{Damage, DamageReport, DamagedBlocks, Scrubbed};
 pub use limits::LimitsChange;
 pub use moments::GroupSnapshotInfo;
-pub use name::{GroupName, HostGroupName, HostName, InitiatorName, Suffix, VolumeName};
+pub use name::{
+    GroupName, HostGroupName, HostName, InitiatorName, Suffix, TokenName, UserName, VolumeName,
+};
 pub use protection::Ran;
 pub use reduction::{Optimized, Reduction, ReductionChange};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};
@@ -86,6 +92,7 @@ pub use snapshots::{NewSnapshots, SnapshotFilter, SnapshotInfo, SnapshotSource};
 pub use space::SpaceThresholds;
 pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, WrittenBytes};
 pub use tags::{Tag, TagFilter, Tagged};
+pub use users::{NewToken, Role, TokenHash, TokenInfo, UserInfo};
 pub use volumes::{NewVolume, SourceInfo, VolumeInfo, VolumeUpdate};
 
 use state::State;
@@ -198,11 +205,16 @@ impl Array {
         show: impl FnOnce(&mut State, P) -> R,
     ) -> Result<R, Error> {
         let _turn = self.turn.lock();
-        let (change, planned) = plan(&self.state.read())?;
+        let (mut change, planned) = plan(&self.state.read())?;
+        let mut entry = None;
         if !change.volumes.is_empty() || !change.config.is_empty() {
+            entry = self.account(&self.state.read().audit, &mut change)?;
             self.backing.change(change)?;
         }
         let mut state = self.state.write();
+        if let Some(entry) = entry {
+            audit::entered(&mut state.audit, entry);
+        }
         let shown = show(&mut state, planned);
         self.generation.store(state.generation, Ordering::Release);
         Ok(shown)

@@ -39,7 +39,7 @@ type Found<'a> = (GroupId, &'a Group, &'a Moment);
 impl State {
     /// A moment by its name, destroyed or not.
     fn any_moment(&self, name: &str) -> Result<Found<'_>, Error> {
-        let unknown = || Error::NoSuchSnapshot(shown(name));
+        let unknown = || Error::NoSuchGroupSnapshot(shown(name));
         let (group, suffix) = name.split_once('.').ok_or_else(unknown)?;
         let (id, group) = self.any_group(group).map_err(|_| unknown())?;
         let moments = self.moments.get(&id).ok_or_else(unknown)?;
@@ -89,7 +89,7 @@ impl Array {
     /// The snapshots of a moment, destroyed or not.
     ///
     /// # Errors
-    /// `no_such_snapshot`.
+    /// `no_such_group_snapshot`.
     pub fn group_snapshot(&self, name: &str) -> Result<GroupSnapshotInfo, Error> {
         let state = self.state.read();
         let (id, group, moment) = state.any_moment(name)?;
@@ -144,7 +144,7 @@ impl Array {
     /// over.
     ///
     /// # Errors
-    /// `no_such_snapshot`, `group_destroyed`, `snapshot_destroyed`, `named_twice`, `limit_reached`
+    /// `no_such_group_snapshot`, `group_destroyed`, `snapshot_destroyed`, `named_twice`, `limit_reached`
     /// for more snapshots than one commit takes, and those of the store.
     pub fn destroy_group_snapshots(
         &self,
@@ -164,7 +164,7 @@ impl Array {
     /// Brings the snapshots of destroyed moments back. Those of destroyed volumes come with these.
     ///
     /// # Errors
-    /// `no_such_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`, `limit_reached`, and
+    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`, `limit_reached`, and
     /// those of the store.
     pub fn recover_group_snapshots(
         &self,
@@ -211,7 +211,7 @@ impl Array {
     /// Eradicates the snapshots of destroyed moments: what only they held is freed.
     ///
     /// # Errors
-    /// `no_such_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`, `limit_reached`, and
+    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`, `limit_reached`, and
     /// those of the store.
     pub fn eradicate_group_snapshots(&self, names: &[String]) -> Result<(), Error> {
         check_all(names)?;

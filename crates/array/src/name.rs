@@ -54,6 +54,14 @@ name_type!(
     Suffix
 );
 name_type!(
+    /// The name of a user: as a volume's.
+    UserName
+);
+name_type!(
+    /// What tells the API tokens of a user apart: as a volume's name.
+    TokenName
+);
+name_type!(
     /// An iSCSI name (RFC 7143 section 4.2.7): `iqn.`, `eui.` or `naa.`, in lower case.
     InitiatorName
 );
@@ -127,6 +135,38 @@ impl GroupName {
     /// `invalid_name`.
     pub fn new(text: &str) -> Result<Self, Error> {
         check("group", text, "A-Z a-z 0-9 -", |c| c == '-')?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl UserName {
+    /// As it is compared: in lower case.
+    pub(crate) fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// `invalid_name`.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        check("user", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl TokenName {
+    /// As it is compared: in lower case.
+    pub(crate) fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// `invalid_name`.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        check("token", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
         Ok(Self(text.to_owned()))
     }
 }

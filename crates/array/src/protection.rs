@@ -272,7 +272,8 @@ fn gone(state: &State, id: GroupId, now_ms: u64) -> (Vec<(String, &Moment)>, Opt
     };
     let moments = state.moments_of(id).map(|(_, moment)| moment);
     let mut moments: Vec<_> = moments.filter_map(|moment| Some((made(moment)?, moment))).collect();
-    moments.sort_by_key(|(made_ms, _)| *made_ms);
+    // Ids go up, so that those of one millisecond have an order as well.
+    moments.sort_by_key(|(made_ms, moment)| (*made_ms, moment.snapshots.first().copied()));
     let times: Vec<u64> = moments.iter().map(|(made_ms, _)| *made_ms).collect();
     let LetGo { places, next_ms } = group.retention.let_go(&times, now_ms);
     let name = |moment: &Moment| format!("{}.{}", group.name, moment.suffix);

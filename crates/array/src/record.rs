@@ -12,11 +12,14 @@
 //! 'T' volume id (8)                       tags of a volume or a snapshot
 //! 'H' host group id (8)                   host group; its hosts name it
 //! 'C' host group id (8) volume id (8)     shared connection
+//! 'u' user's name in lower case           user, with the hashes of its tokens
+//! 'a' number modulo 4096 (8)              entry of the audit log
 //! ```
 //!
 //! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
 //! refused, never guessed at.
 
+mod access;
 mod groups;
 mod shared;
 mod snapshots;
@@ -27,6 +30,7 @@ use block::VolumeId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::audit::AuditEntry;
 use crate::eradication;
 use crate::groups::{Group, GroupId};
 use crate::name::{GroupName, HostName, InitiatorName};
@@ -34,6 +38,7 @@ use crate::reservations::Registration;
 use crate::snapshots::SnapshotRecord;
 use crate::state::{Host, HostGroup, HostGroupId, HostId, VolumeRecord};
 use crate::tags::TagMap;
+use crate::users::User;
 use crate::{Chap, ChapUser, CompanyId, Error, Settings, SpaceThresholds};
 
 const VERSION: u8 = 1;
@@ -52,8 +57,11 @@ pub(crate) enum Stored {
     /// With the name of its group, in records of before there were ids in them.
     Snapshot(VolumeId, SnapshotRecord, Option<GroupName>),
     Group(GroupId, Group),
+    User(User),
+    Audit(AuditEntry),
 }
 
+pub(crate) use access::{audit, audit_key, user, user_key};
 pub(crate) use groups::{group, group_key};
 pub(crate) use shared::{host_group, host_group_key, shared_connection_key};
 pub(crate) use snapshots::{snapshot, snapshot_key};
@@ -261,6 +269,8 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
             snapshots::decode_snapshot(key, VolumeId(id(rest)?), &parse(key, value)?)
         }
         [b'g', rest @ ..] => groups::decode_group(GroupId(id(rest)?), parse(key, value)?),
+        [b'u', ..] => access::decode_user(key, parse(key, value)?),
+        [b'a', ..] => access::decode_audit(key, parse(key, value)?),
         _ => Err(damaged(key, "nobody knows this key")),
     }
 }

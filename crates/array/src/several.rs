@@ -297,6 +297,25 @@ impl Array {
         let plan = |state: &State, _, name: &String| groups::plan_change(state, name, change);
         self.change_all(names, plan, groups::show_group)
     }
+
+    /// Changes groups, each as `change` says of what it is.
+    ///
+    /// # Errors
+    /// Those of [`Array::change_groups`] and of `change`.
+    pub fn change_each_group(
+        &self,
+        names: &[String],
+        change: impl Fn(&GroupInfo) -> Result<GroupChange, Error>,
+    ) -> Result<Vec<GroupInfo>, Error> {
+        check_all(names)?;
+        let plan = |state: &State, _, name: &String| {
+            let (id, group) = state.group(name)?;
+            let change = change(&state.group_info(id, group))?;
+            check_single(names.len(), change.name.is_some(), "a new name")?;
+            groups::plan_change(state, name, &change)
+        };
+        self.change_all(names, plan, groups::show_group)
+    }
 }
 
 pub(crate) fn check_pairs(pairs: &[(String, String)]) -> Result<(), Error> {

@@ -12,11 +12,13 @@ use block::{LunMap, VolumeId};
 pub(crate) use entries::{Host, HostEntry, HostId, SourceRecord, VolumeEntry, VolumeRecord};
 pub(crate) use host_groups::{HostGroup, HostGroupEntry, HostGroupId, HostGroups};
 
+use crate::audit::AuditLog;
 use crate::groups::{Agenda, Group, GroupId};
 use crate::name::{InitiatorName, VolumeName};
 use crate::reservations::Reservations;
 use crate::snapshots::{Moment, SnapshotRecord};
 use crate::tags::{TagMap, Tags};
+use crate::users::Users;
 use crate::{Error, Settings};
 
 /// All objects.
@@ -48,6 +50,8 @@ pub(crate) struct State {
     pub(crate) host_groups: HostGroups,
     /// What is kept of reservations, for volumes that are there.
     pub(crate) reservations: HashMap<VolumeId, Reservations>,
+    pub(crate) users: Users,
+    pub(crate) audit: AuditLog,
     /// Of hosts and of host groups.
     pub(crate) connection_count: usize,
     pub(crate) tags: Tags,
@@ -61,9 +65,9 @@ pub(crate) struct State {
 }
 
 impl State {
-    fn empty(settings: Settings, pool_id: [u8; 16], write_cache: bool) -> Self {
-        Self {
-            settings,
+    fn empty(pool_id: [u8; 16], write_cache: bool) -> Result<Self, Error> {
+        Ok(Self {
+            settings: Settings::defaults(&pool_id)?,
             pool_id,
             write_cache,
             volumes: HashMap::new(),
@@ -82,13 +86,15 @@ impl State {
             initiators: HashMap::new(),
             host_groups: HostGroups::default(),
             reservations: HashMap::new(),
+            users: Users::built_in()?,
+            audit: AuditLog::default(),
             connection_count: 0,
             tags: Tags::default(),
             token_volume: None,
             next_host_id: 1,
             generation: 1,
             removal_generation: 1,
-        }
+        })
     }
 
     pub(crate) fn next_generation(&mut self) -> u64 {

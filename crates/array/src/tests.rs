@@ -1,5 +1,6 @@
 //! The array against a naive model, over a store in memory that can refuse.
 
+mod access;
 mod host_groups;
 mod memory;
 mod months;

@@ -9,7 +9,8 @@
 //! field     = name { "." name }           name    = letters, "_" [ "[any]" | "[all]" ]
 //! ```
 //!
-//! `*` in a text stands for any characters, with `=` and `!=`. Case does not count, as in names.
+//! `*` in a text stands for any characters, with `=` and `!=`; a backslash takes a quote or another
+//! backslash behind it as it is. Case does not count, as in names.
 //! Where a list is on the way to a field, one of its elements is enough, with `[all]` all of them
 //! are needed. `!=` is the opposite of `=`. A field alone is true where it is there and not false.
 //! What is not there equals `null` only, and is neither less nor greater than anything.

@@ -3,11 +3,11 @@
 use array::{Chap, ChapUser, HostInfo, HostName, InitiatorName, NewHost};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::{
-    Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, Named, Query, Refusals,
-    Refused, answer, each,
+    Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, NameParams, Named,
+    Query, Refusals, Refused, answer, each,
 };
 use crate::Shared;
 
@@ -64,7 +64,7 @@ impl From<HostInfo> for RestHost {
                 target_user: host.chap_target_user,
             },
             connection_count: host.connection_count,
-            host_group: MaybeNamed::default(),
+            host_group: MaybeNamed { name: host.host_group },
             iqns: host.initiators,
             nqns: Vec::new(),
             wwns: Vec::new(),
@@ -85,21 +85,12 @@ impl Listed for RestHost {
     }
 }
 
-/// The names of hosts, for the description.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[allow(dead_code, reason = "only its description is used")]
-pub(super) struct HostNames {
-    /// The names of hosts, comma-separated: at most 500.
-    names: Option<String>,
-}
-
 /// All hosts, or some.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/hosts",
     tag = "hosts",
-    params(HostNames, ListParams),
+    params(NameParams, ListParams),
     responses((status = 200, body = ItemsOf<RestHost>), Refusals)
 )]
 pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {

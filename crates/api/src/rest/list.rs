@@ -74,7 +74,7 @@ pub(crate) struct ListParams {
     sort: Option<String>,
     /// The most items of a page: up to 1000, which is the default; 0 only counts.
     limit: Option<u64>,
-    /// How many items to skip: up to 100000.
+    /// How many items to skip: up to 100000; without a meaning beside a token.
     offset: Option<u64>,
     /// Where to go on: from the last page.
     continuation_token: Option<String>,
@@ -114,7 +114,8 @@ impl Listing {
             filter,
             sort,
             limit: limit.map_or(LIMIT_MAX, |limit| limit.min(LIMIT_MAX as u64) as usize),
-            offset: offset as usize,
+            // A client that goes through pages repeats all that it asked for the first one.
+            offset: if after.is_some() { 0 } else { offset as usize },
             after: after.map(|token| place(&token)).transpose()?,
             counts,
             only_total: query.flag("total_only")?.unwrap_or(false),

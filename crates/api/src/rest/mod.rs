@@ -39,23 +39,31 @@
 //! [`Refused`], made of an [`array::Error`] by `?`; what the array can't do is
 //! [`Refused::unsupported`], never a success that did nothing.
 
+mod arrays;
 mod connections;
 pub mod filter;
+mod hardware;
+mod host_groups;
 mod hosts;
 mod ids;
 mod list;
-mod login;
+mod lists;
+mod members;
 mod order;
+mod protected;
+mod protection_group_snapshots;
+mod protection_groups;
+mod protection_members;
+mod qos;
 mod query;
 mod refused;
 mod selection;
 mod space;
+mod tags;
 mod versions;
 mod volume_snapshots;
+mod volume_space;
 mod volumes;
-
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 
@@ -70,7 +78,7 @@ use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Interface;
+use crate::{Interface, access};
 
 pub use filter::{Filter, FilterError};
 pub use list::Items;
@@ -78,7 +86,7 @@ pub(crate) use list::{ListParams, Listed, Listing};
 pub(crate) use query::{Body, Query};
 pub(crate) use refused::{Refusals, Refused};
 pub use refused::{RestFault, RestRefusal};
-pub(crate) use selection::{DestroyedParam, Selection, SelectionParams, each};
+pub(crate) use selection::{DestroyedParam, NameParams, Selection, SelectionParams, each};
 pub use selection::{MaybeNamed, Named};
 
 /// The last minor version of REST 2.x that is spoken; the first is 0.
@@ -105,17 +113,23 @@ pub(crate) struct ItemsOf<T> {
 
 /// What the descriptions of all routes name.
 #[derive(OpenApi)]
-#[openapi(components(schemas(RestRefusal, RestFault)))]
+#[openapi(components(schemas(RestRefusal, RestFault, Items)))]
 struct Common;
 
 /// All routes of REST 2.x, with their descriptions.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
     OpenApiRouter::with_openapi(Common::openapi())
         .routes(routes!(versions::api_version))
-        .routes(routes!(login::login))
-        .routes(routes!(login::logout))
+        .routes(routes!(access::login::login))
+        .routes(routes!(access::login::logout))
+        .routes(routes!(arrays::list, arrays::change))
+        .routes(routes!(arrays::space))
+        .routes(routes!(hardware::controllers))
+        .routes(routes!(hardware::hardware))
+        .routes(routes!(hardware::ports))
+        .routes(routes!(hardware::network_interfaces))
         .routes(routes!(volumes::list, volumes::create, volumes::change, volumes::eradicate))
-        .routes(routes!(volumes::space))
+        .routes(routes!(volume_space::list))
         .routes(routes!(
             volume_snapshots::list,
             volume_snapshots::create,
@@ -124,6 +138,60 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         ))
         .routes(routes!(connections::list, connections::connect, connections::disconnect))
         .routes(routes!(hosts::list, hosts::create, hosts::change, hosts::delete))
+        .routes(routes!(
+            protection_groups::list,
+            protection_groups::create,
+            protection_groups::change,
+            protection_groups::eradicate
+        ))
+        .routes(routes!(
+            protection_group_snapshots::list,
+            protection_group_snapshots::create,
+            protection_group_snapshots::change,
+            protection_group_snapshots::eradicate
+        ))
+        .merge(group_routes())
+        .merge(lists::routes())
+}
+
+/// The routes of host groups, tags, and what is in groups.
+fn group_routes() -> OpenApiRouter<Arc<Interface>> {
+    use protection_members as members;
+    OpenApiRouter::new()
+        .routes(routes!(
+            host_groups::list,
+            host_groups::create,
+            host_groups::change,
+            host_groups::delete
+        ))
+        .routes(routes!(host_groups::list_hosts, host_groups::add_hosts, host_groups::remove_hosts))
+        .routes(routes!(
+            host_groups::list_of_hosts,
+            host_groups::add_to_groups,
+            host_groups::remove_from_groups
+        ))
+        .routes(routes!(members::list_volumes, members::add_volumes, members::remove_volumes))
+        .routes(routes!(members::list_hosts, members::add_hosts, members::remove_hosts))
+        .routes(routes!(
+            members::list_host_groups,
+            members::add_host_groups,
+            members::remove_host_groups
+        ))
+        .routes(routes!(
+            protected::list_of_volumes,
+            protected::add_volumes,
+            protected::remove_volumes
+        ))
+        .routes(routes!(protected::list_of_hosts, protected::add_hosts, protected::remove_hosts))
+        .routes(routes!(
+            protected::list_of_host_groups,
+            protected::add_host_groups,
+            protected::remove_host_groups
+        ))
+        .routes(routes!(tags::list, tags::remove))
+        .routes(routes!(tags::set))
+        .routes(routes!(tags::list_of_snapshots, tags::remove_of_snapshots))
+        .routes(routes!(tags::set_of_snapshots))
 }
 
 /// A description with what the paths of REST 2.x have in common.
@@ -147,23 +215,22 @@ pub(crate) fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::op
     description
 }
 
-/// The routes, behind the sessions; what is not there is told in the form of REST 2.x.
+/// The routes; what is not there is told in the form of REST 2.x.
 pub(crate) fn router(routes: Router<Arc<Interface>>, interface: Arc<Interface>) -> Router {
     routes
         .method_not_allowed_fallback(|| async { Refused::no_such_method().into_response() })
         .route("/api/{*path}", any(|| async { Refused::no_such_path().into_response() }))
         .layer(middleware::from_fn(versions::check))
-        .layer(middleware::from_fn_with_state(interface.clone(), login::check))
+        .layer(middleware::from_fn(versions::name))
         .with_state(interface)
 }
 
-/// Runs what may wait for the store on a thread that may, and answers what it gives.
+/// Runs what may wait for the store on a thread that may, and answers what it gives. A change is
+/// entered into the audit log.
 pub(crate) async fn answer(
     interface: Arc<Interface>,
     work: impl FnOnce(&Interface) -> Result<Items, Refused> + Send + 'static,
 ) -> Answer {
-    match tokio::task::spawn_blocking(move || work(&interface)).await {
-        Ok(result) => result.map(Json),
-        Err(_) => Err(Refused::broken()),
-    }
+    let done = access::run(interface, work, Refused::code).await;
+    done.unwrap_or_else(|| Err(Refused::broken())).map(Json)
 }

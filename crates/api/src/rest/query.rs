@@ -142,12 +142,15 @@ impl<T: DeserializeOwned, S: Send + Sync> axum::extract::FromRequest<S> for Body
 /// What is wrong with a body, without the values that it holds.
 fn unquote_values(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let what = if text.starts_with("unknown field") || text.starts_with("missing field") {
-        text.split(" at line").next().unwrap_or_default().to_owned()
-    } else {
-        format!("a value has the wrong type at line {} column {}", error.line(), error.column())
-    };
-    format!("The body does not fit: {what}.")
+    let field = text.split('`').nth(1).unwrap_or_default();
+    if text.starts_with("unknown field") {
+        return format!("The field `{field}` is not supported by this array, or misspelt.");
+    }
+    if text.starts_with("missing field") {
+        return format!("The field `{field}` is missing.");
+    }
+    let (line, column) = (error.line(), error.column());
+    format!("A value of the body has the wrong type, at line {line}, column {column}.")
 }
 
 #[cfg(test)]

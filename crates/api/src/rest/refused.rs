@@ -34,13 +34,24 @@ pub struct RestRefusal {
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
     status: StatusCode,
+    /// What it is, for the audit log: as `/v1` calls it.
+    code: &'static str,
     errors: Vec<RestFault>,
 }
 
 impl Refused {
     fn new(status: StatusCode, context: &str, message: impl Into<String>) -> Self {
         let fault = RestFault { context: shown(context), message: message.into() };
-        Self { status, errors: vec![fault] }
+        let code = match status {
+            StatusCode::INTERNAL_SERVER_ERROR => "internal",
+            _ => "bad_request",
+        };
+        Self { status, code, errors: vec![fault] }
+    }
+
+    /// What it is, for the audit log.
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
     }
 
     /// The request is at fault, in what `context` names.
@@ -50,12 +61,8 @@ impl Refused {
 
     /// Something that this array does not do, and does not pretend to.
     pub(crate) fn unsupported(context: &str, what: &str) -> Self {
-        Self::bad(context, format!("{what} is not supported by this array."))
-    }
-
-    pub(crate) fn unauthorized() -> Self {
-        let text = "The session has ended, or there was none: log in with an API token.";
-        Self::new(StatusCode::UNAUTHORIZED, "", text)
+        let refused = Self::bad(context, format!("{what} is not supported by this array."));
+        Self { code: "not_supported", ..refused }
     }
 
     pub(crate) fn no_such_path() -> Self {
@@ -90,7 +97,7 @@ impl Refused {
             Kind::Fault => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::BAD_REQUEST,
         };
-        Self::new(status, context, error.to_string())
+        Self { code: error.code(), ..Self::new(status, context, error.to_string()) }
     }
 
     /// With what `other` says as well, under the worse status.
@@ -115,16 +122,26 @@ fn subject(error: &array::Error) -> &str {
         | Error::VolumeDestroyed(name)
         | Error::SnapshotExists(name)
         | Error::NoSuchSnapshot(name)
+        | Error::NoSuchGroupSnapshot(name)
         | Error::SnapshotDestroyed(name)
         | Error::GroupExists(name)
         | Error::NoSuchGroup(name)
+        | Error::GroupDestroyed(name)
         | Error::HostExists(name)
+        | Error::HostGroupExists(name)
+        | Error::NoSuchHostGroup(name)
+        | Error::HostGroupNotEmpty(name)
         | Error::NoSuchHost(name) => name,
         Error::NotDestroyed(object) | Error::Eradicated(object) => last_word(object),
-        Error::ExistingConnections { object, .. } => last_word(object),
+        Error::ExistingConnections { object, .. } | Error::InGroup { object, .. } => {
+            last_word(object)
+        }
+        Error::InHostGroup { host, .. } | Error::NotInHostGroup { host, .. } => host,
+        Error::NoSuchTag { object, .. } => object,
         Error::InitiatorInUse { initiator, .. } => initiator,
         Error::ConnectionExists { volume, .. }
         | Error::NoSuchConnection { volume, .. }
+        | Error::SharedConnection { volume, .. }
         | Error::WouldTruncate { volume, .. }
         | Error::LunInUse { volume, .. } => volume,
         _ => "",

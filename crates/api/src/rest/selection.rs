@@ -25,6 +25,15 @@ pub(crate) struct SelectionParams {
     ids: Option<String>,
 }
 
+/// The parameter that names objects without ids, for the description.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "only its description is used")]
+pub(crate) struct NameParams {
+    /// The names of objects, comma-separated: at most 500.
+    names: Option<String>,
+}
+
 /// The parameter that tells destroyed objects from others, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -37,10 +46,16 @@ pub(crate) struct DestroyedParam {
 impl Selection {
     /// Takes `names` and `ids`, of which one at most may be given.
     pub(crate) fn take(query: &mut Query) -> Result<Self, Refused> {
-        let (names, ids) = (query.list("names")?, query.list("ids")?);
-        if !names.is_empty() && !ids.is_empty() {
-            return Err(Refused::bad("ids", "Give `names` or `ids`, not both."));
+        Self::take_named(query, "names", "ids")
+    }
+
+    /// Takes names and ids from parameters of other names.
+    pub(crate) fn take_named(query: &mut Query, names: &str, ids: &str) -> Result<Self, Refused> {
+        let (names, given) = (query.list(names)?, query.list(ids)?);
+        if !names.is_empty() && !given.is_empty() {
+            return Err(Refused::bad(ids, "Give names or ids, not both."));
         }
+        let ids = given;
         Ok(Self { names, ids, destroyed: None })
     }
 

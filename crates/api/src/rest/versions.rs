@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::Request;
+use axum::http::HeaderName;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,19 @@ pub struct ApiVersions {
 pub(super) async fn api_version() -> Json<ApiVersions> {
     let version = (0..=MINOR_MAX).map(|minor| format!("2.{minor}")).collect();
     Json(ApiVersions { version })
+}
+
+/// What a client calls its request; answers carry it as well.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Gives an answer the name of its request.
+pub(super) async fn name(request: Request, next: Next) -> Response {
+    let id = request.headers().get(REQUEST_ID).cloned();
+    let mut response = next.run(request).await;
+    if let Some(id) = id.filter(|id| id.len() <= 128) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
 }
 
 /// Refuses versions that are not spoken, which the routes take for numbers like others.

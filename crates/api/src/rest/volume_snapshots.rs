@@ -7,9 +7,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::ids::{Ids, Kind};
 use super::space::RestSpace;
+use super::volumes::RestSource;
 use super::{
     Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, Named, Query,
-    Refusals, Refused, Selection, SelectionParams, answer, each,
+    Refusals, Refused, Selection, SelectionParams, answer, each, volumes,
 };
 use crate::{Interface, Shared};
 
@@ -31,7 +32,7 @@ pub struct RestSnapshot {
     /// Its serial number: 24 upper-case hex digits, never used twice.
     pub serial: String,
     /// Its volume.
-    pub source: Named,
+    pub source: RestSource,
     /// What tells it from other snapshots of its volume: `GROUP.SUFFIX` if it was made with one.
     pub suffix: String,
     /// What is stored for it.
@@ -49,7 +50,10 @@ impl RestSnapshot {
             time_remaining: snapshot.eradicate_ms.map(left),
             provisioned: snapshot.size_bytes,
             serial: snapshot.serial,
-            source: Named { name: snapshot.volume },
+            source: RestSource {
+                id: Some(ids.id(Kind::Volume, snapshot.volume_id.0)),
+                name: Some(snapshot.volume),
+            },
             suffix: match snapshot.group {
                 Some(group) => format!("{group}.{}", snapshot.suffix),
                 None => snapshot.suffix,
@@ -75,14 +79,7 @@ pub(crate) fn name_of(interface: &Interface, id: &str) -> Option<String> {
     interface.array.snapshot_name(block::VolumeId(number))
 }
 
-/// The volumes whose snapshots are meant.
-#[derive(Debug)]
-struct Sources {
-    names: Vec<String>,
-    ids: Vec<String>,
-}
-
-/// The parameters of [`Sources`], for the description.
+/// The volumes whose snapshots are meant, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
@@ -93,15 +90,8 @@ struct SourceParams {
     source_ids: Option<String>,
 }
 
-impl Sources {
-    fn take(query: &mut Query) -> Result<Self, Refused> {
-        Ok(Self { names: query.list("source_names")?, ids: query.list("source_ids")? })
-    }
-
-    fn volumes(&self, interface: &Interface) -> Result<Vec<String>, Refused> {
-        let both = Selection { names: self.names.clone(), ids: self.ids.clone(), destroyed: None };
-        both.names(|id| super::volumes::name_of(interface, id))
-    }
+fn sources(query: &mut Query) -> Result<Selection, Refused> {
+    Selection::take_named(query, "source_names", "source_ids")
 }
 
 /// All snapshots of volumes, or some.
@@ -114,7 +104,7 @@ impl Sources {
 )]
 pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     let selection = Selection::take_with_destroyed(&mut query)?;
-    let (sources, listing) = (Sources::take(&mut query)?, Listing::take(&mut query)?);
+    let (sources, listing) = (sources(&mut query)?, Listing::take(&mut query)?);
     query.end()?;
     answer(interface, move |interface| {
         let ids = Ids::of(&interface.array);
@@ -124,11 +114,11 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
             let one = |name: &str| find(interface, name, selection.destroyed).map(show);
             return listing.all(&each(&names, one)?);
         }
-        let mut volumes = sources.volumes(interface)?;
-        volumes.sort_by_key(|name| name.to_ascii_lowercase());
-        volumes.dedup_by(|a, b| a.eq_ignore_ascii_case(b));
+        let mut of = sources.names(|id| volumes::name_of(interface, id))?;
+        of.sort_by_key(|name| name.to_ascii_lowercase());
+        of.dedup_by(|a, b| a.eq_ignore_ascii_case(b));
         listing.pieces(|after, limit| {
-            let found = page(interface, &volumes, selection.destroyed, after, limit)?;
+            let found = page(interface, &of, selection.destroyed, after, limit)?;
             Ok(found.into_iter().map(show).collect())
         })
     })
@@ -203,6 +193,8 @@ pub struct SnapshotPost {
 struct SnapshotPostParams {
     /// What tells them from others, if it does not stand in the body.
     suffix: Option<String>,
+    /// Whether it may be refused when the array is busy: it never is for that.
+    allow_throttle: Option<bool>,
 }
 
 /// Makes snapshots of volumes, all of one moment.
@@ -219,16 +211,19 @@ pub(super) async fn create(
     mut query: Query,
     Body(asked): Body<SnapshotPost>,
 ) -> Answer {
-    let (sources, suffix) = (Sources::take(&mut query)?, query.text("suffix"));
+    let (sources, suffix) = (sources(&mut query)?, query.text("suffix"));
+    // It could wait until the array has time, but snapshots take none.
+    query.flag("allow_throttle")?;
     query.end()?;
-    if sources.names.is_empty() && sources.ids.is_empty() {
+    if sources.is_empty() {
         return Err(Refused::bad("source_names", "Name the volumes to make snapshots of."));
     }
     let suffix = asked.suffix.or(suffix).filter(|suffix| !suffix.is_empty());
     answer(interface, move |interface| {
         let new = NewSnapshots {
-            source: SnapshotSource::Volumes(sources.volumes(interface)?),
+            source: SnapshotSource::Volumes(sources.names(|id| volumes::name_of(interface, id))?),
             suffix: suffix.map(|suffix| Suffix::new(&suffix)).transpose()?,
+            apply_retention: false,
             created_ms: (interface.now_ms)(),
         };
         let ids = Ids::of(&interface.array);

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use block::VolumeId;
 
 use super::{Host, HostId, State, VolumeRecord};
+use crate::Error;
 use crate::backing::Backing;
 use crate::record::{self, ReservationPart, Stored};
 use crate::reservations::Reservations;
-use crate::{Error, Settings};
 
 impl State {
     /// Everything that is stored. Each object is checked against the others, as if it was new.
     pub(crate) fn load(backing: &dyn Backing, write_cache: bool) -> Result<Self, Error> {
         let pool_id = backing.pool_status().pool_id;
-        let mut state = Self::empty(Settings::defaults(&pool_id)?, pool_id, write_cache);
+        let mut state = Self::empty(pool_id, write_cache)?;
         let (mut connections, mut snapshots, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         let (mut shared_connections, mut tags) = (Vec::new(), Vec::new());
         let mut reservations: BTreeMap<VolumeId, Vec<ReservationPart>> = BTreeMap::new();
@@ -32,6 +32,8 @@ impl State {
                 Stored::Tags(id, of) => tags.push((id, of)),
                 Stored::Snapshot(id, snapshot, group) => snapshots.push((id, snapshot, group)),
                 Stored::Group(id, group) => groups.push((id, group)),
+                Stored::User(user) => state.users.load(user)?,
+                Stored::Audit(entry) => state.audit.load(entry),
                 Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
                 Stored::Reservations(volume, number, part) => {
                     let parts = reservations.entry(volume).or_default();

@@ -13,10 +13,6 @@ fn strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
-    result.unwrap_err().code()
-}
-
 fn of_group(name: &str, suffix: Option<&str>, retained: bool, now_ms: u64) -> NewSnapshots {
     NewSnapshots {
         source: SnapshotSource::Group(name.to_owned()),
@@ -214,7 +210,7 @@ impl Naive {
         let group = &mut self.groups[at];
         let end_ms = group.end_ms;
         let found = group.moments.iter_mut().find(|moment| moment.number == number);
-        let moment = found.ok_or("no_such_snapshot")?;
+        let moment = found.ok_or("no_such_group_snapshot")?;
         end_ms.map_or(Ok(moment), |_| Err("group_destroyed"))
     }
 

@@ -165,7 +165,7 @@ fn moments_are_destroyed_and_brought_back_as_one() {
     assert_eq!(array.group_snapshot("g.x").unwrap().eradicate_ms, None, "b's is there");
     // All or none.
     let both = strings(&["g.x", "g.none"]);
-    assert_eq!(code(array.destroy_group_snapshots(&both, 10)), "no_such_snapshot");
+    assert_eq!(code(array.destroy_group_snapshots(&both, 10)), "no_such_group_snapshot");
     let x = strings(&["G.X"]);
     let ended = array.destroy_group_snapshots(&x, 10).unwrap();
     assert_eq!((ended[0].name.as_str(), ended[0].eradicate_ms), ("g.x", Some(10 + DAY_MS)));
@@ -183,7 +183,7 @@ fn moments_are_destroyed_and_brought_back_as_one() {
     assert_eq!(code(array.eradicate_group_snapshots(&x)), "not_destroyed");
     array.destroy_group_snapshots(&x, 10).unwrap();
     array.eradicate_group_snapshots(&x).unwrap();
-    assert_eq!(code(array.group_snapshot("g.x")), "no_such_snapshot");
+    assert_eq!(code(array.group_snapshot("g.x")), "no_such_group_snapshot");
     take(&array, Some("x"), 9).unwrap();
     // What went with the group is brought back with it, not by itself.
     array.destroy_groups(&strings(&["g"]), 11).unwrap();
@@ -265,5 +265,5 @@ fn snapshots_of_before_are_put_into_their_groups() {
         .collect();
     assert!(!String::from_utf8(text).unwrap().contains("\"group\""));
     let array = Array::open(store, false).unwrap();
-    assert_eq!(names(&array, false), ["gone.1.a", "x.2.a", "x.3.a"]);
+    assert_eq!(names(&array, false), ["x.2.a", "x.3.a", "gone.1.a"]);
 }

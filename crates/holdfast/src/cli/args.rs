@@ -1,5 +1,6 @@
 //! The verbs and their arguments. They do not change: scripts depend on them.
 
+mod access;
 mod volume;
 
 use std::net::SocketAddr;
@@ -11,6 +12,7 @@ use super::failure::EXIT_CODES;
 use super::offload::{self, Switch};
 use super::size;
 
+pub use access::{ApiPlace, AuditArgs, Fingerprint, TokenVerb, UserVerb};
 pub use volume::{GroupVerb, SnapshotVerb, VolumeVerb};
 
 /// An all-flash storage array in software.
@@ -33,12 +35,20 @@ pub struct Common {
     /// The pool: its directory or device. Names the running array, too.
     #[arg(long, global = true, value_name = "DIR-OR-DEVICE", env = "HOLDFAST_POOL")]
     pub pool: Option<PathBuf>,
-    /// The management address: where `serve` listens, or where the array is.
-    #[arg(long, global = true, value_name = "ADDR:PORT", env = "HOLDFAST_API")]
-    pub api: Option<SocketAddr>,
+    /// The management address: where `serve` listens, or where the array is. With `http://` in
+    /// front, without encryption: on this machine only.
+    #[arg(long, global = true, value_name = "HOST:PORT", env = "HOLDFAST_API")]
+    pub api: Option<ApiPlace>,
     /// A file with the token for `--api`: the array's run file, or the token alone.
     #[arg(long, global = true, value_name = "FILE", env = "HOLDFAST_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
+    /// Certificates (PEM) of authorities that the array at `--api` is trusted by.
+    #[arg(long, global = true, value_name = "FILE", env = "HOLDFAST_CA")]
+    #[arg(conflicts_with = "fingerprint")]
+    pub ca: Option<PathBuf>,
+    /// The SHA-256 of the certificate that the array at `--api` must have, as `serve` prints it.
+    #[arg(long, global = true, value_name = "HEX", env = "HOLDFAST_FINGERPRINT")]
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// The verbs.
@@ -71,6 +81,15 @@ pub enum Verb {
     /// Take a volume away from a host.
     #[command(after_help = EXIT_CODES)]
     Disconnect(DisconnectArgs),
+    /// Say who may manage the array, and what.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    User(UserVerb),
+    /// Make and withdraw API tokens, by which users are known.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Token(TokenVerb),
+    /// Show who changed what, the newest first.
+    #[command(after_help = EXIT_CODES)]
+    Audit(AuditArgs),
     /// Show how the array stands.
     #[command(after_help = EXIT_CODES)]
     Status,
@@ -149,6 +168,9 @@ pub struct ServeArgs {
     /// The configuration.
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
+    /// Manage without encryption; on a loopback address only.
+    #[arg(long)]
+    pub api_http: bool,
 }
 
 /// A portal on the command line.
@@ -280,121 +302,4 @@ pub struct InspectArgs {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::{CommandFactory, Parser};
-
-    use super::Cli;
-
-    #[test]
-    fn the_verbs_are_those_that_were_promised() {
-        Cli::command().debug_assert();
-        for line in [
-            "pool create /dev/sdx --capacity 10G",
-            "serve --pool d --iscsi 127.0.0.1:3260,127.0.0.1:3261 --api 127.0.0.1:80 --config f",
-            "serve --pool d --iscsi 127.0.0.1:3260@1,[::1]:3260@2",
-            "volume create v --size 64T",
-            "volume create v --size 10G --block-size 4096 --json",
-            "volume list --json",
-            "volume show v",
-            "volume resize v --size 20G --truncate",
-            "volume rename v w",
-            "volume set v --offload full-copy=off",
-            "volume set v --offload ats=on,reclaim=off --offload odx=off",
-            "volume create v --size 1G --deduplication off --compression on",
-            "volume set v --compression off --offload ats=on",
-            "volume set v --deduplication on",
-            "pool optimize",
-            "pool optimize --wait",
-            "pool optimize status --json",
-            "pool optimize stop",
-            "array show",
-            "array set --offload all=off",
-            "array set --space-thresholds 80%,90 --offload ats=on",
-            "array set --space-thresholds none",
-            "pool grow --capacity 2T --pool d",
-            "pool space --refresh --json",
-            "volume destroy v",
-            "array set --eradication-delay 3600",
-            "host create h --iqn iqn.a iqn.b --chap-user u --chap-secret-file f",
-            "host list",
-            "host show h",
-            "host delete h",
-            "connect v h --lun 7",
-            "disconnect v h",
-            "status --json --pool d",
-            "inspect d --volume v --data",
-            "inspect",
-        ] {
-            let words = std::iter::once("holdfast").chain(line.split(' '));
-            assert!(Cli::try_parse_from(words).is_ok(), "{line}");
-        }
-        for line in [
-            "volume create v",
-            "volume create v --size 10X",
-            "volume create v --size 10G --block-size 520",
-            "volume set v",
-            "volume set v --compression maybe",
-            "volume create v --size 1G --deduplication",
-            "pool optimize now",
-            "array set --eradication-delay soon",
-            "volume set v --offload full-copy",
-            "volume set v --offload teleport=off",
-            "array set --offload ats=maybe",
-            "array set",
-            "array set --space-thresholds most",
-            "pool grow",
-            "host create h",
-            "host create h --iqn iqn.a --chap-user u",
-            "serve --pool d --iscsi localhost",
-            "serve --pool d --iscsi 127.0.0.1:3260@0",
-            "serve --pool d --iscsi 127.0.0.1:3260@65536",
-            "serve --pool d --iscsi 127.0.0.1:3260@",
-            "connect v",
-        ] {
-            let words = std::iter::once("holdfast").chain(line.split(' '));
-            let error = Cli::try_parse_from(words).unwrap_err();
-            assert_eq!(error.exit_code(), 2, "{line}");
-        }
-    }
-
-    #[test]
-    fn so_are_those_of_snapshots() {
-        for line in [
-            "volume destroy v --eradicate",
-            "volume recover v",
-            "volume eradicate v",
-            "volume list --destroyed",
-            "volume clone v.1 w",
-            "volume restore v v.1",
-            "volume overwrite v --from w",
-            "snapshot create v w --suffix before",
-            "snapshot create --group g",
-            "snapshot list v",
-            "snapshot list --group g --destroyed",
-            "snapshot show v.1",
-            "snapshot rename v.1 before",
-            "snapshot destroy v.1 v.2 --eradicate",
-            "snapshot recover v.1",
-            "snapshot eradicate v.1",
-            "group create g v w",
-            "group add g v",
-            "group remove g v",
-            "group list",
-            "group show g",
-            "group destroy g",
-        ] {
-            let words = std::iter::once("holdfast").chain(line.split(' '));
-            assert!(Cli::try_parse_from(words).is_ok(), "{line}");
-        }
-        for line in [
-            "volume overwrite v",
-            "snapshot create",
-            "snapshot create v --group g",
-            "snapshot destroy",
-            "group add g",
-        ] {
-            let words = std::iter::once("holdfast").chain(line.split(' '));
-            assert_eq!(Cli::try_parse_from(words).unwrap_err().exit_code(), 2, "{line}");
-        }
-    }
-}
+mod tests;

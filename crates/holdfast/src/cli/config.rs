@@ -18,6 +18,8 @@ const MEMORY_BYTES_MIN: u64 = 64 << 20;
 const CHECKPOINT_LOG_BYTES_MIN: u64 = 16 << 20;
 /// The least that scrubbing reads in a second: below it, a pass would take for ever.
 const SCRUB_RATE_MIN: u64 = 1 << 20;
+/// Where services keep what must outlive them (FHS 3.0, 5.8).
+const STATE_DIRECTORY_DEFAULT: &str = "/var/lib/holdfast";
 /// The most front-end threads.
 const THREADS_MAX: usize = 256;
 
@@ -59,6 +61,14 @@ pub struct Config {
     pub company_id: Option<String>,
     /// Whether the management interface may listen on other addresses than loopback.
     pub allow_remote_api: bool,
+    /// Whether it speaks plain HTTP; on loopback only.
+    pub http: bool,
+    /// Its certificate, with those that vouch for it, as PEM; without one it makes its own.
+    pub certificate: Option<PathBuf>,
+    /// The key of that, as PEM.
+    pub private_key: Option<PathBuf>,
+    /// Where an array on a block device keeps its certificate; one in a directory has it there.
+    pub state_directory: PathBuf,
     /// What is logged.
     pub log_level: LogLevel,
     /// What bounds iSCSI.
@@ -84,6 +94,10 @@ impl Default for Config {
             target_name: None,
             company_id: None,
             allow_remote_api: false,
+            http: false,
+            certificate: None,
+            private_key: None,
+            state_directory: PathBuf::from(STATE_DIRECTORY_DEFAULT),
             log_level: LogLevel::Info,
             iscsi: IscsiLimits::default(),
             chap: ChapConfig::default(),
@@ -212,6 +226,9 @@ impl Config {
         if self.chap.target_user.is_some() != self.chap.target_secret_file.is_some() {
             return Err("chap.target_user and chap.target_secret_file go together".into());
         }
+        if self.certificate.is_some() != self.private_key.is_some() {
+            return Err("certificate and private_key go together".into());
+        }
         self.settings().map(drop).map_err(|error| error.to_string())
     }
 
@@ -292,7 +309,8 @@ mod tests {
              prepare_ahead = 0\nthreads = 2\narray_name = \"lab\"\n\
              target_name = \"iqn.2026-11.com.example:lab\"\ncompany_id = \"02-48-46\"\n\
              scrub = \"off\"\nscrub_rate = \"10M\"\noptimize = \"12h\"\n\
-             allow_remote_api = true\nlog_level = \"debug\"\n\
+             allow_remote_api = true\nhttp = false\ncertificate = \"c\"\n\
+             private_key = \"k\"\nstate_directory = \"s\"\nlog_level = \"debug\"\n\
              [iscsi]\nsessions = 10\n[chap]\nrequired = true\n",
         )
         .unwrap();
@@ -321,6 +339,7 @@ mod tests {
             ("target_name = \"disk\"", "iqn."),
             ("company_id = \"xx\"", "six hex digits"),
             ("[chap]\ntarget_user = \"u\"", "go together"),
+            ("private_key = \"k\"", "certificate and private_key"),
             ("memory = ", "line 1"),
         ] {
             let error = load(text).unwrap_err();

@@ -2,16 +2,21 @@
 //!
 //! * [`args`]: the verbs and their arguments,
 //! * [`failure`]: exit codes,
-//! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it,
+//! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it, [`trust`]:
+//!   how it knows it,
 //! * [`pool`], [`optimize`], [`array`], [`volume`], [`snapshot`], [`group`], [`host`],
-//!   [`connection`], [`status`], [`inspect`]: the verbs,
-//! * [`serve`]: the array itself, with its [`config`], its [`http`] server and the small parts
+//!   [`connection`], [`user`], [`token`], [`audit`], [`status`], [`inspect`]: the verbs,
+//! * [`serve`]: the array itself, with its [`config`], its [`http`] server, the [`certificate`] of
+//!   that and the small parts
 //!   ([`access`], [`telemetry`]) that join crates which don't know each other,
-//! * [`size`], [`offload`], [`output`]: what people type and read.
+//! * [`size`], [`offload`], [`output`]: what people type and read, [`private`]: files that only
+//!   their owner may read.
 
 mod access;
 mod args;
 mod array;
+mod audit;
+mod certificate;
 mod client;
 mod config;
 mod connection;
@@ -27,12 +32,16 @@ mod offload;
 mod optimize;
 mod output;
 mod pool;
+mod private;
 mod serve;
 mod size;
 mod snapshot;
 mod space;
 mod status;
 mod telemetry;
+mod token;
+mod trust;
+mod user;
 mod volume;
 
 use std::process::ExitCode;
@@ -66,6 +75,9 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Host(verb) => host::run(common, verb)?,
         Verb::Connect(options) => connection::connect(common, options)?,
         Verb::Disconnect(options) => connection::disconnect(common, options)?,
+        Verb::User(verb) => user::run(common, verb)?,
+        Verb::Token(verb) => token::run(common, verb)?,
+        Verb::Audit(options) => audit::run(common, options)?,
         Verb::Status => status::run(common)?,
         Verb::Inspect(options) => return inspect::run(common, options),
     }

@@ -67,7 +67,8 @@ impl Place {
         Err(Failure::Usage(text))
     }
 
-    fn is_device(&self) -> bool {
+    /// Whether it is a block device, not a directory.
+    pub fn is_device(&self) -> bool {
         self.pool == self.data
     }
 }

@@ -1,17 +1,18 @@
 //! `serve`: opens the pool, and joins front end and management around it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use api::{Facts, Interface, Token};
+use api::{Access, Facts, Interface, Sources, Token};
 use array::{Array, Settings};
 use block::ArrayIdentity;
 use serde_json::json;
 use store::Store;
 
 use super::access::HostAccess;
-use super::args::{Common, PortalArg, ServeArgs};
+use super::args::{ApiPlace, Common, PortalArg, ServeArgs};
+use super::certificate::{self, ServerIdentity};
 use super::config::{Config, Durability, LogLevel};
 use super::discover::{Registered, RunFile};
 use super::failure::Failure;
@@ -22,7 +23,7 @@ use super::telemetry::FrontEnd;
 use crate::serve::{PortalOptions, Running, ScrubOptions, ServeError, ServeOptions, now_ms};
 
 /// Where management listens unless it is said: a free port, which verbs find by the run file.
-const API_DEFAULT: &str = "127.0.0.1:0";
+const API_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Serves until SIGTERM or SIGINT.
 pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
@@ -32,13 +33,22 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
             "serve needs a pool: --pool DIR-OR-DEVICE (make one with `holdfast pool create`)";
         return Err(Failure::Usage(text.into()));
     };
-    let api = api_address(common.api, config.allow_remote_api)?;
+    let plain = config.http || options.api_http || common.api.as_ref().is_some_and(|api| api.plain);
+    let api = api_address(common.api.as_ref(), config.allow_remote_api, plain)?;
     start_log(config.log_level);
     let place = Place::of_existing(pool)?;
     let bound = Bound::new(api)
         .map_err(|error| Failure::Machine(format!("can't listen on {api} (--api): {error}")))?;
     let (opened, serving) = open(&place, &config, &options.iscsi)?;
-    let mut manager = Manager { common, place: &place, bound: Some(bound), opened, running: None };
+    let identity = match plain {
+        true => None,
+        false => {
+            let pool_id = opened.array.pool().pool_id;
+            Some(certificate::of_array(&config, &place, pool_id, bound.address)?)
+        }
+    };
+    let bound = Some(bound);
+    let mut manager = Manager { common, place: &place, bound, identity, opened, running: None };
     let mut failed = None;
     let served = crate::serve::run(serving, |running| {
         let shutdown = running.shutdown.clone();
@@ -65,18 +75,31 @@ fn of_serving(error: ServeError) -> Failure {
     }
 }
 
-/// The interface speaks plain HTTP, so its token must not cross a network unasked.
-fn api_address(asked: Option<SocketAddr>, allow_remote: bool) -> Result<SocketAddr, Failure> {
+/// Where management listens. Plain HTTP never leaves the machine, and even what is encrypted is not
+/// offered to a network unasked.
+fn api_address(
+    asked: Option<&ApiPlace>,
+    allow_remote: bool,
+    plain: bool,
+) -> Result<SocketAddr, Failure> {
     let address = match asked {
-        Some(address) => address,
-        None => API_DEFAULT.parse().map_err(|_| Failure::Usage("no --api".into()))?,
+        Some(asked) => asked.address().ok_or_else(|| {
+            Failure::Usage(format!("--api {asked}: serve listens on an address, not on a name"))
+        })?,
+        None => API_DEFAULT,
     };
-    if address.ip().is_loopback() || allow_remote {
+    if address.ip().is_loopback() {
         return Ok(address);
     }
+    let why = match (plain, allow_remote) {
+        (true, _) => "and management is not encrypted: leave out http",
+        (false, false) => {
+            "so others could reach it: set allow_remote_api = true in the configuration"
+        }
+        (false, true) => return Ok(address),
+    };
     Err(Failure::Usage(format!(
-        "--api {address} is not a loopback address, and management is not encrypted: use 127.0.0.1 \
-         or set allow_remote_api = true in the configuration"
+        "--api {address} is not a loopback address, {why}, or use 127.0.0.1"
     )))
 }
 
@@ -148,6 +171,8 @@ struct Manager<'a> {
     common: &'a Common,
     place: &'a Place,
     bound: Option<Bound>,
+    /// None: plain HTTP.
+    identity: Option<ServerIdentity>,
     opened: Opened,
     running: Option<(Registered, Server)>,
 }
@@ -162,6 +187,7 @@ impl Manager<'_> {
             v: 1,
             api: bound.address,
             token: token.expose().to_owned(),
+            fingerprint: self.identity.as_ref().map(|identity| identity.fingerprint.to_string()),
             pid: std::process::id(),
             pool: self.place.pool.clone(),
         };
@@ -173,7 +199,7 @@ impl Manager<'_> {
         };
         let interface = Arc::new(Interface {
             array: self.opened.array.clone(),
-            token,
+            access: Access::new(token, sources()),
             facts,
             telemetry: Arc::new(FrontEnd {
                 counters: running.counters.clone(),
@@ -182,8 +208,9 @@ impl Manager<'_> {
             now_ms,
         });
         let api = bound.address;
+        let tls = self.identity.as_ref().map(|identity| identity.tls.clone());
         let server = bound
-            .start(move || api::router(interface))
+            .start(tls, move || api::router(interface))
             .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
         self.running = Some((Registered::new(&run)?, server));
         self.announce(&running.portals, api, &self.place.pool)
@@ -197,18 +224,45 @@ impl Manager<'_> {
         pool: &Path,
     ) -> Result<(), Failure> {
         let target = self.opened.settings.target_name.to_string();
+        let fingerprint = self.identity.as_ref().map(|identity| identity.fingerprint.to_string());
+        let scheme = if fingerprint.is_some() { "https" } else { "http" };
         let told = json!({
             "serving": pool,
             "target_name": target,
             "portals": portals,
             "api": api,
+            "url": format!("{scheme}://{api}"),
+            "fingerprint": fingerprint,
         });
         show(self.common.json, &told, || {
             let portals = portals.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let pool = pool.display();
-            format!("Serving {pool} as {target} on {portals}; management on http://{api}\n")
+            let mut text = format!(
+                "Serving {pool} as {target} on {portals}; management on {scheme}://{api}\n"
+            );
+            if let Some(fingerprint) = fingerprint {
+                text.push_str(&format!("Fingerprint of its certificate: {fingerprint}\n"));
+            }
+            text
         })
     }
+}
+
+/// The time and the random bytes that sessions need.
+fn sources() -> Sources {
+    let clock = sys::Clock::start();
+    let entropy = || {
+        let mut bytes = [0; 32];
+        match sys::entropy(&mut bytes) {
+            Ok(()) => Some(bytes),
+            Err(error) => {
+                tracing::error!("{error}");
+                None
+            }
+        }
+    };
+    let uptime_ms = move || u64::try_from(clock.now().as_millis()).unwrap_or(u64::MAX);
+    Sources { uptime_ms: Box::new(uptime_ms), entropy: Box::new(entropy) }
 }
 
 #[cfg(test)]
@@ -217,11 +271,15 @@ mod tests {
 
     #[test]
     fn management_stays_on_loopback_unless_it_is_allowed_out() {
-        let far = Some("192.0.2.1:80".parse().unwrap());
-        assert!(matches!(api_address(far, false), Err(Failure::Usage(_))));
-        assert!(api_address(Some("0.0.0.0:80".parse().unwrap()), false).is_err());
-        assert!(api_address(far, true).is_ok());
-        assert!(api_address(Some("[::1]:80".parse().unwrap()), false).is_ok());
-        assert!(api_address(None, false).unwrap().ip().is_loopback());
+        let address = |text: &str, allow_remote, plain| {
+            api_address(Some(&text.parse().unwrap()), allow_remote, plain)
+        };
+        assert!(matches!(address("192.0.2.1:80", false, false), Err(Failure::Usage(_))));
+        assert!(address("0.0.0.0:80", false, false).is_err());
+        assert!(address("192.0.2.1:80", true, false).is_ok());
+        assert!(address("192.0.2.1:80", true, true).is_err(), "in the clear over a network");
+        assert!(address("[::1]:80", false, true).is_ok());
+        assert!(address("localhost:80", true, false).is_err());
+        assert!(api_address(None, false, false).unwrap().ip().is_loopback());
     }
 }

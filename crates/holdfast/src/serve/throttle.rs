@@ -213,11 +213,12 @@ impl FrontEnd {
                 continue;
             }
             // Nobody comes to tell of limits that are gone.
-            let limits = match self.is_stopping() {
-                true => VolumeLimits::NONE,
-                false => self.shared.luns.volume_limits(bucket.volume),
-            };
-            bucket.state.lock().meter.set(limits);
+            if self.is_stopping() {
+                bucket.state.lock().meter.set(VolumeLimits::NONE);
+            } else if is_new {
+                let limits = self.shared.luns.volume_limits(bucket.volume);
+                bucket.state.lock().meter.set(limits);
+            }
             if let Some(at) = bucket.release(now, &mut released) {
                 self.tended.push(Tended { bucket, at });
             }

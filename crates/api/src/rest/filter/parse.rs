@@ -79,12 +79,18 @@ impl Lexer<'_> {
         Ok((Token::Operator(*operator), operator.text().len()))
     }
 
+    /// A text in quotes, in which a backslash takes the character behind it as it is.
     fn quoted(&self, rest: &str, quote: char) -> Result<(Token, usize), FilterError> {
-        let inner = &rest[1..];
-        let end = inner
-            .find(quote)
-            .ok_or_else(|| FilterError::new(self.at, "the quote is not closed"))?;
-        Ok((Token::Text(inner[..end].to_owned()), end + 2))
+        let mut text = String::new();
+        let mut characters = rest.char_indices().skip(1);
+        while let Some((at, character)) = characters.next() {
+            match character {
+                _ if character == quote => return Ok((Token::Text(text), at + 1)),
+                '\\' => text.extend(characters.next().map(|(_, escaped)| escaped)),
+                _ => text.push(character),
+            }
+        }
+        Err(FilterError::new(self.at, "the quote is not closed"))
     }
 
     fn number(&self, rest: &str) -> Result<(Token, usize), FilterError> {

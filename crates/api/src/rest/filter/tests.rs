@@ -13,7 +13,7 @@ fn holds(filter: &str, item: &Value) -> bool {
 fn what_clients_send_is_understood() {
     let host = json!({
         "name": "esx-1", "is_local": true, "iqns": ["iqn.2026-11.com.example:1", "iqn.x:2"],
-        "host_group": {"name": "cluster"}, "connection_count": 3, "wwns": [], "personality": null,
+        "host_group": {"name": "cluster"}, "connection_count": 3, "wwns": [], "personality": null, "note": "it's \\ here",
         "space": {"total_physical": 9_007_199_254_740_993_u64},
     });
     for (filter, wanted) in [
@@ -48,6 +48,8 @@ fn what_clients_send_is_understood() {
         ("nothing.at.all", false),
         ("host_group", true),
         ("contains(name, 'SX')", true),
+        ("note='it\\'s \\\\ here'", true),
+        ("note=\"it's \\\\ *\"", true),
         ("contains(host_group.name,'x')", false),
         ("AND_x or (name='a' OR (name='esx-1'))", true),
     ] {
@@ -61,6 +63,7 @@ fn what_is_no_filter_is_refused_with_its_place() {
         ("", 0),
         ("name=", 5),
         ("name='a", 5),
+        ("name='a\\'", 5),
         ("name=a", 5),
         ("name='a' name='b'", 9),
         ("name='a')", 8),

@@ -1,1 +1,0 @@
-//! REST 2.x over an array in memory.
