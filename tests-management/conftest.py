@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import terminator
-
 BINARY = os.environ["HOLDFAST"]
 #: How long a start may take: as long as a busy machine needs.
 START_S = 120
@@ -49,10 +47,6 @@ class Array:
             except json.JSONDecodeError:
                 continue
 
-    def run_file(self):
-        """What it leaves for those who may ask: where, and with which token."""
-        return json.loads((self.pool / "array.run").read_text())
-
     def stop(self, kill=False):
         """Ends it, in order or not."""
         (self.process.kill if kill else self.process.terminate)()
@@ -65,26 +59,31 @@ class Array:
 
 
 class Management:
-    """Where clients find an array, over HTTPS: its address and an API token."""
+    """Where clients find an array, and the API token of a user who may change everything."""
 
     def __init__(self, array: Array):
         self.array = array
-        self.proxy = None
-        self.find()
+        made = self.verb("token", "create", "tests", "--user", "admin")
+        self.token = json.loads(made)["token"]
 
-    def find(self):
-        """Finds it again, behind a start."""
-        run = self.array.run_file()
-        if self.proxy:
-            self.proxy.close()
-        self.proxy = terminator.Terminator(run["api"], Path(self.array.pool).parent)
-        self.address = self.proxy.address
-        self.token = run["token"]
+    @property
+    def address(self):
+        """The address of the interface, which speaks HTTPS."""
+        return self.array.told["api"]
+
+    @property
+    def certificate(self):
+        """The certificate that it made for itself."""
+        return str(self.array.pool / "api-certificate.pem")
+
+    def verb(self, *words):
+        """What a verb of the command line prints."""
+        command = [BINARY, "--json", "--pool", str(self.array.pool), *words]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
 
     def restart(self):
         """Kills the array and starts it again."""
         self.array.restart()
-        self.find()
 
 
 @pytest.fixture(scope="session")
@@ -93,8 +92,6 @@ def management():
     base = os.environ.get("HOLDFAST_DIR")
     directory = Path(tempfile.mkdtemp(prefix="array-", dir=base))
     array = Array(directory)
-    found = Management(array)
-    yield found
-    found.proxy.close()
+    yield Management(array)
     array.stop()
     shutil.rmtree(directory)

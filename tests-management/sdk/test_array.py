@@ -1,8 +1,11 @@
 """The array, and lists of what it does not have."""
 
+import json
+
 import pytest
 from answers import good, names, one, refused
 from pypureclient import PureError, flasharray
+from pypureclient.configuration import Configuration
 
 
 def test_versions_and_login(management, client):
@@ -14,6 +17,29 @@ def test_versions_and_login(management, client):
     assert one(old.get_arrays()).id == one(client.get_arrays()).id
     with pytest.raises(PureError):
         flasharray.Client(management.address, api_token="0" * 64, verify_ssl=False)
+
+
+def test_the_certificate_can_be_checked(management):
+    def ask(**how):
+        client = flasharray.Client(
+            management.address, api_token=management.token, verify_ssl=True, retries=0, **how
+        )
+        return good(client.get_arrays())
+
+    trusting = Configuration(ssl_ca_cert=management.certificate)
+    assert len(ask(configuration=trusting)) == 1
+    with pytest.raises(Exception, match="(?i)certificate"):
+        ask()
+
+
+def test_roles_are_kept(management):
+    management.verb("user", "create", "reader", "--role", "readonly")
+    made = management.verb("token", "create", "r", "--user", "reader")
+    token = json.loads(made)["token"]
+    client = flasharray.Client(management.address, api_token=token, verify_ssl=False)
+    good(client.get_volumes())
+    refused = client.post_volumes(names=["v"], volume=flasharray.VolumePost(provisioned=1 << 30))
+    assert refused.status_code == 403
 
 
 def test_the_array_and_its_space(client):

@@ -41,7 +41,7 @@ pub(super) async fn run(
 ) -> Response {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
-    if matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS) || is_session(&path) {
+    if matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS) {
         return next.run(Request::from_parts(parts, body)).await;
     }
     let body = match read(body).await {
@@ -59,11 +59,6 @@ pub(super) async fn run(
     };
     let request = Request::from_parts(parts, Body::from(body));
     DEED.scope(deed, next.run(request)).await
-}
-
-/// Whether it is about who asks, not about the array.
-fn is_session(path: &str) -> bool {
-    path.ends_with("/logout")
 }
 
 async fn read(body: Body) -> Result<Bytes, Denied> {

@@ -33,7 +33,7 @@ impl Interface {
     ) -> Result<(Token, Caller), Denied> {
         let (caller, credential) = self.known(token.ok_or(Denied::NoSession)?, origin)?;
         self.count(credential)?;
-        let session = Token::from_entropy(&self.access.entropy()?);
+        let session = Token::from_entropy(&self.access.random().ok_or(Denied::NoEntropy)?);
         self.begin(&session, credential);
         Ok((session, caller))
     }

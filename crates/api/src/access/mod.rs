@@ -108,13 +108,9 @@ impl Access {
         }
     }
 
-    /// The token of the run file.
-    pub fn local(&self) -> &Token {
-        &self.local
-    }
-
-    fn entropy(&self) -> Result<[u8; 32], Denied> {
-        (self.sources.entropy)().ok_or(Denied::NoEntropy)
+    /// Random bytes; `None` where there are none to be had.
+    pub(crate) fn random(&self) -> Option<[u8; 32]> {
+        (self.sources.entropy)()
     }
 }
 

@@ -267,7 +267,7 @@ pub(crate) async fn create_token(
     body: Result<Json<ApiTokenCreate>, JsonRejection>,
 ) -> Result<(StatusCode, Json<ApiTokenMade>), ApiError> {
     let Json(ApiTokenCreate { name, user, lifetime_s }) = body?;
-    let entropy = (interface.access.sources.entropy)().ok_or_else(ApiError::broken)?;
+    let entropy = interface.access.random().ok_or_else(ApiError::broken)?;
     blocking(interface, move |interface| {
         let (token, created_ms) = (Token::of_api(&entropy), (interface.now_ms)());
         let lifetime_ms = lifetime_s.map(|seconds| seconds.saturating_mul(1000));

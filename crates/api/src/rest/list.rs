@@ -6,6 +6,8 @@
 //! that was asked for, so a page goes on where the last one ended whatever came or went meanwhile.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -24,7 +26,8 @@ const PIECE: usize = 250;
 
 /// An item of a list.
 pub(crate) trait Listed: Serialize {
-    /// What tells it from all others; where a list comes in pieces, what the next one is behind.
+    /// What tells it from all others of its list; where a list comes in pieces, what the next one is
+    /// behind.
     fn key(&self) -> String;
 
     /// The fields that are summed up in `total`.
@@ -129,18 +132,25 @@ impl Listing {
         }
     }
 
-    /// A list that is all there, in its natural order.
+    /// A list that is all there, in its natural order. What is in it twice is shown once.
     pub(crate) fn all<T: Listed + Clone>(&self, items: &[T]) -> Result<Items, Refused> {
+        let mut places = HashMap::new();
+        let mut distinct: Vec<&T> = Vec::with_capacity(items.len());
+        for item in items {
+            if let Entry::Vacant(place) = places.entry(item.key()) {
+                place.insert(distinct.len());
+                distinct.push(item);
+            }
+        }
         self.pieces(|after, limit| {
-            let behind = |key: &str| items.iter().position(|item| item.key() == key);
             let start = match after {
                 None => 0,
-                Some(key) => behind(key).map(|at| at + 1).ok_or_else(|| {
+                Some(key) => places.get(key).map(|at| at + 1).ok_or_else(|| {
                     let text = "What the last page ended with is gone: ask for the first again.";
                     Refused::bad("continuation_token", text)
                 })?,
             };
-            Ok(items.iter().skip(start).take(limit).cloned().collect())
+            Ok(distinct.iter().skip(start).take(limit).map(|item| (*item).clone()).collect())
         })
     }
 

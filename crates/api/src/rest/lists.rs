@@ -18,6 +18,7 @@ use crate::{Interface, Shared};
 /// What there is none of: path, what it is called, whether clients try to make one.
 const NONE: &[(&str, &str, bool)] = &[
     ("active-directory", "Active Directory accounts", true),
+    ("admins/cache", "Users of a directory service", false),
     ("alert-watchers", "Alert watchers", true),
     ("alerts", "Alerts", false),
     ("api-clients", "API clients", true),
@@ -76,6 +77,8 @@ const NONE: &[(&str, &str, bool)] = &[
 /// What there is exactly one of, which says that there is nothing behind it.
 fn single(path: &str) -> Option<Value> {
     match path {
+        // There are no passwords to have rules for.
+        "admins/settings" => Some(json!({"single_sign_on_enabled": false})),
         // No key lets another array connect.
         "array-connections/connection-key" => Some(json!({"connection_key": ""})),
         "subscriptions" => Some(json!({"id": "none", "service": "none"})),
@@ -91,7 +94,8 @@ fn single(path: &str) -> Option<Value> {
 }
 
 /// The paths for which there is one.
-const SINGLE: [&str; 3] = ["array-connections/connection-key", "subscriptions", "support"];
+const SINGLE: [&str; 4] =
+    ["admins/settings", "array-connections/connection-key", "subscriptions", "support"];
 
 /// An item of such a list.
 #[derive(Clone, Serialize)]
@@ -170,7 +174,9 @@ fn described(
     };
     let operation = |text: String| {
         let operation = OperationBuilder::new().tag("lists").summary(Some(text));
-        ["400", "401", "500"].into_iter().fold(operation, |o, code| o.response(code, refusal()))
+        ["400", "401", "403", "413", "429", "500"]
+            .into_iter()
+            .fold(operation, |o, code| o.response(code, refusal()))
     };
     let schema = RefOr::Ref(Ref::from_schema_name("Items"));
     let content = ContentBuilder::new().schema(Some(schema)).build();

@@ -39,7 +39,9 @@
 //! [`Refused`], made of an [`array::Error`] by `?`; what the array can't do is
 //! [`Refused::unsupported`], never a success that did nothing.
 
+mod admins;
 mod arrays;
+mod audits;
 mod connections;
 pub mod filter;
 mod hardware;
@@ -122,6 +124,9 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(versions::api_version))
         .routes(routes!(access::login::login))
         .routes(routes!(access::login::logout))
+        .routes(routes!(admins::list, admins::create, admins::change, admins::delete))
+        .routes(routes!(admins::list_tokens, admins::create_token, admins::delete_tokens))
+        .routes(routes!(audits::list))
         .routes(routes!(arrays::list, arrays::change))
         .routes(routes!(arrays::space))
         .routes(routes!(hardware::controllers))

@@ -128,10 +128,14 @@ fn subject(error: &array::Error) -> &str {
         | Error::NoSuchGroup(name)
         | Error::GroupDestroyed(name)
         | Error::HostExists(name)
+        | Error::NoSuchHost(name)
         | Error::HostGroupExists(name)
         | Error::NoSuchHostGroup(name)
         | Error::HostGroupNotEmpty(name)
-        | Error::NoSuchHost(name) => name,
+        | Error::UserExists(name)
+        | Error::NoSuchUser(name)
+        | Error::BuiltInUser(name) => name,
+        Error::TokenExists { user, .. } | Error::NoSuchToken { user, .. } => user,
         Error::NotDestroyed(object) | Error::Eradicated(object) => last_word(object),
         Error::ExistingConnections { object, .. } | Error::InGroup { object, .. } => {
             last_word(object)
@@ -181,6 +185,15 @@ pub(crate) enum Refusals {
     /// The session has ended.
     #[response(status = 401)]
     Unauthorized(RestRefusal),
+    /// The role may not.
+    #[response(status = 403)]
+    Forbidden(RestRefusal),
+    /// The body is too long.
+    #[response(status = 413)]
+    TooLong(RestRefusal),
+    /// Too many requests: Retry-After says when to try again.
+    #[response(status = 429)]
+    TooMany(RestRefusal),
     /// The array is at fault.
     #[response(status = 500)]
     Broken(RestRefusal),

@@ -290,18 +290,23 @@ async fn changes_are_entered_with_who_and_whence_and_what_came_of_them() {
     assert_eq!(world.status(forbidden).await, 403);
     let broken = Sent::new("POST", "/v1/volumes").token(&token).body(json!({"name": 7}));
     assert_eq!(world.status(broken).await, 400);
+    // A name that looks like something else is a name.
+    let path = "/v1/volumes/logout";
+    assert_eq!(world.status(Sent::new("DELETE", path).token(&token)).await, 404);
     let chap = json!({"initiator": {"user": "u", "secret": "correct horse"}});
     let host = json!({"name": "h", "iqns": ["iqn.2026-11.com.example:1"], "chap": chap});
     assert_eq!(world.status(Sent::new("POST", "/v1/hosts").token(&token).body(host)).await, 201);
-    let (_, log) = world.ask("GET", "/v1/audit?limit=3", None).await;
+    let (_, log) = world.ask("GET", "/v1/audit?limit=4", None).await;
     assert_eq!(log["more"], true);
     let row = |number, origin: &str, path: &str, names: &str, outcome: &str| {
+        let method = if path.ends_with("/logout") { "DELETE" } else { "POST" };
         json!({"number": number, "time_ms": 1234, "user": "anna", "role": "storage_admin",
-               "origin": origin, "method": "POST", "path": path, "names": names,
+               "origin": origin, "method": method, "path": path, "names": names,
                "outcome": outcome})
     };
     let expected = json!([
-        row(5, "192.0.2.1", "/v1/hosts", "iqns=iqn.2026-11.com.example:1 name=h", "done"),
+        row(6, "192.0.2.1", "/v1/hosts", "iqns=iqn.2026-11.com.example:1 name=h", "done"),
+        row(5, "192.0.2.1", "/v1/volumes/logout", "", "no_such_volume"),
         row(4, "192.0.2.9", "/v1/volumes", "name=a", "volume_exists"),
         row(3, "2001:db8::7", "/v1/volumes", "name=a", "done"),
     ]);
@@ -311,6 +316,63 @@ async fn changes_are_entered_with_who_and_whence_and_what_came_of_them() {
     assert_eq!(older["entries"][1]["path"], "/v1/users");
     assert_eq!(older["entries"][1]["user"], "admin");
     assert!(!log.to_string().contains("horse") && !older.to_string().contains(&token));
-    assert_eq!(world.array.audit_log(None, 100).len(), 5);
+    assert_eq!(world.array.audit_log(None, 100).len(), 6);
     assert_eq!(world.ask("GET", "/v1/audit?before=x", None).await.0, 400);
+}
+
+#[tokio::test]
+async fn rest_knows_admins_their_tokens_and_audits() {
+    let world = World::new();
+    let post = json!({"role": {"name": "storage_admin"}});
+    let (status, made) = world.ask("POST", "/api/2.4/admins?names=anna", Some(post.clone())).await;
+    assert_eq!((status, &made["items"][0]["role"]["name"]), (200, &json!("storage_admin")));
+    assert_eq!(made["items"][0]["api_token"], json!({}));
+    let tokens = "/api/2.4/admins/api-tokens?names=anna";
+    let (status, made) = world.ask("POST", &format!("{tokens}&timeout=60000"), None).await;
+    let kept = &made["items"][0]["api_token"];
+    assert_eq!((status, &kept["expires_at"]), (200, &json!(61_234)), "{made}");
+    let token = kept["token"].as_str().unwrap();
+    let session = world.session(token).await;
+    for (method, path, body, text) in [
+        ("POST", "/api/2.4/admins?names=anna", Some(post.clone()), "already exists"),
+        ("POST", "/api/2.4/admins?names=otto", Some(json!({})), "role"),
+        ("POST", "/api/2.4/admins?names=otto", Some(json!({"password": "x"})), "password"),
+        ("POST", "/api/2.4/admins?names=a,b", Some(post.clone()), "one user"),
+        ("POST", tokens, None, "already exists"),
+        ("GET", "/api/2.4/admins?names=none", None, "does not exist"),
+        ("GET", "/api/2.4/admins?expose_api_token=true", None, "shown once"),
+        ("DELETE", "/api/2.4/admins?names=admin", None, "built in"),
+        ("DELETE", "/api/2.4/admins/api-tokens?names=admin", None, "does not exist"),
+        ("GET", "/api/2.4/audits?names=7", None, "does not exist"),
+    ] {
+        let (status, refused) = world.ask(method, path, body).await;
+        let message = refused["errors"][0]["message"].as_str().unwrap();
+        assert!(status == 400 && message.contains(text), "{method} {path}: {message}");
+    }
+    let (_, list) = world.ask("GET", "/api/2.4/admins?sort=name-", None).await;
+    let names: Vec<_> = list["items"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["anna", "admin"]);
+    let (_, list) = world.ask("GET", "/api/2.4/admins/api-tokens", None).await;
+    assert_eq!(list["items"][0]["api_token"]["token"], "****");
+    assert_eq!(list["items"][0]["token_name"], "rest");
+    let reader = json!({"role": {"name": "readonly"}});
+    assert_eq!(world.ask("PATCH", "/api/2.4/admins?names=anna", Some(reader)).await.0, 200);
+    let ask = || Sent::new("GET", "/api/2.4/volumes").with("x-auth-token", &session);
+    assert_eq!(world.status(ask()).await, 200);
+    let new = json!({"provisioned": 4096});
+    let make = Sent::new("POST", "/api/2.4/volumes?names=a").with("x-auth-token", &session);
+    assert_eq!(world.status(make.body(new)).await, 403);
+    assert_eq!(world.ask("DELETE", tokens, None).await.0, 200);
+    assert_eq!(world.status(ask()).await, 401);
+    assert_eq!(world.ask("DELETE", "/api/2.4/admins?names=anna", None).await.0, 200);
+    let (_, log) = world.ask("GET", "/api/2.4/audits?sort=time,name&limit=2", None).await;
+    let first = &log["items"][0];
+    assert_eq!((&first["name"], &first["time"]), (&json!("000000000001"), &json!(1234)));
+    assert_eq!((&first["command"], &first["subcommand"]), (&json!("admins"), &json!("POST")));
+    assert_eq!((&first["arguments"], &first["user"]), (&json!("anna"), &json!("admin")));
+    assert_eq!(log["items"][1]["command"], "admins");
+    assert_eq!(log["more_items_remaining"], true);
+    let query = "/api/2.4/audits?filter=arguments='*user_exists*'";
+    let (_, log) = world.ask("GET", query, None).await;
+    assert_eq!(log["items"].as_array().unwrap().len(), 1, "{log}");
 }

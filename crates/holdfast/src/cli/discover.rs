@@ -195,6 +195,10 @@ fn trust(
     given: Option<&TokenFile>,
     run: Option<&RunFile>,
 ) -> Result<Trust, Failure> {
+    if api.plain && (common.fingerprint.is_some() || common.ca.is_some()) {
+        let text = "http:// shows no certificate: leave out --fingerprint and --ca, or http://";
+        return Err(Failure::Usage(text.into()));
+    }
     let given = given.and_then(|given| given.run.as_ref());
     let trust = match (common.fingerprint, &common.ca, given.or(run)) {
         _ if api.plain => Trust::Plain,

@@ -13,6 +13,9 @@ pub const PUBLIC: u32 = 0o644;
 /// Writes a file that is there wholly or not at all.
 pub fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let scratch = path.with_extension(format!("{}.new", std::process::id()));
+    // Of a process that ended while it wrote, and whose number this one has: in a container each
+    // start has the same. Where there is none, all is well.
+    let _ = fs::remove_file(&scratch);
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)

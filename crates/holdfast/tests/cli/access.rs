@@ -48,8 +48,11 @@ fn users_do_what_their_role_allows_from_wherever_they_are() {
     let plain = format!("http://{api}");
     let list = ["volume", "list", "--api", &plain, "--token-file", &token];
     stranger.refusal(3, &list);
-    let far = ["volume", "list", "--api", "http://192.0.2.1:80", "--token-file", &token];
+    let elsewhere = format!("http://{}", "192.0.2.1:80");
+    let far = ["volume", "list", "--api", &elsewhere, "--token-file", &token];
     assert!(stranger.refusal(2, &far).contains("encryption"));
+    let both = as_user(&["volume", "list"], &plain, &token, pinned);
+    assert!(stranger.refusal(2, &both).contains("http://"));
 
     assert!(world.text(&["token", "list"]).contains("laptop"));
     world.text(&["user", "set", "anna", "--role", "readonly"]);

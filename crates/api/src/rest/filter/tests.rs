@@ -13,7 +13,8 @@ fn holds(filter: &str, item: &Value) -> bool {
 fn what_clients_send_is_understood() {
     let host = json!({
         "name": "esx-1", "is_local": true, "iqns": ["iqn.2026-11.com.example:1", "iqn.x:2"],
-        "host_group": {"name": "cluster"}, "connection_count": 3, "wwns": [], "personality": null, "note": "it's \\ here",
+        "host_group": {"name": "cluster"}, "connection_count": 3, "wwns": [], "personality": null,
+        "note": "it's \\ here",
         "space": {"total_physical": 9_007_199_254_740_993_u64},
     });
     for (filter, wanted) in [

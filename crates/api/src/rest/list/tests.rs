@@ -76,6 +76,13 @@ fn pages_count_skip_and_sum_up() {
 }
 
 #[test]
+fn what_is_named_many_times_is_shown_once() {
+    let many = vec![things(&[Some(1)]).swap_remove(0); 3 * PIECE];
+    let page = listing("").unwrap().all(&many).unwrap();
+    assert_eq!((page.items.len(), page.more_items_remaining), (1, false));
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     for bad in [
         "filter=name",

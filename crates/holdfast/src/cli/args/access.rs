@@ -184,13 +184,13 @@ mod tests {
             ("127.0.0.1:80", "127.0.0.1", false, "127.0.0.1:80"),
             ("[::1]:80", "::1", false, "[::1]:80"),
             ("array.example:80", "array.example", false, "array.example:80"),
-            ("https://array.example:80/", "array.example", false, "array.example:80"),
+            ("https://example.com:80/", "example.com", false, "example.com:80"),
             ("http://localhost:80", "localhost", true, "localhost:80"),
         ] {
             let place: ApiPlace = text.parse().unwrap();
             assert_eq!((place.host.as_str(), place.port, place.plain), (host, 80, plain));
             assert_eq!(place.to_string(), shown);
-            assert_eq!(place.is_loopback(), !host.contains("array"), "{text}");
+            assert_eq!(place.is_loopback(), !host.contains("example"), "{text}");
         }
         for bad in ["", "a", "a:", ":80", "a:65536", "::1:80", "[a]:80", "a/b:80", "ftp://a:80"] {
             assert!(bad.parse::<ApiPlace>().is_err(), "{bad}");

@@ -43,16 +43,6 @@ fn the_verbs_are_those_that_were_promised() {
         "status --json --pool d",
         "inspect d --volume v --data",
         "inspect",
-        "serve --pool d --iscsi 127.0.0.1:3260 --api 127.0.0.1:80 --api-http",
-        "status --api array.example:3280 --ca ca.pem --token-file f",
-        "user create anna --role storage_admin",
-        "user set anna --role readonly",
-        "user list",
-        "user delete anna",
-        "token create laptop --user anna --expires 90d",
-        "token list --user anna --json",
-        "token delete laptop",
-        "audit --limit 10",
     ] {
         let words = std::iter::once("holdfast").chain(line.split(' '));
         assert!(Cli::try_parse_from(words).is_ok(), "{line}");
@@ -83,6 +73,36 @@ fn the_verbs_are_those_that_were_promised() {
         let words = std::iter::once("holdfast").chain(line.split(' '));
         let error = Cli::try_parse_from(words).unwrap_err();
         assert_eq!(error.exit_code(), 2, "{line}");
+    }
+}
+
+#[test]
+fn so_are_those_of_who_may_manage() {
+    for line in [
+        "serve --pool d --iscsi 127.0.0.1:3260 --api 127.0.0.1:80 --api-http",
+        "status --api array.example:3280 --ca ca.pem --token-file f",
+        "user create anna --role storage_admin",
+        "user set anna --role readonly",
+        "user list",
+        "user delete anna",
+        "token create laptop --user anna --expires 90d",
+        "token list --user anna --json",
+        "token delete laptop",
+        "audit --limit 10",
+    ] {
+        let words = std::iter::once("holdfast").chain(line.split(' '));
+        assert!(Cli::try_parse_from(words).is_ok(), "{line}");
+    }
+    for line in [
+        "user create anna",
+        "token create",
+        "token create t --expires soon",
+        "audit --limit 0",
+        "status --api 127.0.0.1",
+        "status --api a:1 --fingerprint 12",
+    ] {
+        let words = std::iter::once("holdfast").chain(line.split(' '));
+        assert_eq!(Cli::try_parse_from(words).unwrap_err().exit_code(), 2, "{line}");
     }
 }
 
