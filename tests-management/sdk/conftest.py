@@ -1,6 +1,7 @@
 """The Python SDK, as its users make a client of it."""
 
 import itertools
+import time
 
 import pytest
 from pypureclient import flasharray
@@ -20,3 +21,17 @@ def prefix():
     """A beginning of names that no other test has."""
     return f"t{next(_numbers)}"
 
+
+
+@pytest.fixture
+def eventually():
+    """Waits until something is there that the array does by itself; a minute at most."""
+
+    def wait(look):
+        for _ in range(240):
+            if found := look():
+                return found
+            time.sleep(0.25)
+        raise AssertionError("it did not happen")
+
+    return wait

@@ -14,6 +14,7 @@ mod access;
 mod kept;
 mod memory;
 mod rest;
+mod rest_groups;
 mod switches;
 
 use super::*;

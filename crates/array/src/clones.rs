@@ -2,16 +2,17 @@
 //!
 //! All of it takes the same time whatever is in them: the store shares what they hold.
 
-use block::{LogicalBlockSize, Offloads, SectorCount, VolumeId};
+use block::{LogicalBlockSize, Offloads, SectorCount, VolumeId, VolumeLimits};
 use store::{Change, VolumeChange};
 
 use crate::name::VolumeName;
-use crate::state::{State, VolumeEntry, VolumeRecord};
-use crate::{Array, Error, VolumeInfo, record};
+use crate::state::{SourceRecord, State, VolumeEntry, VolumeRecord};
+use crate::{Array, Error, NewCopy, VolumeInfo, limits, record};
 
 /// What a volume can be made of.
 struct Source {
     id: VolumeId,
+    name: String,
     size: SectorCount,
     logical_block: LogicalBlockSize,
 }
@@ -20,12 +21,13 @@ impl State {
     /// A volume or a snapshot by its name, that is not destroyed.
     fn source(&self, name: &str) -> Result<Source, Error> {
         if !name.contains('.') {
-            let VolumeRecord { id, size, logical_block, .. } = self.volume(name)?.record;
-            return Ok(Source { id, size, logical_block });
+            let VolumeRecord { id, name, size, logical_block, .. } = &self.volume(name)?.record;
+            let (id, name) = (*id, name.to_string());
+            return Ok(Source { id, name, size: *size, logical_block: *logical_block });
         }
         let (id, snapshot, volume) = self.snapshot(name)?;
         let logical_block = volume.record.logical_block;
-        Ok(Source { id, size: snapshot.size, logical_block })
+        Ok(Source { id, name: snapshot.name(self, volume), size: snapshot.size, logical_block })
     }
 }
 
@@ -41,20 +43,22 @@ impl Array {
         name: VolumeName,
         created_ms: u64,
     ) -> Result<VolumeInfo, Error> {
-        let plan = |state: &State| self.plan_clone(state, 0, source, name, created_ms);
+        let (source, names, limits) = (source.to_owned(), Vec::new(), VolumeLimits::NONE);
+        let new = NewCopy { source, names, overwrite: false, limits, created_ms };
+        let plan = |state: &State| self.plan_clone(state, 0, name, &new);
         self.change(plan, |state, record| self.show_new_volume(state, record))
     }
 
-    /// `before`: how many are made in the same commit, before this one.
+    /// Its tags are those of the source that are copyable. `before`: how many are made in the same commit, before this one.
     pub(crate) fn plan_clone(
         &self,
         state: &State,
         before: usize,
-        source: &str,
         name: VolumeName,
-        created_ms: u64,
+        new: &NewCopy,
     ) -> Result<(Change, VolumeRecord), Error> {
-        let source = state.source(source)?;
+        limits::check(new.limits)?;
+        let source = state.source(&new.source)?;
         state.check_free(&name, None)?;
         let (id, serial) = self.allocate_volume(state, before)?;
         let record = VolumeRecord {
@@ -64,14 +68,21 @@ impl Array {
             logical_block: source.logical_block,
             company_id: state.settings.company_id,
             serial,
-            created_ms,
+            created_ms: new.created_ms,
             offloads: Offloads::ALL,
+            limits: new.limits,
+            source: Some(SourceRecord { id: source.id, name: source.name }),
             eradicate_ms: None,
         };
-        let change = Change {
+        let mut change = Change {
             volumes: vec![VolumeChange::Clone { source: source.id, id, snapshot: false }],
             config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
         };
+        let tags = state.tags.copied(source.id);
+        if !tags.is_empty() {
+            state.tags.check_room(tags.len() * (before + 1))?;
+            change.config.push(record::tags_row(id, &tags)?);
+        }
         Ok((change, record))
     }
 
@@ -135,7 +146,11 @@ pub(crate) fn plan_overwrite(
     if source.logical_block != old.logical_block {
         return refuse("its logical block has another length than that of the source");
     }
-    let record = VolumeRecord { size: source.size, ..old.clone() };
+    let mut record = VolumeRecord { size: source.size, ..old.clone() };
+    // Back to one of its own snapshots it is still what it was made of.
+    if state.snapshots.get(&source.id).is_none_or(|snapshot| snapshot.source != old.id) {
+        record.source = Some(SourceRecord { id: source.id, name: source.name });
+    }
     let (source, destination) = (source.id, old.id);
     let mut change = Change {
         volumes: vec![VolumeChange::Overwrite { source, destination }],

@@ -15,6 +15,7 @@ use store::{Change, VolumeChange};
 
 use crate::snapshots::SnapshotRecord;
 use crate::state::{State, VolumeRecord};
+use crate::tags::TagMap;
 use crate::{Array, Error, SnapshotInfo, VolumeInfo, record, reservations};
 
 /// For how long what is destroyed may be recoverable, in seconds: to 30 days.
@@ -46,7 +47,7 @@ struct Gone {
 }
 
 impl State {
-    fn doom(&self, now_ms: u64) -> Option<u64> {
+    pub(crate) fn doom(&self, now_ms: u64) -> Option<u64> {
         Some(now_ms.saturating_add(self.settings.eradication_delay_s * 1000).max(BEGUN_MS + 1))
     }
 
@@ -103,8 +104,11 @@ impl State {
         if let Some(begun) = &gone.begun {
             change.config.push((record::volume_key(begun.id), Some(record::volume(begun)?)));
         }
-        let all = gone.snapshots.iter().chain(&gone.volumes);
-        change.volumes = all.map(|id| VolumeChange::Destroy { id: *id }).collect();
+        let all = || gone.snapshots.iter().chain(&gone.volumes);
+        for id in all().filter(|id| self.tags.of(**id).is_some()) {
+            change.config.push(record::tags_row(*id, &TagMap::new())?);
+        }
+        change.volumes = all().map(|id| VolumeChange::Destroy { id: *id }).collect();
         Ok((change, gone))
     }
 }
@@ -189,11 +193,12 @@ impl Array {
         self.eradicate(|state| Ok(vec![state.doomed_snapshot(name)?]))
     }
 
-    /// Eradicates what is due, as far as one commit takes it.
+    /// Eradicates what is due, as far as a few commits take it.
     ///
     /// # Errors
     /// Those of the store.
     pub fn eradicate_due(&self, now_ms: u64) -> Result<(), Error> {
+        self.eradicate_due_group(now_ms)?;
         let is_due = |(due, _): &&(u64, VolumeId)| *due <= now_ms;
         if !self.state.read().doomed.first().as_ref().is_some_and(is_due) {
             return Ok(());
@@ -210,7 +215,10 @@ impl Array {
     ) -> Result<(), Error> {
         let plan = |state: &State| state.plan_eradication(doomed(state)?.into_iter());
         self.change(plan, |state, gone| {
-            gone.snapshots.iter().for_each(|id| state.remove_snapshot(*id));
+            for id in &gone.snapshots {
+                state.remove_snapshot(*id);
+                state.tags.replace(*id, TagMap::new());
+            }
             gone.volumes.iter().for_each(|id| state.remove_volume(*id));
             if let Some(begun) = gone.begun {
                 state.replace_volume(begun);
@@ -226,7 +234,10 @@ impl Array {
     }
 }
 
-fn check_recoverable(eradicate_ms: Option<u64>, object: impl Fn() -> String) -> Result<(), Error> {
+pub(crate) fn check_recoverable(
+    eradicate_ms: Option<u64>,
+    object: impl Fn() -> String,
+) -> Result<(), Error> {
     match eradicate_ms {
         None => Err(Error::NotDestroyed(object())),
         Some(BEGUN_MS) => Err(Error::Eradicated(object())),
@@ -240,7 +251,7 @@ pub(crate) fn plan_volume_end(
     now_ms: u64,
 ) -> Result<(Change, VolumeRecord), Error> {
     let entry = state.volume(name)?;
-    let count = entry.hosts.len();
+    let count = entry.hosts.len() + entry.host_groups.len();
     if count > 0 {
         let object = format!("Volume {}", entry.record.name);
         return Err(Error::ExistingConnections { object, count });
@@ -274,6 +285,10 @@ pub(crate) fn plan_snapshot_recovery(state: &State, name: &str) -> Result<Doomed
     let (id, record, volume) = state.any_snapshot(name)?;
     if volume.record.eradicate_ms.is_some() {
         return Err(Error::VolumeDestroyed(volume.record.name.to_string()));
+    }
+    let group = record.group.and_then(|id| state.groups.get(&id));
+    if let Some(group) = group.filter(|group| group.eradicate_ms.is_some()) {
+        return Err(Error::GroupDestroyed(group.name.to_string()));
     }
     check_recoverable(record.eradicate_ms, || format!("Snapshot {name}"))?;
     plan_snapshot_doom(id, SnapshotRecord { eradicate_ms: None, ..record.clone() })

@@ -50,7 +50,9 @@ pub struct HostInfo {
     pub chap_target_user: Option<String>,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
-    /// How many volumes are connected to it.
+    /// The host group that it is in.
+    pub host_group: Option<String>,
+    /// How many volumes are connected to it, by itself or by its group.
     pub connection_count: usize,
 }
 
@@ -99,7 +101,8 @@ impl Array {
     /// Deletes a host.
     ///
     /// # Errors
-    /// `no_such_host`, `existing_connections`, and those of the store.
+    /// `no_such_host`, `existing_connections`, `in_group` for one that is in a group of volumes, and
+    /// those of the store.
     pub fn delete_host(&self, name: &str) -> Result<(), Error> {
         self.change(|state| plan_host_end(state, name), State::remove_host)
     }
@@ -109,7 +112,8 @@ impl Array {
     /// # Errors
     /// `no_such_host`.
     pub fn host(&self, name: &str) -> Result<HostInfo, Error> {
-        self.state.read().host(name).map(|(_, entry)| entry.info())
+        let state = self.state.read();
+        state.host(name).map(|(_, entry)| state.host_info(entry))
     }
 
     /// Up to `limit` hosts in the order of their names (without case), from the first one behind
@@ -118,18 +122,15 @@ impl Array {
         let state = self.state.read();
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
         let rows = state.host_names.range((from, Bound::Unbounded));
-        rows.filter_map(|(_, id)| state.hosts.get(id)).take(limit).map(HostEntry::info).collect()
+        rows.filter_map(|(_, id)| state.hosts.get(id))
+            .take(limit)
+            .map(|entry| state.host_info(entry))
+            .collect()
     }
 }
 
-impl HostEntry {
-    fn info(&self) -> HostInfo {
-        host_info(&self.host, self.luns.len())
-    }
-}
-
-/// A host with its id, and to how many volumes it is connected.
-pub(crate) type PlannedHost = (HostId, Host, usize);
+/// A host with its id.
+pub(crate) type PlannedHost = (HostId, Host);
 
 /// `before`: how many are made in the same commit, before this one.
 pub(crate) fn plan_host(
@@ -146,15 +147,14 @@ pub(crate) fn plan_host(
     check_initiators(state, None, &new.initiators)?;
     let id = HostId(state.next_host_id + before as u64);
     let NewHost { name, initiators, chap, created_ms } = new;
-    let host = Host { name, initiators, chap, created_ms };
+    let host = Host { name, initiators, chap, group: None, created_ms };
     let row = (record::host_key(id), Some(record::host(&host)?));
-    Ok((Change { config: vec![row], ..Change::default() }, (id, host, 0)))
+    Ok((Change { config: vec![row], ..Change::default() }, (id, host)))
 }
 
-pub(crate) fn show_new_host(state: &mut State, (id, host, _): PlannedHost) -> HostInfo {
-    let info = host_info(&host, 0);
+pub(crate) fn show_new_host(state: &mut State, (id, host): PlannedHost) -> HostInfo {
     state.insert_host(id, host);
-    info
+    state.host_info(&state.hosts[&id])
 }
 
 pub(crate) fn plan_host_change(
@@ -182,34 +182,40 @@ pub(crate) fn plan_host_change(
     check_initiators(state, Some(id), &host.initiators)?;
     host.chap = change.chap.unwrap_or(host.chap);
     let row = (record::host_key(id), Some(record::host(&host)?));
-    Ok((Change { config: vec![row], ..Change::default() }, (id, host, entry.luns.len())))
+    Ok((Change { config: vec![row], ..Change::default() }, (id, host)))
 }
 
-pub(crate) fn show_host(state: &mut State, (id, host, count): PlannedHost) -> HostInfo {
-    let info = host_info(&host, count);
+pub(crate) fn show_host(state: &mut State, (id, host): PlannedHost) -> HostInfo {
     state.replace_host(id, host);
-    info
+    state.host_info(&state.hosts[&id])
 }
 
 pub(crate) fn plan_host_end(state: &State, name: &str) -> Result<(Change, HostId), Error> {
     let (id, entry) = state.host(name)?;
-    let count = entry.luns.len();
+    let count = state.luns_of(entry).count();
     if count > 0 {
         let object = format!("Host {}", entry.host.name);
         return Err(Error::ExistingConnections { object, count });
+    }
+    if let Some(group) = state.group_with(|group| group.members.hosts.contains(&id)) {
+        let object = format!("Host {}", entry.host.name);
+        return Err(Error::InGroup { object, group });
     }
     let config = vec![(record::host_key(id), None)];
     Ok((Change { config, ..Change::default() }, id))
 }
 
-fn host_info(host: &Host, connection_count: usize) -> HostInfo {
-    let chap = host.chap.as_ref();
-    HostInfo {
-        name: host.name.to_string(),
-        initiators: host.initiators.iter().map(ToString::to_string).collect(),
-        chap_user: chap.map(|chap| chap.initiator.user.clone()),
-        chap_target_user: chap.and_then(|chap| chap.target.as_ref()).map(|t| t.user.clone()),
-        created_ms: host.created_ms,
-        connection_count,
+impl State {
+    fn host_info(&self, entry: &HostEntry) -> HostInfo {
+        let (host, chap) = (&entry.host, entry.host.chap.as_ref());
+        HostInfo {
+            name: host.name.to_string(),
+            initiators: host.initiators.iter().map(ToString::to_string).collect(),
+            chap_user: chap.map(|chap| chap.initiator.user.clone()),
+            chap_target_user: chap.and_then(|chap| chap.target.as_ref()).map(|t| t.user.clone()),
+            created_ms: host.created_ms,
+            host_group: self.group_of(entry).map(|group| group.record.name.to_string()),
+            connection_count: self.luns_of(entry).count(),
+        }
     }
 }

@@ -41,6 +41,10 @@ name_type!(
     HostName
 );
 name_type!(
+    /// The name of a host group: as a host's.
+    HostGroupName
+);
+name_type!(
     /// The name of a group of volumes: as a host's.
     GroupName
 );
@@ -99,6 +103,22 @@ impl HostName {
     /// `invalid_name`.
     pub fn of_array(text: &str) -> Result<Self, Error> {
         check("array", text, "A-Z a-z 0-9 -", |c| c == '-')?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl HostGroupName {
+    /// As it is compared: in lower case.
+    pub(crate) fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// `invalid_name`.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        check("host group", text, "A-Z a-z 0-9 -", |c| c == '-')?;
         Ok(Self(text.to_owned()))
     }
 }

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use block::VolumeId;
+use block::{VolumeId, VolumeLimits};
 
 use crate::clones::plan_overwrite;
 use crate::connections::{self, Taken, plan_connection, plan_disconnection};
@@ -33,12 +33,14 @@ pub struct NewCopy {
     pub names: Vec<VolumeName>,
     /// Whether those of them that are there already are overwritten, instead of refused.
     pub overwrite: bool,
+    /// How much hosts may do with each of those that are new.
+    pub limits: VolumeLimits,
     /// When, in milliseconds since 1970.
     pub created_ms: u64,
 }
 
 /// Refuses what is named twice, and more than one commit takes.
-fn check<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Result<(), Error> {
+pub(crate) fn check<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Result<(), Error> {
     if names.len() > CHANGES_MAX {
         return Err(Error::Limit { what: "objects changed at once", limit: CHANGES_MAX });
     }
@@ -52,7 +54,7 @@ fn check<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Result<(), Error>
     Ok(())
 }
 
-fn check_all(names: &[String]) -> Result<(), Error> {
+pub(crate) fn check_all(names: &[String]) -> Result<(), Error> {
     check(names.iter().map(String::as_str))
 }
 
@@ -82,14 +84,13 @@ impl Array {
     /// Those of [`Array::clone_volume`] and [`Array::overwrite_volume`], and `named_twice`.
     pub fn copy_volumes(&self, new: NewCopy) -> Result<Vec<VolumeInfo>, Error> {
         check(new.names.iter().map(VolumeName::as_str))?;
-        let NewCopy { source, names, overwrite, created_ms } = new;
-        let plan = |state: &State, before, name: VolumeName| {
-            if overwrite && state.volume(name.as_str()).is_ok() {
-                return plan_overwrite(state, name.as_str(), &source);
+        let plan = |state: &State, before, name: &VolumeName| {
+            if new.overwrite && state.volume(name.as_str()).is_ok() {
+                return plan_overwrite(state, name.as_str(), &new.source);
             }
-            self.plan_clone(state, before, &source, name, created_ms)
+            self.plan_clone(state, before, name.clone(), &new)
         };
-        self.change_all(names, plan, |state, record: VolumeRecord| {
+        self.change_all(&new.names, plan, |state, record: VolumeRecord| {
             if state.volumes.contains_key(&record.id) {
                 return self.show_volume(state, record);
             }
@@ -246,8 +247,8 @@ impl Array {
             let planned = plan_connection(state, volume, host, lun, &taken.borrow())?;
             let (host_id, _, info) = &planned.1;
             if !taken.borrow_mut().insert((*host_id, info.lun)) {
-                let (lun, host) = (info.lun, info.host.clone());
-                return Err(Error::LunInUse { lun, host, volume: info.volume.clone() });
+                let (lun, of) = (info.lun, format!("host {}", info.host));
+                return Err(Error::LunInUse { lun, of, volume: info.volume.clone() });
             }
             Ok(planned)
         };
@@ -285,29 +286,39 @@ impl Array {
     /// Changes groups, all of them alike.
     ///
     /// # Errors
-    /// Those of [`Array::change_group`], and `named_twice`.
+    /// Those of [`Array::change_group`]; `named_twice`; `only_one` for a new name.
     pub fn change_groups(
         &self,
         names: &[String],
         change: &GroupChange,
     ) -> Result<Vec<GroupInfo>, Error> {
         check_all(names)?;
+        check_single(names.len(), change.name.is_some(), "a new name")?;
         let plan = |state: &State, _, name: &String| groups::plan_change(state, name, change);
         self.change_all(names, plan, groups::show_group)
     }
 
-    /// Ends groups.
+    /// Changes groups, each as `change` says of what it is.
     ///
     /// # Errors
-    /// Those of [`Array::delete_group`], and `named_twice`.
-    pub fn delete_groups(&self, names: &[String]) -> Result<(), Error> {
+    /// Those of [`Array::change_groups`] and of `change`.
+    pub fn change_each_group(
+        &self,
+        names: &[String],
+        change: impl Fn(&GroupInfo) -> Result<GroupChange, Error>,
+    ) -> Result<Vec<GroupInfo>, Error> {
         check_all(names)?;
-        let plan = |state: &State, _, name: &String| groups::plan_end(state, name);
-        self.change_all(names, plan, groups::show_end).map(|_| ())
+        let plan = |state: &State, _, name: &String| {
+            let (id, group) = state.group(name)?;
+            let change = change(&state.group_info(id, group))?;
+            check_single(names.len(), change.name.is_some(), "a new name")?;
+            groups::plan_change(state, name, &change)
+        };
+        self.change_all(names, plan, groups::show_group)
     }
 }
 
-fn check_pairs(pairs: &[(String, String)]) -> Result<(), Error> {
+pub(crate) fn check_pairs(pairs: &[(String, String)]) -> Result<(), Error> {
     let joined: Vec<String> = pairs.iter().map(|(a, b)| format!("{a} and {b}")).collect();
     check_all(&joined)
 }

@@ -1,12 +1,16 @@
 //! The array against a naive model, over a store in memory that can refuse.
 
 mod access;
+mod host_groups;
 mod memory;
+mod months;
+mod protection;
 mod reservations;
 mod settings;
 mod several;
 mod snapshots;
 mod steps;
+mod tags;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,6 +34,7 @@ fn new_volume(name: &str, size_bytes: u64) -> NewVolume {
         size_bytes,
         logical_block: LogicalBlockSize::B512,
         reduction: Reduction::default(),
+        limits: block::VolumeLimits::NONE,
         created_ms: 7,
     }
 }

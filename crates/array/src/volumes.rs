@@ -5,6 +5,7 @@ use std::ops::Bound;
 use block::request::limits::VOLUME_BYTES_MAX;
 use block::{
     BLOCK_BYTES, LogicalBlockSize, Offload, Offloads, SECTOR_BYTES, SectorCount, VolumeId,
+    VolumeLimits,
 };
 use store::{Change, VolumeChange};
 
@@ -13,7 +14,7 @@ use crate::name::VolumeName;
 use crate::reduction::{Reduction, ReductionChange};
 use crate::settings::switched;
 use crate::state::{State, VolumeEntry, VolumeRecord};
-use crate::{Array, Error, ObjectSpace, VOLUMES_MAX, record};
+use crate::{Array, Error, LimitsChange, ObjectSpace, VOLUMES_MAX, limits, record};
 
 /// A volume that is to be made.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct NewVolume {
     pub logical_block: LogicalBlockSize,
     /// What reduction does with what is written to it.
     pub reduction: Reduction,
+    /// How much hosts may do with it.
+    pub limits: VolumeLimits,
     /// When, in milliseconds since 1970.
     pub created_ms: u64,
 }
@@ -43,6 +46,17 @@ pub struct VolumeUpdate {
     pub offloads: Vec<(Offload, bool)>,
     /// What reduction does with what is written from now on.
     pub reduction: ReductionChange,
+    /// How much hosts may do with it.
+    pub limits: LimitsChange,
+}
+
+/// What a volume was made of, or overwritten with last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceInfo {
+    /// The id of the volume or the snapshot, which may be gone.
+    pub id: VolumeId,
+    /// Its name; if it is gone, the one that it had then.
+    pub name: String,
 }
 
 /// A volume, as it is shown.
@@ -74,7 +88,11 @@ pub struct VolumeInfo {
     pub offloads_in_effect: Offloads,
     /// What reduction does with what is written to it.
     pub reduction: Reduction,
-    /// To how many hosts it is connected.
+    /// How much hosts may do with it.
+    pub limits: VolumeLimits,
+    /// What it was made of, if it was not made empty.
+    pub source: Option<SourceInfo>,
+    /// To how many hosts it is connected, by themselves or by their groups.
     pub connection_count: usize,
     /// How many snapshots it has, without destroyed ones.
     pub snapshot_count: usize,
@@ -117,6 +135,7 @@ impl Array {
         new: NewVolume,
     ) -> Result<(Change, VolumeRecord), Error> {
         let size = sectors(new.size_bytes)?;
+        limits::check(new.limits)?;
         state.check_free(&new.name, None)?;
         let (id, serial) = self.allocate_volume(state, before)?;
         let record = VolumeRecord {
@@ -128,6 +147,8 @@ impl Array {
             serial,
             created_ms: new.created_ms,
             offloads: Offloads::ALL,
+            limits: new.limits,
+            source: None,
             eradicate_ms: None,
         };
         let mut volumes = vec![VolumeChange::Create { id, size }];
@@ -158,14 +179,16 @@ impl Array {
 
     pub(crate) fn show_new_volume(&self, state: &mut State, record: VolumeRecord) -> VolumeInfo {
         let id = record.id;
+        let tags = record.source.as_ref().map(|source| state.tags.copied(source.id));
+        state.tags.replace(id, tags.unwrap_or_default());
         state.insert_volume(record);
-        self.volume_info(&state.volumes[&id])
+        self.volume_info(state, &state.volumes[&id])
     }
 
     pub(crate) fn show_volume(&self, state: &mut State, record: VolumeRecord) -> VolumeInfo {
         let id = record.id;
         state.replace_volume(record);
-        self.volume_info(&state.volumes[&id])
+        self.volume_info(state, &state.volumes[&id])
     }
 
     /// Gives a volume a new size. A smaller one cuts data off, and must be asked for with
@@ -214,6 +237,8 @@ impl Array {
             record.name = new_name.clone();
         }
         record.offloads = switched(old.offloads, &update.offloads);
+        record.limits = update.limits.of(old.limits);
+        limits::check(record.limits)?;
         record.size = size.unwrap_or(old.size);
         if record.size < old.size && !update.truncate {
             let size_bytes = old.size.0 * SECTOR_BYTES;
@@ -242,7 +267,7 @@ impl Array {
     /// `no_such_volume`.
     pub fn volume(&self, name: &str) -> Result<VolumeInfo, Error> {
         let state = self.state.read();
-        state.any_volume(name).map(|entry| self.volume_info(entry))
+        state.any_volume(name).map(|entry| self.volume_info(&state, entry))
     }
 
     /// The name of the volume with this id, if there is one.
@@ -265,11 +290,11 @@ impl Array {
         rows.filter_map(|(_, id)| state.volumes.get(id))
             .filter(|entry| destroyed.is_none_or(|d| entry.record.eradicate_ms.is_some() == d))
             .take(limit)
-            .map(|entry| self.volume_info(entry))
+            .map(|entry| self.volume_info(&state, entry))
             .collect()
     }
 
-    pub(crate) fn volume_info(&self, entry: &VolumeEntry) -> VolumeInfo {
+    pub(crate) fn volume_info(&self, state: &State, entry: &VolumeEntry) -> VolumeInfo {
         let record = &entry.record;
         let status = self.backing.volume_status(record.id);
         VolumeInfo {
@@ -286,8 +311,13 @@ impl Array {
             offloads: record.offloads,
             offloads_in_effect: entry.attributes.offloads,
             reduction: Reduction::of(status),
-            connection_count: entry.hosts.len(),
-            snapshot_count: entry.live_snapshots(),
+            limits: record.limits,
+            source: record.source.as_ref().map(|source| SourceInfo {
+                id: source.id,
+                name: state.name_of(source.id).unwrap_or_else(|| source.name.clone()),
+            }),
+            connection_count: state.host_count_of(entry),
+            snapshot_count: state.live_snapshots(entry),
             eradicate_ms: record.eradicate_ms,
         }
     }

@@ -64,7 +64,7 @@ impl From<HostInfo> for RestHost {
                 target_user: host.chap_target_user,
             },
             connection_count: host.connection_count,
-            host_group: MaybeNamed::default(),
+            host_group: MaybeNamed { name: host.host_group },
             iqns: host.initiators,
             nqns: Vec::new(),
             wwns: Vec::new(),

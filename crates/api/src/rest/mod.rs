@@ -45,19 +45,26 @@ mod audits;
 mod connections;
 pub mod filter;
 mod hardware;
+mod host_groups;
 mod hosts;
 mod ids;
 mod list;
 mod lists;
+mod members;
 mod order;
+mod protected;
 mod protection_group_snapshots;
 mod protection_groups;
+mod protection_members;
+mod qos;
 mod query;
 mod refused;
 mod selection;
 mod space;
+mod tags;
 mod versions;
 mod volume_snapshots;
+mod volume_space;
 mod volumes;
 
 use std::sync::Arc;
@@ -127,7 +134,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(hardware::ports))
         .routes(routes!(hardware::network_interfaces))
         .routes(routes!(volumes::list, volumes::create, volumes::change, volumes::eradicate))
-        .routes(routes!(volumes::space))
+        .routes(routes!(volume_space::list))
         .routes(routes!(
             volume_snapshots::list,
             volume_snapshots::create,
@@ -139,17 +146,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(
             protection_groups::list,
             protection_groups::create,
-            protection_groups::delete
-        ))
-        .routes(routes!(
-            protection_groups::list_volumes,
-            protection_groups::add_volumes,
-            protection_groups::remove_volumes
-        ))
-        .routes(routes!(
-            protection_groups::list_of_volumes,
-            protection_groups::add_to_groups,
-            protection_groups::remove_from_groups
+            protection_groups::change,
+            protection_groups::eradicate
         ))
         .routes(routes!(
             protection_group_snapshots::list,
@@ -157,7 +155,48 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
             protection_group_snapshots::change,
             protection_group_snapshots::eradicate
         ))
+        .merge(group_routes())
         .merge(lists::routes())
+}
+
+/// The routes of host groups, tags, and what is in groups.
+fn group_routes() -> OpenApiRouter<Arc<Interface>> {
+    use protection_members as members;
+    OpenApiRouter::new()
+        .routes(routes!(
+            host_groups::list,
+            host_groups::create,
+            host_groups::change,
+            host_groups::delete
+        ))
+        .routes(routes!(host_groups::list_hosts, host_groups::add_hosts, host_groups::remove_hosts))
+        .routes(routes!(
+            host_groups::list_of_hosts,
+            host_groups::add_to_groups,
+            host_groups::remove_from_groups
+        ))
+        .routes(routes!(members::list_volumes, members::add_volumes, members::remove_volumes))
+        .routes(routes!(members::list_hosts, members::add_hosts, members::remove_hosts))
+        .routes(routes!(
+            members::list_host_groups,
+            members::add_host_groups,
+            members::remove_host_groups
+        ))
+        .routes(routes!(
+            protected::list_of_volumes,
+            protected::add_volumes,
+            protected::remove_volumes
+        ))
+        .routes(routes!(protected::list_of_hosts, protected::add_hosts, protected::remove_hosts))
+        .routes(routes!(
+            protected::list_of_host_groups,
+            protected::add_host_groups,
+            protected::remove_host_groups
+        ))
+        .routes(routes!(tags::list, tags::remove))
+        .routes(routes!(tags::set))
+        .routes(routes!(tags::list_of_snapshots, tags::remove_of_snapshots))
+        .routes(routes!(tags::set_of_snapshots))
 }
 
 /// A description with what the paths of REST 2.x have in common.

@@ -1,8 +1,6 @@
 //! `protection-group-snapshots`: the snapshots of all volumes of a group, of one moment, as one.
 
-use std::collections::BTreeMap;
-
-use array::{NewSnapshots, SnapshotFilter, SnapshotInfo, SnapshotSource, Suffix};
+use array::{GroupSnapshotInfo, NewSnapshots, SnapshotSource, Suffix};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -36,50 +34,32 @@ impl Listed for RestGroupSnapshot {
     }
 }
 
-/// The snapshots that were made with a group, in the order of their suffixes: of each moment those
-/// of its volumes.
-fn moments(
-    interface: &Interface,
-    group: &str,
-) -> Result<BTreeMap<String, Vec<SnapshotInfo>>, Refused> {
-    let filter = SnapshotFilter { group: Some(group.to_owned()), ..SnapshotFilter::default() };
-    let mut moments: BTreeMap<String, Vec<SnapshotInfo>> = BTreeMap::new();
-    let mut after = None;
-    loop {
-        let found = interface.array.snapshots(&filter, after.as_deref(), 1000)?;
-        let Some(last) = found.last() else { return Ok(moments) };
-        after = Some(last.name.clone());
-        for snapshot in found {
-            moments.entry(snapshot.suffix.to_ascii_lowercase()).or_default().push(snapshot);
-        }
+fn shown(interface: &Interface, moment: GroupSnapshotInfo) -> RestGroupSnapshot {
+    let left = |due: u64| due.saturating_sub((interface.now_ms)());
+    RestGroupSnapshot {
+        name: moment.name,
+        created: moment.created_ms,
+        destroyed: moment.eradicate_ms.is_some(),
+        time_remaining: moment.eradicate_ms.map(left),
+        source: Named { name: moment.group },
+        suffix: moment.suffix,
     }
 }
 
-fn shown(interface: &Interface, moment: &[SnapshotInfo]) -> Option<RestGroupSnapshot> {
-    let first = moment.first()?;
-    let group = first.group.clone()?;
-    let destroyed = moment.iter().all(|snapshot| snapshot.eradicate_ms.is_some());
-    let due = moment.iter().filter_map(|snapshot| snapshot.eradicate_ms).min();
-    let due = due.filter(|_| destroyed);
-    Some(RestGroupSnapshot {
-        name: format!("{group}.{}", first.suffix),
-        created: first.created_ms,
-        destroyed,
-        time_remaining: due.map(|due| due.saturating_sub((interface.now_ms)())),
-        source: Named { name: group },
-        suffix: first.suffix.clone(),
-    })
-}
-
-/// The snapshots that one of a group is made of.
-fn of_name(interface: &Interface, name: &str) -> Result<Vec<SnapshotInfo>, Refused> {
-    let missing = || {
-        let text = format!("Protection group snapshot does not exist: {name}.");
-        Refused::bad(name, text)
-    };
-    let (group, suffix) = name.split_once('.').ok_or_else(missing)?;
-    let found = moments(interface, group)?.remove(&suffix.to_ascii_lowercase());
-    found.ok_or_else(missing)
+/// One that is destroyed or not, as it was asked for: what does not fit is refused as if it was not
+/// there.
+fn find(
+    interface: &Interface,
+    name: &str,
+    destroyed: Option<bool>,
+) -> Result<RestGroupSnapshot, Refused> {
+    let found = shown(interface, interface.array.group_snapshot(name)?);
+    match destroyed {
+        Some(destroyed) if destroyed != found.destroyed => {
+            Err(array::Error::NoSuchGroupSnapshot(found.name).into())
+        }
+        _ => Ok(found),
+    }
 }
 
 /// The groups whose snapshots are meant, for the description.
@@ -108,31 +88,46 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     let listing = Listing::take(&mut query)?;
     query.end()?;
     answer(interface, move |interface| {
-        let fits = |one: &RestGroupSnapshot| destroyed.is_none_or(|wanted| wanted == one.destroyed);
         if !names.is_empty() {
-            let found = each(&names, |name| {
-                let found = shown(interface, &of_name(interface, name)?).filter(fits);
-                found.ok_or_else(|| {
-                    let text = format!("Protection group snapshot does not exist: {name}.");
-                    Refused::bad(name, text)
-                })
-            })?;
-            return listing.all(&found);
+            return listing.all(&each(&names, |name| find(interface, name, destroyed))?);
         }
         let mut groups = sources.names(|id| protection_groups::name_of(interface, id))?;
         each(&groups, |name| Ok(interface.array.group(name)?))?;
-        if groups.is_empty() {
-            let all = interface.array.groups(None, array::GROUPS_MAX);
-            groups = all.into_iter().map(|group| group.name).collect();
-        }
-        let mut found = Vec::new();
-        for group in &groups {
-            let moments = moments(interface, group)?;
-            found.extend(moments.values().filter_map(|one| shown(interface, one)).filter(fits));
-        }
-        listing.all(&found)
+        groups.sort_by_key(|name| name.to_ascii_lowercase());
+        groups.dedup_by(|a, b| a.eq_ignore_ascii_case(b));
+        listing.pieces(|after, limit| {
+            let found = page(interface, &groups, destroyed, after, limit)?;
+            Ok(found.into_iter().map(|moment| shown(interface, moment)).collect())
+        })
     })
     .await
+}
+
+/// Up to `limit` snapshots of some groups, in the order of their names, or of all.
+fn page(
+    interface: &Interface,
+    groups: &[String],
+    destroyed: Option<bool>,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<GroupSnapshotInfo>, Refused> {
+    let array = &interface.array;
+    if groups.is_empty() {
+        return Ok(array.group_snapshots(None, destroyed, after, limit)?);
+    }
+    let begun = after.and_then(|name| name.split_once('.')).map(|(group, _)| group);
+    let is_left = |group: &&String| {
+        begun.is_none_or(|begun| group.to_ascii_lowercase() >= begun.to_ascii_lowercase())
+    };
+    let mut found = Vec::new();
+    for group in groups.iter().filter(is_left) {
+        let room = limit - found.len();
+        found.extend(array.group_snapshots(Some(group), destroyed, after, room)?);
+        if found.len() == limit {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// A snapshot to make.
@@ -148,7 +143,7 @@ pub struct GroupSnapshotPost {
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
 struct GroupSnapshotPostParams {
-    /// Whether the group's retention ends it: it has none.
+    /// Whether the retention of the group lets it go, as those that its schedule takes.
     apply_retention: Option<bool>,
     /// Whether it may be refused when the array is busy: it never is for that.
     allow_throttle: Option<bool>,
@@ -174,7 +169,7 @@ pub(super) async fn create(
             return Err(Refused::unsupported(parameter, "Replication"));
         }
     }
-    query.flag("apply_retention")?;
+    let apply_retention = query.flag("apply_retention")?.unwrap_or(false);
     query.flag("allow_throttle")?;
     query.end()?;
     answer(interface, move |interface| {
@@ -186,9 +181,12 @@ pub(super) async fn create(
         let made = interface.array.create_snapshots(&NewSnapshots {
             source: SnapshotSource::Group(group.clone()),
             suffix: suffix.map(|suffix| Suffix::new(&suffix)).transpose()?,
+            apply_retention,
             created_ms: (interface.now_ms)(),
         })?;
-        Items::of(shown(interface, &made))
+        let names = made.first().map(|first| format!("{group}.{}", first.suffix));
+        let names: Vec<String> = names.into_iter().collect();
+        Items::of(each(&names, |name| find(interface, name, None))?)
     })
     .await
 }
@@ -199,30 +197,6 @@ pub(super) async fn create(
 pub struct GroupSnapshotPatch {
     /// `true` destroys, `false` recovers.
     pub destroyed: bool,
-}
-
-/// The names of all snapshots that those of groups are made of, without what is as it shall be.
-fn parts(interface: &Interface, names: &[String], destroyed: bool) -> Result<Vec<String>, Refused> {
-    let moments = each(names, |name| of_name(interface, name))?;
-    let mut all = Vec::new();
-    for (name, moment) in names.iter().zip(moments) {
-        let others: Vec<String> = moment
-            .into_iter()
-            .filter(|snapshot| snapshot.eradicate_ms.is_some() == destroyed)
-            .map(|snapshot| snapshot.name)
-            .collect();
-        if others.is_empty() {
-            return Err(Refused::bad(
-                name,
-                match destroyed {
-                    true => format!("{name} is not destroyed. Destroy it first."),
-                    false => format!("{name} has been destroyed."),
-                },
-            ));
-        }
-        all.extend(others);
-    }
-    Ok(all)
 }
 
 /// Destroys or recovers snapshots of protection groups: all of those that are named, or none.
@@ -242,13 +216,11 @@ pub(super) async fn change(
     let names = query.required("names")?;
     query.end()?;
     answer(interface, move |interface| {
-        let parts = parts(interface, &names, !asked.destroyed)?;
-        match asked.destroyed {
-            true => interface.array.destroy_snapshots(&parts, (interface.now_ms)())?,
-            false => interface.array.recover_snapshots(&parts)?,
+        let changed = match asked.destroyed {
+            true => interface.array.destroy_group_snapshots(&names, (interface.now_ms)())?,
+            false => interface.array.recover_group_snapshots(&names)?,
         };
-        let changed = each(&names, |name| Ok(shown(interface, &of_name(interface, name)?)))?;
-        Items::of(changed.into_iter().flatten())
+        Items::of(changed.into_iter().map(|moment| shown(interface, moment)))
     })
     .await
 }
@@ -265,7 +237,7 @@ pub(super) async fn eradicate(State(interface): Shared, mut query: Query) -> Ans
     let names = query.required("names")?;
     query.end()?;
     answer(interface, move |interface| {
-        interface.array.eradicate_snapshots(&parts(interface, &names, true)?)?;
+        interface.array.eradicate_group_snapshots(&names)?;
         Items::of(names.into_iter().map(|name| Named { name }))
     })
     .await

@@ -1,16 +1,18 @@
-//! `protection-groups` and `protection-groups/volumes`: volumes that are snapshotted together.
+//! `protection-groups`: what is snapshotted together, by a schedule or when somebody asks.
 
-use array::{GroupChange, GroupInfo, GroupName};
+use array::{GroupChange, GroupInfo, GroupName, Retention, SnapshotSchedule};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::ids::{Ids, Kind};
 use super::{
-    Answer, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, Named, Query, Refusals,
-    Refused, Selection, SelectionParams, answer, each, volumes,
+    Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, Named, Query,
+    Refusals, Refused, Selection, SelectionParams, answer, each,
 };
 use crate::{Interface, Shared};
+
+const DAY_MS: u64 = 86_400_000;
 
 /// A protection group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -19,11 +21,13 @@ pub struct RestProtectionGroup {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// Whether it is destroyed: never, as it ends at once.
+    /// Whether it is destroyed: it can be recovered until its time is over.
     pub destroyed: bool,
-    /// How many hosts are members: none.
+    /// How long it can be recovered still, in milliseconds, if it is destroyed.
+    pub time_remaining: Option<u64>,
+    /// How many hosts are members.
     pub host_count: usize,
-    /// How many host groups are members: none.
+    /// How many host groups are members.
     pub host_group_count: usize,
     /// How many volumes are members.
     pub volume_count: usize,
@@ -35,32 +39,73 @@ pub struct RestProtectionGroup {
     pub retention_lock: String,
     /// When snapshots are made of it.
     pub snapshot_schedule: RestSchedule,
+    /// For how long these are kept.
+    pub source_retention: RestRetention,
     /// When it is replicated: never.
     pub replication_schedule: RestSchedule,
+    /// For how long replicas are kept: there are none.
+    pub target_retention: RestRetention,
 }
 
 /// When something is done by itself.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RestSchedule {
     /// Whether it is.
     pub enabled: bool,
+    /// From one time to the next, in milliseconds.
+    pub frequency: u64,
+    /// At which time of the day (UTC), in milliseconds from midnight.
+    pub at: Option<u64>,
+}
+
+/// For how long snapshots are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RestRetention {
+    /// For how many seconds all of them are.
+    pub all_for_sec: u64,
+    /// How many of a day are kept after that.
+    pub per_day: u32,
+    /// For how many days these are.
+    pub days: u32,
+}
+
+impl From<SnapshotSchedule> for RestSchedule {
+    fn from(schedule: SnapshotSchedule) -> Self {
+        let SnapshotSchedule { enabled, frequency_ms, at_ms } = schedule;
+        Self { enabled, frequency: frequency_ms, at: at_ms }
+    }
+}
+
+impl From<Retention> for RestRetention {
+    fn from(retention: Retention) -> Self {
+        let Retention { all_for_s, per_day, days } = retention;
+        Self { all_for_sec: all_for_s, per_day, days }
+    }
+}
+
+/// What is shown of replication, which there is none of.
+fn never() -> RestSchedule {
+    RestSchedule { enabled: false, frequency: 4 * 3_600_000, at: None }
 }
 
 impl RestProtectionGroup {
-    fn new(ids: Ids, group: &GroupInfo) -> Self {
+    fn new(interface: &Interface, ids: Ids, group: GroupInfo) -> Self {
+        let left = |due: u64| due.saturating_sub((interface.now_ms)());
         Self {
             id: ids.id(Kind::Group, group.id),
-            name: group.name.clone(),
-            destroyed: false,
-            host_count: 0,
-            host_group_count: 0,
+            name: group.name,
+            destroyed: group.eradicate_ms.is_some(),
+            time_remaining: group.eradicate_ms.map(left),
+            host_count: group.hosts.len(),
+            host_group_count: group.host_groups.len(),
             volume_count: group.volumes.len(),
             target_count: 0,
             is_local: true,
             retention_lock: "unlocked".into(),
-            snapshot_schedule: RestSchedule::default(),
-            replication_schedule: RestSchedule::default(),
+            snapshot_schedule: group.schedule.into(),
+            source_retention: group.retention.into(),
+            replication_schedule: never(),
+            target_retention: Retention::default().into(),
         }
     }
 }
@@ -71,7 +116,7 @@ impl Listed for RestProtectionGroup {
     }
 
     fn totalled() -> &'static [&'static str] {
-        &["volume_count"]
+        &["host_count", "host_group_count", "volume_count"]
     }
 }
 
@@ -79,6 +124,18 @@ impl Listed for RestProtectionGroup {
 pub(crate) fn name_of(interface: &Interface, id: &str) -> Option<String> {
     let number = Ids::of(&interface.array).number(Kind::Group, id)?;
     interface.array.group_name(number)
+}
+
+/// A group that is destroyed or not, as it was asked for: what does not fit is refused as if it was
+/// not there.
+fn find(interface: &Interface, name: &str, destroyed: Option<bool>) -> Result<GroupInfo, Refused> {
+    let group = interface.array.group(name)?;
+    match destroyed {
+        Some(destroyed) if destroyed != group.eradicate_ms.is_some() => {
+            Err(array::Error::NoSuchGroup(group.name).into())
+        }
+        _ => Ok(group),
+    }
 }
 
 /// All protection groups, or some.
@@ -94,20 +151,16 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     let listing = Listing::take(&mut query)?;
     query.end()?;
     answer(interface, move |interface| {
-        let array = &interface.array;
+        let (array, destroyed) = (&interface.array, selection.destroyed);
         let ids = Ids::of(array);
-        let wants_others = selection.destroyed == Some(true);
+        let show = |group| RestProtectionGroup::new(interface, ids, group);
         if !selection.is_empty() {
             let names = selection.names(|id| name_of(interface, id))?;
-            let found = each(&names, |name| match wants_others {
-                false => Ok(RestProtectionGroup::new(ids, &array.group(name)?)),
-                true => Err(array::Error::NoSuchGroup(name.to_owned()).into()),
-            })?;
-            return listing.all(&found);
+            let one = |name: &str| find(interface, name, destroyed).map(show);
+            return listing.all(&each(&names, one)?);
         }
         listing.pieces(|after, limit| {
-            let found = if wants_others { Vec::new() } else { array.groups(after, limit) };
-            Ok(found.iter().map(|group| RestProtectionGroup::new(ids, group)).collect())
+            Ok(array.groups(after, destroyed, limit).into_iter().map(show).collect())
         })
     })
     .await
@@ -135,13 +188,148 @@ pub(super) async fn create(State(interface): Shared, mut query: Query) -> Answer
         })?;
         let made = interface.array.create_groups(names, (interface.now_ms)())?;
         let ids = Ids::of(&interface.array);
-        Items::of(made.iter().map(|group| RestProtectionGroup::new(ids, group)))
+        Items::of(made.into_iter().map(|group| RestProtectionGroup::new(interface, ids, group)))
     })
     .await
 }
 
-/// Ends protection groups: all of those that are named, or none. Their volumes stay, and so do the
-/// snapshots that were made with them.
+/// What to change of a schedule; what is left out stays.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SchedulePatch {
+    /// Whether it is on.
+    pub enabled: Option<bool>,
+    /// From one time to the next, in milliseconds: 5 minutes to 400 days.
+    pub frequency: Option<u64>,
+    /// At which time of the day (UTC), in milliseconds from midnight; where the frequency is of
+    /// whole days.
+    pub at: Option<u64>,
+}
+
+/// What to change of a retention; what is left out stays.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetentionPatch {
+    /// For how many seconds all snapshots are kept: up to 400 days.
+    pub all_for_sec: Option<u64>,
+    /// How many of a day are kept after that: up to 1440.
+    pub per_day: Option<u32>,
+    /// For how many days these are: up to 4000.
+    pub days: Option<u32>,
+}
+
+/// What to change of protection groups.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProtectionGroupPatch {
+    /// A new name, of one group.
+    pub name: Option<String>,
+    /// `true` destroys, `false` recovers; alone.
+    pub destroyed: Option<bool>,
+    /// When snapshots are made.
+    pub snapshot_schedule: Option<SchedulePatch>,
+    /// For how long these are kept.
+    pub source_retention: Option<RetentionPatch>,
+    /// When it is replicated: it can't be.
+    pub replication_schedule: Option<SchedulePatch>,
+    /// For how long replicas are kept: there are none.
+    pub target_retention: Option<RetentionPatch>,
+}
+
+impl SchedulePatch {
+    fn of(&self, old: &RestSchedule) -> RestSchedule {
+        let frequency = self.frequency.unwrap_or(old.frequency);
+        // A time of day does not stand in the way of a frequency that can't have one.
+        let kept = old.at.filter(|_| frequency.is_multiple_of(DAY_MS));
+        RestSchedule {
+            enabled: self.enabled.unwrap_or(old.enabled),
+            frequency,
+            at: self.at.or(kept),
+        }
+    }
+}
+
+impl RetentionPatch {
+    fn of(&self, old: &RestRetention) -> RestRetention {
+        RestRetention {
+            all_for_sec: self.all_for_sec.unwrap_or(old.all_for_sec),
+            per_day: self.per_day.unwrap_or(old.per_day),
+            days: self.days.unwrap_or(old.days),
+        }
+    }
+}
+
+impl ProtectionGroupPatch {
+    fn changes_more(&self) -> bool {
+        let Self { name, snapshot_schedule, source_retention, .. } = self;
+        name.is_some() || snapshot_schedule.is_some() || source_retention.is_some()
+    }
+
+    /// What is said of replication must be what there is of it: nothing.
+    fn check(&self) -> Result<(), Refused> {
+        let schedule = self.replication_schedule.as_ref().map(|patch| patch.of(&never()));
+        let none = RestRetention::from(Retention::default());
+        let retention = self.target_retention.as_ref().map(|patch| patch.of(&none));
+        if schedule.is_some_and(|schedule| schedule != never()) {
+            return Err(Refused::unsupported("replication_schedule", "Replication"));
+        }
+        if retention.is_some_and(|retention| retention != none) {
+            return Err(Refused::unsupported("target_retention", "Replication"));
+        }
+        if self.destroyed.is_some() && self.changes_more() {
+            return Err(Refused::bad("destroyed", "Nothing else can be changed with `destroyed`."));
+        }
+        Ok(())
+    }
+
+    /// What changes of a group that is as `old` tells.
+    fn of(&self, old: &GroupInfo, now_ms: u64) -> Result<GroupChange, array::Error> {
+        let name = self.name.as_ref().map(|name| GroupName::new(name)).transpose()?;
+        let schedule = self.snapshot_schedule.as_ref().map(|patch| {
+            let RestSchedule { enabled, frequency, at } = patch.of(&old.schedule.into());
+            SnapshotSchedule { enabled, frequency_ms: frequency, at_ms: at }
+        });
+        let retention = self.source_retention.as_ref().map(|patch| {
+            let RestRetention { all_for_sec, per_day, days } = patch.of(&old.retention.into());
+            Retention { all_for_s: all_for_sec, per_day, days }
+        });
+        Ok(GroupChange { name, schedule, retention, now_ms, ..GroupChange::default() })
+    }
+}
+
+/// Changes, destroys or recovers protection groups: all of those that are named, or none. Their
+/// snapshots go and come with them.
+#[utoipa::path(
+    patch,
+    path = "/api/2.{minor}/protection-groups",
+    tag = "protection-groups",
+    params(SelectionParams),
+    request_body = ProtectionGroupPatch,
+    responses((status = 200, body = ItemsOf<RestProtectionGroup>), Refusals)
+)]
+pub(super) async fn change(
+    State(interface): Shared,
+    mut query: Query,
+    Body(asked): Body<ProtectionGroupPatch>,
+) -> Answer {
+    let selection = Selection::required(&mut query)?;
+    query.end()?;
+    asked.check()?;
+    answer(interface, move |interface| {
+        let (array, now_ms) = (&interface.array, (interface.now_ms)());
+        let names = selection.names(|id| name_of(interface, id))?;
+        let changed = match asked.destroyed {
+            Some(true) => array.destroy_groups(&names, now_ms)?,
+            Some(false) => array.recover_groups(&names)?,
+            None => array.change_each_group(&names, |old| asked.of(old, now_ms))?,
+        };
+        let ids = Ids::of(array);
+        Items::of(changed.into_iter().map(|group| RestProtectionGroup::new(interface, ids, group)))
+    })
+    .await
+}
+
+/// Eradicates destroyed protection groups with their snapshots. Their volumes stay.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/protection-groups",
@@ -149,188 +337,13 @@ pub(super) async fn create(State(interface): Shared, mut query: Query) -> Answer
     params(SelectionParams),
     responses((status = 200, body = ItemsOf<Named>), Refusals)
 )]
-pub(super) async fn delete(State(interface): Shared, mut query: Query) -> Answer {
+pub(super) async fn eradicate(State(interface): Shared, mut query: Query) -> Answer {
     let selection = Selection::required(&mut query)?;
     query.end()?;
     answer(interface, move |interface| {
         let names = selection.names(|id| name_of(interface, id))?;
-        interface.array.delete_groups(&names)?;
+        interface.array.eradicate_groups(&names)?;
         Items::of(names.into_iter().map(|name| Named { name }))
     })
     .await
-}
-
-/// A member of a protection group.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct RestMember {
-    /// The group.
-    pub group: Named,
-    /// The member.
-    pub member: Named,
-}
-
-impl Listed for RestMember {
-    fn key(&self) -> String {
-        format!("{}/{}", self.group.name, self.member.name)
-    }
-}
-
-/// Which groups and members, for the description.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[allow(dead_code, reason = "only its description is used")]
-struct MemberParams {
-    /// The names of groups, comma-separated.
-    group_names: Option<String>,
-    /// The ids of groups, comma-separated, instead.
-    group_ids: Option<String>,
-    /// The names of members, comma-separated.
-    member_names: Option<String>,
-    /// The ids of members, comma-separated, instead.
-    member_ids: Option<String>,
-}
-
-/// Which groups and members.
-#[derive(Debug)]
-struct Members {
-    groups: Selection,
-    members: Selection,
-}
-
-impl Members {
-    fn take(query: &mut Query) -> Result<Self, Refused> {
-        Ok(Self {
-            groups: Selection::take_named(query, "group_names", "group_ids")?,
-            members: Selection::take_named(query, "member_names", "member_ids")?,
-        })
-    }
-
-    fn required(query: &mut Query) -> Result<Self, Refused> {
-        let members = Self::take(query)?;
-        if members.groups.is_empty() || members.members.is_empty() {
-            let text = "Both `group_names` and `member_names` are required.";
-            return Err(Refused::bad("group_names", text));
-        }
-        Ok(members)
-    }
-
-    /// The names of the groups and of the volumes.
-    fn names(&self, interface: &Interface) -> Result<(Vec<String>, Vec<String>), Refused> {
-        let groups = self.groups.names(|id| name_of(interface, id))?;
-        Ok((groups, self.members.names(|id| volumes::name_of(interface, id))?))
-    }
-}
-
-fn members_of(group: GroupInfo, only: &[String]) -> Vec<RestMember> {
-    let is_wanted = |name: &String| {
-        only.is_empty() || only.iter().any(|wanted| wanted.eq_ignore_ascii_case(name))
-    };
-    let mut volumes: Vec<String> = group.volumes.into_iter().filter(is_wanted).collect();
-    volumes.sort_unstable();
-    let member =
-        |name| RestMember { group: Named { name: group.name.clone() }, member: Named { name } };
-    volumes.into_iter().map(member).collect()
-}
-
-/// The volumes of all protection groups, or of some; or the groups of some volumes.
-#[utoipa::path(
-    get,
-    path = "/api/2.{minor}/protection-groups/volumes",
-    tag = "protection-groups",
-    params(MemberParams, ListParams),
-    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
-)]
-pub(super) async fn list_volumes(State(interface): Shared, mut query: Query) -> Answer {
-    let (members, listing) = (Members::take(&mut query)?, Listing::take(&mut query)?);
-    query.end()?;
-    answer(interface, move |interface| {
-        let array = &interface.array;
-        let (groups, volumes) = members.names(interface)?;
-        // One that is not there is told, instead of an empty list.
-        each(&volumes, |name| Ok(array.volume(name)?))?;
-        let groups = match groups.is_empty() {
-            true => array.groups(None, array::GROUPS_MAX),
-            false => each(&groups, |name| Ok(array.group(name)?))?,
-        };
-        let found: Vec<_> =
-            groups.into_iter().flat_map(|group| members_of(group, &volumes)).collect();
-        listing.all(&found)
-    })
-    .await
-}
-
-async fn change_members(
-    interface: std::sync::Arc<Interface>,
-    mut query: Query,
-    change: impl Fn(Vec<String>) -> GroupChange + Send + 'static,
-) -> Answer {
-    let members = Members::required(&mut query)?;
-    query.end()?;
-    answer(interface, move |interface| {
-        let (groups, volumes) = members.names(interface)?;
-        let changed = interface.array.change_groups(&groups, &change(volumes.clone()))?;
-        Items::of(changed.into_iter().flat_map(|group| members_of(group, &volumes)))
-    })
-    .await
-}
-
-/// Adds volumes to protection groups: each to each, or none.
-#[utoipa::path(
-    post,
-    path = "/api/2.{minor}/protection-groups/volumes",
-    tag = "protection-groups",
-    params(MemberParams),
-    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
-)]
-pub(super) async fn add_volumes(State(interface): Shared, query: Query) -> Answer {
-    change_members(interface, query, |add| GroupChange { add, ..GroupChange::default() }).await
-}
-
-/// Takes volumes out of protection groups: each out of each, or none.
-#[utoipa::path(
-    delete,
-    path = "/api/2.{minor}/protection-groups/volumes",
-    tag = "protection-groups",
-    params(MemberParams),
-    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
-)]
-pub(super) async fn remove_volumes(State(interface): Shared, query: Query) -> Answer {
-    change_members(interface, query, |remove| GroupChange { remove, ..GroupChange::default() })
-        .await
-}
-
-/// The protection groups of all volumes, or of some: the same as `protection-groups/volumes`.
-#[utoipa::path(
-    get,
-    path = "/api/2.{minor}/volumes/protection-groups",
-    tag = "protection-groups",
-    params(MemberParams, ListParams),
-    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
-)]
-pub(super) async fn list_of_volumes(interface: Shared, query: Query) -> Answer {
-    list_volumes(interface, query).await
-}
-
-/// Adds volumes to protection groups: each to each, or none.
-#[utoipa::path(
-    post,
-    path = "/api/2.{minor}/volumes/protection-groups",
-    tag = "protection-groups",
-    params(MemberParams),
-    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
-)]
-pub(super) async fn add_to_groups(interface: Shared, query: Query) -> Answer {
-    add_volumes(interface, query).await
-}
-
-/// Takes volumes out of protection groups: each out of each, or none.
-#[utoipa::path(
-    delete,
-    path = "/api/2.{minor}/volumes/protection-groups",
-    tag = "protection-groups",
-    params(MemberParams),
-    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
-)]
-pub(super) async fn remove_from_groups(interface: Shared, query: Query) -> Answer {
-    remove_volumes(interface, query).await
 }

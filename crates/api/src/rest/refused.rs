@@ -122,20 +122,30 @@ fn subject(error: &array::Error) -> &str {
         | Error::VolumeDestroyed(name)
         | Error::SnapshotExists(name)
         | Error::NoSuchSnapshot(name)
+        | Error::NoSuchGroupSnapshot(name)
         | Error::SnapshotDestroyed(name)
         | Error::GroupExists(name)
         | Error::NoSuchGroup(name)
+        | Error::GroupDestroyed(name)
         | Error::HostExists(name)
         | Error::NoSuchHost(name)
+        | Error::HostGroupExists(name)
+        | Error::NoSuchHostGroup(name)
+        | Error::HostGroupNotEmpty(name)
         | Error::UserExists(name)
         | Error::NoSuchUser(name)
         | Error::BuiltInUser(name) => name,
         Error::TokenExists { user, .. } | Error::NoSuchToken { user, .. } => user,
         Error::NotDestroyed(object) | Error::Eradicated(object) => last_word(object),
-        Error::ExistingConnections { object, .. } => last_word(object),
+        Error::ExistingConnections { object, .. } | Error::InGroup { object, .. } => {
+            last_word(object)
+        }
+        Error::InHostGroup { host, .. } | Error::NotInHostGroup { host, .. } => host,
+        Error::NoSuchTag { object, .. } => object,
         Error::InitiatorInUse { initiator, .. } => initiator,
         Error::ConnectionExists { volume, .. }
         | Error::NoSuchConnection { volume, .. }
+        | Error::SharedConnection { volume, .. }
         | Error::WouldTruncate { volume, .. }
         | Error::LunInUse { volume, .. } => volume,
         _ => "",

@@ -7,6 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::ids::{Ids, Kind};
 use super::space::RestSpace;
+use super::volumes::RestSource;
 use super::{
     Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, Named, Query,
     Refusals, Refused, Selection, SelectionParams, answer, each, volumes,
@@ -31,7 +32,7 @@ pub struct RestSnapshot {
     /// Its serial number: 24 upper-case hex digits, never used twice.
     pub serial: String,
     /// Its volume.
-    pub source: Named,
+    pub source: RestSource,
     /// What tells it from other snapshots of its volume: `GROUP.SUFFIX` if it was made with one.
     pub suffix: String,
     /// What is stored for it.
@@ -49,7 +50,10 @@ impl RestSnapshot {
             time_remaining: snapshot.eradicate_ms.map(left),
             provisioned: snapshot.size_bytes,
             serial: snapshot.serial,
-            source: Named { name: snapshot.volume },
+            source: RestSource {
+                id: Some(ids.id(Kind::Volume, snapshot.volume_id.0)),
+                name: Some(snapshot.volume),
+            },
             suffix: match snapshot.group {
                 Some(group) => format!("{group}.{}", snapshot.suffix),
                 None => snapshot.suffix,
@@ -219,6 +223,7 @@ pub(super) async fn create(
         let new = NewSnapshots {
             source: SnapshotSource::Volumes(sources.names(|id| volumes::name_of(interface, id))?),
             suffix: suffix.map(|suffix| Suffix::new(&suffix)).transpose()?,
+            apply_retention: false,
             created_ms: (interface.now_ms)(),
         };
         let ids = Ids::of(&interface.array);

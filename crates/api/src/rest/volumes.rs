@@ -1,12 +1,13 @@
-//! `volumes` and `volumes/space`.
+//! `volumes`.
 
 use array::{NewCopy, NewVolume, Reduction, VolumeInfo, VolumeName, VolumeUpdate};
 use axum::extract::State;
-use block::LogicalBlockSize;
+use block::{LogicalBlockSize, VolumeLimits};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::ids::{Ids, Kind};
+use super::qos::{QosPatch, RestQos};
 use super::space::RestSpace;
 use super::{
     Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, Named, Query,
@@ -45,6 +46,21 @@ pub struct RestVolume {
     pub priority: i32,
     /// What is added to the priority.
     pub priority_adjustment: RestPriority,
+    /// How much hosts may do with it.
+    pub qos: RestQos,
+    /// What it was made of, or overwritten with last.
+    pub source: RestSource,
+}
+
+/// What a volume or a snapshot was made of; `{}` where it was made empty.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub struct RestSource {
+    /// Its id; it may be gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Its name; the one that it had then, if it is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 /// What is added to the priority of a volume: nothing.
@@ -54,19 +70,6 @@ pub struct RestPriority {
     pub priority_adjustment_operator: String,
     /// 0.
     pub priority_adjustment_value: i32,
-}
-
-/// The space of a volume.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct RestVolumeSpace {
-    /// The volume's id.
-    pub id: String,
-    /// The volume's name.
-    pub name: String,
-    /// What is stored for it.
-    pub space: RestSpace,
-    /// Of when the figures are, in milliseconds since 1970; `null` where there are none yet.
-    pub time: Option<u64>,
 }
 
 impl RestVolume {
@@ -90,6 +93,11 @@ impl RestVolume {
                 priority_adjustment_operator: "+".into(),
                 priority_adjustment_value: 0,
             },
+            qos: volume.limits.into(),
+            source: volume.source.map_or_else(RestSource::default, |source| RestSource {
+                id: Some(ids.id(Kind::Volume, source.id.0)),
+                name: Some(source.name),
+            }),
         }
     }
 }
@@ -101,16 +109,6 @@ impl Listed for RestVolume {
 
     fn totalled() -> &'static [&'static str] {
         &["connection_count", "provisioned", "space"]
-    }
-}
-
-impl Listed for RestVolumeSpace {
-    fn key(&self) -> String {
-        self.name.clone()
-    }
-
-    fn totalled() -> &'static [&'static str] {
-        &["space"]
     }
 }
 
@@ -137,7 +135,7 @@ fn find(
 }
 
 /// A list of volumes, each shown by `show`.
-fn listed<T: Listed + Clone>(
+pub(super) fn listed<T: Listed + Clone>(
     interface: &Interface,
     selection: &Selection,
     listing: &Listing,
@@ -172,30 +170,6 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     .await
 }
 
-/// The space of all volumes, or of some.
-#[utoipa::path(
-    get,
-    path = "/api/2.{minor}/volumes/space",
-    tag = "volumes",
-    params(SelectionParams, DestroyedParam, ListParams),
-    responses((status = 200, body = ItemsOf<RestVolumeSpace>), Refusals)
-)]
-pub(super) async fn space(State(interface): Shared, mut query: Query) -> Answer {
-    let selection = Selection::take_with_destroyed(&mut query)?;
-    let listing = Listing::take(&mut query)?;
-    query.end()?;
-    answer(interface, move |interface| {
-        let ids = Ids::of(&interface.array);
-        listed(interface, &selection, &listing, |volume| RestVolumeSpace {
-            id: ids.id(Kind::Volume, volume.id.0),
-            name: volume.name,
-            space: RestSpace::of(volume.size_bytes, volume.mapped_bytes, volume.space),
-            time: volume.space.map(|space| space.as_of_s * 1000),
-        })
-    })
-    .await
-}
-
 /// A volume to make.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -206,6 +180,8 @@ pub struct VolumePost {
     pub source: Option<Reference>,
     /// `regular`.
     pub subtype: Option<String>,
+    /// How much hosts may do with it.
+    pub qos: Option<QosPatch>,
 }
 
 /// What another object is called.
@@ -255,18 +231,23 @@ pub(super) async fn create(
     }
     answer(interface, move |interface| {
         let array = &interface.array;
+        let limits = asked.qos.unwrap_or_default().limits();
         let made = match asked.source {
             Some(source) => array.copy_volumes(NewCopy {
                 source: source_name(interface, source, asked.provisioned)?,
                 names: each(&names, |name| Ok(VolumeName::new(name)?))?,
                 overwrite,
+                limits,
                 created_ms: (interface.now_ms)(),
             })?,
             None if overwrite => {
                 let text = "Volumes are overwritten with a source: name one.";
                 return Err(Refused::bad("overwrite", text));
             }
-            None => array.create_volumes(new_volumes(interface, &names, asked.provisioned)?)?,
+            None => {
+                let new = new_volumes(interface, &names, asked.provisioned, limits)?;
+                array.create_volumes(new)?
+            }
         };
         let ids = Ids::of(array);
         Items::of(made.into_iter().map(|volume| RestVolume::new(interface, ids, volume)))
@@ -278,6 +259,7 @@ fn new_volumes(
     interface: &Interface,
     names: &[String],
     size_bytes: Option<u64>,
+    limits: VolumeLimits,
 ) -> Result<Vec<NewVolume>, Refused> {
     let Some(size_bytes) = size_bytes else {
         return Err(Refused::bad("provisioned", "A volume needs a size, or a source."));
@@ -286,7 +268,7 @@ fn new_volumes(
     each(names, |name| {
         let name = VolumeName::new(name).map_err(|error| Refused::about(name, &error))?;
         let (logical_block, reduction) = (LogicalBlockSize::B512, Reduction::default());
-        Ok(NewVolume { name, size_bytes, logical_block, reduction, created_ms })
+        Ok(NewVolume { name, size_bytes, logical_block, reduction, limits, created_ms })
     })
 }
 
@@ -321,6 +303,8 @@ pub struct VolumePatch {
     pub provisioned: Option<u64>,
     /// `true` destroys, `false` recovers; alone.
     pub destroyed: Option<bool>,
+    /// How much hosts may do with it.
+    pub qos: Option<QosPatch>,
 }
 
 /// Whether data may be cut off, for the description.
@@ -349,8 +333,9 @@ pub(super) async fn change(
     let selection = Selection::required(&mut query)?;
     let truncate = query.flag("truncate")?.unwrap_or(false);
     query.end()?;
-    let VolumePatch { name, provisioned, destroyed } = asked;
-    if destroyed.is_some() && (name.is_some() || provisioned.is_some()) {
+    let VolumePatch { name, provisioned, destroyed, qos } = asked;
+    let is_more = name.is_some() || provisioned.is_some() || qos.is_some();
+    if destroyed.is_some() && is_more {
         return Err(Refused::bad("destroyed", "Nothing else can be changed with `destroyed`."));
     }
     answer(interface, move |interface| {
@@ -364,6 +349,7 @@ pub(super) async fn change(
                     name: name.map(|name| VolumeName::new(&name)).transpose()?,
                     size_bytes: provisioned,
                     truncate,
+                    limits: qos.unwrap_or_default().change(),
                     ..VolumeUpdate::default()
                 };
                 array.update_volumes(&names, &update)?

@@ -69,7 +69,14 @@ fn volumes_are_made_and_ended_together() {
 fn copies_go_over_what_is_there_if_they_may() {
     let (store, array) = with_volumes(&["a", "b"]);
     let names = || ["b", "d"].map(|name| VolumeName::new(name).unwrap()).to_vec();
-    let copy = |overwrite| NewCopy { source: "a".into(), names: names(), overwrite, created_ms: 9 };
+    let limits = block::VolumeLimits::NONE;
+    let copy = |overwrite| NewCopy {
+        source: "a".into(),
+        names: names(),
+        overwrite,
+        limits,
+        created_ms: 9,
+    };
     let before = state(&store, &array);
     assert_eq!(code(array.copy_volumes(copy(false))), "volume_exists");
     assert_eq!(state(&store, &array), before);
@@ -146,11 +153,15 @@ fn snapshots_and_groups_go_together() {
     assert_eq!(array.group_name(made[1].id).as_deref(), Some("g2"));
     assert_eq!(code(array.create_groups(names, 3)), "group_exists");
     let both = strings(&["g1", "g2"]);
-    let add = GroupChange { add: strings(&["a", "b"]), remove: Vec::new() };
+    let add = GroupChange { add: strings(&["a", "b"]), ..GroupChange::default() };
     let changed = array.change_groups(&both, &add).unwrap();
     assert!(changed.iter().all(|group| group.volumes == ["a", "b"]));
-    let new =
-        NewSnapshots { source: SnapshotSource::Group("g1".into()), suffix: None, created_ms: 4 };
+    let new = NewSnapshots {
+        source: SnapshotSource::Group("g1".into()),
+        suffix: None,
+        apply_retention: false,
+        created_ms: 4,
+    };
     let snapshots: Vec<String> =
         array.create_snapshots(&new).unwrap().into_iter().map(|s| s.name).collect();
     let id = array.snapshot(&snapshots[0]).unwrap().id;
@@ -162,6 +173,8 @@ fn snapshots_and_groups_go_together() {
     array.destroy_snapshots(&snapshots, 5).unwrap();
     array.eradicate_snapshots(&snapshots).unwrap();
     assert_eq!(array.counts().snapshots + array.counts().destroyed, 0);
-    array.delete_groups(&both).unwrap();
-    assert!(array.groups(None, 9).is_empty());
+    array.destroy_groups(&both, 5).unwrap();
+    assert!(array.groups(None, false, 9).is_empty());
+    array.eradicate_groups(&both).unwrap();
+    assert!(array.groups(None, None, 9).is_empty());
 }

@@ -33,10 +33,26 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
             let group: Group = client.get(&path_of("groups", name)?)?;
             show(json, &group, || text(&group))
         }
-        GroupVerb::Destroy { name } => {
-            client.delete(&path_of("groups", name)?)?;
-            show(json, &json!({ "destroyed": name }), || {
-                format!("Group {name} is gone; its volumes and snapshots stay.\n")
+        GroupVerb::Destroy { name, eradicate } => {
+            client.delete(&format!("{}?eradicate={eradicate}", path_of("groups", name)?))?;
+            show(json, &json!({ "destroyed": name }), || match eradicate {
+                true => format!("Group {name} is gone, with its snapshots.\n"),
+                false => format!(
+                    "Group {name} is destroyed with its snapshots. To bring them back: holdfast \
+                     group recover {name}\n"
+                ),
+            })
+        }
+        GroupVerb::Recover { name } => {
+            client.act(&format!("{}/recover", path_of("groups", name)?))?;
+            show(json, &json!({ "recovered": name }), || {
+                format!("Group {name} is back, with its snapshots.\n")
+            })
+        }
+        GroupVerb::Eradicate { name } => {
+            client.act(&format!("{}/eradicate", path_of("groups", name)?))?;
+            show(json, &json!({ "eradicated": name }), || {
+                format!("Group {name} is gone, with its snapshots.\n")
             })
         }
     }
@@ -45,7 +61,8 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
 fn text(group: &Group) -> String {
     let volumes =
         if group.volumes.is_empty() { "no volumes".into() } else { group.volumes.join(", ") };
-    format!("Group {}: {volumes}.\n", group.name)
+    let end = if group.eradicate_ms.is_some() { " It is destroyed." } else { "" };
+    format!("Group {}: {volumes}.{end}\n", group.name)
 }
 
 fn list(client: &Client, json: bool) -> Result<(), Failure> {

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use block::{LunMap, SectorRange, VolumeId, VolumeReply, VolumeRequest};
+use block::{LunMap, SectorRange, VolumeAttributes, VolumeId, VolumeReply, VolumeRequest};
 use iscsi::{Command, TaskHandle, TaskResponse};
 use scsi::{Response, Status, Step};
 use store::{Outcome, Started, Token};
 
 use super::counters::{Class, PathCounters};
 use super::front::FrontEnd;
-use super::sockets::Peer;
+use super::shared::Shared;
+use super::sockets::{Peer, PeerPath};
 use super::tasks::Task;
+use super::throttle::Bucket;
 
 impl FrontEnd {
     /// Starts a command.
@@ -23,13 +25,14 @@ impl FrontEnd {
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
         let cdb = scsi::Cdb::new(command.cdb.bytes());
-        let path = peer.path(&shared.counters, &nexus.initiator().name, command.lun, &luns);
+        let (path, bucket) = peer.path(&shared, &nexus.initiator().name, command.lun, &luns);
         let index = self.tasks.insert(Task {
             connection: slot,
             handle: command.task,
             nexus: nexus.clone(),
             pending: None,
             waiting: None,
+            held: None,
             gathers: false,
             operation: None,
             reads_left: 0,
@@ -40,11 +43,19 @@ impl FrontEnd {
             bytes: 0,
             started: shared.clock.now(),
         });
+        let moved = u64::from(command.expected_in_bytes.max(command.expected_out_bytes));
         let command = scsi::Command {
             lun: command.lun,
             cdb,
             data_out: command.data_out,
             expected_in_bytes: u64::from(command.expected_in_bytes),
+        };
+        let command = match bucket {
+            None => command,
+            Some(bucket) => match self.throttle(index, bucket, moved, command) {
+                Some(command) => command,
+                None => return,
+            },
         };
         let step = shared.scsi.execute(&nexus, &luns, command);
         self.advance(index, step);
@@ -200,24 +211,26 @@ impl Peer {
         luns
     }
 
-    /// The counters of a LUN.
+    /// The counters of a LUN, and what its volume is limited by.
     fn path(
         &mut self,
-        counters: &super::Counters,
+        shared: &Shared,
         initiator: &str,
         lun: [u8; 8],
         luns: &LunMap,
-    ) -> Arc<PathCounters> {
-        if let Some((_, path)) = self.paths.iter().find(|(of, _)| *of == lun) {
-            return path.clone();
+    ) -> (Arc<PathCounters>, Option<Arc<Bucket>>) {
+        if let Some(path) = self.paths.iter().find(|path| path.lun == lun) {
+            return (path.counters.clone(), path.bucket.clone());
         }
-        let volume = volume_at(luns, lun);
-        let path = counters.path(initiator, volume);
+        let volume = attributes_at(luns, lun);
+        let counters = shared.counters.path(initiator, volume.map(|volume| volume.id));
+        let bucket = volume.and_then(|volume| shared.throttles.of(volume.id, volume.limits));
         // LUNs without a volume are as many as a host likes to name: those are not kept.
         if volume.is_some() {
-            self.paths.push((lun, path.clone()));
+            let (counters, bucket) = (counters.clone(), bucket.clone());
+            self.paths.push(PeerPath { lun, counters, bucket });
         }
-        path
+        (counters, bucket)
     }
 }
 
@@ -237,7 +250,11 @@ fn lun_number(lun: [u8; 8]) -> Option<u16> {
 
 /// The volume at a LUN.
 pub(super) fn volume_at(luns: &LunMap, lun: [u8; 8]) -> Option<VolumeId> {
-    luns.luns.get(&lun_number(lun)?).map(|volume| volume.id)
+    attributes_at(luns, lun).map(|volume| volume.id)
+}
+
+fn attributes_at(luns: &LunMap, lun: [u8; 8]) -> Option<&VolumeAttributes> {
+    luns.luns.get(&lun_number(lun)?).map(Arc::as_ref)
 }
 
 /// The LUN fields by which a number can be addressed.

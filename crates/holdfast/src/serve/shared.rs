@@ -18,6 +18,7 @@ use super::front::WAKER;
 use super::mailbox::{Mailbox, Message};
 use super::management::Sessions;
 use super::saver::SaverQueue;
+use super::throttle::Throttles;
 use super::{LunMaps, ServeOptions};
 
 /// What all threads share.
@@ -35,6 +36,7 @@ pub(super) struct Shared {
     pub places: Mutex<HashMap<ConnectionId, usize>>,
     pub checkpoint_bell: Arc<Bell>,
     pub saver: SaverQueue,
+    pub throttles: Throttles,
     pub disk: Arc<FileDisk>,
     /// The pollers, until their threads take them.
     pub polls: Mutex<Vec<Option<Poll>>>,
@@ -87,6 +89,7 @@ impl Shared {
             places: Mutex::default(),
             checkpoint_bell: Arc::default(),
             saver: Default::default(),
+            throttles: Throttles::default(),
             disk: options.disk.clone(),
             polls: Mutex::new(polls),
         }))

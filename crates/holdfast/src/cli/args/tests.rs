@@ -131,6 +131,9 @@ fn so_are_those_of_snapshots() {
         "group list",
         "group show g",
         "group destroy g",
+        "group destroy g --eradicate",
+        "group recover g",
+        "group eradicate g",
     ] {
         let words = std::iter::once("holdfast").chain(line.split(' '));
         assert!(Cli::try_parse_from(words).is_ok(), "{line}");

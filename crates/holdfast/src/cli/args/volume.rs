@@ -229,8 +229,21 @@ pub enum GroupVerb {
         /// Which.
         name: String,
     },
-    /// End a group. Its volumes and snapshots stay.
+    /// Destroy a group and its snapshots; they can be recovered for a time. Its volumes stay.
     Destroy {
+        /// Which.
+        name: String,
+        /// Eradicate it as well: its snapshots are gone for ever, their space is free.
+        #[arg(long)]
+        eradicate: bool,
+    },
+    /// Bring a destroyed group back, with its snapshots.
+    Recover {
+        /// Which.
+        name: String,
+    },
+    /// Eradicate a destroyed group: its snapshots are gone for ever, their space is free.
+    Eradicate {
         /// Which.
         name: String,
     },
