@@ -9,7 +9,7 @@ import { startSampling } from "./lib/sampler";
 import { SessionContext } from "./lib/session";
 import { choose, type Theme, THEMES, useTheme } from "./lib/theme";
 import type { Session, Status } from "./lib/types";
-import { tell, useTold } from "./parts/done";
+import { tell, useTold } from "./lib/done";
 import { Notice } from "./parts/notice";
 import { Page } from "./parts/page";
 import { Dashboard } from "./pages/dashboard";

@@ -50,13 +50,14 @@ export async function fill(
   rmSync(directory, { recursive: true });
 }
 
-/** Reads, writes, zeroes, reclaims and copies once around. */
-export async function work(array: ArrayUnderTest, initiator: string, lun: number): Promise<void> {
-  const target = image(array, initiator, lun);
-  const bench = ["bench", "-f", "raw", "-t", "none", "-d", "8", "-s", "8192", "-S", "262144"];
-  const options = ["--image-opts", target];
-  const plain = bench.filter((word) => word !== "-f" && word !== "raw");
-  await run("qemu-img", [...plain, "-c", "3000", ...options]);
-  await run("qemu-img", [...plain, "-w", "-c", "1500", ...options]);
-  await io(target, ["write -z 64M 64M", "discard 64M 64M", "copy_range 0 256M 32M"]);
+/** Reads, writes, zeroes and reclaims on LUN 2, and copies LUN 1 to it: once around. */
+export async function work(array: ArrayUnderTest, initiator: string): Promise<void> {
+  const [source, target] = [image(array, initiator, 1), image(array, initiator, 2)];
+  const bench = ["bench", "-t", "none", "-d", "8", "-s", "8192", "-S", "262144", "--image-opts"];
+  await run("qemu-img", [...bench, "-c", "3000", target]);
+  await run("qemu-img", [...bench, "-w", "-c", "1500", target]);
+  await io(target, ["write -z 64M 64M", "discard 64M 64M"]);
+  // -C has the array copy, where it can.
+  const copy = ["convert", "-n", "-C", "--target-is-zero", "--image-opts", source];
+  await run("qemu-img", [...copy, "--target-image-opts", target]);
 }

@@ -53,7 +53,7 @@ beforeAll(async () => {
   desk = await Desk.open();
   await furnish();
   working = (async () => {
-    while (busy) await work(desk.array, iqn("esx-1"), 2);
+    while (busy) await work(desk.array, iqn("esx-1"));
   })();
 });
 afterAll(async () => {

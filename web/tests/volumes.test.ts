@@ -172,3 +172,10 @@ test("volumes are destroyed, recovered and eradicated", async () => {
     ["vm-two", false],
   ]);
 });
+
+test("a volume that is not there is told, not shown", async () => {
+  await desk.page.goto("/volumes/nothing");
+  const told = await desk.page.getByRole("alert").innerText();
+  expect(told).toContain("nothing");
+  expect(told).not.toContain("offer");
+});

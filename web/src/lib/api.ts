@@ -1,6 +1,6 @@
 /** The interface of the array: requests, and the session that they carry. */
 import type { Items, Session } from "./types";
-import { messageOf, own, type Query, Refused, rest } from "./wire";
+import { codeOf, messageOf, own, type Query, Refused, rest } from "./wire";
 
 export { filterText, own, type Query, Refused, rest } from "./wire";
 
@@ -75,13 +75,14 @@ export const get = <T>(path: string): Promise<T> => request<T>("GET", path);
 export const whoAmI = (): Promise<Session> => get<Session>(own("session"));
 
 async function refusal(answer: Response): Promise<Refused> {
-  let message: string | undefined;
+  let body: unknown;
   try {
-    message = messageOf(await answer.json());
+    body = await answer.json();
   } catch {
-    message = undefined;
+    body = undefined;
   }
-  return new Refused(answer.status, message ?? `The array answers ${answer.status}.`);
+  const message = messageOf(body) ?? `The array answers ${answer.status}.`;
+  return new Refused(answer.status, message, codeOf(body));
 }
 
 /** All items of a list whose pages are short enough to be read at once. */

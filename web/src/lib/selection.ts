@@ -4,7 +4,7 @@
  */
 import { useState } from "react";
 
-import { useDoneCount } from "../parts/done";
+import { useDoneCount } from "./done";
 
 export interface Selection {
   chosen: string[];

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { filterText, messageOf, own, Refused, rest } from "./wire";
+import { codeOf, filterText, messageOf, own, Refused, rest } from "./wire";
 
 test("paths carry their parameters, lists by commas", () => {
   expect(rest("volumes")).toBe("/api/2.26/volumes");
@@ -26,6 +26,9 @@ test("both forms of refusals are told", () => {
 
 test("what the array does not have is told apart from what it refuses", () => {
   expect([404, 405, 501].every((status) => new Refused(status, "").isMissing)).toBe(true);
+  expect(new Refused(404, "", "no_such_path").isMissing).toBe(true);
+  expect(new Refused(404, "", "no_such_volume").isMissing).toBe(false);
+  expect([codeOf({ code: "full" }), codeOf({ code: 1 }), codeOf(null)]).toEqual(["full", "", ""]);
   expect([0, 400, 401, 403, 409, 500].some((status) => new Refused(status, "").isMissing)).toBe(
     false,
   );

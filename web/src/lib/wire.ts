@@ -11,14 +11,17 @@ export class Refused extends Error {
   constructor(
     readonly status: number,
     message: string,
+    /** What it is, for programs, where the array tells. */
+    readonly code = "",
   ) {
     super(message);
     this.name = "Refused";
   }
 
-  /** Whether this array does not have the part of the interface that was asked for. */
+  /** Whether this array lacks the part of the interface that was asked for, not an object. */
   get isMissing(): boolean {
-    return [404, 405, 501].includes(this.status);
+    const isPath = this.code === "" || this.code === "no_such_path";
+    return this.status === 405 || this.status === 501 || (this.status === 404 && isPath);
   }
 }
 
@@ -54,6 +57,12 @@ export function messageOf(body: unknown): string | undefined {
     context !== "" && !message.includes(context) ? `${context}: ${message}` : message,
   );
   return told.length > 0 ? [...new Set(told)].join(" ") : undefined;
+}
+
+/** The code of a refusal; REST 2.x has none. */
+export function codeOf(body: unknown): string {
+  if (typeof body !== "object" || body === null || !("code" in body)) return "";
+  return typeof body.code === "string" ? body.code : "";
 }
 
 /** What a filter of REST 2.x takes as text between single quotes. */

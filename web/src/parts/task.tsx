@@ -7,7 +7,7 @@ import { type ReactNode, type SubmitEvent, useId, useLayoutEffect, useRef, useSt
 
 import { refresh } from "../lib/query";
 import { Command } from "./command";
-import { tell } from "./done";
+import { tell } from "../lib/done";
 import { Notice } from "./notice";
 
 export interface TaskProps {
