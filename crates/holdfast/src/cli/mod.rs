@@ -7,7 +7,7 @@
 //! * [`pool`], [`optimize`], [`array`], [`volume`], [`snapshot`], [`group`], [`host`],
 //!   [`connection`], [`user`], [`token`], [`audit`], [`status`], [`inspect`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], its [`http`] server, the [`certificate`] of
-//!   that and the small parts
+//!   that, the [`web`] page and the small parts
 //!   ([`access`], [`telemetry`]) that join crates which don't know each other,
 //! * [`size`], [`offload`], [`output`]: what people type and read, [`private`]: files that only
 //!   their owner may read.
@@ -43,6 +43,7 @@ mod token;
 mod trust;
 mod user;
 mod volume;
+mod web;
 
 use std::process::ExitCode;
 

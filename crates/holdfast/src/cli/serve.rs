@@ -20,6 +20,7 @@ use super::http::{Bound, Server};
 use super::output::show;
 use super::pool::{Place, open_disk};
 use super::telemetry::FrontEnd;
+use super::web;
 use crate::serve::{PortalOptions, Running, ScrubOptions, ServeError, ServeOptions, now_ms};
 
 /// Where management listens unless it is said: a free port, which verbs find by the run file.
@@ -210,7 +211,7 @@ impl Manager<'_> {
         let api = bound.address;
         let tls = self.identity.as_ref().map(|identity| identity.tls.clone());
         let server = bound
-            .start(tls, move || api::router(interface))
+            .start(tls, move || web::before(api::router(interface)))
             .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
         self.running = Some((Registered::new(&run)?, server));
         self.announce(&running.portals, api, &self.place.pool)
