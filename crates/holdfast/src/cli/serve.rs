@@ -201,11 +201,12 @@ impl Manager<'_> {
         let interface = Arc::new(Interface {
             array: self.opened.array.clone(),
             access: Access::new(token, sources()),
-            facts,
             telemetry: Arc::new(FrontEnd {
                 counters: running.counters.clone(),
                 store: self.opened.store.clone(),
+                portals: facts.portals.clone(),
             }),
+            facts,
             now_ms,
         });
         let api = bound.address;
