@@ -9,7 +9,7 @@
 //!   [`token`], [`audit`], [`status`], [`top`], [`raw`], [`completion`], [`inspect`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`http`]
 //!   server, the [`certificate`] of that, the [`web`] page and the small parts ([`access`],
-//!   [`telemetry`]) that join crates which don't know each other,
+//!   [`telemetry`], [`supervisor`]) that join crates which don't know each other,
 //! * [`size`], [`offload`], [`output`], [`mounting`]: what people type and read, [`flat`]: CSV,
 //!   [`private`]: files that only their owner may read.
 
@@ -49,6 +49,7 @@ mod size;
 mod snapshot;
 mod space;
 mod status;
+mod supervisor;
 mod tag;
 mod telemetry;
 mod token;

@@ -21,6 +21,7 @@ use super::first::First;
 use super::http::{Bound, Server};
 use super::output::show;
 use super::pool::{Place, open_disk};
+use super::supervisor;
 use super::telemetry::FrontEnd;
 use super::web;
 use crate::serve::{PortalOptions, Running, ScrubOptions, ServeError, ServeOptions, now_ms};
@@ -234,7 +235,8 @@ impl Manager<'_> {
             .start(tls, move || web::before(api::router(interface)))
             .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
         self.running = Some((Registered::new(&run)?, server));
-        self.announce(&running.portals, api, &self.place.pool)
+        self.announce(&running.portals, api, &self.place.pool)?;
+        supervisor::tell_ready()
     }
 
     /// One line when hosts and verbs can come.

@@ -91,3 +91,21 @@ fn one_verb_provisions_a_host() {
     assert_eq!(world.json(&["host", "list"]).as_array().unwrap().len(), 1);
     array.stop();
 }
+
+#[test]
+fn who_waits_for_it_is_told_when_hosts_can_come() {
+    let world = World::new();
+    world.make_pool();
+    let path = world.directory.path().join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let pool = world.pool();
+    let mut command = world.command(&["serve", pool.to_str().unwrap(), "--iscsi", "127.0.0.1:0"]);
+    let child = command.env("NOTIFY_SOCKET", &path).stdout(Stdio::null()).spawn().unwrap();
+    let array = Array { child, told: Value::Null };
+    let mut buffer = [0; 64];
+    let length = socket.recv(&mut buffer).unwrap();
+    assert_eq!(&buffer[..length], b"READY=1");
+    world.text(&["status"]);
+    array.stop();
+}
