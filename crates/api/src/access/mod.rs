@@ -21,7 +21,7 @@ mod denied;
 mod limit;
 pub(crate) mod login;
 mod role;
-mod session;
+pub(crate) mod session;
 mod token;
 pub(crate) mod users;
 
