@@ -52,6 +52,7 @@ mod list;
 mod lists;
 mod members;
 mod order;
+mod project;
 mod protected;
 mod protection_group_snapshots;
 mod protection_groups;
@@ -60,6 +61,7 @@ mod qos;
 mod query;
 mod refused;
 mod selection;
+mod sessions;
 mod space;
 mod tags;
 mod versions;
@@ -127,6 +129,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(admins::list, admins::create, admins::change, admins::delete))
         .routes(routes!(admins::list_tokens, admins::create_token, admins::delete_tokens))
         .routes(routes!(audits::list))
+        .routes(routes!(sessions::list))
         .routes(routes!(arrays::list, arrays::change))
         .routes(routes!(arrays::space))
         .routes(routes!(hardware::controllers))
