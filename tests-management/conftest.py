@@ -3,8 +3,12 @@
 import json
 import os
 import shutil
+import ssl
 import subprocess
 import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -80,6 +84,28 @@ class Management:
         """What a verb of the command line prints."""
         command = [BINARY, "--json", "--pool", str(self.array.pool), *words]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+
+    def rest(self, path, **parameters):
+        """The items of a list of REST 2.x, asked for without any client."""
+        return self._get(path, parameters)["items"]
+
+    def refused(self, path, **parameters):
+        """Why a list is refused."""
+        try:
+            self._get(path, parameters)
+        except urllib.error.HTTPError as error:
+            assert error.code == 400, error
+            return json.load(error)["errors"]
+        raise AssertionError(f"{path} was not refused")
+
+    def _get(self, path, parameters):
+        query = urllib.parse.urlencode(parameters)
+        address = f"https://{self.address}/api/2.26/{path}?{query}"
+        request = urllib.request.Request(address)
+        request.add_header("Authorization", f"Bearer {self.token}")
+        trust = ssl.create_default_context(cafile=self.certificate)
+        with urllib.request.urlopen(request, context=trust, timeout=START_S) as answer:
+            return json.load(answer)
 
     def restart(self):
         """Kills the array and starts it again."""
