@@ -21,11 +21,6 @@ class Disk:
         told = _run("iscsi-inq", *self._as(), "-e", "1", "-c", "128", self._url())
         return re.search(r"Unit Serial Number:\[(\w+)\]", told).group(1)
 
-    def wwn(self):
-        """What Linux calls `wwn-0x…`: the NAA designator in hex digits."""
-        told = _run("iscsi-inq", *self._as(), "-e", "1", "-c", "131", self._url())
-        return re.search(r"NAA.*?Designator:\[?([0-9a-f]{32})", told, re.DOTALL).group(1)
-
     def size_bytes(self):
         """What READ CAPACITY(16) tells."""
         told = _run("iscsi-readcapacity16", "-s", *self._as(), self._url())

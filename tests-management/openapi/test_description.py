@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from conftest import Array
+from running import Array
 
 SETTINGS = Path(__file__).with_name("schemathesis.toml")
 

@@ -160,6 +160,14 @@ class Cinder:
         made.create()
         return made
 
+    def create_group(self, driver, group_type):
+        """A group in the database and on the array."""
+        group = self.group(group_type)
+        driver.create_group(self.context, group)
+        group.status = "available"
+        group.save()
+        return group
+
     def group_snapshot(self, group, volumes):
         """A snapshot of a group in the database, and those of its volumes."""
         made = objects.GroupSnapshot(

@@ -135,8 +135,7 @@ def test_snapshots_hold_what_was_written(cinder, driver, connector, management):
 
 def test_groups_are_of_one_moment(cinder, driver, connector, management):
     kind = cinder.group_type()
-    group = cinder.group(kind)
-    driver.create_group(cinder.context, group)
+    group = cinder.create_group(driver, kind)
     volumes = [cinder.create(driver, group_id=group.id) for _ in range(2)]
     name = f"consisgroup-{group.id}-cinder"
     members = management.rest("protection-groups/volumes", group_names=name)

@@ -51,8 +51,6 @@ def play(management, tmp_path):
 
 def test_a_cluster_is_as_the_playbook_says(management, play):
     volumes = [f"demo-{name}" for name in ("datastore-1", "datastore-2", "scratch")]
-    assert play(EXAMPLES / "provision.yml", "--check")["changed"] > 0
-    assert management.rest("volumes", filter="name='demo-*'") == []
     first = play(EXAMPLES / "provision.yml")
     assert first["changed"] >= 8
     before = everything(management)
@@ -87,8 +85,6 @@ def test_a_cluster_is_as_the_playbook_says(management, play):
         )
         management.verb("disconnect", name, "demo-esx2")
 
-    assert play(EXAMPLES / "remove.yml", "--check")["changed"] > 0
-    assert management.rest("hosts", filter="name='demo-*'")
     management.verb("disconnect", "demo-scratch", "demo-esx1")
     assert play(EXAMPLES / "remove.yml", eradicate="true")["changed"] > 0
     assert all(rows == [] for rows in everything(management).values())

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::denied::Denied;
-use super::session::Begun;
+use super::session::{Begun, Failed};
 use super::{Caller, Origin, SESSION_HEADER, Token};
 use crate::{Interface, Refusal, Shared};
 
@@ -49,9 +49,10 @@ impl Interface {
         }
     }
 
-    /// The logins whose sessions have not ended, the oldest first.
-    pub(crate) fn logins(&self) -> Vec<Begun> {
-        self.access.sessions.lock().begun((self.access.sources.uptime_ms)())
+    /// The logins whose sessions have not ended, and those that failed.
+    pub(crate) fn logins(&self) -> (Vec<Begun>, Vec<Failed>) {
+        let sessions = self.access.sessions.lock();
+        (sessions.begun((self.access.sources.uptime_ms)()), sessions.failed().to_vec())
     }
 }
 

@@ -14,6 +14,9 @@ pub(super) const IDLE_MS: u64 = 30 * 60 * 1000;
 const SESSIONS_PER_CREDENTIAL_MAX: usize = 256;
 /// The most sessions of all: some 100 bytes each.
 const SESSIONS_MAX: usize = 4_096;
+/// The most addresses whose failures are remembered. Failures are not entered into the audit log,
+/// which is a ring: who guesses tokens could push out of it what was done.
+const FAILED_MAX: usize = 256;
 
 struct Session {
     begun: Begun,
@@ -36,11 +39,28 @@ pub(crate) struct Begun {
     pub at_ms: u64,
 }
 
+/// Logins from one address that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    /// Which event the first one was since the array was started, as for logins.
+    pub number: u64,
+    /// Where they came from.
+    pub origin: IpAddr,
+    /// When the first one came, in milliseconds since 1970.
+    pub first_ms: u64,
+    /// When the last one came.
+    pub last_ms: u64,
+    /// How many came.
+    pub count: u64,
+}
+
 /// All sessions, by the hash of what requests carry.
 #[derive(Default)]
 pub(super) struct Sessions {
     by_hash: HashMap<TokenHash, Session>,
-    /// How many have begun.
+    /// Addresses from which logins failed, the latest last.
+    failed: Vec<Failed>,
+    /// How many events there were: sessions that have begun, and addresses that failed.
     count: u64,
 }
 
@@ -94,6 +114,31 @@ impl Sessions {
         begun
     }
 
+    /// Counts a login that failed.
+    pub(super) fn fail(&mut self, origin: IpAddr, at_ms: u64) {
+        let known = self.failed.iter().position(|failed| failed.origin == origin);
+        let failed = match known {
+            Some(at) => {
+                let failed = self.failed.remove(at);
+                Failed { last_ms: at_ms, count: failed.count + 1, ..failed }
+            }
+            None => {
+                self.count += 1;
+                let number = self.count;
+                Failed { number, origin, first_ms: at_ms, last_ms: at_ms, count: 1 }
+            }
+        };
+        if self.failed.len() >= FAILED_MAX {
+            self.failed.remove(0);
+        }
+        self.failed.push(failed);
+    }
+
+    /// The addresses from which logins failed, those that failed last.
+    pub(super) fn failed(&self) -> &[Failed] {
+        &self.failed
+    }
+
     /// Ends one.
     pub(super) fn end(&mut self, hash: &TokenHash) {
         self.by_hash.remove(hash);
@@ -137,6 +182,23 @@ mod tests {
 
     fn token(n: usize) -> Credential {
         Credential::Token(hash(1_000_000 + n))
+    }
+
+    #[test]
+    fn failures_are_counted_by_address() {
+        let mut sessions = Sessions::default();
+        let address = |n: u32| IpAddr::from(std::net::Ipv4Addr::from(n));
+        for (n, at_ms) in [(1, 10), (2, 20), (1, 30)] {
+            sessions.fail(address(n), at_ms);
+        }
+        let told = |failed: &Failed| (failed.number, failed.first_ms, failed.last_ms, failed.count);
+        let all: Vec<_> = sessions.failed().iter().map(told).collect();
+        assert_eq!(all, [(2, 20, 20, 1), (1, 10, 30, 2)]);
+        for n in 0..FAILED_MAX as u32 {
+            sessions.fail(address(100 + n), 40);
+        }
+        assert_eq!(sessions.failed().len(), FAILED_MAX);
+        assert!(sessions.failed().iter().all(|failed| failed.origin != address(1)));
     }
 
     #[test]

@@ -111,7 +111,8 @@ pub(crate) struct ItemsOf<T> {
     continuation_token: Option<String>,
     /// How many items there are on all pages, if that was asked.
     total_item_count: Option<u64>,
-    /// Sums over all items, if only they were asked for.
+    /// Sums over all items, if only they were asked for: the fields of an item that can be summed up.
+    #[schema(value_type = Option<Vec<Object>>)]
     total: Option<Vec<T>>,
 }
 

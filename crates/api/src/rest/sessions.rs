@@ -1,7 +1,8 @@
 //! `sessions`: who is logged in.
 //!
 //! Sessions that have ended are forgotten, and so are all of them when the array starts: what was
-//! done in them is told by the audit log.
+//! done in them is told by the audit log. Logins that failed are told as well, counted for each
+//! address that they came from.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -10,29 +11,29 @@ use utoipa::ToSchema;
 use super::arrays::{listed_by_name, short};
 use super::{Answer, ItemsOf, ListParams, Listed, NameParams, Query, Refusals};
 use crate::Shared;
-use crate::access::session::Begun;
+use crate::access::session::{Begun, Failed};
 
-/// A session.
+/// A session, or logins that failed.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestSession {
-    /// Which login it was since the array was started, with leading zeros.
+    /// Which event it was since the array was started, with leading zeros.
     pub name: String,
     /// The same.
     pub id: String,
-    /// `login`.
+    /// `login`, or `failed authentication`.
     pub event: String,
-    /// 1.
-    pub event_count: u32,
+    /// How many of them: 1 for a login.
+    pub event_count: u64,
     /// The address that it came from.
     pub location: String,
     /// `API token`: there is no other way.
     pub method: String,
     /// When, in milliseconds since 1970.
     pub start_time: u64,
-    /// When it ended: those that are told have not.
+    /// When the last login failed. Sessions that are told have not ended.
     pub end_time: Option<u64>,
-    /// Who.
-    pub user: String,
+    /// Who; `null` where the login failed.
+    pub user: Option<String>,
     /// How: always `REST`.
     pub user_interface: String,
 }
@@ -49,7 +50,25 @@ impl From<Begun> for RestSession {
             method: "API token".into(),
             start_time: login.at_ms,
             end_time: None,
-            user: login.user,
+            user: Some(login.user),
+            user_interface: "REST".into(),
+        }
+    }
+}
+
+impl From<Failed> for RestSession {
+    fn from(failed: Failed) -> Self {
+        let name = format!("{:012}", failed.number);
+        Self {
+            id: name.clone(),
+            name,
+            event: "failed authentication".into(),
+            event_count: failed.count,
+            location: failed.origin.to_canonical().to_string(),
+            method: "API token".into(),
+            start_time: failed.first_ms,
+            end_time: Some(failed.last_ms),
+            user: None,
             user_interface: "REST".into(),
         }
     }
@@ -57,7 +76,7 @@ impl From<Begun> for RestSession {
 
 listed_by_name!(RestSession);
 
-/// The sessions that have not ended, the oldest first.
+/// The sessions that have not ended, and the logins that failed, the oldest first.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/sessions",
@@ -67,7 +86,11 @@ listed_by_name!(RestSession);
 )]
 pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
     short(interface, query, |interface| {
-        interface.logins().into_iter().map(RestSession::from).collect()
+        let (begun, failed) = interface.logins();
+        let begun = begun.into_iter().map(RestSession::from);
+        let mut all: Vec<_> = begun.chain(failed.into_iter().map(RestSession::from)).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
     })
     .await
 }
