@@ -16,6 +16,7 @@ mod error;
 mod groups;
 mod hosts;
 mod integrity;
+mod metrics;
 mod offloads;
 mod optimize;
 mod page;
@@ -149,6 +150,7 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(optimize::optimize, optimize::start_optimize, optimize::stop_optimize))
         .routes(routes!(space::space, space::refresh))
         .routes(routes!(system::counters))
+        .routes(routes!(metrics::metrics))
         .routes(routes!(system::settings, system::change_settings))
         .routes(routes!(volumes::list, volumes::create))
         .routes(routes!(volumes::show, volumes::change, endings::destroy_volume))
