@@ -14,6 +14,7 @@ mod counters;
 mod endings;
 mod error;
 mod groups;
+mod history;
 mod hosts;
 mod integrity;
 mod metrics;
@@ -44,6 +45,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, Secur
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use self::history::{CapacitySample, CommandRates, HistorySample, HistorySamples};
 pub use access::audit::{Audit, AuditEntry};
 pub use access::login::{LoggedIn, LoggedInItems, Session};
 pub use access::users::{
@@ -84,6 +86,8 @@ pub struct Interface {
     pub facts: Facts,
     /// What the front end counts.
     pub telemetry: Arc<dyn Telemetry>,
+    /// What it has counted, for a year.
+    pub history: Arc<::history::History>,
     /// The time in milliseconds since 1970.
     pub now_ms: fn() -> u64,
 }
@@ -151,6 +155,7 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(space::space, space::refresh))
         .routes(routes!(system::counters))
         .routes(routes!(metrics::metrics))
+        .routes(routes!(history::history))
         .routes(routes!(system::settings, system::change_settings))
         .routes(routes!(volumes::list, volumes::create))
         .routes(routes!(volumes::show, volumes::change, endings::destroy_volume))

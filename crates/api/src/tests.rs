@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 mod access;
+mod history;
 mod kept;
 mod memory;
 mod metrics;
@@ -56,6 +57,7 @@ struct World {
     router: Router,
     token: String,
     uptime_ms: Arc<AtomicU64>,
+    history: Arc<::history::History>,
 }
 
 impl World {
@@ -65,15 +67,18 @@ impl World {
         let exposed = token.expose().to_owned();
         let array = Arc::new(Array::open(store.clone(), false).unwrap());
         let (uptime_ms, sources) = sources();
+        let medium = Box::new(::history::Memory::default());
+        let history = Arc::new(::history::History::open(medium, [0; 16]).unwrap());
         let interface = Interface {
             array: array.clone(),
             access: Access::new(token, sources),
             facts: Facts::default(),
             telemetry: Arc::new(Quiet),
+            history: history.clone(),
             now_ms: || 1234,
         };
         let router = router(Arc::new(interface));
-        Self { store, array, router, token: exposed, uptime_ms }
+        Self { store, array, router, token: exposed, uptime_ms, history }
     }
 
     async fn send(&self, request: Request<Body>) -> (StatusCode, Value) {

@@ -32,6 +32,7 @@ pub mod layout;
 pub mod range;
 pub mod step;
 
+mod medium;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -44,29 +45,15 @@ use parking_lot::{Mutex, RwLock};
 
 pub use counts::{Activity, CLASSES, Capacity, ClassSums, GAUGES, Gauge};
 pub use layout::{FILE_BYTES, NotOurs, RINGS, Ring};
+pub use medium::{Medium, Memory};
 pub use range::{Range, RangeError};
 pub use reading::{Point, Series};
 pub use step::{Object, Step};
 
 use layout::CELL_BYTES;
 
-/// For how many seconds each second of the array is kept, in memory.
-pub const SECONDS_KEPT: usize = 3600;
-
-/// Where the bytes are. What was never written reads as zeros.
-pub trait Medium: Send + Sync {
-    /// Fills `bytes` from `offset` on.
-    ///
-    /// # Errors
-    /// What the system says.
-    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
-
-    /// Writes `bytes` at `offset`; need not be durable when it returns.
-    ///
-    /// # Errors
-    /// What the system says.
-    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
-}
+/// How many seconds of the array are kept, in memory: 50 minutes.
+pub const SECONDS_KEPT: usize = 3000;
 
 /// What happened since the last one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,6 +119,12 @@ impl History {
             layout::check(&header, pool_id)?;
         }
         Ok(Self { medium: RwLock::new(medium), state: Mutex::default() })
+    }
+
+    /// A history that can't be kept, and why: all but the last hour of the array is refused.
+    pub fn not_kept(why: String) -> Self {
+        let medium: Box<dyn Medium> = Box::new(medium::Absent(why));
+        Self { medium: RwLock::new(medium), state: Mutex::default() }
     }
 
     /// Takes what happened in. Every 30 seconds it writes what was gathered.

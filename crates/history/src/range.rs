@@ -26,8 +26,8 @@ pub enum RangeError {
     #[error("The end is not behind the start.")]
     Backwards,
     /// It would be too many steps.
-    #[error("That is more than {POINTS_MAX} samples: ask for a coarser resolution.")]
-    TooMany,
+    #[error("That is more than {0} samples: ask for a coarser resolution.")]
+    TooMany(u64),
 }
 
 /// The longest step.
@@ -58,7 +58,7 @@ impl Range {
         let from_ms = from_ms.min(now_ms).max(kept_ms).next_multiple_of(step_ms);
         let to_ms = to_ms.min(now_ms.saturating_add(1)).max(from_ms);
         match (to_ms - from_ms).div_ceil(step_ms) > POINTS_MAX {
-            true => Err(RangeError::TooMany),
+            true => Err(RangeError::TooMany(POINTS_MAX)),
             false => Ok(Self { ring, from_ms, to_ms, step_ms }),
         }
     }

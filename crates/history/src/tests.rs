@@ -1,38 +1,9 @@
 //! Steps of every length tell what the ticks told that they are made of, over restarts; and bytes
 //! that are not ours do no harm.
 
-use std::collections::HashMap;
-
 use proptest::prelude::*;
 
 use super::*;
-
-/// Bytes in memory, by the offset that they were written at.
-#[derive(Clone, Default)]
-struct Memory(Arc<Mutex<HashMap<u64, Vec<u8>>>>);
-
-impl Medium for Memory {
-    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        bytes.fill(0);
-        if let Some(found) = self.0.lock().get(&offset) {
-            let len = found.len().min(bytes.len());
-            bytes[..len].copy_from_slice(&found[..len]);
-        }
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        assert!(offset + bytes.len() as u64 <= FILE_BYTES);
-        let mut all = self.0.lock();
-        // As on a disk, what a shorter cell does not cover stays.
-        let place = all.entry(offset).or_default();
-        if place.len() < bytes.len() {
-            place.resize(bytes.len(), 0);
-        }
-        place[..bytes.len()].copy_from_slice(bytes);
-        Ok(())
-    }
-}
 
 const POOL: [u8; 16] = [7; 16];
 /// Some day, at midnight.
@@ -57,7 +28,7 @@ fn activity(class: usize, ok: u64) -> Activity {
 
 fn tick(now_ms: u64, covered_ms: u64, object: u64, class: usize, ok: u64) -> Tick {
     let done = activity(class, ok).with_peaks(covered_ms);
-    let who = if object % 2 == 0 { Object::Host(object) } else { Object::Volume(object) };
+    let who = if object.is_multiple_of(2) { Object::Host(object) } else { Object::Volume(object) };
     Tick {
         now_ms,
         covered_ms,
@@ -247,4 +218,15 @@ fn what_can_be_asked_for_is_bounded() {
     assert_eq!(new(now_ms - 1000, now_ms, None).unwrap().step_ms(), 30_000);
     assert_eq!(new(now_ms, u64::MAX, None).unwrap().points(), 0);
     assert_eq!(new(u64::MAX - 1, u64::MAX, None).unwrap().points(), 0);
+}
+
+#[test]
+fn what_can_not_be_kept_is_told() {
+    let history = History::not_kept("no room".into());
+    history.record(tick(DAY_MS + 1000, 1000, 1, 0, 5)).unwrap();
+    assert_eq!(history.save().unwrap_err().to_string(), "no room");
+    let range = Range::new(DAY_MS, DAY_MS + 2000, None, DAY_MS + 1000).unwrap();
+    assert_eq!(history.of_array(&range).unwrap_err().to_string(), "no room");
+    assert_eq!(history.seconds(DAY_MS, DAY_MS + 1).len(), 1);
+    assert_eq!(history.latest().array.0[0].ok, 5);
 }
