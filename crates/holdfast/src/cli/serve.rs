@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use api::{Access, Facts, Interface, Sources, Token};
@@ -24,7 +24,9 @@ use super::pool::{Place, open_disk};
 use super::supervisor;
 use super::telemetry::FrontEnd;
 use super::web;
-use crate::serve::{PortalOptions, Running, ScrubOptions, ServeError, ServeOptions, now_ms};
+use crate::serve::{
+    PortalOptions, Running, Sampler, ScrubOptions, ServeError, ServeOptions, now_ms,
+};
 
 /// Where management listens unless it is said, and unless another is there.
 const API_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3280);
@@ -46,16 +48,18 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
         false => None,
     };
     let (opened, serving) = open(&place, &config, &options.iscsi)?;
+    let pool_id = opened.array.pool().pool_id;
     let identity = match plain {
         true => None,
-        false => {
-            let pool_id = opened.array.pool().pool_id;
-            Some(certificate::of_array(&config, &place, pool_id, bound.address)?)
-        }
+        false => Some(certificate::of_array(&config, &place, pool_id, bound.address)?),
     };
     let bound = Some(bound);
-    let mut manager =
-        Manager { common, place: &place, bound, identity, opened, first, running: None };
+    let directory = certificate::directory(&config, &place, pool_id)
+        .inspect_err(|failure| tracing::warn!("there is no history of performance: {failure}"))
+        .ok();
+    let place = &place;
+    let running = None;
+    let mut manager = Manager { common, place, directory, bound, identity, opened, first, running };
     let mut failed = None;
     let served = crate::serve::run(serving, |running| {
         let shutdown = running.shutdown.clone();
@@ -189,13 +193,15 @@ fn identity(settings: &Settings) -> ArrayIdentity {
 struct Manager<'a> {
     common: &'a Common,
     place: &'a Place,
+    /// Where the history stands; none where no directory can be had for it.
+    directory: Option<PathBuf>,
     bound: Option<Bound>,
     /// None: plain HTTP.
     identity: Option<ServerIdentity>,
     opened: Opened,
     /// What a pool that was made now is told with.
     first: Option<First>,
-    running: Option<(Registered, Server)>,
+    running: Option<(Registered, Server, Sampler)>,
 }
 
 impl Manager<'_> {
@@ -218,6 +224,9 @@ impl Manager<'_> {
             durability: self.opened.durability.name().into(),
             started_ms: now_ms(),
         };
+        let (array, counters) = (self.opened.array.clone(), running.counters.clone());
+        let sampler = Sampler::start(self.directory.as_deref(), array, counters)
+            .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
         let interface = Arc::new(Interface {
             array: self.opened.array.clone(),
             access: Access::new(token, sources()),
@@ -226,6 +235,7 @@ impl Manager<'_> {
                 store: self.opened.store.clone(),
                 portals: facts.portals.clone(),
             }),
+            history: sampler.history().clone(),
             facts,
             now_ms,
         });
@@ -234,7 +244,7 @@ impl Manager<'_> {
         let server = bound
             .start(tls, move || web::before(api::router(interface)))
             .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
-        self.running = Some((Registered::new(&run)?, server));
+        self.running = Some((Registered::new(&run)?, server, sampler));
         self.announce(&running.portals, api, &self.place.pool)?;
         supervisor::tell_ready()
     }
