@@ -15,8 +15,10 @@ mod described;
 mod endings;
 mod error;
 mod groups;
+mod history;
 mod hosts;
 mod integrity;
+mod metrics;
 mod offloads;
 mod optimize;
 mod page;
@@ -44,6 +46,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, Secur
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use self::history::{CapacitySample, CommandRates, HistorySample, HistorySamples};
 pub use access::audit::{Audit, AuditEntry};
 pub use access::login::{LoggedIn, LoggedInItems, Session};
 pub use access::users::{
@@ -84,6 +87,8 @@ pub struct Interface {
     pub facts: Facts,
     /// What the front end counts.
     pub telemetry: Arc<dyn Telemetry>,
+    /// What it has counted, for a year.
+    pub history: Arc<::history::History>,
     /// The time in milliseconds since 1970.
     pub now_ms: fn() -> u64,
 }
@@ -150,6 +155,8 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(optimize::optimize, optimize::start_optimize, optimize::stop_optimize))
         .routes(routes!(space::space, space::refresh))
         .routes(routes!(system::counters))
+        .routes(routes!(metrics::metrics))
+        .routes(routes!(history::history))
         .routes(routes!(system::settings, system::change_settings))
         .routes(routes!(volumes::list, volumes::create))
         .routes(routes!(volumes::show, volumes::change, endings::destroy_volume))

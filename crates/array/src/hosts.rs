@@ -46,6 +46,8 @@ pub struct HostChange {
 /// A host, as it is shown: secrets are not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostInfo {
+    /// Its id while it is there; after its end and a restart another host may get it.
+    pub id: u64,
     /// Its name.
     pub name: String,
     /// Its iSCSI names, in the order they were given.
@@ -218,6 +220,7 @@ impl State {
     fn host_info(&self, entry: &HostEntry) -> HostInfo {
         let (host, chap) = (&entry.host, entry.host.chap.as_ref());
         HostInfo {
+            id: self.host_names.get(&host.name.as_str().to_ascii_lowercase()).map_or(0, |id| id.0),
             name: host.name.to_string(),
             initiators: host.initiators.iter().map(ToString::to_string).collect(),
             chap_user: chap.map(|chap| chap.initiator.user.clone()),

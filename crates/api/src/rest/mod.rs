@@ -52,6 +52,8 @@ mod list;
 mod lists;
 mod members;
 mod order;
+mod performance;
+mod performance_lists;
 mod project;
 mod protected;
 mod protection_group_snapshots;
@@ -135,6 +137,9 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(sessions::list))
         .routes(routes!(arrays::list, arrays::change))
         .routes(routes!(arrays::space))
+        .routes(routes!(performance_lists::of_arrays))
+        .routes(routes!(performance_lists::of_volumes))
+        .routes(routes!(performance_lists::of_hosts))
         .routes(routes!(hardware::controllers))
         .routes(routes!(hardware::hardware))
         .routes(routes!(hardware::ports))

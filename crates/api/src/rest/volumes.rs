@@ -157,6 +157,29 @@ pub(super) fn listed<T: Listed + Clone>(
     })
 }
 
+/// The volumes that are selected, or all, read in pieces.
+pub(super) fn selected(
+    interface: &Interface,
+    selection: &Selection,
+) -> Result<Vec<VolumeInfo>, Refused> {
+    const PIECE: usize = 250;
+    let destroyed = selection.destroyed;
+    if !selection.is_empty() {
+        let names = selection.names(|id| name_of(interface, id))?;
+        return each(&names, |name| Ok(find(interface, name, destroyed)?));
+    }
+    let mut all: Vec<VolumeInfo> = Vec::new();
+    loop {
+        let after = all.last().map(|volume| volume.name.as_str());
+        let found = interface.array.volumes(after, destroyed, PIECE);
+        let is_last = found.len() < PIECE;
+        all.extend(found);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
 /// All volumes, or some.
 #[utoipa::path(
     get,

@@ -1,6 +1,7 @@
 //! What the front end has done: the counters that hosts show (esxtop), seen from the array.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -92,6 +93,17 @@ pub struct ClassSnapshot {
 }
 
 impl ClassSnapshot {
+    /// What was done since `before`.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            ok: self.ok.saturating_sub(before.ok),
+            failed: self.failed.saturating_sub(before.failed),
+            bytes: self.bytes.saturating_sub(before.bytes),
+            ok_latency_us: self.ok_latency_us.saturating_sub(before.ok_latency_us),
+            failed_latency_us: self.failed_latency_us.saturating_sub(before.failed_latency_us),
+        }
+    }
+
     fn plus(self, other: Self) -> Self {
         Self {
             ok: self.ok + other.ok,
@@ -124,7 +136,7 @@ impl PathCounters {
         }
     }
 
-    fn snapshot(&self) -> [ClassSnapshot; Class::ALL.len()] {
+    pub(super) fn snapshot(&self) -> [ClassSnapshot; Class::ALL.len()] {
         Class::ALL.map(|class| {
             let counters = &self.classes[class as usize];
             ClassSnapshot {
@@ -168,7 +180,9 @@ pub struct WireSnapshot {
     pub connections: u64,
 }
 
-type Paths = BTreeMap<(String, Option<VolumeId>), Arc<PathCounters>>;
+/// An initiator and a volume.
+pub(super) type PathKey = (String, Option<VolumeId>);
+type Paths = BTreeMap<PathKey, Arc<PathCounters>>;
 
 /// All counters of the front end.
 #[derive(Debug)]
@@ -216,6 +230,23 @@ impl Counters {
             PathSnapshot { initiator: initiator.clone(), volume: *volume, classes: path.snapshot() }
         };
         paths.iter().map(snapshot).collect()
+    }
+
+    /// How many initiators did something to how many volumes.
+    pub(super) fn path_count(&self) -> usize {
+        self.paths.read().len()
+    }
+
+    /// Up to `limit` of an initiator and a volume, from the first one behind `after`.
+    pub(super) fn some_paths(
+        &self,
+        after: Option<&PathKey>,
+        limit: usize,
+    ) -> Vec<(PathKey, Arc<PathCounters>)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let paths = self.paths.read();
+        let behind = paths.range::<PathKey, _>((from, Bound::Unbounded));
+        behind.take(limit).map(|(key, path)| (key.clone(), path.clone())).collect()
     }
 
     /// What all initiators did to one volume, of one class.

@@ -19,7 +19,7 @@
 //!   is stored, [`optimize`]: the background pass of reduction,
 //! * [`space`]: accounting for what is stored, when hosts leave time for it,
 //! * [`tokens`]: the volume of ROD tokens, and the time,
-//! * [`counters`]: what was done, for whom, and how long it took.
+//! * [`counters`]: what was done, for whom, and how long it took, [`history`]: the same for a year.
 //!
 //! There is no policy here: who may log in, what a LUN is and what a command does is decided in
 //! the crates that this wires together.
@@ -29,6 +29,7 @@ mod commands;
 pub mod counters;
 mod front;
 mod gather;
+mod history;
 mod listen;
 mod mailbox;
 mod management;
@@ -58,6 +59,7 @@ use block::{ArrayIdentity, LunMap, SectorCount, VolumeId, VolumeLimits};
 use store::{Store, StoreError};
 use sys::FileDisk;
 
+pub use self::history::Sampler;
 pub use background::{Shutdown, now_ms};
 pub use counters::Counters;
 pub use saver::ReservationRecords;
