@@ -8,9 +8,10 @@
 # promtool is in Debian's package `prometheus`, which is unpacked into the target directory and not
 # installed, as that would start a server. Where it can't be had, its checks are skipped.
 set -uo pipefail
-cd "$(dirname "$0")" || exit
-target=$(realpath "${CARGO_TARGET_DIR:-../../target}")
+here=$(dirname "$(realpath "$0")")
+target=$(realpath "${CARGO_TARGET_DIR:-$here/../../target}")
 program=$(realpath "${1:-$target/debug/holdfast}")
+cd "$here" || exit
 [ -x "$program" ] || { echo "$program is missing; build it first" >&2; exit 2; }
 
 scratch=$(mktemp -d)

@@ -11,6 +11,7 @@
 pub mod access;
 mod connections;
 mod counters;
+mod described;
 mod endings;
 mod error;
 mod groups;
@@ -190,6 +191,7 @@ fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::openapi::Open
     components.add_security_scheme("token", bearer);
     let session = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-auth-token")));
     components.add_security_scheme("session", session);
+    described::with_refusals(&mut description);
     description
 }
 

@@ -181,7 +181,7 @@ fn described(
     };
     let operation = |text: String| {
         let operation = OperationBuilder::new().tag("lists").summary(Some(text));
-        ["400", "401", "403", "413", "429", "500"]
+        ["400", "401", "403", "404", "413", "429", "500"]
             .into_iter()
             .fold(operation, |o, code| o.response(code, refusal()))
     };

@@ -54,6 +54,7 @@ mod members;
 mod order;
 mod performance;
 mod performance_lists;
+mod project;
 mod protected;
 mod protection_group_snapshots;
 mod protection_groups;
@@ -62,6 +63,7 @@ mod qos;
 mod query;
 mod refused;
 mod selection;
+mod sessions;
 mod space;
 mod tags;
 mod versions;
@@ -111,7 +113,8 @@ pub(crate) struct ItemsOf<T> {
     continuation_token: Option<String>,
     /// How many items there are on all pages, if that was asked.
     total_item_count: Option<u64>,
-    /// Sums over all items, if only they were asked for.
+    /// Sums over all items, if only they were asked for: the fields of an item that can be summed up.
+    #[schema(value_type = Option<Vec<Object>>)]
     total: Option<Vec<T>>,
 }
 
@@ -129,6 +132,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(admins::list, admins::create, admins::change, admins::delete))
         .routes(routes!(admins::list_tokens, admins::create_token, admins::delete_tokens))
         .routes(routes!(audits::list))
+        .routes(routes!(sessions::list))
         .routes(routes!(arrays::list, arrays::change))
         .routes(routes!(arrays::space))
         .routes(routes!(performance_lists::of_arrays))

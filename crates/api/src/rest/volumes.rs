@@ -10,8 +10,8 @@ use super::ids::{Ids, Kind};
 use super::qos::{QosPatch, RestQos};
 use super::space::RestSpace;
 use super::{
-    Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, Named, Query,
-    Refusals, Refused, Selection, SelectionParams, answer, each,
+    Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, Named,
+    Query, Refusals, Refused, Selection, SelectionParams, answer, each,
 };
 use crate::{Interface, Shared};
 
@@ -50,6 +50,12 @@ pub struct RestVolume {
     pub qos: RestQos,
     /// What it was made of, or overwritten with last.
     pub source: RestSource,
+    /// Its pod: `{}`, there are none.
+    pub pod: MaybeNamed,
+    /// Its volume group: `{}`, there are none.
+    pub volume_group: MaybeNamed,
+    /// What it is an endpoint of: `{}`, nothing.
+    pub protocol_endpoint: MaybeNamed,
 }
 
 /// What a volume or a snapshot was made of; `{}` where it was made empty.
@@ -98,6 +104,9 @@ impl RestVolume {
                 id: Some(ids.id(Kind::Volume, source.id.0)),
                 name: Some(source.name),
             }),
+            pod: MaybeNamed::default(),
+            volume_group: MaybeNamed::default(),
+            protocol_endpoint: MaybeNamed::default(),
         }
     }
 }

@@ -221,6 +221,7 @@ mod tests {
             name: HostName::new("h").unwrap(),
             initiators: vec![InitiatorName::new("iqn.2026-01.com.example:a").unwrap()],
             chap: None,
+            personality: None,
             created_ms: 1,
         });
         let counters = Arc::new(Counters::new(1));
