@@ -30,6 +30,7 @@ def play(management, tmp_path):
         environment = os.environ | {
             "ANSIBLE_COLLECTIONS_PATH": os.environ["HOLDFAST_COLLECTIONS"],
             "ANSIBLE_HOME": str(tmp_path),
+            "ANSIBLE_REMOTE_TEMP": str(tmp_path / "remote"),
             "ANSIBLE_LOCALHOST_WARNING": "False",
             "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
             "ANSIBLE_NOCOLOR": "True",

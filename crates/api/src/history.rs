@@ -12,6 +12,7 @@ use history::{CLASSES, Capacity, ClassSums, GAUGES, Object, Point, Range, RangeE
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::page::whole;
 use crate::{ApiError, Interface, Refusal, Shared, blocking, ratio};
 
 /// What is told where nobody says from when on: an hour.
@@ -29,12 +30,15 @@ pub(crate) struct HistoryQuery {
     /// The name of a host; without either, the array's.
     host: Option<String>,
     /// From when on, in milliseconds since 1970; without it, an hour in front of the end.
+    #[serde(default, deserialize_with = "whole")]
     start_ms: Option<u64>,
     /// Until when; without it, until now.
+    #[serde(default, deserialize_with = "whole")]
     end_ms: Option<u64>,
     /// How long samples are: a whole number of times 30000 (kept for a day), 300000 (31 days) or
     /// 3600000 (366 days); of the array 1000, too (the last 3000 of them since the start). Without it, the
     /// finest of which all is kept.
+    #[serde(default, deserialize_with = "whole")]
     resolution_ms: Option<u64>,
 }
 

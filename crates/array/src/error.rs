@@ -1,7 +1,8 @@
 //! Why a change is refused. Every message is one line, and says what to do.
 //!
 //! Clients match on words of these messages ("already exists", "does not exist", "existing
-//! connections", "already in use"): they are part of the interface and do not change.
+//! connections", "already in use", "limit reached"): they are part of the interface and do not
+//! change.
 
 use block::VolumeError;
 use store::StoreError;
@@ -195,7 +196,7 @@ pub enum Error {
         volume: String,
     },
     /// What is to be destroyed or deleted is connected.
-    #[error("{object} has existing connections ({count}). Disconnect them first.")]
+    #[error("{object} cannot be deleted due to existing connections ({count}). Disconnect it.")]
     ExistingConnections {
         /// What: `Volume x` or `Host y`.
         object: String,
@@ -220,7 +221,7 @@ pub enum Error {
     #[error("A background pass of reduction is running already. Its status shows how far it is.")]
     OptimizeRunning,
     /// The array has as many as it can have.
-    #[error("The array has as many {what} as it can have ({limit}). Remove some first.")]
+    #[error("Array limit reached: at most {limit} {what}. Remove some first.")]
     Limit {
         /// What there are too many of.
         what: &'static str,

@@ -3,10 +3,10 @@
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::page::whole;
 use crate::{ApiError, PAGE_MAX, Refusal, Shared, blocking};
 
 /// Something that somebody asked to be changed.
@@ -64,6 +64,7 @@ pub struct Audit {
 #[into_params(parameter_in = Query)]
 pub(crate) struct AuditFilter {
     /// Only what is older than the entry with this number.
+    #[serde(default, deserialize_with = "whole")]
     before: Option<u64>,
     /// At most so many: 1 to 10000, which is also the default.
     limit: Option<usize>,
@@ -81,10 +82,6 @@ pub(crate) async fn list(
     filter: Result<Query<AuditFilter>, QueryRejection>,
 ) -> Result<Json<Audit>, ApiError> {
     let Query(AuditFilter { before, limit }) = filter?;
-    if before.is_some_and(|number| i64::try_from(number).is_err()) {
-        let text = "There is no such entry.";
-        return Err(ApiError::new(StatusCode::BAD_REQUEST, "bad_request", text));
-    }
     blocking(interface, move |interface| {
         let limit = limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
         let mut found = interface.array.audit_log(before, limit + 1);

@@ -5,12 +5,13 @@
 //! read, and the best rows are kept. A continuation token is the place of the last row in the order
 //! that was asked for, so a page goes on where the last one ended whatever came or went meanwhile.
 
+mod best;
 mod params;
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use array::Looked;
 use serde::Serialize;
@@ -22,6 +23,7 @@ use super::project::project;
 use super::query::Query;
 use super::{Filter, Refused};
 
+use best::Best;
 pub(crate) use params::ListParams;
 
 /// The most items of a page, and as many as it has where nothing is asked.
@@ -277,49 +279,50 @@ impl Listing {
     }
 
     /// The rows of the page in the order that was asked for, and one more if there is one; and how
-    /// many there are on all pages.
+    /// many there are on all pages. Of what a glance tells enough, only the best are made.
     fn best_rows<T: Listed>(
         &self,
         piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
     ) -> Result<(Vec<(Place, T)>, usize), Refused> {
-        let wanted = self.offset + self.limit + 1;
-        let (mut rows, count): (Vec<(Place, T)>, _) = (Vec::new(), Cell::new(0));
-        // Behind this one there are enough others already.
-        let last: RefCell<Option<Place>> = RefCell::new(None);
-        let is_out = |place: &Place| {
-            let is_behind = |other: &Place| self.compare(other, place) == Ordering::Less;
-            self.after.as_ref().is_some_and(|after| !is_behind(after))
-                || last.borrow().as_ref().is_some_and(is_behind)
-        };
+        let best = RefCell::new(Best::<T>::new(self));
         let fields = self.fields();
         let is_worth = |glance: &dyn Glance| {
             let Some(row) = Self::glimpse(&fields, glance) else { return true };
-            if self.filter.as_ref().is_some_and(|filter| !filter.matches(&row)) {
-                return false;
+            if self.filter.as_ref().is_none_or(|filter| filter.matches(&row)) {
+                best.borrow_mut().take(self.place(&row, glance.key()), None);
             }
-            let is_worth = !is_out(&self.place(&row, glance.key()));
-            // Those that are worth it are counted when they come.
-            count.set(count.get() + usize::from(!is_worth));
-            is_worth
+            false
         };
         self.walk(piece, None, PIECE, is_worth, |item, row| {
-            count.set(count.get() + 1);
-            let place = self.place(row, item.key());
-            if is_out(&place) {
-                return Ok(false);
-            }
-            rows.push((place, item));
-            if rows.len() >= 2 * wanted {
-                rows.sort_by(|a, b| self.compare(&a.0, &b.0));
-                rows.truncate(wanted);
-                last.replace(rows.last().map(|(place, _)| place.clone()));
-            }
+            best.borrow_mut().take(self.place(row, item.key()), Some(item));
             Ok(false)
         })?;
-        rows.sort_by(|a, b| self.compare(&a.0, &b.0));
-        rows.drain(..self.offset.min(rows.len()));
-        rows.truncate(self.limit + 1);
-        Ok((rows, count.get()))
+        let Best { mut rows, count, .. } = best.into_inner().ended();
+        self.make(piece, &mut rows)?;
+        let rows = rows.into_iter().filter_map(|(place, item)| Some((place, item?)));
+        Ok((rows.collect(), count))
+    }
+
+    /// Makes the items of rows that were only looked at; what is gone by now gets none.
+    fn make<T: Listed>(
+        &self,
+        piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
+        rows: &mut [(Place, Option<T>)],
+    ) -> Result<(), Refused> {
+        let looked_at = rows.iter_mut().filter(|(_, item)| item.is_none());
+        let mut missing: HashMap<String, &mut Option<T>> =
+            looked_at.map(|(place, item)| (place.key.clone(), item)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let keys: HashSet<String> = missing.keys().cloned().collect();
+        let is_worth = |glance: &dyn Glance| keys.contains(&glance.key());
+        self.walk(piece, None, PIECE, is_worth, |item, _| {
+            if let Some(place) = missing.remove(&item.key()) {
+                *place = Some(item);
+            }
+            Ok(missing.is_empty())
+        })
     }
 
     /// The place of an item in the order that was asked for.
