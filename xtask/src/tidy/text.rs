@@ -43,6 +43,7 @@ const FIRST_PARTS: &[&str] = &[
     "jobs",
     "lib",
     "metrics",
+    "mnt",
     "proc",
     "protection",
     "run",

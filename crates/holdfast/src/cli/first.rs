@@ -151,7 +151,7 @@ mod tests {
 
     fn beginning(token: Option<&str>) -> Beginning {
         Beginning {
-            data: "/p/pool.data".into(),
+            data: "/srv/pool.data".into(),
             capacity_bytes: 1 << 30,
             notice: " (x)",
             user: "admin",
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_first_start_says_how_to_go_on() {
         let told = beginning(Some("secret"));
-        assert_eq!(told.made(), "Pool made: /p/pool.data, 1 GiB (x).\n");
+        assert_eq!(told.made(), "Pool made: /srv/pool.data, 1 GiB (x).\n");
         let text = told.next("https://127.0.0.1:1");
         assert!(text.contains("https://127.0.0.1:1\n") && text.contains("secret"), "{text}");
         assert!(text.ends_with("  one\n  two\n"), "{text}");
@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn three_commands_lead_to_a_mounted_volume() {
-        let commands = commands(Path::new("/p"), "127.0.0.1:3260".parse().unwrap(), "iqn.x");
+        let commands = commands(Path::new("/srv"), "127.0.0.1:3260".parse().unwrap(), "iqn.x");
         assert_eq!(commands.len(), 3);
-        assert!(commands[0].ends_with(" provision data --size 10G --pool /p"), "{commands:?}");
+        assert!(commands[0].ends_with(" provision data --size 10G --pool /srv"), "{commands:?}");
         assert!(commands[2].contains("ip-127.0.0.1:3260-iscsi-iqn.x-lun-1"), "{commands:?}");
     }
 }
