@@ -1,8 +1,8 @@
 //! `arrays/performance`, `volumes/performance`, `hosts/performance`: now, or between two times.
 //!
-//! Without times these are of the last second. With `start_time`, `end_time` or `resolution` they are
-//! samples of the history, one item for each object and each sample; `start_time` alone takes the
-//! finest resolution in which all of it is kept, without `start_time` it is the last sample only.
+//! Without times these are of the last second. With `start_time`, `end_time` or `resolution` they
+//! are samples of the history, one item for each object and each sample; `start_time` alone takes
+//! the finest resolution in which all of it is kept, without `start_time` it is the last sample.
 
 use std::collections::BTreeMap;
 
