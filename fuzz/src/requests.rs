@@ -110,11 +110,24 @@ impl World {
     /// Takes all objects away again.
     fn clear(&self) -> Result<(), array::Error> {
         self.store.set_room(u64::MAX);
+        for connection in self.array.shared_connections(None, None)? {
+            self.array.disconnect_host_groups(&[(connection.volume, connection.host_group)])?;
+        }
         for connection in self.array.connections(None, None)? {
             self.array.disconnect(&connection.volume, &connection.host)?;
         }
-        for group in self.array.groups(None, 1000) {
-            self.array.delete_group(&group.name)?;
+        for group in self.array.groups(None, None, 1000) {
+            let name = [group.name];
+            if group.eradicate_ms.is_none() {
+                self.array.destroy_groups(&name, 0)?;
+            }
+            self.array.eradicate_groups(&name)?;
+        }
+        for group in self.array.host_groups(None, 1000) {
+            for host in group.hosts {
+                self.array.remove_from_host_groups(&[(group.name.clone(), host)])?;
+            }
+            self.array.delete_host_groups(&[group.name])?;
         }
         for volume in self.array.volumes(None, None, 1000) {
             if volume.eradicate_ms.is_none() {

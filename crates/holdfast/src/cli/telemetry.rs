@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::{CommandCounters, MemoryCounters, PathCounters, Telemetry, WireCounters};
+use api::{
+    CommandCounters, Copied, MemoryCounters, PathCounters, PortCounters, Telemetry, WireCounters,
+};
 use store::Store;
 
 use crate::serve::Counters;
-use crate::serve::counters::{Class, ClassSnapshot};
+use crate::serve::counters::{Class, ClassSnapshot, CopySnapshot};
 
 /// The counters of a running front end, and of the store behind it.
 pub struct FrontEnd {
     pub counters: Arc<Counters>,
     pub store: Arc<Store>,
+    /// Where each port listens.
+    pub portals: Vec<String>,
 }
 
 impl Telemetry for FrontEnd {
@@ -23,6 +27,13 @@ impl Telemetry for FrontEnd {
             volume_id: path.volume.map(|id| id.0),
             volume: None,
             commands: by_class(&path.classes, false),
+            copied_from: copied(path.copied_from),
+            copied_to: copied(path.copied_to),
+        });
+        let ports = self.portals.iter().zip(self.counters.ports());
+        let ports = ports.map(|(portal, classes)| PortCounters {
+            portal: portal.clone(),
+            commands: by_class(&classes, false),
         });
         api::Counters {
             wire: WireCounters {
@@ -34,6 +45,7 @@ impl Telemetry for FrontEnd {
             written: self.store.written().into(),
             totals: by_class(&self.counters.totals(), true),
             paths: paths.collect(),
+            ports: ports.collect(),
             ..api::Counters::default()
         }
     }
@@ -55,6 +67,10 @@ fn memory_of(store: &Store) -> MemoryCounters {
         misses: memory.misses,
         evictions: memory.evictions,
     }
+}
+
+fn copied(CopySnapshot { commands, bytes }: CopySnapshot) -> Copied {
+    Copied { commands, bytes }
 }
 
 fn by_class(classes: &[ClassSnapshot], with_idle: bool) -> BTreeMap<String, CommandCounters> {

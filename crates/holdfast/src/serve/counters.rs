@@ -115,10 +115,42 @@ impl ClassSnapshot {
     }
 }
 
-/// What one initiator did to one volume.
+/// Copies that read a volume, or wrote one.
+#[derive(Debug, Default)]
+struct CopyCounters {
+    commands: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl CopyCounters {
+    fn count(&self, bytes: u64) {
+        self.commands.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn snapshot(&self) -> CopySnapshot {
+        CopySnapshot {
+            commands: self.commands.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The same at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopySnapshot {
+    /// Commands that succeeded.
+    pub commands: u64,
+    /// Bytes that they copied.
+    pub bytes: u64,
+}
+
+/// What one initiator did to one volume, or all of them through one port.
 #[derive(Debug, Default)]
 pub struct PathCounters {
     classes: [ClassCounters; Class::ALL.len()],
+    copied_from: CopyCounters,
+    copied_to: CopyCounters,
 }
 
 impl PathCounters {
@@ -159,6 +191,18 @@ pub struct PathSnapshot {
     pub volume: Option<VolumeId>,
     /// In the order of [`Class::ALL`].
     pub classes: [ClassSnapshot; Class::ALL.len()],
+    /// Copies that read the volume, whichever LUN the command was sent to.
+    pub copied_from: CopySnapshot,
+    /// Copies that wrote it.
+    pub copied_to: CopySnapshot,
+}
+
+/// What a command copied from one volume to another, or within one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Copied {
+    pub source: VolumeId,
+    pub destination: VolumeId,
+    pub bytes: u64,
 }
 
 /// What one front-end thread moved over its sockets.
@@ -188,13 +232,43 @@ type Paths = BTreeMap<PathKey, Arc<PathCounters>>;
 #[derive(Debug)]
 pub struct Counters {
     wires: Vec<WireCounters>,
+    /// By thread, so that none waits for another's cache line, and by port.
+    ports: Vec<Vec<PathCounters>>,
     paths: RwLock<Paths>,
 }
 
 impl Counters {
-    pub(super) fn new(threads: usize) -> Self {
+    pub(super) fn new(threads: usize, ports: usize) -> Self {
         let wires = (0..threads).map(|_| WireCounters::default()).collect();
-        Self { wires, paths: RwLock::default() }
+        let of_thread = || (0..ports).map(|_| PathCounters::default()).collect();
+        let ports = (0..threads).map(|_| of_thread()).collect();
+        Self { wires, ports, paths: RwLock::default() }
+    }
+
+    /// Those of a port, from 1, in one thread, which alone changes them.
+    pub(super) fn port_of(&self, thread: usize, port: u16) -> Option<&PathCounters> {
+        self.ports.get(thread)?.get(usize::from(port).checked_sub(1)?)
+    }
+
+    /// Counts a copy that has ended well, at both of its volumes.
+    pub(super) fn count_copy(&self, initiator: &str, copy: &Copied) {
+        self.path(initiator, Some(copy.source)).copied_from.count(copy.bytes);
+        self.path(initiator, Some(copy.destination)).copied_to.count(copy.bytes);
+    }
+
+    /// What went through each port, each in the order of [`Class::ALL`].
+    pub fn ports(&self) -> Vec<[ClassSnapshot; Class::ALL.len()]> {
+        let ports = self.ports.first().map_or(0, Vec::len);
+        let one = |port: usize| {
+            let of_threads = self.ports.iter().filter_map(|thread| thread.get(port));
+            of_threads.fold([ClassSnapshot::default(); Class::ALL.len()], |mut sum, counters| {
+                for (sum, part) in sum.iter_mut().zip(counters.snapshot()) {
+                    *sum = sum.plus(part);
+                }
+                sum
+            })
+        };
+        (0..ports).map(one).collect()
     }
 
     /// Those of one thread, which alone changes them.
@@ -226,9 +300,14 @@ impl Counters {
     /// What each initiator did to each volume, in the order of their names.
     pub fn paths(&self) -> Vec<PathSnapshot> {
         let paths = self.paths.read();
-        let snapshot = |((initiator, volume), path): (&(String, _), &Arc<PathCounters>)| {
-            PathSnapshot { initiator: initiator.clone(), volume: *volume, classes: path.snapshot() }
-        };
+        let snapshot =
+            |((initiator, volume), path): (&(String, _), &Arc<PathCounters>)| PathSnapshot {
+                initiator: initiator.clone(),
+                volume: *volume,
+                classes: path.snapshot(),
+                copied_from: path.copied_from.snapshot(),
+                copied_to: path.copied_to.snapshot(),
+            };
         paths.iter().map(snapshot).collect()
     }
 
@@ -291,7 +370,7 @@ mod tests {
 
     #[test]
     fn success_and_failure_are_counted_apart_for_each_path() {
-        let counters = Counters::new(2);
+        let counters = Counters::new(2, 1);
         let path = counters.path("iqn.a", Some(VolumeId(7)));
         assert!(Arc::ptr_eq(&path, &counters.path("iqn.a", Some(VolumeId(7)))));
         path.count(Class::CompareAndWrite, true, 512, Duration::from_micros(30));
@@ -310,6 +389,32 @@ mod tests {
         counters.wire_of(0).sent_bytes.fetch_add(5, Ordering::Relaxed);
         counters.wire_of(1).sent_bytes.fetch_add(6, Ordering::Relaxed);
         assert_eq!(counters.wire().sent_bytes, 11);
+    }
+
+    #[test]
+    fn a_copy_is_counted_where_it_read_and_where_it_wrote() {
+        let counters = Counters::new(1, 0);
+        let copy = |bytes| Copied { source: VolumeId(1), destination: VolumeId(2), bytes };
+        counters.count_copy("iqn.a", &copy(8192));
+        counters.count_copy("iqn.a", &copy(4096));
+        counters.count_copy("iqn.a", &Copied { destination: VolumeId(1), ..copy(1) });
+        let paths = counters.paths();
+        let counted = |commands, bytes| CopySnapshot { commands, bytes };
+        assert_eq!(paths[0].copied_from, counted(3, 12_289));
+        assert_eq!((paths[0].copied_to, paths[1].copied_to), (counted(1, 1), counted(2, 12_288)));
+        assert_eq!(paths[1].copied_from, counted(0, 0));
+    }
+
+    #[test]
+    fn ports_are_counted_by_all_threads() {
+        let counters = Counters::new(2, 2);
+        for thread in [0, 1] {
+            let port = counters.port_of(thread, 2).unwrap();
+            port.count(Class::Write, true, 512, Duration::from_micros(7));
+        }
+        let write = |port: usize| counters.ports()[port][Class::Write as usize];
+        assert_eq!((write(0).ok, write(1).ok, write(1).ok_latency_us), (0, 2, 14));
+        assert!(counters.port_of(0, 0).is_none() && counters.port_of(0, 3).is_none());
     }
 
     #[test]
