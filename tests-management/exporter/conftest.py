@@ -16,15 +16,15 @@ class Session:
         self.context.check_hostname = False
         self.context.verify_mode = ssl.CERT_NONE
         self.headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        versions = self.get("/api_version")["version"]
+        versions = self.get("api_version")["version"]
         self.base += f"/{versions[-1]}"
-        with self.send("/login", "POST", {"api-token": token}) as answer:
+        with self.send("login", "POST", {"api-token": token}) as answer:
             self.headers["x-auth-token"] = answer.headers["x-auth-token"]
 
     def send(self, path, method="GET", headers=None):
         """An answer; what is refused is raised."""
         headers = {**self.headers, **(headers or {})}
-        request = urllib.request.Request(self.base + path, method=method, headers=headers)
+        request = urllib.request.Request(f"{self.base}/{path}", method=method, headers=headers)
         return urllib.request.urlopen(request, context=self.context)
 
     def get(self, path):

@@ -38,63 +38,63 @@ def named(items, name):
 
 
 def test_arrays(exporter):
-    (array,) = exporter.items("/arrays")
+    (array,) = exporter.items("arrays")
     assert array["id"] and array["name"] and array["version"] and array["os"]
-    (subscription,) = exporter.items("/subscriptions")
+    (subscription,) = exporter.items("subscriptions")
     assert isinstance(subscription["service"], str)
-    (controller,) = exporter.items("/controllers")
+    (controller,) = exporter.items("controllers")
     assert isinstance(controller["mode_since"], int) and controller["status"] == "ready"
 
 
 def test_performance(exporter):
-    (array,) = exporter.items("/arrays/performance")
+    (array,) = exporter.items("arrays/performance")
     whole(array, PERFORMANCE + OF_THE_ARRAY)
     assert array["time"] > 1_700_000_000_000 and array["reads_per_sec"] is not None
-    whole(named(exporter.items("/volumes/performance"), "exported"), PERFORMANCE)
-    whole(named(exporter.items("/hosts/performance"), "exporting"), PERFORMANCE)
+    whole(named(exporter.items("volumes/performance"), "exported"), PERFORMANCE)
+    whole(named(exporter.items("hosts/performance"), "exporting"), PERFORMANCE)
 
 
 def test_space(exporter):
-    (array,) = exporter.items("/arrays/space")
+    (array,) = exporter.items("arrays/space")
     assert array["capacity"] > 1 << 30
     whole(array["space"], SPACE)
     assert isinstance(array["space"]["data_reduction"], float)
-    volume = named(exporter.items("/volumes"), "exported")
+    volume = named(exporter.items("volumes"), "exported")
     assert volume["provisioned"] == 1 << 30 and volume["serial"]
     whole(volume["space"], SPACE)
 
 
 def test_hosts_and_connections(exporter):
-    host = named(exporter.items("/hosts"), "exporting")
+    host = named(exporter.items("hosts"), "exporting")
     assert host["connection_count"] == 1 and host["is_local"] is True
-    pairs = [(it["host"]["name"], it["volume"]["name"]) for it in exporter.items("/connections")]
+    pairs = [(it["host"]["name"], it["volume"]["name"]) for it in exporter.items("connections")]
     assert ("exporting", "exported") in pairs
 
 
 def test_hardware(exporter):
-    assert named(exporter.items("/hardware"), "CT0")["status"] == "ok"
-    port, *_ = exporter.items("/ports")
+    assert named(exporter.items("hardware"), "CT0")["status"] == "ok"
+    port, *_ = exporter.items("ports")
     assert port["iqn"] and port["portal"]
-    interface, *_ = exporter.items("/network-interfaces")
+    interface, *_ = exporter.items("network-interfaces")
     assert isinstance(interface["speed"], int) and isinstance(interface["enabled"], bool)
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "/alerts?filter=state%3D%27open%27",
-        "/drives",
-        "/directories",
-        "/directories/performance",
-        "/network-interfaces/performance",
-        "/pods",
-        "/pods/performance",
-        "/pods/performance/replication",
-        "/pod-replica-links",
-        "/pod-replica-links/lag",
-        "/pod-replica-links/performance/replication",
-        "/volume-groups",
-        "/volume-groups/performance",
+        "alerts?filter=state%3D%27open%27",
+        "drives",
+        "directories",
+        "directories/performance",
+        "network-interfaces/performance",
+        "pods",
+        "pods/performance",
+        "pods/performance/replication",
+        "pod-replica-links",
+        "pod-replica-links/lag",
+        "pod-replica-links/performance/replication",
+        "volume-groups",
+        "volume-groups/performance",
     ],
 )
 def test_what_may_be_empty(exporter, path):

@@ -231,6 +231,40 @@ export interface Counters {
   paths: PathCounters[];
 }
 
+/** What one class of commands did in a sample of the history. */
+export interface CommandRates {
+  per_s: number;
+  failed_per_s: number;
+  bytes_per_s: number;
+  latency_us: number | null;
+  per_s_max: number;
+  bytes_per_s_max: number;
+  latency_us_max: number;
+}
+
+/** How the pool stood in a sample of the history. */
+export interface CapacitySample {
+  used_bytes: number | null;
+  unique_bytes: number | null;
+  shared_bytes: number | null;
+  snapshots_bytes: number | null;
+  data_reduction: number | null;
+  total_reduction: number | null;
+}
+
+export interface HistorySample {
+  time_ms: number;
+  covered_ms: number;
+  /** By class; only what happened. */
+  commands: Record<string, CommandRates>;
+  capacity?: CapacitySample;
+}
+
+export interface HistorySamples {
+  resolution_ms: number;
+  samples: HistorySample[];
+}
+
 export interface Scrub {
   running: boolean;
   pass: number;

@@ -1,7 +1,8 @@
 //! Samples what the counters tell, each second, into the [`History`].
 //!
-//! A thread of low priority reads the counters, which are atomics: no command waits for it. It takes
-//! the lock of the list of paths for a few of them at a time, and only when there are new ones.
+//! A thread of low priority reads the counters, which are atomics: no command waits for it. It
+//! takes the lock of the list of paths for a few of them at a time, and only when there are new
+//! ones.
 
 mod file;
 
