@@ -9,6 +9,7 @@
 //! * [`identity`]: serial numbers and NAA designators, which never change or repeat,
 //! * [`chap`]: users and secrets,
 //! * [`settings`]: the name of the array, of its target, the company identifier, offloads,
+//! * [`alerts`]: what is wrong, from when to when,
 //! * [`users`]: users, roles and API tokens, [`audit`]: who changed what,
 //! * [`space`]: thresholds of the pool's space, and making it bigger,
 //! * [`accounting`]: for whom the pool's bytes are stored,
@@ -21,6 +22,7 @@
 //! * [`error`]: why a change is refused.
 
 mod accounting;
+pub mod alerts;
 pub mod audit;
 pub mod backing;
 pub mod chap;
@@ -64,6 +66,7 @@ use parking_lot::{Mutex, RwLock};
 use store::Change;
 
 pub use accounting::{Accounted, ObjectSpace, PoolFigures, PoolSpace};
+pub use alerts::{Alert, AlertCode, AlertState, Condition, Seen, Severity, Told};
 pub use audit::{AuditEntry, Deed};
 pub use backing::Backing;
 pub use chap::{Chap, ChapUser, Secret};
