@@ -74,6 +74,7 @@ struct ClassCounters {
     bytes: AtomicU64,
     ok_latency_us: AtomicU64,
     failed_latency_us: AtomicU64,
+    largest_bytes: AtomicU64,
 }
 
 /// The same at one moment.
@@ -89,6 +90,8 @@ pub struct ClassSnapshot {
     pub ok_latency_us: u64,
     /// The same of those that failed.
     pub failed_latency_us: u64,
+    /// The bytes of the longest successful one.
+    pub largest_bytes: u64,
 }
 
 impl ClassSnapshot {
@@ -99,6 +102,7 @@ impl ClassSnapshot {
             bytes: self.bytes + other.bytes,
             ok_latency_us: self.ok_latency_us + other.ok_latency_us,
             failed_latency_us: self.failed_latency_us + other.failed_latency_us,
+            largest_bytes: self.largest_bytes.max(other.largest_bytes),
         }
     }
 }
@@ -107,9 +111,18 @@ impl ClassSnapshot {
 #[derive(Debug, Default)]
 pub struct PathCounters {
     classes: [ClassCounters; Class::ALL.len()],
+    reserves: AtomicU64,
 }
 
 impl PathCounters {
+    /// Counts a command that has come, if it locks the whole volume for its initiator: RESERVE(6)
+    /// and RESERVE(10) (SPC-2, 7.23).
+    pub fn count_reserve(&self, opcode: u8) {
+        if matches!(opcode, 0x16 | 0x56) {
+            self.reserves.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Counts a command that has ended.
     pub fn count(&self, class: Class, ok: bool, bytes: u64, latency: Duration) {
         let counters = &self.classes[class as usize];
@@ -118,6 +131,7 @@ impl PathCounters {
             counters.ok.fetch_add(1, Ordering::Relaxed);
             counters.bytes.fetch_add(bytes, Ordering::Relaxed);
             counters.ok_latency_us.fetch_add(latency_us, Ordering::Relaxed);
+            raise(&counters.largest_bytes, bytes);
         } else {
             counters.failed.fetch_add(1, Ordering::Relaxed);
             counters.failed_latency_us.fetch_add(latency_us, Ordering::Relaxed);
@@ -133,6 +147,7 @@ impl PathCounters {
                 bytes: counters.bytes.load(Ordering::Relaxed),
                 ok_latency_us: counters.ok_latency_us.load(Ordering::Relaxed),
                 failed_latency_us: counters.failed_latency_us.load(Ordering::Relaxed),
+                largest_bytes: counters.largest_bytes.load(Ordering::Relaxed),
             }
         })
     }
@@ -147,6 +162,24 @@ pub struct PathSnapshot {
     pub volume: Option<VolumeId>,
     /// In the order of [`Class::ALL`].
     pub classes: [ClassSnapshot; Class::ALL.len()],
+    /// Commands that locked the whole volume (RESERVE).
+    pub reserves: u64,
+}
+
+/// Raises a maximum: a look in nearly all cases.
+pub(super) fn raise(most: &AtomicU64, value: u64) {
+    if value > most.load(Ordering::Relaxed) {
+        most.fetch_max(value, Ordering::Relaxed);
+    }
+}
+
+/// Transfers that the device has failed.
+#[derive(Debug, Default)]
+pub struct DeviceCounters {
+    /// Reads.
+    pub failed_reads: AtomicU64,
+    /// Writes.
+    pub failed_writes: AtomicU64,
 }
 
 /// What one front-end thread moved over its sockets.
@@ -175,12 +208,14 @@ type Paths = BTreeMap<(String, Option<VolumeId>), Arc<PathCounters>>;
 pub struct Counters {
     wires: Vec<WireCounters>,
     paths: RwLock<Paths>,
+    /// The pool's device.
+    pub device: DeviceCounters,
 }
 
 impl Counters {
     pub(super) fn new(threads: usize) -> Self {
         let wires = (0..threads).map(|_| WireCounters::default()).collect();
-        Self { wires, paths: RwLock::default() }
+        Self { wires, paths: RwLock::default(), device: DeviceCounters::default() }
     }
 
     /// Those of one thread, which alone changes them.
@@ -212,9 +247,13 @@ impl Counters {
     /// What each initiator did to each volume, in the order of their names.
     pub fn paths(&self) -> Vec<PathSnapshot> {
         let paths = self.paths.read();
-        let snapshot = |((initiator, volume), path): (&(String, _), &Arc<PathCounters>)| {
-            PathSnapshot { initiator: initiator.clone(), volume: *volume, classes: path.snapshot() }
-        };
+        let snapshot =
+            |((initiator, volume), path): (&(String, _), &Arc<PathCounters>)| PathSnapshot {
+                initiator: initiator.clone(),
+                volume: *volume,
+                classes: path.snapshot(),
+                reserves: path.reserves.load(Ordering::Relaxed),
+            };
         paths.iter().map(snapshot).collect()
     }
 
@@ -271,6 +310,12 @@ mod tests {
         let ats = paths[0].classes[Class::CompareAndWrite as usize];
         assert_eq!((ats.ok, ats.failed, ats.bytes), (1, 1, 512));
         assert_eq!((ats.ok_latency_us, ats.failed_latency_us), (30, 12));
+        path.count(Class::Copy, true, 1 << 20, Duration::ZERO);
+        path.count(Class::Copy, true, 4096, Duration::ZERO);
+        path.count(Class::Copy, false, 1 << 30, Duration::ZERO);
+        assert_eq!(counters.paths()[0].classes[Class::Copy as usize].largest_bytes, 1 << 20);
+        [0x16, 0x28, 0x56, 0x17].into_iter().for_each(|opcode| path.count_reserve(opcode));
+        assert_eq!(counters.paths()[0].reserves, 2);
         assert_eq!(counters.totals()[Class::Other as usize].failed, 1);
         counters.path("iqn.b", Some(VolumeId(7))).count(Class::Read, true, 8, Duration::ZERO);
         path.count(Class::Read, true, 512, Duration::from_micros(3));

@@ -19,6 +19,7 @@
 //!   is stored, [`optimize`]: the background pass of reduction,
 //! * [`space`]: accounting for what is stored, when hosts leave time for it,
 //! * [`tokens`]: the volume of ROD tokens, and the time,
+//! * [`sessions`]: who is logged in, on what terms, and who was refused,
 //! * [`counters`]: what was done, for whom, and how long it took.
 //!
 //! There is no policy here: who may log in, what a LUN is and what a command does is decided in
@@ -37,6 +38,7 @@ mod passes;
 mod patience;
 mod saver;
 mod scrub;
+pub mod sessions;
 mod shared;
 mod sockets;
 mod space;
@@ -62,6 +64,7 @@ pub use background::{Shutdown, now_ms};
 pub use counters::Counters;
 pub use saver::ReservationRecords;
 pub use scrub::ScrubOptions;
+pub use sessions::Observer;
 
 /// The most front-end threads that are started by default.
 const THREADS_DEFAULT_MAX: usize = 8;
@@ -182,6 +185,8 @@ pub struct Running {
     pub portals: Vec<SocketAddr>,
     /// What it has done.
     pub counters: Arc<Counters>,
+    /// Who uses it, and what is wrong.
+    pub observer: Observer,
     /// Ends it.
     pub shutdown: Shutdown,
 }
@@ -239,6 +244,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     ready(Running {
         portals,
         counters: shared.counters.clone(),
+        observer: Observer::new(shared.clone()),
         shutdown: shared.shutdown.clone(),
     });
     threads.join();
