@@ -114,6 +114,9 @@ pub struct CommandCounters {
     pub ok_latency_us: u64,
     /// The sum of the latencies of the others.
     pub failed_latency_us: u64,
+    /// The bytes of the longest of those that succeeded.
+    #[serde(default)]
+    pub largest_bytes: u64,
 }
 
 /// What one initiator did to one volume.
@@ -127,4 +130,7 @@ pub struct PathCounters {
     pub volume: Option<String>,
     /// By class of command; only what happened.
     pub commands: BTreeMap<String, CommandCounters>,
+    /// Commands that locked the whole volume (RESERVE).
+    #[serde(default)]
+    pub reserves: u64,
 }

@@ -99,6 +99,7 @@ pub use users::{NewToken, Role, TokenHash, TokenInfo, UserInfo};
 pub use volumes::{NewVolume, SourceInfo, VolumeInfo, VolumeUpdate};
 
 use state::State;
+pub use state::shown;
 
 /// The most volumes of an array, destroyed ones included; each costs about 1 KiB of memory.
 pub const VOLUMES_MAX: usize = 50_000;

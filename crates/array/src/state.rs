@@ -277,6 +277,6 @@ impl State {
 }
 
 /// A name that somebody asked for, fit to be shown on one line.
-pub(crate) fn shown(name: &str) -> String {
+pub fn shown(name: &str) -> String {
     name.chars().take(80).flat_map(char::escape_debug).collect()
 }
