@@ -38,7 +38,7 @@ async fn rest_lists_alerts_and_takes_flags() {
     let (status, patched) = world.ask("PATCH", &path, Some(json!({"flagged": false}))).await;
     assert_eq!((status, &patched["items"][0]["flagged"]), (200, &json!(false)));
     for (query, count) in
-        [("flagged=true", 1), ("flagged=false", 1), ("names=2,1", 2), ("filter=code>200", 1)]
+        [("flagged=true", 1), ("flagged=false", 1), ("names=2,1", 2), ("filter=code%3E200", 1)]
     {
         let (status, found) = world.ask("GET", &format!("/api/2.1/alerts?{query}"), None).await;
         assert_eq!((status, found["items"].as_array().unwrap().len()), (200, count), "{query}");

@@ -1,6 +1,7 @@
 //! The verbs and their arguments. They do not change: scripts depend on them.
 
 mod access;
+mod alert;
 mod volume;
 
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use super::offload::{self, Switch};
 use super::size;
 
 pub use access::{ApiPlace, AuditArgs, Fingerprint, TokenVerb, UserVerb};
+pub use alert::AlertVerb;
 pub use volume::{GroupVerb, SnapshotVerb, VolumeVerb};
 
 /// An all-flash storage array in software.
@@ -81,6 +83,9 @@ pub enum Verb {
     /// Take a volume away from a host.
     #[command(after_help = EXIT_CODES)]
     Disconnect(DisconnectArgs),
+    /// Show what is wrong, and what to do about it.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Alert(AlertVerb),
     /// Say who may manage the array, and what.
     #[command(subcommand, after_help = EXIT_CODES)]
     User(UserVerb),
@@ -258,6 +263,11 @@ pub enum HostVerb {
     Show {
         /// Which.
         name: String,
+    },
+    /// Compare how hosts use the array with how they should, and say how to set it.
+    Check {
+        /// Which. Default: all of them.
+        name: Option<String>,
     },
     /// Delete a host.
     Delete {

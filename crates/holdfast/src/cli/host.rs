@@ -48,6 +48,9 @@ pub fn run(common: &Common, verb: &HostVerb) -> Result<(), Failure> {
         }
         HostVerb::List => list(&Client::find(common)?, json),
         HostVerb::Show { name } => show_one(&Client::find(common)?, json, name),
+        HostVerb::Check { name } => {
+            super::host_check::run(&Client::find(common)?, json, name.as_deref())
+        }
         HostVerb::Delete { name } => {
             Client::find(common)?.delete(&path_of("hosts", name)?)?;
             show(json, &json!({ "deleted": name }), || format!("Host {name} is deleted.\n"))

@@ -5,14 +5,15 @@
 //! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it, [`trust`]:
 //!   how it knows it,
 //! * [`pool`], [`optimize`], [`array`], [`volume`], [`snapshot`], [`group`], [`host`],
-//!   [`connection`], [`user`], [`token`], [`audit`], [`status`], [`inspect`]: the verbs,
+//!   [`host_check`], [`connection`], [`alert`], [`user`], [`token`], [`audit`], [`status`], [`inspect`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], its [`http`] server, the [`certificate`] of
 //!   that, the [`web`] page and the small parts
-//!   ([`access`], [`telemetry`]) that join crates which don't know each other,
+//!   ([`access`], [`telemetry`], [`notify`]) that join crates which don't know each other,
 //! * [`size`], [`offload`], [`output`]: what people type and read, [`private`]: files that only
 //!   their owner may read.
 
 mod access;
+mod alert;
 mod args;
 mod array;
 mod audit;
@@ -24,10 +25,12 @@ mod discover;
 mod failure;
 mod group;
 mod host;
+mod host_check;
 mod http;
 mod inspect;
 mod integrity;
 mod interval;
+mod notify;
 mod offload;
 mod optimize;
 mod output;
@@ -76,6 +79,7 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Host(verb) => host::run(common, verb)?,
         Verb::Connect(options) => connection::connect(common, options)?,
         Verb::Disconnect(options) => connection::disconnect(common, options)?,
+        Verb::Alert(verb) => alert::run(common, verb)?,
         Verb::User(verb) => user::run(common, verb)?,
         Verb::Token(verb) => token::run(common, verb)?,
         Verb::Audit(options) => audit::run(common, options)?,

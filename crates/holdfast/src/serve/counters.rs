@@ -95,7 +95,9 @@ pub struct ClassSnapshot {
 }
 
 impl ClassSnapshot {
-    fn plus(self, other: Self) -> Self {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self {
             ok: self.ok + other.ok,
             failed: self.failed + other.failed,

@@ -13,7 +13,7 @@ use iscsi::{
     AbortScope, ConnectionId, Ended, ManagementFunction, ManagementOutcome, NexusInfo, SessionId,
     TaskHandle, TaskManagement,
 };
-use scsi::{InitiatorPort, Nexus, Response};
+use scsi::{InitiatorPort, Response};
 
 use super::commands::{lun_fields, volume_at};
 use super::front::FrontEnd;

@@ -18,6 +18,7 @@
 //! * [`passes`]: what goes over the whole pool, and gives way to hosts; [`scrub`]: reading all that
 //!   is stored, [`optimize`]: the background pass of reduction,
 //! * [`space`]: accounting for what is stored, when hosts leave time for it,
+//! * [`alerts`]: looking for what is wrong, [`notify`]: telling others of it,
 //! * [`tokens`]: the volume of ROD tokens, and the time,
 //! * [`sessions`]: who is logged in, on what terms, and who was refused,
 //! * [`counters`]: what was done, for whom, and how long it took.
@@ -25,6 +26,7 @@
 //! There is no policy here: who may log in, what a LUN is and what a command does is decided in
 //! the crates that this wires together.
 
+pub mod alerts;
 mod background;
 mod commands;
 pub mod counters;
@@ -33,6 +35,7 @@ mod gather;
 mod listen;
 mod mailbox;
 mod management;
+pub mod notify;
 mod optimize;
 mod passes;
 mod patience;

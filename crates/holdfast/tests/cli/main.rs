@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 mod access;
+mod alerts;
 mod stored;
 
 /// How long an array may take to start or to end.
