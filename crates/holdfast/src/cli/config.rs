@@ -362,7 +362,7 @@ mod tests {
             (
                 "[[notify]]\nkind = \"mail\"\nname = \"a\"\nserver = \"b:25\"\n\
                  from = \"somebody\"\nto = []",
-                "mail",
+                "Missing domain",
             ),
             ("memory = ", "line 1"),
         ] {
