@@ -6,6 +6,7 @@ import pytest
 from answers import good, names, one, refused
 from pypureclient import PureError, flasharray
 from pypureclient.configuration import Configuration
+from pypureclient.flasharray import VolumePost
 
 
 def test_versions_and_login(management, client):
@@ -96,3 +97,15 @@ def test_what_there_is_none_of(client):
     assert len(good(client.get_array_connections_connection_key())) == 1
     refused(client.get_pods(names=["pod1"]), "does not exist")
     refused(client.post_pods(names=["pod1"], pod=flasharray.PodPost()), "not supported")
+
+
+def test_volumes_have_the_names_that_clients_make_of_serials(started):
+    management = started('company_id = "24-a9-37"\n')
+    client = flasharray.Client(
+        management.address, api_token=management.token, verify_ssl=False
+    )
+    volume = VolumePost(provisioned=1 << 30)
+    made = one(client.post_volumes(names=["named"], volume=volume))
+    shown = json.loads(management.verb("volume", "show", "named"))
+    # What the Cinder driver and others look for below /dev/disk/by-id, with a 3 in front.
+    assert shown["naa"] == "naa.624a9370" + made.serial.lower()

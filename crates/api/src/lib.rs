@@ -12,12 +12,15 @@ pub mod access;
 mod alerts;
 mod connections;
 mod counters;
+mod described;
 mod endings;
 mod error;
 mod groups;
+mod history;
 mod host_check;
 mod hosts;
 mod integrity;
+mod metrics;
 mod offloads;
 mod optimize;
 mod page;
@@ -46,6 +49,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, Secur
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use self::history::{CapacitySample, CommandRates, HistorySample, HistorySamples};
 pub use access::audit::{Audit, AuditEntry};
 pub use access::login::{LoggedIn, LoggedInItems, Session};
 pub use access::users::{
@@ -91,6 +95,8 @@ pub struct Interface {
     pub telemetry: Arc<dyn Telemetry>,
     /// Who is logged in, and where alerts are told.
     pub watch: Arc<dyn Watch>,
+    /// What it has counted, for a year.
+    pub history: Arc<::history::History>,
     /// The time in milliseconds since 1970.
     pub now_ms: fn() -> u64,
 }
@@ -166,6 +172,8 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(optimize::optimize, optimize::start_optimize, optimize::stop_optimize))
         .routes(routes!(space::space, space::refresh))
         .routes(routes!(system::counters))
+        .routes(routes!(metrics::metrics))
+        .routes(routes!(history::history))
         .routes(routes!(system::settings, system::change_settings))
         .routes(routes!(volumes::list, volumes::create))
         .routes(routes!(volumes::show, volumes::change, endings::destroy_volume))
@@ -206,6 +214,7 @@ fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::openapi::Open
     components.add_security_scheme("token", bearer);
     let session = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-auth-token")));
     components.add_security_scheme("session", session);
+    described::with_refusals(&mut description);
     description
 }
 

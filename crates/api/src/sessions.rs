@@ -1,4 +1,4 @@
-//! `/v1/sessions`: which hosts are logged in, where, and on what terms.
+//! `/v1/host-sessions`: which hosts are logged in, where, and on what terms.
 
 use axum::Json;
 use axum::extract::State;
@@ -71,7 +71,7 @@ pub(crate) fn named(interface: &Interface) -> Vec<HostSession> {
 }
 
 /// Which hosts are logged in.
-#[utoipa::path(get, path = "/v1/sessions", responses(
+#[utoipa::path(get, path = "/v1/host-sessions", responses(
     (status = 200, body = HostSessions),
     (status = 401, body = Refusal),
 ))]

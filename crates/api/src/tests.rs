@@ -12,8 +12,10 @@ use tower::ServiceExt;
 
 mod access;
 mod alerts;
+mod history;
 mod kept;
 mod memory;
+mod metrics;
 mod rest;
 mod rest_groups;
 mod switches;
@@ -26,7 +28,13 @@ struct Quiet;
 impl Telemetry for Quiet {
     fn counters(&self) -> Counters {
         // The first volume that anybody makes: 0 is the array's own.
-        let path = PathCounters { volume_id: Some(1), ..PathCounters::default() };
+        let written =
+            CommandCounters { ok: 4, bytes: 4096, ok_latency_us: 500_000, ..Default::default() };
+        let path = PathCounters {
+            volume_id: Some(1),
+            commands: [("write".to_owned(), written)].into(),
+            ..PathCounters::default()
+        };
         Counters { paths: vec![path], ..Counters::default() }
     }
 }
@@ -66,6 +74,7 @@ struct World {
     router: Router,
     token: String,
     uptime_ms: Arc<AtomicU64>,
+    history: Arc<::history::History>,
 }
 
 impl World {
@@ -75,16 +84,19 @@ impl World {
         let exposed = token.expose().to_owned();
         let array = Arc::new(Array::open(store.clone(), false).unwrap());
         let (uptime_ms, sources) = sources();
+        let medium = Box::new(::history::Memory::default());
+        let history = Arc::new(::history::History::open(medium, [0; 16]).unwrap());
         let interface = Interface {
             array: array.clone(),
             access: Access::new(token, sources),
             facts: Facts::default(),
             telemetry: Arc::new(Quiet),
             watch: Arc::new(Quiet),
+            history: history.clone(),
             now_ms: || 1234,
         };
         let router = router(Arc::new(interface));
-        Self { store, array, router, token: exposed, uptime_ms }
+        Self { store, array, router, token: exposed, uptime_ms, history }
     }
 
     async fn send(&self, request: Request<Body>) -> (StatusCode, Value) {

@@ -185,8 +185,8 @@ impl Alerts {
 }
 
 impl Array {
-    /// Opens, changes and closes alerts, as what is seen says, in one commit. To be called every few
-    /// seconds; commits nothing where nothing has changed.
+    /// Opens, changes and closes alerts, as what is seen says, in one commit. To be called every
+    /// few seconds; commits nothing where nothing has changed.
     ///
     /// # Errors
     /// Those of the store. The alerts are changed nevertheless, and stored with the next change:

@@ -7,7 +7,9 @@ use store::Change;
 
 use crate::name::{HostName, InitiatorName};
 use crate::state::{Host, HostEntry, HostId, State};
-use crate::{Array, Chap, Error, HOSTS_MAX, INITIATORS_PER_HOST_MAX, record};
+use crate::{
+    Array, Chap, ChapChange, Error, HOSTS_MAX, INITIATORS_PER_HOST_MAX, Personality, record,
+};
 
 /// A host that is to be made.
 #[derive(Clone, Debug)]
@@ -18,6 +20,8 @@ pub struct NewHost {
     pub initiators: Vec<InitiatorName>,
     /// What it must know to log in; `None` lets it in by its name.
     pub chap: Option<Chap>,
+    /// What runs on it.
+    pub personality: Option<Personality>,
     /// When, in milliseconds since 1970.
     pub created_ms: u64,
 }
@@ -33,13 +37,17 @@ pub struct HostChange {
     pub add_initiators: Vec<InitiatorName>,
     /// iSCSI names that it loses.
     pub remove_initiators: Vec<InitiatorName>,
-    /// Its CHAP from now on; `Some(None)` takes it away.
-    pub chap: Option<Option<Chap>>,
+    /// How it authenticates from now on.
+    pub chap: ChapChange,
+    /// What runs on it; `Some(None)` forgets it.
+    pub personality: Option<Option<Personality>>,
 }
 
 /// A host, as it is shown: secrets are not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostInfo {
+    /// Its id while it is there; after its end and a restart another host may get it.
+    pub id: u64,
     /// Its name.
     pub name: String,
     /// Its iSCSI names, in the order they were given.
@@ -48,6 +56,8 @@ pub struct HostInfo {
     pub chap_user: Option<String>,
     /// The user that the target answers with, in mutual CHAP.
     pub chap_target_user: Option<String>,
+    /// What runs on it, if that was said.
+    pub personality: Option<Personality>,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
     /// The host group that it is in.
@@ -146,8 +156,8 @@ pub(crate) fn plan_host(
     }
     check_initiators(state, None, &new.initiators)?;
     let id = HostId(state.next_host_id + before as u64);
-    let NewHost { name, initiators, chap, created_ms } = new;
-    let host = Host { name, initiators, chap, group: None, created_ms };
+    let NewHost { name, initiators, chap, personality, created_ms } = new;
+    let host = Host { name, initiators, chap, personality, group: None, created_ms };
     let row = (record::host_key(id), Some(record::host(&host)?));
     Ok((Change { config: vec![row], ..Change::default() }, (id, host)))
 }
@@ -180,7 +190,8 @@ pub(crate) fn plan_host_change(
     host.initiators.retain(|initiator| !change.remove_initiators.contains(initiator));
     host.initiators.extend(change.add_initiators);
     check_initiators(state, Some(id), &host.initiators)?;
-    host.chap = change.chap.unwrap_or(host.chap);
+    host.chap = change.chap.apply(host.chap)?;
+    host.personality = change.personality.unwrap_or(host.personality);
     let row = (record::host_key(id), Some(record::host(&host)?));
     Ok((Change { config: vec![row], ..Change::default() }, (id, host)))
 }
@@ -209,10 +220,12 @@ impl State {
     fn host_info(&self, entry: &HostEntry) -> HostInfo {
         let (host, chap) = (&entry.host, entry.host.chap.as_ref());
         HostInfo {
+            id: self.host_names.get(&host.name.as_str().to_ascii_lowercase()).map_or(0, |id| id.0),
             name: host.name.to_string(),
             initiators: host.initiators.iter().map(ToString::to_string).collect(),
             chap_user: chap.map(|chap| chap.initiator.user.clone()),
             chap_target_user: chap.and_then(|chap| chap.target.as_ref()).map(|t| t.user.clone()),
+            personality: host.personality,
             created_ms: host.created_ms,
             host_group: self.group_of(entry).map(|group| group.record.name.to_string()),
             connection_count: self.luns_of(entry).count(),

@@ -7,7 +7,7 @@
 //!
 //! * [`name`]: which names are allowed, and how they compare,
 //! * [`identity`]: serial numbers and NAA designators, which never change or repeat,
-//! * [`chap`]: users and secrets,
+//! * [`chap`], [`personality`]: what is said of hosts besides their names,
 //! * [`settings`]: the name of the array, of its target, the company identifier, offloads,
 //! * [`alerts`]: what is wrong, from when to when,
 //! * [`users`]: users, roles and API tokens, [`audit`]: who changed what,
@@ -39,6 +39,7 @@ mod integrity;
 pub mod limits;
 mod moments;
 pub mod name;
+pub mod personality;
 pub mod protection;
 mod record;
 mod reduction;
@@ -69,7 +70,7 @@ pub use accounting::{Accounted, ObjectSpace, PoolFigures, PoolSpace};
 pub use alerts::{Alert, AlertCode, AlertState, Condition, Seen, Severity, Told};
 pub use audit::{AuditEntry, Deed};
 pub use backing::Backing;
-pub use chap::{Chap, ChapUser, Secret};
+pub use chap::{Chap, ChapChange, ChapUser, Secret};
 pub use connections::ConnectionInfo;
 pub use eradication::ERADICATION_DELAY_S;
 pub use error::{Error, Kind};
@@ -84,6 +85,7 @@ pub use moments::GroupSnapshotInfo;
 pub use name::{
     GroupName, HostGroupName, HostName, InitiatorName, Suffix, TokenName, UserName, VolumeName,
 };
+pub use personality::Personality;
 pub use protection::Ran;
 pub use reduction::{Optimized, Reduction, ReductionChange};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};

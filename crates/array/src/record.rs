@@ -42,7 +42,7 @@ use crate::snapshots::SnapshotRecord;
 use crate::state::{Host, HostGroup, HostGroupId, HostId, VolumeRecord};
 use crate::tags::TagMap;
 use crate::users::User;
-use crate::{Chap, ChapUser, CompanyId, Error, Settings, SpaceThresholds};
+use crate::{Chap, ChapUser, CompanyId, Error, Personality, Settings, SpaceThresholds};
 
 const VERSION: u8 = 1;
 
@@ -110,6 +110,8 @@ struct HostRow {
     chap: Option<UserRow>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     chap_target: Option<UserRow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    personality: Option<String>,
     /// The id of its host group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     group: Option<u64>,
@@ -205,6 +207,7 @@ pub(crate) fn host(host: &Host) -> Result<Vec<u8>, Error> {
         initiators: host.initiators.iter().map(ToString::to_string).collect(),
         chap: chap.map(|chap| row(&chap.initiator)),
         chap_target: chap.and_then(|chap| chap.target.as_ref()).map(row),
+        personality: host.personality.as_ref().map(ToString::to_string),
         group: host.group.map(|id| id.0),
         created_ms: host.created_ms,
     })
@@ -323,6 +326,7 @@ fn decode_host(row: &HostRow) -> Result<Host, Error> {
         name: HostName::new(&row.name)?,
         initiators: initiators.collect::<Result<_, _>>()?,
         chap,
+        personality: row.personality.as_deref().map(Personality::new).transpose()?,
         group: row.group.map(HostGroupId),
         created_ms: row.created_ms,
     })

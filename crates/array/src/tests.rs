@@ -45,6 +45,7 @@ fn new_host(name: &str, iqns: &[&str]) -> NewHost {
         name: HostName::new(name).unwrap(),
         initiators: iqns.iter().map(|iqn| InitiatorName::new(iqn).unwrap()).collect(),
         chap: None,
+        personality: None,
         created_ms: 8,
     }
 }

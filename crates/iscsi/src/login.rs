@@ -131,8 +131,8 @@ impl Login {
         }
     }
 
-    /// Who was refused, if it was for what it is or does not know. All else is a fault of its program,
-    /// or a lack of the target's.
+    /// Who was refused, if it was for what it is or does not know. All else is a fault of its
+    /// program, or a lack of the target's.
     pub(crate) fn refused(&self, status: Status) -> Option<Event> {
         let is_of_it =
             [Status::AUTHENTICATION, Status::AUTHORIZATION, Status::NOT_FOUND].contains(&status);

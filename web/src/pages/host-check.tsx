@@ -62,7 +62,7 @@ const SESSIONS: Column<HostSession>[] = [
 ];
 
 export function HostSessionsCard({ name }: { name: string }) {
-  const sessions = useGet<HostSessions>(own("sessions"));
+  const sessions = useGet<HostSessions>(own("host-sessions"));
   return (
     <Card title="Sessions">
       <Loaded query={sessions} what="sessions">

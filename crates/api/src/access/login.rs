@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::denied::Denied;
-use super::{Caller, Credential, Origin, SESSION_HEADER, Token};
+use super::session::{Begun, Failed};
+use super::{Caller, Origin, SESSION_HEADER, Token};
 use crate::{Interface, Refusal, Shared};
 
 /// Where a login finds the API token.
@@ -34,7 +35,10 @@ impl Interface {
         let (caller, credential) = self.known(token.ok_or(Denied::NoSession)?, origin)?;
         self.count(credential)?;
         let session = Token::from_entropy(&self.access.random().ok_or(Denied::NoEntropy)?);
-        self.begin(&session, credential);
+        let user = caller.user.clone();
+        let login = Begun { number: 0, user, origin: origin.0, at_ms: (self.now_ms)() };
+        let uptime_ms = (self.access.sources.uptime_ms)();
+        self.access.sessions.lock().begin(session.hash(), credential, login, uptime_ms);
         Ok((session, caller))
     }
 
@@ -45,9 +49,10 @@ impl Interface {
         }
     }
 
-    fn begin(&self, session: &Token, credential: Credential) {
-        let now_ms = (self.access.sources.uptime_ms)();
-        self.access.sessions.lock().begin(session.hash(), credential, now_ms);
+    /// The logins whose sessions have not ended, and those that failed.
+    pub(crate) fn logins(&self) -> (Vec<Begun>, Vec<Failed>) {
+        let sessions = self.access.sessions.lock();
+        (sessions.begun((self.access.sources.uptime_ms)()), sessions.failed().to_vec())
     }
 }
 

@@ -21,7 +21,7 @@ mod denied;
 mod limit;
 pub(crate) mod login;
 mod role;
-mod session;
+pub(crate) mod session;
 mod token;
 pub(crate) mod users;
 
@@ -139,6 +139,7 @@ impl Interface {
         };
         let Some(caller) = self.caller(credential) else {
             access.failures.lock().spend(from, now_ms);
+            access.sessions.lock().fail(origin.0, (self.now_ms)());
             tracing::warn!("an unknown API token came from {}", origin.0);
             return Err(Denied::WrongToken);
         };

@@ -2,7 +2,7 @@
 //!
 //! | role | may |
 //! |---|---|
-//! | `readonly` | look at everything but the audit log |
+//! | `readonly` | look at everything but the audit log and who is logged in |
 //! | `storage_admin` | change what serves hosts, too: [`OF_STORAGE`] |
 //! | `array_admin` | everything |
 //!
@@ -42,7 +42,7 @@ pub(super) fn may(role: Role, method: &Method, path: &str) -> bool {
     let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     match role {
         Role::ArrayAdmin => true,
-        _ if matches!(resource, "audit" | "audits") => false,
+        _ if matches!(resource, "audit" | "audits" | "sessions") => false,
         Role::StorageAdmin => looks || OF_STORAGE.contains(&resource),
         Role::ReadOnly => looks || matches!(resource, "logout" | "session"),
     }
@@ -86,6 +86,7 @@ mod tests {
             ("DELETE", "/v1/tokens/anna/x", ArrayAdmin),
             ("GET", "/v1/audit", ArrayAdmin),
             ("GET", "/api/2.26/audits", ArrayAdmin),
+            ("GET", "/api/2.26/sessions", ArrayAdmin),
             // What nobody knows, and what only looks like something that is known.
             ("POST", "/v1/whatever", ArrayAdmin),
             ("POST", "/v1/Volumes", ArrayAdmin),

@@ -61,8 +61,8 @@ fn multipath(evidence: &Evidence) -> HostCheckRow {
         best: "Sessions on all portals, or four of them: two of each controller.",
         esxi: "Add each portal as a send target (esxcli iscsi adapter discovery sendtarget add -A \
                vmhbaN -a ADDR:PORT), bind two VMkernel ports, and rescan.",
-        linux: "iscsiadm -m discovery -t sendtargets -p ADDR:PORT; iscsiadm -m node --login; enable \
-                multipathd.",
+        linux: "iscsiadm -m discovery -t sendtargets -p ADDR:PORT; iscsiadm -m node --login; \
+                enable multipathd.",
     };
     let used: BTreeSet<u16> = evidence.sessions.iter().map(|session| session.portal).collect();
     let seen = format!("Sessions on {} of {} portals.", used.len(), evidence.portals);
@@ -77,7 +77,7 @@ fn host_ports(evidence: &Evidence) -> HostCheckRow {
     let how = How {
         best: "At least two addresses of the host, of two network cards.",
         esxi: "esxcli iscsi networkportal add -A vmhbaN -n vmkN, for two VMkernel ports.",
-        linux: "iscsiadm -m iface -I NAME --op new, one for each network card, then discover again.",
+        linux: "iscsiadm -m iface -I NAME --op new, for each network card, then discover again.",
     };
     let address = |peer: &str| peer.rsplit_once(':').map_or(peer, |(ip, _)| ip).to_owned();
     let from: BTreeSet<String> =
@@ -153,7 +153,7 @@ fn copy_used(evidence: &Evidence) -> HostCheckRow {
     let how = How {
         best: "Copies by EXTENDED COPY.",
         esxi: "esxcli system settings advanced set -i 1 -o /DataMover/HardwareAcceleratedMove",
-        linux: "ddpt or qemu-img with a backend that offloads: the kernel itself copies in software.",
+        linux: "ddpt and libiscsi's programs send it; the kernel copies in software.",
     };
     used(evidence, "full_copy", "copy", how)
 }
@@ -211,8 +211,8 @@ fn reclaim_used(evidence: &Evidence) -> HostCheckRow {
     let how = How {
         best: "Space that is not used any more is given back by UNMAP.",
         esxi: "VMFS 6: esxcli storage vmfs reclaim config set -l DATASTORE -p low. VMFS 5: esxcli \
-               storage vmfs unmap -l DATASTORE -n BLOCKS (up to 1% of the free space), and for guests \
-               esxcli system settings advanced set -i 1 -o /VMFS3/EnableBlockDelete",
+               storage vmfs unmap -l DATASTORE -n BLOCKS (up to 1% of the free space), and for \
+               guests esxcli system settings advanced set -i 1 -o /VMFS3/EnableBlockDelete",
         linux: "systemctl enable --now fstrim.timer; for LVM issue_discards = 1.",
     };
     let written = evidence.commands("write").bytes;

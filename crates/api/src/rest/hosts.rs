@@ -1,6 +1,6 @@
 //! `hosts`.
 
-use array::{Chap, ChapUser, HostInfo, HostName, InitiatorName, NewHost};
+use array::{ChapChange, ChapUser, HostInfo, HostName, InitiatorName, NewHost, Personality};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -33,7 +33,7 @@ pub struct RestHost {
     pub wwns: Vec<String>,
     /// Whether it is of this array: always.
     pub is_local: bool,
-    /// What sort of operating system it has: one that follows the standards.
+    /// What runs on it, as it was said. All hosts are served as the standards say.
     pub personality: Option<String>,
     /// The arrays whose paths it prefers: none.
     pub preferred_arrays: Vec<Named>,
@@ -69,7 +69,7 @@ impl From<HostInfo> for RestHost {
             nqns: Vec::new(),
             wwns: Vec::new(),
             is_local: true,
-            personality: None,
+            personality: host.personality.map(|personality| personality.to_string()),
             preferred_arrays: Vec::new(),
         }
     }
@@ -143,6 +143,9 @@ pub struct HostPost {
     pub wwns: Vec<String>,
     /// How it authenticates.
     pub chap: Option<ChapPost>,
+    /// What runs on it: `aix`, `esxi`, `hitachi-vsp`, `hpux`, `oracle-vm-server`, `solaris` or
+    /// `vms`; empty: not said. It is kept and shown.
+    pub personality: Option<String>,
 }
 
 /// Makes hosts.
@@ -164,12 +167,13 @@ pub(super) async fn create(
     refuse_fabrics(&[&asked.nqns, &asked.wwns])?;
     answer(interface, move |interface| {
         let initiators = initiators(&asked.iqns)?;
-        let chap = asked.chap.map(chap).transpose()?.flatten();
+        let chap = asked.chap.map(chap).transpose()?.unwrap_or_default().of_new_host()?;
+        let personality = asked.personality.map(|text| personality(&text)).transpose()?.flatten();
         let created_ms = (interface.now_ms)();
         let new = each(&names, |name| {
             let host = HostName::new(name).map_err(|error| Refused::about(name, &error))?;
             let (initiators, chap) = (initiators.clone(), chap.clone());
-            Ok(NewHost { name: host, initiators, chap, created_ms })
+            Ok(NewHost { name: host, initiators, chap, personality, created_ms })
         })?;
         Items::of(interface.array.create_hosts(new)?.into_iter().map(RestHost::from))
     })
@@ -187,23 +191,32 @@ fn initiators(names: &[String]) -> Result<Vec<InitiatorName>, Refused> {
     each(names, |name| InitiatorName::new(name).map_err(|error| Refused::about(name, &error)))
 }
 
-/// What is to be set; `None` where a host shall have no CHAP.
-fn chap(asked: ChapPost) -> Result<Option<Chap>, Refused> {
-    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let user = |user, secret| match (given(user), given(secret)) {
+/// What runs on a host; `None` where it is not said.
+fn personality(text: &str) -> Result<Option<Personality>, Refused> {
+    Ok((!text.is_empty()).then(|| Personality::new(text)).transpose()?)
+}
+
+/// A direction of CHAP: `None` where nothing is said of it, `Some(None)` where there shall be none.
+fn direction(
+    user: Option<String>,
+    secret: Option<String>,
+) -> Result<Option<Option<ChapUser>>, Refused> {
+    match (user.as_deref(), secret.as_deref()) {
         (None, None) => Ok(None),
-        (Some(user), Some(secret)) => Ok(Some(ChapUser::new(&user, &secret)?)),
-        _ => Err(Refused::bad("chap", "A user and its password are set together.")),
-    };
-    let initiator = user(asked.host_user, asked.host_password)?;
-    let target = user(asked.target_user, asked.target_password)?;
-    match (initiator, target) {
-        (Some(initiator), target) => Ok(Some(Chap::new(initiator, target)?)),
-        (None, None) => Ok(None),
-        (None, Some(_)) => {
-            Err(Refused::bad("chap", "The target answers hosts that log in with CHAP only."))
+        (Some("") | None, Some("") | None) => Ok(Some(None)),
+        (Some(user), Some(secret)) if !user.is_empty() && !secret.is_empty() => {
+            Ok(Some(Some(ChapUser::new(user, secret)?)))
         }
+        _ => Err(Refused::bad("chap", "A user and its password are set together.")),
     }
+}
+
+/// What is to be changed; what is not named stays.
+fn chap(asked: ChapPost) -> Result<ChapChange, Refused> {
+    Ok(ChapChange {
+        initiator: direction(asked.host_user, asked.host_password)?,
+        target: direction(asked.target_user, asked.target_password)?,
+    })
 }
 
 /// What to change of hosts.
@@ -226,8 +239,11 @@ pub struct HostPatch {
     /// Its Fibre Channel names: none can be given.
     #[serde(default)]
     pub wwns: Vec<String>,
-    /// How it authenticates from now on; empty users and passwords: not at all.
+    /// How it authenticates from now on. A direction that is not named stays; one with an empty
+    /// user and password ends, that of the host with that of the target.
     pub chap: Option<ChapPost>,
+    /// What runs on it; empty: not said.
+    pub personality: Option<String>,
 }
 
 /// Changes hosts: all of those that are named, or none. Their connections stay.
@@ -257,7 +273,8 @@ pub(super) async fn change(
             initiators: asked.iqns.map(|names| initiators(&names)).transpose()?,
             add_initiators: initiators(&asked.add_iqns)?,
             remove_initiators: initiators(&asked.remove_iqns)?,
-            chap: asked.chap.map(chap).transpose()?,
+            chap: asked.chap.map(chap).transpose()?.unwrap_or_default(),
+            personality: asked.personality.map(|text| personality(&text)).transpose()?,
         };
         let changed = interface.array.change_hosts(&names, &change)?;
         Items::of(changed.into_iter().map(RestHost::from))

@@ -5,8 +5,6 @@
 //! 56 bits of the pool's id | kind (8 bits) | number (64 bits)
 //! ```
 
-use std::fmt::Write;
-
 use array::Array;
 
 /// What an id is of.
@@ -40,13 +38,16 @@ impl Ids {
     /// The id of an object.
     pub(crate) fn id(&self, kind: Kind, number: u64) -> String {
         let (kind, number) = ([kind as u8], number.to_be_bytes());
-        let bytes = self.pool.iter().chain(&kind).chain(&number).enumerate();
-        bytes.fold(String::with_capacity(36), |mut text, (at, byte)| {
-            let hyphen = if [4, 6, 8, 10].contains(&at) { "-" } else { "" };
-            // Writing to a string can't fail.
-            let _ = write!(text, "{hyphen}{byte:02x}");
-            text
-        })
+        let mut text = String::with_capacity(36);
+        // Lists of many thousands of items make many of these: no formatting.
+        for (at, byte) in self.pool.iter().chain(&kind).chain(&number).enumerate() {
+            if [4, 6, 8, 10].contains(&at) {
+                text.push('-');
+            }
+            let digits = [byte >> 4, byte & 0xf].map(|digit| b"0123456789abcdef"[digit as usize]);
+            text.extend(digits.map(char::from));
+        }
+        text
     }
 
     /// The number of an object, if this is the id of one of that kind, of this array.

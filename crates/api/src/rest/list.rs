@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::order::{Place, SortKey, add, at_path, compare, place, sort_keys, token};
+use super::project::project;
 use super::query::Query;
 use super::{Filter, Refused};
 
@@ -175,8 +176,9 @@ impl Listing {
             (true, Some(count)) => Some(count),
             (true, None) => Some(self.count(&piece)?),
         };
+        let items: Result<_, _> = rows.iter().map(|(_, item)| value(item)).collect();
         Ok(Items {
-            items: rows.into_iter().map(|(_, value)| value).collect(),
+            items: items?,
             more_items_remaining: more && self.limit > 0,
             continuation_token: token,
             total_item_count: count,
@@ -185,50 +187,59 @@ impl Listing {
     }
 
     /// Goes over what fits the filter, from behind a key on, until `each` says that it is enough.
+    /// It is told those fields of an item that the filter and the order look at.
     fn walk<T: Listed>(
         &self,
         piece: &impl Fn(Option<&str>, usize) -> Result<Vec<T>, Refused>,
         mut after: Option<String>,
-        mut each: impl FnMut(&T, Option<Value>) -> Result<bool, Refused>,
+        mut each: impl FnMut(T, &Value) -> Result<bool, Refused>,
     ) -> Result<(), Refused> {
+        let fields = self.fields();
         loop {
             let items = piece(after.as_deref(), PIECE)?;
-            for item in &items {
-                let row = match &self.filter {
-                    None => None,
-                    Some(filter) => {
-                        let row = value(item)?;
-                        if !filter.matches(&row) {
-                            continue;
-                        }
-                        Some(row)
-                    }
+            let is_full = items.len() == PIECE;
+            after = items.last().filter(|_| is_full).map(Listed::key);
+            for item in items {
+                let row = match fields.is_empty() {
+                    true => Value::Null,
+                    false => project(&item, &fields).map_err(|_| Refused::broken())?,
                 };
-                if each(item, row)? {
+                let fits = self.filter.as_ref().is_none_or(|filter| filter.matches(&row));
+                if fits && each(item, &row)? {
                     return Ok(());
                 }
             }
-            match items.last() {
-                Some(last) if items.len() == PIECE => after = Some(last.key()),
-                _ => return Ok(()),
+            if after.is_none() {
+                return Ok(());
             }
         }
+    }
+
+    /// The fields that the filter and the order look at.
+    fn fields(&self) -> Vec<&str> {
+        let mut fields = Vec::new();
+        if let Some(filter) = &self.filter {
+            filter.fields(&mut fields);
+        }
+        fields.extend(self.sort.iter().filter_map(|key| key.path.first().map(String::as_str)));
+        fields.sort_unstable();
+        fields.dedup();
+        fields
     }
 
     /// The rows of the page in the natural order, and one more if there is one.
     fn next_rows<T: Listed>(
         &self,
         piece: &impl Fn(Option<&str>, usize) -> Result<Vec<T>, Refused>,
-    ) -> Result<Vec<(Place, Value)>, Refused> {
+    ) -> Result<Vec<(Place, T)>, Refused> {
         let (mut rows, mut skipped) = (Vec::new(), 0);
         let after = self.after.as_ref().map(|place| place.key.clone());
-        self.walk(piece, after, |item, row| {
+        self.walk(piece, after, |item, _| {
             if skipped < self.offset {
                 skipped += 1;
                 return Ok(false);
             }
-            let place = Place { values: Vec::new(), key: item.key() };
-            rows.push((place, row.map_or_else(|| value(item), Ok)?));
+            rows.push((Place { values: Vec::new(), key: item.key() }, item));
             Ok(rows.len() > self.limit)
         })?;
         Ok(rows)
@@ -239,21 +250,26 @@ impl Listing {
     fn best_rows<T: Listed>(
         &self,
         piece: &impl Fn(Option<&str>, usize) -> Result<Vec<T>, Refused>,
-    ) -> Result<(Vec<(Place, Value)>, usize), Refused> {
+    ) -> Result<(Vec<(Place, T)>, usize), Refused> {
         let wanted = self.offset + self.limit + 1;
-        let (mut rows, mut count): (Vec<(Place, Value)>, _) = (Vec::new(), 0);
+        let (mut rows, mut count): (Vec<(Place, T)>, _) = (Vec::new(), 0);
+        // Behind this one there are enough others already.
+        let mut last: Option<Place> = None;
         self.walk(piece, None, |item, row| {
             count += 1;
-            let row = row.map_or_else(|| value(item), Ok)?;
-            let values = self.sort.iter().map(|key| at_path(&row, &key.path).clone()).collect();
+            let values = self.sort.iter().map(|key| at_path(row, &key.path).clone()).collect();
             let place = Place { values, key: item.key() };
-            let is_behind = |after: &Place| self.compare(after, &place) == Ordering::Less;
-            if self.after.as_ref().is_none_or(is_behind) {
-                rows.push((place, row));
+            let is_behind = |other: &Place| self.compare(other, &place) == Ordering::Less;
+            if self.after.as_ref().is_some_and(|after| !is_behind(after))
+                || last.as_ref().is_some_and(is_behind)
+            {
+                return Ok(false);
             }
+            rows.push((place, item));
             if rows.len() >= 2 * wanted {
                 rows.sort_by(|a, b| self.compare(&a.0, &b.0));
                 rows.truncate(wanted);
+                last = rows.last().map(|(place, _)| place.clone());
             }
             Ok(false)
         })?;
@@ -280,9 +296,9 @@ impl Listing {
         piece: impl Fn(Option<&str>, usize) -> Result<Vec<T>, Refused>,
     ) -> Result<Items, Refused> {
         let (mut total, mut count) = (Map::new(), 0);
-        self.walk(&piece, None, |item, row| {
+        self.walk(&piece, None, |item, _| {
             count += 1;
-            let row = row.map_or_else(|| value(item), Ok)?;
+            let row = project(&item, T::totalled()).map_err(|_| Refused::broken())?;
             for field in T::totalled() {
                 let sum = total.entry((*field).to_owned()).or_insert(Value::Null);
                 add(sum, &row[*field]);

@@ -28,6 +28,7 @@ const NONE: &[(&str, &str, bool)] = &[
     ("certificates", "Certificates to manage", true),
     ("container-default-protections", "Default protection", false),
     ("directories", "Directories", true),
+    ("directories/performance", "Directories", false),
     ("directory-exports", "Directory exports", true),
     ("directory-quotas", "Directory quotas", true),
     ("directory-services", "Directory services", false),
@@ -38,10 +39,15 @@ const NONE: &[(&str, &str, bool)] = &[
     ("file-systems", "File systems", true),
     ("kmip", "Key management", true),
     ("maintenance-windows", "Maintenance windows", true),
+    ("network-interfaces/performance", "Counters of single interfaces", false),
     ("offloads", "Offload targets", true),
     ("pod-replica-links", "Replication", true),
+    ("pod-replica-links/lag", "Replication", false),
+    ("pod-replica-links/performance/replication", "Replication", false),
     ("pods", "Pods", true),
     ("pods/arrays", "Pods", true),
+    ("pods/performance", "Pods", false),
+    ("pods/performance/replication", "Pods", false),
     ("policies", "Policies", false),
     ("policies/autodir", "Policies", true),
     ("policies/nfs", "Policies", true),
@@ -68,6 +74,7 @@ const NONE: &[(&str, &str, bool)] = &[
     ("virtual-machines", "Virtual machines", false),
     ("virtual-machine-snapshots", "Virtual machines", false),
     ("volume-groups", "Volume groups", true),
+    ("volume-groups/performance", "Volume groups", false),
     ("volume-groups/volumes", "Volume groups", true),
     ("volumes/volume-groups", "Volume groups", true),
     ("volume-snapshots/transfer", "Replication", false),
@@ -173,7 +180,7 @@ fn described(
     };
     let operation = |text: String| {
         let operation = OperationBuilder::new().tag("lists").summary(Some(text));
-        ["400", "401", "403", "413", "429", "500"]
+        ["400", "401", "403", "404", "413", "429", "500"]
             .into_iter()
             .fold(operation, |o, code| o.response(code, refusal()))
     };

@@ -53,6 +53,9 @@ mod list;
 mod lists;
 mod members;
 mod order;
+mod performance;
+mod performance_lists;
+mod project;
 mod protected;
 mod protection_group_snapshots;
 mod protection_groups;
@@ -61,6 +64,7 @@ mod qos;
 mod query;
 mod refused;
 mod selection;
+mod sessions;
 mod space;
 mod tags;
 mod versions;
@@ -110,7 +114,9 @@ pub(crate) struct ItemsOf<T> {
     continuation_token: Option<String>,
     /// How many items there are on all pages, if that was asked.
     total_item_count: Option<u64>,
-    /// Sums over all items, if only they were asked for.
+    /// Sums over all items, if only they were asked for: the fields of an item that can be summed
+    /// up.
+    #[schema(value_type = Option<Vec<Object>>)]
     total: Option<Vec<T>>,
 }
 
@@ -129,8 +135,12 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(admins::list_tokens, admins::create_token, admins::delete_tokens))
         .routes(routes!(audits::list))
         .routes(routes!(alerts::list, alerts::change))
+        .routes(routes!(sessions::list))
         .routes(routes!(arrays::list, arrays::change))
         .routes(routes!(arrays::space))
+        .routes(routes!(performance_lists::of_arrays))
+        .routes(routes!(performance_lists::of_volumes))
+        .routes(routes!(performance_lists::of_hosts))
         .routes(routes!(hardware::controllers))
         .routes(routes!(hardware::hardware))
         .routes(routes!(hardware::ports))

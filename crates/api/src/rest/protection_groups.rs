@@ -3,6 +3,7 @@
 use array::{GroupChange, GroupInfo, GroupName, Retention, SnapshotSchedule};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::ids::{Ids, Kind};
@@ -42,7 +43,7 @@ pub struct RestProtectionGroup {
     /// For how long these are kept.
     pub source_retention: RestRetention,
     /// When it is replicated: never.
-    pub replication_schedule: RestSchedule,
+    pub replication_schedule: RestReplicationSchedule,
     /// For how long replicas are kept: there are none.
     pub target_retention: RestRetention,
 }
@@ -56,6 +57,16 @@ pub struct RestSchedule {
     pub frequency: u64,
     /// At which time of the day (UTC), in milliseconds from midnight.
     pub at: Option<u64>,
+}
+
+/// When a group is replicated: never.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestReplicationSchedule {
+    /// Off.
+    #[serde(flatten)]
+    pub schedule: RestSchedule,
+    /// At which times of the day it is not: `{}`, none.
+    pub blackout: Map<String, Value>,
 }
 
 /// For how long snapshots are kept.
@@ -104,7 +115,10 @@ impl RestProtectionGroup {
             retention_lock: "unlocked".into(),
             snapshot_schedule: group.schedule.into(),
             source_retention: group.retention.into(),
-            replication_schedule: never(),
+            replication_schedule: RestReplicationSchedule {
+                schedule: never(),
+                blackout: Map::new(),
+            },
             target_retention: Retention::default().into(),
         }
     }

@@ -188,6 +188,9 @@ pub(crate) enum Refusals {
     /// The role may not.
     #[response(status = 403)]
     Forbidden(RestRefusal),
+    /// There is no such version.
+    #[response(status = 404)]
+    NotThere(RestRefusal),
     /// The body is too long.
     #[response(status = 413)]
     TooLong(RestRefusal),

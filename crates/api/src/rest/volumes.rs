@@ -10,8 +10,8 @@ use super::ids::{Ids, Kind};
 use super::qos::{QosPatch, RestQos};
 use super::space::RestSpace;
 use super::{
-    Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, Named, Query,
-    Refusals, Refused, Selection, SelectionParams, answer, each,
+    Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, Named,
+    Query, Refusals, Refused, Selection, SelectionParams, answer, each,
 };
 use crate::{Interface, Shared};
 
@@ -50,6 +50,12 @@ pub struct RestVolume {
     pub qos: RestQos,
     /// What it was made of, or overwritten with last.
     pub source: RestSource,
+    /// Its pod: `{}`, there are none.
+    pub pod: MaybeNamed,
+    /// Its volume group: `{}`, there are none.
+    pub volume_group: MaybeNamed,
+    /// What it is an endpoint of: `{}`, nothing.
+    pub protocol_endpoint: MaybeNamed,
 }
 
 /// What a volume or a snapshot was made of; `{}` where it was made empty.
@@ -98,6 +104,9 @@ impl RestVolume {
                 id: Some(ids.id(Kind::Volume, source.id.0)),
                 name: Some(source.name),
             }),
+            pod: MaybeNamed::default(),
+            volume_group: MaybeNamed::default(),
+            protocol_endpoint: MaybeNamed::default(),
         }
     }
 }
@@ -149,6 +158,29 @@ pub(super) fn listed<T: Listed + Clone>(
     listing.pieces(|after, limit| {
         Ok(interface.array.volumes(after, destroyed, limit).into_iter().map(&show).collect())
     })
+}
+
+/// The volumes that are selected, or all, read in pieces.
+pub(super) fn selected(
+    interface: &Interface,
+    selection: &Selection,
+) -> Result<Vec<VolumeInfo>, Refused> {
+    const PIECE: usize = 250;
+    let destroyed = selection.destroyed;
+    if !selection.is_empty() {
+        let names = selection.names(|id| name_of(interface, id))?;
+        return each(&names, |name| Ok(find(interface, name, destroyed)?));
+    }
+    let mut all: Vec<VolumeInfo> = Vec::new();
+    loop {
+        let after = all.last().map(|volume| volume.name.as_str());
+        let found = interface.array.volumes(after, destroyed, PIECE);
+        let is_last = found.len() < PIECE;
+        all.extend(found);
+        if is_last {
+            return Ok(all);
+        }
+    }
 }
 
 /// All volumes, or some.

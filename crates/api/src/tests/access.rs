@@ -53,8 +53,12 @@ impl World {
         let response: Response<Body> = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        let value =
-            if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
+        let is_text =
+            parts.headers.get("content-type").is_some_and(|kind| kind != "application/json");
+        let value = match body.is_empty() || is_text {
+            true => Value::Null,
+            false => serde_json::from_slice(&body).unwrap(),
+        };
         (parts.status.as_u16(), parts.headers, value)
     }
 

@@ -93,6 +93,23 @@ async fn alerts_are_shown_flagged_and_closed() {
 }
 
 #[tokio::test]
+async fn metrics_tell_how_many_are_open() {
+    let world = world();
+    world.array.close_alerts(&[2], 2000).unwrap();
+    let request = Request::builder()
+        .uri("/metrics")
+        .header("authorization", format!("Bearer {}", world.token))
+        .body(Body::empty());
+    let response = world.router.clone().oneshot(request.unwrap()).await.unwrap();
+    let text = response.into_body().collect().await.unwrap().to_bytes();
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    for (severity, count) in [("info", 0), ("warning", 0), ("critical", 1)] {
+        let line = format!("holdfast_alerts_open{{severity=\"{severity}\"}} {count}");
+        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_host_is_checked_by_its_sessions() {
     let world = World::new();
     let host = json!({"name": "h", "iqns": ["iqn.2026-11.com.example:h"]});
@@ -106,7 +123,7 @@ async fn a_host_is_checked_by_its_sessions() {
     assert_eq!((verdict("multipath"), verdict("round_robin")), ("good", "good"));
     assert_eq!((verdict("reclaim"), verdict("offloads_on")), ("unseen", "unseen"));
     assert_eq!(world.ask("GET", "/v1/hosts/other/check", None).await.0, 404);
-    let (_, sessions) = world.ask("GET", "/v1/sessions", None).await;
+    let (_, sessions) = world.ask("GET", "/v1/host-sessions", None).await;
     assert_eq!(sessions["sessions"][1]["host"], "h");
     let (status, tests) = world.ask("POST", "/v1/notifications/test", None).await;
     assert_eq!((status, &tests["tests"][0]["error"]), (200, &json!("it is off")));

@@ -207,8 +207,8 @@ impl AlertCode {
                  hosts unmap what they do not use."
             }
             Self::PoolFull => {
-                "Make the pool bigger (`holdfast pool grow`) or eradicate something: what hosts have \
-                 paused goes on by itself."
+                "Make the pool bigger (`holdfast pool grow`) or eradicate something: what hosts \
+                 have paused goes on by itself."
             }
             Self::Damage => {
                 "`holdfast pool damage` lists which blocks of which volumes: restore these from a \
@@ -220,47 +220,47 @@ impl AlertCode {
                  restart the array. What was answered is on it."
             }
             Self::BackgroundFailed => {
-                "Read the log. Checkpoints, reclaim or scrubbing do not go on: the pool may fill up."
+                "Read the log. Checkpoints or reclaim do not go on: the pool may fill up."
             }
             Self::SnapshotsMissed => {
                 "The actual value says why. They are tried again at the next time of the schedule; \
                  `holdfast snapshot create --group` takes them now."
             }
             Self::HostOnePath => {
-                "Log the host in at a second portal, over another network: `holdfast host check` says \
-                 how. Until then, one cable stops it."
+                "Log the host in at a second portal, over another network: `holdfast host check` \
+                 says how. Until then, one cable stops it."
             }
             Self::HostGone => {
                 "Look whether the host runs, and reaches the portals. If it is gone for good, \
                  disconnect its volumes and delete it."
             }
             Self::LoginRefused => {
-                "If it is a host of yours: `holdfast host create` with its name, or give it the CHAP \
-                 user and secret that the array has. If not, find out who it is."
+                "If it is a host of yours: `holdfast host create` with its name, or give it the \
+                 CHAP user and secret that the array has. If not, find out who it is."
             }
             Self::OffloadRefused => {
-                "Look which command is refused and why: volumes in other arrays, a switch that is off, \
-                 or a host that asks for more than is offered."
+                "Look which command is refused and why: volumes in other arrays, a switch that is \
+                 off, or a host that asks for more than is offered."
             }
             Self::OffloadOff => {
                 "Switch them on again, unless they are off on purpose: `holdfast volume set VOLUME \
                  --offload all=on`, `holdfast array set --offload all=on`."
             }
             Self::NoReclaim => {
-                "Enable automatic reclaim: on ESXi `esxcli storage vmfs reclaim config set`, on Linux \
-                 `systemctl enable --now fstrim.timer`."
+                "Enable automatic reclaim: on ESXi `esxcli storage vmfs reclaim config set`, on \
+                 Linux `systemctl enable --now fstrim.timer`."
             }
             Self::CopiesByHost => {
-                "Enable full copy on the host: on ESXi `esxcli system settings advanced set -i 1 -o \
-                 /DataMover/HardwareAcceleratedMove`."
+                "Enable full copy on the host: on ESXi `esxcli system settings advanced set -i 1 \
+                 -o /DataMover/HardwareAcceleratedMove`."
             }
             Self::NoAts => {
                 "Enable hardware-assisted locking on the host: on ESXi `esxcli system settings \
                  advanced set -i 1 -o /VMFS3/HardwareAcceleratedLocking`."
             }
             Self::CertificateEnds => {
-                "Put a new one in its place and restart: remove both files and the array makes one, or \
-                 name yours in the configuration."
+                "Put a new one in its place and restart: remove both files and the array makes \
+                 one, or name yours in the configuration."
             }
             Self::NotificationFailed => {
                 "The actual value says why. Try it again with `holdfast alert test`."

@@ -12,7 +12,7 @@ use super::HostGroupId;
 use crate::groups::GroupId;
 use crate::identity::Serial;
 use crate::name::{HostName, InitiatorName, VolumeName};
-use crate::{Chap, CompanyId, LUN_MAX, LUN_MIN};
+use crate::{Chap, CompanyId, LUN_MAX, LUN_MIN, Personality};
 
 /// Names a host; durable, so that a renamed host keeps its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,6 +67,7 @@ pub(crate) struct Host {
     pub(crate) name: HostName,
     pub(crate) initiators: Vec<InitiatorName>,
     pub(crate) chap: Option<Chap>,
+    pub(crate) personality: Option<Personality>,
     /// The host group that it is in.
     pub(crate) group: Option<HostGroupId>,
     pub(crate) created_ms: u64,

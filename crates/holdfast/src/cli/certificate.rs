@@ -84,9 +84,9 @@ pub fn of_array(
     Ok(identity)
 }
 
-/// Where an array keeps its certificate: in the pool's directory, or for a device in one that has
-/// the pool's name.
-fn directory(config: &Config, place: &Place, pool_id: [u8; 16]) -> Result<PathBuf, Failure> {
+/// Where an array keeps what stands beside its pool: in the pool's directory, or for a device in
+/// one that has the pool's name.
+pub fn directory(config: &Config, place: &Place, pool_id: [u8; 16]) -> Result<PathBuf, Failure> {
     if !place.is_device() {
         return Ok(place.pool.clone());
     }

@@ -351,12 +351,12 @@ mod tests {
             ("[[notify]]\nkind = \"syslog\"\nname = \"a\"\nadress = \"b:1\"", "adress"),
             ("[[notify]]\nkind = \"syslog\"\nname = \"a\"\naddress = \"b\"", "HOST:PORT"),
             (
-                "[[notify]]\nkind = \"webhook\"\nname = \"a\"\nurl = \"http://b.example/\"",
+                "[[notify]]\nkind = \"webhook\"\nname = \"a\"\nurl = \"http://b.example.com/\"",
                 "not encrypted",
             ),
             (
                 "[[notify]]\nkind = \"mail\"\nname = \"a\"\nserver = \"b:25\"\n\
-                 from = \"a@b.example\"\nto = []",
+                 from = \"a@b.example.com\"\nto = []",
                 "nobody",
             ),
             (

@@ -5,10 +5,11 @@
 //! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it, [`trust`]:
 //!   how it knows it,
 //! * [`pool`], [`optimize`], [`array`], [`volume`], [`snapshot`], [`group`], [`host`],
-//!   [`host_check`], [`connection`], [`alert`], [`user`], [`token`], [`audit`], [`status`], [`inspect`]: the verbs,
+//!   [`host_check`], [`connection`], [`alert`], [`user`], [`token`], [`audit`], [`status`],
+//!   [`inspect`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], its [`http`] server, the [`certificate`] of
-//!   that, the [`web`] page and the small parts
-//!   ([`access`], [`telemetry`], [`notify`]) that join crates which don't know each other,
+//!   that, the [`web`] page and the small parts ([`access`], [`telemetry`], [`notify`]) that join
+//!   crates which don't know each other,
 //! * [`size`], [`offload`], [`output`]: what people type and read, [`private`]: files that only
 //!   their owner may read.
 

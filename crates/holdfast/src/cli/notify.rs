@@ -163,7 +163,7 @@ fn place(text: &str) -> Result<ApiPlace, String> {
 
 /// The parts of a webhook's URL that matter before it is used.
 fn url(text: &str) -> Result<(Uri, bool), String> {
-    let refuse = || "url is https://HOST[:PORT]/PATH".to_owned();
+    let refuse = || "url begins with https:// and names a host".to_owned();
     let url: Uri = text.parse().map_err(|_| refuse())?;
     let host = url.host().ok_or_else(refuse)?.trim_matches(['[', ']']);
     let is_loopback =

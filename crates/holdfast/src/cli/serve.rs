@@ -1,7 +1,7 @@
 //! `serve`: opens the pool, and joins front end and management around it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use api::{Access, Facts, Interface, Sources, Token};
@@ -24,7 +24,9 @@ use super::telemetry::{FrontEnd, Watched};
 use super::web;
 use crate::serve::alerts::{self, Certificate, Watcher};
 use crate::serve::notify::{Destination, Notifier};
-use crate::serve::{PortalOptions, Running, ScrubOptions, ServeError, ServeOptions, now_ms};
+use crate::serve::{
+    PortalOptions, Running, Sampler, ScrubOptions, ServeError, ServeOptions, now_ms,
+};
 
 /// Where management listens unless it is said: a free port, which verbs find by the run file.
 const API_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -44,15 +46,17 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
     let bound = Bound::new(api)
         .map_err(|error| Failure::Machine(format!("can't listen on {api} (--api): {error}")))?;
     let (opened, serving) = open(&place, &config, &options.iscsi)?;
+    let pool_id = opened.array.pool().pool_id;
     let identity = match plain {
         true => None,
-        false => {
-            let pool_id = opened.array.pool().pool_id;
-            Some(certificate::of_array(&config, &place, pool_id, bound.address)?)
-        }
+        false => Some(certificate::of_array(&config, &place, pool_id, bound.address)?),
     };
     let bound = Some(bound);
-    let mut manager = Manager { common, place: &place, bound, identity, opened, running: None };
+    let directory = certificate::directory(&config, &place, pool_id)
+        .inspect_err(|failure| tracing::warn!("there is no history of performance: {failure}"))
+        .ok();
+    let place = &place;
+    let mut manager = Manager { common, place, directory, bound, identity, opened, running: None };
     let mut failed = None;
     let served = crate::serve::run(serving, |running| {
         let shutdown = running.shutdown.clone();
@@ -177,11 +181,13 @@ fn identity(settings: &Settings) -> ArrayIdentity {
 struct Manager<'a> {
     common: &'a Common,
     place: &'a Place,
+    /// Where the history stands; none where no directory can be had for it.
+    directory: Option<PathBuf>,
     bound: Option<Bound>,
     /// None: plain HTTP.
     identity: Option<ServerIdentity>,
     opened: Opened,
-    running: Option<(Registered, Server, Watcher)>,
+    running: Option<(Registered, Server, Sampler, Watcher)>,
 }
 
 impl Manager<'_> {
@@ -205,6 +211,9 @@ impl Manager<'_> {
             started_ms: now_ms(),
         };
         let (notifier, watcher) = self.watch(&running)?;
+        let (array, counters) = (self.opened.array.clone(), running.counters.clone());
+        let sampler = Sampler::start(self.directory.as_deref(), array, counters)
+            .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
         let interface = Arc::new(Interface {
             array: self.opened.array.clone(),
             access: Access::new(token, sources()),
@@ -218,6 +227,7 @@ impl Manager<'_> {
                 notifier,
                 array: self.opened.array.clone(),
             }),
+            history: sampler.history().clone(),
             now_ms,
         });
         let api = bound.address;
@@ -225,7 +235,7 @@ impl Manager<'_> {
         let server = bound
             .start(tls, move || web::before(api::router(interface)))
             .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
-        self.running = Some((Registered::new(&run)?, server, watcher));
+        self.running = Some((Registered::new(&run)?, server, sampler, watcher));
         self.announce(&running.portals, api, &self.place.pool)
     }
 

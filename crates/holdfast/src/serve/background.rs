@@ -1,5 +1,5 @@
-//! What goes on beside the front ends: checkpoints, schedules, eradication, space for the log, signals, the
-//! end.
+//! What goes on beside the front ends: checkpoints, schedules, eradication, space for the log,
+//! signals, the end.
 
 use std::io;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! What the front end has done: the counters that hosts show (esxtop), seen from the array.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -95,6 +96,18 @@ pub struct ClassSnapshot {
 }
 
 impl ClassSnapshot {
+    /// What was done since `before`; the longest one is of all times.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            ok: self.ok.saturating_sub(before.ok),
+            failed: self.failed.saturating_sub(before.failed),
+            bytes: self.bytes.saturating_sub(before.bytes),
+            ok_latency_us: self.ok_latency_us.saturating_sub(before.ok_latency_us),
+            failed_latency_us: self.failed_latency_us.saturating_sub(before.failed_latency_us),
+            largest_bytes: self.largest_bytes,
+        }
+    }
+
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -140,7 +153,7 @@ impl PathCounters {
         }
     }
 
-    fn snapshot(&self) -> [ClassSnapshot; Class::ALL.len()] {
+    pub(super) fn snapshot(&self) -> [ClassSnapshot; Class::ALL.len()] {
         Class::ALL.map(|class| {
             let counters = &self.classes[class as usize];
             ClassSnapshot {
@@ -203,7 +216,9 @@ pub struct WireSnapshot {
     pub connections: u64,
 }
 
-type Paths = BTreeMap<(String, Option<VolumeId>), Arc<PathCounters>>;
+/// An initiator and a volume.
+pub(super) type PathKey = (String, Option<VolumeId>);
+type Paths = BTreeMap<PathKey, Arc<PathCounters>>;
 
 /// All counters of the front end.
 #[derive(Debug)]
@@ -257,6 +272,23 @@ impl Counters {
                 reserves: path.reserves.load(Ordering::Relaxed),
             };
         paths.iter().map(snapshot).collect()
+    }
+
+    /// How many initiators did something to how many volumes.
+    pub(super) fn path_count(&self) -> usize {
+        self.paths.read().len()
+    }
+
+    /// Up to `limit` of an initiator and a volume, from the first one behind `after`.
+    pub(super) fn some_paths(
+        &self,
+        after: Option<&PathKey>,
+        limit: usize,
+    ) -> Vec<(PathKey, Arc<PathCounters>)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let paths = self.paths.read();
+        let behind = paths.range::<PathKey, _>((from, Bound::Unbounded));
+        behind.take(limit).map(|(key, path)| (key.clone(), path.clone())).collect()
     }
 
     /// What all initiators did to one volume, of one class.

@@ -21,7 +21,7 @@
 //! * [`alerts`]: looking for what is wrong, [`notify`]: telling others of it,
 //! * [`tokens`]: the volume of ROD tokens, and the time,
 //! * [`sessions`]: who is logged in, on what terms, and who was refused,
-//! * [`counters`]: what was done, for whom, and how long it took.
+//! * [`counters`]: what was done, for whom, and how long it took, [`history`]: the same for a year.
 //!
 //! There is no policy here: who may log in, what a LUN is and what a command does is decided in
 //! the crates that this wires together.
@@ -32,6 +32,7 @@ mod commands;
 pub mod counters;
 mod front;
 mod gather;
+mod history;
 mod listen;
 mod mailbox;
 mod management;
@@ -63,6 +64,7 @@ use block::{ArrayIdentity, LunMap, SectorCount, VolumeId, VolumeLimits};
 use store::{Store, StoreError};
 use sys::FileDisk;
 
+pub use self::history::Sampler;
 pub use background::{Shutdown, now_ms};
 pub use counters::Counters;
 pub use saver::ReservationRecords;

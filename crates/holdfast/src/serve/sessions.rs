@@ -1,5 +1,5 @@
-//! Who is logged in, on what terms, how much comes over each session; who was refused; and what goes
-//! wrong beside the commands. For who looks: nothing here holds a command up.
+//! Who is logged in, on what terms, how much comes over each session; who was refused; and what
+//! goes wrong beside the commands. For who looks: nothing here holds a command up.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

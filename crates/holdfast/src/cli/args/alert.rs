@@ -19,7 +19,8 @@ pub enum AlertVerb {
         /// Its number.
         number: u64,
     },
-    /// Close an alert. It stays closed as long as its condition goes on, unless that becomes graver.
+    /// Close an alert. It stays closed as long as its condition goes on, unless that becomes
+    /// graver.
     Close {
         /// Its number.
         number: u64,

@@ -147,16 +147,11 @@ impl Known {
     fn recent(&self, host: &HostLook, class: Class) -> ClassSnapshot {
         let now = host.class(class);
         let before = self.past.front().map_or(now, |(_, classes)| classes[class as usize]);
-        ClassSnapshot {
-            ok: now.ok.saturating_sub(before.ok),
-            failed: now.failed.saturating_sub(before.failed),
-            bytes: now.bytes.saturating_sub(before.bytes),
-            ..ClassSnapshot::default()
-        }
+        now.since(before)
     }
 
-    /// Offloads of which some were sent in the window, and none succeeded. What was refused stays so
-    /// until one succeeds.
+    /// Offloads of which some were sent in the window, and none succeeded. What was refused stays
+    /// so until one succeeds.
     fn refused(&mut self, host: &HostLook) -> Option<Seen> {
         let mut failures = Vec::new();
         for (index, (class, name)) in OFFLOADS.into_iter().enumerate() {

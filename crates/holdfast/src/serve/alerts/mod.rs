@@ -1,5 +1,5 @@
-//! Looking for what is wrong: a thread that looks every few seconds at counters and states, opens and
-//! closes alerts, and has others told.
+//! Looking for what is wrong: a thread that looks every few seconds at counters and states, opens
+//! and closes alerts, and has others told.
 //!
 //! Nothing here is on the data path: what it looks at is counted anyway. What it makes of a
 //! [`Look`] is a function of that and of the looks before ([`judge`], [`hosts`]), and can be tested

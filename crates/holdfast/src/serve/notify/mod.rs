@@ -1,8 +1,8 @@
 //! Telling others: alerts and, where it is wanted, the audit log, to syslog, webhooks and mail.
 //!
 //! Each destination has a thread and a bounded queue. Whoever has something to tell puts it there
-//! and goes on, whatever becomes of it: what can't be sent is tried again, later and later, and given
-//! up in the end. While a destination fails, that is an alert of its own.
+//! and goes on, whatever becomes of it: what can't be sent is tried again, later and later, and
+//! given up in the end. While a destination fails, that is an alert of its own.
 //!
 //! * [`event`]: what is told,
 //! * [`syslog`], [`webhook`], [`mail`]: how, [`tls`]: whom they trust.
