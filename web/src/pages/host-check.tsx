@@ -58,7 +58,12 @@ const SESSIONS: Column<HostSession>[] = [
   { head: "Initiator", minor: true, cell: (row) => row.initiator },
   { head: "Commands", number: true, cell: (row) => count(row.commands) },
   { head: "Most under way", number: true, minor: true, cell: (row) => count(row.queue_most) },
-  { head: "MaxBurstLength", number: true, minor: true, cell: (row) => count(row.terms.burst_bytes) },
+  {
+    head: "MaxBurstLength",
+    number: true,
+    minor: true,
+    cell: (row) => count(row.terms.burst_bytes),
+  },
 ];
 
 export function HostSessionsCard({ name }: { name: string }) {

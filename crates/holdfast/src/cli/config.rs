@@ -351,7 +351,7 @@ mod tests {
             ("[[notify]]\nkind = \"syslog\"\nname = \"a\"\nadress = \"b:1\"", "adress"),
             ("[[notify]]\nkind = \"syslog\"\nname = \"a\"\naddress = \"b\"", "HOST:PORT"),
             (
-                "[[notify]]\nkind = \"webhook\"\nname = \"a\"\nurl = \"http://b.example.com/\"",
+                "[[notify]]\nkind = \"webhook\"\nname = \"a\"\nurl = \"http://example.com/\"",
                 "not encrypted",
             ),
             (
