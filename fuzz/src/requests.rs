@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use api::{Access, Counters, Facts, Interface, PathCounters, Sources, Telemetry, Token, router};
+use api::{
+    Access, Counters, Facts, HostSession, Interface, NotificationTest, PathCounters, Sources,
+    Telemetry, Token, Watch, router,
+};
 use array::{Array, Settings, SettingsChange};
 use axum::Router;
 use axum::body::Body;
@@ -65,6 +68,16 @@ impl Telemetry for Quiet {
     }
 }
 
+impl Watch for Quiet {
+    fn sessions(&self) -> Vec<HostSession> {
+        vec![HostSession { portal: 1, ..HostSession::default() }]
+    }
+
+    fn test_notifications(&self) -> Vec<NotificationTest> {
+        Vec::new()
+    }
+}
+
 /// The interface over an array without objects. It is made once, as that takes long, and every
 /// input leaves it as it was.
 struct World {
@@ -94,6 +107,7 @@ impl World {
             access: Access::new(token, sources),
             facts: Facts::default(),
             telemetry: Arc::new(Quiet),
+            watch: Arc::new(Quiet),
             history: Arc::new(history),
             now_ms: || 1234,
         };

@@ -117,6 +117,9 @@ pub struct CommandCounters {
     pub ok_latency_us: u64,
     /// The sum of the latencies of the others.
     pub failed_latency_us: u64,
+    /// The bytes of the longest of those that succeeded.
+    #[serde(default)]
+    pub largest_bytes: u64,
 }
 
 /// What one initiator did to one volume.
@@ -130,6 +133,9 @@ pub struct PathCounters {
     pub volume: Option<String>,
     /// By class of command; only what happened.
     pub commands: BTreeMap<String, CommandCounters>,
+    /// Commands that locked the whole volume (RESERVE).
+    #[serde(default)]
+    pub reserves: u64,
     /// Copies that read the volume, whichever LUN the command was sent to.
     #[serde(default)]
     pub copied_from: Copied,

@@ -117,15 +117,54 @@ export interface RestGroupSnapshot {
 }
 
 export interface RestAlert {
-  name?: string;
-  severity?: string;
-  state?: string;
-  summary?: string;
-  description?: string;
-  actual?: string | null;
-  expected?: string | null;
-  created?: number;
-  component_name?: string;
+  /** Its number. */
+  name: string;
+  severity: "info" | "warning" | "critical";
+  state: "open" | "closing" | "closed";
+  summary: string;
+  /** What to do. */
+  description: string;
+  actual: string | null;
+  expected: string | null;
+  created: number;
+  flagged: boolean;
+  component_name: string;
+}
+
+/** One practice of a host. */
+export interface HostCheckRow {
+  check: string;
+  verdict: "good" | "improve" | "unseen";
+  seen: string;
+  best: string;
+  esxi: string;
+  linux: string;
+}
+
+/** How a host uses the array. */
+export interface HostCheck {
+  host: string;
+  good: number;
+  improve: number;
+  unseen: number;
+  rows: HostCheckRow[];
+}
+
+/** A session of a host. */
+export interface HostSession {
+  initiator: string;
+  host: string | null;
+  isid: string;
+  portal: number;
+  portal_address: string;
+  peer: string;
+  terms: { burst_bytes: number };
+  commands: number;
+  queue_most: number;
+}
+
+export interface HostSessions {
+  sessions: HostSession[];
 }
 
 export type Offload =

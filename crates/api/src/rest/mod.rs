@@ -40,6 +40,7 @@
 //! [`Refused::unsupported`], never a success that did nothing.
 
 mod admins;
+mod alerts;
 mod arrays;
 mod audits;
 mod connections;
@@ -115,7 +116,8 @@ pub(crate) struct ItemsOf<T> {
     continuation_token: Option<String>,
     /// How many items there are on all pages, if that was asked.
     total_item_count: Option<u64>,
-    /// Sums over all items, if only they were asked for: the fields of an item that can be summed up.
+    /// Sums over all items, if only they were asked for: the fields of an item that can be summed
+    /// up.
     #[schema(value_type = Option<Vec<Object>>)]
     total: Option<Vec<T>>,
 }
@@ -134,6 +136,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(admins::list, admins::create, admins::change, admins::delete))
         .routes(routes!(admins::list_tokens, admins::create_token, admins::delete_tokens))
         .routes(routes!(audits::list))
+        .routes(routes!(alerts::list, alerts::change))
         .routes(routes!(sessions::list))
         .routes(routes!(arrays::list, arrays::change))
         .routes(routes!(arrays::space))

@@ -1,6 +1,7 @@
 //! The verbs and their arguments. They do not change: scripts depend on them.
 
 mod access;
+mod alert;
 mod array;
 mod group;
 mod reach;
@@ -16,6 +17,7 @@ use super::output::Form;
 use super::size;
 
 pub use access::{ApiPlace, AuditArgs, Fingerprint, TokenVerb, UserVerb};
+pub use alert::AlertVerb;
 pub use array::{ArrayVerb, Thresholds};
 pub use group::{GroupVerb, Members, ScheduleArgs, TagVerb};
 pub use reach::{
@@ -98,6 +100,9 @@ pub enum Verb {
     /// Take a volume away from a host, or from a host group.
     #[command(after_help = EXIT_CODES)]
     Disconnect(DisconnectArgs),
+    /// Show what is wrong, and what to do about it.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Alert(AlertVerb),
     /// Show who may reach what.
     #[command(subcommand, after_help = EXIT_CODES)]
     Connection(ConnectionVerb),
@@ -211,6 +216,11 @@ pub enum HostVerb {
     Show {
         /// Which.
         name: String,
+    },
+    /// Compare how hosts use the array with how they should, and say how to set it.
+    Check {
+        /// Which. Default: all of them.
+        name: Option<String>,
     },
     /// Give a host another name.
     Rename {

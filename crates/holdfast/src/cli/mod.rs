@@ -6,14 +6,15 @@
 //!   how it knows it; [`rest`]: what it says in REST 2.x,
 //! * [`pool`], [`optimize`], [`array`], [`volume`], [`limits`], [`snapshot`], [`group`],
 //!   [`protection`], [`tag`], [`host`], [`host_group`], [`connection`], [`provision`], [`user`],
-//!   [`token`], [`audit`], [`status`], [`top`], [`raw`], [`completion`], [`inspect`]: the verbs,
+//!   [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`raw`], [`completion`], [`inspect`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`http`]
 //!   server, the [`certificate`] of that, the [`web`] page and the small parts ([`access`],
-//!   [`telemetry`], [`supervisor`]) that join crates which don't know each other,
+//!   [`telemetry`], [`supervisor`], [`notify`]) that join crates which don't know each other,
 //! * [`size`], [`offload`], [`output`], [`mounting`]: what people type and read, [`flat`]: CSV,
 //!   [`private`]: files that only their owner may read.
 
 mod access;
+mod alert;
 mod args;
 mod array;
 mod audit;
@@ -28,6 +29,7 @@ mod first;
 mod flat;
 mod group;
 mod host;
+mod host_check;
 mod host_group;
 mod http;
 mod inspect;
@@ -35,6 +37,7 @@ mod integrity;
 mod interval;
 mod limits;
 mod mounting;
+mod notify;
 mod offload;
 mod optimize;
 mod output;
@@ -116,6 +119,7 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::HostGroup(verb) => host_group::run(common, verb)?,
         Verb::Connect(options) => connection::connect(common, options)?,
         Verb::Disconnect(options) => connection::disconnect(common, options)?,
+        Verb::Alert(verb) => alert::run(common, verb)?,
         Verb::Connection(verb) => connection::run(common, verb)?,
         Verb::Port(verb) => connection::ports(common, verb)?,
         Verb::User(verb) => user::run(common, verb)?,

@@ -19,11 +19,14 @@ use super::discover::{Registered, RunFile};
 use super::failure::Failure;
 use super::first::First;
 use super::http::{Bound, Server};
+use super::notify;
 use super::output::show;
 use super::pool::{Place, open_disk};
 use super::supervisor;
-use super::telemetry::FrontEnd;
+use super::telemetry::{FrontEnd, Watched};
 use super::web;
+use crate::serve::alerts::{self, Certificate, Watcher};
+use crate::serve::notify::{Destination, Notifier};
 use crate::serve::{
     PortalOptions, Running, Sampler, ScrubOptions, ServeError, ServeOptions, now_ms,
 };
@@ -142,6 +145,7 @@ struct Opened {
     store: Arc<Store>,
     settings: Settings,
     durability: Durability,
+    destinations: Vec<Destination>,
 }
 
 fn open(
@@ -150,6 +154,7 @@ fn open(
     iscsi: &[PortalArg],
 ) -> Result<(Opened, ServeOptions), Failure> {
     let chap = config.chap_defaults()?;
+    let destinations = notify::destinations(&config.notify)?;
     let disk = Arc::new(open_disk(place)?);
     let store = Arc::new(Store::open(disk.clone(), config.store_options())?);
     let write_cache = config.durability == Durability::Flush;
@@ -171,7 +176,8 @@ fn open(
         scrub: ScrubOptions { interval: config.scrub, rate_bytes: config.scrub_rate, now_ms },
         optimize_interval: config.optimize,
     };
-    Ok((Opened { array, store, settings, durability: config.durability }, serving))
+    let durability = config.durability;
+    Ok((Opened { array, store, settings, durability, destinations }, serving))
 }
 
 fn portal(arg: &PortalArg) -> PortalOptions {
@@ -201,7 +207,7 @@ struct Manager<'a> {
     opened: Opened,
     /// What a pool that was made now is told with.
     first: Option<First>,
-    running: Option<(Registered, Server, Sampler)>,
+    running: Option<(Registered, Server, Sampler, Watcher)>,
 }
 
 impl Manager<'_> {
@@ -224,6 +230,7 @@ impl Manager<'_> {
             durability: self.opened.durability.name().into(),
             started_ms: now_ms(),
         };
+        let (notifier, watcher) = self.watch(&running)?;
         let (array, counters) = (self.opened.array.clone(), running.counters.clone());
         let sampler = Sampler::start(self.directory.as_deref(), array, counters)
             .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
@@ -235,6 +242,11 @@ impl Manager<'_> {
                 store: self.opened.store.clone(),
                 portals: facts.portals.clone(),
             }),
+            watch: Arc::new(Watched {
+                observer: running.observer.clone(),
+                notifier,
+                array: self.opened.array.clone(),
+            }),
             history: sampler.history().clone(),
             facts,
             now_ms,
@@ -244,9 +256,30 @@ impl Manager<'_> {
         let server = bound
             .start(tls, move || web::before(api::router(interface)))
             .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
-        self.running = Some((Registered::new(&run)?, server, sampler));
+        self.running = Some((Registered::new(&run)?, server, sampler, watcher));
         self.announce(&running.portals, api, &self.place.pool)?;
         supervisor::tell_ready()
+    }
+
+    /// Starts to look for what is wrong, and to tell of it.
+    fn watch(&mut self, running: &Running) -> Result<(Arc<Notifier>, Watcher), Failure> {
+        let failed = |error: std::io::Error| Failure::Machine(format!("can't watch: {error}"));
+        let destinations = std::mem::take(&mut self.opened.destinations);
+        let notifier = Arc::new(Notifier::start(destinations).map_err(failed)?);
+        let certificate = self.identity.as_ref().and_then(|identity| {
+            let path = identity.path.display().to_string();
+            Some(Certificate { path, ends_ms: identity.ends_ms? })
+        });
+        let sources = alerts::Sources {
+            array: self.opened.array.clone(),
+            counters: running.counters.clone(),
+            observer: running.observer.clone(),
+            portals: running.portals.len(),
+            device: self.place.data.display().to_string(),
+            certificate,
+        };
+        let watcher = Watcher::start(sources, notifier.clone()).map_err(failed)?;
+        Ok((notifier, watcher))
     }
 
     /// One line when hosts and verbs can come.

@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::{
-    CommandCounters, Copied, MemoryCounters, PathCounters, PortCounters, Telemetry, WireCounters,
+    CommandCounters, Copied, HostSession, MemoryCounters, NotificationTest, PathCounters,
+    PortCounters, SessionTerms, Telemetry, Watch, WireCounters,
 };
+use array::Array;
 use store::Store;
 
-use crate::serve::Counters;
 use crate::serve::counters::{Class, ClassSnapshot, CopySnapshot};
+use crate::serve::notify::{Event, News, Notifier};
+use crate::serve::sessions::SessionSnapshot;
+use crate::serve::{Counters, Observer, now_ms};
 
 /// The counters of a running front end, and of the store behind it.
 pub struct FrontEnd {
@@ -27,6 +31,7 @@ impl Telemetry for FrontEnd {
             volume_id: path.volume.map(|id| id.0),
             volume: None,
             commands: by_class(&path.classes, false),
+            reserves: path.reserves,
             copied_from: copied(path.copied_from),
             copied_to: copied(path.copied_to),
         });
@@ -48,6 +53,52 @@ impl Telemetry for FrontEnd {
             ports: ports.collect(),
             ..api::Counters::default()
         }
+    }
+}
+
+/// Who is logged in to a running front end, and where its alerts are told.
+pub struct Watched {
+    pub observer: Observer,
+    pub notifier: Arc<Notifier>,
+    pub array: Arc<Array>,
+}
+
+impl Watch for Watched {
+    fn sessions(&self) -> Vec<HostSession> {
+        self.observer.sessions().into_iter().map(session_of).collect()
+    }
+
+    fn test_notifications(&self) -> Vec<NotificationTest> {
+        let array = self.array.settings().name.to_string();
+        let event = Event { news: News::Test, time_ms: now_ms(), array };
+        let tested = self.notifier.test(&event).into_iter();
+        tested
+            .map(|(destination, sent)| NotificationTest { destination, error: sent.err() })
+            .collect()
+    }
+}
+
+fn session_of(session: SessionSnapshot) -> HostSession {
+    let terms = session.terms;
+    HostSession {
+        initiator: session.initiator,
+        host: None,
+        isid: session.isid.iter().map(|byte| format!("{byte:02x}")).collect(),
+        portal: session.portal,
+        portal_address: String::new(),
+        peer: session.peer.to_string(),
+        terms: SessionTerms {
+            header_digest: terms.header_digest,
+            data_digest: terms.data_digest,
+            initial_r2t: terms.initial_r2t,
+            immediate_data: terms.immediate_data,
+            burst_bytes: terms.burst_bytes,
+            first_burst_bytes: terms.first_burst_bytes,
+            send_segment_bytes: terms.send_segment_bytes,
+            commands: terms.commands,
+        },
+        commands: session.commands,
+        queue_most: session.queue_most,
     }
 }
 
@@ -86,5 +137,6 @@ fn converted(counts: &ClassSnapshot) -> CommandCounters {
         bytes: counts.bytes,
         ok_latency_us: counts.ok_latency_us,
         failed_latency_us: counts.failed_latency_us,
+        largest_bytes: counts.largest_bytes,
     }
 }

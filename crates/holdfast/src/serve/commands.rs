@@ -19,13 +19,16 @@ impl FrontEnd {
     pub(super) fn execute(&mut self, slot: usize, command: Command) {
         let shared = self.shared.clone();
         let Some(peer) = self.peers[slot].as_mut() else { return };
-        let Some(nexus) = peer.session.as_ref().map(|session| session.nexus.clone()) else {
+        let outstanding = peer.connection.outstanding();
+        let counted = peer.session.as_ref().inspect(|session| session.count(outstanding));
+        let Some(nexus) = counted.map(|session| session.nexus.clone()) else {
             // A discovery session carries none, and is refused them before they come here.
             return peer.connection.forget(command.task);
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
         let cdb = scsi::Cdb::new(command.cdb.bytes());
         let (path, bucket) = peer.path(&shared, &nexus.initiator().name, command.lun, &luns);
+        path.count_reserve(cdb.opcode());
         let index = self.tasks.insert(Task {
             connection: slot,
             handle: command.task,

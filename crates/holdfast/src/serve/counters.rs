@@ -9,6 +9,8 @@ use std::time::Duration;
 use block::VolumeId;
 use parking_lot::RwLock;
 
+use super::sessions::DeviceCounters;
+
 /// The kinds of commands that are counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
@@ -75,6 +77,7 @@ struct ClassCounters {
     bytes: AtomicU64,
     ok_latency_us: AtomicU64,
     failed_latency_us: AtomicU64,
+    largest_bytes: AtomicU64,
 }
 
 /// The same at one moment.
@@ -90,10 +93,12 @@ pub struct ClassSnapshot {
     pub ok_latency_us: u64,
     /// The same of those that failed.
     pub failed_latency_us: u64,
+    /// The bytes of the longest successful one.
+    pub largest_bytes: u64,
 }
 
 impl ClassSnapshot {
-    /// What was done since `before`.
+    /// What was done since `before`; the longest one is of all times.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
             ok: self.ok.saturating_sub(before.ok),
@@ -101,16 +106,20 @@ impl ClassSnapshot {
             bytes: self.bytes.saturating_sub(before.bytes),
             ok_latency_us: self.ok_latency_us.saturating_sub(before.ok_latency_us),
             failed_latency_us: self.failed_latency_us.saturating_sub(before.failed_latency_us),
+            largest_bytes: self.largest_bytes,
         }
     }
 
-    fn plus(self, other: Self) -> Self {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self {
             ok: self.ok + other.ok,
             failed: self.failed + other.failed,
             bytes: self.bytes + other.bytes,
             ok_latency_us: self.ok_latency_us + other.ok_latency_us,
             failed_latency_us: self.failed_latency_us + other.failed_latency_us,
+            largest_bytes: self.largest_bytes.max(other.largest_bytes),
         }
     }
 }
@@ -149,11 +158,20 @@ pub struct CopySnapshot {
 #[derive(Debug, Default)]
 pub struct PathCounters {
     classes: [ClassCounters; Class::ALL.len()],
+    reserves: AtomicU64,
     copied_from: CopyCounters,
     copied_to: CopyCounters,
 }
 
 impl PathCounters {
+    /// Counts a command that has come, if it locks the whole volume for its initiator: RESERVE(6)
+    /// and RESERVE(10) (SPC-2, 7.23).
+    pub fn count_reserve(&self, opcode: u8) {
+        if matches!(opcode, 0x16 | 0x56) {
+            self.reserves.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Counts a command that has ended.
     pub fn count(&self, class: Class, ok: bool, bytes: u64, latency: Duration) {
         let counters = &self.classes[class as usize];
@@ -162,6 +180,7 @@ impl PathCounters {
             counters.ok.fetch_add(1, Ordering::Relaxed);
             counters.bytes.fetch_add(bytes, Ordering::Relaxed);
             counters.ok_latency_us.fetch_add(latency_us, Ordering::Relaxed);
+            raise(&counters.largest_bytes, bytes);
         } else {
             counters.failed.fetch_add(1, Ordering::Relaxed);
             counters.failed_latency_us.fetch_add(latency_us, Ordering::Relaxed);
@@ -177,6 +196,7 @@ impl PathCounters {
                 bytes: counters.bytes.load(Ordering::Relaxed),
                 ok_latency_us: counters.ok_latency_us.load(Ordering::Relaxed),
                 failed_latency_us: counters.failed_latency_us.load(Ordering::Relaxed),
+                largest_bytes: counters.largest_bytes.load(Ordering::Relaxed),
             }
         })
     }
@@ -191,10 +211,19 @@ pub struct PathSnapshot {
     pub volume: Option<VolumeId>,
     /// In the order of [`Class::ALL`].
     pub classes: [ClassSnapshot; Class::ALL.len()],
+    /// Commands that locked the whole volume (RESERVE).
+    pub reserves: u64,
     /// Copies that read the volume, whichever LUN the command was sent to.
     pub copied_from: CopySnapshot,
     /// Copies that wrote it.
     pub copied_to: CopySnapshot,
+}
+
+/// Raises a maximum: a look in nearly all cases.
+pub(super) fn raise(most: &AtomicU64, value: u64) {
+    if value > most.load(Ordering::Relaxed) {
+        most.fetch_max(value, Ordering::Relaxed);
+    }
 }
 
 /// What a command copied from one volume to another, or within one.
@@ -235,6 +264,8 @@ pub struct Counters {
     /// By thread, so that none waits for another's cache line, and by port.
     ports: Vec<Vec<PathCounters>>,
     paths: RwLock<Paths>,
+    /// The pool's device.
+    pub device: DeviceCounters,
 }
 
 impl Counters {
@@ -242,7 +273,7 @@ impl Counters {
         let wires = (0..threads).map(|_| WireCounters::default()).collect();
         let of_thread = || (0..ports).map(|_| PathCounters::default()).collect();
         let ports = (0..threads).map(|_| of_thread()).collect();
-        Self { wires, ports, paths: RwLock::default() }
+        Self { wires, ports, paths: RwLock::default(), device: DeviceCounters::default() }
     }
 
     /// Those of a port, from 1, in one thread, which alone changes them.
@@ -305,6 +336,7 @@ impl Counters {
                 initiator: initiator.clone(),
                 volume: *volume,
                 classes: path.snapshot(),
+                reserves: path.reserves.load(Ordering::Relaxed),
                 copied_from: path.copied_from.snapshot(),
                 copied_to: path.copied_to.snapshot(),
             };

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 mod access;
+mod alerts;
 mod first;
 mod objects;
 mod stored;

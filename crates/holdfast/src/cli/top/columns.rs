@@ -134,6 +134,7 @@ pub(super) mod tests {
                     bytes: (6 * (base + n)) << 20,
                     ok_latency_us: 2 * (base + n) * n * 1000,
                     failed_latency_us: 4 * (base + n) * (n + 20) * 1000,
+                    largest_bytes: 0,
                 };
                 (class.to_owned(), counters)
             });

@@ -93,6 +93,7 @@ fn commands_added(before: CommandCounters, after: CommandCounters) -> Option<Com
         bytes: after.bytes.checked_sub(before.bytes)?,
         ok_latency_us: after.ok_latency_us.checked_sub(before.ok_latency_us)?,
         failed_latency_us: after.failed_latency_us.checked_sub(before.failed_latency_us)?,
+        largest_bytes: after.largest_bytes,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Counters, by themselves.
+//! What is counted, for whom.
 
 use super::*;
 
@@ -15,6 +15,12 @@ fn success_and_failure_are_counted_apart_for_each_path() {
     let ats = paths[0].classes[Class::CompareAndWrite as usize];
     assert_eq!((ats.ok, ats.failed, ats.bytes), (1, 1, 512));
     assert_eq!((ats.ok_latency_us, ats.failed_latency_us), (30, 12));
+    path.count(Class::Copy, true, 1 << 20, Duration::ZERO);
+    path.count(Class::Copy, true, 4096, Duration::ZERO);
+    path.count(Class::Copy, false, 1 << 30, Duration::ZERO);
+    assert_eq!(counters.paths()[0].classes[Class::Copy as usize].largest_bytes, 1 << 20);
+    [0x16, 0x28, 0x56, 0x17].into_iter().for_each(|opcode| path.count_reserve(opcode));
+    assert_eq!(counters.paths()[0].reserves, 2);
     assert_eq!(counters.totals()[Class::Other as usize].failed, 1);
     counters.path("iqn.b", Some(VolumeId(7))).count(Class::Read, true, 8, Duration::ZERO);
     path.count(Class::Read, true, 512, Duration::from_micros(3));
