@@ -172,7 +172,8 @@ def test_groups_are_of_one_moment(cinder, driver, connector, management):
     members = management.rest("protection-groups/volumes", group_names=name)
     assert [row["member"]["name"] for row in members] == [volumes[1].provider_id]
     driver.delete_group_snapshot(cinder.context, taken, parts)
-    (left,) = management.rest("protection-group-snapshots", source_names=name, filter="not(name='*-tmp')")
+    own = "not(name='*-tmp')"
+    (left,) = management.rest("protection-group-snapshots", source_names=name, filter=own)
     assert left["destroyed"]
     driver.delete_group(cinder.context, group, volumes)
     assert management.rest("protection-groups", names=name)[0]["destroyed"]

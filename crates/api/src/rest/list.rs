@@ -168,8 +168,8 @@ impl Listing {
         })
     }
 
-    /// A list that comes in pieces: `piece` looks at up to so many items, in the natural order, from
-    /// the first one behind a key on, and makes those that are worth it.
+    /// A list that comes in pieces: `piece` looks at up to so many items, in the natural order,
+    /// from the first one behind a key on, and makes those that are worth it.
     pub(crate) fn glanced<T: Listed>(
         &self,
         piece: impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,

@@ -115,7 +115,7 @@ impl Listed for Plain {
 }
 
 /// Parameters that narrow such lists down, of which nothing is left anyway.
-const NARROWING: [&str; 8] = [
+const NARROWING: [&str; 9] = [
     "destroyed",
     "end_time",
     "expose_api_token",
@@ -124,6 +124,7 @@ const NARROWING: [&str; 8] = [
     "resolution",
     "start_time",
     "type",
+    "vm_type",
 ];
 
 async fn list(interface: Arc<Interface>, mut query: Query, items: Vec<Plain>) -> Answer {

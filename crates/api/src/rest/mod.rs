@@ -69,6 +69,7 @@ mod space;
 mod strict;
 mod tags;
 mod versions;
+mod volume_parts;
 mod volume_snapshots;
 mod volume_space;
 mod volumes;
@@ -116,8 +117,7 @@ pub(crate) struct ItemsOf<T> {
     continuation_token: Option<String>,
     /// How many items there are on all pages, if that was asked.
     total_item_count: Option<u64>,
-    /// Sums over all items, if only they were asked for: the fields of an item that can be summed
-    /// up.
+    /// Sums over all items, if only they were asked for: of the fields that can be summed up.
     #[schema(value_type = Option<Vec<Object>>)]
     total: Option<Vec<T>>,
 }

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::ids::{Ids, Kind};
 use super::space::RestSpace;
-use super::volumes::RestSource;
+use super::volume_parts::RestSource;
 use super::{
     Answer, Body, DestroyedParam, Glance, Items, ItemsOf, ListParams, Listed, Listing, Named,
     Query, Refusals, Refused, Selection, SelectionParams, answer, each, volumes,

@@ -9,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::ids::{Ids, Kind};
 use super::qos::{QosPatch, RestQos};
 use super::space::RestSpace;
+use super::volume_parts::{RestPriority, RestSource};
 use super::{
     Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, Named,
     Query, Refusals, Refused, Selection, SelectionParams, answer, each,
@@ -54,26 +55,6 @@ pub struct RestVolume {
     pub pod: MaybeNamed,
     /// Its volume group: `{}`, there are none.
     pub volume_group: MaybeNamed,
-}
-
-/// What a volume or a snapshot was made of; `{}` where it was made empty.
-#[derive(Clone, Debug, Default, Serialize, ToSchema)]
-pub struct RestSource {
-    /// Its id; it may be gone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// Its name; the one that it had then, if it is gone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-}
-
-/// What is added to the priority of a volume: nothing.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct RestPriority {
-    /// `+`.
-    pub priority_adjustment_operator: String,
-    /// 0.
-    pub priority_adjustment_value: i32,
 }
 
 impl RestVolume {
