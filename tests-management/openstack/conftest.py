@@ -22,7 +22,7 @@ objects.register_all()
 EXAMPLE = Path(__file__).parents[2] / "contrib" / "cinder" / "cinder.conf"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cinder(management, tmp_path_factory):
     """Cinder with an empty database, and the example's backend."""
     directory = tmp_path_factory.mktemp("cinder")

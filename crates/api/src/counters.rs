@@ -21,6 +21,9 @@ pub struct Counters {
     pub totals: BTreeMap<String, CommandCounters>,
     /// The same for each initiator and volume.
     pub paths: Vec<PathCounters>,
+    /// The same for each port of the target, of all initiators and volumes.
+    #[serde(default)]
+    pub ports: Vec<PortCounters>,
     /// For whom the pool's bytes are stored.
     #[serde(default)]
     pub space: PoolSpace,
@@ -133,4 +136,28 @@ pub struct PathCounters {
     /// Commands that locked the whole volume (RESERVE).
     #[serde(default)]
     pub reserves: u64,
+    /// Copies that read the volume, whichever LUN the command was sent to.
+    #[serde(default)]
+    pub copied_from: Copied,
+    /// Copies that wrote it.
+    #[serde(default)]
+    pub copied_to: Copied,
+}
+
+/// Copies that succeeded, and what they copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Copied {
+    /// Commands.
+    pub commands: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What went through one port.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct PortCounters {
+    /// Where it listens, as `ADDR:PORT`.
+    pub portal: String,
+    /// By class of command; only what happened.
+    pub commands: BTreeMap<String, CommandCounters>,
 }

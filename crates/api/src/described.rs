@@ -14,6 +14,9 @@ const REFUSALS: [(&str, &str); 6] = [
     ("500", "The array is at fault."),
 ];
 
+/// How a body may be refused.
+const OF_BODY: (&str, &str) = ("415", "The body is not said to be JSON.");
+
 /// Adds how requests may be refused, where it is not told yet.
 pub(crate) fn with_refusals(description: &mut OpenApi) {
     for (path, item) in &mut description.paths.paths {
@@ -22,7 +25,8 @@ pub(crate) fn with_refusals(description: &mut OpenApi) {
             continue;
         }
         for operation in operations(item) {
-            for (status, why) in REFUSALS {
+            let of_body = operation.request_body.as_ref().map(|_| OF_BODY);
+            for (status, why) in REFUSALS.into_iter().chain(of_body) {
                 let told = operation.responses.responses.entry(status.into());
                 told.or_insert_with(|| RefOr::T(refusal(why)));
             }
@@ -30,7 +34,8 @@ pub(crate) fn with_refusals(description: &mut OpenApi) {
     }
 }
 
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+/// What can be asked at a path.
+pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     let PathItem { get, put, post, delete, patch, .. } = item;
     [get, put, post, delete, patch].into_iter().flatten()
 }

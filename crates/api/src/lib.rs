@@ -58,7 +58,8 @@ pub use access::users::{
 pub use access::{Access, Caller, Origin, Sources, Token};
 pub use alerts::{Alert, AlertChange, Alerts, NotificationTest, NotificationTests};
 pub use counters::{
-    CommandCounters, Counters, MemoryCounters, PathCounters, WireCounters, Written,
+    CommandCounters, Copied, Counters, MemoryCounters, PathCounters, PortCounters, WireCounters,
+    Written,
 };
 pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};

@@ -93,7 +93,9 @@ pub use retention::Retention;
 pub use schedule::SnapshotSchedule;
 pub use settings::{Settings, SettingsChange};
 pub use several::{CHANGES_MAX, NewCopy};
-pub use snapshots::{NewSnapshots, SnapshotFilter, SnapshotInfo, SnapshotSource};
+pub use snapshots::{
+    Looked, NewSnapshots, SnapshotFilter, SnapshotGlance, SnapshotInfo, SnapshotSource,
+};
 pub use space::SpaceThresholds;
 pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, WrittenBytes};
 pub use tags::{Tag, TagFilter, Tagged};

@@ -4,14 +4,14 @@
 //! and it never outlives it. What is stored of it are the parts of its name, so that a volume with
 //! ten thousand of them is renamed by one record.
 
+mod look;
 mod state;
 mod types;
 
-use std::ops::Bound;
-
-use block::{SECTOR_BYTES, VolumeId};
+use block::VolumeId;
 use store::{Change, VolumeChange};
 
+pub use look::{Looked, SnapshotGlance};
 pub(crate) use state::{Moment, SnapshotRecord};
 pub use types::{NewSnapshots, SnapshotFilter, SnapshotInfo, SnapshotSource};
 
@@ -162,69 +162,6 @@ impl Array {
         let state = self.state.read();
         let record = state.snapshots.get(&id)?;
         Some(record.name(&state, state.volumes.get(&record.source)?))
-    }
-
-    /// Up to `limit` snapshots in the order of their volumes' names, then of what tells them apart,
-    /// from the first one behind `after`.
-    ///
-    /// # Errors
-    /// `no_such_volume` for the volume of the filter.
-    pub fn snapshots(
-        &self,
-        filter: &SnapshotFilter,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<SnapshotInfo>, Error> {
-        let guard = self.state.read();
-        let state = &*guard;
-        let only = filter.volume.as_deref().map(|name| state.any_volume(name)).transpose()?;
-        let group = filter.group.as_ref().map(|name| name.to_ascii_lowercase());
-        let group = group.map(|name| state.group_names.get(&name).copied());
-        let behind_name = after.and_then(|name| state.parse_snapshot(name));
-        let (after_volume, after_key) = behind_name.unwrap_or_default();
-        let volumes: Box<dyn Iterator<Item = &VolumeEntry>> = match only {
-            Some(volume) => Box::new(std::iter::once(volume)),
-            None => {
-                let names = state.volume_names.range(after_volume.clone()..);
-                Box::new(names.filter_map(|(_, id)| state.volumes.get(id)))
-            }
-        };
-        let behind = |volume: &VolumeEntry| {
-            let is_after = after.is_some() && volume.record.name.key() == after_volume;
-            if is_after { Bound::Excluded(after_key.clone()) } else { Bound::Unbounded }
-        };
-        let found = volumes
-            .flat_map(|volume| {
-                let ids = volume.snapshots.range((behind(volume), Bound::Unbounded));
-                ids.filter_map(move |(_, id)| Some((volume, *id, state.snapshots.get(id)?)))
-            })
-            .filter(|(_, _, record)| {
-                let is_of_group = group.is_none_or(|id| id.is_some() && id == record.group);
-                let is_destroyed = state.doom_of(record).is_some();
-                filter.destroyed.is_none_or(|destroyed| destroyed == is_destroyed) && is_of_group
-            })
-            .take(limit);
-        Ok(found.filter_map(|(_, id, _)| self.snapshot_info(state, id)).collect())
-    }
-
-    /// A snapshot, as it is shown.
-    pub(crate) fn snapshot_info(&self, state: &State, id: VolumeId) -> Option<SnapshotInfo> {
-        let record = state.snapshots.get(&id)?;
-        let volume = state.volumes.get(&record.source)?;
-        Some(SnapshotInfo {
-            id,
-            name: record.name(state, volume),
-            volume: volume.record.name.to_string(),
-            volume_id: volume.record.id,
-            group: record.group.and_then(|id| Some(state.groups.get(&id)?.name.to_string())),
-            suffix: record.suffix.to_string(),
-            size_bytes: record.size.0 * SECTOR_BYTES,
-            serial: Serial::new(&state.pool_id, id)?.to_string(),
-            created_ms: record.created_ms,
-            mapped_bytes: self.backing.volume_status(id).map_or(0, |status| status.mapped_bytes),
-            space: self.object_space(id),
-            eradicate_ms: state.doom_of(record),
-        })
     }
 }
 

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -80,6 +81,10 @@ pub(crate) async fn list(
     filter: Result<Query<AuditFilter>, QueryRejection>,
 ) -> Result<Json<Audit>, ApiError> {
     let Query(AuditFilter { before, limit }) = filter?;
+    if before.is_some_and(|number| i64::try_from(number).is_err()) {
+        let text = "There is no such entry.";
+        return Err(ApiError::new(StatusCode::BAD_REQUEST, "bad_request", text));
+    }
     blocking(interface, move |interface| {
         let limit = limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
         let mut found = interface.array.audit_log(before, limit + 1);

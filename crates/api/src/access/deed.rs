@@ -48,6 +48,12 @@ pub(super) async fn run(
         Ok(body) => body,
         Err(denied) => return denied.answer(&path),
     };
+    // Parsers take a list of values for an object as well, in the order of its fields.
+    let is_list = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
+    if is_list && path.starts_with("/v1/") {
+        let denied = Denied::Body(StatusCode::BAD_REQUEST, "The body is a list, not an object.");
+        return denied.answer(&path);
+    }
     let deed = Deed {
         time_ms: (interface.now_ms)(),
         user: caller.user,

@@ -82,6 +82,7 @@ pub struct LoggedInItems {
             ("x-auth-token" = String, description = "The session, to be sent with each request.")
         )),
         (status = 401, description = "The API token is missing or wrong."),
+        (status = 404, description = "There is no such version."),
         (status = 429, description = "Too many logins failed: Retry-After says when to try again."),
     )
 )]
@@ -107,6 +108,7 @@ pub(crate) async fn login(
 #[utoipa::path(post, path = "/api/2.{minor}/logout", tag = "sessions", responses(
     (status = 200, description = "It has ended."),
     (status = 401, description = "There was none."),
+    (status = 404, description = "There is no such version."),
 ))]
 pub(crate) async fn logout(State(interface): Shared, headers: HeaderMap) {
     interface.log_out(&headers);

@@ -5,18 +5,24 @@
 //! read, and the best rows are kept. A continuation token is the place of the last row in the order
 //! that was asked for, so a page goes on where the last one ended whatever came or went meanwhile.
 
+mod params;
+
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use array::Looked;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::order::{Place, SortKey, add, at_path, compare, place, sort_keys, token};
 use super::project::project;
 use super::query::Query;
 use super::{Filter, Refused};
+
+pub(crate) use params::ListParams;
 
 /// The most items of a page, and as many as it has where nothing is asked.
 pub(crate) const LIMIT_MAX: usize = 1000;
@@ -36,6 +42,19 @@ pub(crate) trait Listed: Serialize {
         &[]
     }
 }
+
+/// What can be told of an item before it is made: to make all items of a long list, only to leave
+/// most of them out, takes its time.
+pub(crate) trait Glance {
+    /// The item's key.
+    fn key(&self) -> String;
+
+    /// A field of it; `None` where only the item itself can tell.
+    fn field(&self, name: &str) -> Option<Value>;
+}
+
+/// Decides by a glance whether an item is worth to be made.
+pub(crate) type Worth<'a> = &'a mut dyn FnMut(&dyn Glance) -> bool;
 
 /// A list that was asked for.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -65,27 +84,6 @@ impl Items {
             total: None,
         })
     }
-}
-
-/// The parameters that every list takes, for the description.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[allow(dead_code, reason = "only its description is used")]
-pub(crate) struct ListParams {
-    /// Which items: a condition on their fields, such as `name='db*' and provisioned>=1048576`.
-    filter: Option<String>,
-    /// By which fields they are ordered, comma-separated; `-` before or behind one turns it round.
-    sort: Option<String>,
-    /// The most items of a page: up to 1000, which is the default; 0 only counts.
-    limit: Option<u64>,
-    /// How many items to skip: up to 100000; without a meaning beside a token.
-    offset: Option<u64>,
-    /// Where to go on: from the last page.
-    continuation_token: Option<String>,
-    /// Whether to count the items of all pages.
-    total_item_count: Option<bool>,
-    /// Whether to answer sums over all items instead of the items.
-    total_only: Option<bool>,
 }
 
 /// Which items of a list, and in which order.
@@ -161,8 +159,21 @@ impl Listing {
         &self,
         piece: impl Fn(Option<&str>, usize) -> Result<Vec<T>, Refused>,
     ) -> Result<Items, Refused> {
+        self.glanced(|after, limit, _| {
+            let items = piece(after, limit)?;
+            let next = items.last().filter(|_| items.len() == limit).map(Listed::key);
+            Ok(Looked { items, next })
+        })
+    }
+
+    /// A list that comes in pieces: `piece` looks at up to so many items, in the natural order, from
+    /// the first one behind a key on, and makes those that are worth it.
+    pub(crate) fn glanced<T: Listed>(
+        &self,
+        piece: impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
+    ) -> Result<Items, Refused> {
         if self.only_total {
-            return self.total(piece);
+            return self.total(&piece);
         }
         let (mut rows, counted) = match self.sort.is_empty() {
             true => (self.next_rows(&piece)?, None),
@@ -187,18 +198,19 @@ impl Listing {
     }
 
     /// Goes over what fits the filter, from behind a key on, until `each` says that it is enough.
-    /// It is told those fields of an item that the filter and the order look at.
+    /// It is told those fields of an item that the filter and the order look at. What `is_worth`
+    /// knows by a glance to be of no use does not get there. `size` items are looked at at once.
     fn walk<T: Listed>(
         &self,
-        piece: &impl Fn(Option<&str>, usize) -> Result<Vec<T>, Refused>,
+        piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
         mut after: Option<String>,
+        size: usize,
+        mut is_worth: impl FnMut(&dyn Glance) -> bool,
         mut each: impl FnMut(T, &Value) -> Result<bool, Refused>,
     ) -> Result<(), Refused> {
         let fields = self.fields();
         loop {
-            let items = piece(after.as_deref(), PIECE)?;
-            let is_full = items.len() == PIECE;
-            after = items.last().filter(|_| is_full).map(Listed::key);
+            let Looked { items, next } = piece(after.as_deref(), size, &mut is_worth)?;
             for item in items {
                 let row = match fields.is_empty() {
                     true => Value::Null,
@@ -209,10 +221,25 @@ impl Listing {
                     return Ok(());
                 }
             }
-            if after.is_none() {
-                return Ok(());
+            match next {
+                Some(_) => after = next,
+                None => return Ok(()),
             }
         }
+    }
+
+    /// Those fields of an item, if a glance tells all of them.
+    fn glimpse(fields: &[&str], glance: &dyn Glance) -> Option<Value> {
+        let told = fields.iter().map(|name| Some(((*name).to_owned(), glance.field(name)?)));
+        told.collect::<Option<Map<_, _>>>().map(Value::Object)
+    }
+
+    /// Whether an item fits the filter, if a glance tells.
+    fn fits(&self, glance: &dyn Glance) -> Option<bool> {
+        let Some(filter) = &self.filter else { return Some(true) };
+        let mut fields = Vec::new();
+        filter.fields(&mut fields);
+        Some(filter.matches(&Self::glimpse(&fields, glance)?))
     }
 
     /// The fields that the filter and the order look at.
@@ -230,11 +257,15 @@ impl Listing {
     /// The rows of the page in the natural order, and one more if there is one.
     fn next_rows<T: Listed>(
         &self,
-        piece: &impl Fn(Option<&str>, usize) -> Result<Vec<T>, Refused>,
+        piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
     ) -> Result<Vec<(Place, T)>, Refused> {
         let (mut rows, mut skipped) = (Vec::new(), 0);
         let after = self.after.as_ref().map(|place| place.key.clone());
-        self.walk(piece, after, |item, _| {
+        // Where nothing is left out, no more are made than are shown.
+        let all = self.filter.as_ref().map_or(self.offset + self.limit + 1, |_| PIECE);
+        let size = all.min(PIECE);
+        let is_worth = |glance: &dyn Glance| self.fits(glance) != Some(false);
+        self.walk(piece, after, size, is_worth, |item, _| {
             if skipped < self.offset {
                 skipped += 1;
                 return Ok(false);
@@ -249,54 +280,78 @@ impl Listing {
     /// many there are on all pages.
     fn best_rows<T: Listed>(
         &self,
-        piece: &impl Fn(Option<&str>, usize) -> Result<Vec<T>, Refused>,
+        piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
     ) -> Result<(Vec<(Place, T)>, usize), Refused> {
         let wanted = self.offset + self.limit + 1;
-        let (mut rows, mut count): (Vec<(Place, T)>, _) = (Vec::new(), 0);
+        let (mut rows, count): (Vec<(Place, T)>, _) = (Vec::new(), Cell::new(0));
         // Behind this one there are enough others already.
-        let mut last: Option<Place> = None;
-        self.walk(piece, None, |item, row| {
-            count += 1;
-            let values = self.sort.iter().map(|key| at_path(row, &key.path).clone()).collect();
-            let place = Place { values, key: item.key() };
-            let is_behind = |other: &Place| self.compare(other, &place) == Ordering::Less;
-            if self.after.as_ref().is_some_and(|after| !is_behind(after))
-                || last.as_ref().is_some_and(is_behind)
-            {
+        let last: RefCell<Option<Place>> = RefCell::new(None);
+        let is_out = |place: &Place| {
+            let is_behind = |other: &Place| self.compare(other, place) == Ordering::Less;
+            self.after.as_ref().is_some_and(|after| !is_behind(after))
+                || last.borrow().as_ref().is_some_and(is_behind)
+        };
+        let fields = self.fields();
+        let is_worth = |glance: &dyn Glance| {
+            let Some(row) = Self::glimpse(&fields, glance) else { return true };
+            if self.filter.as_ref().is_some_and(|filter| !filter.matches(&row)) {
+                return false;
+            }
+            let is_worth = !is_out(&self.place(&row, glance.key()));
+            // Those that are worth it are counted when they come.
+            count.set(count.get() + usize::from(!is_worth));
+            is_worth
+        };
+        self.walk(piece, None, PIECE, is_worth, |item, row| {
+            count.set(count.get() + 1);
+            let place = self.place(row, item.key());
+            if is_out(&place) {
                 return Ok(false);
             }
             rows.push((place, item));
             if rows.len() >= 2 * wanted {
                 rows.sort_by(|a, b| self.compare(&a.0, &b.0));
                 rows.truncate(wanted);
-                last = rows.last().map(|(place, _)| place.clone());
+                last.replace(rows.last().map(|(place, _)| place.clone()));
             }
             Ok(false)
         })?;
         rows.sort_by(|a, b| self.compare(&a.0, &b.0));
         rows.drain(..self.offset.min(rows.len()));
         rows.truncate(self.limit + 1);
-        Ok((rows, count))
+        Ok((rows, count.get()))
+    }
+
+    /// The place of an item in the order that was asked for.
+    fn place(&self, row: &Value, key: String) -> Place {
+        let values = self.sort.iter().map(|key| at_path(row, &key.path).clone()).collect();
+        Place { values, key }
     }
 
     fn count<T: Listed>(
         &self,
-        piece: &impl Fn(Option<&str>, usize) -> Result<Vec<T>, Refused>,
+        piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
     ) -> Result<usize, Refused> {
-        let mut count = 0;
-        self.walk(piece, None, |_, _| {
-            count += 1;
+        let count = Cell::new(0);
+        let is_worth = |glance: &dyn Glance| {
+            let fits = self.fits(glance);
+            count.set(count.get() + usize::from(fits == Some(true)));
+            fits.is_none()
+        };
+        self.walk(piece, None, PIECE, is_worth, |_, _| {
+            count.set(count.get() + 1);
             Ok(false)
         })?;
-        Ok(count)
+        Ok(count.get())
     }
 
     fn total<T: Listed>(
         &self,
-        piece: impl Fn(Option<&str>, usize) -> Result<Vec<T>, Refused>,
+        piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
     ) -> Result<Items, Refused> {
         let (mut total, mut count) = (Map::new(), 0);
-        self.walk(&piece, None, |item, _| {
+        let is_worth = |glance: &dyn Glance| self.fits(glance) != Some(false);
+        self.walk(piece, None, PIECE, is_worth, |item, _| {
             count += 1;
             let row = project(&item, T::totalled()).map_err(|_| Refused::broken())?;
             for field in T::totalled() {

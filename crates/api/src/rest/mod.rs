@@ -66,6 +66,7 @@ mod refused;
 mod selection;
 mod sessions;
 mod space;
+mod strict;
 mod tags;
 mod versions;
 mod volume_snapshots;
@@ -85,11 +86,12 @@ use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::described::operations;
 use crate::{Interface, access};
 
 pub use filter::{Filter, FilterError};
 pub use list::Items;
-pub(crate) use list::{ListParams, Listed, Listing};
+pub(crate) use list::{Glance, ListParams, Listed, Listing};
 pub(crate) use query::{Body, Query};
 pub(crate) use refused::{Refusals, Refused};
 pub use refused::{RestFault, RestRefusal};
@@ -227,6 +229,14 @@ pub(crate) fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::op
     for (path, item) in &mut description.paths.paths {
         if path.contains("{minor}") {
             item.parameters.get_or_insert_default().push(minor.clone());
+            for operation in operations(item) {
+                // No body is as good as one without fields. A list is not.
+                if let Some(body) = &mut operation.request_body
+                    && !path.ends_with("/batch")
+                {
+                    body.required = Some(Required::False);
+                }
+            }
         }
     }
     description

@@ -2,8 +2,8 @@
 //!
 //! Whole numbers, as clients read them. Reads are READ, writes WRITE; all else are others, offloads
 //! too, which `GET /v1/history` tells apart. A latency is from the last byte of a command to its
-//! answer, with what limits made it wait; its parts are not measured and so `null`. There are no
-//! mirrored writes.
+//! answer, with what limits made it wait; its parts are not measured and so `null`, but for those of
+//! queues: clients do not expect `null` there, and 0 adds up. There are no mirrored writes.
 
 use history::{Activity, CLASSES, ClassSums, Point};
 use serde::Serialize;
@@ -36,12 +36,12 @@ pub struct RestPerformance {
     pub qos_rate_limit_usec_per_write_op: Option<u64>,
     /// Commands under way: not measured.
     pub queue_depth: Option<u64>,
-    /// Time in queues: not measured by itself.
-    pub queue_usec_per_mirrored_write_op: Option<u64>,
-    /// Time in queues: not measured by itself.
-    pub queue_usec_per_read_op: Option<u64>,
-    /// Time in queues: not measured by itself.
-    pub queue_usec_per_write_op: Option<u64>,
+    /// Time of mirrored writes in queues: there are none.
+    pub queue_usec_per_mirrored_write_op: u64,
+    /// Time of reads in queues: 0, as all that they wait is told by `usec_per_read_op`.
+    pub queue_usec_per_read_op: u64,
+    /// Time of writes in queues: 0, as all that they wait is told by `usec_per_write_op`.
+    pub queue_usec_per_write_op: u64,
     /// Bytes read.
     pub read_bytes_per_sec: u64,
     /// Reads.

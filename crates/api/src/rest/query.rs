@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use super::Refused;
+use super::strict::Strict;
 
 /// The most names of one request: what they change must fit one commit of the store.
 pub(crate) const NAMES_MAX: usize = 500;
@@ -79,8 +80,11 @@ impl Query {
 
     /// Takes a parameter that is a number, from 0.
     pub(crate) fn number(&mut self, name: &str) -> Result<Option<u64>, Refused> {
-        let refuse = |_| Refused::bad(name, "The query parameter is a whole number, from 0.");
-        self.text(name).map(|text| text.parse().map_err(refuse)).transpose()
+        let Some(text) = self.text(name) else { return Ok(None) };
+        // As the description says of whole numbers.
+        let number = text.parse().ok().filter(|number| i64::try_from(*number).is_ok());
+        let refuse = || Refused::bad(name, "The query parameter is a whole number, from 0.");
+        number.ok_or_else(refuse).map(Some)
     }
 
     /// Refuses what nobody took.
@@ -130,12 +134,16 @@ impl<T: DeserializeOwned, S: Send + Sync> axum::extract::FromRequest<S> for Body
         let bytes =
             bytes.map_err(|refused| Refused::unreadable(refused.status(), &refused.body_text()))?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        let body = serde_json::from_slice(text);
         // The text of the error could quote a secret: it is told only where the form is wrong.
-        body.map(Body).map_err(|error| match error.classify() {
+        let body = serde_json::from_slice(text).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => Refused::bad("", unquote_values(&error)),
             _ => Refused::bad("", "The body is not JSON."),
-        })
+        })?;
+        let strict = serde_json::from_slice(text).and_then(|body| T::deserialize(Strict(body)));
+        match strict {
+            Ok(_) => Ok(Self(body)),
+            Err(_) => Err(Refused::bad("", "The body has a list where an object is needed.")),
+        }
     }
 }
 

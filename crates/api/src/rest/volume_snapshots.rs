@@ -1,16 +1,19 @@
 //! `volume-snapshots`.
 
-use array::{NewSnapshots, SnapshotFilter, SnapshotInfo, SnapshotSource, Suffix};
+use array::{
+    Looked, NewSnapshots, SnapshotFilter, SnapshotGlance, SnapshotInfo, SnapshotSource, Suffix,
+};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::ids::{Ids, Kind};
 use super::space::RestSpace;
 use super::volumes::RestSource;
 use super::{
-    Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, Named, Query,
-    Refusals, Refused, Selection, SelectionParams, answer, each, volumes,
+    Answer, Body, DestroyedParam, Glance, Items, ItemsOf, ListParams, Listed, Listing, Named,
+    Query, Refusals, Refused, Selection, SelectionParams, answer, each, volumes,
 };
 use crate::{Interface, Shared};
 
@@ -73,6 +76,22 @@ impl Listed for RestSnapshot {
     }
 }
 
+impl Glance for SnapshotGlance<'_> {
+    fn key(&self) -> String {
+        self.name()
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        match name {
+            "name" => Some(self.name().into()),
+            "created" => Some(self.created_ms().into()),
+            "provisioned" => Some(self.size_bytes().into()),
+            "destroyed" => Some(self.is_destroyed().into()),
+            _ => None,
+        }
+    }
+}
+
 /// The name of the snapshot with this id.
 pub(crate) fn name_of(interface: &Interface, id: &str) -> Option<String> {
     let number = Ids::of(&interface.array).number(Kind::Volume, id)?;
@@ -117,6 +136,17 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
         let mut of = sources.names(|id| volumes::name_of(interface, id))?;
         of.sort_by_key(|name| name.to_ascii_lowercase());
         of.dedup_by(|a, b| a.eq_ignore_ascii_case(b));
+        if of.is_empty() {
+            let destroyed = selection.destroyed;
+            let filter = SnapshotFilter { volume: None, group: None, destroyed };
+            return listing.glanced(|after, limit, is_worth| {
+                let mut is_worth = |glance: &SnapshotGlance<'_>| is_worth(glance);
+                let array = &interface.array;
+                let found = array.look_at_snapshots(&filter, after, limit, &mut is_worth)?;
+                let Looked { items, next } = found;
+                Ok(Looked { items: items.into_iter().map(show).collect(), next })
+            });
+        }
         listing.pieces(|after, limit| {
             let found = page(interface, &of, selection.destroyed, after, limit)?;
             Ok(found.into_iter().map(show).collect())
@@ -146,7 +176,7 @@ fn volume_of(name: &str) -> &str {
     parts.nth(1).unwrap_or(first)
 }
 
-/// Up to `limit` snapshots of some volumes, in the order of their names, or of all.
+/// Up to `limit` snapshots of some volumes, in the order of their names.
 fn page(
     interface: &Interface,
     volumes: &[String],
@@ -154,10 +184,6 @@ fn page(
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<SnapshotInfo>, Refused> {
-    let filter = |volume: Option<String>| SnapshotFilter { volume, group: None, destroyed };
-    if volumes.is_empty() {
-        return Ok(interface.array.snapshots(&filter(None), after, limit)?);
-    }
     let begun = after.map(volume_of);
     let mut found = Vec::new();
     for volume in volumes {
@@ -170,7 +196,8 @@ fn page(
             continue;
         }
         let (after, room) = (after.filter(|_| is_begun), limit - found.len());
-        found.extend(interface.array.snapshots(&filter(Some(volume.clone())), after, room)?);
+        let filter = SnapshotFilter { volume: Some(volume.clone()), group: None, destroyed };
+        found.extend(interface.array.snapshots(&filter, after, room)?);
         if found.len() == limit {
             break;
         }

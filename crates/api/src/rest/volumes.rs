@@ -54,8 +54,6 @@ pub struct RestVolume {
     pub pod: MaybeNamed,
     /// Its volume group: `{}`, there are none.
     pub volume_group: MaybeNamed,
-    /// What it is an endpoint of: `{}`, nothing.
-    pub protocol_endpoint: MaybeNamed,
 }
 
 /// What a volume or a snapshot was made of; `{}` where it was made empty.
@@ -106,7 +104,6 @@ impl RestVolume {
             }),
             pod: MaybeNamed::default(),
             volume_group: MaybeNamed::default(),
-            protocol_endpoint: MaybeNamed::default(),
         }
     }
 }

@@ -5,26 +5,26 @@ use api::{Alert, Alerts, NotificationTest, NotificationTests};
 use super::args::{AlertVerb, Common};
 use super::client::Client;
 use super::failure::Failure;
-use super::output::{Align, facts, show, table, time};
+use super::output::{Align, Form, facts, show, table, time};
 
 /// Does a verb.
 pub fn run(common: &Common, verb: &AlertVerb) -> Result<(), Failure> {
-    let (client, json) = (Client::find(common)?, common.json);
+    let (client, form) = (Client::find(common)?, common.form);
     match verb {
-        AlertVerb::List { all, severity } => list(&client, json, *all, severity.as_deref()),
+        AlertVerb::List { all, severity } => list(&client, form, *all, severity.as_deref()),
         AlertVerb::Show { number } => {
             let alert: Alert = client.get(&format!("/v1/alerts/{number}"))?;
-            show(json, &alert, || text(&alert))
+            show(form, &alert, || text(&alert))
         }
         AlertVerb::Close { number } => {
             let alert: Alert = client.post(&format!("/v1/alerts/{number}/close"), &())?;
-            show(json, &alert, || format!("Alert {number} is closed: {}\n", alert.summary))
+            show(form, &alert, || format!("Alert {number} is closed: {}\n", alert.summary))
         }
-        AlertVerb::Test => test(&client, json),
+        AlertVerb::Test => test(&client, form),
     }
 }
 
-fn list(client: &Client, json: bool, all: bool, severity: Option<&str>) -> Result<(), Failure> {
+fn list(client: &Client, form: Form, all: bool, severity: Option<&str>) -> Result<(), Failure> {
     let severity = severity.map(|name| format!("&severity={}", super::client::part(name)));
     let path = format!("/v1/alerts?closed={all}{}", severity.unwrap_or_default());
     // There are less than a page of them.
@@ -45,7 +45,7 @@ fn list(client: &Client, json: bool, all: bool, severity: Option<&str>) -> Resul
             alert.summary.clone(),
         ]
     };
-    show(json, &alerts, || {
+    show(form, &alerts, || {
         let rows: Vec<_> = alerts.iter().map(row).collect();
         table(&columns, &rows, "No alert is open.")
     })
@@ -69,7 +69,7 @@ fn text(alert: &Alert) -> String {
     facts(&rows)
 }
 
-fn test(client: &Client, json: bool) -> Result<(), Failure> {
+fn test(client: &Client, form: Form) -> Result<(), Failure> {
     let found: NotificationTests = client.post("/v1/notifications/test", &())?;
     let row = |test: &NotificationTest| {
         let outcome = test.error.clone().unwrap_or_else(|| "sent".into());
@@ -78,7 +78,7 @@ fn test(client: &Client, json: bool) -> Result<(), Failure> {
     let columns = [("DESTINATION", Align::Left), ("OUTCOME", Align::Left)];
     let rows: Vec<_> = found.tests.iter().map(row).collect();
     let nothing = "Nobody is told of alerts: [[notify]] in the configuration says who.";
-    show(json, &found, || table(&columns, &rows, nothing))?;
+    show(form, &found, || table(&columns, &rows, nothing))?;
     match found.tests.iter().filter(|test| test.error.is_some()).count() {
         0 => Ok(()),
         failed => Err(Failure::Refused(format!("{failed} destinations can't be reached"))),

@@ -4,10 +4,10 @@ use api::{Host, HostCheck, HostCheckRow, Hosts, Verdict};
 
 use super::client::{Client, part};
 use super::failure::Failure;
-use super::output::{Align, show, table};
+use super::output::{Align, Form, show, table};
 
 /// Checks one host, or all.
-pub fn run(client: &Client, json: bool, name: Option<&str>) -> Result<(), Failure> {
+pub fn run(client: &Client, form: Form, name: Option<&str>) -> Result<(), Failure> {
     let names = match name {
         Some(name) => vec![name.to_owned()],
         None => {
@@ -19,7 +19,7 @@ pub fn run(client: &Client, json: bool, name: Option<&str>) -> Result<(), Failur
     let checks: Result<Vec<HostCheck>, Failure> =
         names.iter().map(|name| client.get(&format!("/v1/hosts/{}/check", part(name)))).collect();
     let checks = checks?;
-    show(json, &checks, || {
+    show(form, &checks, || {
         let all: Vec<String> = checks.iter().map(text).collect();
         match all.is_empty() {
             true => "No hosts.\n".into(),

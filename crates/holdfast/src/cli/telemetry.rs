@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::{
-    CommandCounters, HostSession, MemoryCounters, NotificationTest, PathCounters, SessionTerms,
-    Telemetry, Watch, WireCounters,
+    CommandCounters, Copied, HostSession, MemoryCounters, NotificationTest, PathCounters,
+    PortCounters, SessionTerms, Telemetry, Watch, WireCounters,
 };
 use array::Array;
 use store::Store;
 
-use crate::serve::counters::{Class, ClassSnapshot};
+use crate::serve::counters::{Class, ClassSnapshot, CopySnapshot};
 use crate::serve::notify::{Event, News, Notifier};
 use crate::serve::sessions::SessionSnapshot;
 use crate::serve::{Counters, Observer, now_ms};
@@ -19,6 +19,8 @@ use crate::serve::{Counters, Observer, now_ms};
 pub struct FrontEnd {
     pub counters: Arc<Counters>,
     pub store: Arc<Store>,
+    /// Where each port listens.
+    pub portals: Vec<String>,
 }
 
 impl Telemetry for FrontEnd {
@@ -30,6 +32,13 @@ impl Telemetry for FrontEnd {
             volume: None,
             commands: by_class(&path.classes, false),
             reserves: path.reserves,
+            copied_from: copied(path.copied_from),
+            copied_to: copied(path.copied_to),
+        });
+        let ports = self.portals.iter().zip(self.counters.ports());
+        let ports = ports.map(|(portal, classes)| PortCounters {
+            portal: portal.clone(),
+            commands: by_class(&classes, false),
         });
         api::Counters {
             wire: WireCounters {
@@ -41,6 +50,7 @@ impl Telemetry for FrontEnd {
             written: self.store.written().into(),
             totals: by_class(&self.counters.totals(), true),
             paths: paths.collect(),
+            ports: ports.collect(),
             ..api::Counters::default()
         }
     }
@@ -108,6 +118,10 @@ fn memory_of(store: &Store) -> MemoryCounters {
         misses: memory.misses,
         evictions: memory.evictions,
     }
+}
+
+fn copied(CopySnapshot { commands, bytes }: CopySnapshot) -> Copied {
+    Copied { commands, bytes }
 }
 
 fn by_class(classes: &[ClassSnapshot], with_idle: bool) -> BTreeMap<String, CommandCounters> {

@@ -44,6 +44,7 @@ impl FrontEnd {
             class: Class::of_opcode(cdb.opcode()),
             path,
             bytes: 0,
+            copies: Vec::new(),
             started: shared.clock.now(),
         });
         let moved = u64::from(command.expected_in_bytes.max(command.expected_out_bytes));
@@ -85,6 +86,9 @@ impl FrontEnd {
             let gathers = pending.gathers();
             task.pending = Some(pending);
             task.bytes += bytes_of(&request);
+            if let VolumeRequest::Copy { segments } = &request {
+                task.note_copies(segments);
+            }
             let Some(request) = self.admit(index, request, gathers) else { return };
             match self.shared.store.start(request, token) {
                 Started::Done(result) => match self.resume_scsi(index, result) {
@@ -161,6 +165,13 @@ impl FrontEnd {
         let ok = matches!(response.status, Status::Good | Status::ConditionMet);
         let latency = self.shared.clock.now().saturating_sub(task.started);
         task.path.count(task.class, ok, task.bytes, latency);
+        let counters = &self.shared.counters;
+        if let Some(port) = counters.port_of(self.index, task.nexus.target_port()) {
+            port.count(task.class, ok, task.bytes, latency);
+        }
+        for copy in task.copies.iter().filter(|_| ok) {
+            counters.count_copy(&task.nexus.initiator().name, copy);
+        }
         let peer = self.peers[task.connection].as_mut();
         if let Some(peer) = peer.filter(|peer| peer.id == task.handle.connection) {
             peer.gathers &= !task.gathers;

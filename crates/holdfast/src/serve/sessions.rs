@@ -97,6 +97,15 @@ impl Refusals {
     }
 }
 
+/// Transfers that the device has failed.
+#[derive(Debug, Default)]
+pub struct DeviceCounters {
+    /// Reads.
+    pub failed_reads: AtomicU64,
+    /// Writes.
+    pub failed_writes: AtomicU64,
+}
+
 /// What fails in the background now, by what it is, and why.
 #[derive(Default)]
 pub(super) struct Troubles(Mutex<BTreeMap<&'static str, String>>);

@@ -68,7 +68,7 @@ impl Shared {
             name: format!("{target_name},t,0x{tag:04x}"),
         });
         let rods = super::tokens::volume(options)?;
-        let counters = Arc::new(Counters::new(count));
+        let counters = Arc::new(Counters::new(count, portals.len()));
         let identity = options.identity.clone();
         let scsi = DeviceServer::new(identity, ports.collect(), rods, counters.clone());
         let target = Target::new(TargetConfig {

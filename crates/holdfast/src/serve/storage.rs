@@ -6,8 +6,8 @@ use block::FrameMut;
 use store::{Commit, ReadOperation, Started};
 use sys::{Buffers, Completion};
 
-use super::counters::DeviceCounters;
 use super::front::FrontEnd;
+use super::sessions::DeviceCounters;
 
 /// What the ring calls this thread's first commit, the second is the next. A read is called by its
 /// task and its place in the operation; there are never so many tasks.

@@ -44,6 +44,33 @@ fn listing(query: &str) -> Result<Listing, Refused> {
     Ok(listing)
 }
 
+/// A glance tells the name and the size, but not the space.
+impl Glance for Thing {
+    fn key(&self) -> String {
+        self.name.clone()
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        match name {
+            "name" => Some(json!(self.name)),
+            "size" => Some(json!(self.size)),
+            _ => None,
+        }
+    }
+}
+
+/// In pieces, of which each thing is looked at first.
+fn look(query: &str, things: &[Thing]) -> Items {
+    let piece = |after: Option<&str>, limit, is_worth: Worth<'_>| {
+        let start = after.map_or(0, |key| things.partition_point(|thing| *thing.name <= *key));
+        let looked: Vec<_> = things.iter().skip(start).take(limit).collect();
+        let next = looked.last().filter(|_| looked.len() == limit).map(|thing| Listed::key(*thing));
+        let items = looked.into_iter().filter(|thing| is_worth(*thing)).cloned().collect();
+        Ok(Looked { items, next })
+    };
+    listing(query).unwrap().glanced(piece).unwrap()
+}
+
 /// In pieces, as the array gives them.
 fn ask(query: &str, things: &[Thing]) -> Items {
     let piece = |after: Option<&str>, limit| {
@@ -53,6 +80,7 @@ fn ask(query: &str, things: &[Thing]) -> Items {
     let in_pieces = listing(query).unwrap().pieces(piece).unwrap();
     let at_once = listing(query).unwrap().all(things).unwrap();
     assert_eq!(in_pieces.items, at_once.items);
+    assert_eq!(value(&look(query, things)).unwrap(), value(&in_pieces).unwrap(), "{query}");
     in_pieces
 }
 
@@ -73,6 +101,12 @@ fn pages_count_skip_and_sum_up() {
     assert!(total.items.is_empty());
     assert_eq!(total.total.unwrap(), [json!({"size": 45, "space": {"used": 10_u64 << 40}})]);
     assert!(ask("limit=5000", &all).items.len() == 700);
+    for filter in ["size>250", "space.used>1", "space.used>1 and size>250", "name='t06*'", "never"]
+    {
+        for rest in ["limit=3", "limit=0", "total_only=true", "sort=size-&limit=4&offset=2"] {
+            ask(&format!("filter={filter}&total_item_count=true&{rest}"), &all);
+        }
+    }
 }
 
 #[test]
@@ -110,6 +144,7 @@ proptest! {
         limit in 1_usize..7,
         sort in prop::sample::select(vec!["", "name", "name-", "size", "-size", "size-,name-"]),
         removed in any::<bool>(),
+        by_glance in any::<bool>(),
     ) {
         let all = things(&sizes);
         let mut wanted = all.clone();
@@ -134,7 +169,10 @@ proptest! {
                 Ok(left.iter().skip(start).take(limit).cloned().collect())
             };
             let query = if token.is_empty() { query.replace("''", "") } else { query };
-            let page = listing(&query).unwrap().pieces(piece).unwrap();
+            let page = match by_glance {
+                true => look(&query, &left),
+                false => listing(&query).unwrap().pieces(piece).unwrap(),
+            };
             prop_assert_eq!(page.more_items_remaining, page.continuation_token.is_some());
             found.extend(names(&page.items));
             if removed {

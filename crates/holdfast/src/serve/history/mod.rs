@@ -224,7 +224,7 @@ mod tests {
             personality: None,
             created_ms: 1,
         });
-        let counters = Arc::new(Counters::new(1));
+        let counters = Arc::new(Counters::new(1, 1));
         let mut samples = Samples::new(array, counters.clone());
         assert_eq!(samples.take(1, Duration::from_secs(1)).objects, BTreeMap::new());
         let own = counters.path("iqn.2026-01.com.example:a", Some(VolumeId(9)));
