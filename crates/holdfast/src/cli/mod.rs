@@ -6,7 +6,8 @@
 //!   how it knows it; [`rest`]: what it says in REST 2.x,
 //! * [`pool`], [`optimize`], [`array`], [`volume`], [`limits`], [`snapshot`], [`group`],
 //!   [`protection`], [`tag`], [`host`], [`host_group`], [`connection`], [`provision`], [`user`],
-//!   [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`raw`], [`completion`], [`inspect`]: the verbs,
+//!   [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`raw`], [`completion`],
+//!   [`inspect`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`http`]
 //!   server, the [`certificate`] of that, the [`web`] page and the small parts ([`access`],
 //!   [`telemetry`], [`supervisor`], [`notify`]) that join crates which don't know each other,
