@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use api::{Access, Counters, Facts, Interface, PathCounters, Sources, Telemetry, Token, router};
+use api::{
+    Access, Counters, Facts, HostSession, Interface, NotificationTest, PathCounters, Sources,
+    Telemetry, Token, Watch, router,
+};
 use array::{Array, Settings, SettingsChange};
 use axum::Router;
 use axum::body::Body;
@@ -65,6 +68,16 @@ impl Telemetry for Quiet {
     }
 }
 
+impl Watch for Quiet {
+    fn sessions(&self) -> Vec<HostSession> {
+        vec![HostSession { portal: 1, ..HostSession::default() }]
+    }
+
+    fn test_notifications(&self) -> Vec<NotificationTest> {
+        Vec::new()
+    }
+}
+
 /// The interface over an array without objects. It is made once, as that takes long, and every
 /// input leaves it as it was.
 struct World {
@@ -94,6 +107,7 @@ impl World {
             access: Access::new(token, sources),
             facts: Facts::default(),
             telemetry: Arc::new(Quiet),
+            watch: Arc::new(Quiet),
             history: Arc::new(history),
             now_ms: || 1234,
         };
@@ -110,11 +124,24 @@ impl World {
     /// Takes all objects away again.
     fn clear(&self) -> Result<(), array::Error> {
         self.store.set_room(u64::MAX);
+        for connection in self.array.shared_connections(None, None)? {
+            self.array.disconnect_host_groups(&[(connection.volume, connection.host_group)])?;
+        }
         for connection in self.array.connections(None, None)? {
             self.array.disconnect(&connection.volume, &connection.host)?;
         }
-        for group in self.array.groups(None, 1000) {
-            self.array.delete_group(&group.name)?;
+        for group in self.array.groups(None, None, 1000) {
+            let name = [group.name];
+            if group.eradicate_ms.is_none() {
+                self.array.destroy_groups(&name, 0)?;
+            }
+            self.array.eradicate_groups(&name)?;
+        }
+        for group in self.array.host_groups(None, 1000) {
+            for host in group.hosts {
+                self.array.remove_from_host_groups(&[(group.name.clone(), host)])?;
+            }
+            self.array.delete_host_groups(&[group.name])?;
         }
         for volume in self.array.volumes(None, None, 1000) {
             if volume.eradicate_ms.is_none() {

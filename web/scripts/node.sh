@@ -24,7 +24,7 @@ find_node() {
     own=$(realpath -m "$own")
     PATH=$own/bin:$PATH
     have_node && return
-    echo "web needs Node.js 20.19, 22.12 or later, with npm, and there is none: take it from the" >&2
-    echo "packages of Node.js for this system, or have python3-venv here and PyPI in reach" >&2
+    echo "web needs Node.js 20.19, 22.12 or later, with npm, and there is none: take it from" >&2
+    echo "Node.js' packages for this system, or have python3-venv here and PyPI in reach" >&2
     return 1
 }

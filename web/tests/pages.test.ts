@@ -132,6 +132,21 @@ test.each(["light", "dark"])("every page in %s", async (theme) => {
   }
 });
 
+test("what the array kept is shown behind a click", async () => {
+  await desk.page.goto("/");
+  const choice = desk.page.getByRole("group", { name: "Time" });
+  for (const view of ["Hour", "Year"]) {
+    await choice.getByRole("button", { name: view }).click();
+    await desk.page.getByText("Capacity over time", { exact: true }).waitFor();
+    await desk.page.getByText("Kept by the array.").waitFor();
+    expect(await desk.page.locator(".chart .uplot").count()).toBe(7);
+    expect(await findings(), view).toEqual([]);
+    await expectNoSideways();
+  }
+  await choice.getByRole("button", { name: "Now" }).click();
+  await desk.page.getByText("The last half hour", { exact: false }).waitFor();
+});
+
 test.each(["light", "dark"])("a dialog in %s", async (theme) => {
   await desk.page.getByLabel("Colours").selectOption(theme);
   await desk.go("Volumes");

@@ -36,8 +36,8 @@ pub(crate) struct HistoryQuery {
     #[serde(default, deserialize_with = "whole")]
     end_ms: Option<u64>,
     /// How long samples are: a whole number of times 30000 (kept for a day), 300000 (31 days) or
-    /// 3600000 (366 days); of the array 1000, too (the last 3000 of them since the start). Without it, the
-    /// finest of which all is kept.
+    /// 3600000 (366 days); of the array 1000, too (the last 3000 of them since the start). Without
+    /// it, the finest of which all is kept.
     #[serde(default, deserialize_with = "whole")]
     resolution_ms: Option<u64>,
 }

@@ -9,6 +9,7 @@
 //! message is one line for people.
 
 pub mod access;
+mod alerts;
 mod connections;
 mod counters;
 mod described;
@@ -16,6 +17,7 @@ mod endings;
 mod error;
 mod groups;
 mod history;
+mod host_check;
 mod hosts;
 mod integrity;
 mod metrics;
@@ -23,6 +25,7 @@ mod offloads;
 mod optimize;
 mod page;
 pub mod rest;
+mod sessions;
 mod snapshots;
 mod space;
 mod system;
@@ -53,16 +56,20 @@ pub use access::users::{
     ApiToken, ApiTokenCreate, ApiTokenMade, ApiTokens, User, UserChange, UserCreate, Users,
 };
 pub use access::{Access, Caller, Origin, Sources, Token};
+pub use alerts::{Alert, AlertChange, Alerts, NotificationTest, NotificationTests};
 pub use counters::{
-    CommandCounters, Counters, MemoryCounters, PathCounters, WireCounters, Written,
+    CommandCounters, Copied, Counters, MemoryCounters, PathCounters, PortCounters, WireCounters,
+    Written,
 };
 pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};
+pub use host_check::{HostCheck, HostCheckRow, Verdict};
 pub use hosts::{ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts};
 pub use integrity::{DamageEntry, DamageList, Scrub};
 pub use offloads::{OffloadChange, OffloadSettings};
 pub use optimize::Optimize;
 pub use page::{ConnectionFilter, Ending, Page, VolumeFilter};
+pub use sessions::{HostSession, HostSessions, SessionTerms};
 pub use snapshots::{
     Snapshot, SnapshotChange, SnapshotCreate, SnapshotFilter, Snapshots, VolumeClone, VolumeSource,
 };
@@ -87,6 +94,8 @@ pub struct Interface {
     pub facts: Facts,
     /// What the front end counts.
     pub telemetry: Arc<dyn Telemetry>,
+    /// Who is logged in, and where alerts are told.
+    pub watch: Arc<dyn Watch>,
     /// What it has counted, for a year.
     pub history: Arc<::history::History>,
     /// The time in milliseconds since 1970.
@@ -110,6 +119,15 @@ pub struct Facts {
 pub trait Telemetry: Send + Sync {
     /// The counters; the names of volumes are filled in by the interface.
     fn counters(&self) -> Counters;
+}
+
+/// Who is logged in, and where alerts are told. Called from threads that may wait.
+pub trait Watch: Send + Sync {
+    /// All sessions that carry commands; hosts and portals are filled in by the interface.
+    fn sessions(&self) -> Vec<HostSession>;
+
+    /// Sends a test event to each destination, once, and waits for what comes of it.
+    fn test_notifications(&self) -> Vec<NotificationTest>;
 }
 
 type Shared = axum::extract::State<Arc<Interface>>;
@@ -175,6 +193,12 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(endings::eradicate_group))
         .routes(routes!(hosts::list, hosts::create))
         .routes(routes!(hosts::show, hosts::change, hosts::delete))
+        .routes(routes!(host_check::check))
+        .routes(routes!(sessions::list))
+        .routes(routes!(alerts::list))
+        .routes(routes!(alerts::show, alerts::change))
+        .routes(routes!(alerts::close))
+        .routes(routes!(alerts::test))
         .routes(routes!(connections::list, connections::connect))
         .routes(routes!(connections::disconnect))
         .routes(routes!(access::login::session))

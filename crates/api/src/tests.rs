@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 mod access;
+mod alerts;
 mod history;
 mod kept;
 mod memory;
@@ -51,6 +52,22 @@ fn sources() -> (Arc<AtomicU64>, Sources) {
     (uptime, Sources { uptime_ms, entropy: Box::new(entropy) })
 }
 
+impl Watch for Quiet {
+    fn sessions(&self) -> Vec<HostSession> {
+        let on = |portal, commands| HostSession {
+            initiator: "iqn.2026-11.com.example:h".into(),
+            portal,
+            commands,
+            ..HostSession::default()
+        };
+        vec![on(1, 5000), on(2, 5000)]
+    }
+
+    fn test_notifications(&self) -> Vec<NotificationTest> {
+        vec![NotificationTest { destination: "log".into(), error: Some("it is off".into()) }]
+    }
+}
+
 struct World {
     store: Arc<MemoryStore>,
     array: Arc<Array>,
@@ -74,6 +91,7 @@ impl World {
             access: Access::new(token, sources),
             facts: Facts::default(),
             telemetry: Arc::new(Quiet),
+            watch: Arc::new(Quiet),
             history: history.clone(),
             now_ms: || 1234,
         };

@@ -49,7 +49,8 @@ impl Array {
         self.change(plan, |state, record| self.show_new_volume(state, record))
     }
 
-    /// Its tags are those of the source that are copyable. `before`: how many are made in the same commit, before this one.
+    /// Its tags are those of the source that are copyable. `before`: how many are made in the same
+    /// commit, before this one.
     pub(crate) fn plan_clone(
         &self,
         state: &State,

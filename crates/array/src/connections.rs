@@ -45,8 +45,8 @@ impl Array {
         self.change(|state| plan_disconnection(state, volume, host), disconnect)
     }
 
-    /// All connections of hosts, by themselves and by their groups: of one volume, one host, a pair of them, or the array, in the order of the
-    /// hosts' names and the LUNs.
+    /// All connections of hosts, by themselves and by their groups: of one volume, one host, a pair
+    /// of them, or the array, in the order of the hosts' names and the LUNs.
     ///
     /// # Errors
     /// `no_such_volume`, `no_such_host`, for the names that were given.

@@ -149,6 +149,9 @@ pub enum Error {
         /// The token's name.
         token: String,
     },
+    /// No alert has this number.
+    #[error("Alert does not exist: {0}. The list of alerts shows their numbers.")]
+    NoSuchAlert(String),
     /// The initiator name belongs to another host.
     #[error("The initiator {initiator} is already in use by host {host}. Remove it there first.")]
     InitiatorInUse {
@@ -270,6 +273,7 @@ impl Error {
             Self::BuiltInUser(_) => "built_in_user",
             Self::TokenExists { .. } => "token_exists",
             Self::NoSuchToken { .. } => "no_such_token",
+            Self::NoSuchAlert(_) => "no_such_alert",
             Self::InitiatorInUse { .. } => "initiator_in_use",
             Self::ConnectionExists { .. } => "connection_exists",
             Self::NoSuchConnection { .. } => "no_such_connection",
@@ -300,6 +304,7 @@ impl Error {
             | Self::NotInHostGroup { .. }
             | Self::NoSuchUser(_)
             | Self::NoSuchToken { .. }
+            | Self::NoSuchAlert(_)
             | Self::NoSuchConnection { .. } => Kind::NotFound,
             Self::VolumeExists(_)
             | Self::VolumeDestroyed(_)

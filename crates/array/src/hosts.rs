@@ -111,8 +111,8 @@ impl Array {
     /// Deletes a host.
     ///
     /// # Errors
-    /// `no_such_host`, `existing_connections`, `in_group` for one that is in a group of volumes, and
-    /// those of the store.
+    /// `no_such_host`, `existing_connections`, `in_group` for one that is in a group of volumes,
+    /// and those of the store.
     pub fn delete_host(&self, name: &str) -> Result<(), Error> {
         self.change(|state| plan_host_end(state, name), State::remove_host)
     }

@@ -9,6 +9,7 @@
 //! * [`identity`]: serial numbers and NAA designators, which never change or repeat,
 //! * [`chap`], [`personality`]: what is said of hosts besides their names,
 //! * [`settings`]: the name of the array, of its target, the company identifier, offloads,
+//! * [`alerts`]: what is wrong, from when to when,
 //! * [`users`]: users, roles and API tokens, [`audit`]: who changed what,
 //! * [`space`]: thresholds of the pool's space, and making it bigger,
 //! * [`accounting`]: for whom the pool's bytes are stored,
@@ -21,6 +22,7 @@
 //! * [`error`]: why a change is refused.
 
 mod accounting;
+pub mod alerts;
 pub mod audit;
 pub mod backing;
 pub mod chap;
@@ -65,6 +67,7 @@ use parking_lot::{Mutex, RwLock};
 use store::Change;
 
 pub use accounting::{Accounted, ObjectSpace, PoolFigures, PoolSpace};
+pub use alerts::{Alert, AlertCode, AlertState, Condition, Seen, Severity, Told};
 pub use audit::{AuditEntry, Deed};
 pub use backing::Backing;
 pub use chap::{Chap, ChapChange, ChapUser, Secret};
@@ -100,6 +103,7 @@ pub use users::{NewToken, Role, TokenHash, TokenInfo, UserInfo};
 pub use volumes::{NewVolume, SourceInfo, VolumeInfo, VolumeUpdate};
 
 use state::State;
+pub use state::shown;
 
 /// The most volumes of an array, destroyed ones included; each costs about 1 KiB of memory.
 pub const VOLUMES_MAX: usize = 50_000;

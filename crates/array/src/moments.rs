@@ -144,8 +144,8 @@ impl Array {
     /// over.
     ///
     /// # Errors
-    /// `no_such_group_snapshot`, `group_destroyed`, `snapshot_destroyed`, `named_twice`, `limit_reached`
-    /// for more snapshots than one commit takes, and those of the store.
+    /// `no_such_group_snapshot`, `group_destroyed`, `snapshot_destroyed`, `named_twice`,
+    /// `limit_reached` for more snapshots than one commit takes, and those of the store.
     pub fn destroy_group_snapshots(
         &self,
         names: &[String],
@@ -164,8 +164,8 @@ impl Array {
     /// Brings the snapshots of destroyed moments back. Those of destroyed volumes come with these.
     ///
     /// # Errors
-    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`, `limit_reached`, and
-    /// those of the store.
+    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`,
+    /// `limit_reached`, and those of the store.
     pub fn recover_group_snapshots(
         &self,
         names: &[String],
@@ -211,8 +211,8 @@ impl Array {
     /// Eradicates the snapshots of destroyed moments: what only they held is freed.
     ///
     /// # Errors
-    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`, `limit_reached`, and
-    /// those of the store.
+    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`,
+    /// `limit_reached`, and those of the store.
     pub fn eradicate_group_snapshots(&self, names: &[String]) -> Result<(), Error> {
         check_all(names)?;
         self.eradicate(|state| {

@@ -2,6 +2,8 @@
 //! go. Nothing here knows a clock: [`Array::run_due`] is given the time, and the same times give
 //! the same snapshots.
 
+use std::collections::BTreeMap;
+
 use block::VolumeId;
 use store::Change;
 
@@ -45,6 +47,9 @@ pub(crate) struct Turns {
     last_ms: u64,
     /// After a refusal of the store.
     not_before_ms: u64,
+    /// What became of the last snapshots that were due, of groups that had any since the start:
+    /// why they could not be taken, or nothing.
+    last: BTreeMap<GroupId, Option<String>>,
 }
 
 impl Array {
@@ -69,7 +74,7 @@ impl Array {
         }
         for _ in 0..GROUPS_A_TURN {
             let Some(id) = self.state.read().agenda.due(now_ms) else { break };
-            if let Err(error) = self.run_group(id, now_ms, &mut ran) {
+            if let Err(error) = self.run_group(id, now_ms, &mut ran, &mut turns.last) {
                 turns.not_before_ms = now_ms.saturating_add(REST_MS);
                 return Err(error);
             }
@@ -77,17 +82,44 @@ impl Array {
         Ok(ran)
     }
 
-    fn run_group(&self, id: GroupId, now_ms: u64, ran: &mut Ran) -> Result<(), Error> {
+    fn run_group(
+        &self,
+        id: GroupId,
+        now_ms: u64,
+        ran: &mut Ran,
+        last: &mut BTreeMap<GroupId, Option<String>>,
+    ) -> Result<(), Error> {
         match self.take_due(id, now_ms) {
-            Ok(taken) => ran.taken.extend(taken),
-            Err(error @ (Error::Store(_) | Error::PoolFull)) => return Err(error),
+            Ok(None) => {}
+            Ok(Some(taken)) => {
+                last.insert(id, None);
+                ran.taken.push(taken);
+            }
+            Err(error @ (Error::Store(_) | Error::PoolFull)) => {
+                last.insert(id, Some(error.to_string()));
+                return Err(error);
+            }
             Err(error) => {
+                last.insert(id, Some(error.to_string()));
                 let name = self.state.read().groups.get(&id).map(|group| group.name.to_string());
                 ran.missed.push((name.unwrap_or_default(), error));
                 self.skip_slot(id, now_ms)?;
             }
         }
         self.let_go(id, now_ms, ran)
+    }
+
+    /// What became of the last snapshots that were due, of each group that has a schedule: `None`
+    /// where none were due since the start, else why they could not be taken, or nothing.
+    pub fn last_snapshots(&self) -> Vec<(String, Option<Result<(), String>>)> {
+        let turns = self.turns.lock();
+        let state = self.state.read();
+        let scheduled = state.groups.iter();
+        let scheduled = scheduled.filter(|(_, g)| g.schedule.enabled && g.eradicate_ms.is_none());
+        let outcome = |why: &Option<String>| why.clone().map_or(Ok(()), Err);
+        scheduled
+            .map(|(id, group)| (group.name.to_string(), turns.last.get(id).map(outcome)))
+            .collect()
     }
 
     /// Takes the snapshots of a group if they are due, in one commit with when they are due next.

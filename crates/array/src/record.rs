@@ -14,12 +14,14 @@
 //! 'C' host group id (8) volume id (8)     shared connection
 //! 'u' user's name in lower case           user, with the hashes of its tokens
 //! 'a' number modulo 4096 (8)              entry of the audit log
+//! 'A' number (8)                          alert
 //! ```
 //!
 //! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
 //! refused, never guessed at.
 
 mod access;
+mod alerts;
 mod groups;
 mod shared;
 mod snapshots;
@@ -30,6 +32,7 @@ use block::VolumeId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::alerts::Alert;
 use crate::audit::AuditEntry;
 use crate::eradication;
 use crate::groups::{Group, GroupId};
@@ -59,9 +62,11 @@ pub(crate) enum Stored {
     Group(GroupId, Group),
     User(User),
     Audit(AuditEntry),
+    Alert(Alert),
 }
 
 pub(crate) use access::{audit, audit_key, user, user_key};
+pub(crate) use alerts::{alert, alert_key};
 pub(crate) use groups::{group, group_key};
 pub(crate) use shared::{host_group, host_group_key, shared_connection_key};
 pub(crate) use snapshots::{snapshot, snapshot_key};
@@ -274,6 +279,7 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
         [b'g', rest @ ..] => groups::decode_group(GroupId(id(rest)?), parse(key, value)?),
         [b'u', ..] => access::decode_user(key, parse(key, value)?),
         [b'a', ..] => access::decode_audit(key, parse(key, value)?),
+        [b'A', ..] => alerts::decode_alert(key, parse(key, value)?),
         _ => Err(damaged(key, "nobody knows this key")),
     }
 }

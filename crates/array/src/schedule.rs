@@ -3,8 +3,8 @@
 //!
 //! A schedule has *slots*: one every `frequency_ms` from the moment on at which it was switched on,
 //! or, with a time of day, from the first such time behind that. What is due is the last slot that
-//! is over: of those that were missed, while the array was off or the pool was full, one snapshot is
-//! taken, and the slots stay where they are.
+//! is over: of those that were missed, while the array was off or the pool was full, one snapshot
+//! is taken, and the slots stay where they are.
 
 use std::ops::RangeInclusive;
 

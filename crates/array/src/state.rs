@@ -12,6 +12,7 @@ use block::{LunMap, VolumeId};
 pub(crate) use entries::{Host, HostEntry, HostId, SourceRecord, VolumeEntry, VolumeRecord};
 pub(crate) use host_groups::{HostGroup, HostGroupEntry, HostGroupId, HostGroups};
 
+use crate::alerts::Alerts;
 use crate::audit::AuditLog;
 use crate::groups::{Agenda, Group, GroupId};
 use crate::name::{InitiatorName, VolumeName};
@@ -52,6 +53,7 @@ pub(crate) struct State {
     pub(crate) reservations: HashMap<VolumeId, Reservations>,
     pub(crate) users: Users,
     pub(crate) audit: AuditLog,
+    pub(crate) alerts: Alerts,
     /// Of hosts and of host groups.
     pub(crate) connection_count: usize,
     pub(crate) tags: Tags,
@@ -88,6 +90,7 @@ impl State {
             reservations: HashMap::new(),
             users: Users::built_in()?,
             audit: AuditLog::default(),
+            alerts: Alerts::default(),
             connection_count: 0,
             tags: Tags::default(),
             token_volume: None,
@@ -274,6 +277,6 @@ impl State {
 }
 
 /// A name that somebody asked for, fit to be shown on one line.
-pub(crate) fn shown(name: &str) -> String {
+pub fn shown(name: &str) -> String {
     name.chars().take(80).flat_map(char::escape_debug).collect()
 }

@@ -1,6 +1,7 @@
 //! The array against a naive model, over a store in memory that can refuse.
 
 mod access;
+mod alerts;
 mod host_groups;
 mod memory;
 mod months;

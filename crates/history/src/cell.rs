@@ -2,14 +2,14 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0..4 | CRC32C of the length of the ring's steps (4 bytes), and of 8.. to the end of the array |
+//! | 0..4 | CRC32C of the length of the ring's steps (4 bytes), and of 8.. with the array |
 //! | 4..8 | CRC32C of the objects |
 //! | 8..16 | when the step begins, in milliseconds since 1970 |
 //! | 16..18 | bytes of the array |
 //! | 18..20 | bytes of the objects |
 //! | 20..22 | 1: objects were left out |
 //! | 22..24 | version: 1 |
-//! | 24.. | the array: milliseconds that are covered; its activity; sum, count and most of each gauge |
+//! | 24.. | the array: milliseconds covered; activity; sum, count and most of each gauge |
 //! | behind | objects by kind and id: kind (0 host, 1 volume), id, activity |
 //!
 //! An activity is a byte with a bit for each class that is not all 0, and eight numbers of each.

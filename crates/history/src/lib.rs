@@ -14,15 +14,16 @@
 //!
 //! # What is kept of whom
 //!
-//! A step has one cell of 16 KiB in the file, at a place that its time says, so the file has at most
-//! [`layout::FILE_BYTES`] (322 MiB, less where hosts do little: what is not written takes no space).
-//! The array itself is in each cell. Hosts and volumes that did something follow, as many as fit,
-//! those with the most commands first: some 300 that read and write. What another did in that step is
-//! not known afterwards, and not told as nothing: see [`Point::covered_ms`]. Who did nothing takes no
-//! room. In memory, the steps that are under way have at most 20,000 objects each.
+//! A step has one cell of 16 KiB in the file, at a place that its time says, so the file has at
+//! most [`layout::FILE_BYTES`] (322 MiB, less where hosts do little: what is not written takes no
+//! space). The array itself is in each cell. Hosts and volumes that did something follow, as many
+//! as fit, those with the most commands first: some 300 that read and write. What another did in
+//! that step is not known afterwards, and not told as nothing: see [`Point::covered_ms`]. Who did
+//! nothing takes no room. In memory, the steps that are under way have at most 20,000 objects
+//! each.
 //!
-//! This is nobody's data: a cell that is damaged is a gap, a file that is damaged is begun anew, and
-//! what a killed process has not written yet is lost, 30 seconds at most.
+//! This is nobody's data: a cell that is damaged is a gap, a file that is damaged is begun anew,
+//! and what a killed process has not written yet is lost, 30 seconds at most.
 //!
 //! There is no clock here and no file: the caller has both.
 

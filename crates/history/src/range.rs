@@ -34,9 +34,9 @@ pub enum RangeError {
 const STEP_MS_MAX: u64 = 30 * 86_400_000;
 
 impl Range {
-    /// All steps of `step_ms` that begin from `from_ms` on and before `to_ms`, in milliseconds since
-    /// 1970, as far as they are kept at `now_ms`. Without a length, the finest in which all of it is
-    /// kept.
+    /// All steps of `step_ms` that begin from `from_ms` on and before `to_ms`, in milliseconds
+    /// since 1970, as far as they are kept at `now_ms`. Without a length, the finest in which all
+    /// of it is kept.
     ///
     /// # Errors
     /// See [`RangeError`].

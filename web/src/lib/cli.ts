@@ -121,6 +121,7 @@ export const host = {
       ...(chapUser.trim() ? ["--chap-user", chapUser.trim(), "--chap-secret-file", "-"] : []),
     ),
   delete: (name: string) => line("host", "delete", name),
+  check: (name: string) => line("host", "check", name),
 };
 
 export const connect = (volumeName: string, hostName: string, lun: string) =>
@@ -169,6 +170,10 @@ export const user = {
     line("user", "create", or(name, "NAME"), "--role", role),
   set: (name: string, role: string) => line("user", "set", name, "--role", role),
   delete: (name: string) => line("user", "delete", name),
+};
+
+export const alert = {
+  close: (number: string) => line("alert", "close", number),
 };
 
 export const token = {

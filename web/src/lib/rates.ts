@@ -1,6 +1,13 @@
 /** From counters, which only grow, to what happens by the second. */
 import type { CommandCounters, Commands, Counters, PathCounters } from "./types";
 
+/** The most in any second between two samples, where the array has kept it. */
+export interface Peaks {
+  perSecond: number;
+  bytesPerSecond: number;
+  latencyUs: number;
+}
+
 /** What one class of commands did between two samples. */
 export interface ClassRate {
   perSecond: number;
@@ -8,6 +15,7 @@ export interface ClassRate {
   /** The mean latency; null where no command succeeded. */
   latencyUs: number | null;
   failedPerSecond: number;
+  peaks?: Peaks;
 }
 
 /** What all hosts did between two samples. */

@@ -1,19 +1,21 @@
 /**
  * Samples the counters of the array while the page is looked at, and keeps the rates of the last
- * half hour in memory: the page's own, until the array keeps a history.
+ * half hour in memory. It begins with what the array has kept of them.
  */
 import { useSyncExternalStore } from "react";
 
 import { get, own, sessions } from "./api";
+import { history } from "./history";
 import { type ClassRate, pathRates, type Sample, sampleOf } from "./rates";
+import { samplesOf } from "./series";
 import type { Counters, PathCounters } from "./types";
 
 /** The pause between two samples, in milliseconds; longer where an answer takes long. */
 const PAUSE_MS = 3000;
 /** How many times as long as an answer took the next one is waited for. */
 const PATIENCE = 20;
-/** How many samples are kept: half an hour of them. */
-const SAMPLES_MAX = 600;
+/** For how long samples are kept, in milliseconds. */
+const KEPT_MS = 30 * 60_000;
 
 /** What is known now. */
 export interface Measured {
@@ -49,7 +51,8 @@ async function sample(): Promise<void> {
   if (last !== undefined) {
     const seconds = (atMs - last.atMs) / 1000;
     const found = sampleOf(last.counters, counters, seconds, Date.now() / 1000);
-    samples = found === undefined ? [] : [...samples, found].slice(-SAMPLES_MAX);
+    const oldest = (Date.now() - KEPT_MS) / 1000;
+    samples = found === undefined ? [] : [...samples, found].filter(({ time }) => time > oldest);
     rates = pathRates(last.counters, counters, seconds);
   }
   last = { counters, atMs };
@@ -57,14 +60,26 @@ async function sample(): Promise<void> {
   publish({ samples, paths, pathRates: rates, connections: wire.connections, error: "" });
 }
 
+/** Every third second that the array has kept: as many as the page would have sampled. */
+async function begin(): Promise<void> {
+  const kept = await history(KEPT_MS, 1000);
+  const samples = samplesOf(kept).filter((_, at) => at % (PAUSE_MS / 1000) === 0);
+  publish({ ...measured, samples });
+}
+
 /** Samples until the function that it gives is called. */
 export function startSampling(): () => void {
   let timer: number | undefined;
   let stopped = false;
+  let begun = false;
   const next = async () => {
     const began = performance.now();
     if (!document.hidden && sessions.isOpen()) {
       try {
+        if (!begun) {
+          await begin();
+          begun = true;
+        }
         await sample();
       } catch (error) {
         publish({ ...measured, error: error instanceof Error ? error.message : String(error) });

@@ -117,15 +117,54 @@ export interface RestGroupSnapshot {
 }
 
 export interface RestAlert {
-  name?: string;
-  severity?: string;
-  state?: string;
-  summary?: string;
-  description?: string;
-  actual?: string | null;
-  expected?: string | null;
-  created?: number;
-  component_name?: string;
+  /** Its number. */
+  name: string;
+  severity: "info" | "warning" | "critical";
+  state: "open" | "closing" | "closed";
+  summary: string;
+  /** What to do. */
+  description: string;
+  actual: string | null;
+  expected: string | null;
+  created: number;
+  flagged: boolean;
+  component_name: string;
+}
+
+/** One practice of a host. */
+export interface HostCheckRow {
+  check: string;
+  verdict: "good" | "improve" | "unseen";
+  seen: string;
+  best: string;
+  esxi: string;
+  linux: string;
+}
+
+/** How a host uses the array. */
+export interface HostCheck {
+  host: string;
+  good: number;
+  improve: number;
+  unseen: number;
+  rows: HostCheckRow[];
+}
+
+/** A session of a host. */
+export interface HostSession {
+  initiator: string;
+  host: string | null;
+  isid: string;
+  portal: number;
+  portal_address: string;
+  peer: string;
+  terms: { burst_bytes: number };
+  commands: number;
+  queue_most: number;
+}
+
+export interface HostSessions {
+  sessions: HostSession[];
 }
 
 export type Offload =
@@ -229,6 +268,40 @@ export interface Counters {
   wire: { received_bytes: number; sent_bytes: number; connections: number };
   totals: Commands;
   paths: PathCounters[];
+}
+
+/** What one class of commands did in a sample of the history. */
+export interface CommandRates {
+  per_s: number;
+  failed_per_s: number;
+  bytes_per_s: number;
+  latency_us: number | null;
+  per_s_max: number;
+  bytes_per_s_max: number;
+  latency_us_max: number;
+}
+
+/** How the pool stood in a sample of the history. */
+export interface CapacitySample {
+  used_bytes: number | null;
+  unique_bytes: number | null;
+  shared_bytes: number | null;
+  snapshots_bytes: number | null;
+  data_reduction: number | null;
+  total_reduction: number | null;
+}
+
+export interface HistorySample {
+  time_ms: number;
+  covered_ms: number;
+  /** By class; only what happened. */
+  commands: Record<string, CommandRates>;
+  capacity?: CapacitySample;
+}
+
+export interface HistorySamples {
+  resolution_ms: number;
+  samples: HistorySample[];
 }
 
 export interface Scrub {

@@ -1,19 +1,16 @@
 /** The array at a glance: capacity, reduction, and what hosts do. */
-import { useMemo } from "react";
 import { Link } from "wouter";
 
 import { own } from "../lib/api";
-import { count, duration, latency, percent, rate, ratio, time } from "../lib/format";
+import { count, percent, ratio, time } from "../lib/format";
 import { useGet } from "../lib/query";
-import type { ClassRate, Sample } from "../lib/rates";
-import { useMeasured } from "../lib/sampler";
 import { bytes } from "../lib/size";
 import type { PoolSpace, Status } from "../lib/types";
 import { Capacity, type Part } from "../parts/capacity";
-import { Chart, type Series } from "../parts/chart";
-import { Loaded, Notice } from "../parts/notice";
+import { Loaded } from "../parts/notice";
 import { Card, Figure, Page } from "../parts/page";
 import { to } from "../routes";
+import { Activity } from "./activity";
 
 export function Dashboard() {
   const status = useGet<Status>(own("status"), 5000);
@@ -103,86 +100,5 @@ function CapacityCard({ status, space }: { status: Status; space: PoolSpace }) {
         {space.current ? "; nothing has changed since." : "; hosts have written since."}
       </p>
     </Card>
-  );
-}
-
-/** A line of one class of commands. */
-function line(
-  samples: Sample[],
-  label: string,
-  colour: string,
-  name: string,
-  of: (found: ClassRate) => number | null,
-): Series {
-  const values = samples.map((sample) => {
-    const found = sample.classes[name];
-    return found === undefined ? null : of(found);
-  });
-  return { label, colour, values };
-}
-
-const commands = (found: ClassRate) => found.perSecond;
-const moved = (found: ClassRate) => found.bytesPerSecond;
-const waited = (found: ClassRate) => found.latencyUs;
-const perSecond = (value: number | null) => (value === null ? "–" : `${rate(value)}/s`);
-const bytesPerSecond = (value: number | null) => (value === null ? "–" : `${bytes(value)}/s`);
-
-/** The lines of reads and writes. */
-const readWrite = (samples: Sample[], of: (found: ClassRate) => number | null) => [
-  line(samples, "Read", "--c1", "read", of),
-  line(samples, "Write", "--c2", "write", of),
-];
-
-/** The lines of offloads: copy, zero, reclaim, lock. */
-const offloads = (samples: Sample[], of: (found: ClassRate) => number | null) => [
-  line(samples, "Copy", "--c1", "copy", of),
-  line(samples, "Zero", "--c2", "zero", of),
-  line(samples, "Reclaim", "--c3", "delete", of),
-];
-
-function Activity() {
-  const { samples, error } = useMeasured();
-  const drawn = useMemo(() => {
-    const locks = line(samples, "Lock (ATS)", "--c4", "compare_and_write", commands);
-    return {
-      times: samples.map((sample) => sample.time),
-      iops: readWrite(samples, commands),
-      bandwidth: readWrite(samples, moved),
-      latency: readWrite(samples, waited),
-      offloads: [...offloads(samples, commands), locks],
-      offloaded: offloads(samples, moved),
-    };
-  }, [samples]);
-  const first = samples[0];
-  const length = first ? (samples.at(-1)?.time ?? 0) - first.time : 0;
-  return (
-    <>
-      <div className="charts">
-        <Chart title="IOPS" times={drawn.times} series={drawn.iops} show={perSecond} />
-        <Chart
-          title="Bandwidth"
-          times={drawn.times}
-          series={drawn.bandwidth}
-          show={bytesPerSecond}
-        />
-        <Chart title="Latency" times={drawn.times} series={drawn.latency} show={latency} />
-        <Chart
-          title="VAAI commands"
-          times={drawn.times}
-          series={drawn.offloads}
-          show={perSecond}
-        />
-        <Chart
-          title="VAAI work that no host did"
-          times={drawn.times}
-          series={drawn.offloaded}
-          show={bytesPerSecond}
-        />
-      </div>
-      {error !== "" && <Notice kind="error">{error}</Notice>}
-      <p className="muted">
-        Sampled by this page since it was opened: the last {duration(length)}.
-      </p>
-    </>
   );
 }

@@ -2,10 +2,10 @@
 import { own, request } from "../lib/api";
 import * as cli from "../lib/cli";
 import { count, percent, plural, time } from "../lib/format";
-import { useAll, useGet } from "../lib/query";
+import { useGet } from "../lib/query";
 import { mayAdminister, useSession } from "../lib/session";
 import { bytes } from "../lib/size";
-import type { DamageEntry, Optimize, Pool, PoolSpace, RestAlert, Scrub } from "../lib/types";
+import type { DamageEntry, Optimize, Pool, PoolSpace, Scrub } from "../lib/types";
 import { Actions } from "../parts/actions";
 import { Loaded, Notice } from "../parts/notice";
 import { Card, Facts, Page } from "../parts/page";
@@ -13,6 +13,7 @@ import { type Column, Table } from "../parts/table";
 import { Task } from "../parts/task";
 import { Pass } from "../tasks/passes";
 import { GrowPool } from "../tasks/settings";
+import { Alerts } from "./alerts";
 
 /** How often what runs in the background is asked for, in milliseconds. */
 const PASS_MS = 3000;
@@ -26,33 +27,6 @@ export function Health() {
       <DamageCard />
       <OptimizeCard />
     </Page>
-  );
-}
-
-const ALERTS: Column<RestAlert>[] = [
-  { head: "What", cell: (row) => row.summary ?? row.name ?? "" },
-  { head: "Severity", cell: (row) => row.severity ?? "" },
-  { head: "About", minor: true, cell: (row) => row.component_name ?? "" },
-  { head: "Since", cell: (row) => time(row.created) },
-  { head: "What to do", minor: true, cell: (row) => row.description ?? "" },
-];
-
-function Alerts() {
-  const alerts = useAll<RestAlert>("alerts", { filter: "state='open'" });
-  return (
-    <Card title="Alerts">
-      <Loaded query={alerts} what="alerts">
-        {(found) => (
-          <Table
-            caption="Open alerts"
-            rows={found}
-            columns={ALERTS}
-            name={(row) => row.name ?? `${row.summary ?? ""} ${row.created ?? ""}`}
-            empty="No alert is open."
-          />
-        )}
-      </Loaded>
-    </Card>
   );
 }
 

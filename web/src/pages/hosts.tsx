@@ -19,6 +19,7 @@ import { ConnectHost } from "../tasks/connections";
 import { CreateHost, Delete, EditChap, EditInitiators, Rename } from "../tasks/hosts";
 import { to } from "../routes";
 import { ConnectionTable } from "./connection-table";
+import { HostCheckCard, HostSessionsCard } from "./host-check";
 import { PathTable } from "./path-table";
 
 function actionsOf(hosts: RestHost[]): Action[] {
@@ -148,12 +149,14 @@ export function HostPage({ name }: { name: string }) {
                   )}
                 </Loaded>
               </Card>
+              <HostSessionsCard name={found.name} />
               <Card title="Paths">
                 <PathTable
                   fits={(path: PathCounters) => found.iqns.includes(path.initiator)}
                   show="both"
                 />
               </Card>
+              <HostCheckCard name={found.name} />
             </>
           )
         }

@@ -9,6 +9,8 @@ export interface Series {
   /** The custom property of its colour. */
   colour: string;
   values: (number | null)[];
+  /** The most of it, where that is known better than by the values, which may be means. */
+  peak?: number;
 }
 
 export interface ChartProps {
@@ -17,6 +19,8 @@ export interface ChartProps {
   series: Series[];
   /** How a value is shown. */
   show: (value: number | null) => string;
+  /** How long a time is shown, in milliseconds: 0 for minutes. */
+  spanMs?: number;
 }
 
 const HEIGHT_PX = 170;
@@ -25,8 +29,17 @@ const AXIS_PX = 64;
 const property = (name: string) =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-function clock(seconds: number): string {
-  return new Date(seconds * 1000).toTimeString().slice(0, 8);
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** A time, as exactly as it matters in so long a time. */
+function clock(seconds: number, spanMs: number): string {
+  const at = new Date(seconds * 1000);
+  const two = (value: number) => String(value).padStart(2, "0");
+  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  if (spanMs > 100 * DAY_MS) return day;
+  if (spanMs > DAY_MS) return `${day.slice(5)} ${at.toTimeString().slice(0, 5)}`;
+  return at.toTimeString().slice(0, spanMs >= HOUR_MS ? 5 : 8);
 }
 
 function options(props: ChartProps, width: number, at: (index: number | null) => void) {
@@ -45,7 +58,7 @@ function options(props: ChartProps, width: number, at: (index: number | null) =>
         grid: { show: false },
         ticks: lines,
         space: 90,
-        values: (_plot, times) => times.map(clock),
+        values: (_plot, times) => times.map((one) => clock(one, props.spanMs ?? 0)),
       },
       {
         ...axis,
@@ -70,7 +83,7 @@ function options(props: ChartProps, width: number, at: (index: number | null) =>
 }
 
 export function Chart(props: ChartProps) {
-  const { title, times, series, show } = props;
+  const { title, times, series, show, spanMs = 0 } = props;
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(null);
   const dark = useIsDark();
@@ -103,14 +116,14 @@ export function Chart(props: ChartProps) {
   }, [dark]);
 
   const index = at ?? times.length - 1;
-  const moment = at === null ? "Now" : clock(times[at] ?? 0);
+  const moment = at === null ? "Now" : clock(times[at] ?? 0, spanMs);
   const last = series.map((one) => `${one.label} ${show(one.values.at(-1) ?? null)}`);
   const told = `${title} over time. Now: ${last.join(", ")}`;
   return (
     <section className="card chart">
       <h2>{title}</h2>
       <div ref={place} role="img" aria-label={told} />
-      {times.length === 0 && <p className="muted">Two samples make the first point …</p>}
+      {times.length === 0 && <p className="muted">There are no samples yet.</p>}
       <table className="legend">
         <caption className="unseen">{title}</caption>
         <thead>
@@ -137,6 +150,7 @@ function Row(props: { series: Series; index: number; show: ChartProps["show"] })
   const { series, index, show } = props;
   const known = series.values.filter((value) => value !== null);
   const sum = known.reduce((total, value) => total + value, 0);
+  const peak = series.peak ?? (known.length > 0 ? Math.max(...known) : null);
   return (
     <tr>
       <th scope="row">
@@ -145,7 +159,7 @@ function Row(props: { series: Series; index: number; show: ChartProps["show"] })
       </th>
       <td>{show(series.values[index] ?? null)}</td>
       <td>{show(known.length > 0 ? sum / known.length : null)}</td>
-      <td>{show(known.length > 0 ? Math.max(...known) : null)}</td>
+      <td>{show(peak)}</td>
     </tr>
   );
 }

@@ -17,7 +17,7 @@ impl Token {
 
     /// An API token: 128 of the random bits as 8-4-4-4-12 hex digits, the form in which clients of
     /// REST 2.x know them.
-    pub(crate) fn of_api(entropy: &[u8; 32]) -> Self {
+    pub fn of_api(entropy: &[u8; 32]) -> Self {
         let digits = hex(entropy.get(..16).unwrap_or_default());
         let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &digits[range]);
         Self(parts.join("-"))
@@ -28,7 +28,8 @@ impl Token {
         &self.0
     }
 
-    pub(crate) fn hash(&self) -> TokenHash {
+    /// What the pool keeps of it.
+    pub fn hash(&self) -> TokenHash {
         TokenHash::of(self.0.as_bytes())
     }
 

@@ -10,14 +10,15 @@
 //! it in [`SOURCES`]. What has one series for each object of some kind must have a bound.
 //!
 //! ```text
-//! pub(crate) fn alerts(interface: &Interface, page: &mut Exposition) {
-//!     let mut open = page.gauge("holdfast_alerts", "Alerts that are open.");
-//!     for severity in ["info", "warning", "critical"] {
-//!         open.count(&[("severity", severity)], interface.array.open_alerts(severity));
+//! pub(super) fn alerts(interface: &Interface, page: &mut Exposition) {
+//!     let mut open = page.gauge("holdfast_alerts_open", "Alerts that are not closed.");
+//!     for (severity, count) in Severity::ALL.into_iter().zip(interface.array.open_alerts()) {
+//!         open.count(&[("severity", severity.name())], count as u64);
 //!     }
 //! }
 //! ```
 
+mod alerts;
 mod commands;
 mod exposition;
 mod pool;
@@ -34,7 +35,8 @@ use crate::{ApiError, Interface, Refusal, Shared, blocking};
 pub(crate) use exposition::{Exposition, Family};
 
 /// What adds metrics, in the order in which they are told.
-const SOURCES: &[fn(&Interface, &mut Exposition)] = &[pool::array, pool::space, pool::work];
+const SOURCES: &[fn(&Interface, &mut Exposition)] =
+    &[pool::array, pool::space, pool::work, alerts::alerts];
 
 /// How many volumes, and how many hosts, have series of their own unless more are asked for.
 const OBJECTS_DEFAULT: usize = 1000;

@@ -16,6 +16,8 @@ pub(crate) enum Kind {
     Volume = 1,
     /// A protection group.
     Group = 2,
+    /// An alert.
+    Alert = 3,
 }
 
 /// Makes and reads the ids of one array.

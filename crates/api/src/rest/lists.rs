@@ -20,7 +20,6 @@ const NONE: &[(&str, &str, bool)] = &[
     ("active-directory", "Active Directory accounts", true),
     ("admins/cache", "Users of a directory service", false),
     ("alert-watchers", "Alert watchers", true),
-    ("alerts", "Alerts", false),
     ("api-clients", "API clients", true),
     ("apps", "Apps", false),
     ("apps/nodes", "Apps", false),

@@ -40,6 +40,7 @@
 //! [`Refused::unsupported`], never a success that did nothing.
 
 mod admins;
+mod alerts;
 mod arrays;
 mod audits;
 mod connections;
@@ -135,6 +136,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(admins::list, admins::create, admins::change, admins::delete))
         .routes(routes!(admins::list_tokens, admins::create_token, admins::delete_tokens))
         .routes(routes!(audits::list))
+        .routes(routes!(alerts::list, alerts::change))
         .routes(routes!(sessions::list))
         .routes(routes!(arrays::list, arrays::change))
         .routes(routes!(arrays::space))

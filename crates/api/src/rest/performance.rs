@@ -2,8 +2,8 @@
 //!
 //! Whole numbers, as clients read them. Reads are READ, writes WRITE; all else are others, offloads
 //! too, which `GET /v1/history` tells apart. A latency is from the last byte of a command to its
-//! answer, with what limits made it wait; its parts are not measured and so `null`, but for those of
-//! queues: clients do not expect `null` there, and 0 adds up. There are no mirrored writes.
+//! answer, with what limits made it wait; its parts are not measured and so `null`, but for those
+//! of queues: clients do not expect `null` there, and 0 adds up. There are no mirrored writes.
 
 use history::{Activity, CLASSES, ClassSums, Point};
 use serde::Serialize;

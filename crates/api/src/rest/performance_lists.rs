@@ -1,8 +1,8 @@
 //! `arrays/performance`, `volumes/performance`, `hosts/performance`: now, or between two times.
 //!
-//! Without times these are of the last second. With `start_time`, `end_time` or `resolution` they are
-//! samples of the history, one item for each object and each sample; `start_time` alone takes the
-//! finest resolution in which all of it is kept, without `start_time` it is the last sample only.
+//! Without times these are of the last second. With `start_time`, `end_time` or `resolution` they
+//! are samples of the history, one item for each object and each sample; `start_time` alone takes
+//! the finest resolution in which all of it is kept, without `start_time` it is the last sample.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::ids::{Ids, Kind};
 use super::performance::{RestPerformance, TOTALLED};
-use super::volumes::{listed, selected};
+use super::volumes::{find, listed, name_of};
 use super::{
     Answer, DestroyedParam, ItemsOf, ListParams, Listed, Listing, NameParams, Query, Refusals,
     Refused, Selection, SelectionParams, answer, each,
@@ -26,7 +26,7 @@ use crate::{Interface, Shared};
 const ROWS_MAX: u64 = 100_000;
 /// The resolution where only an end is said.
 const RESOLUTION_MS: u64 = 30_000;
-/// How many hosts are read at once.
+/// How many volumes or hosts are read at once.
 const PIECE: usize = 250;
 
 /// When, for the description.
@@ -220,6 +220,25 @@ fn of_objects(
         (object, times.cut(series))
     };
     Ok(found.into_iter().map(own).collect())
+}
+
+/// The volumes that are selected, or all, read in pieces.
+fn selected(interface: &Interface, selection: &Selection) -> Result<Vec<VolumeInfo>, Refused> {
+    let destroyed = selection.destroyed;
+    if !selection.is_empty() {
+        let names = selection.names(|id| name_of(interface, id))?;
+        return each(&names, |name| Ok(find(interface, name, destroyed)?));
+    }
+    let mut all: Vec<VolumeInfo> = Vec::new();
+    loop {
+        let after = all.last().map(|volume| volume.name.as_str());
+        let found = interface.array.volumes(after, destroyed, PIECE);
+        let is_last = found.len() < PIECE;
+        all.extend(found);
+        if is_last {
+            return Ok(all);
+        }
+    }
 }
 
 /// What hosts do, or did, with volumes.

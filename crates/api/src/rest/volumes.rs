@@ -107,7 +107,7 @@ pub(crate) fn name_of(interface: &Interface, id: &str) -> Option<String> {
 
 /// A volume that is destroyed or not, as it was asked for. What does not fit is refused as if it
 /// was not there: clients take an empty list for a success.
-fn find(
+pub(super) fn find(
     interface: &Interface,
     name: &str,
     destroyed: Option<bool>,
@@ -136,29 +136,6 @@ pub(super) fn listed<T: Listed + Clone>(
     listing.pieces(|after, limit| {
         Ok(interface.array.volumes(after, destroyed, limit).into_iter().map(&show).collect())
     })
-}
-
-/// The volumes that are selected, or all, read in pieces.
-pub(super) fn selected(
-    interface: &Interface,
-    selection: &Selection,
-) -> Result<Vec<VolumeInfo>, Refused> {
-    const PIECE: usize = 250;
-    let destroyed = selection.destroyed;
-    if !selection.is_empty() {
-        let names = selection.names(|id| name_of(interface, id))?;
-        return each(&names, |name| Ok(find(interface, name, destroyed)?));
-    }
-    let mut all: Vec<VolumeInfo> = Vec::new();
-    loop {
-        let after = all.last().map(|volume| volume.name.as_str());
-        let found = interface.array.volumes(after, destroyed, PIECE);
-        let is_last = found.len() < PIECE;
-        all.extend(found);
-        if is_last {
-            return Ok(all);
-        }
-    }
 }
 
 /// All volumes, or some.

@@ -30,7 +30,8 @@ async fn volumes_and_hosts_have_series_up_to_a_bound() {
         "holdfast_volume_size_bytes{volume=\"c\"} 1073741824",
         // The first volume is the one that the front end of these tests tells of.
         "holdfast_volume_commands_total{volume=\"a\",class=\"write\",result=\"ok\"} 4",
-        "holdfast_volume_command_latency_seconds_sum{volume=\"a\",class=\"write\",result=\"ok\"} 0.5",
+        "holdfast_volume_command_latency_seconds_sum\
+         {volume=\"a\",class=\"write\",result=\"ok\"} 0.5",
         "holdfast_volume_command_bytes_total{volume=\"a\",class=\"write\"} 4096",
         "holdfast_objects_without_metrics{kind=\"volume\"} 0",
     ] {

@@ -73,7 +73,8 @@ proptest! {
             prop_assert!(is_left || age >= all_for, "one was let go too early");
             let end = all_for + u64::from(if per_day == 0 { 0 } else { days }) * DAY_MS;
             prop_assert!(!is_left || age < end, "one was kept for too long");
-            let of_day = |list: &[u64]| list.iter().filter(|s| *s / DAY_MS == snapshot / DAY_MS).count();
+            let is_of_day = |other: &&u64| *other / DAY_MS == snapshot / DAY_MS;
+            let of_day = |list: &[u64]| list.iter().filter(is_of_day).count();
             let is_over = (snapshot / DAY_MS + 1) * DAY_MS + all_for <= now;
             let count = of_day(&left);
             prop_assert!(!is_over || count <= per_day as usize, "too many of a day");

@@ -34,6 +34,7 @@ impl State {
                 Stored::Group(id, group) => groups.push((id, group)),
                 Stored::User(user) => state.users.load(user)?,
                 Stored::Audit(entry) => state.audit.load(entry),
+                Stored::Alert(alert) => state.alerts.load(alert),
                 Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
                 Stored::Reservations(volume, number, part) => {
                     let parts = reservations.entry(volume).or_default();

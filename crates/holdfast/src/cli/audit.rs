@@ -19,7 +19,7 @@ pub fn run(common: &Common, options: &AuditArgs) -> Result<(), Failure> {
         ("OUTCOME", Align::Left),
         ("REQUEST", Align::Left),
     ];
-    show(common.json, &entries, || {
+    show(common.form, &entries, || {
         let row = |entry: &AuditEntry| {
             let request = format!("{} {} {}", entry.method, entry.path, entry.names);
             vec![

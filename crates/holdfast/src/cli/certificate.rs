@@ -14,6 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::ParsedCertificate;
 use sha2::{Digest, Sha256};
 use time::{Duration, OffsetDateTime};
+use x509_cert::der::Decode;
 
 use super::args::Fingerprint;
 use super::config::Config;
@@ -38,6 +39,17 @@ pub struct ServerIdentity {
     pub tls: Arc<ServerConfig>,
     /// Of its certificate.
     pub fingerprint: Fingerprint,
+    /// The file that its certificate stands in.
+    pub path: PathBuf,
+    /// When the certificate ends, in milliseconds since 1970; none where that can't be read.
+    pub ends_ms: Option<u64>,
+}
+
+/// When a certificate ends, in milliseconds since 1970.
+fn ends_ms(certificate: &CertificateDer<'_>) -> Option<u64> {
+    let parsed = x509_cert::Certificate::from_der(certificate).ok()?;
+    let ends = parsed.tbs_certificate().validity().not_after.to_unix_duration();
+    u64::try_from(ends.as_millis()).ok()
 }
 
 /// The SHA-256 of a certificate.
@@ -72,8 +84,8 @@ pub fn of_array(
     Ok(identity)
 }
 
-/// Where an array keeps what stands beside its pool: in the pool's directory, or for a device in one
-/// that has the pool's name.
+/// Where an array keeps what stands beside its pool: in the pool's directory, or for a device in
+/// one that has the pool's name.
 pub fn directory(config: &Config, place: &Place, pool_id: [u8; 16]) -> Result<PathBuf, Failure> {
     if !place.is_device() {
         return Ok(place.pool.clone());
@@ -93,7 +105,10 @@ fn load(certificate: &Path, key: &Path) -> Result<ServerIdentity, Failure> {
     };
     let chain = read_certificates(certificate)?;
     let first = chain.first().ok_or_else(|| refuse(certificate, &"it holds no certificate"))?;
-    let fingerprint = fingerprint(first);
+    let (fingerprint, ends_ms) = (fingerprint(first), ends_ms(first));
+    if ends_ms.is_none() {
+        tracing::warn!("can't read when {} ends", certificate.display());
+    }
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| refuse(key, &error))?;
     let mut tls = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
@@ -102,7 +117,8 @@ fn load(certificate: &Path, key: &Path) -> Result<ServerIdentity, Failure> {
         .with_single_cert(chain, secret)
         .map_err(|error| refuse(certificate, &error))?;
     tls.alpn_protocols = vec![HTTP_1_1.to_vec()];
-    Ok(ServerIdentity { tls: Arc::new(tls), fingerprint })
+    let path = certificate.to_owned();
+    Ok(ServerIdentity { tls: Arc::new(tls), fingerprint, path, ends_ms })
 }
 
 /// All certificates of a file.
@@ -199,6 +215,9 @@ mod tests {
         let place = Place { data: pool.join("pool.data"), pool: pool.clone() };
         let of = |api: &str| of_array(&Config::default(), &place, [7; 16], address(api)).unwrap();
         let first = of("192.0.2.1:80");
+        let now_ms = u64::try_from(OffsetDateTime::now_utc().unix_timestamp()).unwrap() * 1000;
+        let days = (first.ends_ms.unwrap() - now_ms) / 86_400_000;
+        assert!((3649..=3650).contains(&days), "{days}");
         let mode = |name| fs::metadata(pool.join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(KEY_FILE), mode(CERTIFICATE_FILE)), (0o600, 0o644));
         assert_eq!(of("127.0.0.1:80").fingerprint, first.fingerprint);

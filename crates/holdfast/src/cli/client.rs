@@ -112,7 +112,8 @@ impl Client {
         self.get(path)
     }
 
-    fn send(&self, method: Method, path: &str, body: &[u8]) -> Result<Vec<u8>, Failure> {
+    /// Sends a request: the body of the answer, or why it was refused.
+    pub fn send(&self, method: Method, path: &str, body: &[u8]) -> Result<Vec<u8>, Failure> {
         let api = &self.address.api;
         let lost = |error: &dyn std::fmt::Display| {
             let origin = &self.address.origin;
@@ -167,18 +168,32 @@ async fn converse(
 }
 
 fn refusal(status: StatusCode, body: &[u8], api: &ApiPlace) -> Failure {
-    match serde_json::from_slice::<api::Refusal>(body) {
-        Ok(refusal) if status == StatusCode::UNAUTHORIZED => Failure::Unreachable(refusal.message),
-        Ok(refusal) => Failure::Refused(refusal.message),
+    let own = serde_json::from_slice::<api::Refusal>(body).map(|refusal| refusal.message);
+    let told = own.or_else(|_| {
+        let refusal = serde_json::from_slice::<api::rest::RestRefusal>(body)?;
+        Ok::<_, serde_json::Error>(several(refusal))
+    });
+    match told {
+        Ok(text) if status == StatusCode::UNAUTHORIZED => Failure::Unreachable(text),
+        Ok(text) => Failure::Refused(text),
         Err(_) => Failure::Unreachable(format!("{api} answers {status}: this is not an array")),
     }
 }
 
-fn encode(body: &impl Serialize) -> Result<Vec<u8>, Failure> {
+/// What is wrong, each thing once.
+fn several(refusal: api::rest::RestRefusal) -> String {
+    let mut told: Vec<String> = refusal.errors.into_iter().map(|fault| fault.message).collect();
+    told.dedup();
+    told.join(" ")
+}
+
+/// A body as JSON.
+pub fn encode(body: &impl Serialize) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec(body).map_err(|error| Failure::Machine(format!("can't write JSON: {error}")))
 }
 
-fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+/// What an answer says.
+pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(body)
         .map_err(|error| Failure::Unreachable(format!("the answer can't be understood: {error}")))
 }

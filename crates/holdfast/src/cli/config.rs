@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, de};
 use super::access::ChapDefaults;
 use super::failure::Failure;
 use super::host::read_secret;
+use super::notify::{self, NotifyConfig};
 use super::size;
 
 /// The least memory: below it, the metadata of one full record would not fit.
@@ -75,6 +76,8 @@ pub struct Config {
     pub iscsi: IscsiLimits,
     /// CHAP for hosts that say nothing else.
     pub chap: ChapConfig,
+    /// Who is told of alerts.
+    pub notify: Vec<NotifyConfig>,
 }
 
 impl Default for Config {
@@ -101,6 +104,7 @@ impl Default for Config {
             log_level: LogLevel::Info,
             iscsi: IscsiLimits::default(),
             chap: ChapConfig::default(),
+            notify: Vec::new(),
         }
     }
 }
@@ -229,6 +233,7 @@ impl Config {
         if self.certificate.is_some() != self.private_key.is_some() {
             return Err("certificate and private_key go together".into());
         }
+        notify::check(&self.notify)?;
         self.settings().map(drop).map_err(|error| error.to_string())
     }
 
@@ -311,7 +316,9 @@ mod tests {
              scrub = \"off\"\nscrub_rate = \"10M\"\noptimize = \"12h\"\n\
              allow_remote_api = true\nhttp = false\ncertificate = \"c\"\n\
              private_key = \"k\"\nstate_directory = \"s\"\nlog_level = \"debug\"\n\
-             [iscsi]\nsessions = 10\n[chap]\nrequired = true\n",
+             [iscsi]\nsessions = 10\n[chap]\nrequired = true\n\
+             [[notify]]\nkind = \"syslog\"\nname = \"log\"\naddress = \"log.example:514\"\n\
+             transport = \"tcp\"\nseverity = \"info\"\naudit = true\n",
         )
         .unwrap();
         assert_eq!(config.store_options().memory_bytes, 1 << 30);
@@ -340,6 +347,23 @@ mod tests {
             ("company_id = \"xx\"", "six hex digits"),
             ("[chap]\ntarget_user = \"u\"", "go together"),
             ("private_key = \"k\"", "certificate and private_key"),
+            ("[[notify]]\nkind = \"pager\"\nname = \"a\"", "pager"),
+            ("[[notify]]\nkind = \"syslog\"\nname = \"a\"\nadress = \"b:1\"", "adress"),
+            ("[[notify]]\nkind = \"syslog\"\nname = \"a\"\naddress = \"b\"", "HOST:PORT"),
+            (
+                "[[notify]]\nkind = \"webhook\"\nname = \"a\"\nurl = \"http://example.com/\"",
+                "not encrypted",
+            ),
+            (
+                "[[notify]]\nkind = \"mail\"\nname = \"a\"\nserver = \"b:25\"\n\
+                 from = \"a@b.example.com\"\nto = []",
+                "nobody",
+            ),
+            (
+                "[[notify]]\nkind = \"mail\"\nname = \"a\"\nserver = \"b:25\"\n\
+                 from = \"somebody\"\nto = []",
+                "Missing domain",
+            ),
             ("memory = ", "line 1"),
         ] {
             let error = load(text).unwrap_err();

@@ -16,6 +16,8 @@ use super::trust::Trust;
 
 /// The name of the run file in a pool's directory.
 pub const RUN_FILE: &str = "array.run";
+/// The environment variable that holds a token for `--api`.
+const TOKEN_VARIABLE: &str = "HOLDFAST_TOKEN";
 /// A run file is short; whatever is longer is something else.
 const RUN_FILE_BYTES_MAX: u64 = 64 << 10;
 
@@ -163,7 +165,10 @@ pub fn find(common: &Common) -> Result<Address, Failure> {
             (ApiPlace::of(run.api, run.fingerprint.is_none()), Some(run), origin)
         }
     };
-    let given = common.token_file.as_deref().map(TokenFile::read).transpose()?;
+    let given = match &common.token_file {
+        Some(file) => Some(TokenFile::read(file)?),
+        None => TokenFile::of_environment()?,
+    };
     let trust = trust(common, &api, given.as_ref(), run.as_ref())?;
     let token = match (given, run) {
         (Some(given), _) => given.token,
@@ -260,14 +265,30 @@ struct TokenFile {
 }
 
 impl TokenFile {
+    /// The token alone, where there is no file to put it in: not as an argument, which others see.
+    fn of_environment() -> Result<Option<Self>, Failure> {
+        let told = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
+        let token = told.map(|token| token.trim().to_owned());
+        match token {
+            Some(token) if !is_token(&token) => {
+                Err(Failure::Usage(format!("{TOKEN_VARIABLE} holds no token")))
+            }
+            token => Ok(token.map(|token| Self { token, run: None })),
+        }
+    }
+
     fn read(file: &Path) -> Result<Self, Failure> {
         let text =
             fs::read_to_string(file).map_err(|error| Failure::of_file("read", file, &error))?;
         let run: Option<RunFile> = serde_json::from_str(&text).ok();
         let token = run.as_ref().map_or(text.trim(), |run| &run.token).to_owned();
-        if token.is_empty() || !token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+        if !is_token(&token) {
             return Err(Failure::Usage(format!("{} holds no token", file.display())));
         }
         Ok(Self { token, run })
     }
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }

@@ -1,5 +1,6 @@
 //! `serve`: opens the pool, and joins front end and management around it.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,32 +17,39 @@ use super::certificate::{self, ServerIdentity};
 use super::config::{Config, Durability, LogLevel};
 use super::discover::{Registered, RunFile};
 use super::failure::Failure;
+use super::first::First;
 use super::http::{Bound, Server};
+use super::notify;
 use super::output::show;
 use super::pool::{Place, open_disk};
-use super::telemetry::FrontEnd;
+use super::supervisor;
+use super::telemetry::{FrontEnd, Watched};
 use super::web;
+use crate::serve::alerts::{self, Certificate, Watcher};
+use crate::serve::notify::{Destination, Notifier};
 use crate::serve::{
     PortalOptions, Running, Sampler, ScrubOptions, ServeError, ServeOptions, now_ms,
 };
 
-/// Where management listens unless it is said: a free port, which verbs find by the run file.
-const API_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+/// Where management listens unless it is said, and unless another is there.
+const API_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3280);
 
 /// Serves until SIGTERM or SIGINT.
 pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
     let config = Config::load(options.config.as_deref())?;
-    let Some(pool) = &common.pool else {
-        let text =
-            "serve needs a pool: --pool DIR-OR-DEVICE (make one with `holdfast pool create`)";
+    let Some(pool) = options.place.as_ref().or(common.pool.as_ref()) else {
+        let text = "serve needs a pool: holdfast serve DIR, or --pool (an empty directory will do)";
         return Err(Failure::Usage(text.into()));
     };
     let plain = config.http || options.api_http || common.api.as_ref().is_some_and(|api| api.plain);
     let api = api_address(common.api.as_ref(), config.allow_remote_api, plain)?;
     start_log(config.log_level);
-    let place = Place::of_existing(pool)?;
-    let bound = Bound::new(api)
-        .map_err(|error| Failure::Machine(format!("can't listen on {api} (--api): {error}")))?;
+    let (place, is_first) = Place::of_existing_or_new(pool)?;
+    let bound = bind(api, common.api.is_none())?;
+    let first = match is_first {
+        true => Some(First::make(&place, options)?),
+        false => None,
+    };
     let (opened, serving) = open(&place, &config, &options.iscsi)?;
     let pool_id = opened.array.pool().pool_id;
     let identity = match plain {
@@ -53,7 +61,8 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
         .inspect_err(|failure| tracing::warn!("there is no history of performance: {failure}"))
         .ok();
     let place = &place;
-    let mut manager = Manager { common, place, directory, bound, identity, opened, running: None };
+    let running = None;
+    let mut manager = Manager { common, place, directory, bound, identity, opened, first, running };
     let mut failed = None;
     let served = crate::serve::run(serving, |running| {
         let shutdown = running.shutdown.clone();
@@ -67,6 +76,18 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
         (Some(failure), _) => Err(failure),
         (None, Err(error)) => Err(of_serving(error)),
         (None, Ok(())) => Ok(()),
+    }
+}
+
+/// Listens for management. Where nobody said where, the usual port is not worth a failure: another
+/// array may have it, and verbs find the one that is taken.
+fn bind(api: SocketAddr, may_move: bool) -> Result<Bound, Failure> {
+    let refuse = |error| Failure::Machine(format!("can't listen on {api} (--api): {error}"));
+    match Bound::new(api) {
+        Err(error) if may_move && error.kind() == io::ErrorKind::AddrInUse => {
+            Bound::new(SocketAddr::new(api.ip(), 0)).map_err(refuse)
+        }
+        bound => bound.map_err(refuse),
     }
 }
 
@@ -124,6 +145,7 @@ struct Opened {
     store: Arc<Store>,
     settings: Settings,
     durability: Durability,
+    destinations: Vec<Destination>,
 }
 
 fn open(
@@ -132,6 +154,7 @@ fn open(
     iscsi: &[PortalArg],
 ) -> Result<(Opened, ServeOptions), Failure> {
     let chap = config.chap_defaults()?;
+    let destinations = notify::destinations(&config.notify)?;
     let disk = Arc::new(open_disk(place)?);
     let store = Arc::new(Store::open(disk.clone(), config.store_options())?);
     let write_cache = config.durability == Durability::Flush;
@@ -153,7 +176,8 @@ fn open(
         scrub: ScrubOptions { interval: config.scrub, rate_bytes: config.scrub_rate, now_ms },
         optimize_interval: config.optimize,
     };
-    Ok((Opened { array, store, settings, durability: config.durability }, serving))
+    let durability = config.durability;
+    Ok((Opened { array, store, settings, durability, destinations }, serving))
 }
 
 fn portal(arg: &PortalArg) -> PortalOptions {
@@ -181,7 +205,9 @@ struct Manager<'a> {
     /// None: plain HTTP.
     identity: Option<ServerIdentity>,
     opened: Opened,
-    running: Option<(Registered, Server, Sampler)>,
+    /// What a pool that was made now is told with.
+    first: Option<First>,
+    running: Option<(Registered, Server, Sampler, Watcher)>,
 }
 
 impl Manager<'_> {
@@ -204,18 +230,25 @@ impl Manager<'_> {
             durability: self.opened.durability.name().into(),
             started_ms: now_ms(),
         };
+        let (notifier, watcher) = self.watch(&running)?;
         let (array, counters) = (self.opened.array.clone(), running.counters.clone());
         let sampler = Sampler::start(self.directory.as_deref(), array, counters)
             .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
         let interface = Arc::new(Interface {
             array: self.opened.array.clone(),
             access: Access::new(token, sources()),
-            facts,
             telemetry: Arc::new(FrontEnd {
                 counters: running.counters.clone(),
                 store: self.opened.store.clone(),
+                portals: facts.portals.clone(),
+            }),
+            watch: Arc::new(Watched {
+                observer: running.observer.clone(),
+                notifier,
+                array: self.opened.array.clone(),
             }),
             history: sampler.history().clone(),
+            facts,
             now_ms,
         });
         let api = bound.address;
@@ -223,8 +256,30 @@ impl Manager<'_> {
         let server = bound
             .start(tls, move || web::before(api::router(interface)))
             .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
-        self.running = Some((Registered::new(&run)?, server, sampler));
-        self.announce(&running.portals, api, &self.place.pool)
+        self.running = Some((Registered::new(&run)?, server, sampler, watcher));
+        self.announce(&running.portals, api, &self.place.pool)?;
+        supervisor::tell_ready()
+    }
+
+    /// Starts to look for what is wrong, and to tell of it.
+    fn watch(&mut self, running: &Running) -> Result<(Arc<Notifier>, Watcher), Failure> {
+        let failed = |error: std::io::Error| Failure::Machine(format!("can't watch: {error}"));
+        let destinations = std::mem::take(&mut self.opened.destinations);
+        let notifier = Arc::new(Notifier::start(destinations).map_err(failed)?);
+        let certificate = self.identity.as_ref().and_then(|identity| {
+            let path = identity.path.display().to_string();
+            Some(Certificate { path, ends_ms: identity.ends_ms? })
+        });
+        let sources = alerts::Sources {
+            array: self.opened.array.clone(),
+            counters: running.counters.clone(),
+            observer: running.observer.clone(),
+            portals: running.portals.len(),
+            device: self.place.data.display().to_string(),
+            certificate,
+        };
+        let watcher = Watcher::start(sources, notifier.clone()).map_err(failed)?;
+        Ok((notifier, watcher))
     }
 
     /// One line when hosts and verbs can come.
@@ -237,7 +292,10 @@ impl Manager<'_> {
         let target = self.opened.settings.target_name.to_string();
         let fingerprint = self.identity.as_ref().map(|identity| identity.fingerprint.to_string());
         let scheme = if fingerprint.is_some() { "https" } else { "http" };
-        let told = json!({
+        let first = self.first.as_ref();
+        let beginning = first.map(|first| first.beginning(&self.opened.array, portals, &target));
+        let beginning = beginning.transpose()?;
+        let mut told = json!({
             "serving": pool,
             "target_name": target,
             "portals": portals,
@@ -245,14 +303,22 @@ impl Manager<'_> {
             "url": format!("{scheme}://{api}"),
             "fingerprint": fingerprint,
         });
-        show(self.common.json, &told, || {
+        if let Some(beginning) = &beginning {
+            told["first_start"] = json!(beginning);
+        }
+        show(self.common.form, &told, || {
             let portals = portals.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let pool = pool.display();
-            let mut text = format!(
+            let made = beginning.as_ref().map(|beginning| beginning.made());
+            let mut text = made.unwrap_or_default();
+            text.push_str(&format!(
                 "Serving {pool} as {target} on {portals}; management on {scheme}://{api}\n"
-            );
+            ));
             if let Some(fingerprint) = fingerprint {
                 text.push_str(&format!("Fingerprint of its certificate: {fingerprint}\n"));
+            }
+            if let Some(beginning) = &beginning {
+                text.push_str(&beginning.next(&format!("{scheme}://{api}")));
             }
             text
         })

@@ -6,12 +6,12 @@ use serde_json::json;
 use super::args::{Common, TokenVerb};
 use super::client::{Client, part, path_of};
 use super::failure::Failure;
-use super::output::{Align, show, table, time};
+use super::output::{Align, Form, show, table, time};
 
 /// Does a verb.
 pub fn run(common: &Common, verb: &TokenVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
-    let json = common.json;
+    let form = common.form;
     match verb {
         TokenVerb::Create { name, user, expires } => {
             let asked = ApiTokenCreate {
@@ -20,7 +20,7 @@ pub fn run(common: &Common, verb: &TokenVerb) -> Result<(), Failure> {
                 lifetime_s: expires.map(|expires| expires.as_secs()),
             };
             let made: ApiTokenMade = client.post("/v1/tokens", &asked)?;
-            show(json, &made, || {
+            show(form, &made, || {
                 let until = made.kept.expires_ms.map_or_else(
                     || "it is good until it is withdrawn".to_owned(),
                     |expires_ms| format!("it is good until {}", time(expires_ms)),
@@ -29,20 +29,20 @@ pub fn run(common: &Common, verb: &TokenVerb) -> Result<(), Failure> {
                 format!("Token {name} of user {user}, shown this once; {until}:\n{}\n", made.token)
             })
         }
-        TokenVerb::List { user } => list(&client, json, user.as_deref()),
+        TokenVerb::List { user } => list(&client, form, user.as_deref()),
         TokenVerb::Delete { name, user } => {
             if name.is_empty() {
                 return Err(Failure::Usage("a name must not be empty".into()));
             }
             client.delete(&format!("{}/{}", path_of("tokens", user)?, part(name)))?;
-            show(json, &json!({ "deleted": name, "user": user }), || {
+            show(form, &json!({ "deleted": name, "user": user }), || {
                 format!("Token {name} of user {user} is withdrawn; its sessions have ended.\n")
             })
         }
     }
 }
 
-fn list(client: &Client, json: bool, user: Option<&str>) -> Result<(), Failure> {
+fn list(client: &Client, form: Form, user: Option<&str>) -> Result<(), Failure> {
     let path =
         user.map_or("/v1/tokens".to_owned(), |user| format!("/v1/tokens?user={}", part(user)));
     let ApiTokens { tokens } = client.get(&path)?;
@@ -53,7 +53,7 @@ fn list(client: &Client, json: bool, user: Option<&str>) -> Result<(), Failure> 
         ("EXPIRES", Align::Left),
         ("LAST USED", Align::Left),
     ];
-    show(json, &tokens, || {
+    show(form, &tokens, || {
         let at = |ms: Option<u64>| ms.map_or_else(|| "-".to_owned(), time);
         let row = |token: &ApiToken| {
             let (user, name) = (token.user.clone(), token.name.clone());

@@ -1,5 +1,5 @@
-//! What goes on beside the front ends: checkpoints, schedules, eradication, space for the log, signals, the
-//! end.
+//! What goes on beside the front ends: checkpoints, schedules, eradication, space for the log,
+//! signals, the end.
 
 use std::io;
 use std::sync::Arc;
@@ -211,10 +211,11 @@ fn maintain(store: &Store, bell: &Bell, shared: &Shared) {
             Ok(Next::AtOnce) => {}
             Ok(Next::Gently) => thread::sleep(PAUSE),
             Ok(Next::Soon) => thread::sleep(SHORT_PAUSE),
-            Ok(Next::Nothing) => return,
+            Ok(Next::Nothing) => return shared.troubles.set("maintenance", None),
             Err(error) => {
                 // What was durable stays so; the store takes no more writes if it can't go on.
                 tracing::error!("maintenance failed: {error}");
+                shared.troubles.set("maintenance", Some(error.to_string()));
                 return;
             }
         }

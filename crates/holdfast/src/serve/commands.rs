@@ -19,13 +19,16 @@ impl FrontEnd {
     pub(super) fn execute(&mut self, slot: usize, command: Command) {
         let shared = self.shared.clone();
         let Some(peer) = self.peers[slot].as_mut() else { return };
-        let Some(nexus) = peer.session.as_ref().map(|session| session.nexus.clone()) else {
+        let outstanding = peer.connection.outstanding();
+        let counted = peer.session.as_ref().inspect(|session| session.count(outstanding));
+        let Some(nexus) = counted.map(|session| session.nexus.clone()) else {
             // A discovery session carries none, and is refused them before they come here.
             return peer.connection.forget(command.task);
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
         let cdb = scsi::Cdb::new(command.cdb.bytes());
         let (path, bucket) = peer.path(&shared, &nexus.initiator().name, command.lun, &luns);
+        path.count_reserve(cdb.opcode());
         let index = self.tasks.insert(Task {
             connection: slot,
             handle: command.task,
@@ -41,6 +44,7 @@ impl FrontEnd {
             class: Class::of_opcode(cdb.opcode()),
             path,
             bytes: 0,
+            copies: Vec::new(),
             started: shared.clock.now(),
         });
         let moved = u64::from(command.expected_in_bytes.max(command.expected_out_bytes));
@@ -82,6 +86,9 @@ impl FrontEnd {
             let gathers = pending.gathers();
             task.pending = Some(pending);
             task.bytes += bytes_of(&request);
+            if let VolumeRequest::Copy { segments } = &request {
+                task.note_copies(segments);
+            }
             let Some(request) = self.admit(index, request, gathers) else { return };
             match self.shared.store.start(request, token) {
                 Started::Done(result) => match self.resume_scsi(index, result) {
@@ -158,6 +165,13 @@ impl FrontEnd {
         let ok = matches!(response.status, Status::Good | Status::ConditionMet);
         let latency = self.shared.clock.now().saturating_sub(task.started);
         task.path.count(task.class, ok, task.bytes, latency);
+        let counters = &self.shared.counters;
+        if let Some(port) = counters.port_of(self.index, task.nexus.target_port()) {
+            port.count(task.class, ok, task.bytes, latency);
+        }
+        for copy in task.copies.iter().filter(|_| ok) {
+            counters.count_copy(&task.nexus.initiator().name, copy);
+        }
         let peer = self.peers[task.connection].as_mut();
         if let Some(peer) = peer.filter(|peer| peer.id == task.handle.connection) {
             peer.gathers &= !task.gathers;

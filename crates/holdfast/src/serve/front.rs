@@ -329,6 +329,9 @@ impl FrontEnd {
                 Event::SessionStarted { nexus, .. } | Event::ConnectionAdded { nexus } => {
                     self.enter_session(slot, nexus);
                 }
+                Event::LoginRefused { initiator_name, status } => {
+                    self.shared.refusals.note(&initiator_name, status);
+                }
                 Event::TaskManagement(request) => self.manage(slot, request),
                 Event::Wake { connection } => self.shared.wake_connection(connection),
             }

@@ -18,12 +18,15 @@
 //! * [`passes`]: what goes over the whole pool, and gives way to hosts; [`scrub`]: reading all that
 //!   is stored, [`optimize`]: the background pass of reduction,
 //! * [`space`]: accounting for what is stored, when hosts leave time for it,
+//! * [`alerts`]: looking for what is wrong, [`notify`]: telling others of it,
 //! * [`tokens`]: the volume of ROD tokens, and the time,
+//! * [`sessions`]: who is logged in, on what terms, and who was refused,
 //! * [`counters`]: what was done, for whom, and how long it took, [`history`]: the same for a year.
 //!
 //! There is no policy here: who may log in, what a LUN is and what a command does is decided in
 //! the crates that this wires together.
 
+pub mod alerts;
 mod background;
 mod commands;
 pub mod counters;
@@ -33,11 +36,13 @@ mod history;
 mod listen;
 mod mailbox;
 mod management;
+pub mod notify;
 mod optimize;
 mod passes;
 mod patience;
 mod saver;
 mod scrub;
+pub mod sessions;
 mod shared;
 mod sockets;
 mod space;
@@ -64,6 +69,7 @@ pub use background::{Shutdown, now_ms};
 pub use counters::Counters;
 pub use saver::ReservationRecords;
 pub use scrub::ScrubOptions;
+pub use sessions::Observer;
 
 /// The most front-end threads that are started by default.
 const THREADS_DEFAULT_MAX: usize = 8;
@@ -184,6 +190,8 @@ pub struct Running {
     pub portals: Vec<SocketAddr>,
     /// What it has done.
     pub counters: Arc<Counters>,
+    /// Who uses it, and what is wrong.
+    pub observer: Observer,
     /// Ends it.
     pub shutdown: Shutdown,
 }
@@ -241,6 +249,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     ready(Running {
         portals,
         counters: shared.counters.clone(),
+        observer: Observer::new(shared.clone()),
         shutdown: shared.shutdown.clone(),
     });
     threads.join();

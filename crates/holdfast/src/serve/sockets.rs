@@ -10,7 +10,7 @@ use iscsi::{Connection, ConnectionId, NexusInfo};
 use mio::net::TcpStream;
 
 use super::counters::{PathCounters, WireCounters};
-use super::management::Session;
+use super::sessions::Session;
 use super::throttle::Bucket;
 
 /// Reads of one connection in a turn, so that one that sends fast does not starve the others.

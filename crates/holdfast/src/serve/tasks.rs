@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use block::VolumeRequest;
+use block::{CopySegment, VolumeRequest};
 use iscsi::TaskHandle;
 use store::ReadOperation;
 
-use super::counters::{Class, PathCounters};
+use super::counters::{Class, Copied, PathCounters};
 use super::management::Watch;
 use super::throttle::{Bucket, Held};
 
@@ -41,8 +41,26 @@ pub(super) struct Task {
     pub path: Arc<PathCounters>,
     /// Bytes of the volume that it is about.
     pub bytes: u64,
+    /// What of that it copies, by the volumes between which it does.
+    pub copies: Vec<Copied>,
     /// When it came.
     pub started: Duration,
+}
+
+impl Task {
+    /// Notes what it copies, should it end well.
+    pub(super) fn note_copies(&mut self, segments: &[CopySegment]) {
+        for segment in segments {
+            let CopySegment { source, destination, .. } = *segment;
+            let bytes = segment.count.bytes().unwrap_or(0);
+            let is_same =
+                |copy: &&mut Copied| (copy.source, copy.destination) == (source, destination);
+            match self.copies.iter_mut().find(is_same) {
+                Some(copy) => copy.bytes += bytes,
+                None => self.copies.push(Copied { source, destination, bytes }),
+            }
+        }
+    }
 }
 
 #[derive(Default)]

@@ -2,13 +2,13 @@
 //! thread and session they came on.
 //!
 //! A volume with limits has a [`Bucket`] that all threads share; one without has none, and its
-//! commands pass no lock here. A command that has to wait has not begun: it holds no reservation, has
-//! no effect, and is ended at once when it is aborted. The thread whose command waits first looks
-//! after the bucket until none waits any more: it lets go on what may, its own commands and, by
-//! messages, those of other threads.
+//! commands pass no lock here. A command that has to wait has not begun: it holds no reservation,
+//! has no effect, and is ended at once when it is aborted. The thread whose command waits first
+//! looks after the bucket until none waits any more: it lets go on what may, its own commands and,
+//! by messages, those of other threads.
 //!
-//! Reads, writes and offloads count as one each, and reads and writes with the bytes that they move;
-//! all else passes. The bucket holds [`BURST`] of each limit: what was not used for a while.
+//! Reads, writes and offloads count as one each, and reads and writes with the bytes that they
+//! move; all else passes. The bucket holds [`BURST`] of each limit: what was not used for a while.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -110,7 +110,8 @@ impl Bucket {
         if waiting.len() == 1 { Entered::WaitsFirst } else { Entered::Waits }
     }
 
-    /// Adds those that may go on now to `released`, and tells when there will be more, if more wait.
+    /// Adds those that may go on now to `released`, and tells when there will be more, if more
+    /// wait.
     fn release(&self, now: Duration, released: &mut Vec<Ticket>) -> Option<Duration> {
         let State { meter, waiting } = &mut *self.state.lock();
         while meter.free_at() <= now {

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 mod access;
+mod alerts;
+mod first;
+mod objects;
 mod stored;
 
 /// How long an array may take to start or to end.
@@ -31,7 +34,7 @@ impl World {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
         command.args(words).env("XDG_RUNTIME_DIR", self.directory.path()).stdin(Stdio::null());
-        for name in ["POOL", "API", "TOKEN_FILE", "CA", "FINGERPRINT"] {
+        for name in ["POOL", "API", "TOKEN", "TOKEN_FILE", "CA", "FINGERPRINT"] {
             command.env_remove(format!("HOLDFAST_{name}"));
         }
         command

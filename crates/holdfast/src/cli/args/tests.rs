@@ -149,3 +149,65 @@ fn so_are_those_of_snapshots() {
         assert_eq!(Cli::try_parse_from(words).unwrap_err().exit_code(), 2, "{line}");
     }
 }
+
+#[test]
+fn so_are_those_of_groups_tags_and_limits() {
+    for line in [
+        "serve d",
+        "serve d --capacity 10G --api 127.0.0.1:80",
+        "serve --pool d",
+        "provision v --size 10G",
+        "provision v --size 10G --host h --iqn iqn.a,iqn.b --lun 3 --json",
+        "host-group create g",
+        "host-group add g h i",
+        "host-group remove g h",
+        "host-group list --csv",
+        "host-group show g",
+        "host-group rename g k",
+        "host-group delete g",
+        "connect v --host-group g --lun 7",
+        "disconnect v --host-group g",
+        "connection list --volume v --host h",
+        "port list",
+        "tag set v a=b c= --namespace n --not-copied",
+        "tag list v",
+        "tag delete v a c",
+        "volume limit v --iops 500 --bandwidth none",
+        "volume space v w",
+        "group add g --host h,i",
+        "group remove g --host-group hg",
+        "group set g --every 4h --schedule on --keep 1d --keep-per-day 4 --keep-days 7",
+        "group set g --at 22:00",
+        "group rename g k",
+        "group list --destroyed",
+        "host rename h i",
+        "host set h --add-iqn iqn.a --remove-iqn iqn.b",
+        "host set h --no-chap",
+        "array set --name n",
+        "api GET /v1/status",
+        "completion zsh",
+    ] {
+        let words = std::iter::once("holdfast").chain(line.split(' '));
+        assert!(Cli::try_parse_from(words).is_ok(), "{line}");
+    }
+    for line in [
+        "status --csv --json",
+        "serve d --pool e",
+        "connect v",
+        "connect v h --host-group g",
+        "group add g v --host h",
+        "group set g",
+        "group set g --at 24:00",
+        "group set g --every off",
+        "host set h",
+        "host set h --iqn iqn.a --add-iqn iqn.b",
+        "volume limit v --iops many",
+        "tag set v",
+        "tag set v a",
+        "api HEAD /v1/status",
+        "completion tcsh",
+    ] {
+        let words = std::iter::once("holdfast").chain(line.split(' '));
+        assert_eq!(Cli::try_parse_from(words).unwrap_err().exit_code(), 2, "{line}");
+    }
+}

@@ -1,7 +1,8 @@
 //! Samples what the counters tell, each second, into the [`History`].
 //!
-//! A thread of low priority reads the counters, which are atomics: no command waits for it. It takes
-//! the lock of the list of paths for a few of them at a time, and only when there are new ones.
+//! A thread of low priority reads the counters, which are atomics: no command waits for it. It
+//! takes the lock of the list of paths for a few of them at a time, and only when there are new
+//! ones.
 
 mod file;
 
@@ -224,7 +225,7 @@ mod tests {
             personality: None,
             created_ms: 1,
         });
-        let counters = Arc::new(Counters::new(1));
+        let counters = Arc::new(Counters::new(1, 1));
         let mut samples = Samples::new(array, counters.clone());
         assert_eq!(samples.take(1, Duration::from_secs(1)).objects, BTreeMap::new());
         let own = counters.path("iqn.2026-01.com.example:a", Some(VolumeId(9)));

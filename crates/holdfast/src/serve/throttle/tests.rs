@@ -73,8 +73,8 @@ fn buckets_are_shared_and_forgotten() {
 }
 
 proptest! {
-    /// Whatever comes when: in any time no more goes than that time and the burst are worth, and one
-    /// command; nobody waits while nothing is owed; and the order is kept.
+    /// Whatever comes when: in any time no more goes than that time and the burst are worth, and
+    /// one command; nobody waits while nothing is owed; and the order is kept.
     #[test]
     fn no_more_goes_than_the_limits_allow(
         (bandwidth, iops) in (1_000..2_000_000u64, 1..2_000u64),
