@@ -1,5 +1,7 @@
 //! `connections`: which host sees which volume, and as what.
 
+use std::collections::HashSet;
+
 use array::{ConnectionInfo, SharedConnectionInfo};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -135,6 +137,16 @@ impl Pairs {
             return Err(Refused::bad("host_names", text));
         }
         Ok(pairs)
+    }
+
+    /// Each name once: clients take them from the rows of a list, in which a volume that a host
+    /// group sees stands for each of its hosts.
+    fn distinct(mut self) -> Self {
+        for names in [&mut self.volumes.names, &mut self.hosts, &mut self.groups] {
+            let mut seen = HashSet::new();
+            names.retain(|name| seen.insert(name.to_ascii_lowercase()));
+        }
+        self
     }
 
     /// Each volume with each host, or host group: (volume, host).
@@ -328,7 +340,7 @@ pub(super) async fn connect(
     responses((status = 200, body = ItemsOf<RestConnection>), Refusals)
 )]
 pub(super) async fn disconnect(State(interface): Shared, mut query: Query) -> Answer {
-    let pairs = Pairs::required(&mut query)?;
+    let pairs = Pairs::required(&mut query)?.distinct();
     query.end()?;
     answer(interface, move |interface| {
         let all = pairs.all(interface)?;
