@@ -7,6 +7,7 @@ use axum::extract::{Path, Query, State};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::page::whole;
 use crate::{ApiError, PAGE_MAX, Refusal, Shared, blocking};
 
 /// Where each alert is described.
@@ -102,6 +103,7 @@ pub struct Alerts {
 #[into_params(parameter_in = Query)]
 pub(crate) struct AlertFilter {
     /// Only what is behind the alert with this number.
+    #[serde(default, deserialize_with = "whole")]
     after: Option<u64>,
     /// At most so many: 1 to 10000, which is also the default.
     limit: Option<usize>,
