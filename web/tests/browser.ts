@@ -66,7 +66,7 @@ export class Desk {
   }
 
   async logIn(token: string): Promise<void> {
-    await this.page.getByLabel("API token").fill(token);
+    await this.page.getByLabel("API token", { exact: true }).fill(token);
     await this.page.getByRole("button", { name: "Log in" }).click();
     await this.page.getByRole("button", { name: "Log out" }).waitFor();
   }

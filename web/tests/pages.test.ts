@@ -137,7 +137,7 @@ test("what the array kept is shown behind a click", async () => {
   const choice = desk.page.getByRole("group", { name: "Time" });
   for (const view of ["Hour", "Year"]) {
     await choice.getByRole("button", { name: view }).click();
-    await desk.page.getByText("Capacity over time", { exact: true }).waitFor();
+    await desk.page.getByRole("heading", { name: "Capacity over time" }).waitFor();
     await desk.page.getByText("Kept by the array.").waitFor();
     expect(await desk.page.locator(".chart .uplot").count()).toBe(7);
     expect(await findings(), view).toEqual([]);
@@ -175,7 +175,7 @@ test("every page in a small window", async () => {
 test("the login", async () => {
   await desk.page.setViewportSize({ width: 1280, height: 900 });
   await desk.button("Log out").click();
-  await desk.page.getByLabel("API token").waitFor();
+  await desk.page.getByLabel("API token", { exact: true }).waitFor();
   expect(await findings()).toEqual([]);
   await picture("login-light");
 });

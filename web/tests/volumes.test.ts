@@ -84,10 +84,12 @@ test("volumes are renamed, resized and cloned", async () => {
   await desk.perform("Clone", "Clone", (dialog) => dialog.getByLabel("Name").fill("vm-3"));
   expect(await volumes("names=vm-3")).toMatchObject([{ provisioned: 10 * GIB }]);
   await desk.choose("vm-3");
+  await desk.perform("Resize", "Resize", (dialog) => dialog.getByLabel("New size").fill("12G"));
+  await desk.choose("vm-3");
   await desk.perform("Overwrite", "Overwrite", (dialog) =>
-    dialog.getByLabel("With the volume").fill("vm-two"),
+    dialog.getByLabel("With the volume").fill("vm-1"),
   );
-  expect(await volumes("names=vm-3")).toMatchObject([{ provisioned: GIB }]);
+  expect(await volumes("names=vm-3")).toMatchObject([{ provisioned: 10 * GIB }]);
 });
 
 test("snapshots are made of several at one moment, renamed, restored, cloned", async () => {
