@@ -112,7 +112,10 @@ impl World {
                 }
                 self.managements.push((at, request.handle));
             }
-            Event::SessionStarted { .. } | Event::ConnectionAdded { .. } | Event::Wake { .. } => {}
+            Event::SessionStarted { .. }
+            | Event::ConnectionAdded { .. }
+            | Event::LoginRefused { .. }
+            | Event::Wake { .. } => {}
         }
     }
 

@@ -10,6 +10,7 @@ pub mod cdb;
 pub mod connection;
 pub mod decode;
 pub mod disk;
+pub mod filter;
 pub mod hosts;
 pub mod image;
 pub mod input;

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use api::{Counters, Facts, Interface, PathCounters, Telemetry, Token, router};
+use api::{
+    Access, Counters, Facts, HostSession, Interface, NotificationTest, PathCounters, Sources,
+    Telemetry, Token, Watch, router,
+};
 use array::{Array, Settings, SettingsChange};
 use axum::Router;
 use axum::body::Body;
@@ -21,7 +24,7 @@ const REQUESTS_MAX: usize = 16;
 const METHODS: [&str; 8] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS", "BREW"];
 
 /// Where there is something, and places near by.
-const PATHS: [&str; 16] = [
+const PATHS: [&str; 32] = [
     "/v1/version",
     "/v1/status",
     "/v1/pool",
@@ -38,6 +41,22 @@ const PATHS: [&str; 16] = [
     "/v1/openapi.json",
     "/v1/volumes?limit=1&after=",
     "/v1/connections?volume=vm-1&host=",
+    "/api/api_version",
+    "/api/2.26/volumes?names=vm-1,vm-2",
+    "/api/2.0/volumes?filter=",
+    "/api/2.26/volumes?names=vm-2&overwrite=true",
+    "/api/2.26/volumes?limit=1&sort=name-&continuation_token=",
+    "/api/2.26/volume-snapshots?source_names=vm-1",
+    "/api/2.26/volume-snapshots?names=vm-1.a",
+    "/api/2.26/hosts?names=esx",
+    "/api/2.26/connections?host_names=esx&volume_names=vm-1",
+    "/api/2.26/protection-groups?names=pg",
+    "/api/2.26/protection-groups/volumes?group_names=pg&member_names=vm-1",
+    "/api/2.26/protection-group-snapshots?source_names=pg",
+    "/api/2.26/protection-group-snapshots?names=pg.a",
+    "/api/2.26/arrays",
+    "/api/2.26/ports?",
+    "/api/2.26/pods?",
 ];
 
 struct Quiet;
@@ -46,6 +65,16 @@ impl Telemetry for Quiet {
     fn counters(&self) -> Counters {
         let path = PathCounters { volume_id: Some(1), ..PathCounters::default() };
         Counters { paths: vec![path], ..Counters::default() }
+    }
+}
+
+impl Watch for Quiet {
+    fn sessions(&self) -> Vec<HostSession> {
+        vec![HostSession { portal: 1, ..HostSession::default() }]
+    }
+
+    fn test_notifications(&self) -> Vec<NotificationTest> {
+        Vec::new()
     }
 }
 
@@ -68,11 +97,18 @@ impl World {
         let array = Arc::new(array);
         let token = Token::from_entropy(&[0xab; 32]);
         let exposed = token.expose().to_owned();
+        // Time stands still, so that who guesses tokens is slowed down as well.
+        let sources =
+            Sources { uptime_ms: Box::new(|| 0), entropy: Box::new(|| Some([0xcd; 32])) };
+        let history = history::History::open(Box::new(history::Memory::default()), [0; 16]);
+        let history = history.expect("memory can be written");
         let interface = Interface {
             array: array.clone(),
-            token,
+            access: Access::new(token, sources),
             facts: Facts::default(),
             telemetry: Arc::new(Quiet),
+            watch: Arc::new(Quiet),
+            history: Arc::new(history),
             now_ms: || 1234,
         };
         Self {
@@ -88,11 +124,29 @@ impl World {
     /// Takes all objects away again.
     fn clear(&self) -> Result<(), array::Error> {
         self.store.set_room(u64::MAX);
+        for connection in self.array.shared_connections(None, None)? {
+            self.array.disconnect_host_groups(&[(connection.volume, connection.host_group)])?;
+        }
         for connection in self.array.connections(None, None)? {
             self.array.disconnect(&connection.volume, &connection.host)?;
         }
-        for volume in self.array.volumes(None, false, 1000) {
-            self.array.destroy_volume(&volume.name, 0)?;
+        for group in self.array.groups(None, None, 1000) {
+            let name = [group.name];
+            if group.eradicate_ms.is_none() {
+                self.array.destroy_groups(&name, 0)?;
+            }
+            self.array.eradicate_groups(&name)?;
+        }
+        for group in self.array.host_groups(None, 1000) {
+            for host in group.hosts {
+                self.array.remove_from_host_groups(&[(group.name.clone(), host)])?;
+            }
+            self.array.delete_host_groups(&[group.name])?;
+        }
+        for volume in self.array.volumes(None, None, 1000) {
+            if volume.eradicate_ms.is_none() {
+                self.array.destroy_volume(&volume.name, 0)?;
+            }
             self.array.eradicate_volume(&volume.name)?;
         }
         for host in self.array.hosts(None, 1000) {
@@ -123,10 +177,10 @@ fn request(input: &mut Input<'_>, token: &str) -> Option<Request<Body>> {
     let method = METHODS[input.below(METHODS.len())];
     let path = match input.u8() {
         0xff => format!("/{}", String::from_utf8_lossy(&input.content())),
-        at if at & 0x40 == 0 => PATHS[usize::from(at & 0x0f)].to_owned(),
+        at if at & 0x40 == 0 => PATHS[usize::from(at & 0x1f)].to_owned(),
         at => {
             let tail = input.content();
-            format!("{}{}", PATHS[usize::from(at & 0x0f)], String::from_utf8_lossy(&tail))
+            format!("{}{}", PATHS[usize::from(at & 0x1f)], String::from_utf8_lossy(&tail))
         }
     };
     let builder = Request::builder().method(method).uri(path);
@@ -143,17 +197,21 @@ fn request(input: &mut Input<'_>, token: &str) -> Option<Request<Body>> {
     builder.body(Body::from(input.content())).ok()
 }
 
+const JSON: &str = "application/json";
+
 async fn send(router: &Router, request: Request<Body>) {
     let head = request.method() == "HEAD";
     let response = router.clone().oneshot(request).await.expect("the router never fails");
     let status = response.status();
+    let is_text = response.headers().get("content-type").is_some_and(|kind| kind != JSON);
     let body = response.into_body().collect().await.expect("the body is in memory").to_bytes();
     assert_ne!(status, StatusCode::INTERNAL_SERVER_ERROR, "{}", body.escape_ascii());
-    if head || body.is_empty() {
+    // Metrics are the only answer that is no JSON.
+    if head || body.is_empty() || is_text && status == StatusCode::OK {
         return;
     }
     let value: serde_json::Value = serde_json::from_slice(&body).expect("all answers are JSON");
-    if status.is_client_error() || status.is_server_error() {
+    if (status.is_client_error() || status.is_server_error()) && value["errors"].is_null() {
         let message = value["message"].as_str().expect("a refusal has a message");
         assert!(!message.is_empty() && !message.contains('\n'), "{message}");
         assert!(value["code"].is_string(), "a refusal has a code");
@@ -200,5 +258,15 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let script = ask(ask(script, 0, 11, ""), 2, 6, change);
     let script = ask(ask(script, 3, 12, ""), 3, 7, "");
     seeds.push(ask(script, 2, 4, r#"{"name":"lab","company_id":"02-48-46"}"#).done());
+    let script = ask(start(), 1, 17, r#"{"provisioned":1073741824}"#);
+    let script = ask(script, 1, 21, r#"{"suffix":"a"}"#);
+    let script = ask(script, 1, 19, r#"{"source":{"name":"vm-1.a"}}"#);
+    let script = ask(ask(script, 1, 23, r#"{"iqns":["iqn.2026-01.example:a"]}"#), 1, 24, "");
+    let script = ask(ask(ask(script, 1, 25, ""), 1, 26, ""), 1, 27, r#"{"suffix":"a"}"#);
+    seeds.push(ask(ask(script.clone(), 0, 17, ""), 3, 24, "").done());
+    let ends = r#"{"destroyed":true}"#;
+    let script = ask(ask(script, 2, 28, ends), 3, 28, "");
+    let script = ask(ask(ask(script, 3, 24, ""), 2, 17, ends), 3, 17, "");
+    seeds.push(script.done());
     seeds
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{cdb, connection, decode, image, login, parameters, records, requests};
+use crate::{cdb, connection, decode, filter, image, login, parameters, records, requests};
 
 /// A target: its name, what it does with an input, and where the search starts.
 pub struct Target {
@@ -15,7 +15,7 @@ pub struct Target {
 }
 
 /// Every target, in the order in which they are run.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "iscsi_login", run: login::run, seeds: login::seeds },
     Target { name: "iscsi_connection", run: connection::run, seeds: connection::seeds },
     Target { name: "scsi_cdb", run: cdb::run, seeds: cdb::seeds },
@@ -23,6 +23,7 @@ pub const TARGETS: [Target; 8] = [
     Target { name: "format_decode", run: decode::run, seeds: decode::seeds },
     Target { name: "store_image", run: image::run, seeds: image::seeds },
     Target { name: "array_records", run: records::run, seeds: records::seeds },
+    Target { name: "api_filter", run: filter::run, seeds: filter::seeds },
     Target { name: "api_requests", run: requests::run, seeds: requests::seeds },
 ];
 

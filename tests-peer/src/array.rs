@@ -105,7 +105,7 @@ impl Array {
             .arg("serve")
             .arg("--pool")
             .arg(self.pool())
-            .args(["--iscsi", &self.portal_arguments(), "--api", &self.api])
+            .args(["--iscsi", &self.portal_arguments(), "--api", &self.api, "--api-http"])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);

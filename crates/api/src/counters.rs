@@ -21,6 +21,9 @@ pub struct Counters {
     pub totals: BTreeMap<String, CommandCounters>,
     /// The same for each initiator and volume.
     pub paths: Vec<PathCounters>,
+    /// The same for each port of the target, of all initiators and volumes.
+    #[serde(default)]
+    pub ports: Vec<PortCounters>,
     /// For whom the pool's bytes are stored.
     #[serde(default)]
     pub space: PoolSpace,
@@ -114,6 +117,9 @@ pub struct CommandCounters {
     pub ok_latency_us: u64,
     /// The sum of the latencies of the others.
     pub failed_latency_us: u64,
+    /// The bytes of the longest of those that succeeded.
+    #[serde(default)]
+    pub largest_bytes: u64,
 }
 
 /// What one initiator did to one volume.
@@ -125,6 +131,33 @@ pub struct PathCounters {
     pub volume_id: Option<u64>,
     /// The name of the volume, if it still exists.
     pub volume: Option<String>,
+    /// By class of command; only what happened.
+    pub commands: BTreeMap<String, CommandCounters>,
+    /// Commands that locked the whole volume (RESERVE).
+    #[serde(default)]
+    pub reserves: u64,
+    /// Copies that read the volume, whichever LUN the command was sent to.
+    #[serde(default)]
+    pub copied_from: Copied,
+    /// Copies that wrote it.
+    #[serde(default)]
+    pub copied_to: Copied,
+}
+
+/// Copies that succeeded, and what they copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Copied {
+    /// Commands.
+    pub commands: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What went through one port.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct PortCounters {
+    /// Where it listens, as `ADDR:PORT`.
+    pub portal: String,
     /// By class of command; only what happened.
     pub commands: BTreeMap<String, CommandCounters>,
 }

@@ -4,7 +4,6 @@ use array::Kind;
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::StatusCode;
-use axum::http::header::WWW_AUTHENTICATE;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -19,7 +18,8 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// A refusal with its status: 400 the request makes no sense, 401 no token, 404 it names what is
+/// A refusal with its status: 400 the request makes no sense, 401 no token, 403 the role may
+/// not, 404 it names what is
 /// not there, 409 it contradicts what is there, 507 there is no room, 500 the array is at fault.
 #[derive(Debug)]
 pub struct ApiError {
@@ -28,14 +28,13 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
         Self { status, body: Refusal { code: code.to_owned(), message: message.into() } }
     }
 
-    pub(crate) fn unauthorized() -> Self {
-        let text = "The token is missing or wrong: send `Authorization: Bearer TOKEN`; the token \
-                    stands in the run file of the array.";
-        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", text)
+    pub(crate) fn no_such_severity() -> Self {
+        let text = "A severity is `info`, `warning` or `critical`.";
+        Self::new(StatusCode::BAD_REQUEST, "invalid_severity", text)
     }
 
     pub(crate) fn no_such_path() -> Self {
@@ -72,12 +71,7 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Json(self.body)).into_response();
-        if self.status == StatusCode::UNAUTHORIZED {
-            let bearer = axum::http::HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
-        }
-        response
+        (self.status, Json(self.body)).into_response()
     }
 }
 

@@ -19,12 +19,15 @@ pub struct Group {
     pub volumes: Vec<String>,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
+    /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eradicate_ms: Option<u64>,
 }
 
 impl From<GroupInfo> for Group {
     fn from(group: GroupInfo) -> Self {
-        let GroupInfo { name, volumes, created_ms } = group;
-        Self { name, volumes, created_ms }
+        let GroupInfo { name, volumes, created_ms, eradicate_ms, .. } = group;
+        Self { name, volumes, created_ms, eradicate_ms }
     }
 }
 
@@ -60,7 +63,7 @@ pub struct GroupChange {
     pub remove: Vec<String>,
 }
 
-/// All groups, or a part of them, in the order of their names.
+/// All groups that are not destroyed, or a part of them, in the order of their names.
 #[utoipa::path(get, path = "/v1/groups", params(Page), responses(
     (status = 200, body = Groups),
     (status = 400, body = Refusal),
@@ -72,7 +75,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Groups>, ApiError> {
     let Query(page) = page?;
     blocking(interface, move |interface| {
-        let (found, more) = page.of(|after, limit| interface.array.groups(after, limit));
+        let (found, more) = page.of(|after, limit| interface.array.groups(after, false, limit));
         Ok(Json(Groups { groups: found.into_iter().map(Group::from).collect(), more }))
     })
     .await
@@ -136,25 +139,8 @@ pub(crate) async fn change(
 ) -> Result<Json<Group>, ApiError> {
     let (Path(name), Json(GroupChange { add, remove })) = (name?, body?);
     blocking(interface, move |interface| {
-        let change = array::GroupChange { add, remove };
+        let change = array::GroupChange { add, remove, ..array::GroupChange::default() };
         Ok(Json(interface.array.change_group(&name, &change)?.into()))
-    })
-    .await
-}
-
-/// Ends a group. Its volumes and its snapshots stay.
-#[utoipa::path(delete, path = "/v1/groups/{name}", params(("name" = String, Path)), responses(
-    (status = 204, description = "It is gone."),
-    (status = 401, body = Refusal),
-    (status = 404, body = Refusal),
-))]
-pub(crate) async fn delete(
-    State(interface): Shared,
-    name: Result<Path<String>, PathRejection>,
-) -> Result<StatusCode, ApiError> {
-    let Path(name) = name?;
-    blocking(interface, move |interface| {
-        interface.array.delete_group(&name).map(|()| StatusCode::NO_CONTENT)
     })
     .await
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use array::{Chap, ChapUser, HostInfo, HostName, InitiatorName, NewHost};
+use array::{Chap, ChapChange, ChapUser, HostInfo, HostName, InitiatorName, NewHost};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -146,6 +146,7 @@ pub(crate) async fn create(
             name: HostName::new(&asked.name)?,
             initiators: initiators(&asked.iqns)?,
             chap: asked.chap.as_ref().map(chap).transpose()?,
+            personality: None,
             created_ms: (interface.now_ms)(),
         };
         Ok((StatusCode::CREATED, Json(interface.array.create_host(new)?.into())))
@@ -203,14 +204,15 @@ pub(crate) async fn change(
                 let text = "Either set CHAP or remove it, not both.".to_owned();
                 return Err(array::Error::Invalid { code: "invalid_chap", text });
             }
-            (Some(asked), false) => Some(Some(chap(asked)?)),
-            (None, true) => Some(None),
-            (None, false) => None,
+            (Some(asked), false) => ChapChange::anew(Some(chap(asked)?)),
+            (None, true) => ChapChange::anew(None),
+            (None, false) => ChapChange::default(),
         };
         let change = array::HostChange {
             name: asked.name.map(|name| HostName::new(&name)).transpose()?,
             initiators: asked.iqns.map(|names| initiators(&names)).transpose()?,
             chap,
+            ..array::HostChange::default()
         };
         Ok(Json(interface.array.change_host(&name, change)?.into()))
     })

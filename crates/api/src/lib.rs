@@ -1,24 +1,31 @@
-//! The management interface: JSON over HTTP, under `/v1`.
+//! The management interface: JSON over HTTP, under `/v1`, and [`rest`] under `/api`.
 //!
 //! This crate says which requests there are, what they mean and how they are refused; it opens no
 //! socket and reads no clock. The program that listens hands [`router`] what it needs in an
-//! [`Interface`]. Every request but `GET /v1/version` carries `Authorization: Bearer TOKEN`.
-//! `GET /v1/openapi.json` describes all of it, from the same source as the handlers.
+//! [`Interface`]. Who may ask for what is decided in [`access`]. `GET /v1/openapi.json` describes
+//! all of it, from the same source as the handlers.
 //!
 //! A refusal is `{"code": …, "message": …}`: the code is for programs and does not change, the
 //! message is one line for people.
 
-mod auth;
+pub mod access;
+mod alerts;
 mod connections;
 mod counters;
+mod described;
 mod endings;
 mod error;
 mod groups;
+mod history;
+mod host_check;
 mod hosts;
 mod integrity;
+mod metrics;
 mod offloads;
 mod optimize;
 mod page;
+pub mod rest;
+mod sessions;
 mod snapshots;
 mod space;
 mod system;
@@ -38,21 +45,31 @@ use axum::routing::get;
 use axum::{Json, Router, middleware};
 use tower_http::timeout::RequestBodyTimeoutLayer;
 use utoipa::OpenApi;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use auth::Token;
+pub use self::history::{CapacitySample, CommandRates, HistorySample, HistorySamples};
+pub use access::audit::{Audit, AuditEntry};
+pub use access::login::{LoggedIn, LoggedInItems, Session};
+pub use access::users::{
+    ApiToken, ApiTokenCreate, ApiTokenMade, ApiTokens, User, UserChange, UserCreate, Users,
+};
+pub use access::{Access, Caller, Origin, Sources, Token};
+pub use alerts::{Alert, AlertChange, Alerts, NotificationTest, NotificationTests};
 pub use counters::{
-    CommandCounters, Counters, MemoryCounters, PathCounters, WireCounters, Written,
+    CommandCounters, Copied, Counters, MemoryCounters, PathCounters, PortCounters, WireCounters,
+    Written,
 };
 pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};
+pub use host_check::{HostCheck, HostCheckRow, Verdict};
 pub use hosts::{ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts};
 pub use integrity::{DamageEntry, DamageList, Scrub};
 pub use offloads::{OffloadChange, OffloadSettings};
 pub use optimize::Optimize;
 pub use page::{ConnectionFilter, Ending, Page, VolumeFilter};
+pub use sessions::{HostSession, HostSessions, SessionTerms};
 pub use snapshots::{
     Snapshot, SnapshotChange, SnapshotCreate, SnapshotFilter, Snapshots, VolumeClone, VolumeSource,
 };
@@ -71,12 +88,16 @@ pub const PAGE_MAX: usize = 10_000;
 pub struct Interface {
     /// The objects of the array.
     pub array: Arc<Array>,
-    /// What requests must carry.
-    pub token: Token,
+    /// Who may ask.
+    pub access: Access,
     /// The program and how it was started.
     pub facts: Facts,
     /// What the front end counts.
     pub telemetry: Arc<dyn Telemetry>,
+    /// Who is logged in, and where alerts are told.
+    pub watch: Arc<dyn Watch>,
+    /// What it has counted, for a year.
+    pub history: Arc<::history::History>,
     /// The time in milliseconds since 1970.
     pub now_ms: fn() -> u64,
 }
@@ -100,6 +121,15 @@ pub trait Telemetry: Send + Sync {
     fn counters(&self) -> Counters;
 }
 
+/// Who is logged in, and where alerts are told. Called from threads that may wait.
+pub trait Watch: Send + Sync {
+    /// All sessions that carry commands; hosts and portals are filled in by the interface.
+    fn sessions(&self) -> Vec<HostSession>;
+
+    /// Sends a test event to each destination, once, and waits for what comes of it.
+    fn test_notifications(&self) -> Vec<NotificationTest>;
+}
+
 type Shared = axum::extract::State<Arc<Interface>>;
 
 /// The description of the interface, without its paths, which the handlers add.
@@ -107,27 +137,30 @@ type Shared = axum::extract::State<Arc<Interface>>;
 #[openapi(
     info(title = "Holdfast", description = "Management of a Holdfast array."),
     components(schemas(Refusal)),
-    security(("token" = []))
+    security(("token" = []), ("session" = []))
 )]
 struct Description;
 
 /// Everything there is, as a service for one HTTP server. Must run within a tokio runtime.
 pub fn router(interface: Arc<Interface>) -> Router {
-    let (routes, description) = routes().split_for_parts();
-    let description = Arc::new(described(description));
+    let description = Arc::new(openapi());
+    let (routes, _) = routes().split_for_parts();
     routes
         .route("/v1/openapi.json", get(move || async move { Json(description.as_ref().clone()) }))
         .fallback(|| async { ApiError::no_such_path().into_response() })
         .method_not_allowed_fallback(|| async { ApiError::no_such_method().into_response() })
-        .layer(middleware::from_fn_with_state(interface.clone(), auth::check))
+        .with_state(interface.clone())
+        .merge(rest::router(rest::routes().split_for_parts().0, interface.clone()))
+        .layer(middleware::from_fn_with_state(interface, access::check))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(RequestBodyTimeoutLayer::new(BODY_TIMEOUT))
-        .with_state(interface)
 }
 
 /// The description of the interface: OpenAPI 3.1.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    described(routes().split_for_parts().1)
+    let mut description = routes().split_for_parts().1;
+    description.merge(rest::routes().split_for_parts().1);
+    described(rest::described(description))
 }
 
 fn routes() -> OpenApiRouter<Arc<Interface>> {
@@ -140,6 +173,8 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(optimize::optimize, optimize::start_optimize, optimize::stop_optimize))
         .routes(routes!(space::space, space::refresh))
         .routes(routes!(system::counters))
+        .routes(routes!(metrics::metrics))
+        .routes(routes!(history::history))
         .routes(routes!(system::settings, system::change_settings))
         .routes(routes!(volumes::list, volumes::create))
         .routes(routes!(volumes::show, volumes::change, endings::destroy_volume))
@@ -153,17 +188,34 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(endings::recover_snapshot))
         .routes(routes!(endings::eradicate_snapshot))
         .routes(routes!(groups::list, groups::create))
-        .routes(routes!(groups::show, groups::change, groups::delete))
+        .routes(routes!(groups::show, groups::change, endings::destroy_group))
+        .routes(routes!(endings::recover_group))
+        .routes(routes!(endings::eradicate_group))
         .routes(routes!(hosts::list, hosts::create))
         .routes(routes!(hosts::show, hosts::change, hosts::delete))
+        .routes(routes!(host_check::check))
+        .routes(routes!(sessions::list))
+        .routes(routes!(alerts::list))
+        .routes(routes!(alerts::show, alerts::change))
+        .routes(routes!(alerts::close))
+        .routes(routes!(alerts::test))
         .routes(routes!(connections::list, connections::connect))
         .routes(routes!(connections::disconnect))
+        .routes(routes!(access::login::session))
+        .routes(routes!(access::users::list, access::users::create))
+        .routes(routes!(access::users::show, access::users::change, access::users::delete))
+        .routes(routes!(access::users::list_tokens, access::users::create_token))
+        .routes(routes!(access::users::delete_token))
+        .routes(routes!(access::audit::list))
 }
 
 fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
     let components = description.components.get_or_insert_default();
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     components.add_security_scheme("token", bearer);
+    let session = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-auth-token")));
+    components.add_security_scheme("session", session);
+    described::with_refusals(&mut description);
     description
 }
 
@@ -172,8 +224,8 @@ async fn blocking<T: Send + 'static>(
     interface: Arc<Interface>,
     work: impl FnOnce(&Interface) -> Result<T, array::Error> + Send + 'static,
 ) -> Result<T, ApiError> {
-    match tokio::task::spawn_blocking(move || work(&interface)).await {
-        Ok(result) => result.map_err(ApiError::from),
-        Err(_) => Err(ApiError::broken()),
+    match access::run(interface, work, array::Error::code).await {
+        Some(result) => result.map_err(ApiError::from),
+        None => Err(ApiError::broken()),
     }
 }

@@ -1,6 +1,7 @@
 //! Which part of a list, and which objects.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::IntoParams;
 
 /// Which part of a list.
@@ -65,4 +66,13 @@ pub struct Ending {
     /// Also eradicates it: its data is gone for ever.
     #[serde(default)]
     pub eradicate: bool,
+}
+
+/// A whole number of a query, as descriptions have them: below 2^63.
+pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let number = Option::<u64>::deserialize(deserializer)?;
+    match number {
+        Some(number) if i64::try_from(number).is_err() => Err(D::Error::custom("it is too big")),
+        _ => Ok(number),
+    }
 }

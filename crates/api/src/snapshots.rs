@@ -138,6 +138,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Snapshots>, ApiError> {
     let Query(SnapshotFilter { after, limit, volume, group, destroyed }) = filter?;
     blocking(interface, move |interface| {
+        let destroyed = Some(destroyed);
         let filter = array::SnapshotFilter { volume, group, destroyed };
         let mut refused = None;
         let (found, more) = Page { after, limit }.of(|after, limit| {
@@ -179,7 +180,8 @@ pub(crate) async fn create(
             }
         };
         let suffix = suffix.map(|suffix| Suffix::new(&suffix)).transpose()?;
-        let new = NewSnapshots { source, suffix, created_ms: (interface.now_ms)() };
+        let created_ms = (interface.now_ms)();
+        let new = NewSnapshots { source, suffix, apply_retention: false, created_ms };
         let made = interface.array.create_snapshots(&new)?;
         let snapshots = made.into_iter().map(Snapshot::from).collect();
         Ok((StatusCode::CREATED, Json(Snapshots { snapshots, more: false })))

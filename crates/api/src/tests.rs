@@ -1,131 +1,80 @@
 //! The interface over an array in memory: statuses, tokens, and what is never told.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use array::{Array, Backing};
+use array::Array;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use block::{SectorCount, VolumeError, VolumeId};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use store::{Change, Handling, PoolStatus, StoreError, VolumeStatus};
 use tower::ServiceExt;
 
+mod access;
+mod alerts;
+mod history;
 mod kept;
+mod memory;
+mod metrics;
+mod rest;
+mod rest_groups;
 mod switches;
 
 use super::*;
-
-/// The size of a volume, whether it is a snapshot, and what reduction leaves alone in it.
-type StoredVolume = (SectorCount, bool, Handling);
-type Kept = (BTreeMap<Vec<u8>, Vec<u8>>, HashMap<VolumeId, StoredVolume>);
-
-#[derive(Default)]
-struct MemoryStore {
-    kept: Mutex<Kept>,
-    next_id: AtomicU64,
-    is_full: AtomicBool,
-    is_optimizing: AtomicBool,
-}
-
-impl array::Accounted for MemoryStore {}
-impl array::Scrubbed for MemoryStore {}
-impl array::Optimized for MemoryStore {
-    fn optimize_start(&self) -> bool {
-        !self.is_optimizing.swap(true, Ordering::Relaxed)
-    }
-
-    fn optimize_stop(&self) -> bool {
-        self.is_optimizing.swap(false, Ordering::Relaxed)
-    }
-
-    fn optimize_status(&self) -> store::OptimizeStatus {
-        let running = self.is_optimizing.load(Ordering::Relaxed);
-        let failure = (!running).then(|| "the pool is full".to_owned());
-        store::OptimizeStatus { running, failure, rows_total: 256, ..Default::default() }
-    }
-}
-
-impl Backing for MemoryStore {
-    fn change(&self, change: Change) -> Result<(), StoreError> {
-        if self.is_full.load(Ordering::Relaxed) {
-            return Err(StoreError::Volume(VolumeError::NoSpace));
-        }
-        let mut kept = self.kept.lock().unwrap();
-        for change in change.volumes {
-            match change {
-                store::VolumeChange::Create { id, size } => {
-                    kept.1.insert(id, (size, false, Handling::default()))
-                }
-                store::VolumeChange::Resize { id, size } => {
-                    let (_, snapshot, handling) = kept.1[&id];
-                    kept.1.insert(id, (size, snapshot, handling))
-                }
-                store::VolumeChange::Clone { source, id, snapshot } => {
-                    let (size, _, handling) = kept.1[&source];
-                    kept.1.insert(id, (size, snapshot, handling))
-                }
-                store::VolumeChange::Overwrite { source, destination } => {
-                    let ((size, ..), (.., handling)) = (kept.1[&source], kept.1[&destination]);
-                    kept.1.insert(destination, (size, false, handling))
-                }
-                store::VolumeChange::Handling { id, handling } => {
-                    let (size, snapshot, _) = kept.1[&id];
-                    kept.1.insert(id, (size, snapshot, handling))
-                }
-                store::VolumeChange::Destroy { id } => kept.1.remove(&id),
-            };
-        }
-        for (key, value) in change.config {
-            match value {
-                Some(value) => kept.0.insert(key, value),
-                None => kept.0.remove(&key),
-            };
-        }
-        Ok(())
-    }
-
-    fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        self.kept.lock().unwrap().0.clone().into_iter().collect()
-    }
-
-    fn allocate_volume_id(&self) -> VolumeId {
-        VolumeId(self.next_id.fetch_add(1, Ordering::Relaxed))
-    }
-
-    fn pool_status(&self) -> PoolStatus {
-        PoolStatus { pool_id: [7; 16], capacity_bytes: 1 << 40, ..PoolStatus::default() }
-    }
-
-    fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError> {
-        match capacity_bytes {
-            0..=0x1_0000_0000 => Err(StoreError::Size("the pool is larger".into())),
-            _ => Ok(()),
-        }
-    }
-
-    fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
-        let (size, snapshot, handling) = *self.kept.lock().unwrap().1.get(&id)?;
-        Some(VolumeStatus { id, size, mapped_bytes: 4096, data_bytes: 0, snapshot, handling })
-    }
-}
+use memory::MemoryStore;
 
 struct Quiet;
 
 impl Telemetry for Quiet {
     fn counters(&self) -> Counters {
         // The first volume that anybody makes: 0 is the array's own.
-        let path = PathCounters { volume_id: Some(1), ..PathCounters::default() };
+        let written =
+            CommandCounters { ok: 4, bytes: 4096, ok_latency_us: 500_000, ..Default::default() };
+        let path = PathCounters {
+            volume_id: Some(1),
+            commands: [("write".to_owned(), written)].into(),
+            ..PathCounters::default()
+        };
         Counters { paths: vec![path], ..Counters::default() }
+    }
+}
+
+/// A time that does not pass by itself, and what looks like random bytes.
+fn sources() -> (Arc<AtomicU64>, Sources) {
+    let (uptime, drawn) = (Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
+    let time = uptime.clone();
+    let entropy = move || {
+        let mut bytes = [0xcd; 32];
+        bytes[..8].copy_from_slice(&drawn.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        Some(bytes)
+    };
+    let uptime_ms = Box::new(move || time.load(Ordering::Relaxed));
+    (uptime, Sources { uptime_ms, entropy: Box::new(entropy) })
+}
+
+impl Watch for Quiet {
+    fn sessions(&self) -> Vec<HostSession> {
+        let on = |portal, commands| HostSession {
+            initiator: "iqn.2026-11.com.example:h".into(),
+            portal,
+            commands,
+            ..HostSession::default()
+        };
+        vec![on(1, 5000), on(2, 5000)]
+    }
+
+    fn test_notifications(&self) -> Vec<NotificationTest> {
+        vec![NotificationTest { destination: "log".into(), error: Some("it is off".into()) }]
     }
 }
 
 struct World {
     store: Arc<MemoryStore>,
+    array: Arc<Array>,
     router: Router,
     token: String,
+    uptime_ms: Arc<AtomicU64>,
+    history: Arc<::history::History>,
 }
 
 impl World {
@@ -133,14 +82,21 @@ impl World {
         let store = Arc::new(MemoryStore::default());
         let token = Token::from_entropy(&[0xab; 32]);
         let exposed = token.expose().to_owned();
+        let array = Arc::new(Array::open(store.clone(), false).unwrap());
+        let (uptime_ms, sources) = sources();
+        let medium = Box::new(::history::Memory::default());
+        let history = Arc::new(::history::History::open(medium, [0; 16]).unwrap());
         let interface = Interface {
-            array: Arc::new(Array::open(store.clone(), false).unwrap()),
-            token,
+            array: array.clone(),
+            access: Access::new(token, sources),
             facts: Facts::default(),
             telemetry: Arc::new(Quiet),
+            watch: Arc::new(Quiet),
+            history: history.clone(),
             now_ms: || 1234,
         };
-        Self { store, router: router(Arc::new(interface)), token: exposed }
+        let router = router(Arc::new(interface));
+        Self { store, array, router, token: exposed, uptime_ms, history }
     }
 
     async fn send(&self, request: Request<Body>) -> (StatusCode, Value) {
@@ -150,7 +106,8 @@ impl World {
         let value =
             if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
         if status.is_client_error() || status.is_server_error() {
-            let message = value["message"].as_str().unwrap();
+            let fault = if value["errors"].is_array() { &value["errors"][0] } else { &value };
+            let message = fault["message"].as_str().unwrap();
             assert!(!message.is_empty() && !message.contains('\n'), "{message}");
         }
         (status, value)
@@ -183,17 +140,22 @@ async fn everything_but_the_version_needs_the_token() {
             for header in [None, Some("Bearer "), Some("Bearer abab"), Some("Basic x"), Some("é")]
             {
                 let mut request = Request::builder().method(method.to_uppercase().as_str());
-                request = request.uri(path.replace(['{', '}'], ""));
+                request = request.uri(path.replace("{minor}", "26").replace(['{', '}'], ""));
                 if let Some(header) = header {
                     request = request.header("authorization", header.as_bytes());
                 }
                 let (status, value) = world.send(request.body(Body::empty()).unwrap()).await;
                 if path == "/v1/version" {
                     assert_eq!((status, &value["product"]), (StatusCode::OK, &json!("holdfast")));
+                } else if path == "/api/api_version" {
+                    assert_eq!((status, &value["version"][0]), (StatusCode::OK, &json!("2.0")));
                 } else {
                     assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path}");
-                    assert_eq!(value["code"], "unauthorized");
+                    let is_rest = path.starts_with("/api/");
+                    assert!(is_rest || value["code"] == "unauthorized", "{value}");
                 }
+                // Else the next ones are refused because there were too many.
+                world.uptime_ms.fetch_add(5_000, Ordering::Relaxed);
             }
         }
     }

@@ -235,14 +235,17 @@ pub struct Connection {
     pub volume: String,
     /// The host.
     pub host: String,
+    /// The host group by which it is connected, if the host does not have it privately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_group: Option<String>,
     /// The LUN under which the host sees it.
     pub lun: u16,
 }
 
 impl From<ConnectionInfo> for Connection {
     fn from(connection: ConnectionInfo) -> Self {
-        let ConnectionInfo { volume, host, lun } = connection;
-        Self { volume, host, lun }
+        let ConnectionInfo { volume, host, host_group, lun } = connection;
+        Self { volume, host, host_group, lun }
     }
 }
 

@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use block::LogicalBlockSize;
+use block::{LogicalBlockSize, VolumeLimits};
 
 use crate::{
     ApiError, Refusal, Shared, Volume, VolumeChange, VolumeCreate, VolumeFilter, Volumes, blocking,
@@ -51,6 +51,7 @@ pub(crate) async fn create(
             size_bytes: asked.size_bytes,
             logical_block: logical_block(asked.block_bytes)?,
             reduction: reduction(asked.deduplication, asked.compression).of(Reduction::default()),
+            limits: VolumeLimits::NONE,
             created_ms: (interface.now_ms)(),
         };
         Ok((StatusCode::CREATED, Json(interface.array.create_volume(new)?.into())))
@@ -115,6 +116,7 @@ pub(crate) async fn change(
             truncate: asked.truncate,
             offloads: asked.offloads.switches(),
             reduction: reduction(asked.deduplication, asked.compression),
+            ..VolumeUpdate::default()
         };
         Ok(Json(interface.array.update_volume(&name, update)?.into()))
     })

@@ -92,6 +92,54 @@ impl Chap {
     }
 }
 
+/// What to change of how a host authenticates; `None` leaves a direction as it is.
+#[derive(Clone, Debug, Default)]
+pub struct ChapChange {
+    /// What the host must know from now on; `Some(None)`: nothing, and the target neither.
+    pub initiator: Option<Option<ChapUser>>,
+    /// What the target proves to know; `Some(None)`: nothing.
+    pub target: Option<Option<ChapUser>>,
+}
+
+impl ChapChange {
+    /// Both directions anew; `None` takes both away.
+    pub fn anew(chap: Option<Chap>) -> Self {
+        let (initiator, target) = chap.map_or((None, None), |c| (Some(c.initiator), c.target));
+        Self { initiator: Some(initiator), target: Some(target) }
+    }
+
+    /// How a host authenticates that did not before.
+    ///
+    /// # Errors
+    /// Those of a change.
+    pub fn of_new_host(self) -> Result<Option<Chap>, Error> {
+        self.apply(None)
+    }
+
+    /// What becomes of a host's.
+    ///
+    /// # Errors
+    /// `invalid_chap`: those of [`Chap::new`], and for a target that would answer a host which does
+    /// not authenticate.
+    pub(crate) fn apply(self, old: Option<Chap>) -> Result<Option<Chap>, Error> {
+        let (initiator, target) = old.map_or((None, None), |c| (Some(c.initiator), c.target));
+        let is_taken_away = matches!(self.initiator, Some(None));
+        let initiator = self.initiator.unwrap_or(initiator);
+        let target = match self.target {
+            None if is_taken_away => None,
+            change => change.unwrap_or(target),
+        };
+        match (initiator, target) {
+            (Some(initiator), target) => Chap::new(initiator, target).map(Some),
+            (None, None) => Ok(None),
+            (None, Some(_)) => {
+                let text = "The target answers hosts that log in with CHAP only.";
+                Err(Error::invalid("invalid_chap", text))
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +161,32 @@ mod tests {
         let b = ChapUser::new("array", "correct horse").unwrap();
         assert_eq!(Chap::new(a.clone(), Some(b)).unwrap_err().code(), "invalid_chap");
         assert!(Chap::new(a, None).is_ok());
+    }
+
+    #[test]
+    fn a_direction_that_is_not_named_stays() {
+        let user = |name: &str| ChapUser::new(name, &format!("secret of {name}")).unwrap();
+        let both = Chap::new(user("esx1"), Some(user("array"))).unwrap();
+        let apply = |initiator: Option<Option<&str>>, target: Option<Option<&str>>, old| {
+            let made = |change: Option<Option<&str>>| change.map(|name| name.map(user));
+            let done =
+                ChapChange { initiator: made(initiator), target: made(target) }.apply(old)?;
+            let name = |user: ChapUser| user.user;
+            Ok::<_, Error>(done.map(|c| (c.initiator.user, c.target.map(name))))
+        };
+        let told = |initiator: &str, target: Option<&str>| {
+            Some((initiator.to_owned(), target.map(str::to_owned)))
+        };
+        let first = apply(Some(Some("esx1")), None, None).unwrap();
+        assert_eq!(first, told("esx1", None));
+        let second = apply(None, Some(Some("other")), Some(both.clone())).unwrap();
+        assert_eq!(second, told("esx1", Some("other")));
+        let other = apply(Some(Some("esx2")), None, Some(both.clone())).unwrap();
+        assert_eq!(other, told("esx2", Some("array")));
+        assert_eq!(apply(None, Some(None), Some(both.clone())).unwrap(), told("esx1", None));
+        assert_eq!(apply(Some(None), None, Some(both.clone())).unwrap(), None);
+        assert_eq!(apply(None, None, Some(both)).unwrap(), told("esx1", Some("array")));
+        assert!(apply(None, Some(Some("array")), None).is_err());
+        assert_eq!(apply(None, Some(None), None).unwrap(), None);
     }
 }

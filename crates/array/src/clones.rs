@@ -2,17 +2,17 @@
 //!
 //! All of it takes the same time whatever is in them: the store shares what they hold.
 
-use block::{LogicalBlockSize, Offloads, SectorCount, VolumeId};
+use block::{LogicalBlockSize, Offloads, SectorCount, VolumeId, VolumeLimits};
 use store::{Change, VolumeChange};
 
-use crate::identity::Serial;
 use crate::name::VolumeName;
-use crate::state::{State, VolumeEntry, VolumeRecord};
-use crate::{Array, Error, VOLUMES_MAX, VolumeInfo, record};
+use crate::state::{SourceRecord, State, VolumeEntry, VolumeRecord};
+use crate::{Array, Error, NewCopy, VolumeInfo, limits, record};
 
 /// What a volume can be made of.
 struct Source {
     id: VolumeId,
+    name: String,
     size: SectorCount,
     logical_block: LogicalBlockSize,
 }
@@ -21,12 +21,13 @@ impl State {
     /// A volume or a snapshot by its name, that is not destroyed.
     fn source(&self, name: &str) -> Result<Source, Error> {
         if !name.contains('.') {
-            let VolumeRecord { id, size, logical_block, .. } = self.volume(name)?.record;
-            return Ok(Source { id, size, logical_block });
+            let VolumeRecord { id, name, size, logical_block, .. } = &self.volume(name)?.record;
+            let (id, name) = (*id, name.to_string());
+            return Ok(Source { id, name, size: *size, logical_block: *logical_block });
         }
         let (id, snapshot, volume) = self.snapshot(name)?;
         let logical_block = volume.record.logical_block;
-        Ok(Source { id, size: snapshot.size, logical_block })
+        Ok(Source { id, name: snapshot.name(self, volume), size: snapshot.size, logical_block })
     }
 }
 
@@ -42,37 +43,48 @@ impl Array {
         name: VolumeName,
         created_ms: u64,
     ) -> Result<VolumeInfo, Error> {
-        let plan = |state: &State| {
-            let source = state.source(source)?;
-            state.check_free(&name, None)?;
-            if state.volumes.len() >= VOLUMES_MAX {
-                return Err(Error::Limit { what: "volumes", limit: VOLUMES_MAX });
-            }
-            let id = self.backing.allocate_volume_id();
-            let serial = Serial::new(&state.pool_id, id)
-                .ok_or(Error::Limit { what: "volumes ever made", limit: 1 << 40 })?;
-            let record = VolumeRecord {
-                id,
-                name,
-                size: source.size,
-                logical_block: source.logical_block,
-                company_id: state.settings.company_id,
-                serial,
-                created_ms,
-                offloads: Offloads::ALL,
-                eradicate_ms: None,
-            };
-            let change = Change {
-                volumes: vec![VolumeChange::Clone { source: source.id, id, snapshot: false }],
-                config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
-            };
-            Ok((change, record))
+        let (source, names, limits) = (source.to_owned(), Vec::new(), VolumeLimits::NONE);
+        let new = NewCopy { source, names, overwrite: false, limits, created_ms };
+        let plan = |state: &State| self.plan_clone(state, 0, name, &new);
+        self.change(plan, |state, record| self.show_new_volume(state, record))
+    }
+
+    /// Its tags are those of the source that are copyable. `before`: how many are made in the same
+    /// commit, before this one.
+    pub(crate) fn plan_clone(
+        &self,
+        state: &State,
+        before: usize,
+        name: VolumeName,
+        new: &NewCopy,
+    ) -> Result<(Change, VolumeRecord), Error> {
+        limits::check(new.limits)?;
+        let source = state.source(&new.source)?;
+        state.check_free(&name, None)?;
+        let (id, serial) = self.allocate_volume(state, before)?;
+        let record = VolumeRecord {
+            id,
+            name,
+            size: source.size,
+            logical_block: source.logical_block,
+            company_id: state.settings.company_id,
+            serial,
+            created_ms: new.created_ms,
+            offloads: Offloads::ALL,
+            limits: new.limits,
+            source: Some(SourceRecord { id: source.id, name: source.name }),
+            eradicate_ms: None,
         };
-        self.change(plan, |state, record| {
-            let id = record.id;
-            state.insert_volume(record);
-            self.volume_info(&state.volumes[&id])
-        })
+        let mut change = Change {
+            volumes: vec![VolumeChange::Clone { source: source.id, id, snapshot: false }],
+            config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
+        };
+        let tags = state.tags.copied(source.id);
+        if !tags.is_empty() {
+            state.tags.check_room(tags.len() * (before + 1))?;
+            change.config.push(record::tags_row(id, &tags)?);
+        }
+        Ok((change, record))
     }
 
     /// Makes a volume what one of its own snapshots is, its size too. Hosts keep it under the LUN
@@ -111,35 +123,43 @@ impl Array {
         check: impl FnOnce(&State, &VolumeEntry) -> Result<(), Error>,
     ) -> Result<VolumeInfo, Error> {
         let plan = |state: &State| {
-            let entry = state.volume(name)?;
-            check(state, entry)?;
-            let source = state.source(source)?;
-            let (old, refuse) = (&entry.record, |why: &str| {
-                let text = format!("Volume {} can't be overwritten: {why}.", entry.record.name);
-                Err(Error::invalid("wrong_source", text))
-            });
-            if source.id == old.id {
-                return refuse("it is the source itself");
-            }
-            if source.logical_block != old.logical_block {
-                return refuse("its logical block has another length than that of the source");
-            }
-            let record = VolumeRecord { size: source.size, ..old.clone() };
-            let (source, destination) = (source.id, old.id);
-            let mut change = Change {
-                volumes: vec![VolumeChange::Overwrite { source, destination }],
-                ..Change::default()
-            };
-            if record != *old {
-                let row = record::volume(&record)?;
-                change.config.push((record::volume_key(record.id), Some(row)));
-            }
-            Ok((change, record))
+            check(state, state.volume(name)?)?;
+            plan_overwrite(state, name, source)
         };
-        self.change(plan, |state, record| {
-            let id = record.id;
-            state.replace_volume(record);
-            self.volume_info(&state.volumes[&id])
-        })
+        self.change(plan, |state, record| self.show_volume(state, record))
     }
+}
+
+pub(crate) fn plan_overwrite(
+    state: &State,
+    name: &str,
+    source: &str,
+) -> Result<(Change, VolumeRecord), Error> {
+    let entry = state.volume(name)?;
+    let source = state.source(source)?;
+    let (old, refuse) = (&entry.record, |why: &str| {
+        let text = format!("Volume {} can't be overwritten: {why}.", entry.record.name);
+        Err(Error::invalid("wrong_source", text))
+    });
+    if source.id == old.id {
+        return refuse("it is the source itself");
+    }
+    if source.logical_block != old.logical_block {
+        return refuse("its logical block has another length than that of the source");
+    }
+    let mut record = VolumeRecord { size: source.size, ..old.clone() };
+    // Back to one of its own snapshots it is still what it was made of.
+    if state.snapshots.get(&source.id).is_none_or(|snapshot| snapshot.source != old.id) {
+        record.source = Some(SourceRecord { id: source.id, name: source.name });
+    }
+    let (source, destination) = (source.id, old.id);
+    let mut change = Change {
+        volumes: vec![VolumeChange::Overwrite { source, destination }],
+        ..Change::default()
+    };
+    if record != *old {
+        let row = record::volume(&record)?;
+        change.config.push((record::volume_key(record.id), Some(row)));
+    }
+    Ok((change, record))
 }

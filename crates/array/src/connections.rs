@@ -1,8 +1,11 @@
 //! Connections: which host sees which volume, and as what.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use block::VolumeId;
 use store::Change;
 
-use crate::state::State;
+use crate::state::{HostId, State, VolumeEntry};
 use crate::{Array, Error, LUN_MAX, LUN_MIN, record};
 
 /// A volume that a host may reach.
@@ -12,6 +15,8 @@ pub struct ConnectionInfo {
     pub volume: String,
     /// The name of the host.
     pub host: String,
+    /// The host group by which it is connected, if the host does not have it privately.
+    pub host_group: Option<String>,
     /// The LUN under which the host sees it.
     pub lun: u16,
 }
@@ -28,57 +33,20 @@ impl Array {
         host: &str,
         lun: Option<u16>,
     ) -> Result<ConnectionInfo, Error> {
-        let plan = |state: &State| {
-            let volume = state.volume(volume)?;
-            let (host_id, entry) = state.host(host)?;
-            let info = |lun| ConnectionInfo {
-                volume: volume.record.name.to_string(),
-                host: entry.host.name.to_string(),
-                lun,
-            };
-            if let Some(&lun) = volume.hosts.get(&host_id) {
-                let ConnectionInfo { volume, host, lun } = info(lun);
-                return Err(Error::ConnectionExists { volume, host, lun });
-            }
-            let lun = match lun {
-                None => entry.free_lun().ok_or(Error::Limit {
-                    what: "LUNs of one host",
-                    limit: usize::from(LUN_MAX),
-                })?,
-                Some(lun) => check_lun(state, host, lun)?,
-            };
-            let id = volume.record.id;
-            let row = (record::connection_key(host_id, id), Some(record::connection(lun)?));
-            let change = Change { config: vec![row], ..Change::default() };
-            Ok((change, (host_id, id, info(lun))))
-        };
-        self.change(plan, |state, (host, volume, info)| {
-            state.connect(host, volume, info.lun);
-            info
-        })
+        self.change(|state| plan_connection(state, volume, host, lun, &Taken::default()), connect)
     }
 
     /// Takes a volume away from a host.
     ///
     /// # Errors
-    /// `no_such_volume`, `no_such_host`, `no_such_connection`, and those of the store.
+    /// `no_such_volume`, `no_such_host`, `no_such_connection`, `shared_connection` for one of the
+    /// host's group, and those of the store.
     pub fn disconnect(&self, volume: &str, host: &str) -> Result<(), Error> {
-        let plan = |state: &State| {
-            let volume = state.volume(volume)?;
-            let (host_id, entry) = state.host(host)?;
-            let id = volume.record.id;
-            let lun = *volume.hosts.get(&host_id).ok_or_else(|| Error::NoSuchConnection {
-                volume: volume.record.name.to_string(),
-                host: entry.host.name.to_string(),
-            })?;
-            let config = vec![(record::connection_key(host_id, id), None)];
-            Ok((Change { config, ..Change::default() }, (host_id, id, lun)))
-        };
-        self.change(plan, |state, (host, volume, lun)| state.disconnect(host, volume, lun))
+        self.change(|state| plan_disconnection(state, volume, host), disconnect)
     }
 
-    /// All connections of one volume, one host, a pair of them, or the array, in the order of the
-    /// hosts' names and the LUNs.
+    /// All connections of hosts, by themselves and by their groups: of one volume, one host, a pair
+    /// of them, or the array, in the order of the hosts' names and the LUNs.
     ///
     /// # Errors
     /// `no_such_volume`, `no_such_host`, for the names that were given.
@@ -93,43 +61,131 @@ impl Array {
         let host = host.map(|name| state.host(name)).transpose()?;
         let mut hosts: Vec<_> = match (volume, host) {
             (_, Some((id, _))) => vec![id],
-            (Some(volume), None) => volume.hosts.keys().copied().collect(),
+            (Some(volume), None) => state.hosts_of(volume),
             (None, None) => state.host_names.values().copied().collect(),
         };
         hosts.sort_by_key(|id| state.hosts.get(id).map(|entry| entry.host.name.key()));
         let mut found = Vec::new();
         for id in hosts {
             let Some(entry) = state.hosts.get(&id) else { continue };
-            let info = |lun: u16, name: String| ConnectionInfo {
-                volume: name,
-                host: entry.host.name.to_string(),
-                lun,
+            let info = |lun, volume: &VolumeEntry| {
+                let is_private = volume.hosts.contains_key(&id);
+                let group = state.group_of(entry).filter(|_| !is_private);
+                ConnectionInfo {
+                    volume: volume.record.name.to_string(),
+                    host: entry.host.name.to_string(),
+                    host_group: group.map(|group| group.record.name.to_string()),
+                    lun,
+                }
             };
             match volume {
-                Some(volume) => {
-                    let lun = volume.hosts.get(&id).copied();
-                    found.extend(lun.map(|lun| info(lun, volume.record.name.to_string())));
+                Some(volume) => found.extend(state.lun_of(volume, id).map(|lun| info(lun, volume))),
+                None => {
+                    let luns: BTreeMap<_, _> = state.luns_of(entry).collect();
+                    found.extend(
+                        luns.into_iter().filter_map(|(lun, volume)| {
+                            Some(info(lun, state.volumes.get(&volume)?))
+                        }),
+                    );
                 }
-                None => found.extend(entry.luns.iter().filter_map(|(lun, volume)| {
-                    Some(info(*lun, state.volumes.get(volume)?.record.name.to_string()))
-                })),
             }
         }
         Ok(found)
     }
 }
 
-fn check_lun(state: &State, host: &str, lun: u16) -> Result<u16, Error> {
-    if !(LUN_MIN..=LUN_MAX).contains(&lun) {
-        let text = format!("A LUN is from {LUN_MIN} to {LUN_MAX}; {lun} was asked for.");
-        return Err(Error::invalid("invalid_lun", text));
+/// LUNs of hosts that go to volumes in the same commit.
+pub(crate) type Taken = BTreeSet<(HostId, u16)>;
+
+/// A connection to show.
+pub(crate) type Planned = (HostId, VolumeId, ConnectionInfo);
+
+pub(crate) fn plan_connection(
+    state: &State,
+    volume: &str,
+    host: &str,
+    lun: Option<u16>,
+    taken: &Taken,
+) -> Result<(Change, Planned), Error> {
+    let volume = state.volume(volume)?;
+    let (host_id, entry) = state.host(host)?;
+    let info = |lun| ConnectionInfo {
+        volume: volume.record.name.to_string(),
+        host: entry.host.name.to_string(),
+        host_group: None,
+        lun,
+    };
+    if let Some(lun) = state.lun_of(volume, host_id) {
+        let ConnectionInfo { volume, host, lun, .. } = info(lun);
+        return Err(Error::ConnectionExists { volume, to: format!("host {host}"), lun });
     }
+    let shared = state.group_of(entry);
+    let lun = match lun {
+        None => entry
+            .free_luns()
+            .find(|lun| {
+                let is_shared = shared.is_some_and(|group| group.luns.contains_key(lun));
+                !is_shared && !taken.contains(&(host_id, *lun))
+            })
+            .ok_or(Error::Limit { what: "LUNs of one host", limit: usize::from(LUN_MAX) })?,
+        Some(lun) => check_lun(state, host, lun)?,
+    };
+    let id = volume.record.id;
+    let row = (record::connection_key(host_id, id), Some(record::connection(lun)?));
+    let change = Change { config: vec![row], ..Change::default() };
+    Ok((change, (host_id, id, info(lun))))
+}
+
+pub(crate) fn connect(state: &mut State, (host, volume, info): Planned) -> ConnectionInfo {
+    state.connect(host, volume, info.lun);
+    info
+}
+
+pub(crate) fn plan_disconnection(
+    state: &State,
+    volume: &str,
+    host: &str,
+) -> Result<(Change, (HostId, VolumeId, u16)), Error> {
+    let volume = state.volume(volume)?;
+    let (host_id, entry) = state.host(host)?;
+    let id = volume.record.id;
+    let lun = volume.hosts.get(&host_id).copied().ok_or_else(|| {
+        let (volume_name, host) = (volume.record.name.to_string(), &entry.host.name);
+        match state.group_of(entry).filter(|_| state.lun_of(volume, host_id).is_some()) {
+            Some(group) => Error::SharedConnection {
+                volume: volume_name,
+                host: host.to_string(),
+                group: group.record.name.to_string(),
+            },
+            None => Error::NoSuchConnection { volume: volume_name, to: format!("host {host}") },
+        }
+    })?;
+    let config = vec![(record::connection_key(host_id, id), None)];
+    Ok((Change { config, ..Change::default() }, (host_id, id, lun)))
+}
+
+pub(crate) fn disconnect(state: &mut State, (host, volume, lun): (HostId, VolumeId, u16)) {
+    state.disconnect(host, volume, lun);
+}
+
+/// Refuses LUNs that no volume can have.
+pub(crate) fn check_lun_range(lun: u16) -> Result<(), Error> {
+    if (LUN_MIN..=LUN_MAX).contains(&lun) {
+        return Ok(());
+    }
+    let text = format!("A LUN is from {LUN_MIN} to {LUN_MAX}; {lun} was asked for.");
+    Err(Error::invalid("invalid_lun", text))
+}
+
+fn check_lun(state: &State, host: &str, lun: u16) -> Result<u16, Error> {
+    check_lun_range(lun)?;
     let (_, entry) = state.host(host)?;
-    match entry.luns.get(&lun).and_then(|id| state.volumes.get(id)) {
+    let shared = state.group_of(entry).and_then(|group| group.luns.get(&lun));
+    match entry.luns.get(&lun).or(shared).and_then(|id| state.volumes.get(id)) {
         None => Ok(lun),
         Some(other) => Err(Error::LunInUse {
             lun,
-            host: entry.host.name.to_string(),
+            of: format!("host {}", entry.host.name),
             volume: other.record.name.to_string(),
         }),
     }

@@ -15,6 +15,7 @@ use store::{Change, VolumeChange};
 
 use crate::snapshots::SnapshotRecord;
 use crate::state::{State, VolumeRecord};
+use crate::tags::TagMap;
 use crate::{Array, Error, SnapshotInfo, VolumeInfo, record, reservations};
 
 /// For how long what is destroyed may be recoverable, in seconds: to 30 days.
@@ -24,7 +25,7 @@ pub(crate) const DELAY_DEFAULT_S: u64 = 86_400;
 /// How many volumes and snapshots are eradicated by one commit, at most.
 const ERADICATED_MAX: usize = 1_000;
 /// The time of what is being eradicated, and can't be recovered any more: some of it may be gone.
-const BEGUN_MS: u64 = 0;
+pub(crate) const BEGUN_MS: u64 = 0;
 
 pub(crate) fn check_delay(seconds: u64) -> Result<(), Error> {
     if ERADICATION_DELAY_S.contains(&seconds) {
@@ -46,8 +47,24 @@ struct Gone {
 }
 
 impl State {
-    fn doom(&self, now_ms: u64) -> Option<u64> {
+    pub(crate) fn doom(&self, now_ms: u64) -> Option<u64> {
         Some(now_ms.saturating_add(self.settings.eradication_delay_s * 1000).max(BEGUN_MS + 1))
+    }
+
+    /// A volume that is destroyed.
+    pub(crate) fn doomed_volume(&self, name: &str) -> Result<&VolumeRecord, Error> {
+        let record = &self.any_volume(name)?.record;
+        let object = || format!("Volume {}", record.name);
+        record.eradicate_ms.map(|_| record).ok_or_else(|| Error::NotDestroyed(object()))
+    }
+
+    /// A snapshot that is destroyed, by itself or with its volume.
+    pub(crate) fn doomed_snapshot(&self, name: &str) -> Result<VolumeId, Error> {
+        let (id, ..) = self.any_snapshot(name)?;
+        match self.snapshot(name) {
+            Ok(_) => Err(Error::NotDestroyed(format!("Snapshot {name}"))),
+            Err(_) => Ok(id),
+        }
     }
 
     /// What becomes of volumes and snapshots that are destroyed, as far as one commit takes it.
@@ -87,8 +104,11 @@ impl State {
         if let Some(begun) = &gone.begun {
             change.config.push((record::volume_key(begun.id), Some(record::volume(begun)?)));
         }
-        let all = gone.snapshots.iter().chain(&gone.volumes);
-        change.volumes = all.map(|id| VolumeChange::Destroy { id: *id }).collect();
+        let all = || gone.snapshots.iter().chain(&gone.volumes);
+        for id in all().filter(|id| self.tags.of(**id).is_some()) {
+            change.config.push(record::tags_row(*id, &TagMap::new())?);
+        }
+        change.volumes = all().map(|id| VolumeChange::Destroy { id: *id }).collect();
         Ok((change, gone))
     }
 }
@@ -99,15 +119,8 @@ impl Array {
     /// # Errors
     /// `no_such_volume`, `volume_destroyed`, `existing_connections`, and those of the store.
     pub fn destroy_volume(&self, name: &str, now_ms: u64) -> Result<VolumeInfo, Error> {
-        self.doom_volume(|state| {
-            let entry = state.volume(name)?;
-            let count = entry.hosts.len();
-            if count > 0 {
-                let object = format!("Volume {}", entry.record.name);
-                return Err(Error::ExistingConnections { object, count });
-            }
-            Ok(VolumeRecord { eradicate_ms: state.doom(now_ms), ..entry.record.clone() })
-        })
+        let plan = |state: &State| plan_volume_end(state, name, now_ms);
+        self.change(plan, |state, record| self.show_volume(state, record))
     }
 
     /// Brings a destroyed volume back, with the snapshots that were destroyed with it. It is as it
@@ -116,27 +129,8 @@ impl Array {
     /// # Errors
     /// `no_such_volume`, `not_destroyed`, `eradicated`, and those of the store.
     pub fn recover_volume(&self, name: &str) -> Result<VolumeInfo, Error> {
-        self.doom_volume(|state| {
-            let record = &state.any_volume(name)?.record;
-            check_recoverable(record.eradicate_ms, || format!("Volume {}", record.name))?;
-            Ok(VolumeRecord { eradicate_ms: None, ..record.clone() })
-        })
-    }
-
-    fn doom_volume(
-        &self,
-        doomed: impl FnOnce(&State) -> Result<VolumeRecord, Error>,
-    ) -> Result<VolumeInfo, Error> {
-        let plan = |state: &State| {
-            let record = doomed(state)?;
-            let config = vec![(record::volume_key(record.id), Some(record::volume(&record)?))];
-            Ok((Change { config, ..Change::default() }, record))
-        };
-        self.change(plan, |state, record| {
-            let id = record.id;
-            state.replace_volume(record);
-            self.volume_info(&state.volumes[&id])
-        })
+        let plan = |state: &State| plan_volume_recovery(state, name);
+        self.change(plan, |state, record| self.show_volume(state, record))
     }
 
     /// Eradicates a destroyed volume with all of its snapshots: what only they held is freed.
@@ -144,13 +138,12 @@ impl Array {
     /// # Errors
     /// `no_such_volume`, `not_destroyed`, and those of the store.
     pub fn eradicate_volume(&self, name: &str) -> Result<(), Error> {
-        let id = {
-            let state = self.state.read();
-            let record = &state.any_volume(name)?.record;
-            let object = || format!("Volume {}", record.name);
-            record.eradicate_ms.ok_or_else(|| Error::NotDestroyed(object()))?;
-            record.id
-        };
+        let id = self.state.read().doomed_volume(name)?.id;
+        self.finish_eradication(id)
+    }
+
+    /// Eradicates a destroyed volume, by as many commits as its snapshots take.
+    pub(crate) fn finish_eradication(&self, id: VolumeId) -> Result<(), Error> {
         while self.state.read().volumes.contains_key(&id) {
             self.eradicate(|state| match state.volumes.get(&id) {
                 Some(entry) if entry.record.eradicate_ms.is_none() => {
@@ -167,10 +160,9 @@ impl Array {
     /// # Errors
     /// `no_such_snapshot`, `snapshot_destroyed`, and those of the store.
     pub fn destroy_snapshot(&self, name: &str, now_ms: u64) -> Result<SnapshotInfo, Error> {
-        self.doom_snapshot(name, |state| {
-            let (id, record, _) = state.snapshot(name)?;
-            Ok((id, SnapshotRecord { eradicate_ms: state.doom(now_ms), ..record.clone() }))
-        })
+        let plan = |state: &State| plan_snapshot_end(state, name, now_ms);
+        let shown = self.change(plan, |state, planned| self.show_snapshot(state, planned))?;
+        shown.ok_or_else(|| Error::NoSuchSnapshot(name.to_owned()))
     }
 
     /// Brings a destroyed snapshot back. One that went with its volume comes back with it.
@@ -179,31 +171,18 @@ impl Array {
     /// `no_such_snapshot`, `volume_destroyed`, `not_destroyed`, `eradicated`, and those of the
     /// store.
     pub fn recover_snapshot(&self, name: &str) -> Result<SnapshotInfo, Error> {
-        self.doom_snapshot(name, |state| {
-            let (id, record, volume) = state.any_snapshot(name)?;
-            if volume.record.eradicate_ms.is_some() {
-                return Err(Error::VolumeDestroyed(volume.record.name.to_string()));
-            }
-            check_recoverable(record.eradicate_ms, || format!("Snapshot {name}"))?;
-            Ok((id, SnapshotRecord { eradicate_ms: None, ..record.clone() }))
-        })
+        let plan = |state: &State| plan_snapshot_recovery(state, name);
+        let shown = self.change(plan, |state, planned| self.show_snapshot(state, planned))?;
+        shown.ok_or_else(|| Error::NoSuchSnapshot(name.to_owned()))
     }
 
-    fn doom_snapshot(
+    pub(crate) fn show_snapshot(
         &self,
-        name: &str,
-        doomed: impl FnOnce(&State) -> Result<(VolumeId, SnapshotRecord), Error>,
-    ) -> Result<SnapshotInfo, Error> {
-        let plan = |state: &State| {
-            let (id, record) = doomed(state)?;
-            let config = vec![(record::snapshot_key(id), Some(record::snapshot(&record)?))];
-            Ok((Change { config, ..Change::default() }, (id, record)))
-        };
-        let shown = self.change(plan, |state, (id, record)| {
-            state.replace_snapshot(id, record);
-            self.snapshot_info(state, id)
-        })?;
-        shown.ok_or_else(|| Error::NoSuchSnapshot(name.to_owned()))
+        state: &mut State,
+        (id, record): (VolumeId, SnapshotRecord),
+    ) -> Option<SnapshotInfo> {
+        state.replace_snapshot(id, record);
+        self.snapshot_info(state, id)
     }
 
     /// Eradicates a destroyed snapshot: what only it held is freed.
@@ -211,20 +190,15 @@ impl Array {
     /// # Errors
     /// `no_such_snapshot`, `not_destroyed`, and those of the store.
     pub fn eradicate_snapshot(&self, name: &str) -> Result<(), Error> {
-        self.eradicate(|state| {
-            let (id, ..) = state.any_snapshot(name)?;
-            match state.snapshot(name) {
-                Ok(_) => Err(Error::NotDestroyed(format!("Snapshot {name}"))),
-                Err(_) => Ok(vec![id]),
-            }
-        })
+        self.eradicate(|state| Ok(vec![state.doomed_snapshot(name)?]))
     }
 
-    /// Eradicates what is due, as far as one commit takes it.
+    /// Eradicates what is due, as far as a few commits take it.
     ///
     /// # Errors
     /// Those of the store.
     pub fn eradicate_due(&self, now_ms: u64) -> Result<(), Error> {
+        self.eradicate_due_group(now_ms)?;
         let is_due = |(due, _): &&(u64, VolumeId)| *due <= now_ms;
         if !self.state.read().doomed.first().as_ref().is_some_and(is_due) {
             return Ok(());
@@ -235,13 +209,16 @@ impl Array {
         })
     }
 
-    fn eradicate(
+    pub(crate) fn eradicate(
         &self,
         doomed: impl FnOnce(&State) -> Result<Vec<VolumeId>, Error>,
     ) -> Result<(), Error> {
         let plan = |state: &State| state.plan_eradication(doomed(state)?.into_iter());
         self.change(plan, |state, gone| {
-            gone.snapshots.iter().for_each(|id| state.remove_snapshot(*id));
+            for id in &gone.snapshots {
+                state.remove_snapshot(*id);
+                state.tags.replace(*id, TagMap::new());
+            }
             gone.volumes.iter().for_each(|id| state.remove_volume(*id));
             if let Some(begun) = gone.begun {
                 state.replace_volume(begun);
@@ -257,10 +234,67 @@ impl Array {
     }
 }
 
-fn check_recoverable(eradicate_ms: Option<u64>, object: impl Fn() -> String) -> Result<(), Error> {
+pub(crate) fn check_recoverable(
+    eradicate_ms: Option<u64>,
+    object: impl Fn() -> String,
+) -> Result<(), Error> {
     match eradicate_ms {
         None => Err(Error::NotDestroyed(object())),
         Some(BEGUN_MS) => Err(Error::Eradicated(object())),
         Some(_) => Ok(()),
     }
+}
+
+pub(crate) fn plan_volume_end(
+    state: &State,
+    name: &str,
+    now_ms: u64,
+) -> Result<(Change, VolumeRecord), Error> {
+    let entry = state.volume(name)?;
+    let count = entry.hosts.len() + entry.host_groups.len();
+    if count > 0 {
+        let object = format!("Volume {}", entry.record.name);
+        return Err(Error::ExistingConnections { object, count });
+    }
+    plan_doom(VolumeRecord { eradicate_ms: state.doom(now_ms), ..entry.record.clone() })
+}
+
+pub(crate) fn plan_volume_recovery(
+    state: &State,
+    name: &str,
+) -> Result<(Change, VolumeRecord), Error> {
+    let record = &state.any_volume(name)?.record;
+    check_recoverable(record.eradicate_ms, || format!("Volume {}", record.name))?;
+    plan_doom(VolumeRecord { eradicate_ms: None, ..record.clone() })
+}
+
+pub(crate) fn plan_doom(record: VolumeRecord) -> Result<(Change, VolumeRecord), Error> {
+    let config = vec![(record::volume_key(record.id), Some(record::volume(&record)?))];
+    Ok((Change { config, ..Change::default() }, record))
+}
+
+/// A snapshot that gets an end, or loses it.
+type Doomed = (Change, (VolumeId, SnapshotRecord));
+
+pub(crate) fn plan_snapshot_end(state: &State, name: &str, now_ms: u64) -> Result<Doomed, Error> {
+    let (id, record, _) = state.snapshot(name)?;
+    plan_snapshot_doom(id, SnapshotRecord { eradicate_ms: state.doom(now_ms), ..record.clone() })
+}
+
+pub(crate) fn plan_snapshot_recovery(state: &State, name: &str) -> Result<Doomed, Error> {
+    let (id, record, volume) = state.any_snapshot(name)?;
+    if volume.record.eradicate_ms.is_some() {
+        return Err(Error::VolumeDestroyed(volume.record.name.to_string()));
+    }
+    let group = record.group.and_then(|id| state.groups.get(&id));
+    if let Some(group) = group.filter(|group| group.eradicate_ms.is_some()) {
+        return Err(Error::GroupDestroyed(group.name.to_string()));
+    }
+    check_recoverable(record.eradicate_ms, || format!("Snapshot {name}"))?;
+    plan_snapshot_doom(id, SnapshotRecord { eradicate_ms: None, ..record.clone() })
+}
+
+fn plan_snapshot_doom(id: VolumeId, record: SnapshotRecord) -> Result<Doomed, Error> {
+    let config = vec![(record::snapshot_key(id), Some(record::snapshot(&record)?))];
+    Ok((Change { config, ..Change::default() }, (id, record)))
 }

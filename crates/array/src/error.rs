@@ -1,7 +1,8 @@
 //! Why a change is refused. Every message is one line, and says what to do.
 //!
 //! Clients match on words of these messages ("already exists", "does not exist", "existing
-//! connections", "already in use"): they are part of the interface and do not change.
+//! connections", "already in use", "limit reached"): they are part of the interface and do not
+//! change.
 
 use block::VolumeError;
 use store::StoreError;
@@ -49,6 +50,9 @@ pub enum Error {
     /// No snapshot has this name.
     #[error("No such volume or snapshot: {0}. The list of snapshots shows their names.")]
     NoSuchSnapshot(String),
+    /// No snapshots of a group have this name.
+    #[error("Group snapshot does not exist: {0}. It is named GROUP.SUFFIX.")]
+    NoSuchGroupSnapshot(String),
     /// The snapshot is destroyed, and not eradicated yet.
     #[error(
         "Snapshot {0} has been destroyed. Recover it, or eradicate it to free its name and its \
@@ -64,15 +68,90 @@ pub enum Error {
     /// A group has this name.
     #[error("Group already exists: {0}. Choose another name.")]
     GroupExists(String),
+    /// The group is destroyed, and not eradicated yet.
+    #[error(
+        "Group {0} has been destroyed. Recover it, or eradicate it to free its name and the space \
+         of its snapshots."
+    )]
+    GroupDestroyed(String),
+    /// It is a member of a group.
+    #[error("{object} is in group {group}. Remove it there first.")]
+    InGroup {
+        /// What: `Host x` or `Host group y`.
+        object: String,
+        /// The group.
+        group: String,
+    },
     /// No group has this name.
     #[error("Group does not exist: {0}. The list of groups shows their names.")]
     NoSuchGroup(String),
+    /// The object has no tag with this key.
+    #[error("Tag does not exist: {key} of {object}.")]
+    NoSuchTag {
+        /// The volume or snapshot.
+        object: String,
+        /// The key.
+        key: String,
+    },
     /// A host has this name, or one that differs in case only.
     #[error("Host already exists: {0}. Choose another name.")]
     HostExists(String),
     /// No host has this name.
     #[error("Host does not exist: {0}. The list of hosts shows their names.")]
     NoSuchHost(String),
+    /// A host group has this name, or one that differs in case only.
+    #[error("Host group already exists: {0}. Choose another name.")]
+    HostGroupExists(String),
+    /// No host group has this name.
+    #[error("Host group does not exist: {0}. The list of host groups shows their names.")]
+    NoSuchHostGroup(String),
+    /// The host is in a host group, and can be in one only.
+    #[error("Host {host} already exists in host group {group}. Remove it there first.")]
+    InHostGroup {
+        /// The host.
+        host: String,
+        /// Where it is.
+        group: String,
+    },
+    /// The host is not in the host group.
+    #[error("Host {host} does not exist in host group {group}.")]
+    NotInHostGroup {
+        /// The host.
+        host: String,
+        /// Where it is not.
+        group: String,
+    },
+    /// A host group with hosts is not deleted.
+    #[error("Host group {0} has hosts. Remove them first.")]
+    HostGroupNotEmpty(String),
+    /// A user has this name, or one that differs in case only.
+    #[error("User already exists: {0}. Choose another name.")]
+    UserExists(String),
+    /// No user has this name.
+    #[error("User does not exist: {0}. The list of users shows their names.")]
+    NoSuchUser(String),
+    /// The user is the one that the array can't be without.
+    #[error("User {0} is built in: it can't be removed, and stays an array admin.")]
+    BuiltInUser(String),
+    /// A token of the user has this name.
+    #[error("API token already exists: {token} of user {user}. Choose another name.")]
+    TokenExists {
+        /// The user.
+        user: String,
+        /// The token's name.
+        token: String,
+    },
+    /// No token of the user has this name.
+    #[error("API token does not exist: {token} of user {user}. The list of tokens shows them.")]
+    NoSuchToken {
+        /// The user.
+        user: String,
+        /// The token's name.
+        token: String,
+    },
+    /// No alert has this number.
+    #[error("Alert does not exist: {0}. The list of alerts shows their numbers.")]
+    NoSuchAlert(String),
     /// The initiator name belongs to another host.
     #[error("The initiator {initiator} is already in use by host {host}. Remove it there first.")]
     InitiatorInUse {
@@ -82,35 +161,45 @@ pub enum Error {
         host: String,
     },
     /// The volume is connected to the host.
-    #[error("Connection already exists. Volume {volume} is connected to host {host} as LUN {lun}.")]
+    #[error("Connection already exists. Volume {volume} is connected to {to} as LUN {lun}.")]
     ConnectionExists {
         /// The volume.
         volume: String,
-        /// The host.
-        host: String,
+        /// To what: `host x` or `host group y`.
+        to: String,
         /// As what.
         lun: u16,
     },
     /// The volume is not connected to the host.
-    #[error("Connection does not exist: volume {volume} is not connected to host {host}.")]
+    #[error("Connection does not exist: volume {volume} is not connected to {to}.")]
     NoSuchConnection {
+        /// The volume.
+        volume: String,
+        /// To what it is not: `host x` or `host group y`.
+        to: String,
+    },
+    /// The volume is connected to the group of the host, not to the host.
+    #[error("Volume {volume} is connected to host {host} by host group {group}. Disconnect that.")]
+    SharedConnection {
         /// The volume.
         volume: String,
         /// The host.
         host: String,
+        /// Its group.
+        group: String,
     },
     /// Another volume of the host has this LUN.
-    #[error("LUN {lun} of host {host} is already in use by volume {volume}. Choose another.")]
+    #[error("LUN {lun} of {of} is already in use by volume {volume}. Choose another.")]
     LunInUse {
         /// The LUN.
         lun: u16,
-        /// The host.
-        host: String,
+        /// Whose: `host x` or `host group y`.
+        of: String,
         /// Who has it.
         volume: String,
     },
     /// What is to be destroyed or deleted is connected.
-    #[error("{object} has existing connections ({count}). Disconnect them first.")]
+    #[error("{object} cannot be deleted due to existing connections ({count}). Disconnect it.")]
     ExistingConnections {
         /// What: `Volume x` or `Host y`.
         object: String,
@@ -135,7 +224,7 @@ pub enum Error {
     #[error("A background pass of reduction is running already. Its status shows how far it is.")]
     OptimizeRunning,
     /// The array has as many as it can have.
-    #[error("The array has as many {what} as it can have ({limit}). Remove some first.")]
+    #[error("Array limit reached: at most {limit} {what}. Remove some first.")]
     Limit {
         /// What there are too many of.
         what: &'static str,
@@ -163,16 +252,32 @@ impl Error {
             Self::VolumeDestroyed(_) => "volume_destroyed",
             Self::SnapshotExists(_) => "snapshot_exists",
             Self::NoSuchSnapshot(_) => "no_such_snapshot",
+            Self::NoSuchGroupSnapshot(_) => "no_such_group_snapshot",
             Self::SnapshotDestroyed(_) => "snapshot_destroyed",
             Self::NotDestroyed(_) => "not_destroyed",
             Self::Eradicated(_) => "eradicated",
             Self::GroupExists(_) => "group_exists",
             Self::NoSuchGroup(_) => "no_such_group",
+            Self::GroupDestroyed(_) => "group_destroyed",
+            Self::InGroup { .. } => "in_group",
+            Self::NoSuchTag { .. } => "no_such_tag",
             Self::HostExists(_) => "host_exists",
             Self::NoSuchHost(_) => "no_such_host",
+            Self::HostGroupExists(_) => "host_group_exists",
+            Self::NoSuchHostGroup(_) => "no_such_host_group",
+            Self::InHostGroup { .. } => "in_host_group",
+            Self::NotInHostGroup { .. } => "not_in_host_group",
+            Self::HostGroupNotEmpty(_) => "host_group_not_empty",
+            Self::UserExists(_) => "user_exists",
+            Self::NoSuchUser(_) => "no_such_user",
+            Self::BuiltInUser(_) => "built_in_user",
+            Self::TokenExists { .. } => "token_exists",
+            Self::NoSuchToken { .. } => "no_such_token",
+            Self::NoSuchAlert(_) => "no_such_alert",
             Self::InitiatorInUse { .. } => "initiator_in_use",
             Self::ConnectionExists { .. } => "connection_exists",
             Self::NoSuchConnection { .. } => "no_such_connection",
+            Self::SharedConnection { .. } => "shared_connection",
             Self::LunInUse { .. } => "lun_in_use",
             Self::ExistingConnections { .. } => "existing_connections",
             Self::WouldTruncate { .. } => "would_truncate",
@@ -191,8 +296,15 @@ impl Error {
             Self::Invalid { .. } | Self::WouldTruncate { .. } => Kind::Invalid,
             Self::NoSuchVolume(_)
             | Self::NoSuchSnapshot(_)
+            | Self::NoSuchGroupSnapshot(_)
             | Self::NoSuchGroup(_)
             | Self::NoSuchHost(_)
+            | Self::NoSuchTag { .. }
+            | Self::NoSuchHostGroup(_)
+            | Self::NotInHostGroup { .. }
+            | Self::NoSuchUser(_)
+            | Self::NoSuchToken { .. }
+            | Self::NoSuchAlert(_)
             | Self::NoSuchConnection { .. } => Kind::NotFound,
             Self::VolumeExists(_)
             | Self::VolumeDestroyed(_)
@@ -201,9 +313,18 @@ impl Error {
             | Self::NotDestroyed(_)
             | Self::Eradicated(_)
             | Self::GroupExists(_)
+            | Self::GroupDestroyed(_)
+            | Self::InGroup { .. }
             | Self::HostExists(_)
+            | Self::HostGroupExists(_)
+            | Self::InHostGroup { .. }
+            | Self::HostGroupNotEmpty(_)
+            | Self::UserExists(_)
+            | Self::BuiltInUser(_)
+            | Self::TokenExists { .. }
             | Self::InitiatorInUse { .. }
             | Self::ConnectionExists { .. }
+            | Self::SharedConnection { .. }
             | Self::LunInUse { .. }
             | Self::ExistingConnections { .. }
             | Self::ScrubRunning

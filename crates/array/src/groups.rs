@@ -1,192 +1,282 @@
-//! Groups of volumes, of which snapshots are made together.
+//! Groups, of which snapshots are made together: protection groups, as others call them.
+//!
+//! What a group protects are volumes, or all volumes of hosts, or of host groups; one kind of
+//! these. Its snapshots are made when somebody asks, or by its schedule, and those are let go again
+//! by its retention ([`crate::protection`]). They belong to it: they have its name, are destroyed
+//! and recovered with it, and never outlive it.
+
+mod state;
 
 use std::ops::Bound;
 
 use block::VolumeId;
 use store::Change;
 
+pub(crate) use state::Agenda;
+
 use crate::name::GroupName;
-use crate::state::{State, VolumeEntry, shown};
-use crate::{Array, Error, GROUP_MEMBERS_MAX, GROUPS_MAX, record};
+use crate::state::{HostGroupId, HostId, State};
+use crate::{Array, Error, GROUP_MEMBERS_MAX, GROUPS_MAX, Retention, SnapshotSchedule, record};
 
 /// Names a group; durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GroupId(pub(crate) u64);
 
+/// What a group protects: one kind of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Members {
+    /// Volumes, destroyed ones too. Those that were eradicated are not taken out of the record:
+    /// their ids never come again, and they are left out when it is loaded.
+    pub(crate) volumes: Vec<VolumeId>,
+    /// Hosts, and so what is connected to them. They are not deleted before they have left.
+    pub(crate) hosts: Vec<HostId>,
+    /// Host groups: as hosts.
+    pub(crate) host_groups: Vec<HostGroupId>,
+}
+
 /// A group as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) name: GroupName,
-    /// Its volumes, destroyed ones too. Those that were eradicated are not taken out of its record:
-    /// their ids never come again, and they are left out when it is loaded.
-    pub(crate) members: Vec<VolumeId>,
+    pub(crate) members: Members,
     /// The number of its next snapshots that get one.
     pub(crate) next_suffix: u64,
     pub(crate) created_ms: u64,
+    pub(crate) schedule: SnapshotSchedule,
+    /// When the schedule's next snapshots are due; without meaning while it is off.
+    pub(crate) next_ms: u64,
+    pub(crate) retention: Retention,
+    /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
+    pub(crate) eradicate_ms: Option<u64>,
 }
 
-/// What to change of a group.
+/// What to change of a group. One that is added twice is in it once; one that is not in it is not
+/// missed.
 #[derive(Clone, Debug, Default)]
 pub struct GroupChange {
+    /// A new name.
+    pub name: Option<GroupName>,
     /// Volumes that come to it.
     pub add: Vec<String>,
     /// Volumes that leave it.
     pub remove: Vec<String>,
+    /// Hosts that come to it.
+    pub add_hosts: Vec<String>,
+    /// Hosts that leave it.
+    pub remove_hosts: Vec<String>,
+    /// Host groups that come to it.
+    pub add_host_groups: Vec<String>,
+    /// Host groups that leave it.
+    pub remove_host_groups: Vec<String>,
+    /// When snapshots are taken from now on.
+    pub schedule: Option<SnapshotSchedule>,
+    /// For how long these are kept.
+    pub retention: Option<Retention>,
+    /// When this is, in milliseconds since 1970: where a schedule begins.
+    pub now_ms: u64,
 }
 
 /// A group, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupInfo {
+    /// Its id, for ever.
+    pub id: u64,
     /// Its name.
     pub name: String,
     /// The names of its volumes, without destroyed ones, which are back once they are recovered.
     pub volumes: Vec<String>,
+    /// The names of its hosts.
+    pub hosts: Vec<String>,
+    /// The names of its host groups.
+    pub host_groups: Vec<String>,
+    /// How many moments there are snapshots of, destroyed ones included.
+    pub snapshot_count: usize,
+    /// When snapshots are taken.
+    pub schedule: SnapshotSchedule,
+    /// When the next ones are due, in milliseconds since 1970, if the schedule is on.
+    pub next_ms: Option<u64>,
+    /// For how long these are kept.
+    pub retention: Retention,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
-}
-
-impl State {
-    /// A group by its name, whatever its case.
-    pub(crate) fn group(&self, name: &str) -> Result<(GroupId, &Group), Error> {
-        let id = self.group_names.get(&name.to_ascii_lowercase());
-        let entry = id.and_then(|id| Some((*id, self.groups.get(id)?)));
-        entry.ok_or_else(|| Error::NoSuchGroup(shown(name)))
-    }
-
-    /// The volumes of a group that are not destroyed.
-    pub(crate) fn members<'a>(&'a self, group: &Group) -> impl Iterator<Item = &'a VolumeEntry> {
-        let entries = group.members.iter().filter_map(|id| self.volumes.get(id));
-        let live = entries.filter(|entry| entry.record.eradicate_ms.is_none());
-        live.collect::<Vec<_>>().into_iter()
-    }
-
-    pub(crate) fn load_group(&mut self, id: GroupId, mut group: Group) -> Result<(), Error> {
-        if self.group_names.contains_key(&group.name.key()) {
-            return Err(Error::Damaged(format!("two groups are called {}", group.name)));
-        }
-        group.members.retain(|id| self.volumes.contains_key(id));
-        self.replace_group(id, group);
-        Ok(())
-    }
-
-    pub(crate) fn replace_group(&mut self, id: GroupId, group: Group) {
-        self.next_group_id = self.next_group_id.max(id.0.saturating_add(1));
-        self.group_names.insert(group.name.key(), id);
-        self.groups.insert(id, group);
-    }
-
-    fn group_info(&self, group: &Group) -> GroupInfo {
-        GroupInfo {
-            name: group.name.to_string(),
-            volumes: self.members(group).map(|entry| entry.record.name.to_string()).collect(),
-            created_ms: group.created_ms,
-        }
-    }
-
-    fn ids_of(&self, names: &[String]) -> Result<Vec<VolumeId>, Error> {
-        names.iter().map(|name| self.volume(name).map(|entry| entry.record.id)).collect()
-    }
+    /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
+    pub eradicate_ms: Option<u64>,
 }
 
 impl Array {
     /// Makes a group of volumes; durable when it returns.
     ///
     /// # Errors
-    /// `group_exists`, `no_such_volume`, `volume_destroyed`, `limit_reached`, and those of the
-    /// store.
+    /// `group_exists`, `group_destroyed`, `no_such_volume`, `volume_destroyed`, `limit_reached`,
+    /// and those of the store.
     pub fn create_group(
         &self,
         name: GroupName,
         volumes: &[String],
         created_ms: u64,
     ) -> Result<GroupInfo, Error> {
-        let plan = |state: &State| {
-            if state.group(name.as_str()).is_ok() {
-                return Err(Error::GroupExists(name.to_string()));
-            }
-            if state.groups.len() >= GROUPS_MAX {
-                return Err(Error::Limit { what: "groups", limit: GROUPS_MAX });
-            }
-            let id = GroupId(state.next_group_id);
-            let members = with(Vec::new(), state.ids_of(volumes)?)?;
-            plan_group(id, Group { name, members, next_suffix: 1, created_ms })
-        };
-        self.change(plan, show_group)
+        self.change(|state| plan_new(state, 0, name, volumes, created_ms), show_group)
     }
 
-    /// Adds volumes to a group, and takes some away. One that is added twice is in it once; one
-    /// that is not in it is not missed.
+    /// Changes a group.
     ///
     /// # Errors
-    /// `no_such_group`, and those of [`Array::create_group`].
+    /// `no_such_group`, `group_destroyed`, `group_exists`, `no_such_host`, `no_such_host_group`,
+    /// `mixed_members`, `invalid_schedule`, `invalid_retention`, and those of
+    /// [`Array::create_group`].
     pub fn change_group(&self, name: &str, change: &GroupChange) -> Result<GroupInfo, Error> {
-        let plan = |state: &State| {
-            let (id, group) = state.group(name)?;
-            let removed = state.ids_of(&change.remove)?;
-            let mut members = group.members.clone();
-            members.retain(|id| !removed.contains(id));
-            let members = with(members, state.ids_of(&change.add)?)?;
-            plan_group(id, Group { members, ..group.clone() })
-        };
-        self.change(plan, show_group)
+        self.change(|state| plan_change(state, name, change), show_group)
     }
 
-    /// Ends a group. Its volumes stay, and so do the snapshots that were made with it.
-    ///
-    /// # Errors
-    /// `no_such_group`, and those of the store.
-    pub fn delete_group(&self, name: &str) -> Result<(), Error> {
-        let plan = |state: &State| {
-            let (id, group) = state.group(name)?;
-            let config = vec![(record::group_key(id), None)];
-            Ok((Change { config, ..Change::default() }, (id, group.name.key())))
-        };
-        self.change(plan, |state, (id, key)| {
-            state.groups.remove(&id);
-            state.group_names.remove(&key);
-        })
-    }
-
-    /// A group.
+    /// A group, destroyed or not.
     ///
     /// # Errors
     /// `no_such_group`.
     pub fn group(&self, name: &str) -> Result<GroupInfo, Error> {
         let state = self.state.read();
-        state.group(name).map(|(_, group)| state.group_info(group))
+        state.any_group(name).map(|(id, group)| state.group_info(id, group))
+    }
+
+    /// The name of the group with this id, if there is one.
+    pub fn group_name(&self, id: u64) -> Option<String> {
+        self.state.read().groups.get(&GroupId(id)).map(|group| group.name.to_string())
     }
 
     /// Up to `limit` groups in the order of their names (without case), from the first one behind
-    /// `after`.
-    pub fn groups(&self, after: Option<&str>, limit: usize) -> Vec<GroupInfo> {
+    /// `after`: those that are destroyed, those that are not, or (`None`) both.
+    pub fn groups(
+        &self,
+        after: Option<&str>,
+        destroyed: impl Into<Option<bool>>,
+        limit: usize,
+    ) -> Vec<GroupInfo> {
+        let destroyed: Option<bool> = destroyed.into();
         let state = self.state.read();
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
         let rows = state.group_names.range((from, Bound::Unbounded));
-        let groups = rows.filter_map(|(_, id)| state.groups.get(id)).take(limit);
-        groups.map(|group| state.group_info(group)).collect()
+        rows.filter_map(|(_, id)| Some((*id, state.groups.get(id)?)))
+            .filter(|(_, group)| destroyed.is_none_or(|d| group.eradicate_ms.is_some() == d))
+            .take(limit)
+            .map(|(id, group)| state.group_info(id, group))
+            .collect()
     }
 }
 
-fn plan_group(id: GroupId, group: Group) -> Result<(Change, (GroupId, Group)), Error> {
+/// `before`: how many are made in the same commit, before this one.
+pub(crate) fn plan_new(
+    state: &State,
+    before: usize,
+    name: GroupName,
+    volumes: &[String],
+    created_ms: u64,
+) -> Result<(Change, (GroupId, Group)), Error> {
+    check_free(state, &name, None)?;
+    if state.groups.len() + before >= GROUPS_MAX {
+        return Err(Error::Limit { what: "groups", limit: GROUPS_MAX });
+    }
+    let id = GroupId(state.next_group_id + before as u64);
+    let mut group = Group::new(name, created_ms);
+    group.members.volumes = changed(&[], &volume_ids(state, volumes)?, &[])?;
+    plan_group(id, group)
+}
+
+fn check_free(state: &State, name: &GroupName, own: Option<GroupId>) -> Result<(), Error> {
+    match state.group(name.as_str()) {
+        Ok((other, _)) if own != Some(other) => Err(Error::GroupExists(name.to_string())),
+        Err(destroyed @ Error::GroupDestroyed(_)) => Err(destroyed),
+        _ => Ok(()),
+    }
+}
+
+fn volume_ids(state: &State, names: &[String]) -> Result<Vec<VolumeId>, Error> {
+    names.iter().map(|name| state.volume(name).map(|entry| entry.record.id)).collect()
+}
+
+fn host_ids(state: &State, names: &[String]) -> Result<Vec<HostId>, Error> {
+    names.iter().map(|name| state.host(name).map(|(id, _)| id)).collect()
+}
+
+fn host_group_ids(state: &State, names: &[String]) -> Result<Vec<HostGroupId>, Error> {
+    names.iter().map(|name| state.host_group(name).map(|(id, _)| id)).collect()
+}
+
+pub(crate) fn plan_change(
+    state: &State,
+    name: &str,
+    change: &GroupChange,
+) -> Result<(Change, (GroupId, Group)), Error> {
+    let (id, old) = state.group(name)?;
+    let mut group = old.clone();
+    if let Some(name) = &change.name {
+        check_free(state, name, Some(id))?;
+        group.name = name.clone();
+    }
+    group.members = Members {
+        volumes: changed(
+            &old.members.volumes,
+            &volume_ids(state, &change.add)?,
+            &volume_ids(state, &change.remove)?,
+        )?,
+        hosts: changed(
+            &old.members.hosts,
+            &host_ids(state, &change.add_hosts)?,
+            &host_ids(state, &change.remove_hosts)?,
+        )?,
+        host_groups: changed(
+            &old.members.host_groups,
+            &host_group_ids(state, &change.add_host_groups)?,
+            &host_group_ids(state, &change.remove_host_groups)?,
+        )?,
+    };
+    check_kind(state, &group)?;
+    if let Some(schedule) = change.schedule {
+        schedule.check()?;
+        // What does not change does not begin anew.
+        if schedule != old.schedule {
+            (group.schedule, group.next_ms) = (schedule, schedule.first(change.now_ms));
+        }
+    }
+    group.retention = change.retention.unwrap_or(old.retention);
+    group.retention.check()?;
+    plan_group(id, group)
+}
+
+/// Refuses members of several kinds: nobody could tell what such a group protects.
+fn check_kind(state: &State, group: &Group) -> Result<(), Error> {
+    let Members { volumes, hosts, host_groups } = &group.members;
+    let has_volumes = volumes.iter().any(|id| state.volumes.contains_key(id));
+    let kinds = [has_volumes, !hosts.is_empty(), !host_groups.is_empty()];
+    if kinds.into_iter().filter(|is_there| *is_there).count() < 2 {
+        return Ok(());
+    }
+    let text = format!(
+        "Group {} can have volumes, hosts or host groups: one kind of these. Remove the others \
+         first.",
+        group.name
+    );
+    Err(Error::invalid("mixed_members", text))
+}
+
+pub(crate) fn plan_group(id: GroupId, group: Group) -> Result<(Change, (GroupId, Group)), Error> {
     let config = vec![(record::group_key(id), Some(record::group(&group)?))];
     Ok((Change { config, ..Change::default() }, (id, group)))
 }
 
-fn show_group(state: &mut State, (id, group): (GroupId, Group)) -> GroupInfo {
-    let info = state.group_info(&group);
+pub(crate) fn show_group(state: &mut State, (id, group): (GroupId, Group)) -> GroupInfo {
     state.replace_group(id, group);
-    info
+    state.group_info(id, &state.groups[&id])
 }
 
-/// Members with some more, each of them once.
-fn with(mut members: Vec<VolumeId>, more: Vec<VolumeId>) -> Result<Vec<VolumeId>, Error> {
-    for id in more {
-        if !members.contains(&id) {
-            members.push(id);
+/// Members without some and with some more, each of them once.
+fn changed<T: Copy + PartialEq>(old: &[T], add: &[T], remove: &[T]) -> Result<Vec<T>, Error> {
+    let mut members: Vec<T> = old.iter().copied().filter(|id| !remove.contains(id)).collect();
+    for id in add {
+        if !members.contains(id) {
+            members.push(*id);
         }
     }
     if members.len() > GROUP_MEMBERS_MAX {
-        return Err(Error::Limit { what: "volumes of one group", limit: GROUP_MEMBERS_MAX });
+        return Err(Error::Limit { what: "members of one group", limit: GROUP_MEMBERS_MAX });
     }
     Ok(members)
 }

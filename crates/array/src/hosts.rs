@@ -7,7 +7,9 @@ use store::Change;
 
 use crate::name::{HostName, InitiatorName};
 use crate::state::{Host, HostEntry, HostId, State};
-use crate::{Array, Chap, Error, HOSTS_MAX, INITIATORS_PER_HOST_MAX, record};
+use crate::{
+    Array, Chap, ChapChange, Error, HOSTS_MAX, INITIATORS_PER_HOST_MAX, Personality, record,
+};
 
 /// A host that is to be made.
 #[derive(Clone, Debug)]
@@ -18,6 +20,8 @@ pub struct NewHost {
     pub initiators: Vec<InitiatorName>,
     /// What it must know to log in; `None` lets it in by its name.
     pub chap: Option<Chap>,
+    /// What runs on it.
+    pub personality: Option<Personality>,
     /// When, in milliseconds since 1970.
     pub created_ms: u64,
 }
@@ -29,13 +33,21 @@ pub struct HostChange {
     pub name: Option<HostName>,
     /// All of its iSCSI names from now on.
     pub initiators: Option<Vec<InitiatorName>>,
-    /// Its CHAP from now on; `Some(None)` takes it away.
-    pub chap: Option<Option<Chap>>,
+    /// iSCSI names that it gets besides.
+    pub add_initiators: Vec<InitiatorName>,
+    /// iSCSI names that it loses.
+    pub remove_initiators: Vec<InitiatorName>,
+    /// How it authenticates from now on.
+    pub chap: ChapChange,
+    /// What runs on it; `Some(None)` forgets it.
+    pub personality: Option<Option<Personality>>,
 }
 
 /// A host, as it is shown: secrets are not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostInfo {
+    /// Its id while it is there; after its end and a restart another host may get it.
+    pub id: u64,
     /// Its name.
     pub name: String,
     /// Its iSCSI names, in the order they were given.
@@ -44,9 +56,13 @@ pub struct HostInfo {
     pub chap_user: Option<String>,
     /// The user that the target answers with, in mutual CHAP.
     pub chap_target_user: Option<String>,
+    /// What runs on it, if that was said.
+    pub personality: Option<Personality>,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
-    /// How many volumes are connected to it.
+    /// The host group that it is in.
+    pub host_group: Option<String>,
+    /// How many volumes are connected to it, by itself or by its group.
     pub connection_count: usize,
 }
 
@@ -81,25 +97,7 @@ impl Array {
     /// `host_exists`, `initiator_in_use`, `invalid_initiator`, `limit_reached`, and those of the
     /// store.
     pub fn create_host(&self, new: NewHost) -> Result<HostInfo, Error> {
-        let plan = |state: &State| {
-            if state.host(new.name.as_str()).is_ok() {
-                return Err(Error::HostExists(new.name.to_string()));
-            }
-            if state.hosts.len() >= HOSTS_MAX {
-                return Err(Error::Limit { what: "hosts", limit: HOSTS_MAX });
-            }
-            check_initiators(state, None, &new.initiators)?;
-            let id = HostId(state.next_host_id);
-            let NewHost { name, initiators, chap, created_ms } = new;
-            let host = Host { name, initiators, chap, created_ms };
-            let row = (record::host_key(id), Some(record::host(&host)?));
-            Ok((Change { config: vec![row], ..Change::default() }, (id, host)))
-        };
-        self.change(plan, |state, (id, host)| {
-            let info = host_info(&host, 0);
-            state.insert_host(id, host);
-            info
-        })
+        self.change(|state| plan_host(state, 0, new), show_new_host)
     }
 
     /// Changes a host; its connections stay.
@@ -107,46 +105,16 @@ impl Array {
     /// # Errors
     /// Those of [`Array::create_host`], and `no_such_host`.
     pub fn change_host(&self, name: &str, change: HostChange) -> Result<HostInfo, Error> {
-        let plan = |state: &State| {
-            let (id, entry) = state.host(name)?;
-            let mut host = entry.host.clone();
-            if let Some(new_name) = change.name {
-                if state.host(new_name.as_str()).is_ok_and(|(other, _)| other != id) {
-                    return Err(Error::HostExists(new_name.to_string()));
-                }
-                host.name = new_name;
-            }
-            if let Some(initiators) = change.initiators {
-                check_initiators(state, Some(id), &initiators)?;
-                host.initiators = initiators;
-            }
-            host.chap = change.chap.unwrap_or(host.chap);
-            let row = (record::host_key(id), Some(record::host(&host)?));
-            Ok((Change { config: vec![row], ..Change::default() }, (id, host, entry.luns.len())))
-        };
-        self.change(plan, |state, (id, host, connection_count)| {
-            let info = host_info(&host, connection_count);
-            state.replace_host(id, host);
-            info
-        })
+        self.change(|state| plan_host_change(state, name, change), show_host)
     }
 
     /// Deletes a host.
     ///
     /// # Errors
-    /// `no_such_host`, `existing_connections`, and those of the store.
+    /// `no_such_host`, `existing_connections`, `in_group` for one that is in a group of volumes,
+    /// and those of the store.
     pub fn delete_host(&self, name: &str) -> Result<(), Error> {
-        let plan = |state: &State| {
-            let (id, entry) = state.host(name)?;
-            let count = entry.luns.len();
-            if count > 0 {
-                let object = format!("Host {}", entry.host.name);
-                return Err(Error::ExistingConnections { object, count });
-            }
-            let config = vec![(record::host_key(id), None)];
-            Ok((Change { config, ..Change::default() }, id))
-        };
-        self.change(plan, State::remove_host)
+        self.change(|state| plan_host_end(state, name), State::remove_host)
     }
 
     /// A host.
@@ -154,7 +122,8 @@ impl Array {
     /// # Errors
     /// `no_such_host`.
     pub fn host(&self, name: &str) -> Result<HostInfo, Error> {
-        self.state.read().host(name).map(|(_, entry)| entry.info())
+        let state = self.state.read();
+        state.host(name).map(|(_, entry)| state.host_info(entry))
     }
 
     /// Up to `limit` hosts in the order of their names (without case), from the first one behind
@@ -163,24 +132,103 @@ impl Array {
         let state = self.state.read();
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
         let rows = state.host_names.range((from, Bound::Unbounded));
-        rows.filter_map(|(_, id)| state.hosts.get(id)).take(limit).map(HostEntry::info).collect()
+        rows.filter_map(|(_, id)| state.hosts.get(id))
+            .take(limit)
+            .map(|entry| state.host_info(entry))
+            .collect()
     }
 }
 
-impl HostEntry {
-    fn info(&self) -> HostInfo {
-        host_info(&self.host, self.luns.len())
+/// A host with its id.
+pub(crate) type PlannedHost = (HostId, Host);
+
+/// `before`: how many are made in the same commit, before this one.
+pub(crate) fn plan_host(
+    state: &State,
+    before: usize,
+    new: NewHost,
+) -> Result<(Change, PlannedHost), Error> {
+    if state.host(new.name.as_str()).is_ok() {
+        return Err(Error::HostExists(new.name.to_string()));
     }
+    if state.hosts.len() + before >= HOSTS_MAX {
+        return Err(Error::Limit { what: "hosts", limit: HOSTS_MAX });
+    }
+    check_initiators(state, None, &new.initiators)?;
+    let id = HostId(state.next_host_id + before as u64);
+    let NewHost { name, initiators, chap, personality, created_ms } = new;
+    let host = Host { name, initiators, chap, personality, group: None, created_ms };
+    let row = (record::host_key(id), Some(record::host(&host)?));
+    Ok((Change { config: vec![row], ..Change::default() }, (id, host)))
 }
 
-fn host_info(host: &Host, connection_count: usize) -> HostInfo {
-    let chap = host.chap.as_ref();
-    HostInfo {
-        name: host.name.to_string(),
-        initiators: host.initiators.iter().map(ToString::to_string).collect(),
-        chap_user: chap.map(|chap| chap.initiator.user.clone()),
-        chap_target_user: chap.and_then(|chap| chap.target.as_ref()).map(|t| t.user.clone()),
-        created_ms: host.created_ms,
-        connection_count,
+pub(crate) fn show_new_host(state: &mut State, (id, host): PlannedHost) -> HostInfo {
+    state.insert_host(id, host);
+    state.host_info(&state.hosts[&id])
+}
+
+pub(crate) fn plan_host_change(
+    state: &State,
+    name: &str,
+    change: HostChange,
+) -> Result<(Change, PlannedHost), Error> {
+    let (id, entry) = state.host(name)?;
+    let mut host = entry.host.clone();
+    if let Some(new_name) = change.name {
+        if state.host(new_name.as_str()).is_ok_and(|(other, _)| other != id) {
+            return Err(Error::HostExists(new_name.to_string()));
+        }
+        host.name = new_name;
+    }
+    host.initiators = change.initiators.unwrap_or(host.initiators);
+    for initiator in &change.remove_initiators {
+        if !host.initiators.contains(initiator) {
+            let text = format!("The initiator {initiator} does not exist in {}.", host.name);
+            return Err(Error::invalid("no_such_initiator", text));
+        }
+    }
+    host.initiators.retain(|initiator| !change.remove_initiators.contains(initiator));
+    host.initiators.extend(change.add_initiators);
+    check_initiators(state, Some(id), &host.initiators)?;
+    host.chap = change.chap.apply(host.chap)?;
+    host.personality = change.personality.unwrap_or(host.personality);
+    let row = (record::host_key(id), Some(record::host(&host)?));
+    Ok((Change { config: vec![row], ..Change::default() }, (id, host)))
+}
+
+pub(crate) fn show_host(state: &mut State, (id, host): PlannedHost) -> HostInfo {
+    state.replace_host(id, host);
+    state.host_info(&state.hosts[&id])
+}
+
+pub(crate) fn plan_host_end(state: &State, name: &str) -> Result<(Change, HostId), Error> {
+    let (id, entry) = state.host(name)?;
+    let count = state.luns_of(entry).count();
+    if count > 0 {
+        let object = format!("Host {}", entry.host.name);
+        return Err(Error::ExistingConnections { object, count });
+    }
+    if let Some(group) = state.group_with(|group| group.members.hosts.contains(&id)) {
+        let object = format!("Host {}", entry.host.name);
+        return Err(Error::InGroup { object, group });
+    }
+    let config = vec![(record::host_key(id), None)];
+    Ok((Change { config, ..Change::default() }, id))
+}
+
+impl State {
+    fn host_info(&self, entry: &HostEntry) -> HostInfo {
+        let (host, chap) = (&entry.host, entry.host.chap.as_ref());
+        HostInfo {
+            id: self.host_names.get(&host.name.as_str().to_ascii_lowercase()).map_or(0, |id| id.0),
+            name: host.name.to_string(),
+            initiators: host.initiators.iter().map(ToString::to_string).collect(),
+            chap_user: chap.map(|chap| chap.initiator.user.clone()),
+            chap_target_user: chap.and_then(|chap| chap.target.as_ref()).map(|t| t.user.clone()),
+            personality: host.personality,
+            created_ms: host.created_ms,
+            host_group: self.group_of(entry).map(|group| group.record.name.to_string()),
+            connection_count: self.luns_of(entry).count(),
+        }
     }
 }

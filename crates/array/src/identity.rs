@@ -119,17 +119,25 @@ impl Serial {
 
 impl fmt::Display for Serial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
+        let mut digits = [0; 24];
+        f.write_str(hex(&self.0, b"0123456789ABCDEF", &mut digits))
     }
 }
 
 /// A designator as hosts show it: `naa.6…`.
 pub fn naa_text(naa: &[u8; 16]) -> String {
-    let mut text = String::from("naa.");
-    for byte in naa {
-        text.push_str(&format!("{byte:02x}"));
+    let mut digits = [0; 32];
+    format!("naa.{}", hex(naa, b"0123456789abcdef", &mut digits))
+}
+
+/// Bytes as digits: of these names lists of many thousands of volumes show one each.
+fn hex<'a>(bytes: &[u8], alphabet: &[u8; 16], digits: &'a mut [u8]) -> &'a str {
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
+        pair[0] = alphabet[usize::from(byte >> 4)];
+        pair[1] = alphabet[usize::from(byte & 0xf)];
     }
-    text
+    // All of them are ASCII.
+    std::str::from_utf8(digits).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -27,6 +27,12 @@ impl Array {
         Some(Initiator { host: host.name.to_string(), chap: host.chap.clone() })
     }
 
+    /// The id of the host whose initiator this is: see [`crate::HostInfo::id`].
+    pub fn host_id(&self, iscsi_name: &str) -> Option<u64> {
+        let name = InitiatorName::new(iscsi_name).ok()?;
+        self.state.read().initiators.get(&name).map(|id| id.0)
+    }
+
     /// The volumes that an initiator may reach: none for a stranger. Its generation goes up with
     /// each change of it while the array runs, and starts anew with the array.
     pub fn lun_map(&self, iscsi_name: &str) -> Arc<LunMap> {

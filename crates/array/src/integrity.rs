@@ -151,7 +151,7 @@ impl Array {
         let sectors = volume.map_or(1, |volume| volume.record.logical_block.bytes() / SECTOR_BYTES);
         DamagedBlocks {
             volume: volume.map(|volume| match snapshot {
-                Some(snapshot) => snapshot.name(volume),
+                Some(snapshot) => snapshot.name(&state, volume),
                 None => volume.record.name.to_string(),
             }),
             volume_id,

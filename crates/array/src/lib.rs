@@ -7,16 +7,23 @@
 //!
 //! * [`name`]: which names are allowed, and how they compare,
 //! * [`identity`]: serial numbers and NAA designators, which never change or repeat,
-//! * [`chap`]: users and secrets,
+//! * [`chap`], [`personality`]: what is said of hosts besides their names,
 //! * [`settings`]: the name of the array, of its target, the company identifier, offloads,
+//! * [`alerts`]: what is wrong, from when to when,
+//! * [`users`]: users, roles and API tokens, [`audit`]: who changed what,
 //! * [`space`]: thresholds of the pool's space, and making it bigger,
 //! * [`accounting`]: for whom the pool's bytes are stored,
 //! * [`integrity`]: scrubbing, and the names of what is damaged,
 //! * [`reduction`]: what reduction does with a volume, and its background pass,
+//! * [`limits`]: how much hosts may do with a volume,
+//! * [`tags`]: what others keep with volumes and snapshots,
+//! * [`protection`]: what groups do by their [`schedule`] and their [`retention`],
 //! * [`backing`]: what is needed of the store,
 //! * [`error`]: why a change is refused.
 
 mod accounting;
+pub mod alerts;
+pub mod audit;
 pub mod backing;
 pub mod chap;
 mod clones;
@@ -24,19 +31,29 @@ mod connections;
 mod eradication;
 pub mod error;
 mod groups;
+mod host_groups;
 mod hosts;
 pub mod identity;
 mod initiators;
 mod integrity;
+pub mod limits;
+mod moments;
 pub mod name;
+pub mod personality;
+pub mod protection;
 mod record;
 mod reduction;
 mod reservations;
+pub mod retention;
+pub mod schedule;
 pub mod settings;
+mod several;
 mod snapshots;
 pub mod space;
 mod state;
+pub mod tags;
 mod token_volume;
+pub mod users;
 mod volumes;
 
 #[cfg(test)]
@@ -50,38 +67,59 @@ use parking_lot::{Mutex, RwLock};
 use store::Change;
 
 pub use accounting::{Accounted, ObjectSpace, PoolFigures, PoolSpace};
+pub use alerts::{Alert, AlertCode, AlertState, Condition, Seen, Severity, Told};
+pub use audit::{AuditEntry, Deed};
 pub use backing::Backing;
-pub use chap::{Chap, ChapUser, Secret};
+pub use chap::{Chap, ChapChange, ChapUser, Secret};
 pub use connections::ConnectionInfo;
 pub use eradication::ERADICATION_DELAY_S;
 pub use error::{Error, Kind};
 pub use groups::{GroupChange, GroupInfo};
+pub use host_groups::{HostGroupInfo, SharedConnectionInfo};
 pub use hosts::{HostChange, HostInfo, NewHost};
 pub use identity::CompanyId;
 pub use initiators::Initiator;
 pub use integrity::{Damage, DamageReport, DamagedBlocks, Scrubbed};
-pub use name::{GroupName, HostName, InitiatorName, Suffix, VolumeName};
+pub use limits::LimitsChange;
+pub use moments::GroupSnapshotInfo;
+pub use name::{
+    GroupName, HostGroupName, HostName, InitiatorName, Suffix, TokenName, UserName, VolumeName,
+};
+pub use personality::Personality;
+pub use protection::Ran;
 pub use reduction::{Optimized, Reduction, ReductionChange};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};
+pub use retention::Retention;
+pub use schedule::SnapshotSchedule;
 pub use settings::{Settings, SettingsChange};
-pub use snapshots::{NewSnapshots, SnapshotFilter, SnapshotInfo, SnapshotSource};
+pub use several::{CHANGES_MAX, NewCopy};
+pub use snapshots::{
+    Looked, NewSnapshots, SnapshotFilter, SnapshotGlance, SnapshotInfo, SnapshotSource,
+};
 pub use space::SpaceThresholds;
 pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, WrittenBytes};
-pub use volumes::{NewVolume, VolumeInfo, VolumeUpdate};
+pub use tags::{Tag, TagFilter, Tagged};
+pub use users::{NewToken, Role, TokenHash, TokenInfo, UserInfo};
+pub use volumes::{NewVolume, SourceInfo, VolumeInfo, VolumeUpdate};
 
-use state::{State, VolumeEntry};
+use state::State;
+pub use state::shown;
 
 /// The most volumes of an array, destroyed ones included; each costs about 1 KiB of memory.
 pub const VOLUMES_MAX: usize = 50_000;
 /// The most snapshots of an array, destroyed ones included, all of one volume if need be; each
 /// costs about half a KiB of memory.
 pub const SNAPSHOTS_MAX: usize = 100_000;
+/// The most tags of all volumes and snapshots; each costs up to 2 KiB of memory.
+pub const TAGS_MAX: usize = 100_000;
 /// The most groups of an array.
 pub const GROUPS_MAX: usize = 1_000;
 /// The most volumes that are snapshotted together: their records must fit one commit of the store.
 pub const GROUP_MEMBERS_MAX: usize = 512;
 /// The most hosts of an array; each costs about 4 KiB of memory.
 pub const HOSTS_MAX: usize = 10_000;
+/// The most host groups of an array.
+pub const HOST_GROUPS_MAX: usize = 1_000;
 /// The most initiator names of a host; a record of them must fit one value of the store.
 pub const INITIATORS_PER_HOST_MAX: usize = 64;
 /// The lowest LUN that is given to a volume. LUN 0 stays free, as hosts and clients expect.
@@ -102,6 +140,8 @@ pub struct Array {
     generation: AtomicU64,
     /// Volumes that were eradicated, and that the front end has not been told of.
     gone: Mutex<Vec<VolumeId>>,
+    /// Of [`Array::run_due`].
+    turns: Mutex<protection::Turns>,
 }
 
 impl std::fmt::Debug for Array {
@@ -121,7 +161,7 @@ pub struct Counts {
     pub destroyed: usize,
     /// Hosts.
     pub hosts: usize,
-    /// Connections.
+    /// Connections, of hosts and of host groups.
     pub connections: usize,
 }
 
@@ -134,13 +174,15 @@ impl Array {
     /// newer version; those of the store where a new pool is prepared.
     pub fn open(backing: Arc<dyn Backing>, write_cache: bool) -> Result<Self, Error> {
         let state = State::load(backing.as_ref(), write_cache)?;
+        state.keep_adopted(backing.as_ref())?;
         let token_volume = match state.token_volume {
             Some(id) => id,
             None => token_volume::make(backing.as_ref())?,
         };
         let generation = AtomicU64::new(state.generation);
         let (state, turn, gone) = (RwLock::new(state), Mutex::new(()), Mutex::default());
-        Ok(Self { backing, state, turn, token_volume, generation, gone })
+        let turns = Mutex::default();
+        Ok(Self { backing, state, turn, token_volume, generation, gone, turns })
     }
 
     /// Goes up with every change that an initiator could notice: a cheap way to tell whether any
@@ -154,7 +196,7 @@ impl Array {
         let state = self.state.read();
         Counts {
             volumes: state.live_volumes().count(),
-            snapshots: state.live_volumes().map(VolumeEntry::live_snapshots).sum(),
+            snapshots: state.live_volumes().map(|volume| state.live_snapshots(volume)).sum(),
             destroyed: state.doomed.len(),
             hosts: state.hosts.len(),
             connections: state.connection_count,
@@ -171,13 +213,41 @@ impl Array {
         show: impl FnOnce(&mut State, P) -> R,
     ) -> Result<R, Error> {
         let _turn = self.turn.lock();
-        let (change, planned) = plan(&self.state.read())?;
+        let (mut change, planned) = plan(&self.state.read())?;
+        let mut entry = None;
         if !change.volumes.is_empty() || !change.config.is_empty() {
+            entry = self.account(&self.state.read().audit, &mut change)?;
             self.backing.change(change)?;
         }
         let mut state = self.state.write();
+        if let Some(entry) = entry {
+            audit::entered(&mut state.audit, entry);
+        }
         let shown = show(&mut state, planned);
         self.generation.store(state.generation, Ordering::Release);
         Ok(shown)
+    }
+
+    /// Several changes of one kind, in one commit. Each is planned on what was there before, with
+    /// the number of those before it: no two may be of the same object.
+    fn change_all<T, P, R>(
+        &self,
+        all: impl IntoIterator<Item = T>,
+        plan: impl Fn(&State, usize, T) -> Result<(Change, P), Error>,
+        show: impl Fn(&mut State, P) -> R,
+    ) -> Result<Vec<R>, Error> {
+        let plan_all = |state: &State| {
+            let (mut whole, mut planned) = (Change::default(), Vec::new());
+            for (before, one) in all.into_iter().enumerate() {
+                let (change, one) = plan(state, before, one)?;
+                whole.volumes.extend(change.volumes);
+                whole.config.extend(change.config);
+                planned.push(one);
+            }
+            Ok((whole, planned))
+        };
+        self.change(plan_all, |state, planned: Vec<P>| {
+            planned.into_iter().map(|one| show(state, one)).collect()
+        })
     }
 }

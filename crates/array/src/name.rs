@@ -41,6 +41,10 @@ name_type!(
     HostName
 );
 name_type!(
+    /// The name of a host group: as a host's.
+    HostGroupName
+);
+name_type!(
     /// The name of a group of volumes: as a host's.
     GroupName
 );
@@ -48,6 +52,14 @@ name_type!(
     /// What tells the snapshots of a volume apart, or the moments of a group: as a host's name.
     /// Digits only are for the array, which counts.
     Suffix
+);
+name_type!(
+    /// The name of a user: as a volume's.
+    UserName
+);
+name_type!(
+    /// What tells the API tokens of a user apart: as a volume's name.
+    TokenName
 );
 name_type!(
     /// An iSCSI name (RFC 7143 section 4.2.7): `iqn.`, `eui.` or `naa.`, in lower case.
@@ -95,6 +107,22 @@ impl HostName {
     }
 }
 
+impl HostGroupName {
+    /// As it is compared: in lower case.
+    pub(crate) fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// `invalid_name`.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        check("host group", text, "A-Z a-z 0-9 -", |c| c == '-')?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
 impl GroupName {
     /// As it is compared: in lower case.
     pub(crate) fn key(&self) -> String {
@@ -107,6 +135,38 @@ impl GroupName {
     /// `invalid_name`.
     pub fn new(text: &str) -> Result<Self, Error> {
         check("group", text, "A-Z a-z 0-9 -", |c| c == '-')?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl UserName {
+    /// As it is compared: in lower case.
+    pub(crate) fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// `invalid_name`.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        check("user", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl TokenName {
+    /// As it is compared: in lower case.
+    pub(crate) fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// `invalid_name`.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        check("token", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
         Ok(Self(text.to_owned()))
     }
 }

@@ -9,25 +9,40 @@
 //! 'r' volume id (8) number (8)            reservations: one of the parts, from 0
 //! 'n' volume id (8)                       snapshot
 //! 'g' group id (8)                        group of volumes
+//! 'T' volume id (8)                       tags of a volume or a snapshot
+//! 'H' host group id (8)                   host group; its hosts name it
+//! 'C' host group id (8) volume id (8)     shared connection
+//! 'u' user's name in lower case           user, with the hashes of its tokens
+//! 'a' number modulo 4096 (8)              entry of the audit log
+//! 'A' number (8)                          alert
 //! ```
 //!
 //! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
 //! refused, never guessed at.
 
-mod kept;
+mod access;
+mod alerts;
+mod groups;
+mod shared;
+mod snapshots;
+mod tags;
+mod volumes;
 
-use block::{LogicalBlockSize, Offload, Offloads, VolumeId};
+use block::VolumeId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::alerts::Alert;
+use crate::audit::AuditEntry;
 use crate::eradication;
 use crate::groups::{Group, GroupId};
-use crate::identity::Serial;
-use crate::name::{HostName, InitiatorName, VolumeName};
+use crate::name::{GroupName, HostName, InitiatorName};
 use crate::reservations::Registration;
 use crate::snapshots::SnapshotRecord;
-use crate::state::{Host, HostId, VolumeRecord};
-use crate::{Chap, ChapUser, CompanyId, Error, Settings, SpaceThresholds};
+use crate::state::{Host, HostGroup, HostGroupId, HostId, VolumeRecord};
+use crate::tags::TagMap;
+use crate::users::User;
+use crate::{Chap, ChapUser, CompanyId, Error, Personality, Settings, SpaceThresholds};
 
 const VERSION: u8 = 1;
 
@@ -37,13 +52,27 @@ pub(crate) enum Stored {
     Volume(VolumeRecord),
     Host(HostId, Host),
     Connection(HostId, VolumeId, u16),
+    HostGroup(HostGroupId, HostGroup),
+    Tags(VolumeId, TagMap),
+    SharedConnection(HostGroupId, VolumeId, u16),
     TokenVolume(VolumeId),
     Reservations(VolumeId, u64, ReservationPart),
-    Snapshot(VolumeId, SnapshotRecord),
+    /// With the name of its group, in records of before there were ids in them.
+    Snapshot(VolumeId, SnapshotRecord, Option<GroupName>),
     Group(GroupId, Group),
+    User(User),
+    Audit(AuditEntry),
+    Alert(Alert),
 }
 
-pub(crate) use kept::{group, group_key, snapshot, snapshot_key};
+pub(crate) use access::{audit, audit_key, user, user_key};
+pub(crate) use alerts::{alert, alert_key};
+pub(crate) use groups::{group, group_key};
+pub(crate) use shared::{host_group, host_group_key, shared_connection_key};
+pub(crate) use snapshots::{snapshot, snapshot_key};
+pub(crate) use tags::tags_row;
+use volumes::{decode_off, off};
+pub(crate) use volumes::{volume, volume_key};
 
 /// One of the records into which the reservations of a volume are split.
 pub(crate) struct ReservationPart {
@@ -73,21 +102,6 @@ struct SettingsRow {
 }
 
 #[derive(Serialize, Deserialize)]
-struct VolumeRow {
-    v: u8,
-    name: String,
-    size_sectors: u64,
-    block_bytes: u64,
-    company_id: u32,
-    created_ms: u64,
-    /// As in the settings.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    offloads_off: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    eradicate_ms: Option<u64>,
-}
-
-#[derive(Serialize, Deserialize)]
 struct HostRow {
     v: u8,
     name: String,
@@ -96,6 +110,11 @@ struct HostRow {
     chap: Option<UserRow>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     chap_target: Option<UserRow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    personality: Option<String>,
+    /// The id of its host group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    group: Option<u64>,
     created_ms: u64,
 }
 
@@ -138,10 +157,6 @@ pub(crate) fn settings_key() -> Vec<u8> {
     b"s".to_vec()
 }
 
-pub(crate) fn volume_key(id: VolumeId) -> Vec<u8> {
-    key(b'v', &[id.0])
-}
-
 pub(crate) fn host_key(id: HostId) -> Vec<u8> {
     key(b'h', &[id.0])
 }
@@ -180,30 +195,6 @@ pub(crate) fn token_volume(id: VolumeId) -> Result<Vec<u8>, Error> {
     encode(&TokenVolumeRow { v: VERSION, id: id.0 })
 }
 
-pub(crate) fn volume(volume: &VolumeRecord) -> Result<Vec<u8>, Error> {
-    encode(&VolumeRow {
-        v: VERSION,
-        name: volume.name.to_string(),
-        size_sectors: volume.size.0,
-        block_bytes: volume.logical_block.bytes(),
-        company_id: volume.company_id.get(),
-        created_ms: volume.created_ms,
-        offloads_off: off(volume.offloads),
-        eradicate_ms: volume.eradicate_ms,
-    })
-}
-
-fn off(offloads: Offloads) -> Vec<String> {
-    offloads.off().map(|offload| offload.name().to_owned()).collect()
-}
-
-fn decode_off(key: &[u8], names: &[String]) -> Result<Offloads, Error> {
-    names.iter().try_fold(Offloads::ALL, |on, name| match Offload::named(name) {
-        Some(offload) => Ok(on.with(offload, false)),
-        None => Err(damaged(key, "an offload that nobody knows")),
-    })
-}
-
 pub(crate) fn host(host: &Host) -> Result<Vec<u8>, Error> {
     let row = |user: &ChapUser| UserRow {
         user: user.user.clone(),
@@ -216,6 +207,8 @@ pub(crate) fn host(host: &Host) -> Result<Vec<u8>, Error> {
         initiators: host.initiators.iter().map(ToString::to_string).collect(),
         chap: chap.map(|chap| row(&chap.initiator)),
         chap_target: chap.and_then(|chap| chap.target.as_ref()).map(row),
+        personality: host.personality.as_ref().map(ToString::to_string),
+        group: host.group.map(|id| id.0),
         created_ms: host.created_ms,
     })
 }
@@ -256,7 +249,7 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
         [b's'] => parse::<SettingsRow>(key, value).and_then(|row| decode_settings(key, &row)),
         [b'v', rest @ ..] => {
             let volume = VolumeId(id(rest)?);
-            decode_volume(key, volume, &parse(key, value)?, pool_id)
+            volumes::decode_volume(key, volume, &parse(key, value)?, pool_id)
         }
         [b'h', rest @ ..] => {
             let host = decode_host(&parse(key, value)?)?;
@@ -267,13 +260,26 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
             let (host, volume) = rest.split_at(8);
             Ok(Stored::Connection(HostId(id(host)?), VolumeId(id(volume)?), row.lun))
         }
+        [b'T', rest @ ..] => tags::decode_tags(VolumeId(id(rest)?), parse(key, value)?),
+        [b'H', rest @ ..] => shared::decode_host_group(HostGroupId(id(rest)?), &parse(key, value)?),
+        [b'C', rest @ ..] if rest.len() == 16 => {
+            let row: ConnectionRow = parse(key, value)?;
+            let (group, volume) = rest.split_at(8);
+            let (group, volume) = (HostGroupId(id(group)?), VolumeId(id(volume)?));
+            Ok(Stored::SharedConnection(group, volume, row.lun))
+        }
         [b'r', rest @ ..] if rest.len() == 16 => {
             let (volume, number) = rest.split_at(8);
             let part = decode_reservation(key, parse(key, value)?)?;
             Ok(Stored::Reservations(VolumeId(id(volume)?), id(number)?, part))
         }
-        [b'n', rest @ ..] => kept::decode_snapshot(key, VolumeId(id(rest)?), &parse(key, value)?),
-        [b'g', rest @ ..] => kept::decode_group(GroupId(id(rest)?), parse(key, value)?),
+        [b'n', rest @ ..] => {
+            snapshots::decode_snapshot(key, VolumeId(id(rest)?), &parse(key, value)?)
+        }
+        [b'g', rest @ ..] => groups::decode_group(GroupId(id(rest)?), parse(key, value)?),
+        [b'u', ..] => access::decode_user(key, parse(key, value)?),
+        [b'a', ..] => access::decode_audit(key, parse(key, value)?),
+        [b'A', ..] => alerts::decode_alert(key, parse(key, value)?),
         _ => Err(damaged(key, "nobody knows this key")),
     }
 }
@@ -306,31 +312,6 @@ fn decode_settings(key: &[u8], row: &SettingsRow) -> Result<Stored, Error> {
     }))
 }
 
-fn decode_volume(
-    key: &[u8],
-    id: VolumeId,
-    row: &VolumeRow,
-    pool_id: &[u8; 16],
-) -> Result<Stored, Error> {
-    let logical_block = match row.block_bytes {
-        512 => LogicalBlockSize::B512,
-        4096 => LogicalBlockSize::B4096,
-        other => return Err(damaged(key, &format!("a logical block of {other} bytes"))),
-    };
-    let serial = Serial::new(pool_id, id).ok_or_else(|| damaged(key, "the id is too big"))?;
-    Ok(Stored::Volume(VolumeRecord {
-        id,
-        name: VolumeName::new(&row.name)?,
-        size: block::SectorCount(row.size_sectors),
-        logical_block,
-        company_id: CompanyId::new(row.company_id)?,
-        serial,
-        created_ms: row.created_ms,
-        offloads: decode_off(key, &row.offloads_off)?,
-        eradicate_ms: row.eradicate_ms,
-    }))
-}
-
 fn decode_host(row: &HostRow) -> Result<Host, Error> {
     let user = |row: &UserRow| ChapUser::new(&row.user, &row.secret);
     let chap = match &row.chap {
@@ -345,6 +326,8 @@ fn decode_host(row: &HostRow) -> Result<Host, Error> {
         name: HostName::new(&row.name)?,
         initiators: initiators.collect::<Result<_, _>>()?,
         chap,
+        personality: row.personality.as_deref().map(Personality::new).transpose()?,
+        group: row.group.map(HostGroupId),
         created_ms: row.created_ms,
     })
 }

@@ -1,20 +1,25 @@
 //! All objects in memory, indexed for the questions that are asked of them.
 
 mod entries;
+mod host_groups;
+mod load;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use block::{LunMap, VolumeId};
 
-pub(crate) use entries::{Host, HostEntry, HostId, VolumeEntry, VolumeRecord};
+pub(crate) use entries::{Host, HostEntry, HostId, SourceRecord, VolumeEntry, VolumeRecord};
+pub(crate) use host_groups::{HostGroup, HostGroupEntry, HostGroupId, HostGroups};
 
-use crate::backing::Backing;
-use crate::groups::{Group, GroupId};
+use crate::alerts::Alerts;
+use crate::audit::AuditLog;
+use crate::groups::{Agenda, Group, GroupId};
 use crate::name::{InitiatorName, VolumeName};
-use crate::record::{self, ReservationPart, Stored};
 use crate::reservations::Reservations;
-use crate::snapshots::SnapshotRecord;
+use crate::snapshots::{Moment, SnapshotRecord};
+use crate::tags::{TagMap, Tags};
+use crate::users::Users;
 use crate::{Error, Settings};
 
 /// All objects.
@@ -29,6 +34,13 @@ pub(crate) struct State {
     /// What is destroyed, by when it is eradicated.
     pub(crate) doomed: BTreeSet<(u64, VolumeId)>,
     pub(crate) groups: BTreeMap<GroupId, Group>,
+    /// Their snapshots, by the suffixes in lower case.
+    pub(crate) moments: BTreeMap<GroupId, BTreeMap<String, Moment>>,
+    /// Snapshots whose records named their groups by name.
+    pub(crate) adopted: Vec<VolumeId>,
+    /// Groups that are destroyed, by when they are eradicated.
+    pub(crate) doomed_groups: BTreeSet<(u64, GroupId)>,
+    pub(crate) agenda: Agenda,
     /// By name in lower case.
     pub(crate) group_names: BTreeMap<String, GroupId>,
     pub(crate) next_group_id: u64,
@@ -36,9 +48,15 @@ pub(crate) struct State {
     /// By name in lower case.
     pub(crate) host_names: BTreeMap<String, HostId>,
     pub(crate) initiators: HashMap<InitiatorName, HostId>,
+    pub(crate) host_groups: HostGroups,
     /// What is kept of reservations, for volumes that are there.
     pub(crate) reservations: HashMap<VolumeId, Reservations>,
+    pub(crate) users: Users,
+    pub(crate) audit: AuditLog,
+    pub(crate) alerts: Alerts,
+    /// Of hosts and of host groups.
     pub(crate) connection_count: usize,
+    pub(crate) tags: Tags,
     /// The array's own volume, if the pool has one yet.
     pub(crate) token_volume: Option<VolumeId>,
     pub(crate) next_host_id: u64,
@@ -49,9 +67,9 @@ pub(crate) struct State {
 }
 
 impl State {
-    fn empty(settings: Settings, pool_id: [u8; 16], write_cache: bool) -> Self {
-        Self {
-            settings,
+    fn empty(pool_id: [u8; 16], write_cache: bool) -> Result<Self, Error> {
+        Ok(Self {
+            settings: Settings::defaults(&pool_id)?,
             pool_id,
             write_cache,
             volumes: HashMap::new(),
@@ -59,110 +77,27 @@ impl State {
             snapshots: HashMap::new(),
             doomed: BTreeSet::new(),
             groups: BTreeMap::new(),
+            moments: BTreeMap::new(),
+            adopted: Vec::new(),
+            doomed_groups: BTreeSet::new(),
+            agenda: Agenda::default(),
             group_names: BTreeMap::new(),
             next_group_id: 1,
             hosts: BTreeMap::new(),
             host_names: BTreeMap::new(),
             initiators: HashMap::new(),
+            host_groups: HostGroups::default(),
             reservations: HashMap::new(),
+            users: Users::built_in()?,
+            audit: AuditLog::default(),
+            alerts: Alerts::default(),
             connection_count: 0,
+            tags: Tags::default(),
             token_volume: None,
             next_host_id: 1,
             generation: 1,
             removal_generation: 1,
-        }
-    }
-
-    /// Everything that is stored. Each object is checked against the others, as if it was new.
-    pub(crate) fn load(backing: &dyn Backing, write_cache: bool) -> Result<Self, Error> {
-        let pool_id = backing.pool_status().pool_id;
-        let mut state = Self::empty(Settings::defaults(&pool_id)?, pool_id, write_cache);
-        let (mut connections, mut snapshots, mut groups) = (Vec::new(), Vec::new(), Vec::new());
-        let mut reservations: BTreeMap<VolumeId, Vec<ReservationPart>> = BTreeMap::new();
-        for (key, value) in backing.config() {
-            match record::decode(&key, &value, &pool_id)? {
-                Stored::Settings(settings) => state.settings = settings,
-                Stored::Volume(volume) => state.load_volume(backing, volume)?,
-                Stored::Host(id, host) => state.load_host(id, host)?,
-                Stored::Connection(host, volume, lun) => connections.push((host, volume, lun)),
-                Stored::Snapshot(id, snapshot) => snapshots.push((id, snapshot)),
-                Stored::Group(id, group) => groups.push((id, group)),
-                Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
-                Stored::Reservations(volume, number, part) => {
-                    let parts = reservations.entry(volume).or_default();
-                    if number != parts.len() as u64 {
-                        return Err(no_reservations(volume)); // keys come in their order
-                    }
-                    parts.push(part);
-                }
-            }
-        }
-        for (id, snapshot) in snapshots {
-            state.load_snapshot(backing, id, snapshot)?;
-        }
-        for (id, group) in groups {
-            state.load_group(id, group)?;
-        }
-        for (host, volume, lun) in connections {
-            state.load_connection(host, volume, lun)?;
-        }
-        for (volume, parts) in reservations {
-            let kept = Reservations::from_parts(parts).ok_or_else(|| no_reservations(volume))?;
-            if !state.volumes.contains_key(&volume) {
-                return Err(no_reservations(volume));
-            }
-            state.reservations.insert(volume, kept);
-        }
-        Ok(state)
-    }
-
-    fn load_volume(&mut self, backing: &dyn Backing, volume: VolumeRecord) -> Result<(), Error> {
-        let name = volume.name.to_string();
-        let stored = backing.volume_status(volume.id);
-        if stored.map(|status| (status.size, status.snapshot)) != Some((volume.size, false)) {
-            let what = format!("volume {name} is not in the store with the size it should have");
-            return Err(Error::Damaged(what));
-        }
-        if self.volume_names.contains_key(&volume.name.key()) {
-            return Err(Error::Damaged(format!("two volumes are called {name}")));
-        }
-        self.insert_volume(volume);
-        Ok(())
-    }
-
-    fn load_token_volume(&mut self, backing: &dyn Backing, id: VolumeId) -> Result<(), Error> {
-        if backing.volume_status(id).is_none() {
-            return Err(Error::Damaged("the array's own volume is not in the store".into()));
-        }
-        self.token_volume = Some(id);
-        Ok(())
-    }
-
-    fn load_host(&mut self, id: HostId, host: Host) -> Result<(), Error> {
-        let taken = host.initiators.iter().find(|name| self.initiators.contains_key(name));
-        if let Some(taken) = taken {
-            return Err(Error::Damaged(format!("two hosts have the initiator {taken}")));
-        }
-        if self.host_names.contains_key(&host.name.key()) {
-            return Err(Error::Damaged(format!("two hosts are called {}", host.name)));
-        }
-        self.insert_host(id, host);
-        Ok(())
-    }
-
-    fn load_connection(&mut self, host: HostId, volume: VolumeId, lun: u16) -> Result<(), Error> {
-        let volumes = &self.volumes;
-        let known = volumes.get(&volume).is_some_and(|v| v.record.eradicate_ms.is_none());
-        match self.hosts.get(&host) {
-            Some(entry) if known && !entry.luns.contains_key(&lun) => {
-                self.connect(host, volume, lun);
-                Ok(())
-            }
-            _ => {
-                let what = format!("host {}, LUN {lun} and volume {volume} don't fit", host.0);
-                Err(Error::Damaged(what))
-            }
-        }
+        })
     }
 
     pub(crate) fn next_generation(&mut self) -> u64 {
@@ -178,8 +113,11 @@ impl State {
             attributes,
             record,
             hosts: BTreeMap::new(),
+            host_groups: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             destroyed_snapshots: 0,
+            own_snapshots: 0,
+            group_snapshots: BTreeMap::new(),
             next_suffix: 1,
         };
         self.volumes.insert(entry.record.id, entry);
@@ -188,7 +126,8 @@ impl State {
     /// Gives a volume its new name, size or offloads; hosts that see it are told of the latter.
     pub(crate) fn replace_volume(&mut self, record: VolumeRecord) {
         let (offloads, write_cache) = (self.settings.offloads, self.write_cache);
-        let Some(entry) = self.volumes.get_mut(&record.id) else { return };
+        let id = record.id;
+        let Some(entry) = self.volumes.get_mut(&id) else { return };
         self.volume_names.remove(&entry.record.name.key());
         self.volume_names.insert(record.name.key(), record.id);
         let attributes = record.attributes(offloads, write_cache);
@@ -200,8 +139,8 @@ impl State {
         entry.attributes = attributes;
         entry.record = record;
         if is_noticed {
-            let hosts: Vec<HostId> = entry.hosts.keys().copied().collect();
-            hosts.into_iter().for_each(|host| self.touch(host));
+            let hosts = self.volumes.get(&id).map(|entry| self.hosts_of(entry));
+            hosts.into_iter().flatten().for_each(|host| self.touch(host));
         }
     }
 
@@ -219,12 +158,13 @@ impl State {
 
     pub(crate) fn remove_volume(&mut self, id: VolumeId) {
         self.reservations.remove(&id);
+        self.tags.replace(id, TagMap::new());
         if let Some(entry) = self.volumes.remove(&id) {
             self.volume_names.remove(&entry.record.name.key());
             if let Some(due) = entry.record.eradicate_ms {
                 self.doomed.remove(&(due, id));
             }
-            self.groups.values_mut().for_each(|group| group.members.retain(|of| *of != id));
+            self.groups.values_mut().for_each(|group| group.forget(id));
         }
     }
 
@@ -233,6 +173,7 @@ impl State {
         self.next_host_id = self.next_host_id.max(id.0.saturating_add(1));
         self.host_names.insert(host.name.key(), id);
         self.initiators.extend(host.initiators.iter().map(|name| (name.clone(), id)));
+        self.move_host(id, None, host.group);
         self.hosts.insert(id, HostEntry::new(host, generation));
     }
 
@@ -245,13 +186,16 @@ impl State {
             self.initiators.remove(name);
         }
         self.initiators.extend(host.initiators.iter().map(|name| (name.clone(), id)));
+        let (from, to) = (entry.host.group, host.group);
         entry.host = host;
+        self.move_host(id, from, to);
         self.touch(id);
         self.removal_generation = self.generation;
     }
 
     pub(crate) fn remove_host(&mut self, id: HostId) {
         let Some(entry) = self.hosts.remove(&id) else { return };
+        self.move_host(id, entry.host.group, None);
         self.host_names.remove(&entry.host.name.key());
         for name in &entry.host.initiators {
             self.initiators.remove(name);
@@ -292,10 +236,9 @@ impl State {
         if let Some(map) = seen.as_ref() {
             return map.clone();
         }
-        let luns = host
-            .luns
-            .iter()
-            .filter_map(|(lun, volume)| Some((*lun, self.volumes.get(volume)?.attributes.clone())));
+        let luns = self
+            .luns_of(host)
+            .filter_map(|(lun, id)| Some((lun, self.volumes.get(&id)?.attributes.clone())));
         let map = Arc::new(LunMap { generation: host.generation, luns: luns.collect() });
         *seen = Some(map.clone());
         map
@@ -333,11 +276,7 @@ impl State {
     }
 }
 
-fn no_reservations(volume: VolumeId) -> Error {
-    Error::Damaged(format!("the reservations of volume {volume} don't fit"))
-}
-
 /// A name that somebody asked for, fit to be shown on one line.
-pub(crate) fn shown(name: &str) -> String {
+pub fn shown(name: &str) -> String {
     name.chars().take(80).flat_map(char::escape_debug).collect()
 }

@@ -1,10 +1,17 @@
 //! The array against a naive model, over a store in memory that can refuse.
 
+mod access;
+mod alerts;
+mod host_groups;
 mod memory;
+mod months;
+mod protection;
 mod reservations;
 mod settings;
+mod several;
 mod snapshots;
 mod steps;
+mod tags;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,6 +35,7 @@ fn new_volume(name: &str, size_bytes: u64) -> NewVolume {
         size_bytes,
         logical_block: LogicalBlockSize::B512,
         reduction: Reduction::default(),
+        limits: block::VolumeLimits::NONE,
         created_ms: 7,
     }
 }
@@ -37,6 +45,7 @@ fn new_host(name: &str, iqns: &[&str]) -> NewHost {
         name: HostName::new(name).unwrap(),
         initiators: iqns.iter().map(|iqn| InitiatorName::new(iqn).unwrap()).collect(),
         chap: None,
+        personality: None,
         created_ms: 8,
     }
 }

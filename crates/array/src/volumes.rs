@@ -5,6 +5,7 @@ use std::ops::Bound;
 use block::request::limits::VOLUME_BYTES_MAX;
 use block::{
     BLOCK_BYTES, LogicalBlockSize, Offload, Offloads, SECTOR_BYTES, SectorCount, VolumeId,
+    VolumeLimits,
 };
 use store::{Change, VolumeChange};
 
@@ -13,7 +14,7 @@ use crate::name::VolumeName;
 use crate::reduction::{Reduction, ReductionChange};
 use crate::settings::switched;
 use crate::state::{State, VolumeEntry, VolumeRecord};
-use crate::{Array, Error, ObjectSpace, VOLUMES_MAX, record};
+use crate::{Array, Error, LimitsChange, ObjectSpace, VOLUMES_MAX, limits, record};
 
 /// A volume that is to be made.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct NewVolume {
     pub logical_block: LogicalBlockSize,
     /// What reduction does with what is written to it.
     pub reduction: Reduction,
+    /// How much hosts may do with it.
+    pub limits: VolumeLimits,
     /// When, in milliseconds since 1970.
     pub created_ms: u64,
 }
@@ -43,6 +46,17 @@ pub struct VolumeUpdate {
     pub offloads: Vec<(Offload, bool)>,
     /// What reduction does with what is written from now on.
     pub reduction: ReductionChange,
+    /// How much hosts may do with it.
+    pub limits: LimitsChange,
+}
+
+/// What a volume was made of, or overwritten with last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceInfo {
+    /// The id of the volume or the snapshot, which may be gone.
+    pub id: VolumeId,
+    /// Its name; if it is gone, the one that it had then.
+    pub name: String,
 }
 
 /// A volume, as it is shown.
@@ -74,7 +88,11 @@ pub struct VolumeInfo {
     pub offloads_in_effect: Offloads,
     /// What reduction does with what is written to it.
     pub reduction: Reduction,
-    /// To how many hosts it is connected.
+    /// How much hosts may do with it.
+    pub limits: VolumeLimits,
+    /// What it was made of, if it was not made empty.
+    pub source: Option<SourceInfo>,
+    /// To how many hosts it is connected, by themselves or by their groups.
     pub connection_count: usize,
     /// How many snapshots it has, without destroyed ones.
     pub snapshot_count: usize,
@@ -105,41 +123,72 @@ impl Array {
     /// # Errors
     /// `volume_exists`, `invalid_size`, `limit_reached`, and those of the store.
     pub fn create_volume(&self, new: NewVolume) -> Result<VolumeInfo, Error> {
+        let plan = |state: &State| self.plan_volume(state, 0, new);
+        self.change(plan, |state, record| self.show_new_volume(state, record))
+    }
+
+    /// `before`: how many are made in the same commit, before this one.
+    pub(crate) fn plan_volume(
+        &self,
+        state: &State,
+        before: usize,
+        new: NewVolume,
+    ) -> Result<(Change, VolumeRecord), Error> {
         let size = sectors(new.size_bytes)?;
-        let plan = |state: &State| {
-            state.check_free(&new.name, None)?;
-            if state.volumes.len() >= VOLUMES_MAX {
-                return Err(Error::Limit { what: "volumes", limit: VOLUMES_MAX });
-            }
-            let id = self.backing.allocate_volume_id();
-            let serial = Serial::new(&state.pool_id, id)
-                .ok_or(Error::Limit { what: "volumes ever made", limit: 1 << 40 })?;
-            let record = VolumeRecord {
-                id,
-                name: new.name,
-                size,
-                logical_block: new.logical_block,
-                company_id: state.settings.company_id,
-                serial,
-                created_ms: new.created_ms,
-                offloads: Offloads::ALL,
-                eradicate_ms: None,
-            };
-            let mut volumes = vec![VolumeChange::Create { id, size }];
-            if new.reduction != Reduction::default() {
-                volumes.push(VolumeChange::Handling { id, handling: new.reduction.into() });
-            }
-            let change = Change {
-                volumes,
-                config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
-            };
-            Ok((change, record))
+        limits::check(new.limits)?;
+        state.check_free(&new.name, None)?;
+        let (id, serial) = self.allocate_volume(state, before)?;
+        let record = VolumeRecord {
+            id,
+            name: new.name,
+            size,
+            logical_block: new.logical_block,
+            company_id: state.settings.company_id,
+            serial,
+            created_ms: new.created_ms,
+            offloads: Offloads::ALL,
+            limits: new.limits,
+            source: None,
+            eradicate_ms: None,
         };
-        self.change(plan, |state, record| {
-            let id = record.id;
-            state.insert_volume(record);
-            self.volume_info(&state.volumes[&id])
-        })
+        let mut volumes = vec![VolumeChange::Create { id, size }];
+        if new.reduction != Reduction::default() {
+            volumes.push(VolumeChange::Handling { id, handling: new.reduction.into() });
+        }
+        let change = Change {
+            volumes,
+            config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
+        };
+        Ok((change, record))
+    }
+
+    /// The names of one more volume on the wire, if there is room for it.
+    pub(crate) fn allocate_volume(
+        &self,
+        state: &State,
+        before: usize,
+    ) -> Result<(VolumeId, Serial), Error> {
+        if state.volumes.len() + before >= VOLUMES_MAX {
+            return Err(Error::Limit { what: "volumes", limit: VOLUMES_MAX });
+        }
+        let id = self.backing.allocate_volume_id();
+        let serial = Serial::new(&state.pool_id, id)
+            .ok_or(Error::Limit { what: "volumes ever made", limit: 1 << 40 })?;
+        Ok((id, serial))
+    }
+
+    pub(crate) fn show_new_volume(&self, state: &mut State, record: VolumeRecord) -> VolumeInfo {
+        let id = record.id;
+        let tags = record.source.as_ref().map(|source| state.tags.copied(source.id));
+        state.tags.replace(id, tags.unwrap_or_default());
+        state.insert_volume(record);
+        self.volume_info(state, &state.volumes[&id])
+    }
+
+    pub(crate) fn show_volume(&self, state: &mut State, record: VolumeRecord) -> VolumeInfo {
+        let id = record.id;
+        state.replace_volume(record);
+        self.volume_info(state, &state.volumes[&id])
     }
 
     /// Gives a volume a new size. A smaller one cuts data off, and must be asked for with
@@ -170,41 +219,46 @@ impl Array {
     /// # Errors
     /// Those of [`Array::resize_volume`] and [`Array::rename_volume`].
     pub fn update_volume(&self, name: &str, update: VolumeUpdate) -> Result<VolumeInfo, Error> {
+        let plan = |state: &State| self.plan_update(state, name, &update);
+        self.change(plan, |state, record| self.show_volume(state, record))
+    }
+
+    pub(crate) fn plan_update(
+        &self,
+        state: &State,
+        name: &str,
+        update: &VolumeUpdate,
+    ) -> Result<(Change, VolumeRecord), Error> {
         let size = update.size_bytes.map(sectors).transpose()?;
-        let plan = |state: &State| {
-            let old = &state.volume(name)?.record;
-            let mut record = old.clone();
-            if let Some(new_name) = update.name {
-                state.check_free(&new_name, Some(old.id))?;
-                record.name = new_name;
-            }
-            record.offloads = switched(old.offloads, &update.offloads);
-            record.size = size.unwrap_or(old.size);
-            if record.size < old.size && !update.truncate {
-                let size_bytes = old.size.0 * SECTOR_BYTES;
-                return Err(Error::WouldTruncate { volume: old.name.to_string(), size_bytes });
-            }
-            let (id, size) = (record.id, record.size);
-            let reduction = Reduction::of(self.backing.volume_status(id));
-            let wanted = update.reduction.of(reduction);
-            let mut change = Change::default();
-            if wanted != reduction {
-                change.volumes.push(VolumeChange::Handling { id, handling: wanted.into() });
-            }
-            if record.size != old.size {
-                change.volumes.push(VolumeChange::Resize { id, size });
-            }
-            if record != *old {
-                let row = record::volume(&record)?;
-                change.config.push((record::volume_key(id), Some(row)));
-            }
-            Ok((change, record))
-        };
-        self.change(plan, |state, record| {
-            let id = record.id;
-            state.replace_volume(record);
-            self.volume_info(&state.volumes[&id])
-        })
+        let old = &state.volume(name)?.record;
+        let mut record = old.clone();
+        if let Some(new_name) = &update.name {
+            state.check_free(new_name, Some(old.id))?;
+            record.name = new_name.clone();
+        }
+        record.offloads = switched(old.offloads, &update.offloads);
+        record.limits = update.limits.of(old.limits);
+        limits::check(record.limits)?;
+        record.size = size.unwrap_or(old.size);
+        if record.size < old.size && !update.truncate {
+            let size_bytes = old.size.0 * SECTOR_BYTES;
+            return Err(Error::WouldTruncate { volume: old.name.to_string(), size_bytes });
+        }
+        let (id, size) = (record.id, record.size);
+        let reduction = Reduction::of(self.backing.volume_status(id));
+        let wanted = update.reduction.of(reduction);
+        let mut change = Change::default();
+        if wanted != reduction {
+            change.volumes.push(VolumeChange::Handling { id, handling: wanted.into() });
+        }
+        if record.size != old.size {
+            change.volumes.push(VolumeChange::Resize { id, size });
+        }
+        if record != *old {
+            let row = record::volume(&record)?;
+            change.config.push((record::volume_key(id), Some(row)));
+        }
+        Ok((change, record))
     }
 
     /// A volume, destroyed or not.
@@ -213,7 +267,7 @@ impl Array {
     /// `no_such_volume`.
     pub fn volume(&self, name: &str) -> Result<VolumeInfo, Error> {
         let state = self.state.read();
-        state.any_volume(name).map(|entry| self.volume_info(entry))
+        state.any_volume(name).map(|entry| self.volume_info(&state, entry))
     }
 
     /// The name of the volume with this id, if there is one.
@@ -222,19 +276,25 @@ impl Array {
     }
 
     /// Up to `limit` volumes in the order of their names (without case), from the first one behind
-    /// `after`: those that are destroyed, or those that are not.
-    pub fn volumes(&self, after: Option<&str>, destroyed: bool, limit: usize) -> Vec<VolumeInfo> {
+    /// `after`: those that are destroyed, those that are not, or (`None`) both.
+    pub fn volumes(
+        &self,
+        after: Option<&str>,
+        destroyed: impl Into<Option<bool>>,
+        limit: usize,
+    ) -> Vec<VolumeInfo> {
+        let destroyed: Option<bool> = destroyed.into();
         let state = self.state.read();
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
         let rows = state.volume_names.range((from, Bound::Unbounded));
         rows.filter_map(|(_, id)| state.volumes.get(id))
-            .filter(|entry| entry.record.eradicate_ms.is_some() == destroyed)
+            .filter(|entry| destroyed.is_none_or(|d| entry.record.eradicate_ms.is_some() == d))
             .take(limit)
-            .map(|entry| self.volume_info(entry))
+            .map(|entry| self.volume_info(&state, entry))
             .collect()
     }
 
-    pub(crate) fn volume_info(&self, entry: &VolumeEntry) -> VolumeInfo {
+    pub(crate) fn volume_info(&self, state: &State, entry: &VolumeEntry) -> VolumeInfo {
         let record = &entry.record;
         let status = self.backing.volume_status(record.id);
         VolumeInfo {
@@ -251,8 +311,13 @@ impl Array {
             offloads: record.offloads,
             offloads_in_effect: entry.attributes.offloads,
             reduction: Reduction::of(status),
-            connection_count: entry.hosts.len(),
-            snapshot_count: entry.live_snapshots(),
+            limits: record.limits,
+            source: record.source.as_ref().map(|source| SourceInfo {
+                id: source.id,
+                name: state.name_of(source.id).unwrap_or_else(|| source.name.clone()),
+            }),
+            connection_count: state.host_count_of(entry),
+            snapshot_count: state.live_snapshots(entry),
             eradicate_ms: record.eradicate_ms,
         }
     }

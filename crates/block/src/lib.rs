@@ -19,7 +19,7 @@ pub mod units;
 
 pub use data::{DataIn, DataOut};
 pub use frame::{FRAME_BYTES, Frame, FrameMut};
-pub use lun::{ArrayIdentity, LogicalBlockSize, LunMap, VolumeAttributes};
+pub use lun::{ArrayIdentity, LogicalBlockSize, LunMap, VolumeAttributes, VolumeLimits};
 pub use offload::{Offload, Offloads};
 pub use request::{
     CopySegment, LbaExtent, LbaState, SpaceUse, VolumeError, VolumeReply, VolumeRequest,

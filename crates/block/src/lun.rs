@@ -48,6 +48,27 @@ pub struct VolumeAttributes {
     pub write_cache: bool,
     /// The offloads that it takes: those that are on both for it and for the array.
     pub offloads: Offloads,
+    /// How much all hosts together may do with it.
+    pub limits: VolumeLimits,
+}
+
+/// How much may be done with a volume in a second; what is over that waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VolumeLimits {
+    /// Bytes that are read and written; those of offloads don't count.
+    pub bandwidth_bytes_per_s: Option<u64>,
+    /// Reads, writes and offloads.
+    pub iops: Option<u64>,
+}
+
+impl VolumeLimits {
+    /// No limits.
+    pub const NONE: Self = Self { bandwidth_bytes_per_s: None, iops: None };
+
+    /// Whether there are none.
+    pub fn is_none(&self) -> bool {
+        *self == Self::NONE
+    }
 }
 
 /// The volumes that one initiator may reach, by LUN (0..=16383). Anything else is not there for it.

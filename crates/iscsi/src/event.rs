@@ -46,6 +46,33 @@ pub struct NexusInfo {
     pub portal_tag: u16,
     /// Whether it is a discovery session: it carries no commands.
     pub discovery: bool,
+    /// What its first connection agreed on.
+    pub terms: Terms,
+}
+
+/// What was agreed on at login (RFC 7143, 13).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Whether headers carry a CRC-32C.
+    pub header_digest: bool,
+    /// Whether data carries one.
+    pub data_digest: bool,
+    /// The most connections of the session.
+    pub max_connections: u16,
+    /// Whether no data comes unasked behind its command.
+    pub initial_r2t: bool,
+    /// Whether data may come in the PDU of its command.
+    pub immediate_data: bool,
+    /// The most data in a PDU to the initiator, in bytes.
+    pub send_segment_bytes: u32,
+    /// MaxBurstLength, in bytes.
+    pub burst_bytes: u32,
+    /// FirstBurstLength, in bytes.
+    pub first_burst_bytes: u32,
+    /// How many R2Ts of a command are outstanding at most.
+    pub outstanding_r2t: u16,
+    /// Commands that may be outstanding at the same time: the window.
+    pub commands: u32,
 }
 
 /// How a command is queued (SAM-5, 8.7).
@@ -197,6 +224,14 @@ pub enum Event {
     ConnectionAdded {
         /// Who.
         nexus: Arc<NexusInfo>,
+    },
+    /// A login was refused, for what its initiator is or does not know: it is no host, has not
+    /// proved itself, or asked for another target.
+    LoginRefused {
+        /// The name that it gave, in lower case.
+        initiator_name: String,
+        /// Status class and detail of the answer (RFC 7143, 11.13.5).
+        status: (u8, u8),
     },
     /// A command, with all its data, in the session's order.
     Command(Command),

@@ -52,7 +52,7 @@ pub use connection::{Connection, Opening};
 pub use event::{
     AbortScope, Cdb, Command, ConnectionId, Ended, Event, ManagementFunction, ManagementHandle,
     ManagementOutcome, NexusInfo, SessionId, TaskAttribute, TaskHandle, TaskManagement,
-    TaskResponse,
+    TaskResponse, Terms,
 };
 pub use target::Target;
 

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::chap::{Chap, ChapKeys};
+use crate::event::Event;
 use crate::negotiate::{Negotiator, Params};
 use crate::pdu::{Bhs, opcode};
 use crate::target::{Claim, ClaimError, Target};
@@ -74,6 +75,8 @@ pub(crate) struct Login {
     requests: u32,
     /// Text of requests with C set, until one without.
     partial: Vec<u8>,
+    /// Who says that it is there, from before it is known whether it may be.
+    claimed_name: Option<String>,
     initiator_name: Option<String>,
     chap: Option<Chap>,
     /// Whether an authentication method was agreed on, or none is needed.
@@ -91,6 +94,7 @@ impl Login {
             stage: 0,
             requests: 0,
             partial: Vec::new(),
+            claimed_name: None,
             initiator_name: None,
             chap: None,
             method: false,
@@ -125,6 +129,15 @@ impl Login {
             cmd_sn: leader.cmd_sn,
             params: self.params(),
         }
+    }
+
+    /// Who was refused, if it was for what it is or does not know. All else is a fault of its
+    /// program, or a lack of the target's.
+    pub(crate) fn refused(&self, status: Status) -> Option<Event> {
+        let is_of_it =
+            [Status::AUTHENTICATION, Status::AUTHORIZATION, Status::NOT_FOUND].contains(&status);
+        let initiator_name = self.claimed_name.clone().filter(|_| is_of_it)?;
+        Some(Event::LoginRefused { initiator_name, status: (status.0, status.1) })
     }
 
     /// The answer that ends the login.
@@ -254,6 +267,7 @@ impl Login {
         if name.is_empty() || name.len() > 223 || name.chars().any(char::is_control) {
             return Err(Status::INITIATOR_ERROR);
         }
+        self.claimed_name = Some(name.clone());
         self.negotiator.discovery = match find("SessionType").map(String::as_str) {
             None | Some("Normal") => false,
             Some("Discovery") => true,

@@ -1,6 +1,7 @@
 //! The operational keys (RFC 7143, 13): what is agreed on at login.
 
 use crate::config::Limits;
+use crate::event::Terms;
 use crate::text;
 
 /// What was agreed on. Begins as the defaults of RFC 7143, 13.
@@ -38,6 +39,22 @@ impl Params {
     /// The same for a further connection of a session: what is the session's stays.
     pub(crate) fn of_session(session: Params) -> Self {
         Self { header_digest: false, data_digest: false, send_segment_bytes: 8192, ..session }
+    }
+
+    /// The same for those who look at the session; `commands` is its window.
+    pub(crate) fn terms(&self, commands: u32) -> Terms {
+        Terms {
+            header_digest: self.header_digest,
+            data_digest: self.data_digest,
+            max_connections: self.max_connections,
+            initial_r2t: self.initial_r2t,
+            immediate_data: self.immediate_data,
+            send_segment_bytes: self.send_segment_bytes,
+            burst_bytes: self.burst_bytes,
+            first_burst_bytes: self.first_burst_bytes,
+            outstanding_r2t: self.outstanding_r2t,
+            commands,
+        }
     }
 
     /// FirstBurstLength must not be above MaxBurstLength, which may have come behind it.

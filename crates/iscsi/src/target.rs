@@ -166,6 +166,7 @@ impl Table {
             tsih,
             portal_tag: claim.portal_tag,
             discovery: claim.discovery,
+            terms: claim.params.terms(window),
         };
         let session = Arc::new(Session::new(nexus, claim.params, claim.cmd_sn, window));
         self.by_tsih.insert(tsih, session.clone());

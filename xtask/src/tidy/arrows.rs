@@ -19,15 +19,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("scsi", &["block"]),
     ("iscsi", &["block"]),
     ("array", &["block", "store"]),
-    ("api", &["array", "block"]),
-    ("holdfast", &["api", "array", "block", "format", "iscsi", "scsi", "store", "sys"]),
+    ("history", &[]),
+    ("api", &["array", "block", "history"]),
+    ("holdfast", &["api", "array", "block", "format", "history", "iscsi", "scsi", "store", "sys"]),
     ("libiscsi", &[]),
     ("lab", &["libiscsi"]),
     ("simulator", &["block", "format", "store", "sys"]),
     ("tests-peer", &["lab", "libiscsi"]),
     ("tests-reduction", &["lab"]),
     ("xtask", &["lab", "libiscsi"]),
-    ("fuzz", &["api", "array", "block", "format", "iscsi", "scsi", "store", "sys"]),
+    ("fuzz", &["api", "array", "block", "format", "history", "iscsi", "scsi", "store", "sys"]),
 ];
 
 /// What tests may use besides, and nothing that is shipped.

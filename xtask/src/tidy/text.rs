@@ -34,8 +34,28 @@ static HOST: LazyLock<Regex> = LazyLock::new(|| {
 /// First parts of absolute paths that every Linux machine has, or that are no paths of files but of
 /// URLs and inside JSON.
 const FIRST_PARTS: &[&str] = &[
-    "api", "bin", "dev", "etc", "jobs", "lib", "metrics", "proc", "run", "sbin", "srv", "sys",
-    "tmp", "usr", "v1", "v2", "var",
+    "api",
+    "assets",
+    "bin",
+    "dev",
+    "etc",
+    "hosts",
+    "jobs",
+    "lib",
+    "metrics",
+    "mnt",
+    "proc",
+    "protection",
+    "run",
+    "sbin",
+    "srv",
+    "sys",
+    "tmp",
+    "usr",
+    "v1",
+    "v2",
+    "var",
+    "volumes",
 ];
 
 /// The same of options of ESXi, which are written like paths.
@@ -59,7 +79,10 @@ const HOSTS: &[&str] = &[
 
 /// Files that are written by hand, and so are held to the style.
 fn is_written_by_hand(path: &str) -> bool {
-    !path.ends_with(".lock") && !path.ends_with(".svg") && !path.starts_with("LICENSE")
+    let made = [".lock", ".svg", "package-lock.json", "grafana/holdfast.json"];
+    let is_made =
+        made.iter().any(|end| path.ends_with(end)) || path.contains("/proptest-regressions/");
+    !is_made && !path.starts_with("LICENSE")
 }
 
 /// No long lines (tables and links of documents may be, and dependencies), no tabs, no blanks at

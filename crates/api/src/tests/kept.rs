@@ -24,8 +24,9 @@ async fn snapshots_of_a_group_are_made_listed_and_restored() {
     assert_eq!(made["snapshots"][0]["name"], "a.1");
     let renamed = world.ask("PATCH", "/v1/snapshots/a.1", Some(json!({"suffix": "x"}))).await.1;
     assert_eq!(world.ask("GET", "/v1/snapshots/a.x", None).await, (200, renamed));
-    let (_, page) = world.ask("GET", "/v1/snapshots?limit=1&after=app.before.a", None).await;
-    assert_eq!((&page["snapshots"][0]["name"], &page["more"]), (&json!("a.x"), &json!(true)));
+    let (_, page) = world.ask("GET", "/v1/snapshots?limit=1&after=a.x", None).await;
+    let first = &page["snapshots"][0]["name"];
+    assert_eq!((first, &page["more"]), (&json!("app.before.a"), &json!(true)));
     let (_, of_group) = world.ask("GET", "/v1/snapshots?group=app", None).await;
     assert_eq!(of_group["snapshots"].as_array().unwrap().len(), 2);
     let clone = json!({"name": "c", "source": "a.x"});
@@ -36,9 +37,21 @@ async fn snapshots_of_a_group_are_made_listed_and_restored() {
     let (status, refused) = world.ask("POST", "/v1/volumes/b/restore", Some(source.clone())).await;
     assert_eq!((status, &refused["code"]), (400, &json!("wrong_source")));
     assert_eq!(world.ask("POST", "/v1/volumes/b/overwrite", Some(source)).await.0, 200);
+    // A group takes its snapshots along, and brings them back.
+    let count = async || {
+        let (_, status) = world.ask("GET", "/v1/status", None).await;
+        (status["volumes"].clone(), status["snapshots"].clone())
+    };
+    assert_eq!(world.ask("POST", "/v1/groups/app/recover", None).await.0, 409);
     assert_eq!(world.ask("DELETE", "/v1/groups/app", None).await.0, 204);
-    let (_, status) = world.ask("GET", "/v1/status", None).await;
-    assert_eq!((&status["volumes"], &status["snapshots"]), (&json!(3), &json!(3)));
+    assert_eq!(count().await, (json!(3), json!(1)));
+    assert!(world.ask("GET", "/v1/groups/app", None).await.1["eradicate_ms"].is_u64());
+    assert_eq!(world.ask("POST", "/v1/groups/app/recover", None).await.0, 200);
+    assert_eq!(count().await, (json!(3), json!(3)));
+    assert_eq!(world.ask("POST", "/v1/groups/app/eradicate", None).await.0, 409);
+    assert_eq!(world.ask("DELETE", "/v1/groups/app?eradicate=true", None).await.0, 204);
+    assert_eq!(world.ask("GET", "/v1/groups/app", None).await.0, 404);
+    assert_eq!(count().await, (json!(3), json!(1)));
 }
 
 #[tokio::test]

@@ -21,6 +21,8 @@ pub struct NewSnapshots {
     pub source: SnapshotSource,
     /// What they are called behind the name of the volume or the group; else a number.
     pub suffix: Option<Suffix>,
+    /// Whether the retention of the group lets them go, as it does those that its schedule took.
+    pub apply_retention: bool,
     /// When, in milliseconds since 1970.
     pub created_ms: u64,
 }
@@ -32,8 +34,8 @@ pub struct SnapshotFilter {
     pub volume: Option<String>,
     /// Those made with this group.
     pub group: Option<String>,
-    /// Those that are destroyed, with their volume or by themselves; else the others.
-    pub destroyed: bool,
+    /// Those that are destroyed, with their volume or by themselves, or the others; `None`: both.
+    pub destroyed: Option<bool>,
 }
 
 /// A snapshot, as it is shown.
@@ -45,6 +47,8 @@ pub struct SnapshotInfo {
     pub name: String,
     /// The name of its volume.
     pub volume: String,
+    /// The id of its volume.
+    pub volume_id: VolumeId,
     /// The name of the group that it was made with.
     pub group: Option<String>,
     /// What stands behind the name of the volume or the group.

@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use block::{LogicalBlockSize, LunMap, Offloads, SectorCount, VolumeAttributes, VolumeId};
+use block::{
+    LogicalBlockSize, LunMap, Offloads, SectorCount, VolumeAttributes, VolumeId, VolumeLimits,
+};
 use parking_lot::Mutex;
 
+use super::HostGroupId;
+use crate::groups::GroupId;
 use crate::identity::Serial;
 use crate::name::{HostName, InitiatorName, VolumeName};
-use crate::{Chap, CompanyId, LUN_MAX, LUN_MIN};
+use crate::{Chap, CompanyId, LUN_MAX, LUN_MIN, Personality};
 
 /// Names a host; durable, so that a renamed host keeps its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,8 +30,20 @@ pub(crate) struct VolumeRecord {
     pub(crate) created_ms: u64,
     /// Its own setting; the array's holds besides.
     pub(crate) offloads: Offloads,
+    pub(crate) limits: VolumeLimits,
+    /// What it was made of.
+    pub(crate) source: Option<SourceRecord>,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     pub(crate) eradicate_ms: Option<u64>,
+}
+
+/// What a volume was made of, or overwritten with last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SourceRecord {
+    /// The volume or the snapshot, which may be gone.
+    pub(crate) id: VolumeId,
+    /// Its name at that time.
+    pub(crate) name: String,
 }
 
 impl VolumeRecord {
@@ -40,6 +56,7 @@ impl VolumeRecord {
             serial: self.serial.to_string(),
             write_cache,
             offloads: self.offloads.and(array),
+            limits: self.limits,
         })
     }
 }
@@ -50,6 +67,9 @@ pub(crate) struct Host {
     pub(crate) name: HostName,
     pub(crate) initiators: Vec<InitiatorName>,
     pub(crate) chap: Option<Chap>,
+    pub(crate) personality: Option<Personality>,
+    /// The host group that it is in.
+    pub(crate) group: Option<HostGroupId>,
     pub(crate) created_ms: u64,
 }
 
@@ -57,11 +77,18 @@ pub(crate) struct Host {
 pub(crate) struct VolumeEntry {
     pub(crate) record: VolumeRecord,
     pub(crate) attributes: Arc<VolumeAttributes>,
+    /// Its private connections.
     pub(crate) hosts: BTreeMap<HostId, u16>,
+    /// Its shared connections.
+    pub(crate) host_groups: BTreeMap<HostGroupId, u16>,
     /// Its snapshots, destroyed ones too, by what stands in their names beside its own.
     pub(crate) snapshots: BTreeMap<String, VolumeId>,
     /// How many of them are destroyed by themselves.
     pub(crate) destroyed_snapshots: usize,
+    /// How many of the others were made without a group.
+    pub(crate) own_snapshots: usize,
+    /// How many of the others were made with which group.
+    pub(crate) group_snapshots: BTreeMap<GroupId, usize>,
     /// The number of its next snapshot that gets one.
     pub(crate) next_suffix: u64,
 }
@@ -69,6 +96,7 @@ pub(crate) struct VolumeEntry {
 /// A host with what is derived from it.
 pub(crate) struct HostEntry {
     pub(crate) host: Host,
+    /// Its private connections; those of its group come besides.
     pub(crate) luns: BTreeMap<u16, VolumeId>,
     /// The LUNs that are free below the highest used one.
     gaps: BTreeSet<u16>,
@@ -84,12 +112,10 @@ impl HostEntry {
         Self { host, luns, gaps, generation, seen: Mutex::new(None) }
     }
 
-    /// The lowest LUN that no volume has.
-    pub(crate) fn free_lun(&self) -> Option<u16> {
-        self.gaps.first().copied().or_else(|| {
-            let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
-            (next <= LUN_MAX).then_some(next)
-        })
+    /// The LUNs that no volume has, from the lowest on.
+    pub(crate) fn free_luns(&self) -> impl Iterator<Item = u16> + '_ {
+        let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
+        self.gaps.iter().copied().chain(next..=LUN_MAX)
     }
 
     pub(super) fn take_lun(&mut self, lun: u16, volume: VolumeId) {

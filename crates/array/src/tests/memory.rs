@@ -20,6 +20,8 @@ pub(super) struct MemoryStore {
     handlings: Mutex<HashMap<VolumeId, Handling>>,
     next_id: AtomicU64,
     pub(super) refuses: AtomicBool,
+    /// The keys of each change, in their order.
+    pub(super) changes: Mutex<Vec<Vec<Vec<u8>>>>,
 }
 
 impl crate::Accounted for MemoryStore {}
@@ -31,6 +33,8 @@ impl Backing for MemoryStore {
         if self.refuses.load(Ordering::Relaxed) {
             return Err(StoreError::Volume(block::VolumeError::NoSpace));
         }
+        let keys = change.config.iter().map(|(key, _)| key.clone()).collect();
+        self.changes.lock().push(keys);
         let (config, volumes) = &mut *self.kept.lock();
         let mut handlings = self.handlings.lock();
         for change in change.volumes {

@@ -57,7 +57,14 @@ fn reduction_is_set_at_the_start_and_later_and_clones_take_it() {
     };
     let volumes = vec!["a".to_owned()];
     let source = SnapshotSource::Volumes(volumes);
-    array.create_snapshots(&NewSnapshots { source, suffix: None, created_ms: 1 }).unwrap();
+    array
+        .create_snapshots(&NewSnapshots {
+            source,
+            suffix: None,
+            apply_retention: false,
+            created_ms: 1,
+        })
+        .unwrap();
     // What is not named stays; a new size comes in the same commit.
     let compressed = ReductionChange { compression: Some(true), ..Default::default() };
     let update =

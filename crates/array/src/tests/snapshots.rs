@@ -9,6 +9,7 @@ fn of(names: &[&str], suffix: Option<&str>) -> NewSnapshots {
     NewSnapshots {
         source: SnapshotSource::Volumes(names.iter().map(|name| (*name).to_owned()).collect()),
         suffix: suffix.map(|suffix| Suffix::new(suffix).unwrap()),
+        apply_retention: false,
         created_ms: 9,
     }
 }
@@ -19,11 +20,11 @@ fn names(array: &Array, filter: SnapshotFilter) -> Vec<String> {
 }
 
 fn live(array: &Array) -> Vec<String> {
-    names(array, SnapshotFilter::default())
+    names(array, SnapshotFilter { destroyed: Some(false), ..SnapshotFilter::default() })
 }
 
 fn destroyed(array: &Array) -> Vec<String> {
-    names(array, SnapshotFilter { destroyed: true, ..SnapshotFilter::default() })
+    names(array, SnapshotFilter { destroyed: Some(true), ..SnapshotFilter::default() })
 }
 
 fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
@@ -104,7 +105,11 @@ fn a_group_is_snapshotted_as_one() {
     array.create_snapshots(&group(None)).unwrap();
     array.create_snapshots(&group(Some("nightly"))).unwrap();
     array.create_snapshots(&of(&["a"], None)).unwrap();
-    let change = GroupChange { add: volumes(&["c", "a"]), remove: volumes(&["b"]) };
+    let change = GroupChange {
+        add: volumes(&["c", "a"]),
+        remove: volumes(&["b"]),
+        ..GroupChange::default()
+    };
     assert_eq!(array.change_group("App", &change).unwrap().volumes, ["a", "c"]);
     let array = Array::open(store, false).unwrap();
     array.create_snapshots(&group(None)).unwrap();
@@ -120,9 +125,22 @@ fn a_group_is_snapshotted_as_one() {
     assert_eq!(array.create_snapshots(&group(None)).unwrap().len(), 1);
     array.recover_volume("c").unwrap();
     assert_eq!(array.group("app").unwrap().volumes, ["a", "c"]);
-    array.delete_group("app").unwrap();
+    // Its snapshots go with it, come back with it, and end with it.
+    let app = volumes(&["app"]);
+    let count = live(&array).len();
+    array.destroy_groups(&app, 7).unwrap();
+    assert_eq!(live(&array), ["a.1"]);
+    assert_eq!(code(array.create_snapshots(&group(None))), "group_destroyed");
+    assert_eq!(code(array.recover_snapshot("app.1.a")), "group_destroyed");
+    assert_eq!(code(array.create_group(name("App"), &[], 5)), "group_destroyed");
+    assert_eq!(array.snapshot("app.nightly.b").unwrap().eradicate_ms, Some(7 + DAY_MS));
+    array.recover_groups(&app).unwrap();
+    assert_eq!((live(&array).len(), array.counts().snapshots), (count, count));
+    assert_eq!(code(array.eradicate_groups(&app)), "not_destroyed");
+    array.destroy_groups(&app, 7).unwrap();
+    array.eradicate_groups(&app).unwrap();
     assert_eq!(code(array.group("app")), "no_such_group");
-    assert_eq!(array.snapshot("app.nightly.b").unwrap().volume, "b");
+    assert_eq!((live(&array).len(), array.counts().destroyed), (1, 0));
     array.create_group(name("app"), &[], 5).unwrap();
     assert_eq!(code(array.create_snapshots(&group(None))), "empty_group");
 }

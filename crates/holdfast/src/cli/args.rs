@@ -1,17 +1,30 @@
 //! The verbs and their arguments. They do not change: scripts depend on them.
 
+mod access;
+mod alert;
+mod array;
+mod group;
+mod reach;
+mod serve;
 mod volume;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use super::failure::EXIT_CODES;
-use super::offload::{self, Switch};
+use super::output::Form;
 use super::size;
 
-pub use volume::{GroupVerb, SnapshotVerb, VolumeVerb};
+pub use access::{ApiPlace, AuditArgs, Fingerprint, TokenVerb, UserVerb};
+pub use alert::AlertVerb;
+pub use array::{ArrayVerb, Thresholds};
+pub use group::{GroupVerb, Members, ScheduleArgs, TagVerb};
+pub use reach::{
+    ConnectArgs, ConnectionVerb, DisconnectArgs, HostGroupVerb, PortVerb, ProvisionArgs, WithHost,
+};
+pub use serve::{PortalArg, ServeArgs};
+pub use volume::{SnapshotVerb, VolumeVerb};
 
 /// An all-flash storage array in software.
 #[derive(Debug, Parser)]
@@ -27,18 +40,25 @@ pub struct Cli {
 /// What every verb takes.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// Answer in JSON.
-    #[arg(long, global = true)]
-    pub json: bool,
+    #[command(flatten)]
+    pub form: Form,
     /// The pool: its directory or device. Names the running array, too.
     #[arg(long, global = true, value_name = "DIR-OR-DEVICE", env = "HOLDFAST_POOL")]
     pub pool: Option<PathBuf>,
-    /// The management address: where `serve` listens, or where the array is.
-    #[arg(long, global = true, value_name = "ADDR:PORT", env = "HOLDFAST_API")]
-    pub api: Option<SocketAddr>,
+    /// The management address: where `serve` listens, or where the array is. With `http://` in
+    /// front, without encryption: on this machine only.
+    #[arg(long, global = true, value_name = "HOST:PORT", env = "HOLDFAST_API")]
+    pub api: Option<ApiPlace>,
     /// A file with the token for `--api`: the array's run file, or the token alone.
     #[arg(long, global = true, value_name = "FILE", env = "HOLDFAST_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
+    /// Certificates (PEM) of authorities that the array at `--api` is trusted by.
+    #[arg(long, global = true, value_name = "FILE", env = "HOLDFAST_CA")]
+    #[arg(conflicts_with = "fingerprint")]
+    pub ca: Option<PathBuf>,
+    /// The SHA-256 of the certificate that the array at `--api` must have, as `serve` prints it.
+    #[arg(long, global = true, value_name = "HEX", env = "HOLDFAST_FINGERPRINT")]
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// The verbs.
@@ -56,24 +76,63 @@ pub enum Verb {
     /// Make snapshots of volumes and groups, show, change and destroy them.
     #[command(subcommand, after_help = EXIT_CODES)]
     Snapshot(SnapshotVerb),
-    /// Name volumes that are snapshotted together.
+    /// Name what is snapshotted together, when asked or by a schedule.
     #[command(subcommand, after_help = EXIT_CODES)]
     Group(GroupVerb),
     /// Show and change the settings of the array.
     #[command(subcommand, after_help = EXIT_CODES)]
     Array(ArrayVerb),
-    /// Make, show and delete hosts.
+    /// Keep words with volumes and snapshots.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Tag(TagVerb),
+    /// Make a volume, and let a host reach it, in one go.
+    #[command(after_help = EXIT_CODES)]
+    Provision(ProvisionArgs),
+    /// Make, show, change and delete hosts.
     #[command(subcommand, after_help = EXIT_CODES)]
     Host(HostVerb),
-    /// Let a host reach a volume.
+    /// Name hosts that see the same volumes.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    HostGroup(HostGroupVerb),
+    /// Let a host, or a host group, reach a volume.
     #[command(after_help = EXIT_CODES)]
     Connect(ConnectArgs),
-    /// Take a volume away from a host.
+    /// Take a volume away from a host, or from a host group.
     #[command(after_help = EXIT_CODES)]
     Disconnect(DisconnectArgs),
+    /// Show what is wrong, and what to do about it.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Alert(AlertVerb),
+    /// Show who may reach what.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Connection(ConnectionVerb),
+    /// Show to which ports hosts log in.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Port(PortVerb),
+    /// Say who may manage the array, and what.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    User(UserVerb),
+    /// Make and withdraw API tokens, by which users are known.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Token(TokenVerb),
+    /// Show who changed what, the newest first.
+    #[command(after_help = EXIT_CODES)]
+    Audit(AuditArgs),
     /// Show how the array stands.
     #[command(after_help = EXIT_CODES)]
     Status,
+    /// Show what hosts do to volumes now: live, or as CSV.
+    #[command(after_help = EXIT_CODES)]
+    Top(TopArgs),
+    /// Send any request of the interface, and print the answer.
+    #[command(after_help = EXIT_CODES)]
+    Api(ApiArgs),
+    /// Print what makes a shell complete verbs, options and names.
+    #[command(after_help = COMPLETION)]
+    Completion {
+        /// Which shell.
+        shell: Shell,
+    },
     /// Read a pool that is not being served, and check all of its invariants.
     #[command(after_help = EXIT_CODES)]
     Inspect(InspectArgs),
@@ -138,75 +197,6 @@ pub enum PassVerb {
     Status,
 }
 
-/// `serve`; the pool and the management address stand in [`Common`].
-#[derive(Debug, Args)]
-pub struct ServeArgs {
-    /// Where to serve iSCSI. Each address is a port of the target, in the target port group (ALUA)
-    /// with the number behind `@`: those of one controller, say. Default: group 1.
-    #[arg(long, required = true, value_delimiter = ',', value_name = "ADDR:PORT[@GROUP][,…]")]
-    #[arg(value_parser = parse_portal)]
-    pub iscsi: Vec<PortalArg>,
-    /// The configuration.
-    #[arg(long, value_name = "FILE.toml")]
-    pub config: Option<PathBuf>,
-}
-
-/// A portal on the command line.
-#[derive(Clone, Copy, Debug)]
-pub struct PortalArg {
-    /// Where.
-    pub address: SocketAddr,
-    /// Its target port group.
-    pub group: u16,
-}
-
-fn parse_portal(text: &str) -> Result<PortalArg, String> {
-    let (address, group) = text.rsplit_once('@').unwrap_or((text, "1"));
-    match (address.parse(), group.parse()) {
-        (Ok(address), Ok(group @ 1..)) => Ok(PortalArg { address, group }),
-        (Ok(_), _) => Err(format!("{text:?}: a group is a number from 1 to 65535")),
-        (Err(_), _) => Err(format!("{text:?} is not ADDR:PORT or ADDR:PORT@GROUP")),
-    }
-}
-
-/// `array …`.
-#[derive(Debug, Subcommand)]
-pub enum ArrayVerb {
-    /// Show the settings that are kept in the pool.
-    Show,
-    /// Change them.
-    #[command(group = ArgGroup::new("what").required(true).multiple(true))]
-    Set {
-        /// Switch offloads for all volumes: ats, full-copy, block-zero, reclaim, odx or all, `=on`
-        /// or `=off`. A volume takes those that are on in its own settings, too.
-        #[arg(long, group = "what", value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
-        #[arg(value_parser = offload::parse)]
-        offload: Vec<Switch>,
-        /// Tell hosts when so many percent of the pool are in use: up to four, 1 to 99; or none.
-        #[arg(long, group = "what", value_name = "PERCENT[,…]|none")]
-        #[arg(value_parser = parse_thresholds)]
-        space_thresholds: Option<Thresholds>,
-        /// For how many seconds what is destroyed from now on can be recovered: up to 30 days.
-        #[arg(long, group = "what", value_name = "SECONDS")]
-        eradication_delay: Option<u64>,
-    },
-}
-
-/// What `--space-thresholds` says.
-#[derive(Clone, Debug)]
-pub struct Thresholds(pub Vec<u8>);
-
-fn parse_thresholds(text: &str) -> Result<Thresholds, String> {
-    if text == "none" {
-        return Ok(Thresholds(Vec::new()));
-    }
-    let percents = text.split(',').map(|part| part.trim_end_matches('%').parse());
-    percents
-        .collect::<Result<_, _>>()
-        .map(Thresholds)
-        .map_err(|_| "thresholds look like 80 or 70,90, or none".to_owned())
-}
-
 /// `host …`.
 #[derive(Debug, Subcommand)]
 pub enum HostVerb {
@@ -217,18 +207,8 @@ pub enum HostVerb {
         /// Its iSCSI names.
         #[arg(long, required = true, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
         iqn: Vec<String>,
-        /// The CHAP user that it must log in with.
-        #[arg(long, value_name = "USER", requires = "chap_secret_file")]
-        chap_user: Option<String>,
-        /// The file with its secret, 12 to 255 characters; `-` reads the standard input.
-        #[arg(long, value_name = "FILE", requires = "chap_user")]
-        chap_secret_file: Option<PathBuf>,
-        /// The user by which the target proves itself (mutual CHAP).
-        #[arg(long, value_name = "USER", requires_all = ["chap_user", "chap_target_secret_file"])]
-        chap_target_user: Option<String>,
-        /// The file with the target's secret.
-        #[arg(long, value_name = "FILE", requires = "chap_target_user")]
-        chap_target_secret_file: Option<PathBuf>,
+        #[command(flatten)]
+        chap: ChapArgs,
     },
     /// List all hosts.
     List,
@@ -237,6 +217,41 @@ pub enum HostVerb {
         /// Which.
         name: String,
     },
+    /// Compare how hosts use the array with how they should, and say how to set it.
+    Check {
+        /// Which. Default: all of them.
+        name: Option<String>,
+    },
+    /// Give a host another name.
+    Rename {
+        /// Which.
+        name: String,
+        /// The new name.
+        new_name: String,
+    },
+    /// Change a host's iSCSI names or CHAP. Its connections stay.
+    #[command(group = ArgGroup::new("what").required(true).multiple(true)
+        .args(["iqn", "add_iqn", "remove_iqn", "chap_user", "no_chap"]))]
+    Set {
+        /// Which.
+        name: String,
+        /// All of its iSCSI names from now on.
+        #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
+        iqn: Vec<String>,
+        /// iSCSI names that it gets besides.
+        #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
+        #[arg(conflicts_with_all = ["iqn", "chap_user", "no_chap"])]
+        add_iqn: Vec<String>,
+        /// iSCSI names that it loses.
+        #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
+        #[arg(conflicts_with_all = ["iqn", "chap_user", "no_chap"])]
+        remove_iqn: Vec<String>,
+        #[command(flatten)]
+        chap: ChapArgs,
+        /// Let it log in without CHAP from now on.
+        #[arg(long, conflicts_with = "chap_user")]
+        no_chap: bool,
+    },
     /// Delete a host.
     Delete {
         /// Which.
@@ -244,26 +259,69 @@ pub enum HostVerb {
     },
 }
 
-/// `connect`.
+/// CHAP of a host.
 #[derive(Debug, Args)]
-pub struct ConnectArgs {
-    /// The volume.
-    pub volume: String,
-    /// The host.
-    pub host: String,
-    /// 1 to 16383. Default: the lowest that is free.
-    #[arg(long)]
-    pub lun: Option<u16>,
+pub struct ChapArgs {
+    /// The CHAP user that it must log in with.
+    #[arg(long, value_name = "USER", requires = "chap_secret_file")]
+    pub chap_user: Option<String>,
+    /// The file with its secret, 12 to 255 characters; `-` reads the standard input.
+    #[arg(long, value_name = "FILE", requires = "chap_user")]
+    pub chap_secret_file: Option<PathBuf>,
+    /// The user by which the target proves itself (mutual CHAP).
+    #[arg(long, value_name = "USER", requires_all = ["chap_user", "chap_target_secret_file"])]
+    pub chap_target_user: Option<String>,
+    /// The file with the target's secret.
+    #[arg(long, value_name = "FILE", requires = "chap_target_user")]
+    pub chap_target_secret_file: Option<PathBuf>,
 }
 
-/// `disconnect`.
+/// `top`, with the options of esxtop.
 #[derive(Debug, Args)]
-pub struct DisconnectArgs {
-    /// The volume.
-    pub volume: String,
-    /// The host.
-    pub host: String,
+pub struct TopArgs {
+    /// Batch mode: CSV on the standard output, a header and a line each interval.
+    #[arg(short)]
+    pub batch: bool,
+    /// An interval, in seconds.
+    #[arg(short = 'd', value_name = "SECONDS", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub delay: u64,
+    /// End after so many intervals.
+    #[arg(short = 'n', value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// In batch mode: a line for each volume, host and port instead, those that come later too.
+    #[arg(long, requires = "batch")]
+    pub rows: bool,
 }
+
+/// `api`.
+#[derive(Debug, Args)]
+pub struct ApiArgs {
+    /// GET, POST, PATCH, PUT or DELETE.
+    #[arg(value_parser = ["GET", "POST", "PATCH", "PUT", "DELETE"], ignore_case = true)]
+    pub method: String,
+    /// The path with its query: `/v1/…` or `/api/2.N/…`.
+    pub path: String,
+    /// The body, as JSON; `-` reads the standard input.
+    #[arg(long, value_name = "JSON|-")]
+    pub data: Option<String>,
+}
+
+/// A shell that completions are made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// What `completion --help` ends with.
+const COMPLETION: &str = "\
+For this user, in each new shell:
+  bash  echo 'source <(holdfast completion bash)' >> ~/.bashrc
+  zsh   echo 'source <(holdfast completion zsh)' >> ~/.zshrc
+  fish  echo 'holdfast completion fish | source' >> ~/.config/fish/config.fish
+Names are those of the array that a verb without --pool and --api would mean.";
 
 /// `inspect`.
 #[derive(Debug, Args)]
@@ -280,121 +338,4 @@ pub struct InspectArgs {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::{CommandFactory, Parser};
-
-    use super::Cli;
-
-    #[test]
-    fn the_verbs_are_those_that_were_promised() {
-        Cli::command().debug_assert();
-        for line in [
-            "pool create /dev/sdx --capacity 10G",
-            "serve --pool d --iscsi 127.0.0.1:3260,127.0.0.1:3261 --api 127.0.0.1:80 --config f",
-            "serve --pool d --iscsi 127.0.0.1:3260@1,[::1]:3260@2",
-            "volume create v --size 64T",
-            "volume create v --size 10G --block-size 4096 --json",
-            "volume list --json",
-            "volume show v",
-            "volume resize v --size 20G --truncate",
-            "volume rename v w",
-            "volume set v --offload full-copy=off",
-            "volume set v --offload ats=on,reclaim=off --offload odx=off",
-            "volume create v --size 1G --deduplication off --compression on",
-            "volume set v --compression off --offload ats=on",
-            "volume set v --deduplication on",
-            "pool optimize",
-            "pool optimize --wait",
-            "pool optimize status --json",
-            "pool optimize stop",
-            "array show",
-            "array set --offload all=off",
-            "array set --space-thresholds 80%,90 --offload ats=on",
-            "array set --space-thresholds none",
-            "pool grow --capacity 2T --pool d",
-            "pool space --refresh --json",
-            "volume destroy v",
-            "array set --eradication-delay 3600",
-            "host create h --iqn iqn.a iqn.b --chap-user u --chap-secret-file f",
-            "host list",
-            "host show h",
-            "host delete h",
-            "connect v h --lun 7",
-            "disconnect v h",
-            "status --json --pool d",
-            "inspect d --volume v --data",
-            "inspect",
-        ] {
-            let words = std::iter::once("holdfast").chain(line.split(' '));
-            assert!(Cli::try_parse_from(words).is_ok(), "{line}");
-        }
-        for line in [
-            "volume create v",
-            "volume create v --size 10X",
-            "volume create v --size 10G --block-size 520",
-            "volume set v",
-            "volume set v --compression maybe",
-            "volume create v --size 1G --deduplication",
-            "pool optimize now",
-            "array set --eradication-delay soon",
-            "volume set v --offload full-copy",
-            "volume set v --offload teleport=off",
-            "array set --offload ats=maybe",
-            "array set",
-            "array set --space-thresholds most",
-            "pool grow",
-            "host create h",
-            "host create h --iqn iqn.a --chap-user u",
-            "serve --pool d --iscsi localhost",
-            "serve --pool d --iscsi 127.0.0.1:3260@0",
-            "serve --pool d --iscsi 127.0.0.1:3260@65536",
-            "serve --pool d --iscsi 127.0.0.1:3260@",
-            "connect v",
-        ] {
-            let words = std::iter::once("holdfast").chain(line.split(' '));
-            let error = Cli::try_parse_from(words).unwrap_err();
-            assert_eq!(error.exit_code(), 2, "{line}");
-        }
-    }
-
-    #[test]
-    fn so_are_those_of_snapshots() {
-        for line in [
-            "volume destroy v --eradicate",
-            "volume recover v",
-            "volume eradicate v",
-            "volume list --destroyed",
-            "volume clone v.1 w",
-            "volume restore v v.1",
-            "volume overwrite v --from w",
-            "snapshot create v w --suffix before",
-            "snapshot create --group g",
-            "snapshot list v",
-            "snapshot list --group g --destroyed",
-            "snapshot show v.1",
-            "snapshot rename v.1 before",
-            "snapshot destroy v.1 v.2 --eradicate",
-            "snapshot recover v.1",
-            "snapshot eradicate v.1",
-            "group create g v w",
-            "group add g v",
-            "group remove g v",
-            "group list",
-            "group show g",
-            "group destroy g",
-        ] {
-            let words = std::iter::once("holdfast").chain(line.split(' '));
-            assert!(Cli::try_parse_from(words).is_ok(), "{line}");
-        }
-        for line in [
-            "volume overwrite v",
-            "snapshot create",
-            "snapshot create v --group g",
-            "snapshot destroy",
-            "group add g",
-        ] {
-            let words = std::iter::once("holdfast").chain(line.split(' '));
-            assert_eq!(Cli::try_parse_from(words).unwrap_err().exit_code(), 2, "{line}");
-        }
-    }
-}
+mod tests;

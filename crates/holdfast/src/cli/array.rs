@@ -15,8 +15,9 @@ pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let settings: ArraySettings = match verb {
         ArrayVerb::Show => client.get(PATH)?,
-        ArrayVerb::Set { offload, space_thresholds, eradication_delay } => {
+        ArrayVerb::Set { offload, space_thresholds, name, eradication_delay } => {
             let change = ArraySettingsChange {
+                name: name.clone(),
                 offloads: offload::change(offload),
                 space_thresholds: space_thresholds.clone().map(|Thresholds(percents)| percents),
                 eradication_delay_s: *eradication_delay,
@@ -25,7 +26,7 @@ pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
             client.patch(PATH, &change)?
         }
     };
-    show(common.json, &settings, || text(&settings))
+    show(common.form, &settings, || text(&settings))
 }
 
 fn text(settings: &ArraySettings) -> String {

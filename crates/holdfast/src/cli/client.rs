@@ -1,12 +1,25 @@
-//! How a verb talks to the array: JSON over HTTP.
+//! How a verb talks to the array: JSON over HTTP, a connection for each request.
 
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use ureq::http::{Method, Request, StatusCode};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
 
-use super::args::{Common, PassVerb};
+use super::args::{ApiPlace, Common, PassVerb};
 use super::discover::{self, Address};
 use super::failure::Failure;
 
@@ -14,27 +27,27 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A change waits for the pool, which may be busy; whoever waits longer should know.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 /// More than a page of the longest objects.
-const ANSWER_BYTES_MAX: u64 = 64 << 20;
+const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// An array that can be asked.
 pub struct Client {
-    agent: ureq::Agent,
+    runtime: Runtime,
+    /// None: without encryption.
+    tls: Option<Arc<ClientConfig>>,
     address: Address,
 }
+
+/// Why there is no answer.
+type Lost = Box<dyn std::error::Error + Send + Sync>;
 
 impl Client {
     /// Finds the array that the arguments mean. Nothing is sent yet.
     pub fn find(common: &Common) -> Result<Self, Failure> {
         let address = discover::find(common)?;
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(ANSWER_TIMEOUT))
-            .max_redirects(0)
-            // An array on this machine is never behind a proxy.
-            .proxy(None)
-            .build();
-        Ok(Self { agent: config.into(), address })
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime
+            .map_err(|error| Failure::Machine(format!("can't wait for an answer: {error}")))?;
+        Ok(Self { runtime, tls: address.trust.client()?, address })
     }
 
     /// Asks for something.
@@ -99,45 +112,88 @@ impl Client {
         self.get(path)
     }
 
-    fn send(&self, method: Method, path: &str, body: &[u8]) -> Result<Vec<u8>, Failure> {
-        let api = self.address.api;
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("http://{api}{path}"))
-            .header("authorization", format!("Bearer {}", self.address.token))
-            .header("content-type", "application/json");
+    /// Sends a request: the body of the answer, or why it was refused.
+    pub fn send(&self, method: Method, path: &str, body: &[u8]) -> Result<Vec<u8>, Failure> {
+        let api = &self.address.api;
         let lost = |error: &dyn std::fmt::Display| {
             let origin = &self.address.origin;
             Failure::Unreachable(format!("{api} ({origin}) does not answer: {error}"))
         };
-        let answer = if body.is_empty() {
-            request.body(()).map_err(ureq::Error::from).and_then(|r| self.agent.run(r))
-        } else {
-            request.body(body).map_err(ureq::Error::from).and_then(|r| self.agent.run(r))
-        };
-        let mut answer = answer.map_err(|error| lost(&error))?;
-        let bytes = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-        let bytes = bytes.map_err(|error| lost(&error))?;
-        if answer.status().is_success() {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", api.to_string())
+            .header("authorization", format!("Bearer {}", self.address.token))
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::copy_from_slice(body)))
+            .map_err(|error| Failure::Usage(format!("{path} can't be asked for: {error}")))?;
+        let answer =
+            self.runtime.block_on(async { timeout(ANSWER_TIMEOUT, self.exchange(request)).await });
+        let (status, bytes) =
+            answer.map_err(|error| lost(&error))?.map_err(|error| lost(&error))?;
+        if status.is_success() {
             return Ok(bytes);
         }
-        Err(refusal(answer.status(), &bytes, api))
+        Err(refusal(status, &bytes, api))
+    }
+
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Vec<u8>), Lost> {
+        let ApiPlace { host, port, .. } = &self.address.api;
+        let connected = timeout(CONNECT_TIMEOUT, TcpStream::connect((host.as_str(), *port)));
+        let stream = connected.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        match &self.tls {
+            None => converse(stream, request).await,
+            Some(tls) => {
+                let name = ServerName::try_from(host.clone())?;
+                let secured = TlsConnector::from(tls.clone()).connect(name, stream);
+                converse(timeout(CONNECT_TIMEOUT, secured).await??, request).await
+            }
+        }
     }
 }
 
-fn refusal(status: StatusCode, body: &[u8], api: std::net::SocketAddr) -> Failure {
-    match serde_json::from_slice::<api::Refusal>(body) {
-        Ok(refusal) if status == StatusCode::UNAUTHORIZED => Failure::Unreachable(refusal.message),
-        Ok(refusal) => Failure::Refused(refusal.message),
+/// Sends a request over a new connection, and waits for all of the answer.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Full<Bytes>>,
+) -> Result<(StatusCode, Vec<u8>), Lost> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // What goes wrong with it is told by the answer that does not come.
+    let connection = tokio::spawn(connection);
+    let answer = sender.send_request(request).await?;
+    let status = answer.status();
+    let bytes = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await?.to_bytes();
+    connection.abort();
+    Ok((status, bytes.to_vec()))
+}
+
+fn refusal(status: StatusCode, body: &[u8], api: &ApiPlace) -> Failure {
+    let own = serde_json::from_slice::<api::Refusal>(body).map(|refusal| refusal.message);
+    let told = own.or_else(|_| {
+        let refusal = serde_json::from_slice::<api::rest::RestRefusal>(body)?;
+        Ok::<_, serde_json::Error>(several(refusal))
+    });
+    match told {
+        Ok(text) if status == StatusCode::UNAUTHORIZED => Failure::Unreachable(text),
+        Ok(text) => Failure::Refused(text),
         Err(_) => Failure::Unreachable(format!("{api} answers {status}: this is not an array")),
     }
 }
 
-fn encode(body: &impl Serialize) -> Result<Vec<u8>, Failure> {
+/// What is wrong, each thing once.
+fn several(refusal: api::rest::RestRefusal) -> String {
+    let mut told: Vec<String> = refusal.errors.into_iter().map(|fault| fault.message).collect();
+    told.dedup();
+    told.join(" ")
+}
+
+/// A body as JSON.
+pub fn encode(body: &impl Serialize) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec(body).map_err(|error| Failure::Machine(format!("can't write JSON: {error}")))
 }
 
-fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+/// What an answer says.
+pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(body)
         .map_err(|error| Failure::Unreachable(format!("the answer can't be understood: {error}")))
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, de};
 use super::access::ChapDefaults;
 use super::failure::Failure;
 use super::host::read_secret;
+use super::notify::{self, NotifyConfig};
 use super::size;
 
 /// The least memory: below it, the metadata of one full record would not fit.
@@ -18,6 +19,8 @@ const MEMORY_BYTES_MIN: u64 = 64 << 20;
 const CHECKPOINT_LOG_BYTES_MIN: u64 = 16 << 20;
 /// The least that scrubbing reads in a second: below it, a pass would take for ever.
 const SCRUB_RATE_MIN: u64 = 1 << 20;
+/// Where services keep what must outlive them (FHS 3.0, 5.8).
+const STATE_DIRECTORY_DEFAULT: &str = "/var/lib/holdfast";
 /// The most front-end threads.
 const THREADS_MAX: usize = 256;
 
@@ -59,12 +62,22 @@ pub struct Config {
     pub company_id: Option<String>,
     /// Whether the management interface may listen on other addresses than loopback.
     pub allow_remote_api: bool,
+    /// Whether it speaks plain HTTP; on loopback only.
+    pub http: bool,
+    /// Its certificate, with those that vouch for it, as PEM; without one it makes its own.
+    pub certificate: Option<PathBuf>,
+    /// The key of that, as PEM.
+    pub private_key: Option<PathBuf>,
+    /// Where an array on a block device keeps its certificate; one in a directory has it there.
+    pub state_directory: PathBuf,
     /// What is logged.
     pub log_level: LogLevel,
     /// What bounds iSCSI.
     pub iscsi: IscsiLimits,
     /// CHAP for hosts that say nothing else.
     pub chap: ChapConfig,
+    /// Who is told of alerts.
+    pub notify: Vec<NotifyConfig>,
 }
 
 impl Default for Config {
@@ -84,9 +97,14 @@ impl Default for Config {
             target_name: None,
             company_id: None,
             allow_remote_api: false,
+            http: false,
+            certificate: None,
+            private_key: None,
+            state_directory: PathBuf::from(STATE_DIRECTORY_DEFAULT),
             log_level: LogLevel::Info,
             iscsi: IscsiLimits::default(),
             chap: ChapConfig::default(),
+            notify: Vec::new(),
         }
     }
 }
@@ -212,6 +230,10 @@ impl Config {
         if self.chap.target_user.is_some() != self.chap.target_secret_file.is_some() {
             return Err("chap.target_user and chap.target_secret_file go together".into());
         }
+        if self.certificate.is_some() != self.private_key.is_some() {
+            return Err("certificate and private_key go together".into());
+        }
+        notify::check(&self.notify)?;
         self.settings().map(drop).map_err(|error| error.to_string())
     }
 
@@ -292,8 +314,11 @@ mod tests {
              prepare_ahead = 0\nthreads = 2\narray_name = \"lab\"\n\
              target_name = \"iqn.2026-11.com.example:lab\"\ncompany_id = \"02-48-46\"\n\
              scrub = \"off\"\nscrub_rate = \"10M\"\noptimize = \"12h\"\n\
-             allow_remote_api = true\nlog_level = \"debug\"\n\
-             [iscsi]\nsessions = 10\n[chap]\nrequired = true\n",
+             allow_remote_api = true\nhttp = false\ncertificate = \"c\"\n\
+             private_key = \"k\"\nstate_directory = \"s\"\nlog_level = \"debug\"\n\
+             [iscsi]\nsessions = 10\n[chap]\nrequired = true\n\
+             [[notify]]\nkind = \"syslog\"\nname = \"log\"\naddress = \"log.example:514\"\n\
+             transport = \"tcp\"\nseverity = \"info\"\naudit = true\n",
         )
         .unwrap();
         assert_eq!(config.store_options().memory_bytes, 1 << 30);
@@ -321,6 +346,24 @@ mod tests {
             ("target_name = \"disk\"", "iqn."),
             ("company_id = \"xx\"", "six hex digits"),
             ("[chap]\ntarget_user = \"u\"", "go together"),
+            ("private_key = \"k\"", "certificate and private_key"),
+            ("[[notify]]\nkind = \"pager\"\nname = \"a\"", "pager"),
+            ("[[notify]]\nkind = \"syslog\"\nname = \"a\"\nadress = \"b:1\"", "adress"),
+            ("[[notify]]\nkind = \"syslog\"\nname = \"a\"\naddress = \"b\"", "HOST:PORT"),
+            (
+                "[[notify]]\nkind = \"webhook\"\nname = \"a\"\nurl = \"http://example.com/\"",
+                "not encrypted",
+            ),
+            (
+                "[[notify]]\nkind = \"mail\"\nname = \"a\"\nserver = \"b:25\"\n\
+                 from = \"a@b.example.com\"\nto = []",
+                "nobody",
+            ),
+            (
+                "[[notify]]\nkind = \"mail\"\nname = \"a\"\nserver = \"b:25\"\n\
+                 from = \"somebody\"\nto = []",
+                "Missing domain",
+            ),
             ("memory = ", "line 1"),
         ] {
             let error = load(text).unwrap_err();

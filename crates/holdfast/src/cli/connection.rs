@@ -1,34 +1,155 @@
-//! `connect` and `disconnect`.
+//! `connect`, `disconnect`, `connection …` and `port …`: who may reach what, and where.
 
 use api::{Connection, ConnectionCreate};
+use hyper::Method;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::args::{Common, ConnectArgs, DisconnectArgs};
+use super::args::{Common, ConnectArgs, ConnectionVerb, DisconnectArgs, PortVerb, WithHost};
 use super::client::{Client, part, path_of};
 use super::failure::Failure;
-use super::output::show;
+use super::output::{Align, Form, show, table};
+use super::rest::{Named, first, named};
 
-/// Lets a host reach a volume.
+/// The resource of REST 2.x.
+pub const RESOURCE: &str = "connections";
+
+/// A connection, as REST 2.x tells it.
+#[derive(Deserialize)]
+struct Item {
+    host: Named,
+    host_group: Named,
+    lun: u16,
+    volume: Named,
+}
+
+/// The same on one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Line {
+    pub volume: String,
+    /// None where a host group without hosts is connected.
+    pub host: Option<String>,
+    pub host_group: Option<String>,
+    pub lun: u16,
+}
+
+impl From<Item> for Line {
+    fn from(item: Item) -> Self {
+        let Item { host, host_group, lun, volume } = item;
+        let volume = volume.name.unwrap_or_default();
+        Self { volume, host: host.name, host_group: host_group.name, lun }
+    }
+}
+
+/// The connections that a query asks for.
+pub fn lines(client: &Client, query: &str) -> Result<Vec<Line>, Failure> {
+    Ok(client.items::<Item>(RESOURCE, query)?.into_iter().map(Line::from).collect())
+}
+
+/// Lets a host or a host group reach a volume.
 pub fn connect(common: &Common, options: &ConnectArgs) -> Result<(), Failure> {
-    let new = ConnectionCreate {
-        volume: options.volume.clone(),
-        host: options.host.clone(),
-        lun: options.lun,
-    };
-    let made: Connection = Client::find(common)?.post("/v1/connections", &new)?;
-    show(common.json, &made, || {
+    let ConnectArgs { volume, with, lun } = options;
+    let client = Client::find(common)?;
+    if let Some(group) = &with.host_group {
+        let body = lun.map_or_else(|| json!({}), |lun| json!({ "lun": lun }));
+        let query = pair(volume, "host_group_names", group)?;
+        let made: Vec<Item> = client.change(Method::POST, RESOURCE, &query, &body)?;
+        let made: Vec<Line> = made.into_iter().map(Line::from).collect();
+        let lun = first(made.clone())?.lun;
+        return show(common.form, &made, || {
+            format!("The hosts of {group} see volume {volume} as LUN {lun} now.\n")
+        });
+    }
+    let host = host(with)?;
+    let new = ConnectionCreate { volume: volume.clone(), host: host.clone(), lun: *lun };
+    let made: Connection = client.post("/v1/connections", &new)?;
+    show(common.form, &made, || {
         format!("Host {} sees volume {} as LUN {} now.\n", made.host, made.volume, made.lun)
     })
 }
 
-/// Takes a volume away from a host.
+/// Takes a volume away from a host or a host group.
 pub fn disconnect(common: &Common, options: &DisconnectArgs) -> Result<(), Failure> {
-    let DisconnectArgs { volume, host } = options;
+    let DisconnectArgs { volume, with } = options;
+    if let Some(group) = &with.host_group {
+        let query = pair(volume, "host_group_names", group)?;
+        Client::find(common)?.order(Method::DELETE, RESOURCE, &query)?;
+        let gone = json!({ "disconnected": { "volume": volume, "host_group": group } });
+        return show(common.form, &gone, || {
+            format!("The hosts of {group} no longer see volume {volume}.\n")
+        });
+    }
+    let host = host(with)?;
     if host.is_empty() {
         return Err(Failure::Usage("a name must not be empty".into()));
     }
     let path = format!("{}/{}", path_of("connections", volume)?, part(host));
     Client::find(common)?.delete(&path)?;
     let gone = json!({ "disconnected": { "volume": volume, "host": host } });
-    show(common.json, &gone, || format!("Host {host} no longer sees volume {volume}.\n"))
+    show(common.form, &gone, || format!("Host {host} no longer sees volume {volume}.\n"))
+}
+
+fn pair(volume: &str, parameter: &str, name: &str) -> Result<String, Failure> {
+    Ok(format!("{}&{}", named("volume_names", volume)?, named(parameter, name)?))
+}
+
+/// The host, where no host group is meant.
+fn host(with: &WithHost) -> Result<&String, Failure> {
+    let missing = || Failure::Usage("name a host, or a host group with --host-group".into());
+    with.host.as_ref().ok_or_else(missing)
+}
+
+/// Does a verb of connections.
+pub fn run(common: &Common, verb: &ConnectionVerb) -> Result<(), Failure> {
+    let ConnectionVerb::List { volume, host, host_group } = verb;
+    let wanted = [
+        ("volume_names", volume.as_ref()),
+        ("host_names", host.as_ref()),
+        ("host_group_names", host_group.as_ref()),
+    ];
+    let wanted = wanted.into_iter().filter_map(|(parameter, name)| Some((parameter, name?)));
+    let query = wanted.map(|(parameter, name)| named(parameter, name));
+    let query = query.collect::<Result<Vec<_>, _>>()?.join("&");
+    let found = lines(&Client::find(common)?, &query)?;
+    show(common.form, &found, || {
+        listed(&found, "No connections. Make one: holdfast connect VOLUME HOST")
+    })
+}
+
+/// A table of connections.
+pub fn listed(found: &[Line], nothing: &str) -> String {
+    let columns = [
+        ("HOST", Align::Left),
+        ("HOST GROUP", Align::Left),
+        ("LUN", Align::Right),
+        ("VOLUME", Align::Left),
+    ];
+    let or_none = |name: &Option<String>| name.clone().unwrap_or_else(|| "-".into());
+    let row = |line: &Line| {
+        let (host, group) = (or_none(&line.host), or_none(&line.host_group));
+        vec![host, group, line.lun.to_string(), line.volume.clone()]
+    };
+    table(&columns, &found.iter().map(row).collect::<Vec<_>>(), nothing)
+}
+
+/// A port of the target, as REST 2.x tells it.
+#[derive(Serialize, Deserialize)]
+struct Port {
+    name: String,
+    portal: Option<String>,
+    iqn: Option<String>,
+}
+
+/// Does a verb of ports.
+pub fn ports(common: &Common, verb: &PortVerb) -> Result<(), Failure> {
+    let PortVerb::List = verb;
+    let ports: Vec<Port> = Client::find(common)?.items("ports", "")?;
+    show_ports(common.form, &ports)
+}
+
+fn show_ports(form: Form, ports: &[Port]) -> Result<(), Failure> {
+    let columns = [("NAME", Align::Left), ("PORTAL", Align::Left), ("TARGET", Align::Left)];
+    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
+    let row = |port: &Port| vec![port.name.clone(), text(&port.portal), text(&port.iqn)];
+    show(form, &ports, || table(&columns, &ports.iter().map(row).collect::<Vec<_>>(), "No ports."))
 }

@@ -1,20 +1,23 @@
 //! How a verb finds the running array: by the run file that `serve` leaves in its pool, and in a
-//! directory of the user that lists all arrays. A run file holds the address and the token of the
-//! management interface, so only its owner may read it.
+//! directory of the user that lists all arrays. A run file holds the address, the token and the
+//! fingerprint of the management interface, so only its owner may read it.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::args::Common;
+use super::args::{ApiPlace, Common};
 use super::failure::Failure;
+use super::private::{self, SECRET};
+use super::trust::Trust;
 
 /// The name of the run file in a pool's directory.
 pub const RUN_FILE: &str = "array.run";
+/// The environment variable that holds a token for `--api`.
+const TOKEN_VARIABLE: &str = "HOLDFAST_TOKEN";
 /// A run file is short; whatever is longer is something else.
 const RUN_FILE_BYTES_MAX: u64 = 64 << 10;
 
@@ -27,6 +30,9 @@ pub struct RunFile {
     pub api: SocketAddr,
     /// What requests must carry.
     pub token: String,
+    /// The SHA-256 of its certificate, in hex; without one it is spoken to without encryption.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
     /// The process.
     pub pid: u32,
     /// The pool's directory or device.
@@ -50,6 +56,13 @@ impl RunFile {
         Ok(Some(run))
     }
 
+    /// Whom it says to trust.
+    fn trust(&self) -> Result<Trust, Failure> {
+        let Some(fingerprint) = &self.fingerprint else { return Ok(Trust::Plain) };
+        let refuse = |why| Failure::Machine(format!("the run file is damaged: {why}"));
+        fingerprint.parse().map(Trust::Fingerprint).map_err(refuse)
+    }
+
     /// Whether its process still exists. Another may have its number: then nobody answers.
     fn is_alive(&self) -> bool {
         Path::new("/proc").join(self.pid.to_string()).exists()
@@ -69,9 +82,9 @@ impl Registered {
             registered.write(&run.pool.join(RUN_FILE), run)?;
         }
         let directory = user_directory();
-        let listed = make_private(&directory).and_then(|()| {
+        let listed = private::make_directory(&directory).and_then(|()| {
             let path = directory.join(format!("{}.run", run.pid));
-            write_private(&path, run).map(|()| registered.paths.push(path))
+            write_run_file(&path, run).map(|()| registered.paths.push(path))
         });
         if let Err(error) = listed {
             tracing::warn!("the array is not listed in {}: {error}", directory.display());
@@ -80,7 +93,7 @@ impl Registered {
     }
 
     fn write(&mut self, path: &Path, run: &RunFile) -> Result<(), Failure> {
-        write_private(path, run).map_err(|error| Failure::of_file("write", path, &error))?;
+        write_run_file(path, run).map_err(|error| Failure::of_file("write", path, &error))?;
         self.paths.push(path.to_owned());
         Ok(())
     }
@@ -96,22 +109,8 @@ impl Drop for Registered {
     }
 }
 
-/// Writes a file that only its owner can read, and that is there wholly or not at all.
-fn write_private(path: &Path, run: &RunFile) -> io::Result<()> {
-    let scratch = path.with_extension(format!("{}.new", run.pid));
-    let text = serde_json::to_vec_pretty(run)?;
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&scratch)
-        .and_then(|mut file| file.write_all(&text))
-        .and_then(|()| fs::rename(&scratch, path));
-    if written.is_err() {
-        // The first failure is the one to tell.
-        let _ = fs::remove_file(&scratch);
-    }
-    written
+fn write_run_file(path: &Path, run: &RunFile) -> io::Result<()> {
+    private::write(path, &serde_json::to_vec_pretty(run)?, SECRET)
 }
 
 /// The directory that lists the arrays of this user.
@@ -125,25 +124,10 @@ fn user_directory() -> PathBuf {
     }
 }
 
-fn make_private(directory: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    check_owner(directory)
-}
-
-/// Another user's directory could name an array that only looks like ours.
-fn check_owner(directory: &Path) -> io::Result<()> {
-    let meta = fs::symlink_metadata(directory)?;
-    let is_ours = meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw();
-    if is_ours && meta.mode() & 0o022 == 0 {
-        return Ok(());
-    }
-    Err(io::Error::other("it is not a directory that only this user can write"))
-}
-
 /// All arrays of this user that seem to run. What can't be read is somebody else's or gone.
 fn listed() -> Vec<RunFile> {
     let directory = user_directory();
-    if check_owner(&directory).is_err() {
+    if private::check_owner(&directory).is_err() {
         return Vec::new();
     }
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -159,46 +143,86 @@ fn listed() -> Vec<RunFile> {
 /// Where to send requests, and what they must carry.
 pub struct Address {
     /// The management interface.
-    pub api: SocketAddr,
+    pub api: ApiPlace,
     /// The token.
     pub token: String,
+    /// Whom to send it to.
+    pub trust: Trust,
     /// What to say when nobody answers.
     pub origin: String,
 }
 
 /// Finds the array that the arguments mean: `--api`, or `--pool`, or the only one that runs.
 pub fn find(common: &Common) -> Result<Address, Failure> {
-    if let Some(api) = common.api {
-        return by_address(common, api);
-    }
-    let run = match &common.pool {
-        Some(pool) => by_pool(pool)?,
-        None => the_only_one()?,
+    let (api, run, origin) = match &common.api {
+        Some(api) => (api.clone(), run_at(common, api), "--api".to_owned()),
+        None => {
+            let run = match &common.pool {
+                Some(pool) => by_pool(pool)?,
+                None => the_only_one()?,
+            };
+            let origin = format!("the array that served {}", run.pool.display());
+            (ApiPlace::of(run.api, run.fingerprint.is_none()), Some(run), origin)
+        }
     };
-    let origin = format!("the array that served {}", run.pool.display());
-    let token = match &common.token_file {
-        Some(file) => read_token(file)?,
-        None => run.token,
+    let given = match &common.token_file {
+        Some(file) => Some(TokenFile::read(file)?),
+        None => TokenFile::of_environment()?,
     };
-    Ok(Address { api: run.api, token, origin })
+    let trust = trust(common, &api, given.as_ref(), run.as_ref())?;
+    let token = match (given, run) {
+        (Some(given), _) => given.token,
+        (None, Some(run)) => run.token,
+        (None, None) => {
+            return Err(Failure::Usage(format!(
+                "{api} is not an array of this user: give an API token with --token-file FILE (the \
+                 file {RUN_FILE} in its pool will do)"
+            )));
+        }
+    };
+    Ok(Address { api, token, trust, origin })
 }
 
-fn by_address(common: &Common, api: SocketAddr) -> Result<Address, Failure> {
-    let origin = "--api".to_owned();
-    if let Some(file) = &common.token_file {
-        return Ok(Address { api, token: read_token(file)?, origin });
+/// The run file of the array that listens there, if this user has one.
+fn run_at(common: &Common, api: &ApiPlace) -> Option<RunFile> {
+    let address = api.address()?;
+    match &common.pool {
+        Some(pool) => by_pool(pool).ok().filter(|run| run.api == address),
+        None => listed().into_iter().find(|run| run.api == address),
     }
-    let known = match &common.pool {
-        Some(pool) => by_pool(pool).ok().filter(|run| run.api == api),
-        None => listed().into_iter().find(|run| run.api == api),
+}
+
+/// Whom a token may be sent to: what is said on the command line, or in the file with the token, or
+/// in the run file.
+fn trust(
+    common: &Common,
+    api: &ApiPlace,
+    given: Option<&TokenFile>,
+    run: Option<&RunFile>,
+) -> Result<Trust, Failure> {
+    if api.plain && (common.fingerprint.is_some() || common.ca.is_some()) {
+        let text = "http:// shows no certificate: leave out --fingerprint and --ca, or http://";
+        return Err(Failure::Usage(text.into()));
+    }
+    let given = given.and_then(|given| given.run.as_ref());
+    let trust = match (common.fingerprint, &common.ca, given.or(run)) {
+        _ if api.plain => Trust::Plain,
+        (Some(fingerprint), _, _) => Trust::Fingerprint(fingerprint),
+        (None, Some(ca), _) => Trust::Authorities(ca.clone()),
+        (None, None, Some(run)) => run.trust()?,
+        (None, None, None) => {
+            return Err(Failure::Usage(format!(
+                "nobody vouches for {api}: say how to know it, with --fingerprint HEX (serve \
+                 prints it) or --ca FILE"
+            )));
+        }
     };
-    match known {
-        Some(run) => Ok(Address { api, token: run.token, origin }),
-        None => Err(Failure::Usage(format!(
-            "{api} is not an array of this user: give its token with --token-file FILE (the file \
-             {RUN_FILE} in its pool will do)"
-        ))),
+    if matches!(trust, Trust::Plain) && !api.is_loopback() {
+        return Err(Failure::Usage(format!(
+            "{api} is not this machine: a token is not sent there without encryption"
+        )));
     }
+    Ok(trust)
 }
 
 fn by_pool(pool: &Path) -> Result<RunFile, Failure> {
@@ -234,15 +258,37 @@ fn the_only_one() -> Result<RunFile, Failure> {
     }
 }
 
-/// The token of a run file, or of a file that holds nothing else.
-fn read_token(file: &Path) -> Result<String, Failure> {
-    let text = fs::read_to_string(file).map_err(|error| Failure::of_file("read", file, &error))?;
-    let token = match serde_json::from_str::<RunFile>(&text) {
-        Ok(run) => run.token,
-        Err(_) => text.trim().to_owned(),
-    };
-    if token.is_empty() || !token.bytes().all(|b| b.is_ascii_alphanumeric()) {
-        return Err(Failure::Usage(format!("{} holds no token", file.display())));
+/// A file with a token: a run file, or one that holds nothing else.
+struct TokenFile {
+    token: String,
+    run: Option<RunFile>,
+}
+
+impl TokenFile {
+    /// The token alone, where there is no file to put it in: not as an argument, which others see.
+    fn of_environment() -> Result<Option<Self>, Failure> {
+        let told = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
+        let token = told.map(|token| token.trim().to_owned());
+        match token {
+            Some(token) if !is_token(&token) => {
+                Err(Failure::Usage(format!("{TOKEN_VARIABLE} holds no token")))
+            }
+            token => Ok(token.map(|token| Self { token, run: None })),
+        }
     }
-    Ok(token)
+
+    fn read(file: &Path) -> Result<Self, Failure> {
+        let text =
+            fs::read_to_string(file).map_err(|error| Failure::of_file("read", file, &error))?;
+        let run: Option<RunFile> = serde_json::from_str(&text).ok();
+        let token = run.as_ref().map_or(text.trim(), |run| &run.token).to_owned();
+        if !is_token(&token) {
+            return Err(Failure::Usage(format!("{} holds no token", file.display())));
+        }
+        Ok(Self { token, run })
+    }
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }

@@ -1,60 +1,168 @@
-//! `group …`.
+//! `group …`: what is snapshotted together, when asked or by a schedule.
 
 use api::{Group, GroupChange, GroupCreate, Groups};
-use serde_json::json;
+use hyper::Method;
+use serde::de::IgnoredAny;
+use serde_json::{Map, json};
 
-use super::args::{Common, GroupVerb};
+use super::args::{Common, GroupVerb, Members, ScheduleArgs};
 use super::client::{Client, path_of};
 use super::failure::Failure;
-use super::output::{Align, show, table};
+use super::output::show;
+use super::protection::{self, RESOURCE, Shown};
+use super::rest::{named, names};
 
 /// Does a verb.
 pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
-    let json = common.json;
-    let change = |name: &str, change: &GroupChange| {
-        let group: Group = client.patch(&path_of("groups", name)?, change)?;
-        show(json, &group, || text(&group))
-    };
+    let form = common.form;
     match verb {
         GroupVerb::Create { name, volumes } => {
             let asked = GroupCreate { name: name.clone(), volumes: volumes.clone() };
             let group: Group = client.post("/v1/groups", &asked)?;
-            show(json, &group, || text(&group))
+            show(form, &group, || text(&group))
         }
-        GroupVerb::Add { name, volumes } => {
-            change(name, &GroupChange { add: volumes.clone(), remove: Vec::new() })
+        GroupVerb::Add { name, members } => change(common, &client, name, members, true),
+        GroupVerb::Remove { name, members } => change(common, &client, name, members, false),
+        GroupVerb::Set { name, schedule } => {
+            client.change::<IgnoredAny>(
+                Method::PATCH,
+                RESOURCE,
+                &named("names", name)?,
+                &patch(schedule),
+            )?;
+            let shown = protection::find(&client, name)?;
+            show(form, &shown, || shown.sentence())
         }
-        GroupVerb::Remove { name, volumes } => {
-            change(name, &GroupChange { add: Vec::new(), remove: volumes.clone() })
+        GroupVerb::Rename { name, new_name } => {
+            let query = named("names", name)?;
+            let body = json!({ "name": new_name });
+            client.change::<IgnoredAny>(Method::PATCH, RESOURCE, &query, &body)?;
+            let group: Group = client.get(&path_of("groups", new_name)?)?;
+            show(form, &group, || format!("Group {name} is called {} now.\n", group.name))
         }
-        GroupVerb::List => list(&client, json),
+        GroupVerb::List { destroyed } => {
+            let groups = protection::all(&client, *destroyed)?;
+            show(form, &groups, || protection::listed(&groups, *destroyed))
+        }
         GroupVerb::Show { name } => {
-            let group: Group = client.get(&path_of("groups", name)?)?;
-            show(json, &group, || text(&group))
+            let shown = protection::find(&client, name)?;
+            show(form, &shown, || shown.facts())
         }
-        GroupVerb::Destroy { name } => {
-            client.delete(&path_of("groups", name)?)?;
-            show(json, &json!({ "destroyed": name }), || {
-                format!("Group {name} is gone; its volumes and snapshots stay.\n")
+        GroupVerb::Destroy { name, eradicate } => {
+            client.delete(&format!("{}?eradicate={eradicate}", path_of("groups", name)?))?;
+            show(form, &json!({ "destroyed": name }), || match eradicate {
+                true => format!("Group {name} is gone, with its snapshots.\n"),
+                false => format!(
+                    "Group {name} is destroyed with its snapshots. To bring them back: holdfast \
+                     group recover {name}\n"
+                ),
+            })
+        }
+        GroupVerb::Recover { name } => {
+            client.act(&format!("{}/recover", path_of("groups", name)?))?;
+            show(form, &json!({ "recovered": name }), || {
+                format!("Group {name} is back, with its snapshots.\n")
+            })
+        }
+        GroupVerb::Eradicate { name } => {
+            client.act(&format!("{}/eradicate", path_of("groups", name)?))?;
+            show(form, &json!({ "eradicated": name }), || {
+                format!("Group {name} is gone, with its snapshots.\n")
             })
         }
     }
 }
 
+/// All groups that are not destroyed.
+pub fn not_destroyed(client: &Client) -> Result<Vec<Group>, Failure> {
+    client.get_all("/v1/groups", |page: Groups| (page.groups, page.more), |last| &last.name)
+}
+
+/// Adds members, or takes them out.
+fn change(
+    common: &Common,
+    client: &Client,
+    name: &str,
+    members: &Members,
+    adds: bool,
+) -> Result<(), Failure> {
+    let Members { volumes, hosts, host_groups } = members;
+    let kinds = [("hosts", hosts), ("host-groups", host_groups)];
+    if let Some((kind, members)) = kinds.into_iter().find(|(_, members)| !members.is_empty()) {
+        let method = if adds { Method::POST } else { Method::DELETE };
+        let query = format!("{}&member_names={}", named("group_names", name)?, names(members)?);
+        client.order(method, &format!("{RESOURCE}/{kind}"), &query)?;
+        let shown: Shown = protection::find(client, name)?;
+        return show(common.form, &shown, || shown.sentence());
+    }
+    let (add, remove) = match adds {
+        true => (volumes.clone(), Vec::new()),
+        false => (Vec::new(), volumes.clone()),
+    };
+    let group: Group = client.patch(&path_of("groups", name)?, &GroupChange { add, remove })?;
+    show(common.form, &group, || text(&group))
+}
+
+/// What to change of a schedule and a retention, as REST 2.x has it.
+fn patch(asked: &ScheduleArgs) -> serde_json::Value {
+    let ms = |time: std::time::Duration| json!(time.as_millis() as u64);
+    let fields = |fields: [(&str, Option<serde_json::Value>); 3]| {
+        let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        given.collect::<Map<_, _>>()
+    };
+    let schedule = fields([
+        ("enabled", asked.schedule.map(|on| json!(on))),
+        ("frequency", asked.every.map(ms)),
+        ("at", asked.at.map(|time| json!(time.ms))),
+    ]);
+    let retention = fields([
+        ("all_for_sec", asked.keep.map(|time| json!(time.as_secs()))),
+        ("per_day", asked.keep_per_day.map(|count| json!(count))),
+        ("days", asked.keep_days.map(|days| json!(days))),
+    ]);
+    let mut body = Map::new();
+    for (name, part) in [("snapshot_schedule", schedule), ("source_retention", retention)] {
+        if !part.is_empty() {
+            body.insert(name.into(), part.into());
+        }
+    }
+    body.into()
+}
+
 fn text(group: &Group) -> String {
     let volumes =
         if group.volumes.is_empty() { "no volumes".into() } else { group.volumes.join(", ") };
-    format!("Group {}: {volumes}.\n", group.name)
+    let end = if group.eradicate_ms.is_some() { " It is destroyed." } else { "" };
+    format!("Group {}: {volumes}.{end}\n", group.name)
 }
 
-fn list(client: &Client, json: bool) -> Result<(), Failure> {
-    let groups: Vec<Group> =
-        client.get_all("/v1/groups", |page: Groups| (page.groups, page.more), |last| &last.name)?;
-    let columns = [("NAME", Align::Left), ("VOLUMES", Align::Left)];
-    show(json, &groups, || {
-        let row = |group: &Group| vec![group.name.clone(), group.volumes.join(" ")];
-        let rows: Vec<_> = groups.iter().map(row).collect();
-        table(&columns, &rows, "No groups. Make one: holdfast group create NAME VOLUME…")
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_said_is_changed() {
+        let nothing = ScheduleArgs {
+            schedule: None,
+            every: None,
+            at: None,
+            keep: None,
+            keep_per_day: None,
+            keep_days: None,
+        };
+        let minute = std::time::Duration::from_secs(60);
+        let some = ScheduleArgs { every: Some(minute), schedule: Some(true), ..nothing };
+        let expected = json!({ "snapshot_schedule": { "enabled": true, "frequency": 60_000 } });
+        assert_eq!(patch(&some), expected);
+        let kept = ScheduleArgs {
+            every: None,
+            schedule: None,
+            keep: Some(minute),
+            keep_days: Some(7),
+            ..some
+        };
+        let expected = json!({ "source_retention": { "all_for_sec": 60, "days": 7 } });
+        assert_eq!(patch(&kept), expected);
+    }
 }

@@ -4,14 +4,17 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use api::{ChapSetting, Connection, Connections, Credentials, Host, HostCreate, Hosts};
+use api::{ChapSetting, Connection, Connections, Credentials, Host, HostChange, HostCreate, Hosts};
+use hyper::Method;
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde_json::json;
 
-use super::args::{Common, HostVerb};
+use super::args::{ChapArgs, Common, HostVerb};
 use super::client::{Client, part, path_of};
 use super::failure::Failure;
-use super::output::{Align, facts, show, table, time};
+use super::output::{Align, Form, facts, show, table, time};
+use super::rest;
 
 /// A secret file is one line; this is the most that is read of it.
 const SECRET_FILE_BYTES_MAX: u64 = 4096;
@@ -26,33 +29,55 @@ struct Shown {
 
 /// Does a verb.
 pub fn run(common: &Common, verb: &HostVerb) -> Result<(), Failure> {
-    let json = common.json;
+    let form = common.form;
     match verb {
-        HostVerb::Create {
-            name,
-            iqn,
-            chap_user,
-            chap_secret_file,
-            chap_target_user,
-            chap_target_secret_file,
-        } => {
-            let initiator = credentials(chap_user, chap_secret_file.as_deref())?;
-            let target = credentials(chap_target_user, chap_target_secret_file.as_deref())?;
-            let chap = initiator.map(|initiator| ChapSetting { initiator, target });
-            let new = HostCreate { name: name.clone(), iqns: iqn.clone(), chap };
+        HostVerb::Create { name, iqn, chap } => {
+            let new =
+                HostCreate { name: name.clone(), iqns: iqn.clone(), chap: chap_setting(chap)? };
             let made: Host = Client::find(common)?.post("/v1/hosts", &new)?;
             let text = || {
                 format!("Host {0} is made. Connect it: holdfast connect VOLUME {0}\n", made.name)
             };
-            show(json, &made, text)
+            show(form, &made, text)
         }
-        HostVerb::List => list(&Client::find(common)?, json),
-        HostVerb::Show { name } => show_one(&Client::find(common)?, json, name),
+        HostVerb::Rename { name, new_name } => {
+            let change = HostChange { name: Some(new_name.clone()), ..HostChange::default() };
+            let host: Host = Client::find(common)?.patch(&path_of("hosts", name)?, &change)?;
+            show(form, &host, || format!("Host {name} is called {} now.\n", host.name))
+        }
+        HostVerb::Set { name, iqn, add_iqn, remove_iqn, chap, no_chap } => {
+            let client = Client::find(common)?;
+            if add_iqn.is_empty() && remove_iqn.is_empty() {
+                let change = HostChange {
+                    iqns: Some(iqn.clone()).filter(|iqns| !iqns.is_empty()),
+                    chap: chap_setting(chap)?,
+                    remove_chap: *no_chap,
+                    ..HostChange::default()
+                };
+                client.patch::<Host>(&path_of("hosts", name)?, &change)?;
+            } else {
+                let body = json!({ "add_iqns": add_iqn, "remove_iqns": remove_iqn });
+                let query = rest::named("names", name)?;
+                client.change::<IgnoredAny>(Method::PATCH, "hosts", &query, &body)?;
+            }
+            show_one(&client, form, name)
+        }
+        HostVerb::List => list(&Client::find(common)?, form),
+        HostVerb::Show { name } => show_one(&Client::find(common)?, form, name),
+        HostVerb::Check { name } => {
+            super::host_check::run(&Client::find(common)?, form, name.as_deref())
+        }
         HostVerb::Delete { name } => {
             Client::find(common)?.delete(&path_of("hosts", name)?)?;
-            show(json, &json!({ "deleted": name }), || format!("Host {name} is deleted.\n"))
+            show(form, &json!({ "deleted": name }), || format!("Host {name} is deleted.\n"))
         }
     }
+}
+
+fn chap_setting(chap: &ChapArgs) -> Result<Option<ChapSetting>, Failure> {
+    let initiator = credentials(&chap.chap_user, chap.chap_secret_file.as_deref())?;
+    let target = credentials(&chap.chap_target_user, chap.chap_target_secret_file.as_deref())?;
+    Ok(initiator.map(|initiator| ChapSetting { initiator, target }))
 }
 
 fn credentials(user: &Option<String>, file: Option<&Path>) -> Result<Option<Credentials>, Failure> {
@@ -78,7 +103,7 @@ pub fn read_secret(file: &Path) -> Result<String, Failure> {
     Ok(secret.to_owned())
 }
 
-fn list(client: &Client, json: bool) -> Result<(), Failure> {
+fn list(client: &Client, form: Form) -> Result<(), Failure> {
     let hosts: Vec<Host> =
         client.get_all("/v1/hosts", |page: Hosts| (page.hosts, page.more), |last| &last.name)?;
     let columns = [
@@ -95,7 +120,7 @@ fn list(client: &Client, json: bool) -> Result<(), Failure> {
             host.iqns.join(" "),
         ]
     };
-    show(json, &hosts, || {
+    show(form, &hosts, || {
         let rows: Vec<_> = hosts.iter().map(row).collect();
         table(&columns, &rows, "No hosts. Make one: holdfast host create NAME --iqn IQN")
     })
@@ -109,11 +134,11 @@ fn chap_text(host: &Host) -> &'static str {
     }
 }
 
-fn show_one(client: &Client, json: bool, name: &str) -> Result<(), Failure> {
+fn show_one(client: &Client, form: Form, name: &str) -> Result<(), Failure> {
     let host: Host = client.get(&path_of("hosts", name)?)?;
     let found: Connections = client.get(&format!("/v1/connections?host={}", part(name)))?;
     let shown = Shown { host, connected_to: found.connections };
-    show(json, &shown, || {
+    show(form, &shown, || {
         let host = &shown.host;
         let mut rows = vec![
             ("Name", host.name.clone()),

@@ -45,7 +45,7 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
     report.findings.extend(objects.err().map(|failure| failure.to_string()));
     let is_sound = report.findings.is_empty();
     let shown = Shown { report, names };
-    show(common.json, &shown, || text(&shown))?;
+    show(common.form, &shown, || text(&shown))?;
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

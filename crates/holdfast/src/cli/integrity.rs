@@ -11,7 +11,7 @@ use super::size::human;
 /// Starts, stops or shows a scrub.
 pub fn scrub(common: &Common, verb: PassVerb) -> Result<(), Failure> {
     let scrub: Scrub = Client::find(common)?.pass("/v1/pool/scrub", verb)?;
-    show(common.json, &scrub, || text(&scrub))
+    show(common.form, &scrub, || text(&scrub))
 }
 
 fn text(scrub: &Scrub) -> String {
@@ -37,7 +37,7 @@ fn text(scrub: &Scrub) -> String {
 /// Lists what is damaged.
 pub fn damage(common: &Common) -> Result<(), Failure> {
     let list: DamageList = Client::find(common)?.get("/v1/pool/damage")?;
-    show(common.json, &list, || listed(&list))
+    show(common.form, &list, || listed(&list))
 }
 
 fn listed(list: &DamageList) -> String {

@@ -2,56 +2,107 @@
 //!
 //! * [`args`]: the verbs and their arguments,
 //! * [`failure`]: exit codes,
-//! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it,
-//! * [`pool`], [`optimize`], [`array`], [`volume`], [`snapshot`], [`group`], [`host`],
-//!   [`connection`], [`status`], [`inspect`]: the verbs,
-//! * [`serve`]: the array itself, with its [`config`], its [`http`] server and the small parts
-//!   ([`access`], [`telemetry`]) that join crates which don't know each other,
-//! * [`size`], [`offload`], [`output`]: what people type and read.
+//! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it, [`trust`]:
+//!   how it knows it; [`rest`]: what it says in REST 2.x,
+//! * [`pool`], [`optimize`], [`array`], [`volume`], [`limits`], [`snapshot`], [`group`],
+//!   [`protection`], [`tag`], [`host`], [`host_group`], [`connection`], [`provision`], [`user`],
+//!   [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`raw`], [`completion`],
+//!   [`inspect`]: the verbs,
+//! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`http`]
+//!   server, the [`certificate`] of that, the [`web`] page and the small parts ([`access`],
+//!   [`telemetry`], [`supervisor`], [`notify`]) that join crates which don't know each other,
+//! * [`size`], [`offload`], [`output`], [`mounting`]: what people type and read, [`flat`]: CSV,
+//!   [`private`]: files that only their owner may read.
 
 mod access;
+mod alert;
 mod args;
 mod array;
+mod audit;
+mod certificate;
 mod client;
+mod completion;
 mod config;
 mod connection;
 mod discover;
 mod failure;
+mod first;
+mod flat;
 mod group;
 mod host;
+mod host_check;
+mod host_group;
 mod http;
 mod inspect;
 mod integrity;
 mod interval;
+mod limits;
+mod mounting;
+mod notify;
 mod offload;
 mod optimize;
 mod output;
 mod pool;
+mod private;
+mod protection;
+mod provision;
+mod raw;
+mod rest;
 mod serve;
 mod size;
 mod snapshot;
 mod space;
 mod status;
+mod supervisor;
+mod tag;
 mod telemetry;
+mod token;
+mod top;
+mod trust;
+mod user;
 mod volume;
+mod web;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use args::{Cli, Verb};
 use failure::Failure;
 
 /// Does what the command line asks for. A failure is one line on the standard error.
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
-    match perform(&cli) {
+    if completion::answer() {
+        return ExitCode::SUCCESS;
+    }
+    let done = match Cli::try_parse() {
+        Ok(cli) => perform(&cli),
+        // Help and versions are errors to clap, and no failures.
+        Err(error)
+            if error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+                && error.use_stderr() =>
+        {
+            Err(misspelt(&error))
+        }
+        Err(error) => error.exit(),
+    };
+    match done {
         Ok(code) => code,
         Err(failure) => {
             eprintln!("holdfast: {failure}");
             failure.exit_code()
         }
     }
+}
+
+/// What is wrong with a command line, without the usage, which `--help` tells at length.
+fn misspelt(error: &clap::Error) -> Failure {
+    let text = error.to_string();
+    let told = text.split("\nUsage:").next().unwrap_or_default();
+    let told = told.split("\nFor more information").next().unwrap_or_default();
+    let told = told.trim_start_matches("error: ").trim_end();
+    Failure::Usage(format!("{told}\n(--help tells what there is)"))
 }
 
 fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
@@ -63,10 +114,22 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Snapshot(verb) => snapshot::run(common, verb)?,
         Verb::Group(verb) => group::run(common, verb)?,
         Verb::Array(verb) => array::run(common, verb)?,
+        Verb::Tag(verb) => tag::run(common, verb)?,
+        Verb::Provision(options) => provision::run(common, options)?,
         Verb::Host(verb) => host::run(common, verb)?,
+        Verb::HostGroup(verb) => host_group::run(common, verb)?,
         Verb::Connect(options) => connection::connect(common, options)?,
         Verb::Disconnect(options) => connection::disconnect(common, options)?,
+        Verb::Alert(verb) => alert::run(common, verb)?,
+        Verb::Connection(verb) => connection::run(common, verb)?,
+        Verb::Port(verb) => connection::ports(common, verb)?,
+        Verb::User(verb) => user::run(common, verb)?,
+        Verb::Token(verb) => token::run(common, verb)?,
+        Verb::Audit(options) => audit::run(common, options)?,
         Verb::Status => status::run(common)?,
+        Verb::Top(options) => top::run(common, options)?,
+        Verb::Api(options) => raw::run(common, options)?,
+        Verb::Completion { shell } => completion::run(*shell)?,
         Verb::Inspect(options) => return inspect::run(common, options),
     }
     Ok(ExitCode::SUCCESS)

@@ -24,7 +24,7 @@ pub fn run(common: &Common, verb: PassVerb, wait: bool) -> Result<(), Failure> {
     if wait {
         status = wait_for_end(&client, status)?;
     }
-    show(common.json, &status, || text(&status))
+    show(common.form, &status, || text(&status))
 }
 
 /// Waits for the end of a pass that was started, as its status told then.

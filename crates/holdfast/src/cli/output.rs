@@ -1,10 +1,23 @@
-//! What is printed: JSON for programs, tables for people.
+//! What is printed: JSON and CSV for programs, tables for people.
 
 use std::io::{self, Write};
 
+use clap::Args;
 use serde::Serialize;
 
 use super::failure::Failure;
+use super::flat;
+
+/// In which form a verb answers; a table or sentences where nothing is said.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Form {
+    /// Answer in JSON.
+    #[arg(long, global = true, conflicts_with = "csv")]
+    pub json: bool,
+    /// Answer in CSV (RFC 4180), a line for each object with the fields that JSON has.
+    #[arg(long, global = true)]
+    pub csv: bool,
+}
 
 /// Prints lines. A reader that went away (`| head`) is no failure.
 pub fn print(text: &str) -> Result<(), Failure> {
@@ -17,13 +30,16 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints `value` as JSON, or else what `human` makes.
+/// Prints `value` as JSON or CSV, or else what `human` makes.
 pub fn show<T: Serialize>(
-    json: bool,
+    form: Form,
     value: &T,
     human: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
-    if !json {
+    if form.csv {
+        return print(&flat::text(value)?);
+    }
+    if !form.json {
         return print(&human());
     }
     let text = serde_json::to_string_pretty(value)

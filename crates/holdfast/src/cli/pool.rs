@@ -1,5 +1,6 @@
 //! `pool create`, `pool grow`, and where a pool is.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
@@ -53,6 +54,29 @@ impl Place {
         if place.data.exists() { Ok(place) } else { Err(missing()) }
     }
 
+    /// The place of a pool that exists, or of one that can be made: nothing else stands in that
+    /// directory. The second is whether there is none yet.
+    pub fn of_existing_or_new(path: &Path) -> Result<(Self, bool), Failure> {
+        let Ok(found) = fs::canonicalize(path) else {
+            return Err(Failure::Refused(format!(
+                "there is no directory {0}; make it, and serve makes a pool in it: mkdir {0}",
+                path.display()
+            )));
+        };
+        let place = Self::of(&found)?;
+        if place.is_device() || place.data.exists() {
+            return Ok((place, false));
+        }
+        match other_file(&place)? {
+            None => Ok((place, true)),
+            Some(name) => Err(Failure::Refused(format!(
+                "there is no pool in {0}, but other files are, such as {name:?}: name an empty \
+                 directory, or make the pool yourself: holdfast pool create {0}",
+                path.display()
+            ))),
+        }
+    }
+
     fn of(path: &Path) -> Result<Self, Failure> {
         let kind =
             fs::metadata(path).map_err(|error| Failure::of_file("use", path, &error))?.file_type();
@@ -67,9 +91,29 @@ impl Place {
         Err(Failure::Usage(text))
     }
 
-    fn is_device(&self) -> bool {
+    /// Where a pool is made that is not whole yet.
+    fn scratch(&self) -> PathBuf {
+        self.data.with_extension("data.new")
+    }
+
+    /// Whether it is a block device, not a directory.
+    pub fn is_device(&self) -> bool {
         self.pool == self.data
     }
+}
+
+/// A file in the directory of a pool that is to be made, if there is one: not what a start left
+/// behind that was killed, and not what a filesystem of its own begins with.
+fn other_file(place: &Place) -> Result<Option<OsString>, Failure> {
+    let refuse = |error: io::Error| Failure::of_file("look into", &place.pool, &error);
+    for entry in fs::read_dir(&place.pool).map_err(refuse)? {
+        let name = entry.map_err(refuse)?.file_name();
+        let is_ours = place.scratch().file_name() == Some(&name);
+        if !is_ours && name != "lost+found" {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
 }
 
 /// Opens the disk of a pool; refuses one that is in use.
@@ -100,7 +144,7 @@ fn grow(common: &Common, capacity: u64) -> Result<(), Failure> {
     let change =
         PoolChange { capacity_bytes: capacity / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES };
     let pool: Pool = Client::find(common)?.patch("/v1/pool", &change)?;
-    show(common.json, &pool, || format!("The pool holds {} now.\n", human(pool.capacity_bytes)))
+    show(common.form, &pool, || format!("The pool holds {} now.\n", human(pool.capacity_bytes)))
 }
 
 fn make(common: &Common, place: &Path, capacity: Option<u64>, force: bool) -> Result<(), Failure> {
@@ -123,7 +167,7 @@ fn make(common: &Common, place: &Path, capacity: Option<u64>, force: bool) -> Re
     let (place, bytes, notice) = made?;
     let (pool, data) = (place.pool.display(), place.data.display());
     let told = json!({ "pool": place.pool, "data": place.data, "capacity_bytes": bytes });
-    show(common.json, &told, || {
+    show(common.form, &told, || {
         format!(
             "Pool made: {data}, {}{notice}.\nServe it: holdfast serve --pool {pool} \
              --iscsi 127.0.0.1:3260 --api 127.0.0.1:3280\n",
@@ -133,7 +177,7 @@ fn make(common: &Common, place: &Path, capacity: Option<u64>, force: bool) -> Re
 }
 
 /// Makes the pool; returns its size, and what is to be said of it.
-fn create(
+pub fn create(
     place: &Place,
     capacity: Option<u64>,
     force: bool,
@@ -158,21 +202,42 @@ fn create(
         let text = format!("a pool needs at least 1G; this would have {}", human(bytes));
         return Err(Failure::Refused(text));
     }
-    let made = FileDisk::create(&place.data, bytes)
-        .map_err(|error| Failure::of_file("make", &place.data, &error))
-        .and_then(|disk| {
-            if !place.is_device() {
-                make_private(&place.data)?;
-            }
-            let mut entropy = [0; 64];
-            sys::entropy(&mut entropy).map_err(|error| Failure::Machine(error.to_string()))?;
-            Store::create(&disk, &entropy).map_err(Failure::from)
-        });
-    if made.is_err() && !place.is_device() {
-        // It did not exist before, and holds nothing.
-        let _ = fs::remove_file(&place.data);
+    match place.is_device() {
+        true => format(&place.data, bytes)?,
+        false => create_file(place, bytes)?,
     }
-    made.map(|()| (bytes, notice))
+    Ok((bytes, notice))
+}
+
+/// Makes the file of a pool. It gets its name when it is whole, and never takes another's.
+fn create_file(place: &Place, bytes: u64) -> Result<(), Failure> {
+    let scratch = place.scratch();
+    // Whoever makes a pool here just now holds its lock.
+    if scratch.exists() {
+        open_disk(&Place { data: scratch.clone(), pool: place.pool.clone() })?;
+        fs::remove_file(&scratch).map_err(|error| Failure::of_file("remove", &scratch, &error))?;
+    }
+    let made = format(&scratch, bytes).and_then(|()| {
+        fs::hard_link(&scratch, &place.data)
+            .and_then(|()| File::open(&place.pool)?.sync_all())
+            .map_err(|error| Failure::of_file("make", &place.data, &error))
+    });
+    // Of a pool that was made it is a second name, else it holds nothing.
+    let removed = fs::remove_file(&scratch);
+    made?;
+    removed.map_err(|error| Failure::of_file("remove", &scratch, &error))
+}
+
+fn format(data: &Path, bytes: u64) -> Result<(), Failure> {
+    let is_device = data.exists();
+    let disk =
+        FileDisk::create(data, bytes).map_err(|error| Failure::of_file("make", data, &error))?;
+    if !is_device {
+        make_private(data)?;
+    }
+    let mut entropy = [0; 64];
+    sys::entropy(&mut entropy).map_err(|error| Failure::Machine(error.to_string()))?;
+    Store::create(&disk, &entropy).map_err(Failure::from)
 }
 
 /// How large a file is where nobody said, and what is to be said of it. It is reserved at once, so

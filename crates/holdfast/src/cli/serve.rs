@@ -1,44 +1,68 @@
 //! `serve`: opens the pool, and joins front end and management around it.
 
-use std::net::SocketAddr;
-use std::path::Path;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use api::{Facts, Interface, Token};
+use api::{Access, Facts, Interface, Sources, Token};
 use array::{Array, Settings};
 use block::ArrayIdentity;
 use serde_json::json;
 use store::Store;
 
 use super::access::HostAccess;
-use super::args::{Common, PortalArg, ServeArgs};
+use super::args::{ApiPlace, Common, PortalArg, ServeArgs};
+use super::certificate::{self, ServerIdentity};
 use super::config::{Config, Durability, LogLevel};
 use super::discover::{Registered, RunFile};
 use super::failure::Failure;
+use super::first::First;
 use super::http::{Bound, Server};
+use super::notify;
 use super::output::show;
 use super::pool::{Place, open_disk};
-use super::telemetry::FrontEnd;
-use crate::serve::{PortalOptions, Running, ScrubOptions, ServeError, ServeOptions, now_ms};
+use super::supervisor;
+use super::telemetry::{FrontEnd, Watched};
+use super::web;
+use crate::serve::alerts::{self, Certificate, Watcher};
+use crate::serve::notify::{Destination, Notifier};
+use crate::serve::{
+    PortalOptions, Running, Sampler, ScrubOptions, ServeError, ServeOptions, now_ms,
+};
 
-/// Where management listens unless it is said: a free port, which verbs find by the run file.
-const API_DEFAULT: &str = "127.0.0.1:0";
+/// Where management listens unless it is said, and unless another is there.
+const API_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3280);
 
 /// Serves until SIGTERM or SIGINT.
 pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
     let config = Config::load(options.config.as_deref())?;
-    let Some(pool) = &common.pool else {
-        let text =
-            "serve needs a pool: --pool DIR-OR-DEVICE (make one with `holdfast pool create`)";
+    let Some(pool) = options.place.as_ref().or(common.pool.as_ref()) else {
+        let text = "serve needs a pool: holdfast serve DIR, or --pool (an empty directory will do)";
         return Err(Failure::Usage(text.into()));
     };
-    let api = api_address(common.api, config.allow_remote_api)?;
+    let plain = config.http || options.api_http || common.api.as_ref().is_some_and(|api| api.plain);
+    let api = api_address(common.api.as_ref(), config.allow_remote_api, plain)?;
     start_log(config.log_level);
-    let place = Place::of_existing(pool)?;
-    let bound = Bound::new(api)
-        .map_err(|error| Failure::Machine(format!("can't listen on {api} (--api): {error}")))?;
+    let (place, is_first) = Place::of_existing_or_new(pool)?;
+    let bound = bind(api, common.api.is_none())?;
+    let first = match is_first {
+        true => Some(First::make(&place, options)?),
+        false => None,
+    };
     let (opened, serving) = open(&place, &config, &options.iscsi)?;
-    let mut manager = Manager { common, place: &place, bound: Some(bound), opened, running: None };
+    let pool_id = opened.array.pool().pool_id;
+    let identity = match plain {
+        true => None,
+        false => Some(certificate::of_array(&config, &place, pool_id, bound.address)?),
+    };
+    let bound = Some(bound);
+    let directory = certificate::directory(&config, &place, pool_id)
+        .inspect_err(|failure| tracing::warn!("there is no history of performance: {failure}"))
+        .ok();
+    let place = &place;
+    let running = None;
+    let mut manager = Manager { common, place, directory, bound, identity, opened, first, running };
     let mut failed = None;
     let served = crate::serve::run(serving, |running| {
         let shutdown = running.shutdown.clone();
@@ -55,6 +79,18 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
     }
 }
 
+/// Listens for management. Where nobody said where, the usual port is not worth a failure: another
+/// array may have it, and verbs find the one that is taken.
+fn bind(api: SocketAddr, may_move: bool) -> Result<Bound, Failure> {
+    let refuse = |error| Failure::Machine(format!("can't listen on {api} (--api): {error}"));
+    match Bound::new(api) {
+        Err(error) if may_move && error.kind() == io::ErrorKind::AddrInUse => {
+            Bound::new(SocketAddr::new(api.ip(), 0)).map_err(refuse)
+        }
+        bound => bound.map_err(refuse),
+    }
+}
+
 fn of_serving(error: ServeError) -> Failure {
     match error {
         ServeError::Listen { .. } => Failure::Machine(format!("{error} (--iscsi)")),
@@ -65,18 +101,31 @@ fn of_serving(error: ServeError) -> Failure {
     }
 }
 
-/// The interface speaks plain HTTP, so its token must not cross a network unasked.
-fn api_address(asked: Option<SocketAddr>, allow_remote: bool) -> Result<SocketAddr, Failure> {
+/// Where management listens. Plain HTTP never leaves the machine, and even what is encrypted is not
+/// offered to a network unasked.
+fn api_address(
+    asked: Option<&ApiPlace>,
+    allow_remote: bool,
+    plain: bool,
+) -> Result<SocketAddr, Failure> {
     let address = match asked {
-        Some(address) => address,
-        None => API_DEFAULT.parse().map_err(|_| Failure::Usage("no --api".into()))?,
+        Some(asked) => asked.address().ok_or_else(|| {
+            Failure::Usage(format!("--api {asked}: serve listens on an address, not on a name"))
+        })?,
+        None => API_DEFAULT,
     };
-    if address.ip().is_loopback() || allow_remote {
+    if address.ip().is_loopback() {
         return Ok(address);
     }
+    let why = match (plain, allow_remote) {
+        (true, _) => "and management is not encrypted: leave out http",
+        (false, false) => {
+            "so others could reach it: set allow_remote_api = true in the configuration"
+        }
+        (false, true) => return Ok(address),
+    };
     Err(Failure::Usage(format!(
-        "--api {address} is not a loopback address, and management is not encrypted: use 127.0.0.1 \
-         or set allow_remote_api = true in the configuration"
+        "--api {address} is not a loopback address, {why}, or use 127.0.0.1"
     )))
 }
 
@@ -96,6 +145,7 @@ struct Opened {
     store: Arc<Store>,
     settings: Settings,
     durability: Durability,
+    destinations: Vec<Destination>,
 }
 
 fn open(
@@ -104,6 +154,7 @@ fn open(
     iscsi: &[PortalArg],
 ) -> Result<(Opened, ServeOptions), Failure> {
     let chap = config.chap_defaults()?;
+    let destinations = notify::destinations(&config.notify)?;
     let disk = Arc::new(open_disk(place)?);
     let store = Arc::new(Store::open(disk.clone(), config.store_options())?);
     let write_cache = config.durability == Durability::Flush;
@@ -125,7 +176,8 @@ fn open(
         scrub: ScrubOptions { interval: config.scrub, rate_bytes: config.scrub_rate, now_ms },
         optimize_interval: config.optimize,
     };
-    Ok((Opened { array, store, settings, durability: config.durability }, serving))
+    let durability = config.durability;
+    Ok((Opened { array, store, settings, durability, destinations }, serving))
 }
 
 fn portal(arg: &PortalArg) -> PortalOptions {
@@ -147,9 +199,15 @@ fn identity(settings: &Settings) -> ArrayIdentity {
 struct Manager<'a> {
     common: &'a Common,
     place: &'a Place,
+    /// Where the history stands; none where no directory can be had for it.
+    directory: Option<PathBuf>,
     bound: Option<Bound>,
+    /// None: plain HTTP.
+    identity: Option<ServerIdentity>,
     opened: Opened,
-    running: Option<(Registered, Server)>,
+    /// What a pool that was made now is told with.
+    first: Option<First>,
+    running: Option<(Registered, Server, Sampler, Watcher)>,
 }
 
 impl Manager<'_> {
@@ -162,6 +220,7 @@ impl Manager<'_> {
             v: 1,
             api: bound.address,
             token: token.expose().to_owned(),
+            fingerprint: self.identity.as_ref().map(|identity| identity.fingerprint.to_string()),
             pid: std::process::id(),
             pool: self.place.pool.clone(),
         };
@@ -171,22 +230,56 @@ impl Manager<'_> {
             durability: self.opened.durability.name().into(),
             started_ms: now_ms(),
         };
+        let (notifier, watcher) = self.watch(&running)?;
+        let (array, counters) = (self.opened.array.clone(), running.counters.clone());
+        let sampler = Sampler::start(self.directory.as_deref(), array, counters)
+            .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
         let interface = Arc::new(Interface {
             array: self.opened.array.clone(),
-            token,
-            facts,
+            access: Access::new(token, sources()),
             telemetry: Arc::new(FrontEnd {
                 counters: running.counters.clone(),
                 store: self.opened.store.clone(),
+                portals: facts.portals.clone(),
             }),
+            watch: Arc::new(Watched {
+                observer: running.observer.clone(),
+                notifier,
+                array: self.opened.array.clone(),
+            }),
+            history: sampler.history().clone(),
+            facts,
             now_ms,
         });
         let api = bound.address;
+        let tls = self.identity.as_ref().map(|identity| identity.tls.clone());
         let server = bound
-            .start(move || api::router(interface))
+            .start(tls, move || web::before(api::router(interface)))
             .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
-        self.running = Some((Registered::new(&run)?, server));
-        self.announce(&running.portals, api, &self.place.pool)
+        self.running = Some((Registered::new(&run)?, server, sampler, watcher));
+        self.announce(&running.portals, api, &self.place.pool)?;
+        supervisor::tell_ready()
+    }
+
+    /// Starts to look for what is wrong, and to tell of it.
+    fn watch(&mut self, running: &Running) -> Result<(Arc<Notifier>, Watcher), Failure> {
+        let failed = |error: std::io::Error| Failure::Machine(format!("can't watch: {error}"));
+        let destinations = std::mem::take(&mut self.opened.destinations);
+        let notifier = Arc::new(Notifier::start(destinations).map_err(failed)?);
+        let certificate = self.identity.as_ref().and_then(|identity| {
+            let path = identity.path.display().to_string();
+            Some(Certificate { path, ends_ms: identity.ends_ms? })
+        });
+        let sources = alerts::Sources {
+            array: self.opened.array.clone(),
+            counters: running.counters.clone(),
+            observer: running.observer.clone(),
+            portals: running.portals.len(),
+            device: self.place.data.display().to_string(),
+            certificate,
+        };
+        let watcher = Watcher::start(sources, notifier.clone()).map_err(failed)?;
+        Ok((notifier, watcher))
     }
 
     /// One line when hosts and verbs can come.
@@ -197,18 +290,56 @@ impl Manager<'_> {
         pool: &Path,
     ) -> Result<(), Failure> {
         let target = self.opened.settings.target_name.to_string();
-        let told = json!({
+        let fingerprint = self.identity.as_ref().map(|identity| identity.fingerprint.to_string());
+        let scheme = if fingerprint.is_some() { "https" } else { "http" };
+        let first = self.first.as_ref();
+        let beginning = first.map(|first| first.beginning(&self.opened.array, portals, &target));
+        let beginning = beginning.transpose()?;
+        let mut told = json!({
             "serving": pool,
             "target_name": target,
             "portals": portals,
             "api": api,
+            "url": format!("{scheme}://{api}"),
+            "fingerprint": fingerprint,
         });
-        show(self.common.json, &told, || {
+        if let Some(beginning) = &beginning {
+            told["first_start"] = json!(beginning);
+        }
+        show(self.common.form, &told, || {
             let portals = portals.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let pool = pool.display();
-            format!("Serving {pool} as {target} on {portals}; management on http://{api}\n")
+            let made = beginning.as_ref().map(|beginning| beginning.made());
+            let mut text = made.unwrap_or_default();
+            text.push_str(&format!(
+                "Serving {pool} as {target} on {portals}; management on {scheme}://{api}\n"
+            ));
+            if let Some(fingerprint) = fingerprint {
+                text.push_str(&format!("Fingerprint of its certificate: {fingerprint}\n"));
+            }
+            if let Some(beginning) = &beginning {
+                text.push_str(&beginning.next(&format!("{scheme}://{api}")));
+            }
+            text
         })
     }
+}
+
+/// The time and the random bytes that sessions need.
+fn sources() -> Sources {
+    let clock = sys::Clock::start();
+    let entropy = || {
+        let mut bytes = [0; 32];
+        match sys::entropy(&mut bytes) {
+            Ok(()) => Some(bytes),
+            Err(error) => {
+                tracing::error!("{error}");
+                None
+            }
+        }
+    };
+    let uptime_ms = move || u64::try_from(clock.now().as_millis()).unwrap_or(u64::MAX);
+    Sources { uptime_ms: Box::new(uptime_ms), entropy: Box::new(entropy) }
 }
 
 #[cfg(test)]
@@ -217,11 +348,15 @@ mod tests {
 
     #[test]
     fn management_stays_on_loopback_unless_it_is_allowed_out() {
-        let far = Some("192.0.2.1:80".parse().unwrap());
-        assert!(matches!(api_address(far, false), Err(Failure::Usage(_))));
-        assert!(api_address(Some("0.0.0.0:80".parse().unwrap()), false).is_err());
-        assert!(api_address(far, true).is_ok());
-        assert!(api_address(Some("[::1]:80".parse().unwrap()), false).is_ok());
-        assert!(api_address(None, false).unwrap().ip().is_loopback());
+        let address = |text: &str, allow_remote, plain| {
+            api_address(Some(&text.parse().unwrap()), allow_remote, plain)
+        };
+        assert!(matches!(address("192.0.2.1:80", false, false), Err(Failure::Usage(_))));
+        assert!(address("0.0.0.0:80", false, false).is_err());
+        assert!(address("192.0.2.1:80", true, false).is_ok());
+        assert!(address("192.0.2.1:80", true, true).is_err(), "in the clear over a network");
+        assert!(address("[::1]:80", false, true).is_ok());
+        assert!(address("localhost:80", true, false).is_err());
+        assert!(api_address(None, false, false).unwrap().ip().is_loopback());
     }
 }

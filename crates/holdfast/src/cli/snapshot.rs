@@ -6,7 +6,7 @@ use serde_json::json;
 use super::args::{Common, SnapshotVerb};
 use super::client::{Client, part, path_of};
 use super::failure::Failure;
-use super::output::{Align, facts, show, table, time};
+use super::output::{Align, Form, facts, show, table, time};
 use super::size::human;
 use super::space;
 use super::volume::{destroyed, doom};
@@ -14,7 +14,7 @@ use super::volume::{destroyed, doom};
 /// Does a verb.
 pub fn run(common: &Common, verb: &SnapshotVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
-    let json = common.json;
+    let form = common.form;
     match verb {
         SnapshotVerb::Create { volumes, group, suffix } => {
             let asked = SnapshotCreate {
@@ -23,37 +23,37 @@ pub fn run(common: &Common, verb: &SnapshotVerb) -> Result<(), Failure> {
                 suffix: suffix.clone(),
             };
             let made: Snapshots = client.post("/v1/snapshots", &asked)?;
-            show(json, &made.snapshots, || {
+            show(form, &made.snapshots, || {
                 let line = |snapshot: &Snapshot| format!("Snapshot {} is made.\n", snapshot.name);
                 made.snapshots.iter().map(line).collect()
             })
         }
         SnapshotVerb::List { volume, group, destroyed } => {
-            list(&client, json, &query(volume.as_deref(), group.as_deref(), *destroyed))
+            list(&client, form, &query(volume.as_deref(), group.as_deref(), *destroyed))
         }
-        SnapshotVerb::Show { name } => show_one(&client, json, name),
+        SnapshotVerb::Show { name } => show_one(&client, form, name),
         SnapshotVerb::Rename { name, suffix } => {
             let change = SnapshotChange { suffix: suffix.clone() };
             let snapshot: Snapshot = client.patch(&path_of("snapshots", name)?, &change)?;
-            show(json, &snapshot, || format!("Snapshot {name} is called {} now.\n", snapshot.name))
+            show(form, &snapshot, || format!("Snapshot {name} is called {} now.\n", snapshot.name))
         }
         SnapshotVerb::Destroy { names, eradicate } => {
             let query = if *eradicate { "?eradicate=true" } else { "" };
             for name in names {
                 client.delete(&format!("{}{query}", path_of("snapshots", name)?))?;
             }
-            show(json, &json!({ "destroyed": names, "eradicated": eradicate }), || {
+            show(form, &json!({ "destroyed": names, "eradicated": eradicate }), || {
                 let line = |name: &String| destroyed("Snapshot", "snapshot", name, *eradicate);
                 names.iter().map(line).collect()
             })
         }
         SnapshotVerb::Recover { names } => {
             act(&client, names, "recover")?;
-            show(json, &json!({ "recovered": names }), || lines(names, "is back"))
+            show(form, &json!({ "recovered": names }), || lines(names, "is back"))
         }
         SnapshotVerb::Eradicate { names } => {
             act(&client, names, "eradicate")?;
-            show(json, &json!({ "eradicated": names }), || lines(names, "is gone"))
+            show(form, &json!({ "eradicated": names }), || lines(names, "is gone"))
         }
     }
 }
@@ -72,7 +72,7 @@ fn query(volume: Option<&str>, group: Option<&str>, destroyed: bool) -> String {
     format!("/v1/snapshots?destroyed={destroyed}{volume}{group}")
 }
 
-fn list(client: &Client, json: bool, path: &str) -> Result<(), Failure> {
+fn list(client: &Client, form: Form, path: &str) -> Result<(), Failure> {
     let snapshots: Vec<Snapshot> =
         client.get_all(path, |page: Snapshots| (page.snapshots, page.more), |last| &last.name)?;
     let columns = [
@@ -93,15 +93,15 @@ fn list(client: &Client, json: bool, path: &str) -> Result<(), Failure> {
             time(snapshot.created_ms),
         ]
     };
-    show(json, &snapshots, || {
+    show(form, &snapshots, || {
         let rows: Vec<_> = snapshots.iter().map(row).collect();
         table(&columns, &rows, "No snapshots. Make one: holdfast snapshot create VOLUME")
     })
 }
 
-fn show_one(client: &Client, json: bool, name: &str) -> Result<(), Failure> {
+fn show_one(client: &Client, form: Form, name: &str) -> Result<(), Failure> {
     let snapshot: Snapshot = client.get(&path_of("snapshots", name)?)?;
-    show(json, &snapshot, || {
+    show(form, &snapshot, || {
         let [unique, share, data_reduction, total_reduction] =
             space::lines(snapshot.space.as_ref());
         facts(&[

@@ -25,7 +25,7 @@ pub fn run(common: &Common, refresh: bool) -> Result<(), Failure> {
         thread::sleep(ASK_INTERVAL);
         space = client.get("/v1/pool/space")?;
     }
-    show(common.json, &space, || text(&space))
+    show(common.form, &space, || text(&space))
 }
 
 fn text(space: &PoolSpace) -> String {

@@ -13,7 +13,7 @@ use super::space::reduction;
 /// Shows how the array stands.
 pub fn run(common: &Common) -> Result<(), Failure> {
     let status: Status = Client::find(common)?.get("/v1/status")?;
-    show(common.json, &status, || text(&status))
+    show(common.form, &status, || text(&status))
 }
 
 fn text(status: &Status) -> String {

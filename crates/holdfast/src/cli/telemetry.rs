@@ -3,16 +3,24 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::{CommandCounters, MemoryCounters, PathCounters, Telemetry, WireCounters};
+use api::{
+    CommandCounters, Copied, HostSession, MemoryCounters, NotificationTest, PathCounters,
+    PortCounters, SessionTerms, Telemetry, Watch, WireCounters,
+};
+use array::Array;
 use store::Store;
 
-use crate::serve::Counters;
-use crate::serve::counters::{Class, ClassSnapshot};
+use crate::serve::counters::{Class, ClassSnapshot, CopySnapshot};
+use crate::serve::notify::{Event, News, Notifier};
+use crate::serve::sessions::SessionSnapshot;
+use crate::serve::{Counters, Observer, now_ms};
 
 /// The counters of a running front end, and of the store behind it.
 pub struct FrontEnd {
     pub counters: Arc<Counters>,
     pub store: Arc<Store>,
+    /// Where each port listens.
+    pub portals: Vec<String>,
 }
 
 impl Telemetry for FrontEnd {
@@ -23,6 +31,14 @@ impl Telemetry for FrontEnd {
             volume_id: path.volume.map(|id| id.0),
             volume: None,
             commands: by_class(&path.classes, false),
+            reserves: path.reserves,
+            copied_from: copied(path.copied_from),
+            copied_to: copied(path.copied_to),
+        });
+        let ports = self.portals.iter().zip(self.counters.ports());
+        let ports = ports.map(|(portal, classes)| PortCounters {
+            portal: portal.clone(),
+            commands: by_class(&classes, false),
         });
         api::Counters {
             wire: WireCounters {
@@ -34,8 +50,55 @@ impl Telemetry for FrontEnd {
             written: self.store.written().into(),
             totals: by_class(&self.counters.totals(), true),
             paths: paths.collect(),
+            ports: ports.collect(),
             ..api::Counters::default()
         }
+    }
+}
+
+/// Who is logged in to a running front end, and where its alerts are told.
+pub struct Watched {
+    pub observer: Observer,
+    pub notifier: Arc<Notifier>,
+    pub array: Arc<Array>,
+}
+
+impl Watch for Watched {
+    fn sessions(&self) -> Vec<HostSession> {
+        self.observer.sessions().into_iter().map(session_of).collect()
+    }
+
+    fn test_notifications(&self) -> Vec<NotificationTest> {
+        let array = self.array.settings().name.to_string();
+        let event = Event { news: News::Test, time_ms: now_ms(), array };
+        let tested = self.notifier.test(&event).into_iter();
+        tested
+            .map(|(destination, sent)| NotificationTest { destination, error: sent.err() })
+            .collect()
+    }
+}
+
+fn session_of(session: SessionSnapshot) -> HostSession {
+    let terms = session.terms;
+    HostSession {
+        initiator: session.initiator,
+        host: None,
+        isid: session.isid.iter().map(|byte| format!("{byte:02x}")).collect(),
+        portal: session.portal,
+        portal_address: String::new(),
+        peer: session.peer.to_string(),
+        terms: SessionTerms {
+            header_digest: terms.header_digest,
+            data_digest: terms.data_digest,
+            initial_r2t: terms.initial_r2t,
+            immediate_data: terms.immediate_data,
+            burst_bytes: terms.burst_bytes,
+            first_burst_bytes: terms.first_burst_bytes,
+            send_segment_bytes: terms.send_segment_bytes,
+            commands: terms.commands,
+        },
+        commands: session.commands,
+        queue_most: session.queue_most,
     }
 }
 
@@ -57,6 +120,10 @@ fn memory_of(store: &Store) -> MemoryCounters {
     }
 }
 
+fn copied(CopySnapshot { commands, bytes }: CopySnapshot) -> Copied {
+    Copied { commands, bytes }
+}
+
 fn by_class(classes: &[ClassSnapshot], with_idle: bool) -> BTreeMap<String, CommandCounters> {
     let named = Class::ALL.iter().zip(classes);
     let wanted = named.filter(|(_, counts)| with_idle || counts.ok + counts.failed > 0);
@@ -70,5 +137,6 @@ fn converted(counts: &ClassSnapshot) -> CommandCounters {
         bytes: counts.bytes,
         ok_latency_us: counts.ok_latency_us,
         failed_latency_us: counts.failed_latency_us,
+        largest_bytes: counts.largest_bytes,
     }
 }

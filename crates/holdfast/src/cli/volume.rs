@@ -9,8 +9,9 @@ use serde_json::json;
 use super::args::{Common, VolumeVerb};
 use super::client::{Client, part, path_of};
 use super::failure::Failure;
+use super::limits::{self, Limits};
 use super::offload;
-use super::output::{Align, facts, show, table, time};
+use super::output::{Align, Form, facts, show, table, time};
 use super::size::human;
 use super::space;
 
@@ -19,13 +20,14 @@ use super::space;
 struct Shown {
     #[serde(flatten)]
     volume: Volume,
+    limits: Limits,
     connected_to: Vec<Connection>,
 }
 
 /// Does a verb.
 pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
-    let json = common.json;
+    let form = common.form;
     match verb {
         VolumeVerb::Create { name, size, block_size, reduction } => {
             let new = VolumeCreate {
@@ -36,10 +38,10 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
                 compression: reduction.compression,
             };
             let made: Volume = client.post("/v1/volumes", &new)?;
-            show(json, &made, || created(&made))
+            show(form, &made, || created(&made))
         }
-        VolumeVerb::List { destroyed } => list(&client, json, *destroyed),
-        VolumeVerb::Show { name } => show_one(&client, json, name),
+        VolumeVerb::List { destroyed } => list(&client, form, *destroyed),
+        VolumeVerb::Show { name } => show_one(&client, form, name),
         VolumeVerb::Resize { name, size, truncate } => {
             let change = VolumeChange {
                 size_bytes: Some(*size),
@@ -48,12 +50,16 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
             };
             let volume: Volume = client.patch(&path_of("volumes", name)?, &change)?;
             let text = || format!("Volume {} has {} now.\n", volume.name, human(volume.size_bytes));
-            show(json, &volume, text)
+            show(form, &volume, text)
         }
+        VolumeVerb::Limit { name, iops, bandwidth } => {
+            limits::run(&client, form, name, *iops, *bandwidth)
+        }
+        VolumeVerb::Space { names } => list_space(&client, form, names),
         VolumeVerb::Rename { name, new_name } => {
             let change = VolumeChange { name: Some(new_name.clone()), ..VolumeChange::default() };
             let volume: Volume = client.patch(&path_of("volumes", name)?, &change)?;
-            show(json, &volume, || format!("Volume {name} is called {} now.\n", volume.name))
+            show(form, &volume, || format!("Volume {name} is called {} now.\n", volume.name))
         }
         VolumeVerb::Set { name, offload, reduction } => {
             let change = VolumeChange {
@@ -63,21 +69,21 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
                 ..VolumeChange::default()
             };
             let volume: Volume = client.patch(&path_of("volumes", name)?, &change)?;
-            show(json, &volume, || {
+            show(form, &volume, || {
                 let (offloads, reduction) = (offloads_text(&volume), reduction_text(&volume));
                 format!("Volume {}: offloads {offloads}; reduction {reduction}.\n", volume.name)
             })
         }
-        _ => end_or_replace(&client, json, verb),
+        _ => end_or_replace(&client, form, verb),
     }
 }
 
 /// What a volume becomes of others, and how it ends.
-fn end_or_replace(client: &Client, json: bool, verb: &VolumeVerb) -> Result<(), Failure> {
+fn end_or_replace(client: &Client, form: Form, verb: &VolumeVerb) -> Result<(), Failure> {
     let become_source = |name: &str, what: &str, source: &str| {
         let path = format!("{}/{what}", path_of("volumes", name)?);
         let volume: Volume = client.post(&path, &VolumeSource { source: source.to_owned() })?;
-        show(json, &volume, || {
+        show(form, &volume, || {
             format!("Volume {} is what {source} is: {}.\n", volume.name, human(volume.size_bytes))
         })
     };
@@ -85,7 +91,7 @@ fn end_or_replace(client: &Client, json: bool, verb: &VolumeVerb) -> Result<(), 
         VolumeVerb::Clone { source, name } => {
             let asked = VolumeClone { name: name.clone(), source: source.clone() };
             let made: Volume = client.post("/v1/clones", &asked)?;
-            show(json, &made, || created(&made))
+            show(form, &made, || created(&made))
         }
         VolumeVerb::Restore { name, snapshot } => become_source(name, "restore", snapshot),
         VolumeVerb::Overwrite { name, from } => become_source(name, "overwrite", from),
@@ -94,15 +100,15 @@ fn end_or_replace(client: &Client, json: bool, verb: &VolumeVerb) -> Result<(), 
             let query = if *eradicate { "?eradicate=true" } else { "" };
             client.delete(&format!("{path}{query}"))?;
             let told = json!({ "destroyed": name, "eradicated": eradicate });
-            show(json, &told, || destroyed("Volume", "volume", name, *eradicate))
+            show(form, &told, || destroyed("Volume", "volume", name, *eradicate))
         }
         VolumeVerb::Recover { name } => {
             client.act(&format!("{}/recover", path_of("volumes", name)?))?;
-            show(json, &json!({ "recovered": name }), || format!("Volume {name} is back.\n"))
+            show(form, &json!({ "recovered": name }), || format!("Volume {name} is back.\n"))
         }
         VolumeVerb::Eradicate { name } => {
             client.act(&format!("{}/eradicate", path_of("volumes", name)?))?;
-            show(json, &json!({ "eradicated": name }), || format!("Volume {name} is gone.\n"))
+            show(form, &json!({ "eradicated": name }), || format!("Volume {name} is gone.\n"))
         }
         _ => Ok(()), // the others are done by the caller
     }
@@ -141,12 +147,13 @@ fn created(volume: &Volume) -> String {
     format!("Volume {name} is made: {size}, {naa}. Connect it: holdfast connect {name} HOST\n")
 }
 
-fn list(client: &Client, json: bool, destroyed: bool) -> Result<(), Failure> {
-    let volumes: Vec<Volume> = client.get_all(
-        if destroyed { "/v1/volumes?destroyed=true" } else { "/v1/volumes" },
-        |page: Volumes| (page.volumes, page.more),
-        |last| &last.name,
-    )?;
+fn all(client: &Client, path: &str) -> Result<Vec<Volume>, Failure> {
+    client.get_all(path, |page: Volumes| (page.volumes, page.more), |last| &last.name)
+}
+
+fn list(client: &Client, form: Form, destroyed: bool) -> Result<(), Failure> {
+    let volumes =
+        all(client, if destroyed { "/v1/volumes?destroyed=true" } else { "/v1/volumes" })?;
     let columns = [
         ("NAME", Align::Left),
         ("SIZE", Align::Right),
@@ -169,7 +176,47 @@ fn list(client: &Client, json: bool, destroyed: bool) -> Result<(), Failure> {
             volume.serial.clone(),
         ]
     };
-    show(json, &volumes, || {
+    show(form, &volumes, || {
+        let rows: Vec<_> = volumes.iter().map(row).collect();
+        table(&columns, &rows, "No volumes. Make one: holdfast volume create NAME --size 10G")
+    })
+}
+
+/// What is stored for volumes.
+fn list_space(client: &Client, form: Form, names: &[String]) -> Result<(), Failure> {
+    let volumes: Vec<Volume> = match names.is_empty() {
+        true => all(client, "/v1/volumes")?,
+        false => {
+            let one = |name: &String| client.get(&path_of("volumes", name)?);
+            names.iter().map(one).collect::<Result<_, _>>()?
+        }
+    };
+    let columns = [
+        ("NAME", Align::Left),
+        ("SIZE", Align::Right),
+        ("MAPPED", Align::Right),
+        ("DATA", Align::Right),
+        ("UNIQUE", Align::Right),
+        ("SHARE", Align::Right),
+        ("REDUCTION", Align::Right),
+        ("WITH THIN", Align::Right),
+        ("SNAPSHOTS", Align::Right),
+    ];
+    let row = |volume: &Volume| {
+        let space = volume.space.as_ref();
+        vec![
+            volume.name.clone(),
+            human(volume.size_bytes),
+            human(volume.mapped_bytes),
+            human(volume.data_bytes),
+            space::unique(space),
+            space.map_or_else(|| "-".into(), |space| human(space.share_bytes)),
+            space::reduction(space.and_then(|space| space.data_reduction)),
+            space::reduction(space.and_then(|space| space.total_reduction)),
+            volume.snapshots.to_string(),
+        ]
+    };
+    show(form, &volumes, || {
         let rows: Vec<_> = volumes.iter().map(row).collect();
         table(&columns, &rows, "No volumes. Make one: holdfast volume create NAME --size 10G")
     })
@@ -180,11 +227,12 @@ pub fn doom(eradicate_ms: Option<u64>) -> String {
     eradicate_ms.map_or_else(|| "no".into(), |due| format!("yes; eradicated at {}", time(due)))
 }
 
-fn show_one(client: &Client, json: bool, name: &str) -> Result<(), Failure> {
+fn show_one(client: &Client, form: Form, name: &str) -> Result<(), Failure> {
     let volume: Volume = client.get(&path_of("volumes", name)?)?;
     let found: Connections = client.get(&format!("/v1/connections?volume={}", part(name)))?;
-    let shown = Shown { volume, connected_to: found.connections };
-    show(json, &shown, || {
+    let limits = limits::of(client, name)?;
+    let shown = Shown { volume, limits, connected_to: found.connections };
+    show(form, &shown, || {
         let volume = &shown.volume;
         let hosts = shown.connected_to.iter().map(|c| format!("{} (LUN {})", c.host, c.lun));
         let hosts = hosts.collect::<Vec<_>>().join(", ");
@@ -201,6 +249,7 @@ fn show_one(client: &Client, json: bool, name: &str) -> Result<(), Failure> {
             total_reduction,
             ("Offloads", offloads_text(volume)),
             ("Reduction", reduction_text(volume).into()),
+            ("Limits", shown.limits.text()),
             ("Serial", volume.serial.clone()),
             ("NAA", volume.naa.clone()),
             ("Id", volume.id.to_string()),

@@ -1,5 +1,5 @@
-//! What goes on beside the front ends: checkpoints, eradication, space for the log, signals, the
-//! end.
+//! What goes on beside the front ends: checkpoints, schedules, eradication, space for the log,
+//! signals, the end.
 
 use std::io;
 use std::sync::Arc;
@@ -162,7 +162,8 @@ impl Drop for Attendant {
     }
 }
 
-/// Starts the thread that makes the checkpoints that are due, frees what was dropped, and reclaims.
+/// Starts the thread that makes the checkpoints that are due, frees what was dropped, reclaims, and
+/// does what groups of volumes have due.
 pub(super) fn start_checkpointer(store: Arc<Store>, shared: &Arc<Shared>) -> io::Result<Attendant> {
     let its_shared = shared.clone();
     // Before the first host comes: what it finds is not news.
@@ -170,6 +171,7 @@ pub(super) fn start_checkpointer(store: Arc<Store>, shared: &Arc<Shared>) -> io:
     Attendant::start("checkpoint", shared.checkpoint_bell.clone(), move |bell| {
         maintain(&store, bell, &its_shared);
         tokens::sweep(&its_shared);
+        its_shared.luns.protect(now_ms());
         eradicate(&its_shared);
         LOOK_INTERVAL
     })
@@ -209,10 +211,11 @@ fn maintain(store: &Store, bell: &Bell, shared: &Shared) {
             Ok(Next::AtOnce) => {}
             Ok(Next::Gently) => thread::sleep(PAUSE),
             Ok(Next::Soon) => thread::sleep(SHORT_PAUSE),
-            Ok(Next::Nothing) => return,
+            Ok(Next::Nothing) => return shared.troubles.set("maintenance", None),
             Err(error) => {
                 // What was durable stays so; the store takes no more writes if it can't go on.
                 tracing::error!("maintenance failed: {error}");
+                shared.troubles.set("maintenance", Some(error.to_string()));
                 return;
             }
         }

@@ -2,34 +2,40 @@
 
 use std::sync::Arc;
 
-use block::{LunMap, SectorRange, VolumeId, VolumeReply, VolumeRequest};
+use block::{LunMap, SectorRange, VolumeAttributes, VolumeId, VolumeReply, VolumeRequest};
 use iscsi::{Command, TaskHandle, TaskResponse};
 use scsi::{Response, Status, Step};
 use store::{Outcome, Started, Token};
 
 use super::counters::{Class, PathCounters};
 use super::front::FrontEnd;
-use super::sockets::Peer;
+use super::shared::Shared;
+use super::sockets::{Peer, PeerPath};
 use super::tasks::Task;
+use super::throttle::Bucket;
 
 impl FrontEnd {
     /// Starts a command.
     pub(super) fn execute(&mut self, slot: usize, command: Command) {
         let shared = self.shared.clone();
         let Some(peer) = self.peers[slot].as_mut() else { return };
-        let Some(nexus) = peer.session.as_ref().map(|session| session.nexus.clone()) else {
+        let outstanding = peer.connection.outstanding();
+        let counted = peer.session.as_ref().inspect(|session| session.count(outstanding));
+        let Some(nexus) = counted.map(|session| session.nexus.clone()) else {
             // A discovery session carries none, and is refused them before they come here.
             return peer.connection.forget(command.task);
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
         let cdb = scsi::Cdb::new(command.cdb.bytes());
-        let path = peer.path(&shared.counters, &nexus.initiator().name, command.lun, &luns);
+        let (path, bucket) = peer.path(&shared, &nexus.initiator().name, command.lun, &luns);
+        path.count_reserve(cdb.opcode());
         let index = self.tasks.insert(Task {
             connection: slot,
             handle: command.task,
             nexus: nexus.clone(),
             pending: None,
             waiting: None,
+            held: None,
             gathers: false,
             operation: None,
             reads_left: 0,
@@ -38,13 +44,22 @@ impl FrontEnd {
             class: Class::of_opcode(cdb.opcode()),
             path,
             bytes: 0,
+            copies: Vec::new(),
             started: shared.clock.now(),
         });
+        let moved = u64::from(command.expected_in_bytes.max(command.expected_out_bytes));
         let command = scsi::Command {
             lun: command.lun,
             cdb,
             data_out: command.data_out,
             expected_in_bytes: u64::from(command.expected_in_bytes),
+        };
+        let command = match bucket {
+            None => command,
+            Some(bucket) => match self.throttle(index, bucket, moved, command) {
+                Some(command) => command,
+                None => return,
+            },
         };
         let step = shared.scsi.execute(&nexus, &luns, command);
         self.advance(index, step);
@@ -71,6 +86,9 @@ impl FrontEnd {
             let gathers = pending.gathers();
             task.pending = Some(pending);
             task.bytes += bytes_of(&request);
+            if let VolumeRequest::Copy { segments } = &request {
+                task.note_copies(segments);
+            }
             let Some(request) = self.admit(index, request, gathers) else { return };
             match self.shared.store.start(request, token) {
                 Started::Done(result) => match self.resume_scsi(index, result) {
@@ -147,6 +165,13 @@ impl FrontEnd {
         let ok = matches!(response.status, Status::Good | Status::ConditionMet);
         let latency = self.shared.clock.now().saturating_sub(task.started);
         task.path.count(task.class, ok, task.bytes, latency);
+        let counters = &self.shared.counters;
+        if let Some(port) = counters.port_of(self.index, task.nexus.target_port()) {
+            port.count(task.class, ok, task.bytes, latency);
+        }
+        for copy in task.copies.iter().filter(|_| ok) {
+            counters.count_copy(&task.nexus.initiator().name, copy);
+        }
         let peer = self.peers[task.connection].as_mut();
         if let Some(peer) = peer.filter(|peer| peer.id == task.handle.connection) {
             peer.gathers &= !task.gathers;
@@ -200,24 +225,26 @@ impl Peer {
         luns
     }
 
-    /// The counters of a LUN.
+    /// The counters of a LUN, and what its volume is limited by.
     fn path(
         &mut self,
-        counters: &super::Counters,
+        shared: &Shared,
         initiator: &str,
         lun: [u8; 8],
         luns: &LunMap,
-    ) -> Arc<PathCounters> {
-        if let Some((_, path)) = self.paths.iter().find(|(of, _)| *of == lun) {
-            return path.clone();
+    ) -> (Arc<PathCounters>, Option<Arc<Bucket>>) {
+        if let Some(path) = self.paths.iter().find(|path| path.lun == lun) {
+            return (path.counters.clone(), path.bucket.clone());
         }
-        let volume = volume_at(luns, lun);
-        let path = counters.path(initiator, volume);
+        let volume = attributes_at(luns, lun);
+        let counters = shared.counters.path(initiator, volume.map(|volume| volume.id));
+        let bucket = volume.and_then(|volume| shared.throttles.of(volume.id, volume.limits));
         // LUNs without a volume are as many as a host likes to name: those are not kept.
         if volume.is_some() {
-            self.paths.push((lun, path.clone()));
+            let (counters, bucket) = (counters.clone(), bucket.clone());
+            self.paths.push(PeerPath { lun, counters, bucket });
         }
-        path
+        (counters, bucket)
     }
 }
 
@@ -237,7 +264,11 @@ fn lun_number(lun: [u8; 8]) -> Option<u16> {
 
 /// The volume at a LUN.
 pub(super) fn volume_at(luns: &LunMap, lun: [u8; 8]) -> Option<VolumeId> {
-    luns.luns.get(&lun_number(lun)?).map(|volume| volume.id)
+    attributes_at(luns, lun).map(|volume| volume.id)
+}
+
+fn attributes_at(luns: &LunMap, lun: [u8; 8]) -> Option<&VolumeAttributes> {
+    luns.luns.get(&lun_number(lun)?).map(Arc::as_ref)
 }
 
 /// The LUN fields by which a number can be addressed.

@@ -1,12 +1,15 @@
 //! What the front end has done: the counters that hosts show (esxtop), seen from the array.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use block::VolumeId;
 use parking_lot::RwLock;
+
+use super::sessions::DeviceCounters;
 
 /// The kinds of commands that are counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +77,7 @@ struct ClassCounters {
     bytes: AtomicU64,
     ok_latency_us: AtomicU64,
     failed_latency_us: AtomicU64,
+    largest_bytes: AtomicU64,
 }
 
 /// The same at one moment.
@@ -89,27 +93,85 @@ pub struct ClassSnapshot {
     pub ok_latency_us: u64,
     /// The same of those that failed.
     pub failed_latency_us: u64,
+    /// The bytes of the longest successful one.
+    pub largest_bytes: u64,
 }
 
 impl ClassSnapshot {
-    fn plus(self, other: Self) -> Self {
+    /// What was done since `before`; the longest one is of all times.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            ok: self.ok.saturating_sub(before.ok),
+            failed: self.failed.saturating_sub(before.failed),
+            bytes: self.bytes.saturating_sub(before.bytes),
+            ok_latency_us: self.ok_latency_us.saturating_sub(before.ok_latency_us),
+            failed_latency_us: self.failed_latency_us.saturating_sub(before.failed_latency_us),
+            largest_bytes: self.largest_bytes,
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self {
             ok: self.ok + other.ok,
             failed: self.failed + other.failed,
             bytes: self.bytes + other.bytes,
             ok_latency_us: self.ok_latency_us + other.ok_latency_us,
             failed_latency_us: self.failed_latency_us + other.failed_latency_us,
+            largest_bytes: self.largest_bytes.max(other.largest_bytes),
         }
     }
 }
 
-/// What one initiator did to one volume.
+/// Copies that read a volume, or wrote one.
+#[derive(Debug, Default)]
+struct CopyCounters {
+    commands: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl CopyCounters {
+    fn count(&self, bytes: u64) {
+        self.commands.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn snapshot(&self) -> CopySnapshot {
+        CopySnapshot {
+            commands: self.commands.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The same at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopySnapshot {
+    /// Commands that succeeded.
+    pub commands: u64,
+    /// Bytes that they copied.
+    pub bytes: u64,
+}
+
+/// What one initiator did to one volume, or all of them through one port.
 #[derive(Debug, Default)]
 pub struct PathCounters {
     classes: [ClassCounters; Class::ALL.len()],
+    reserves: AtomicU64,
+    copied_from: CopyCounters,
+    copied_to: CopyCounters,
 }
 
 impl PathCounters {
+    /// Counts a command that has come, if it locks the whole volume for its initiator: RESERVE(6)
+    /// and RESERVE(10) (SPC-2, 7.23).
+    pub fn count_reserve(&self, opcode: u8) {
+        if matches!(opcode, 0x16 | 0x56) {
+            self.reserves.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Counts a command that has ended.
     pub fn count(&self, class: Class, ok: bool, bytes: u64, latency: Duration) {
         let counters = &self.classes[class as usize];
@@ -118,13 +180,14 @@ impl PathCounters {
             counters.ok.fetch_add(1, Ordering::Relaxed);
             counters.bytes.fetch_add(bytes, Ordering::Relaxed);
             counters.ok_latency_us.fetch_add(latency_us, Ordering::Relaxed);
+            raise(&counters.largest_bytes, bytes);
         } else {
             counters.failed.fetch_add(1, Ordering::Relaxed);
             counters.failed_latency_us.fetch_add(latency_us, Ordering::Relaxed);
         }
     }
 
-    fn snapshot(&self) -> [ClassSnapshot; Class::ALL.len()] {
+    pub(super) fn snapshot(&self) -> [ClassSnapshot; Class::ALL.len()] {
         Class::ALL.map(|class| {
             let counters = &self.classes[class as usize];
             ClassSnapshot {
@@ -133,6 +196,7 @@ impl PathCounters {
                 bytes: counters.bytes.load(Ordering::Relaxed),
                 ok_latency_us: counters.ok_latency_us.load(Ordering::Relaxed),
                 failed_latency_us: counters.failed_latency_us.load(Ordering::Relaxed),
+                largest_bytes: counters.largest_bytes.load(Ordering::Relaxed),
             }
         })
     }
@@ -147,6 +211,27 @@ pub struct PathSnapshot {
     pub volume: Option<VolumeId>,
     /// In the order of [`Class::ALL`].
     pub classes: [ClassSnapshot; Class::ALL.len()],
+    /// Commands that locked the whole volume (RESERVE).
+    pub reserves: u64,
+    /// Copies that read the volume, whichever LUN the command was sent to.
+    pub copied_from: CopySnapshot,
+    /// Copies that wrote it.
+    pub copied_to: CopySnapshot,
+}
+
+/// Raises a maximum: a look in nearly all cases.
+pub(super) fn raise(most: &AtomicU64, value: u64) {
+    if value > most.load(Ordering::Relaxed) {
+        most.fetch_max(value, Ordering::Relaxed);
+    }
+}
+
+/// What a command copied from one volume to another, or within one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Copied {
+    pub source: VolumeId,
+    pub destination: VolumeId,
+    pub bytes: u64,
 }
 
 /// What one front-end thread moved over its sockets.
@@ -168,19 +253,53 @@ pub struct WireSnapshot {
     pub connections: u64,
 }
 
-type Paths = BTreeMap<(String, Option<VolumeId>), Arc<PathCounters>>;
+/// An initiator and a volume.
+pub(super) type PathKey = (String, Option<VolumeId>);
+type Paths = BTreeMap<PathKey, Arc<PathCounters>>;
 
 /// All counters of the front end.
 #[derive(Debug)]
 pub struct Counters {
     wires: Vec<WireCounters>,
+    /// By thread, so that none waits for another's cache line, and by port.
+    ports: Vec<Vec<PathCounters>>,
     paths: RwLock<Paths>,
+    /// The pool's device.
+    pub device: DeviceCounters,
 }
 
 impl Counters {
-    pub(super) fn new(threads: usize) -> Self {
+    pub(super) fn new(threads: usize, ports: usize) -> Self {
         let wires = (0..threads).map(|_| WireCounters::default()).collect();
-        Self { wires, paths: RwLock::default() }
+        let of_thread = || (0..ports).map(|_| PathCounters::default()).collect();
+        let ports = (0..threads).map(|_| of_thread()).collect();
+        Self { wires, ports, paths: RwLock::default(), device: DeviceCounters::default() }
+    }
+
+    /// Those of a port, from 1, in one thread, which alone changes them.
+    pub(super) fn port_of(&self, thread: usize, port: u16) -> Option<&PathCounters> {
+        self.ports.get(thread)?.get(usize::from(port).checked_sub(1)?)
+    }
+
+    /// Counts a copy that has ended well, at both of its volumes.
+    pub(super) fn count_copy(&self, initiator: &str, copy: &Copied) {
+        self.path(initiator, Some(copy.source)).copied_from.count(copy.bytes);
+        self.path(initiator, Some(copy.destination)).copied_to.count(copy.bytes);
+    }
+
+    /// What went through each port, each in the order of [`Class::ALL`].
+    pub fn ports(&self) -> Vec<[ClassSnapshot; Class::ALL.len()]> {
+        let ports = self.ports.first().map_or(0, Vec::len);
+        let one = |port: usize| {
+            let of_threads = self.ports.iter().filter_map(|thread| thread.get(port));
+            of_threads.fold([ClassSnapshot::default(); Class::ALL.len()], |mut sum, counters| {
+                for (sum, part) in sum.iter_mut().zip(counters.snapshot()) {
+                    *sum = sum.plus(part);
+                }
+                sum
+            })
+        };
+        (0..ports).map(one).collect()
     }
 
     /// Those of one thread, which alone changes them.
@@ -212,10 +331,33 @@ impl Counters {
     /// What each initiator did to each volume, in the order of their names.
     pub fn paths(&self) -> Vec<PathSnapshot> {
         let paths = self.paths.read();
-        let snapshot = |((initiator, volume), path): (&(String, _), &Arc<PathCounters>)| {
-            PathSnapshot { initiator: initiator.clone(), volume: *volume, classes: path.snapshot() }
-        };
+        let snapshot =
+            |((initiator, volume), path): (&(String, _), &Arc<PathCounters>)| PathSnapshot {
+                initiator: initiator.clone(),
+                volume: *volume,
+                classes: path.snapshot(),
+                reserves: path.reserves.load(Ordering::Relaxed),
+                copied_from: path.copied_from.snapshot(),
+                copied_to: path.copied_to.snapshot(),
+            };
         paths.iter().map(snapshot).collect()
+    }
+
+    /// How many initiators did something to how many volumes.
+    pub(super) fn path_count(&self) -> usize {
+        self.paths.read().len()
+    }
+
+    /// Up to `limit` of an initiator and a volume, from the first one behind `after`.
+    pub(super) fn some_paths(
+        &self,
+        after: Option<&PathKey>,
+        limit: usize,
+    ) -> Vec<(PathKey, Arc<PathCounters>)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let paths = self.paths.read();
+        let behind = paths.range::<PathKey, _>((from, Bound::Unbounded));
+        behind.take(limit).map(|(key, path)| (key.clone(), path.clone())).collect()
     }
 
     /// What all initiators did to one volume, of one class.
@@ -255,38 +397,4 @@ impl scsi::Statistics for Counters {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn success_and_failure_are_counted_apart_for_each_path() {
-        let counters = Counters::new(2);
-        let path = counters.path("iqn.a", Some(VolumeId(7)));
-        assert!(Arc::ptr_eq(&path, &counters.path("iqn.a", Some(VolumeId(7)))));
-        path.count(Class::CompareAndWrite, true, 512, Duration::from_micros(30));
-        path.count(Class::CompareAndWrite, false, 512, Duration::from_micros(12));
-        counters.path("iqn.b", None).count(Class::Other, false, 0, Duration::ZERO);
-        let paths = counters.paths();
-        assert_eq!(paths.len(), 2);
-        let ats = paths[0].classes[Class::CompareAndWrite as usize];
-        assert_eq!((ats.ok, ats.failed, ats.bytes), (1, 1, 512));
-        assert_eq!((ats.ok_latency_us, ats.failed_latency_us), (30, 12));
-        assert_eq!(counters.totals()[Class::Other as usize].failed, 1);
-        counters.path("iqn.b", Some(VolumeId(7))).count(Class::Read, true, 8, Duration::ZERO);
-        path.count(Class::Read, true, 512, Duration::from_micros(3));
-        let of_both = scsi::Statistics::of(&counters, VolumeId(7));
-        assert_eq!((of_both.reads, of_both.read_bytes, of_both.read_us), (2, 520, 3));
-        counters.wire_of(0).sent_bytes.fetch_add(5, Ordering::Relaxed);
-        counters.wire_of(1).sent_bytes.fetch_add(6, Ordering::Relaxed);
-        assert_eq!(counters.wire().sent_bytes, 11);
-    }
-
-    #[test]
-    fn every_class_has_its_place() {
-        for (index, class) in Class::ALL.into_iter().enumerate() {
-            assert_eq!(class as usize, index);
-        }
-        assert_eq!(Class::of_opcode(0x93), Class::Zero);
-        assert_eq!(Class::of_opcode(0x00), Class::Other);
-    }
-}
+mod tests;

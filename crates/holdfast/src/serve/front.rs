@@ -2,14 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use iscsi::{Connection, ConnectionId, Event, Opening};
-use mio::net::TcpListener;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use store::{Commit, Outcome, SinkId};
@@ -23,11 +20,12 @@ use super::patience::Patience;
 use super::shared::Shared;
 use super::sockets::Peer;
 use super::tasks::Tasks;
+use super::throttle::Tended;
 
 /// What a thread's poller calls the waker of its mailbox.
 pub(super) const WAKER: Token = Token(0);
 const RING: Token = Token(1);
-const LISTENERS: usize = 2;
+pub(super) const LISTENERS: usize = 2;
 const PEERS: usize = 1 << 17;
 
 /// Disk transfers in the kernel at once, a thread.
@@ -38,52 +36,6 @@ const TICK: Duration = Duration::from_millis(500);
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a thread that is ending looks around.
 const STOP_TICK: Duration = Duration::from_millis(5);
-
-/// The threads that were started.
-pub(super) struct Threads(Vec<JoinHandle<()>>);
-
-impl Threads {
-    /// Waits for their end.
-    pub(super) fn join(self) {
-        for thread in self.0 {
-            // It can't have panicked: that ends the process.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Starts all threads. The first one has the listeners.
-pub(super) fn start(
-    shared: &Arc<Shared>,
-    bound: Vec<(SocketAddr, TcpListener)>,
-) -> io::Result<Threads> {
-    let mut bound = Some(bound);
-    let mut threads = Vec::new();
-    for index in 0..shared.mailboxes.len() {
-        let Some(poll) = shared.polls.lock()[index].take() else { continue };
-        let bound = bound.take().unwrap_or_default();
-        let listeners = Listeners::new(bound, poll.registry(), LISTENERS)?;
-        let shared = shared.clone();
-        let builder = thread::Builder::new().name(format!("front-{index}"));
-        threads.push(builder.spawn(move || {
-            // What other threads wait for would never come: better to start again, from the log.
-            let _guard = AbortOnPanic;
-            FrontEnd::new(shared, index, poll, listeners).run();
-        })?);
-    }
-    Ok(Threads(threads))
-}
-
-struct AbortOnPanic;
-
-impl Drop for AbortOnPanic {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            tracing::error!("a front-end thread panicked: the process ends");
-            std::process::abort();
-        }
-    }
-}
 
 /// One thread.
 pub(super) struct FrontEnd {
@@ -96,6 +48,9 @@ pub(super) struct FrontEnd {
     pub(super) tasks: Tasks,
     /// Long reads that wait until their connection may run another, by their tasks' names.
     pub(super) waiting: VecDeque<u64>,
+    /// The limits of volumes that this thread looks after, and the generation of the LUN maps then.
+    pub(super) tended: Vec<Tended>,
+    pub(super) tended_generation: u64,
     /// The commits that this thread writes.
     pub(super) commits: Vec<Option<Commit>>,
     /// What watches are for, by their id.
@@ -116,7 +71,7 @@ pub(super) struct FrontEnd {
 }
 
 impl FrontEnd {
-    fn new(shared: Arc<Shared>, index: usize, poll: Poll, listeners: Listeners) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, index: usize, poll: Poll, listeners: Listeners) -> Self {
         mailbox::enter_thread(index);
         let sink = FrontSink::new(index, &shared.mailboxes[index]);
         let sink = shared.store.register_sink(Arc::new(sink));
@@ -139,6 +94,8 @@ impl FrontEnd {
             places: HashMap::new(),
             tasks: Tasks::default(),
             waiting: VecDeque::new(),
+            tended: Vec::new(),
+            tended_generation: 0,
             commits: Vec::new(),
             watched: HashMap::new(),
             next_watch: 0,
@@ -156,7 +113,7 @@ impl FrontEnd {
         }
     }
 
-    fn run(mut self) {
+    pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(256);
         while !self.is_finished() {
             let busy = self.patience.is_left() || self.has_work();
@@ -188,7 +145,8 @@ impl FrontEnd {
 
     fn sleep_time(&self) -> Duration {
         let most = if self.stop_at.is_some() { STOP_TICK } else { TICK };
-        self.next_tick.saturating_sub(self.shared.clock.now()).min(most)
+        let next = self.tend_at().map_or(self.next_tick, |at| at.min(self.next_tick));
+        next.saturating_sub(self.shared.clock.now()).min(most)
     }
 
     /// Remembers what the poller said.
@@ -230,6 +188,7 @@ impl FrontEnd {
         for slot in std::mem::take(&mut self.ready) {
             self.receive(slot, now);
         }
+        self.tend_buckets(now);
         self.work_off_disk();
         self.start_commit();
         self.submit();
@@ -237,7 +196,7 @@ impl FrontEnd {
         if now >= self.next_tick {
             self.tick(now);
         }
-        while self.start_waiting() {
+        while self.start_waiting() | self.end_held() {
             self.work_off_touched();
         }
         // Sending may have freed commands that were held back: their requests must not wait.
@@ -283,6 +242,7 @@ impl FrontEnd {
                 Message::Serve(accepted) => self.serve(*accepted),
                 Message::Outcome(id, outcome) => self.request_ended(id, outcome),
                 Message::Saved(task) => self.reservations_saved(task),
+                Message::Admitted(task) => self.begin_held(task),
                 Message::Wake(id) => self.wake(id),
                 Message::Abort(what, watch) => self.abort_here(what, None, &watch),
                 Message::WatchAll(watch) => self.tasks.watch_all(&watch),
@@ -369,6 +329,9 @@ impl FrontEnd {
                 Event::SessionStarted { nexus, .. } | Event::ConnectionAdded { nexus } => {
                     self.enter_session(slot, nexus);
                 }
+                Event::LoginRefused { initiator_name, status } => {
+                    self.shared.refusals.note(&initiator_name, status);
+                }
                 Event::TaskManagement(request) => self.manage(slot, request),
                 Event::Wake { connection } => self.shared.wake_connection(connection),
             }
@@ -438,12 +401,17 @@ impl FrontEnd {
     fn stop(&mut self) {
         self.listeners = Listeners::default();
         self.stop_at.get_or_insert(self.shared.clock.now() + STOP_TIMEOUT);
+        self.lift_limits();
         for slot in 0..self.peers.len() {
             if let Some(peer) = self.peers[slot].as_mut() {
                 peer.connection.request_logout(0);
                 self.touch(slot);
             }
         }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop_at.is_some()
     }
 
     /// Whether the end was asked for, and all that is under way has ended.

@@ -21,6 +21,8 @@ pub(super) enum Message {
     Outcome(u64, Outcome),
     /// The reservations that a task waits for were saved, or could not be.
     Saved(u64),
+    /// A task that waited for the limits of its volume may begin.
+    Admitted(u64),
     /// A connection of this thread may have something to do.
     Wake(ConnectionId),
     /// End tasks; the watch is dropped when they have ended.

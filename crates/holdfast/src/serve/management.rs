@@ -13,11 +13,12 @@ use iscsi::{
     AbortScope, ConnectionId, Ended, ManagementFunction, ManagementOutcome, NexusInfo, SessionId,
     TaskHandle, TaskManagement,
 };
-use scsi::{InitiatorPort, Nexus, Response};
+use scsi::{InitiatorPort, Response};
 
 use super::commands::{lun_fields, volume_at};
 use super::front::FrontEnd;
 use super::mailbox::{AbortWhat, Mailbox, Message};
+use super::sessions::Session;
 use super::tasks::Task;
 
 /// Tells a thread when all that hold a share of it have let go.
@@ -44,16 +45,10 @@ pub(super) enum Purpose {
     Nothing,
 }
 
-/// A session, as the layers above iSCSI know it.
-pub(super) struct Session {
-    pub info: Arc<NexusInfo>,
-    pub nexus: Arc<Nexus>,
-}
-
 /// All sessions that have not ended, tasks included.
 #[derive(Default)]
 pub(super) struct Sessions {
-    by_id: HashMap<SessionId, Arc<Session>>,
+    pub(super) by_id: HashMap<SessionId, Arc<Session>>,
     /// Connections that wait for the end of a session: thread and name.
     waiting: Vec<(SessionId, usize, ConnectionId)>,
 }
@@ -98,7 +93,7 @@ impl FrontEnd {
         let port = InitiatorPort { name: info.initiator_name.clone(), isid: info.isid };
         let nexus = shared.scsi.new_nexus(port, info.portal_tag);
         tracing::info!("{} logged in at portal {}", info.initiator_name, info.portal_tag);
-        let session = Arc::new(Session { info: info.clone(), nexus });
+        let session = Arc::new(Session::new(info.clone(), nexus, peer.connection.peer()));
         sessions.by_id.insert(info.session, session.clone());
         peer.session = Some(session);
     }

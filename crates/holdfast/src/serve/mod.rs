@@ -3,12 +3,12 @@
 //! [`run`] starts one thread a core. Each has a poller, a ring to the disk and some of the
 //! connections, and does a command from its first byte to its last:
 //!
-//! * [`front`]: the loop of a thread, one *turn* after the other,
+//! * [`threads`]: their start, [`front`]: the loop of one, one *turn* after the other,
 //! * [`shared`]: what all threads share,
 //! * [`sockets`]: a connection's bytes, in and out,
 //! * [`commands`]: a command's way through SCSI and the store, and its answer,
 //! * [`storage`]: reads and commits on the thread's ring,
-//! * [`tasks`]: what is under way,
+//! * [`tasks`]: what is under way, [`throttle`]: what waits for the limits of its volume,
 //! * [`management`]: task management, resets, and the end of sessions, over all threads,
 //! * [`mailbox`]: what threads tell each other,
 //! * [`patience`]: how long a thread looks around before it sleeps,
@@ -18,30 +18,38 @@
 //! * [`passes`]: what goes over the whole pool, and gives way to hosts; [`scrub`]: reading all that
 //!   is stored, [`optimize`]: the background pass of reduction,
 //! * [`space`]: accounting for what is stored, when hosts leave time for it,
+//! * [`alerts`]: looking for what is wrong, [`notify`]: telling others of it,
 //! * [`tokens`]: the volume of ROD tokens, and the time,
-//! * [`counters`]: what was done, for whom, and how long it took.
+//! * [`sessions`]: who is logged in, on what terms, and who was refused,
+//! * [`counters`]: what was done, for whom, and how long it took, [`history`]: the same for a year.
 //!
 //! There is no policy here: who may log in, what a LUN is and what a command does is decided in
 //! the crates that this wires together.
 
+pub mod alerts;
 mod background;
 mod commands;
 pub mod counters;
 mod front;
 mod gather;
+mod history;
 mod listen;
 mod mailbox;
 mod management;
+pub mod notify;
 mod optimize;
 mod passes;
 mod patience;
 mod saver;
 mod scrub;
+pub mod sessions;
 mod shared;
 mod sockets;
 mod space;
 mod storage;
 mod tasks;
+mod threads;
+mod throttle;
 mod tokens;
 
 #[cfg(test)]
@@ -52,14 +60,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use block::{ArrayIdentity, LunMap, SectorCount, VolumeId};
+use block::{ArrayIdentity, LunMap, SectorCount, VolumeId, VolumeLimits};
 use store::{Store, StoreError};
 use sys::FileDisk;
 
+pub use self::history::Sampler;
 pub use background::{Shutdown, now_ms};
 pub use counters::Counters;
 pub use saver::ReservationRecords;
 pub use scrub::ScrubOptions;
+pub use sessions::Observer;
 
 /// The most front-end threads that are started by default.
 const THREADS_DEFAULT_MAX: usize = 8;
@@ -75,6 +85,13 @@ pub trait LunMaps: Send + Sync {
 
     /// At how many percent of the pool in use hosts are told of it.
     fn space_thresholds(&self) -> Vec<u8>;
+
+    /// How much hosts may do with a volume: none where it is not there.
+    fn volume_limits(&self, volume: VolumeId) -> VolumeLimits;
+
+    /// Takes the snapshots that are due at so many milliseconds since 1970, and destroys those that
+    /// are kept no longer. May wait.
+    fn protect(&self, now_ms: u64);
 
     /// Eradicates some of what is destroyed and whose time is over, at so many milliseconds since
     /// 1970, and tells which volumes are gone for ever since the last call. May wait.
@@ -92,6 +109,28 @@ impl LunMaps for array::Array {
 
     fn space_thresholds(&self) -> Vec<u8> {
         self.settings().space_thresholds.percents().to_vec()
+    }
+
+    fn volume_limits(&self, volume: VolumeId) -> VolumeLimits {
+        array::Array::volume_limits(self, volume)
+    }
+
+    fn protect(&self, now_ms: u64) {
+        match self.run_due(now_ms) {
+            Ok(ran) => {
+                let list = |names: &[String]| names.join(", ");
+                if !ran.taken.is_empty() {
+                    tracing::info!("snapshots were taken that were due: {}", list(&ran.taken));
+                }
+                if !ran.let_go.is_empty() {
+                    tracing::info!("snapshots are kept no longer: {}", list(&ran.let_go));
+                }
+                for (group, error) in &ran.missed {
+                    tracing::warn!("the snapshots of group {group} that are due: {error}");
+                }
+            }
+            Err(error) => tracing::warn!("snapshots that are due are taken later: {error}"),
+        }
     }
 
     fn eradicate(&self, now_ms: u64) -> Vec<VolumeId> {
@@ -151,6 +190,8 @@ pub struct Running {
     pub portals: Vec<SocketAddr>,
     /// What it has done.
     pub counters: Arc<Counters>,
+    /// Who uses it, and what is wrong.
+    pub observer: Observer,
     /// Ends it.
     pub shutdown: Shutdown,
 }
@@ -204,10 +245,11 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     let saver =
         saver::Saver::start(&shared, options.reservations.clone()).map_err(ServeError::Start)?;
     let signals = background::Signals::start(&shared.shutdown).map_err(ServeError::Start)?;
-    let threads = front::start(&shared, bound).map_err(ServeError::Start)?;
+    let threads = threads::start(&shared, bound).map_err(ServeError::Start)?;
     ready(Running {
         portals,
         counters: shared.counters.clone(),
+        observer: Observer::new(shared.clone()),
         shutdown: shared.shutdown.clone(),
     });
     threads.join();

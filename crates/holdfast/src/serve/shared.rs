@@ -18,6 +18,8 @@ use super::front::WAKER;
 use super::mailbox::{Mailbox, Message};
 use super::management::Sessions;
 use super::saver::SaverQueue;
+use super::sessions::{Refusals, Troubles};
+use super::throttle::Throttles;
 use super::{LunMaps, ServeOptions};
 
 /// What all threads share.
@@ -31,10 +33,13 @@ pub(super) struct Shared {
     pub mailboxes: Arc<Vec<Arc<Mailbox>>>,
     pub shutdown: Shutdown,
     pub sessions: Mutex<Sessions>,
+    pub refusals: Refusals,
+    pub troubles: Troubles,
     /// Which thread serves a connection.
     pub places: Mutex<HashMap<ConnectionId, usize>>,
     pub checkpoint_bell: Arc<Bell>,
     pub saver: SaverQueue,
+    pub throttles: Throttles,
     pub disk: Arc<FileDisk>,
     /// The pollers, until their threads take them.
     pub polls: Mutex<Vec<Option<Poll>>>,
@@ -63,7 +68,7 @@ impl Shared {
             name: format!("{target_name},t,0x{tag:04x}"),
         });
         let rods = super::tokens::volume(options)?;
-        let counters = Arc::new(Counters::new(count));
+        let counters = Arc::new(Counters::new(count, portals.len()));
         let identity = options.identity.clone();
         let scsi = DeviceServer::new(identity, ports.collect(), rods, counters.clone());
         let target = Target::new(TargetConfig {
@@ -84,9 +89,12 @@ impl Shared {
             shutdown: Shutdown::new(mailboxes.clone()),
             mailboxes,
             sessions: Mutex::default(),
+            refusals: Refusals::default(),
+            troubles: Troubles::default(),
             places: Mutex::default(),
             checkpoint_bell: Arc::default(),
             saver: Default::default(),
+            throttles: Throttles::default(),
             disk: options.disk.clone(),
             polls: Mutex::new(polls),
         }))

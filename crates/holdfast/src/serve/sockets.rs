@@ -10,12 +10,21 @@ use iscsi::{Connection, ConnectionId, NexusInfo};
 use mio::net::TcpStream;
 
 use super::counters::{PathCounters, WireCounters};
-use super::management::Session;
+use super::sessions::Session;
+use super::throttle::Bucket;
 
 /// Reads of one connection in a turn, so that one that sends fast does not starve the others.
 const READS_PER_TURN: usize = 1;
 /// The most that is given to one send: about what a socket's buffer takes.
 const SEND_BYTES_MAX: usize = 1 << 20;
+
+/// What belongs to a LUN of a connection.
+pub(super) struct PeerPath {
+    pub lun: [u8; 8],
+    pub counters: Arc<PathCounters>,
+    /// Of a volume that has limits.
+    pub bucket: Option<Arc<Bucket>>,
+}
 
 /// A connection and what the thread keeps with it.
 pub(super) struct Peer {
@@ -44,8 +53,8 @@ pub(super) struct Peer {
     pub held: Option<Arc<NexusInfo>>,
     /// What the initiator sees, and the generation that this is of.
     pub luns: Option<(u64, Arc<LunMap>)>,
-    /// Counters by LUN, of that generation.
-    pub paths: Vec<([u8; 8], Arc<PathCounters>)>,
+    /// What belongs to a LUN, of that generation.
+    pub paths: Vec<PeerPath>,
 }
 
 impl Peer {

@@ -1,10 +1,13 @@
 //! Reads and commits on the thread's ring.
 
+use std::sync::atomic::Ordering;
+
 use block::FrameMut;
 use store::{Commit, ReadOperation, Started};
 use sys::{Buffers, Completion};
 
 use super::front::FrontEnd;
+use super::sessions::DeviceCounters;
 
 /// What the ring calls this thread's first commit, the second is the next. A read is called by its
 /// task and its place in the operation; there are never so many tasks.
@@ -29,6 +32,7 @@ impl FrontEnd {
             Ok(()) => self.commits[slot] = Some(commit),
             Err(error) => {
                 tracing::error!("a commit can't be written: {error}");
+                self.device().failed_writes.fetch_add(1, Ordering::Relaxed);
                 self.shared.store.finish_commit(commit, Err(error));
             }
         }
@@ -45,6 +49,7 @@ impl FrontEnd {
                 Ok(()) => left += 1,
                 Err(error) => {
                     tracing::error!("a read can't be done: {error}");
+                    self.device().failed_reads.fetch_add(1, Ordering::Relaxed);
                     read.failed = true;
                     read.frames = (0..count).map(|_| FrameMut::stale()).collect();
                 }
@@ -70,6 +75,7 @@ impl FrontEnd {
                 commit.frames = frames;
                 if let Err(error) = &result {
                     tracing::error!("the device failed to write: {error}");
+                    self.device().failed_writes.fetch_add(1, Ordering::Relaxed);
                 }
                 // First the next one, so that the device works while this one is applied.
                 if let Some(next) = self.shared.store.hand_on_commit(commit, result) {
@@ -83,6 +89,9 @@ impl FrontEnd {
             }
             Buffers::Read(frames) => {
                 let (index, place) = ((user_data >> 32) as usize, user_data as u32 as usize);
+                if result.is_err() {
+                    self.device().failed_reads.fetch_add(1, Ordering::Relaxed);
+                }
                 let Some(task) = self.tasks.get_mut(index) else { return };
                 let operation = task.operation.as_mut();
                 if let Some(read) = operation.and_then(|o| o.reads.get_mut(place)) {
@@ -98,6 +107,10 @@ impl FrontEnd {
                 }
             }
         }
+    }
+
+    fn device(&self) -> &DeviceCounters {
+        &self.shared.counters.device
     }
 
     fn resume_reads(&mut self, index: usize) {

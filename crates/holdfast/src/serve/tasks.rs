@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use block::VolumeRequest;
+use block::{CopySegment, VolumeRequest};
 use iscsi::TaskHandle;
 use store::ReadOperation;
 
-use super::counters::{Class, PathCounters};
+use super::counters::{Class, Copied, PathCounters};
 use super::management::Watch;
+use super::throttle::{Bucket, Held};
 
 /// A command under way.
 pub(super) struct Task {
@@ -22,6 +23,8 @@ pub(super) struct Task {
     pub pending: Option<scsi::Pending>,
     /// The first request of a long read that has to wait ([`super::gather`]).
     pub waiting: Option<VolumeRequest>,
+    /// The command, while it waits for the limits of its volume.
+    pub held: Option<Box<Held>>,
     /// Whether it is the long read that its connection has under way.
     pub gathers: bool,
     /// What the store waits with, while the ring has the reads.
@@ -38,8 +41,26 @@ pub(super) struct Task {
     pub path: Arc<PathCounters>,
     /// Bytes of the volume that it is about.
     pub bytes: u64,
+    /// What of that it copies, by the volumes between which it does.
+    pub copies: Vec<Copied>,
     /// When it came.
     pub started: Duration,
+}
+
+impl Task {
+    /// Notes what it copies, should it end well.
+    pub(super) fn note_copies(&mut self, segments: &[CopySegment]) {
+        for segment in segments {
+            let CopySegment { source, destination, .. } = *segment;
+            let bytes = segment.count.bytes().unwrap_or(0);
+            let is_same =
+                |copy: &&mut Copied| (copy.source, copy.destination) == (source, destination);
+            match self.copies.iter_mut().find(is_same) {
+                Some(copy) => copy.bytes += bytes,
+                None => self.copies.push(Copied { source, destination, bytes }),
+            }
+        }
+    }
 }
 
 #[derive(Default)]
@@ -54,6 +75,8 @@ struct Entry {
 pub(super) struct Tasks {
     entries: Vec<Entry>,
     free: Vec<u32>,
+    /// Tasks that were aborted while they were held, by their names.
+    aborted_held: Vec<u64>,
 }
 
 impl Tasks {
@@ -97,20 +120,37 @@ impl Tasks {
     }
 
     /// Has the end of all tasks watched that have an effect, or may have one yet. Long reads that
-    /// wait are none of these, and may wait for long; SCSI ends those of a preempted nexus.
+    /// wait are none of these, and may wait for long; SCSI ends those of a preempted nexus. Nor are
+    /// commands that have not begun.
     pub(super) fn watch_all(&mut self, watch: &Arc<Watch>) {
         let tasks = self.entries.iter_mut().filter_map(|entry| entry.task.as_mut());
-        for task in tasks.filter(|task| task.waiting.is_none()) {
+        for task in tasks.filter(|task| task.waiting.is_none() && task.held.is_none()) {
             task.watches.push(watch.clone());
         }
     }
 
     /// Marks a task as aborted, to be watched. Costs a look at all of them: aborts are rare.
     pub(super) fn abort(&mut self, handle: TaskHandle, watch: &Arc<Watch>) {
-        let tasks = self.entries.iter_mut().filter_map(|entry| entry.task.as_mut());
-        for task in tasks.filter(|task| task.handle == handle) {
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            let Some(task) = entry.task.as_mut().filter(|task| task.handle == handle) else {
+                continue;
+            };
             task.aborted = true;
             task.watches.push(watch.clone());
+            if task.held.is_some() {
+                self.aborted_held.push((u64::from(entry.generation) << 32) | index as u64);
+            }
         }
+    }
+
+    /// The tasks that were aborted since this was asked last while they were held.
+    pub(super) fn take_aborted_held(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.aborted_held)
+    }
+
+    /// What the tasks that are held wait for, each of it as often as tasks do.
+    pub(super) fn held_buckets(&self) -> Vec<Arc<Bucket>> {
+        let tasks = self.entries.iter().filter_map(|entry| entry.task.as_ref());
+        tasks.filter_map(|task| Some(task.held.as_ref()?.bucket())).collect()
     }
 }

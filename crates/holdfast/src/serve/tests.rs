@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use block::{LogicalBlockSize, SECTOR_BYTES, SectorCount, VolumeAttributes};
 use iscsi::{Access, InitiatorAccess, Limits};
+use parking_lot::Mutex;
 use store::{Change, OpenOptions, VolumeChange};
 
+mod limits;
 mod wire;
 
 use super::counters::Class;
@@ -22,7 +24,18 @@ const TARGET: &str = "iqn.2026-01.example.holdfast:test";
 const VOLUME_BYTES: u64 = 64 << 20;
 
 /// Everybody may log in, and sees the same volumes.
-struct Open(Arc<LunMap>);
+struct Open(Mutex<Arc<LunMap>>);
+
+impl Open {
+    /// The volume at LUN 1 has other limits from now on.
+    fn limit(&self, limits: VolumeLimits) {
+        let mut map = self.0.lock();
+        let mut new = LunMap { generation: map.generation + 1, luns: map.luns.clone() };
+        let volume = VolumeAttributes { limits, ..VolumeAttributes::clone(&map.luns[&1]) };
+        new.luns.insert(1, Arc::new(volume));
+        *map = Arc::new(new);
+    }
+}
 
 impl Access for Open {
     fn initiator(&self, _: &str) -> Option<InitiatorAccess> {
@@ -32,12 +45,20 @@ impl Access for Open {
 
 impl LunMaps for Open {
     fn lun_map(&self, _: &str) -> Arc<LunMap> {
-        self.0.clone()
+        self.0.lock().clone()
     }
 
     fn generation(&self) -> u64 {
-        1
+        self.0.lock().generation
     }
+
+    fn volume_limits(&self, volume: VolumeId) -> VolumeLimits {
+        let map = self.0.lock();
+        let found = map.luns.values().find(|attributes| attributes.id == volume);
+        found.map_or(VolumeLimits::NONE, |attributes| attributes.limits)
+    }
+
+    fn protect(&self, _: u64) {}
 
     fn space_thresholds(&self) -> Vec<u8> {
         vec![80]
@@ -64,6 +85,7 @@ impl ReservationRecords for Nowhere {
 /// An array that runs in this process.
 struct Running {
     running: super::Running,
+    open: Arc<Open>,
     thread: JoinHandle<Result<(), ServeError>>,
 }
 
@@ -113,11 +135,12 @@ fn serve(path: &Path, threads: usize) -> Running {
             serial: format!("{number:016}"),
             write_cache: false,
             offloads: block::Offloads::ALL,
+            limits: block::VolumeLimits::NONE,
         };
         (number, Arc::new(attributes))
     };
     let luns: BTreeMap<_, _> = ids[..2].iter().enumerate().map(attributes).collect();
-    let access = Arc::new(Open(Arc::new(LunMap { generation: 1, luns })));
+    let access = Arc::new(Open(Mutex::new(Arc::new(LunMap { generation: 1, luns }))));
     let options = ServeOptions {
         disk,
         store,
@@ -131,7 +154,7 @@ fn serve(path: &Path, threads: usize) -> Running {
         target_alias: String::new(),
         portals: vec![PortalOptions { address: "127.0.0.1:0".parse().unwrap(), group: 1 }; 2],
         access: access.clone(),
-        luns: access,
+        luns: access.clone(),
         reservations: Arc::new(Nowhere),
         limits: Limits::default(),
         threads,
@@ -142,7 +165,7 @@ fn serve(path: &Path, threads: usize) -> Running {
     let (sender, receiver) = mpsc::channel();
     let thread = std::thread::spawn(move || run(options, |running| sender.send(running).unwrap()));
     match receiver.recv_timeout(Duration::from_secs(20)) {
-        Ok(running) => Running { running, thread },
+        Ok(running) => Running { running, open: access, thread },
         Err(_) => panic!("not serving: {:?}", thread.join()),
     }
 }

@@ -8,6 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+mod access;
+mod alerts;
+mod first;
+mod objects;
 mod stored;
 
 /// How long an array may take to start or to end.
@@ -30,8 +34,8 @@ impl World {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
         command.args(words).env("XDG_RUNTIME_DIR", self.directory.path()).stdin(Stdio::null());
-        for name in ["HOLDFAST_POOL", "HOLDFAST_API", "HOLDFAST_TOKEN_FILE"] {
-            command.env_remove(name);
+        for name in ["POOL", "API", "TOKEN", "TOKEN_FILE", "CA", "FINGERPRINT"] {
+            command.env_remove(format!("HOLDFAST_{name}"));
         }
         command
     }
@@ -146,6 +150,9 @@ fn usage_faults_are_2_and_no_array_is_3() {
     let token = world.directory.path().join("token");
     std::fs::write(&token, "abc\n").unwrap();
     let far = ["status", "--api", "127.0.0.1:9", "--token-file", token.to_str().unwrap()];
+    assert!(world.refusal(2, &far).contains("--fingerprint"));
+    let digits = "ab".repeat(32);
+    let far: Vec<&str> = far.into_iter().chain(["--fingerprint", &digits]).collect();
     assert!(world.refusal(3, &far).contains("127.0.0.1:9"));
     let serve = ["serve", "--iscsi", "127.0.0.1:0"];
     assert!(world.refusal(2, &serve).contains("--pool"));
@@ -313,7 +320,9 @@ fn two_arrays_are_told_apart() {
     assert_eq!(two.json(&told)["target_name"], first.told["target_name"]);
     let wrong = two.directory.path().join("token");
     std::fs::write(&wrong, "abcdef").unwrap();
+    let fingerprint = first.told["fingerprint"].as_str().unwrap();
     let told = ["status", "--api", api, "--token-file", wrong.to_str().unwrap()];
+    let told: Vec<&str> = told.into_iter().chain(["--fingerprint", fingerprint]).collect();
     assert!(two.refusal(3, &told).contains("token"));
     second.kill();
     // What the killed one left behind is seen through.

@@ -129,6 +129,7 @@ impl Connection {
                 self.transmit.data_digest = self.params.data_digest;
             }
             Err(status) => {
+                self.events.extend(login.refused(status));
                 self.login = Some(login);
                 let refusal = Login::refusal(bhs, status);
                 self.send(refusal, OutData::None, StatSn::Advance);

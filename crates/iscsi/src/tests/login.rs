@@ -32,6 +32,34 @@ fn every_refusal_has_its_status() {
 }
 
 #[test]
+fn who_is_refused_is_told_and_a_fault_of_its_program_is_not() {
+    let target = target();
+    let told = |keys: &[(&str, &str)], flags| {
+        let mut peer = Peer::new(&target, 0);
+        peer.login_step(flags, keys);
+        match peer.event() {
+            Some(Event::LoginRefused { initiator_name, status }) => Some((initiator_name, status)),
+            other => panic!("{other:?}"),
+        }
+    };
+    let t = ("TargetName", TARGET);
+    let stranger = ("InitiatorName", "iqn.1999-01.Unknown:x");
+    assert_eq!(told(&[stranger, t], 0x87), Some(("iqn.1999-01.unknown:x".into(), (2, 2))));
+    let chap = [("InitiatorName", CHAP_NAME), t, ("AuthMethod", "None")];
+    assert_eq!(told(&chap, 0x81), Some((CHAP_NAME.into(), (2, 1))));
+    let mut peer = Peer::new(&target, 0);
+    peer.login_step(0x84, &[("InitiatorName", NAME), t]);
+    assert!(peer.event().is_none());
+    let keys = [("InitiatorName", NAME), t, ("HeaderDigest", "CRC32C"), ("MaxBurstLength", "8192")];
+    let mut peer = Peer::new(&target, 0);
+    peer.login_step(0x87, &keys);
+    let Some(Event::SessionStarted { nexus, .. }) = peer.event() else { panic!() };
+    assert!(nexus.terms.header_digest && !nexus.terms.data_digest);
+    assert_eq!(nexus.terms.burst_bytes, 8192);
+    assert_eq!(nexus.terms.commands, target.config().limits.commands_per_session);
+}
+
+#[test]
 fn a_version_that_is_too_new_and_a_session_that_is_not_there() {
     let target = target();
     let mut peer = Peer::new(&target, 0);

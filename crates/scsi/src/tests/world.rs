@@ -91,6 +91,7 @@ pub(crate) fn volume(id: u8, logical_block: LogicalBlockSize) -> Arc<VolumeAttri
         serial: format!("HF{id:08}"),
         write_cache: false,
         offloads: block::Offloads::ALL,
+        limits: block::VolumeLimits::NONE,
     })
 }
 

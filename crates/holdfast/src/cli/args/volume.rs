@@ -1,4 +1,4 @@
-//! The verbs of volumes, snapshots and groups.
+//! The verbs of volumes and snapshots.
 
 use clap::{ArgGroup, Args, Subcommand};
 
@@ -56,6 +56,22 @@ pub enum VolumeVerb {
         offload: Vec<Switch>,
         #[command(flatten)]
         reduction: ReductionArgs,
+    },
+    /// Show or set how much hosts may do with a volume.
+    Limit {
+        /// Which.
+        name: String,
+        /// Reads, writes and offloads a second, 100 to 100 million; `none` for no limit.
+        #[arg(long, value_name = "COUNT|none", value_parser = parse_iops)]
+        iops: Option<u64>,
+        /// Bytes a second, 1M to 512G; `none` for no limit.
+        #[arg(long, value_name = "SIZE|none", value_parser = parse_bandwidth)]
+        bandwidth: Option<u64>,
+    },
+    /// Show what is stored for volumes, and how far it was reduced.
+    Space {
+        /// Which; without a name, all.
+        names: Vec<String>,
     },
     /// Give a volume a new name.
     Rename {
@@ -126,6 +142,21 @@ fn parse_on_off(text: &str) -> Result<bool, String> {
     }
 }
 
+/// The limit that REST 2.x takes for none.
+fn parse_iops(text: &str) -> Result<u64, String> {
+    if text == "none" {
+        return Ok(*array::limits::IOPS_LIMIT.end());
+    }
+    text.parse().map_err(|_| "a limit is a number of commands a second, or none".to_owned())
+}
+
+fn parse_bandwidth(text: &str) -> Result<u64, String> {
+    if text == "none" {
+        return Ok(*array::limits::BANDWIDTH_LIMIT.end());
+    }
+    size::parse(text)
+}
+
 fn parse_block_size(text: &str) -> Result<u64, String> {
     match size::parse(text)? {
         bytes @ (512 | 4096) => Ok(bytes),
@@ -193,45 +224,5 @@ pub enum SnapshotVerb {
         /// Which.
         #[arg(required = true)]
         names: Vec<String>,
-    },
-}
-
-/// `group …`.
-#[derive(Debug, Subcommand)]
-pub enum GroupVerb {
-    /// Make a group.
-    Create {
-        /// 1 to 63 of A-Z a-z 0-9 -.
-        name: String,
-        /// Its volumes.
-        volumes: Vec<String>,
-    },
-    /// Add volumes to a group.
-    Add {
-        /// Which.
-        name: String,
-        /// The volumes.
-        #[arg(required = true)]
-        volumes: Vec<String>,
-    },
-    /// Take volumes out of a group.
-    Remove {
-        /// Which.
-        name: String,
-        /// The volumes.
-        #[arg(required = true)]
-        volumes: Vec<String>,
-    },
-    /// List all groups.
-    List,
-    /// Show a group.
-    Show {
-        /// Which.
-        name: String,
-    },
-    /// End a group. Its volumes and snapshots stay.
-    Destroy {
-        /// Which.
-        name: String,
     },
 }

@@ -16,14 +16,14 @@ const LOGIN_RESPONSE: u8 = 0x23;
 const R2T: u8 = 0x31;
 
 /// A session of one connection.
-struct Initiator {
+pub(super) struct Initiator {
     stream: TcpStream,
     tag: u32,
     cmd_sn: u32,
 }
 
 impl Initiator {
-    fn login(portal: SocketAddr, name: &str) -> Self {
+    pub(super) fn login(portal: SocketAddr, name: &str) -> Self {
         let stream = TcpStream::connect(portal).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let mut this = Self { stream, tag: 0, cmd_sn: 1 };
@@ -52,7 +52,7 @@ impl Initiator {
         self.stream.write_all(&bytes).unwrap();
     }
 
-    fn receive(&mut self, opcode: u8) -> ([u8; 48], Vec<u8>) {
+    pub(super) fn receive(&mut self, opcode: u8) -> ([u8; 48], Vec<u8>) {
         let mut bhs = [0; 48];
         self.stream.read_exact(&mut bhs).unwrap();
         let length = u32::from_be_bytes([0, bhs[5], bhs[6], bhs[7]]) as usize;
@@ -64,13 +64,19 @@ impl Initiator {
 
     /// A SCSI command to LUN 1, without data.
     fn command(&mut self, cdb: [u8; 10], flags: u8, bytes: u32) {
+        self.command_to(1, cdb, flags, bytes);
+    }
+
+    /// A SCSI command without data; returns its task tag.
+    pub(super) fn command_to(&mut self, lun: u8, cdb: [u8; 10], flags: u8, bytes: u32) -> u32 {
         let mut bhs = [0; 48];
-        (bhs[0], bhs[1], bhs[9]) = (0x01, 0x80 | flags, 1);
+        (bhs[0], bhs[1], bhs[9]) = (0x01, 0x80 | flags, lun);
         bhs[20..24].copy_from_slice(&bytes.to_be_bytes());
         bhs[24..28].copy_from_slice(&self.cmd_sn.to_be_bytes());
         bhs[32..42].copy_from_slice(&cdb);
         self.cmd_sn += 1;
         self.send(bhs, &[]);
+        self.tag
     }
 
     /// TEST UNIT READY: the status, and sense key, ASC and ASCQ.
@@ -82,7 +88,7 @@ impl Initiator {
     }
 
     /// An immediate task management request about LUN 1: its response.
-    fn manage(&mut self, function: u8) -> u8 {
+    pub(super) fn manage(&mut self, function: u8) -> u8 {
         let mut bhs = [0; 48];
         (bhs[0], bhs[1], bhs[9]) = (0x42, 0x80 | function, 1);
         bhs[20..24].fill(0xff);

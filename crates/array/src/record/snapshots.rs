@@ -1,12 +1,11 @@
-//! The records of snapshots and groups. There may be a hundred thousand of the former: they are
-//! short.
+//! The records of snapshots. There may be a hundred thousand of them: they are short.
 
 use block::{SectorCount, VolumeId};
 use serde::{Deserialize, Serialize};
 
 use super::{Stored, VERSION, damaged, encode, key};
 use crate::Error;
-use crate::groups::{Group, GroupId};
+use crate::groups::GroupId;
 use crate::name::{GroupName, Suffix};
 use crate::snapshots::SnapshotRecord;
 
@@ -15,29 +14,22 @@ pub(super) struct SnapshotRow {
     v: u8,
     source: u64,
     suffix: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The name of its group, in rows of before there were ids.
+    #[serde(default, skip_serializing)]
     group: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    group_id: Option<u64>,
+    /// Whether the retention of its group lets it go.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    retained: bool,
     sectors: u64,
     created_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     eradicate_ms: Option<u64>,
 }
 
-#[derive(Serialize, Deserialize)]
-pub(super) struct GroupRow {
-    v: u8,
-    name: String,
-    members: Vec<u64>,
-    next_suffix: u64,
-    created_ms: u64,
-}
-
 pub(crate) fn snapshot_key(id: VolumeId) -> Vec<u8> {
     key(b'n', &[id.0])
-}
-
-pub(crate) fn group_key(id: GroupId) -> Vec<u8> {
-    key(b'g', &[id.0])
 }
 
 pub(crate) fn snapshot(snapshot: &SnapshotRecord) -> Result<Vec<u8>, Error> {
@@ -45,20 +37,12 @@ pub(crate) fn snapshot(snapshot: &SnapshotRecord) -> Result<Vec<u8>, Error> {
         v: VERSION,
         source: snapshot.source.0,
         suffix: snapshot.suffix.to_string(),
-        group: snapshot.group.as_ref().map(ToString::to_string),
+        group: None,
+        group_id: snapshot.group.map(|id| id.0),
+        retained: snapshot.retained,
         sectors: snapshot.size.0,
         created_ms: snapshot.created_ms,
         eradicate_ms: snapshot.eradicate_ms,
-    })
-}
-
-pub(crate) fn group(group: &Group) -> Result<Vec<u8>, Error> {
-    encode(&GroupRow {
-        v: VERSION,
-        name: group.name.to_string(),
-        members: group.members.iter().map(|id| id.0).collect(),
-        next_suffix: group.next_suffix,
-        created_ms: group.created_ms,
     })
 }
 
@@ -75,20 +59,12 @@ pub(super) fn decode_snapshot(
         SnapshotRecord {
             source: VolumeId(row.source),
             suffix: Suffix::stored(&row.suffix)?,
-            group: row.group.as_deref().map(GroupName::new).transpose()?,
+            group: row.group_id.map(GroupId),
+            retained: row.retained,
             size: SectorCount(row.sectors),
             created_ms: row.created_ms,
             eradicate_ms: row.eradicate_ms,
         },
+        row.group.as_deref().map(GroupName::new).transpose()?,
     ))
-}
-
-pub(super) fn decode_group(id: GroupId, row: GroupRow) -> Result<Stored, Error> {
-    let group = Group {
-        name: GroupName::new(&row.name)?,
-        members: row.members.into_iter().map(VolumeId).collect(),
-        next_suffix: row.next_suffix,
-        created_ms: row.created_ms,
-    };
-    Ok(Stored::Group(id, group))
 }

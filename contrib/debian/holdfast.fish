@@ -1,0 +1,1 @@
+holdfast completion fish | source

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Has systemd read the unit, beside a program of that name. Ends in `N passed, N failed, N skipped`.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+if ! command -v systemd-analyze >/dev/null; then
+    echo "systemd-analyze is missing: the unit was not read"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+# The program of the package is not on this machine; any other that exists will do.
+sed "s|^ExecStart=/usr/bin/holdfast|ExecStart=$(command -v true)|" holdfast.service \
+    > "$scratch/holdfast.service"
+failed=0
+told=$(systemd-analyze verify --man=no "$scratch/holdfast.service" 2>&1) || failed=1
+# What it says of other units of this machine is not about this one.
+if grep -F holdfast <<<"$told"; then
+    failed=1
+fi
+echo "$((1 - failed)) passed, $failed failed, 0 skipped"
+exit "$failed"

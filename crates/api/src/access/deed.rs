@@ -1,0 +1,143 @@
+//! What the audit log says of a request: who, what, and which names stand in it. Of a body only
+//! fields that name objects are looked at, so that no secret is kept.
+
+use array::Deed;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use serde_json::Value;
+
+use super::denied::Denied;
+use super::{Caller, Origin};
+use crate::{BODY_BYTES_MAX, Interface};
+
+/// The fields of a body that hold names of objects, or lists of them.
+const NAMING: [&str; 14] = [
+    "add", "group", "host", "iqns", "lun", "name", "new_name", "remove", "source", "suffix",
+    "user", "username", "volume", "volumes",
+];
+/// Parameters of a query that say how much a request does.
+const TELLING: [&str; 5] = ["destroyed", "eradicate", "overwrite", "truncate", "version"];
+
+tokio::task_local! {
+    /// What the request that is being answered is entered as.
+    static DEED: Deed;
+}
+
+/// What the request that is being answered is to be entered as; `None` for one that changes
+/// nothing.
+pub(super) fn of_this_request() -> Option<Deed> {
+    DEED.try_with(Clone::clone).ok()
+}
+
+/// Runs a request for `caller`.
+pub(super) async fn run(
+    interface: &Interface,
+    caller: Caller,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    if matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        return next.run(Request::from_parts(parts, body)).await;
+    }
+    let body = match read(body).await {
+        Ok(body) => body,
+        Err(denied) => return denied.answer(&path),
+    };
+    // Parsers take a list of values for an object as well, in the order of its fields.
+    let is_list = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
+    if is_list && path.starts_with("/v1/") {
+        let denied = Denied::Body(StatusCode::BAD_REQUEST, "The body is a list, not an object.");
+        return denied.answer(&path);
+    }
+    let deed = Deed {
+        time_ms: (interface.now_ms)(),
+        user: caller.user,
+        role: caller.role,
+        origin: Origin::of(&parts.extensions).0.to_canonical().to_string(),
+        method: parts.method.to_string(),
+        names: names(parts.uri.query().unwrap_or_default(), &body),
+        path,
+    };
+    let request = Request::from_parts(parts, Body::from(body));
+    DEED.scope(deed, next.run(request)).await
+}
+
+async fn read(body: Body) -> Result<Bytes, Denied> {
+    to_bytes(body, BODY_BYTES_MAX).await.map_err(|error| {
+        let mut causes =
+            std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+        match causes.any(|error| error.is::<http_body_util::LengthLimitError>()) {
+            true => Denied::Body(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "The body is longer than 64 KiB, which no request needs.",
+            ),
+            false => Denied::Body(StatusCode::BAD_REQUEST, "The body did not come to its end."),
+        }
+    })
+}
+
+/// The names in a query and in a body.
+fn names(query: &str, body: &[u8]) -> String {
+    let mut found = Vec::new();
+    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+        let is_naming = key == "names" || key == "ids" || key == "keys";
+        if is_naming || key.ends_with("_names") || key.ends_with("_ids") {
+            found.push(value.into_owned());
+        } else if TELLING.contains(&&*key) {
+            found.push(format!("{key}={value}"));
+        }
+    }
+    if let Ok(Value::Object(fields)) = serde_json::from_slice(body) {
+        for (key, value) in &fields {
+            if NAMING.contains(&key.as_str()) || TELLING.contains(&key.as_str()) {
+                note(key, value, &mut found);
+            }
+        }
+    }
+    found.join(" ")
+}
+
+/// A field: a name, a list of them, or an object that has one.
+fn note(key: &str, value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => found.push(format!("{key}={text}")),
+        Value::Bool(flag) => found.push(format!("{key}={flag}")),
+        Value::Number(number) => found.push(format!("{key}={number}")),
+        Value::Array(list) => {
+            let texts: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+            found.push(format!("{key}={}", texts.join(",")));
+        }
+        Value::Object(fields) => {
+            if let Some(Value::String(text)) = fields.get("name") {
+                found.push(format!("{key}={text}"));
+            }
+        }
+        Value::Null => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_noted_and_secrets_are_not() {
+        let body = r#"{"name": "esx1", "iqns": ["iqn.a", "iqn.b"], "chap":
+            {"initiator": {"user": "u", "secret": "horse"}, "name": "horse"}, "password": "horse",
+            "source": {"name": "db1", "secret": "horse"}, "destroyed": true, "role": null}"#;
+        let query = "names=a%2Cb&volume_names=c&api_token=horse&secret=horse&truncate=true";
+        let noted = names(query, body.as_bytes());
+        assert_eq!(
+            noted,
+            "a,b c truncate=true destroyed=true iqns=iqn.a,iqn.b name=esx1 source=db1"
+        );
+        for body in ["", "[1]", "\"name\"", "{\"name\": ", "{\"name\": {\"name\": 1}}"] {
+            assert_eq!(names("", body.as_bytes()), "", "{body}");
+        }
+    }
+}

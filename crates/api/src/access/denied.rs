@@ -1,0 +1,103 @@
+//! Refusals by who asks or how often, in the form of the path that was asked for.
+
+use array::Role;
+use axum::Json;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::ApiError;
+
+/// Why a request is not let through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// No session, or a dead one, and no token.
+    NoSession,
+    /// A token that nobody has.
+    WrongToken,
+    /// The role may not.
+    Role(Role),
+    /// Too many wrong tokens came from this address.
+    TooManyFailures {
+        /// When to come again.
+        seconds: u64,
+    },
+    /// The token asks too often.
+    TooManyRequests {
+        /// When to come again.
+        seconds: u64,
+    },
+    /// The body can't be read.
+    Body(StatusCode, &'static str),
+    /// No session can be made up.
+    NoEntropy,
+}
+
+impl Denied {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::NoSession | Self::WrongToken => StatusCode::UNAUTHORIZED,
+            Self::Role(_) => StatusCode::FORBIDDEN,
+            Self::TooManyFailures { .. } | Self::TooManyRequests { .. } => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
+            Self::Body(status, _) => *status,
+            Self::NoEntropy => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NoSession | Self::WrongToken => "unauthorized",
+            Self::Role(_) => "forbidden",
+            Self::TooManyFailures { .. } | Self::TooManyRequests { .. } => "too_many_requests",
+            Self::Body(StatusCode::PAYLOAD_TOO_LARGE, _) => "body_too_long",
+            Self::Body(..) => "bad_request",
+            Self::NoEntropy => "internal",
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::NoSession => "The session has ended, or there was none: log in with an API \
+                                token, or send one as `Authorization: Bearer TOKEN`."
+                .into(),
+            Self::WrongToken => "The API token is wrong, has expired or was withdrawn. An array \
+                                 admin makes another: `holdfast token create`."
+                .into(),
+            Self::Role(role) => {
+                format!("The role {role} may not do this. An array admin gives another role.")
+            }
+            Self::TooManyFailures { seconds } => {
+                format!("Too many logins from this address failed. Try again in {seconds} s.")
+            }
+            Self::TooManyRequests { seconds } => {
+                format!("Too many requests with this API token. Try again in {seconds} s.")
+            }
+            Self::Body(_, text) => (*text).into(),
+            Self::NoEntropy => "The machine gives no random bytes, so there is no session.".into(),
+        }
+    }
+
+    /// The answer to a request for `path`.
+    pub(crate) fn answer(&self, path: &str) -> Response {
+        let mut response = if path.starts_with("/api/") {
+            let fault = json!({ "context": "", "message": self.text() });
+            (self.status(), Json(json!({ "errors": [fault] }))).into_response()
+        } else {
+            ApiError::new(self.status(), self.code(), self.text()).into_response()
+        };
+        let headers = response.headers_mut();
+        match self {
+            Self::TooManyFailures { seconds } | Self::TooManyRequests { seconds } => {
+                headers.insert(RETRY_AFTER, HeaderValue::from(*seconds));
+            }
+            Self::NoSession | Self::WrongToken => {
+                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            _ => {}
+        }
+        response
+    }
+}

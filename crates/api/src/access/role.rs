@@ -1,0 +1,107 @@
+//! What a role may ask for: by method and path, in this one place.
+//!
+//! | role | may |
+//! |---|---|
+//! | `readonly` | look at everything but the audit log and who is logged in |
+//! | `storage_admin` | change what serves hosts, too: [`OF_STORAGE`] |
+//! | `array_admin` | everything |
+//!
+//! What is not listed is for array admins: a resource that is forgotten here is closed, not open.
+
+use array::Role;
+use axum::http::Method;
+
+/// The resources that a storage admin may change, as they stand behind `/v1/` or `/api/2.N/`; what
+/// is below them as well.
+const OF_STORAGE: [&str; 19] = [
+    "alerts",
+    "clones",
+    "connections",
+    "container-default-protections",
+    "groups",
+    "host-groups",
+    "hosts",
+    "pods",
+    "protection-group-snapshots",
+    "protection-groups",
+    "qos",
+    "snapshots",
+    "tags",
+    "volume-groups",
+    "volume-snapshots",
+    "volumes",
+    // Not changes of the array, but of who asks.
+    "login",
+    "logout",
+    "session",
+];
+
+/// Whether a role may send this request.
+pub(super) fn may(role: Role, method: &Method, path: &str) -> bool {
+    let resource = resource(path);
+    let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    match role {
+        Role::ArrayAdmin => true,
+        _ if matches!(resource, "audit" | "audits" | "sessions") => false,
+        Role::StorageAdmin => looks || OF_STORAGE.contains(&resource),
+        Role::ReadOnly => looks || matches!(resource, "logout" | "session"),
+    }
+}
+
+/// What stands behind the version.
+fn resource(path: &str) -> &str {
+    let (version, rest) = match path.strip_prefix("/api/") {
+        Some(rest) => rest.split_once('/').unwrap_or_default(),
+        None => path.trim_start_matches('/').split_once('/').unwrap_or_default(),
+    };
+    let is_version = version.starts_with("2.") || version == "v1";
+    let rest = if is_version { rest } else { "" };
+    rest.split('/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_told_apart_by_method_and_path() {
+        use Role::{ArrayAdmin, ReadOnly, StorageAdmin};
+        for (method, path, least) in [
+            ("GET", "/v1/volumes", ReadOnly),
+            ("HEAD", "/api/2.26/volumes", ReadOnly),
+            ("GET", "/v1/users", ReadOnly),
+            ("GET", "/v1/settings", ReadOnly),
+            ("POST", "/api/2.0/logout", ReadOnly),
+            ("POST", "/v1/volumes", StorageAdmin),
+            ("DELETE", "/v1/volumes/a", StorageAdmin),
+            ("PUT", "/api/2.26/volumes/tags/batch", StorageAdmin),
+            ("PATCH", "/api/2.4/hosts", StorageAdmin),
+            ("BREW", "/api/2.4/hosts", StorageAdmin),
+            ("POST", "/api/2.4/admins/api-tokens", ArrayAdmin),
+            ("PATCH", "/api/2.4/arrays", ArrayAdmin),
+            ("PATCH", "/v1/settings", ArrayAdmin),
+            ("PATCH", "/v1/pool", ArrayAdmin),
+            ("POST", "/v1/pool/scrub", ArrayAdmin),
+            ("POST", "/v1/users", ArrayAdmin),
+            ("DELETE", "/v1/tokens/anna/x", ArrayAdmin),
+            ("GET", "/v1/audit", ArrayAdmin),
+            ("GET", "/api/2.26/audits", ArrayAdmin),
+            ("GET", "/api/2.26/sessions", ArrayAdmin),
+            // What nobody knows, and what only looks like something that is known.
+            ("POST", "/v1/whatever", ArrayAdmin),
+            ("POST", "/v1/Volumes", ArrayAdmin),
+            ("POST", "/v1/%76olumes", ArrayAdmin),
+            ("POST", "//v1//volumes", ArrayAdmin),
+            ("POST", "/volumes", ArrayAdmin),
+            ("POST", "/v2/volumes", ArrayAdmin),
+            ("POST", "/api/volumes", ArrayAdmin),
+            ("POST", "/v1/users/../volumes", ArrayAdmin),
+        ] {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            let allowed = Role::ALL.map(|role| may(role, &method, path));
+            let rank = Role::ALL.iter().position(|role| *role == least).unwrap();
+            let expected = std::array::from_fn(|at| at <= rank);
+            assert_eq!(allowed, expected, "{method} {path}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Sessions: what a login gives for an API token. In memory only, and bounded.
+
+use std::collections::HashMap;
+
+use std::net::IpAddr;
+
+use array::TokenHash;
+
+use super::Credential;
+
+/// After how much idle time a session ends.
+pub(super) const IDLE_MS: u64 = 30 * 60 * 1000;
+/// The most sessions of one token: clients that never log out have one more with each run.
+const SESSIONS_PER_CREDENTIAL_MAX: usize = 256;
+/// The most sessions of all: some 100 bytes each.
+const SESSIONS_MAX: usize = 4_096;
+/// The most addresses whose failures are remembered. Failures are not entered into the audit log,
+/// which is a ring: who guesses tokens could push out of it what was done.
+const FAILED_MAX: usize = 256;
+
+struct Session {
+    begun: Begun,
+    /// What it was begun with. It is asked again at each request: a session never outlives its
+    /// token, nor a role that was taken away.
+    credential: Credential,
+    used_ms: u64,
+}
+
+/// The login that a session began with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Begun {
+    /// Which one it was since the array was started, from 1.
+    pub number: u64,
+    /// Whose token it was.
+    pub user: String,
+    /// Where it came from.
+    pub origin: IpAddr,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// Logins from one address that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    /// Which event the first one was since the array was started, as for logins.
+    pub number: u64,
+    /// Where they came from.
+    pub origin: IpAddr,
+    /// When the first one came, in milliseconds since 1970.
+    pub first_ms: u64,
+    /// When the last one came.
+    pub last_ms: u64,
+    /// How many came.
+    pub count: u64,
+}
+
+/// All sessions, by the hash of what requests carry.
+#[derive(Default)]
+pub(super) struct Sessions {
+    by_hash: HashMap<TokenHash, Session>,
+    /// Addresses from which logins failed, the latest last.
+    failed: Vec<Failed>,
+    /// How many events there were: sessions that have begun, and addresses that failed.
+    count: u64,
+}
+
+impl Sessions {
+    /// Begins one. Where there are too many, the one that was idle longest gives way: of the same
+    /// token first.
+    /// The number of the login is given here.
+    pub(super) fn begin(
+        &mut self,
+        hash: TokenHash,
+        credential: Credential,
+        login: Begun,
+        now_ms: u64,
+    ) {
+        self.by_hash.retain(|_, session| !session.is_over(now_ms));
+        let own = self.by_hash.values().filter(|session| session.credential == credential).count();
+        if own >= SESSIONS_PER_CREDENTIAL_MAX {
+            self.end_idlest(|session| session.credential == credential);
+        } else if self.by_hash.len() >= SESSIONS_MAX {
+            self.end_idlest(|_| true);
+        }
+        self.count += 1;
+        let begun = Begun { number: self.count, ..login };
+        self.by_hash.insert(hash, Session { begun, credential, used_ms: now_ms });
+    }
+
+    fn end_idlest(&mut self, among: impl Fn(&Session) -> bool) {
+        let sessions = self.by_hash.iter().filter(|(_, session)| among(session));
+        let idlest = sessions.min_by_key(|(_, session)| session.used_ms).map(|(hash, _)| *hash);
+        if let Some(hash) = idlest {
+            self.by_hash.remove(&hash);
+        }
+    }
+
+    /// What a session was begun with; it is in use again.
+    pub(super) fn use_one(&mut self, hash: &TokenHash, now_ms: u64) -> Option<Credential> {
+        let session = self.by_hash.get_mut(hash)?;
+        if session.is_over(now_ms) {
+            self.by_hash.remove(hash);
+            return None;
+        }
+        session.used_ms = now_ms;
+        Some(session.credential)
+    }
+
+    /// The logins of those that have not ended, the oldest first.
+    pub(super) fn begun(&self, now_ms: u64) -> Vec<Begun> {
+        let live = self.by_hash.values().filter(|session| !session.is_over(now_ms));
+        let mut begun: Vec<_> = live.map(|session| session.begun.clone()).collect();
+        begun.sort_by_key(|login| login.number);
+        begun
+    }
+
+    /// Counts a login that failed.
+    pub(super) fn fail(&mut self, origin: IpAddr, at_ms: u64) {
+        let known = self.failed.iter().position(|failed| failed.origin == origin);
+        let failed = match known {
+            Some(at) => {
+                let failed = self.failed.remove(at);
+                Failed { last_ms: at_ms, count: failed.count + 1, ..failed }
+            }
+            None => {
+                self.count += 1;
+                let number = self.count;
+                Failed { number, origin, first_ms: at_ms, last_ms: at_ms, count: 1 }
+            }
+        };
+        if self.failed.len() >= FAILED_MAX {
+            self.failed.remove(0);
+        }
+        self.failed.push(failed);
+    }
+
+    /// The addresses from which logins failed, those that failed last.
+    pub(super) fn failed(&self) -> &[Failed] {
+        &self.failed
+    }
+
+    /// Ends one.
+    pub(super) fn end(&mut self, hash: &TokenHash) {
+        self.by_hash.remove(hash);
+    }
+}
+
+impl Session {
+    fn is_over(&self, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.used_ms) >= IDLE_MS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(n: usize) -> TokenHash {
+        TokenHash::of(&n.to_le_bytes())
+    }
+
+    fn login(user: &str) -> Begun {
+        let origin = std::net::Ipv4Addr::LOCALHOST.into();
+        Begun { number: 0, user: user.into(), origin, at_ms: 7 }
+    }
+
+    #[test]
+    fn those_that_have_not_ended_are_told() {
+        let mut sessions = Sessions::default();
+        let told = |sessions: &Sessions, now_ms| -> Vec<_> {
+            sessions.begun(now_ms).into_iter().map(|login| (login.number, login.user)).collect()
+        };
+        for (n, user) in ["anna", "bert", "carl"].into_iter().enumerate() {
+            sessions.begin(hash(n), Credential::Local, login(user), n as u64);
+        }
+        sessions.end(&hash(1));
+        assert_eq!(told(&sessions, 5), [(1, "anna".to_owned()), (3, "carl".to_owned())]);
+        assert_eq!(told(&sessions, IDLE_MS), [(3, "carl".to_owned())]);
+        sessions.begin(hash(9), Credential::Local, login("dora"), IDLE_MS + 5);
+        assert_eq!(told(&sessions, IDLE_MS + 5), [(4, "dora".to_owned())]);
+    }
+
+    fn token(n: usize) -> Credential {
+        Credential::Token(hash(1_000_000 + n))
+    }
+
+    #[test]
+    fn failures_are_counted_by_address() {
+        let mut sessions = Sessions::default();
+        let address = |n: u32| IpAddr::from(std::net::Ipv4Addr::from(n));
+        for (n, at_ms) in [(1, 10), (2, 20), (1, 30)] {
+            sessions.fail(address(n), at_ms);
+        }
+        let told = |failed: &Failed| (failed.number, failed.first_ms, failed.last_ms, failed.count);
+        let all: Vec<_> = sessions.failed().iter().map(told).collect();
+        assert_eq!(all, [(2, 20, 20, 1), (1, 10, 30, 2)]);
+        for n in 0..FAILED_MAX as u32 {
+            sessions.fail(address(100 + n), 40);
+        }
+        assert_eq!(sessions.failed().len(), FAILED_MAX);
+        assert!(sessions.failed().iter().all(|failed| failed.origin != address(1)));
+    }
+
+    #[test]
+    fn a_session_ends_when_it_was_idle_for_half_an_hour() {
+        let mut sessions = Sessions::default();
+        sessions.begin(hash(1), Credential::Local, login(""), 0);
+        assert_eq!(sessions.use_one(&hash(1), IDLE_MS - 1), Some(Credential::Local));
+        assert_eq!(sessions.use_one(&hash(1), 2 * IDLE_MS - 2), Some(Credential::Local));
+        assert_eq!(sessions.use_one(&hash(1), 3 * IDLE_MS - 2), None);
+        assert_eq!(sessions.use_one(&hash(1), 0), None, "it came back");
+        sessions.begin(hash(2), Credential::Local, login(""), 0);
+        sessions.end(&hash(2));
+        assert_eq!(sessions.use_one(&hash(2), 0), None);
+        sessions.begin(hash(3), Credential::Local, login(""), 0);
+        sessions.begin(hash(4), Credential::Local, login(""), IDLE_MS);
+        assert_eq!(sessions.by_hash.len(), 1, "what has ended takes room");
+    }
+
+    #[test]
+    fn too_many_sessions_push_out_the_idlest_of_their_own_token_first() {
+        let mut sessions = Sessions::default();
+        sessions.begin(hash(0), token(0), login(""), 0);
+        for n in 1..=SESSIONS_PER_CREDENTIAL_MAX {
+            sessions.begin(hash(n), token(1), login(""), n as u64);
+        }
+        sessions.use_one(&hash(1), 1_000);
+        sessions.begin(hash(5_000), token(1), login(""), 1_001);
+        assert!(sessions.use_one(&hash(2), 1_001).is_none());
+        assert!(sessions.use_one(&hash(1), 1_001).is_some());
+        assert!(sessions.by_hash.contains_key(&hash(0)), "another token paid for it");
+        for n in 0..SESSIONS_MAX {
+            sessions.begin(hash(10_000 + n), token(10_000 + n), login(""), 2_000);
+        }
+        assert_eq!(sessions.by_hash.len(), SESSIONS_MAX);
+        assert!(!sessions.by_hash.contains_key(&hash(0)));
+    }
+}

@@ -1,0 +1,305 @@
+//! `/v1/users` and `/v1/tokens`.
+
+use array::{NewToken, Role, TokenInfo, TokenName, UserInfo, UserName};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{Caller, Token};
+use crate::{ApiError, Page, Refusal, Shared, blocking};
+
+/// A user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct User {
+    /// Its name.
+    pub name: String,
+    /// What it may do: `array_admin`, `storage_admin` or `readonly`.
+    pub role: String,
+    /// Whether it is the one that is always there.
+    pub built_in: bool,
+    /// When it was made, in milliseconds since 1970; none for the built-in one.
+    pub created_ms: Option<u64>,
+    /// How many API tokens it has.
+    pub tokens: usize,
+}
+
+impl From<UserInfo> for User {
+    fn from(user: UserInfo) -> Self {
+        Self {
+            name: user.name,
+            role: user.role.name().into(),
+            built_in: user.is_built_in,
+            created_ms: user.created_ms,
+            tokens: user.tokens.len(),
+        }
+    }
+}
+
+/// Some users, in the order of their names.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Users {
+    /// The users.
+    pub users: Vec<User>,
+    /// Whether there are more behind the last one: ask again with its name as `after`.
+    pub more: bool,
+}
+
+/// A user to make.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UserCreate {
+    /// 1 to 63 of A-Z a-z 0-9 - _.
+    pub name: String,
+    /// See [`User::role`].
+    pub role: String,
+}
+
+/// What to change of a user.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UserChange {
+    /// See [`User::role`]: from its next request on.
+    pub role: String,
+}
+
+/// An API token, without the token itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ApiToken {
+    /// Whose it is.
+    pub user: String,
+    /// What tells it from others of that user.
+    pub name: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// From when on it is refused, in milliseconds since 1970; none: never.
+    pub expires_ms: Option<u64>,
+    /// When it was used last since the array was started, in milliseconds since 1970.
+    pub last_used_ms: Option<u64>,
+}
+
+impl From<TokenInfo> for ApiToken {
+    fn from(token: TokenInfo) -> Self {
+        let TokenInfo { user, name, created_ms, expires_ms, last_used_ms } = token;
+        Self { user, name, created_ms, expires_ms, last_used_ms }
+    }
+}
+
+/// API tokens, in the order of their users' names, then in that in which they were made.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ApiTokens {
+    /// The tokens.
+    pub tokens: Vec<ApiToken>,
+}
+
+/// An API token to make.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApiTokenCreate {
+    /// 1 to 63 of A-Z a-z 0-9 - _: what it is for, such as the program that gets it.
+    pub name: String,
+    /// Whose it shall be; without it, of who asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// For how many seconds it is good; without it, until it is withdrawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifetime_s: Option<u64>,
+}
+
+/// An API token that was made.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ApiTokenMade {
+    /// What is kept of it.
+    #[serde(flatten)]
+    pub kept: ApiToken,
+    /// The token itself: it is shown this once, and can't be found out again.
+    pub token: String,
+}
+
+/// Which tokens.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TokenFilter {
+    /// Only those of this user.
+    user: Option<String>,
+}
+
+/// All users, or a part of them, in the order of their names.
+#[utoipa::path(get, path = "/v1/users", params(Page), responses(
+    (status = 200, body = Users),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn list(
+    State(interface): Shared,
+    page: Result<Query<Page>, QueryRejection>,
+) -> Result<Json<Users>, ApiError> {
+    let Query(page) = page?;
+    blocking(interface, move |interface| {
+        let (found, more) = page.of(|after, limit| interface.array.users(after, limit));
+        Ok(Json(Users { users: found.into_iter().map(User::from).collect(), more }))
+    })
+    .await
+}
+
+/// Makes a user, who can do nothing before it has an API token.
+#[utoipa::path(post, path = "/v1/users", request_body = UserCreate, responses(
+    (status = 201, body = User),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+    (status = 403, body = Refusal),
+    (status = 409, body = Refusal),
+    (status = 507, body = Refusal),
+))]
+pub(crate) async fn create(
+    State(interface): Shared,
+    body: Result<Json<UserCreate>, JsonRejection>,
+) -> Result<(StatusCode, Json<User>), ApiError> {
+    let Json(UserCreate { name, role }) = body?;
+    blocking(interface, move |interface| {
+        let (name, role) = (UserName::new(&name)?, Role::parse(&role)?);
+        let made = interface.array.create_user(name, role, (interface.now_ms)())?;
+        Ok((StatusCode::CREATED, Json(made.into())))
+    })
+    .await
+}
+
+/// A user.
+#[utoipa::path(get, path = "/v1/users/{name}", params(("name" = String, Path)), responses(
+    (status = 200, body = User),
+    (status = 401, body = Refusal),
+    (status = 404, body = Refusal),
+))]
+pub(crate) async fn show(
+    State(interface): Shared,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<User>, ApiError> {
+    let Path(name) = name?;
+    blocking(interface, move |interface| Ok(Json(interface.array.user(&name)?.into()))).await
+}
+
+/// Gives a user another role.
+#[utoipa::path(
+    patch,
+    path = "/v1/users/{name}",
+    params(("name" = String, Path)),
+    request_body = UserChange,
+    responses(
+        (status = 200, body = User),
+        (status = 400, body = Refusal),
+        (status = 401, body = Refusal),
+        (status = 403, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+    )
+)]
+pub(crate) async fn change(
+    State(interface): Shared,
+    name: Result<Path<String>, PathRejection>,
+    body: Result<Json<UserChange>, JsonRejection>,
+) -> Result<Json<User>, ApiError> {
+    let (Path(name), Json(UserChange { role })) = (name?, body?);
+    blocking(interface, move |interface| {
+        let changed = interface.array.change_user(&name, Role::parse(&role)?)?;
+        Ok(Json(changed.into()))
+    })
+    .await
+}
+
+/// Removes a user with its API tokens and sessions.
+#[utoipa::path(delete, path = "/v1/users/{name}", params(("name" = String, Path)), responses(
+    (status = 204, description = "It is gone."),
+    (status = 401, body = Refusal),
+    (status = 403, body = Refusal),
+    (status = 404, body = Refusal),
+    (status = 409, body = Refusal),
+))]
+pub(crate) async fn delete(
+    State(interface): Shared,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, ApiError> {
+    let Path(name) = name?;
+    blocking(interface, move |interface| {
+        interface.array.delete_user(&name).map(|()| StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// All API tokens, or those of a user; never the tokens themselves.
+#[utoipa::path(get, path = "/v1/tokens", params(TokenFilter), responses(
+    (status = 200, body = ApiTokens),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+    (status = 404, body = Refusal),
+))]
+pub(crate) async fn list_tokens(
+    State(interface): Shared,
+    filter: Result<Query<TokenFilter>, QueryRejection>,
+) -> Result<Json<ApiTokens>, ApiError> {
+    let Query(filter) = filter?;
+    blocking(interface, move |interface| {
+        let users = match &filter.user {
+            Some(name) => vec![interface.array.user(name)?],
+            None => interface.array.users(None, array::users::USERS_MAX),
+        };
+        let tokens = users.into_iter().flat_map(|user| user.tokens).map(ApiToken::from);
+        Ok(Json(ApiTokens { tokens: tokens.collect() }))
+    })
+    .await
+}
+
+/// Makes an API token. The answer is the only place where it is ever shown.
+#[utoipa::path(post, path = "/v1/tokens", request_body = ApiTokenCreate, responses(
+    (status = 201, body = ApiTokenMade),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+    (status = 403, body = Refusal),
+    (status = 404, body = Refusal),
+    (status = 409, body = Refusal),
+    (status = 507, body = Refusal),
+))]
+pub(crate) async fn create_token(
+    State(interface): Shared,
+    Extension(caller): Extension<Caller>,
+    body: Result<Json<ApiTokenCreate>, JsonRejection>,
+) -> Result<(StatusCode, Json<ApiTokenMade>), ApiError> {
+    let Json(ApiTokenCreate { name, user, lifetime_s }) = body?;
+    let entropy = interface.access.random().ok_or_else(ApiError::broken)?;
+    blocking(interface, move |interface| {
+        let (token, created_ms) = (Token::of_api(&entropy), (interface.now_ms)());
+        let lifetime_ms = lifetime_s.map(|seconds| seconds.saturating_mul(1000));
+        let expires_ms = lifetime_ms.map(|ms| created_ms.saturating_add(ms));
+        let new =
+            NewToken { name: TokenName::new(&name)?, hash: token.hash(), created_ms, expires_ms };
+        let made = interface.array.create_token(user.as_deref().unwrap_or(&caller.user), new)?;
+        let made = ApiTokenMade { kept: made.into(), token: token.expose().to_owned() };
+        Ok((StatusCode::CREATED, Json(made)))
+    })
+    .await
+}
+
+/// Withdraws an API token, and ends its sessions.
+#[utoipa::path(
+    delete,
+    path = "/v1/tokens/{user}/{name}",
+    params(("user" = String, Path), ("name" = String, Path)),
+    responses(
+        (status = 204, description = "It is withdrawn."),
+        (status = 401, body = Refusal),
+        (status = 403, body = Refusal),
+        (status = 404, body = Refusal),
+    )
+)]
+pub(crate) async fn delete_token(
+    State(interface): Shared,
+    names: Result<Path<(String, String)>, PathRejection>,
+) -> Result<StatusCode, ApiError> {
+    let Path((user, name)) = names?;
+    blocking(interface, move |interface| {
+        interface.array.delete_token(&user, &name).map(|_| StatusCode::NO_CONTENT)
+    })
+    .await
+}

@@ -1,0 +1,241 @@
+//! `/v1/alerts`: what is wrong; and whether notifications of it arrive.
+
+use array::{AlertCode, Severity, Told};
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::page::whole;
+use crate::{ApiError, PAGE_MAX, Refusal, Shared, blocking};
+
+/// Where each alert is described.
+const DOCUMENT: &str = "docs/alerts.md";
+
+/// An alert.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Alert {
+    /// From 1; never used twice.
+    pub number: u64,
+    /// What it is about: a number that does not change.
+    #[schema(example = 401)]
+    pub code: u32,
+    /// The same as a name.
+    #[schema(example = "host-one-path")]
+    pub name: String,
+    /// `array`, `hardware` or `software`.
+    pub category: String,
+    /// `info`, `warning` or `critical`.
+    pub severity: String,
+    /// `open`, `closing` or `closed`.
+    pub state: String,
+    /// What the component is.
+    #[schema(example = "host")]
+    pub component_type: String,
+    /// What it is about.
+    pub component: String,
+    /// What is wrong, on one line.
+    pub summary: String,
+    /// What was seen.
+    pub actual: String,
+    /// What would be right.
+    pub expected: String,
+    /// What to do about it.
+    pub advice: String,
+    /// Where it is described.
+    pub document: String,
+    /// When it was opened, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// When it has changed last.
+    pub updated_ms: u64,
+    /// When it was closed.
+    pub closed_ms: Option<u64>,
+    /// When others were told of it last; none where nobody was.
+    pub told_ms: Option<u64>,
+    /// Whether somebody still has to look at it.
+    pub flagged: bool,
+}
+
+impl From<array::Alert> for Alert {
+    fn from(alert: array::Alert) -> Self {
+        let code = alert.condition.code;
+        Self {
+            number: alert.number,
+            code: code.number(),
+            name: code.name().into(),
+            category: code.category().name().into(),
+            severity: alert.condition.severity.name().into(),
+            state: alert.state.name().into(),
+            component_type: code.component_type().into(),
+            summary: alert.summary(),
+            advice: code.advice().into(),
+            document: document(code),
+            created_ms: alert.created_ms,
+            updated_ms: alert.updated_ms,
+            closed_ms: alert.closed_ms,
+            told_ms: alert.told_ms.filter(|_| alert.told != Told::Nothing),
+            flagged: alert.flagged,
+            component: alert.condition.component,
+            actual: alert.condition.actual,
+            expected: alert.condition.expected,
+        }
+    }
+}
+
+/// Where an alert is described, in the documents of the program.
+pub(crate) fn document(code: AlertCode) -> String {
+    format!("{DOCUMENT}#{}", code.name())
+}
+
+/// Some alerts, in the order of their numbers.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Alerts {
+    /// The alerts.
+    pub alerts: Vec<Alert>,
+    /// Whether there are more: ask again with the last one's number as `after`.
+    pub more: bool,
+}
+
+/// Which alerts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct AlertFilter {
+    /// Only what is behind the alert with this number.
+    #[serde(default, deserialize_with = "whole")]
+    after: Option<u64>,
+    /// At most so many: 1 to 10000, which is also the default.
+    limit: Option<usize>,
+    /// Whether closed ones are told of as well.
+    #[serde(default)]
+    closed: bool,
+    /// Only those that are at least as grave as this: `info`, `warning` or `critical`.
+    severity: Option<String>,
+}
+
+/// What to change of an alert.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AlertChange {
+    /// Whether somebody still has to look at it.
+    pub flagged: bool,
+}
+
+/// What became of a test event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NotificationTest {
+    /// The destination, as the configuration calls it.
+    pub destination: String,
+    /// Why it could not be sent; none where it was.
+    pub error: Option<String>,
+}
+
+/// What became of test events, one for each destination.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NotificationTests {
+    /// In the order of the configuration.
+    pub tests: Vec<NotificationTest>,
+}
+
+/// The alerts that are not closed, or all that are kept.
+#[utoipa::path(get, path = "/v1/alerts", params(AlertFilter), responses(
+    (status = 200, body = Alerts),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn list(
+    State(interface): Shared,
+    filter: Result<Query<AlertFilter>, QueryRejection>,
+) -> Result<Json<Alerts>, ApiError> {
+    let Query(filter) = filter?;
+    let least = match filter.severity.as_deref() {
+        None => Severity::Info,
+        Some(name) => Severity::of_name(name).ok_or_else(ApiError::no_such_severity)?,
+    };
+    blocking(interface, move |interface| {
+        let limit = filter.limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
+        let is_wanted = |alert: &array::Alert| {
+            (filter.closed || alert.state != array::AlertState::Closed)
+                && alert.condition.severity >= least
+        };
+        let kept = interface.array.alerts(filter.after.unwrap_or(0), usize::MAX);
+        let mut found: Vec<_> = kept.into_iter().filter(is_wanted).take(limit + 1).collect();
+        let more = found.len() > limit;
+        found.truncate(limit);
+        Ok(Json(Alerts { alerts: found.into_iter().map(Alert::from).collect(), more }))
+    })
+    .await
+}
+
+/// One alert.
+#[utoipa::path(get, path = "/v1/alerts/{number}", params(("number" = u64, Path)), responses(
+    (status = 200, body = Alert),
+    (status = 401, body = Refusal),
+    (status = 404, body = Refusal),
+))]
+pub(crate) async fn show(
+    State(interface): Shared,
+    number: Result<Path<u64>, PathRejection>,
+) -> Result<Json<Alert>, ApiError> {
+    let Path(number) = number?;
+    blocking(interface, move |interface| Ok(Json(interface.array.alert(number)?.into()))).await
+}
+
+/// Says whether somebody still has to look at an alert.
+#[utoipa::path(patch, path = "/v1/alerts/{number}", params(("number" = u64, Path)),
+    request_body = AlertChange, responses(
+    (status = 200, body = Alert),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+    (status = 404, body = Refusal),
+))]
+pub(crate) async fn change(
+    State(interface): Shared,
+    number: Result<Path<u64>, PathRejection>,
+    body: Result<Json<AlertChange>, JsonRejection>,
+) -> Result<Json<Alert>, ApiError> {
+    let (Path(number), Json(asked)) = (number?, body?);
+    blocking(interface, move |interface| {
+        let changed = interface.array.flag_alerts(&[number], asked.flagged)?;
+        one(changed, number)
+    })
+    .await
+}
+
+/// Closes an alert. It stays closed as long as its condition goes on, unless that becomes graver.
+#[utoipa::path(post, path = "/v1/alerts/{number}/close", params(("number" = u64, Path)), responses(
+    (status = 200, body = Alert),
+    (status = 401, body = Refusal),
+    (status = 404, body = Refusal),
+))]
+pub(crate) async fn close(
+    State(interface): Shared,
+    number: Result<Path<u64>, PathRejection>,
+) -> Result<Json<Alert>, ApiError> {
+    let Path(number) = number?;
+    blocking(interface, move |interface| {
+        let closed = interface.array.close_alerts(&[number], (interface.now_ms)())?;
+        one(closed, number)
+    })
+    .await
+}
+
+fn one(alerts: Vec<array::Alert>, number: u64) -> Result<Json<Alert>, array::Error> {
+    let alert = alerts.into_iter().next();
+    let alert = alert.ok_or_else(|| array::Error::NoSuchAlert(number.to_string()))?;
+    Ok(Json(alert.into()))
+}
+
+/// Sends a test event to each destination, once, and tells what came of it.
+#[utoipa::path(post, path = "/v1/notifications/test", responses(
+    (status = 200, body = NotificationTests),
+    (status = 401, body = Refusal),
+    (status = 403, body = Refusal),
+))]
+pub(crate) async fn test(State(interface): Shared) -> Result<Json<NotificationTests>, ApiError> {
+    blocking(interface, |interface| {
+        Ok(Json(NotificationTests { tests: interface.watch.test_notifications() }))
+    })
+    .await
+}

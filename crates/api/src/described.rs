@@ -1,0 +1,47 @@
+//! What the descriptions of all requests under `/v1` have in common.
+
+use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
+
+/// How every request may be refused, whatever it asks for: for who asks, how often, and for what
+/// can't be read.
+const REFUSALS: [(&str, &str); 6] = [
+    ("400", "The request makes no sense: the message says why."),
+    ("401", "There is no session and no token, or it is dead."),
+    ("403", "The role may not."),
+    ("413", "The body is longer than 64 KiB."),
+    ("429", "Too many requests: Retry-After says when to try again."),
+    ("500", "The array is at fault."),
+];
+
+/// How a body may be refused.
+const OF_BODY: (&str, &str) = ("415", "The body is not said to be JSON.");
+
+/// Adds how requests may be refused, where it is not told yet.
+pub(crate) fn with_refusals(description: &mut OpenApi) {
+    for (path, item) in &mut description.paths.paths {
+        // Anybody may ask for the version.
+        if !path.starts_with("/v1/") || path == "/v1/version" {
+            continue;
+        }
+        for operation in operations(item) {
+            let of_body = operation.request_body.as_ref().map(|_| OF_BODY);
+            for (status, why) in REFUSALS.into_iter().chain(of_body) {
+                let told = operation.responses.responses.entry(status.into());
+                told.or_insert_with(|| RefOr::T(refusal(why)));
+            }
+        }
+    }
+}
+
+/// What can be asked at a path.
+pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let PathItem { get, put, post, delete, patch, .. } = item;
+    [get, put, post, delete, patch].into_iter().flatten()
+}
+
+fn refusal(why: &str) -> Response {
+    let schema = RefOr::Ref(Ref::from_schema_name("Refusal"));
+    let content = ContentBuilder::new().schema(Some(schema)).build();
+    ResponseBuilder::new().description(why).content("application/json", content).build()
+}

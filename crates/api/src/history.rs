@@ -1,0 +1,280 @@
+//! `GET /v1/history`: what the array, a volume or a host did, for a year; with offloads, peaks, and
+//! how the pool stood.
+
+use std::collections::BTreeMap;
+
+use array::Array;
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use history::{CLASSES, Capacity, ClassSums, GAUGES, Object, Point, Range, RangeError};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::page::whole;
+use crate::{ApiError, Interface, Refusal, Shared, blocking, ratio};
+
+/// What is told where nobody says from when on: an hour.
+const DEFAULT_MS: u64 = 3_600_000;
+/// The most samples of one answer: each has up to 2 KiB of text.
+const SAMPLES_MAX: u64 = 3000;
+
+/// Which history.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HistoryQuery {
+    /// The name of a volume.
+    volume: Option<String>,
+    /// The name of a host; without either, the array's.
+    host: Option<String>,
+    /// From when on, in milliseconds since 1970; without it, an hour in front of the end.
+    #[serde(default, deserialize_with = "whole")]
+    start_ms: Option<u64>,
+    /// Until when; without it, until now.
+    #[serde(default, deserialize_with = "whole")]
+    end_ms: Option<u64>,
+    /// How long samples are: a whole number of times 30000 (kept for a day), 300000 (31 days) or
+    /// 3600000 (366 days); of the array 1000, too (the last 3000 of them since the start). Without
+    /// it, the finest of which all is kept.
+    #[serde(default, deserialize_with = "whole")]
+    resolution_ms: Option<u64>,
+}
+
+/// A series of samples.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct HistorySamples {
+    /// How long each is, in milliseconds.
+    pub resolution_ms: u64,
+    /// In the order of time. Those of which nothing is known are not there.
+    pub samples: Vec<HistorySample>,
+}
+
+/// What was done between two times.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct HistorySample {
+    /// When it begins, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Of how many milliseconds of it something is known; rates are over these.
+    pub covered_ms: u64,
+    /// By class of command; only what happened.
+    pub commands: BTreeMap<String, CommandRates>,
+    /// How the pool stood; of the array only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<CapacitySample>,
+}
+
+/// What was done of one class. Peaks are of a second.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct CommandRates {
+    /// Commands a second that succeeded.
+    pub per_s: f64,
+    /// Commands a second that did not.
+    pub failed_per_s: f64,
+    /// Bytes a second that the successful ones read, wrote, copied, zeroed or unmapped.
+    pub bytes_per_s: f64,
+    /// The mean latency of the successful ones; none where there were none.
+    pub latency_us: Option<f64>,
+    /// The most commands in a second.
+    pub per_s_max: u64,
+    /// The most bytes in a second.
+    pub bytes_per_s_max: u64,
+    /// The greatest mean latency of a second.
+    pub latency_us_max: u64,
+}
+
+/// How the pool stood: means, in bytes. What nobody knew is `null`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CapacitySample {
+    /// What the pool can hold.
+    pub capacity_bytes: Option<u64>,
+    /// What is in use.
+    pub used_bytes: Option<u64>,
+    /// The most that was in use.
+    pub used_bytes_max: Option<u64>,
+    /// Data of volumes and snapshots that is stored, after reduction.
+    pub data_bytes: Option<u64>,
+    /// What volumes are provisioned for.
+    pub provisioned_bytes: Option<u64>,
+    /// What hosts have written and not unmapped.
+    pub mapped_bytes: Option<u64>,
+    /// Stored bytes that are unique to volumes, as the last pass of accounting found.
+    pub unique_bytes: Option<u64>,
+    /// Those that a volume names, and another volume or a snapshot.
+    pub shared_bytes: Option<u64>,
+    /// Those that only snapshots name.
+    pub snapshots_bytes: Option<u64>,
+    /// Those of the array itself.
+    pub system_bytes: Option<u64>,
+    /// How many times `mapped_bytes` is `data_bytes`.
+    pub data_reduction: Option<f64>,
+    /// How many times `provisioned_bytes` is that.
+    pub total_reduction: Option<f64>,
+}
+
+impl CapacitySample {
+    fn of(capacity: &Capacity) -> Self {
+        let gauge = |name| GAUGES.iter().position(|it| *it == name).map(|at| capacity.0[at]);
+        let mean = |name| gauge(name).and_then(|gauge| gauge.mean());
+        let most = |name| gauge(name).filter(|gauge| gauge.count > 0).map(|gauge| gauge.max);
+        let over_data = |bytes: Option<u64>| ratio(bytes?, mean("data")?);
+        Self {
+            capacity_bytes: mean("capacity"),
+            used_bytes: mean("used"),
+            used_bytes_max: most("used"),
+            data_bytes: mean("data"),
+            provisioned_bytes: mean("provisioned"),
+            mapped_bytes: mean("mapped"),
+            unique_bytes: mean("unique"),
+            shared_bytes: mean("shared"),
+            snapshots_bytes: mean("snapshots"),
+            system_bytes: mean("system"),
+            data_reduction: over_data(mean("mapped")),
+            total_reduction: over_data(mean("provisioned")),
+        }
+    }
+}
+
+impl CommandRates {
+    fn of(class: &ClassSums, covered_ms: u64) -> Self {
+        let a_second = |sum: u64| sum as f64 * 1000.0 / covered_ms as f64;
+        Self {
+            per_s: a_second(class.ok),
+            failed_per_s: a_second(class.failed),
+            bytes_per_s: a_second(class.bytes),
+            latency_us: class.latency_us(),
+            per_s_max: class.per_s_max,
+            bytes_per_s_max: class.bytes_per_s_max,
+            latency_us_max: class.latency_us_max,
+        }
+    }
+}
+
+impl HistorySample {
+    fn of(point: &Point) -> Self {
+        let happened = |class: &ClassSums| class.ok > 0 || class.failed > 0;
+        let classes = CLASSES.iter().zip(&point.activity.0).filter(|(_, class)| happened(class));
+        let capacity = CapacitySample::of(&point.capacity);
+        Self {
+            time_ms: point.start_ms,
+            covered_ms: point.covered_ms,
+            commands: classes
+                .map(|(name, class)| {
+                    ((*name).to_owned(), CommandRates::of(class, point.covered_ms))
+                })
+                .collect(),
+            capacity: (capacity != CapacitySample::default()).then_some(capacity),
+        }
+    }
+}
+
+/// Why there is no answer, beside what the array says.
+#[derive(Debug)]
+pub(crate) enum Unknown {
+    /// Nobody keeps what was asked for.
+    Range(RangeError),
+    /// What is kept can't be read.
+    Unreadable,
+}
+
+impl From<RangeError> for Unknown {
+    fn from(error: RangeError) -> Self {
+        Self::Range(error)
+    }
+}
+
+impl From<std::io::Error> for Unknown {
+    fn from(error: std::io::Error) -> Self {
+        tracing::error!("the history can't be read: {error}");
+        Self::Unreadable
+    }
+}
+
+impl From<Unknown> for ApiError {
+    fn from(unknown: Unknown) -> Self {
+        match unknown {
+            Unknown::Range(error) => {
+                Self::new(StatusCode::BAD_REQUEST, "invalid_range", error.to_string())
+            }
+            Unknown::Unreadable => Self::broken(),
+        }
+    }
+}
+
+/// What was done, for up to a year.
+#[utoipa::path(get, path = "/v1/history", params(HistoryQuery), responses(
+    (status = 200, body = HistorySamples),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+    (status = 404, body = Refusal),
+    (status = 500, body = Refusal),
+))]
+pub(crate) async fn history(
+    State(interface): Shared,
+    query: Result<Query<HistoryQuery>, QueryRejection>,
+) -> Result<Json<HistorySamples>, ApiError> {
+    let Query(query) = query?;
+    if query.volume.is_some() && query.host.is_some() {
+        let text = "Name a volume or a host, not both.";
+        return Err(ApiError::new(StatusCode::BAD_REQUEST, "bad_request", text));
+    }
+    let found = blocking(interface, move |interface| {
+        let since = object(&interface.array, &query)?;
+        Ok(samples(interface, &query, since))
+    })
+    .await?;
+    Ok(Json(found?))
+}
+
+/// The object that is named, and since when it is there; `None` for the array.
+fn object(array: &Array, query: &HistoryQuery) -> Result<Option<(Object, u64)>, array::Error> {
+    Ok(match (&query.volume, &query.host) {
+        (Some(name), _) => {
+            let volume = array.volume(name)?;
+            Some((Object::Volume(volume.id.0), volume.created_ms))
+        }
+        (None, Some(name)) => {
+            let host = array.host(name)?;
+            Some((Object::Host(host.id), host.created_ms))
+        }
+        (None, None) => None,
+    })
+}
+
+fn samples(
+    interface: &Interface,
+    query: &HistoryQuery,
+    object: Option<(Object, u64)>,
+) -> Result<HistorySamples, Unknown> {
+    let now_ms = (interface.now_ms)();
+    let end_ms = query.end_ms.unwrap_or_else(|| now_ms.saturating_add(1));
+    let start_ms = query.start_ms.unwrap_or_else(|| end_ms.saturating_sub(DEFAULT_MS));
+    let (resolution_ms, points) = match (query.resolution_ms, object) {
+        (Some(1000), None) => (1000, interface.history.seconds(start_ms, end_ms)),
+        (resolution_ms, object) => {
+            let range = Range::new(start_ms, end_ms, resolution_ms, now_ms)?;
+            if range.points() > SAMPLES_MAX {
+                return Err(RangeError::TooMany(SAMPLES_MAX).into());
+            }
+            (range.step_ms(), points_of(interface, &range, object)?)
+        }
+    };
+    let samples = points.iter().map(HistorySample::of).collect();
+    Ok(HistorySamples { resolution_ms, samples })
+}
+
+/// The points of an object, without those of another that had its id in front of it.
+fn points_of(
+    interface: &Interface,
+    range: &Range,
+    object: Option<(Object, u64)>,
+) -> Result<Vec<Point>, Unknown> {
+    let Some((object, created_ms)) = object else {
+        return Ok(interface.history.of_array(range)?);
+    };
+    let mut points = interface.history.of_objects(range, &[object])?;
+    let mut points = points.remove(&object).unwrap_or_default();
+    points.retain(|point| point.start_ms.saturating_add(range.step_ms()) > created_ms);
+    Ok(points)
+}

@@ -1,0 +1,142 @@
+//! `/v1/hosts/{name}/check`: how a host uses the array, beside how it should.
+//!
+//! Everything is judged from what the array itself has seen since its start; of what it has seen
+//! nothing, the verdict is that.
+
+mod rows;
+
+use std::collections::BTreeSet;
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use block::Offload;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::counters::{CommandCounters, PathCounters};
+use crate::{ApiError, HostSession, Interface, Refusal, Shared, blocking, sessions};
+
+/// What came of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It is as it should be.
+    Good,
+    /// It could be better.
+    Improve,
+    /// The array has seen nothing of it yet, or can't.
+    Unseen,
+}
+
+/// One practice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HostCheckRow {
+    /// What was looked at. Does not change.
+    #[schema(example = "multipath")]
+    pub check: String,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// What was seen.
+    pub seen: String,
+    /// What is best.
+    pub best: String,
+    /// How to set it on ESXi.
+    pub esxi: String,
+    /// How to set it on Linux.
+    pub linux: String,
+}
+
+/// How a host uses the array.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HostCheck {
+    /// The host.
+    pub host: String,
+    /// How many practices are as they should be.
+    pub good: usize,
+    /// How many could be better.
+    pub improve: usize,
+    /// Of how many nothing was seen.
+    pub unseen: usize,
+    /// All of them.
+    pub rows: Vec<HostCheckRow>,
+}
+
+/// What the array has seen of a host.
+#[derive(Clone, Debug, Default)]
+struct Evidence {
+    /// The portals of the array.
+    portals: usize,
+    sessions: Vec<HostSession>,
+    paths: Vec<PathCounters>,
+    /// Volumes that are connected to it.
+    volumes: usize,
+    /// Offloads that are off for some of them.
+    off: BTreeSet<&'static str>,
+}
+
+impl Evidence {
+    fn of(interface: &Interface, host: &str) -> Result<Self, array::Error> {
+        let host = interface.array.host(host)?;
+        let mut sessions = sessions::named(interface);
+        sessions.retain(|session| session.host.as_deref() == Some(host.name.as_str()));
+        let mut paths = interface.telemetry.counters().paths;
+        paths.retain(|path| host.initiators.contains(&path.initiator));
+        let map = host.initiators.first().map(|initiator| interface.array.lun_map(initiator));
+        let luns = map.iter().flat_map(|map| map.luns.values());
+        let off = luns.flat_map(|volume| volume.offloads.off()).map(Offload::name);
+        Ok(Self {
+            portals: interface.facts.portals.len(),
+            sessions,
+            paths,
+            volumes: host.connection_count,
+            off: off.collect(),
+        })
+    }
+
+    /// What it did of a class of commands, with all volumes.
+    fn commands(&self, class: &str) -> CommandCounters {
+        let of_class = self.paths.iter().filter_map(|path| path.commands.get(class));
+        of_class.fold(CommandCounters::default(), |sum, part| CommandCounters {
+            ok: sum.ok + part.ok,
+            failed: sum.failed + part.failed,
+            bytes: sum.bytes + part.bytes,
+            ok_latency_us: sum.ok_latency_us + part.ok_latency_us,
+            failed_latency_us: sum.failed_latency_us + part.failed_latency_us,
+            largest_bytes: sum.largest_bytes.max(part.largest_bytes),
+        })
+    }
+
+    fn check(&self, host: String) -> HostCheck {
+        let rows = rows::all(self);
+        let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+        HostCheck {
+            host,
+            good: count(Verdict::Good),
+            improve: count(Verdict::Improve),
+            unseen: count(Verdict::Unseen),
+            rows,
+        }
+    }
+}
+
+/// How a host uses the array, beside how it should.
+#[utoipa::path(get, path = "/v1/hosts/{name}/check", params(("name" = String, Path)), responses(
+    (status = 200, body = HostCheck),
+    (status = 401, body = Refusal),
+    (status = 404, body = Refusal),
+))]
+pub(crate) async fn check(
+    State(interface): Shared,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<HostCheck>, ApiError> {
+    let Path(name) = name?;
+    blocking(interface, move |interface| {
+        let host = interface.array.host(&name)?.name;
+        Ok(Json(Evidence::of(interface, &host)?.check(host)))
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Each practice, with and without evidence.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::SessionTerms;
+
+fn verdicts(evidence: &Evidence) -> BTreeMap<String, Verdict> {
+    let check = evidence.check("h".into());
+    assert_eq!(check.good + check.improve + check.unseen, check.rows.len());
+    for row in &check.rows {
+        for text in [&row.seen, &row.best, &row.esxi, &row.linux] {
+            assert!(!text.is_empty() && !text.contains('\n') && !text.contains("  "), "{text}");
+        }
+    }
+    check.rows.into_iter().map(|row| (row.check, row.verdict)).collect()
+}
+
+fn session(portal: u16, peer: &str, commands: u64) -> HostSession {
+    let terms = SessionTerms {
+        immediate_data: true,
+        burst_bytes: 262_144,
+        commands: 128,
+        ..SessionTerms::default()
+    };
+    HostSession {
+        portal,
+        peer: peer.into(),
+        commands,
+        queue_most: 32,
+        terms,
+        ..HostSession::default()
+    }
+}
+
+fn path(class: &str, ok: u64, failed: u64, bytes: u64, largest_bytes: u64) -> PathCounters {
+    let counters = CommandCounters { ok, failed, bytes, largest_bytes, ..Default::default() };
+    PathCounters { commands: [(class.to_owned(), counters)].into(), ..PathCounters::default() }
+}
+
+#[test]
+fn of_a_host_that_was_never_there_nothing_is_said() {
+    let verdicts = verdicts(&Evidence { portals: 4, ..Evidence::default() });
+    assert_eq!(verdicts.len(), 13);
+    assert!(verdicts.values().all(|verdict| *verdict == Verdict::Unseen), "{verdicts:?}");
+}
+
+#[test]
+fn a_host_that_does_all_right_is_told_so() {
+    let good = Evidence {
+        portals: 2,
+        sessions: vec![session(1, "10.0.0.1:5", 900), session(2, "10.0.1.1:5", 1100)],
+        paths: vec![
+            path("copy", 10, 0, 160 << 20, 16 << 20),
+            path("zero", 5, 1, 5 << 20, 1 << 20),
+            path("compare_and_write", 9, 3, 9 * 512, 512),
+            path("delete", 1, 0, 1 << 20, 1 << 20),
+            path("write", 1, 0, 1 << 40, 1 << 20),
+        ],
+        volumes: 1,
+        off: BTreeSet::new(),
+    };
+    for (check, verdict) in verdicts(&good) {
+        let expected = if check == "nop_timeout" { Verdict::Unseen } else { Verdict::Good };
+        assert_eq!(verdict, expected, "{check}");
+    }
+}
+
+#[test]
+fn what_could_be_better_is_told() {
+    let mut two = Evidence {
+        portals: 4,
+        sessions: vec![session(1, "10.0.0.1:5", 100), session(2, "10.0.0.1:6", 9900)],
+        volumes: 1,
+        ..Evidence::default()
+    };
+    two.off.insert("unmap");
+    two.sessions[0].terms.data_digest = true;
+    two.sessions[1].terms.burst_bytes = 8192;
+    two.sessions[1].queue_most = 128;
+    two.paths = vec![
+        path("copy", 10, 0, 40 << 20, 4 << 20),
+        path("zero", 0, 7, 0, 0),
+        path("write", 1 << 20, 0, 4 << 30, 4096),
+        PathCounters { reserves: 3, ..path("compare_and_write", 5, 0, 2560, 512) },
+    ];
+    let verdicts = verdicts(&two);
+    for check in [
+        "multipath",
+        "host_ports",
+        "round_robin",
+        "offloads_on",
+        "copy_size",
+        "block_zero",
+        "ats",
+        "reclaim",
+        "login_parameters",
+        "digests",
+        "queue_depth",
+    ] {
+        assert_eq!(verdicts[check], Verdict::Improve, "{check}");
+    }
+    assert_eq!(verdicts["full_copy"], Verdict::Good);
+}
+
+#[test]
+fn one_path_is_no_multipath_and_a_share_is_not_told_of_it() {
+    let one = |portals| Evidence {
+        portals,
+        sessions: vec![session(1, "10.0.0.1:5", 5000)],
+        ..Evidence::default()
+    };
+    for portals in [1, 2] {
+        let verdicts = verdicts(&one(portals));
+        assert_eq!(verdicts["multipath"], Verdict::Improve);
+        assert_eq!(verdicts["round_robin"], Verdict::Unseen);
+    }
+}

@@ -1,0 +1,118 @@
+//! Families of metrics, as they are put together for one answer.
+
+use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Summary};
+use prometheus::{Error, TextEncoder};
+
+/// The metrics of one answer.
+#[derive(Debug, Default)]
+pub(crate) struct Exposition {
+    families: Vec<MetricFamily>,
+}
+
+/// A metric, of which there is a sample for each set of labels.
+pub(crate) struct Family<'a> {
+    family: &'a mut MetricFamily,
+}
+
+impl Exposition {
+    /// What goes up and down. A name ends in its unit: `_bytes`, `_seconds`, `_ratio`; of things
+    /// that are counted in none.
+    pub(crate) fn gauge(&mut self, name: &str, help: &str) -> Family<'_> {
+        self.family(name, help, MetricType::GAUGE)
+    }
+
+    /// What only goes up while the program runs. A name ends in `_total`.
+    pub(crate) fn counter(&mut self, name: &str, help: &str) -> Family<'_> {
+        self.family(name, help, MetricType::COUNTER)
+    }
+
+    /// How many of something there were, and what they add up to.
+    pub(crate) fn summary(&mut self, name: &str, help: &str) -> Family<'_> {
+        self.family(name, help, MetricType::SUMMARY)
+    }
+
+    fn family(&mut self, name: &str, help: &str, kind: MetricType) -> Family<'_> {
+        let mut family = MetricFamily::default();
+        family.set_name(name.to_owned());
+        family.set_help(help.to_owned());
+        family.set_field_type(kind);
+        let at = self.families.len();
+        self.families.push(family);
+        Family { family: &mut self.families[at] }
+    }
+
+    /// All of it as text, in the order in which it was added; families without a sample are left
+    /// out.
+    ///
+    /// # Errors
+    /// Where a family has no name.
+    pub(crate) fn text(self) -> Result<String, Error> {
+        let told = self.families.into_iter().filter(|family| !family.get_metric().is_empty());
+        TextEncoder::new().encode_to_string(&told.collect::<Vec<_>>())
+    }
+}
+
+impl Family<'_> {
+    /// Adds the sample of a gauge or of a counter.
+    pub(crate) fn add(&mut self, labels: &[(&str, &str)], value: f64) -> &mut Self {
+        let mut metric = labelled(labels);
+        match self.family.get_field_type() {
+            MetricType::COUNTER => {
+                let mut counter = Counter::default();
+                counter.set_value(value);
+                metric.set_counter(counter);
+            }
+            _ => {
+                let mut gauge = Gauge::default();
+                gauge.set_value(value);
+                metric.set_gauge(gauge);
+            }
+        }
+        self.family.mut_metric().push(metric);
+        self
+    }
+
+    /// Adds the sample of a whole number.
+    pub(crate) fn count(&mut self, labels: &[(&str, &str)], value: u64) -> &mut Self {
+        self.add(labels, value as f64)
+    }
+
+    /// Adds the sample of a summary: how many, and their sum.
+    pub(crate) fn sum(&mut self, labels: &[(&str, &str)], count: u64, sum: f64) -> &mut Self {
+        let (mut metric, mut summary) = (labelled(labels), Summary::default());
+        summary.set_sample_count(count);
+        summary.set_sample_sum(sum);
+        metric.set_summary(summary);
+        self.family.mut_metric().push(metric);
+        self
+    }
+}
+
+fn labelled(labels: &[(&str, &str)]) -> Metric {
+    let pair = |(name, value): &(&str, &str)| {
+        let mut pair = LabelPair::default();
+        pair.set_name((*name).to_owned());
+        pair.set_value((*value).to_owned());
+        pair
+    };
+    Metric::from_label(labels.iter().map(pair).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_samples_is_told_with_its_labels_escaped() {
+        let mut page = Exposition::default();
+        page.gauge("a_bytes", "Bytes.").count(&[], 5).add(&[("kind", "x\"y\\z")], 0.5);
+        page.counter("none_total", "Nothing yet.");
+        page.summary("wait_seconds", "Waits.").sum(&[("class", "read")], 3, 1.5);
+        let expected = "# HELP a_bytes Bytes.\n# TYPE a_bytes gauge\na_bytes 5\n\
+                        a_bytes{kind=\"x\\\"y\\\\z\"} 0.5\n\
+                        # HELP wait_seconds Waits.\n# TYPE wait_seconds summary\n\
+                        wait_seconds_sum{class=\"read\"} 1.5\n\
+                        wait_seconds_count{class=\"read\"} 3\n";
+        assert_eq!(page.text().unwrap(), expected);
+    }
+}

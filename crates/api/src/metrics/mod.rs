@@ -1,0 +1,83 @@
+//! `GET /metrics`: what the array counts, as Prometheus reads it (text format 0.0.4).
+//!
+//! Names follow Prometheus' conventions: `holdfast_` in front, base units (seconds, bytes) behind,
+//! `_total` for what only goes up. Of a latency there are sum and count. All of it is read when it
+//! is asked for; nothing is counted for it. Who asks needs a token, of any role.
+//!
+//! # How to add a metric
+//!
+//! A function that takes the [`Interface`] and adds families to the [`Exposition`], and a line with
+//! it in [`SOURCES`]. What has one series for each object of some kind must have a bound.
+//!
+//! ```text
+//! pub(super) fn alerts(interface: &Interface, page: &mut Exposition) {
+//!     let mut open = page.gauge("holdfast_alerts_open", "Alerts that are not closed.");
+//!     for (severity, count) in Severity::ALL.into_iter().zip(interface.array.open_alerts()) {
+//!         open.count(&[("severity", severity.name())], count as u64);
+//!     }
+//! }
+//! ```
+
+mod alerts;
+mod commands;
+mod exposition;
+mod pool;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::{ApiError, Interface, Refusal, Shared, blocking};
+
+pub(crate) use exposition::{Exposition, Family};
+
+/// What adds metrics, in the order in which they are told.
+const SOURCES: &[fn(&Interface, &mut Exposition)] =
+    &[pool::array, pool::space, pool::work, alerts::alerts];
+
+/// How many volumes, and how many hosts, have series of their own unless more are asked for.
+const OBJECTS_DEFAULT: usize = 1000;
+
+/// Which series are wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MetricsQuery {
+    /// How many volumes have series of their own at most: the first by name. 1000 unless it is
+    /// said; 0 for none.
+    volumes: Option<usize>,
+    /// The same of hosts.
+    hosts: Option<usize>,
+}
+
+/// What the array counts, for Prometheus.
+#[utoipa::path(get, path = "/metrics", params(MetricsQuery), responses(
+    (status = 200, body = String, content_type = "text/plain; version=0.0.4"),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn metrics(
+    State(interface): Shared,
+    query: Result<Query<MetricsQuery>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let Query(MetricsQuery { volumes, hosts }) = query?;
+    let volumes = volumes.unwrap_or(OBJECTS_DEFAULT).min(array::VOLUMES_MAX);
+    let hosts = hosts.unwrap_or(OBJECTS_DEFAULT).min(array::HOSTS_MAX);
+    let text = blocking(interface, move |interface| {
+        let mut page = Exposition::default();
+        for source in SOURCES {
+            source(interface, &mut page);
+        }
+        commands::add(interface, &mut page, volumes, hosts);
+        Ok(page.text())
+    })
+    .await?;
+    let text = text.map_err(|error| {
+        tracing::error!("metrics can't be told: {error}");
+        ApiError::broken()
+    })?;
+    Ok(([(CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response())
+}

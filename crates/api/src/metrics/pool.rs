@@ -1,0 +1,99 @@
+//! Metrics of the array, its space, and what it does in the background.
+
+use super::Exposition;
+use crate::{Interface, Optimize, Pool, Scrub, SpaceFigures};
+
+/// Of the array: what runs, since when, and how many objects there are.
+pub(super) fn array(interface: &Interface, page: &mut Exposition) {
+    let (facts, counts) = (&interface.facts, interface.array.counts());
+    let name = interface.array.settings().name.to_string();
+    page.gauge("holdfast_info", "The array and the version of its program; always 1.")
+        .count(&[("name", &name), ("version", &facts.version)], 1);
+    page.gauge("holdfast_start_time_seconds", "When the program was started, since 1970.")
+        .add(&[], facts.started_ms as f64 / 1000.0);
+    page.gauge("holdfast_volumes", "Volumes that are not destroyed.")
+        .count(&[], counts.volumes as u64);
+    page.gauge("holdfast_snapshots", "Snapshots that are not destroyed.")
+        .count(&[], counts.snapshots as u64);
+    page.gauge("holdfast_destroyed_objects", "Destroyed volumes and snapshots, still there.")
+        .count(&[], counts.destroyed as u64);
+    page.gauge("holdfast_hosts", "Hosts.").count(&[], counts.hosts as u64);
+    page.gauge("holdfast_connections", "Volumes that are connected to hosts and host groups.")
+        .count(&[], counts.connections as u64);
+}
+
+/// Of the space of the pool.
+pub(super) fn space(interface: &Interface, page: &mut Exposition) {
+    let pool = Pool::from(interface.array.pool());
+    for (name, help, bytes) in [
+        ("capacity", "Bytes that the pool can hold.", pool.capacity_bytes),
+        ("used", "Bytes of the pool that are in use.", pool.used_bytes),
+        ("allocated", "Bytes that can't be written before reclaim.", pool.allocated_bytes),
+        ("data", "Bytes of volume data that are stored, after reduction.", pool.data_bytes),
+        ("provisioned", "Bytes that volumes are provisioned for.", pool.provisioned_bytes),
+        ("mapped", "Bytes that hosts have written and not unmapped.", pool.mapped_bytes),
+        ("log", "Bytes of log that a recovery would replay.", pool.log_bytes),
+    ] {
+        page.gauge(&format!("holdfast_pool_{name}_bytes"), help).count(&[], bytes);
+    }
+    let help = "Mapped bytes for each byte that is stored; none while nothing is.";
+    let mut ratio = page.gauge("holdfast_pool_data_reduction_ratio", help);
+    if let Some(value) = pool.data_reduction {
+        ratio.add(&[], value);
+    }
+    let help = "Provisioned bytes for each byte that is stored; none while nothing is.";
+    let mut ratio = page.gauge("holdfast_pool_total_reduction_ratio", help);
+    if let Some(value) = pool.total_reduction {
+        ratio.add(&[], value);
+    }
+    let Some(figures) = interface.array.pool_space().figures.map(SpaceFigures::from) else {
+        return;
+    };
+    let help = "For whom bytes are stored, as of the last pass of accounting.";
+    page.gauge("holdfast_pool_space_bytes", help)
+        .count(&[("kind", "unique")], figures.unique_bytes)
+        .count(&[("kind", "shared")], figures.shared_bytes)
+        .count(&[("kind", "snapshots")], figures.snapshots_bytes)
+        .count(&[("kind", "system")], figures.system_bytes);
+    page.gauge("holdfast_pool_space_time_seconds", "When that pass was, since 1970.")
+        .add(&[], figures.as_of_ms as f64 / 1000.0);
+}
+
+/// Of what goes on in the background, and what it found.
+pub(super) fn work(interface: &Interface, page: &mut Exposition) {
+    let pool = interface.array.pool();
+    page.counter("holdfast_commits_total", "Commits since the start.")
+        .count(&[], pool.commit_count);
+    page.counter("holdfast_checkpoints_total", "Checkpoints since the start.")
+        .count(&[], pool.checkpoint_count);
+    page.counter("holdfast_written_bytes_total", "Bytes written since the start, by what.")
+        .count(&[("what", "hosts")], pool.written.hosts_bytes)
+        .count(&[("what", "log")], pool.written.log_bytes)
+        .count(&[("what", "moved")], pool.written.moved_bytes)
+        .count(&[("what", "checkpoint")], pool.written.checkpoint_bytes);
+    scrub(&interface.array.scrub().into(), page);
+    optimize(&interface.array.optimize().into(), page);
+}
+
+fn scrub(scrub: &Scrub, page: &mut Exposition) {
+    page.gauge("holdfast_damaged_objects", "What is damaged and could not be repaired.")
+        .count(&[], scrub.damaged);
+    page.counter("holdfast_damage_found_total", "How often damage was found since the start.")
+        .count(&[], scrub.findings);
+    page.counter("holdfast_damage_repaired_total", "How often it was repaired since the start.")
+        .count(&[], scrub.repairs);
+    page.counter("holdfast_scrubbed_bytes_total", "Bytes that scrubbing read since the start.")
+        .count(&[], scrub.scrubbed_bytes);
+    page.gauge("holdfast_scrub_running", "Whether scrubbing is under way.")
+        .count(&[], scrub.running.into());
+    page.gauge("holdfast_scrub_completed_time_seconds", "When the last pass ended; 0 if none did.")
+        .add(&[], scrub.completed_ms as f64 / 1000.0);
+}
+
+fn optimize(optimize: &Optimize, page: &mut Exposition) {
+    page.gauge("holdfast_optimize_running", "Whether the background pass is under way.")
+        .count(&[], optimize.running.into());
+    page.counter("holdfast_optimize_passes_total", "Background passes since the start, by end.")
+        .count(&[("result", "complete")], optimize.passes)
+        .count(&[("result", "failed")], optimize.failed_passes);
+}

@@ -1,0 +1,326 @@
+//! `admins` and their API tokens. There are no passwords: a user is known by API tokens, of which
+//! it may have several. Clients of REST 2.x know of one for each user: to make one gives it the
+//! name [`TOKEN_NAME`], and to remove it withdraws all.
+
+use array::{NewToken, Role, TokenInfo, TokenName, UserInfo, UserName};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, NameParams, Named, Query, Refusals,
+    Refused, answer, each,
+};
+use crate::access::Token;
+use crate::{Interface, Shared};
+
+/// What a token is called that is made here.
+const TOKEN_NAME: &str = "rest";
+/// What stands for a token: only its hash is kept.
+const HIDDEN: &str = "****";
+
+/// A user.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestAdmin {
+    /// Its name.
+    pub name: String,
+    /// Its newest API token.
+    pub api_token: RestApiToken,
+    /// Whether it is kept by this array: always.
+    pub is_local: bool,
+    /// Whether it is locked out: never. Addresses are, for a while.
+    pub locked: bool,
+    /// What it may do: `array_admin`, `storage_admin` or `readonly`.
+    pub role: Named,
+}
+
+/// An API token, or none: `{}` then.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub struct RestApiToken {
+    /// When it was made, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<u64>,
+    /// From when on it is refused, in milliseconds since 1970; none: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
+    /// The token where it was made just now, and `****` ever after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+}
+
+impl From<TokenInfo> for RestApiToken {
+    fn from(token: TokenInfo) -> Self {
+        Self {
+            created_at: Some(token.created_ms),
+            expires_at: token.expires_ms,
+            token: Some(HIDDEN.into()),
+        }
+    }
+}
+
+impl From<UserInfo> for RestAdmin {
+    fn from(mut user: UserInfo) -> Self {
+        Self {
+            name: user.name,
+            api_token: user.tokens.pop().map(RestApiToken::from).unwrap_or_default(),
+            is_local: true,
+            locked: false,
+            role: Named { name: user.role.name().into() },
+        }
+    }
+}
+
+impl Listed for RestAdmin {
+    fn key(&self) -> String {
+        self.name.clone()
+    }
+}
+
+/// An API token with whose it is.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestAdminToken {
+    /// The user.
+    pub name: String,
+    /// What it is called among those of the user.
+    pub token_name: String,
+    /// The token.
+    pub api_token: RestApiToken,
+}
+
+impl From<TokenInfo> for RestAdminToken {
+    fn from(token: TokenInfo) -> Self {
+        let (name, token_name) = (token.user.clone(), token.name.clone());
+        Self { name, token_name, api_token: token.into() }
+    }
+}
+
+impl Listed for RestAdminToken {
+    fn key(&self) -> String {
+        format!("{}/{}", self.name, self.token_name)
+    }
+}
+
+/// All users, or some.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/admins",
+    tag = "admins",
+    params(NameParams, ExposeParam, ListParams),
+    responses((status = 200, body = ItemsOf<RestAdmin>), Refusals)
+)]
+pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
+    let (names, listing) = (query.list("names")?, Listing::take(&mut query)?);
+    check_not_exposed(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let array = &interface.array;
+        if !names.is_empty() {
+            return listing.all(&each(&names, |name| Ok(RestAdmin::from(array.user(name)?)))?);
+        }
+        listing.pieces(|after, limit| {
+            Ok(array.users(after, limit).into_iter().map(RestAdmin::from).collect())
+        })
+    })
+    .await
+}
+
+/// A parameter that asks to see tokens, for the description.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "only its description is used")]
+pub(crate) struct ExposeParam {
+    /// Whether to show tokens: `true` is refused, as only their hashes are kept.
+    expose_api_token: Option<bool>,
+}
+
+fn check_not_exposed(query: &mut Query) -> Result<(), Refused> {
+    match query.flag("expose_api_token")? {
+        Some(true) => {
+            let text = "An API token is shown once, when it is made: only its hash is kept.";
+            Err(Refused::bad("expose_api_token", text))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A role.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RolePost {
+    /// `array_admin`, `storage_admin` or `readonly`.
+    pub name: String,
+}
+
+/// A user to make, or what to change of one.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AdminPost {
+    /// What it may do.
+    pub role: Option<RolePost>,
+}
+
+impl AdminPost {
+    fn role(self) -> Result<Role, Refused> {
+        let role = self.role.ok_or_else(|| Refused::bad("role", "Give a role."))?;
+        Ok(Role::parse(&role.name)?)
+    }
+}
+
+/// The one user that a request names: each is changed by a commit of its own.
+fn the_name(query: &mut Query) -> Result<String, Refused> {
+    let mut names = query.required("names")?;
+    match (names.pop(), names.is_empty()) {
+        (Some(name), true) => Ok(name),
+        _ => Err(Refused::bad("names", "Name one user at a time.")),
+    }
+}
+
+/// Makes a user.
+#[utoipa::path(
+    post,
+    path = "/api/2.{minor}/admins",
+    tag = "admins",
+    params(NameParams),
+    request_body = AdminPost,
+    responses((status = 200, body = ItemsOf<RestAdmin>), Refusals)
+)]
+pub(super) async fn create(
+    State(interface): Shared,
+    mut query: Query,
+    Body(asked): Body<AdminPost>,
+) -> Answer {
+    let name = the_name(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let (name, role) = (UserName::new(&name)?, asked.role()?);
+        let made = interface.array.create_user(name, role, (interface.now_ms)())?;
+        Items::of([RestAdmin::from(made)])
+    })
+    .await
+}
+
+/// Gives a user another role.
+#[utoipa::path(
+    patch,
+    path = "/api/2.{minor}/admins",
+    tag = "admins",
+    params(NameParams),
+    request_body = AdminPost,
+    responses((status = 200, body = ItemsOf<RestAdmin>), Refusals)
+)]
+pub(super) async fn change(
+    State(interface): Shared,
+    mut query: Query,
+    Body(asked): Body<AdminPost>,
+) -> Answer {
+    let name = the_name(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let changed = interface.array.change_user(&name, asked.role()?)?;
+        Items::of([RestAdmin::from(changed)])
+    })
+    .await
+}
+
+/// Removes a user with its API tokens and sessions.
+#[utoipa::path(
+    delete,
+    path = "/api/2.{minor}/admins",
+    tag = "admins",
+    params(NameParams),
+    responses((status = 200, description = "It is gone."), Refusals)
+)]
+pub(super) async fn delete(State(interface): Shared, mut query: Query) -> Answer {
+    let name = the_name(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        interface.array.delete_user(&name)?;
+        Items::of::<RestAdmin>([])
+    })
+    .await
+}
+
+/// The API tokens of all users, or of some.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/admins/api-tokens",
+    tag = "admins",
+    params(NameParams, ExposeParam, ListParams),
+    responses((status = 200, body = ItemsOf<RestAdminToken>), Refusals)
+)]
+pub(super) async fn list_tokens(State(interface): Shared, mut query: Query) -> Answer {
+    let (names, listing) = (query.list("names")?, Listing::take(&mut query)?);
+    check_not_exposed(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let array = &interface.array;
+        let users = match names.is_empty() {
+            true => array.users(None, array::users::USERS_MAX),
+            false => each(&names, |name| Ok(array.user(name)?))?,
+        };
+        let tokens = users.into_iter().flat_map(|user| user.tokens).map(RestAdminToken::from);
+        listing.all(&tokens.collect::<Vec<_>>())
+    })
+    .await
+}
+
+/// How long a token is good, for the description.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "only its description is used")]
+pub(crate) struct TimeoutParam {
+    /// For how many milliseconds it is good; without it, until it is withdrawn.
+    timeout: Option<u64>,
+}
+
+/// Gives a user an API token. The answer is the only place where it is ever shown.
+#[utoipa::path(
+    post,
+    path = "/api/2.{minor}/admins/api-tokens",
+    tag = "admins",
+    params(NameParams, TimeoutParam),
+    responses((status = 200, body = ItemsOf<RestAdminToken>), Refusals)
+)]
+pub(super) async fn create_token(State(interface): Shared, mut query: Query) -> Answer {
+    let (name, timeout_ms) = (the_name(&mut query)?, query.number("timeout")?);
+    query.end()?;
+    let entropy = interface.random()?;
+    answer(interface, move |interface: &Interface| {
+        let (token, created_ms) = (Token::of_api(&entropy), (interface.now_ms)());
+        let expires_ms = timeout_ms.map(|ms| created_ms.saturating_add(ms));
+        let new = NewToken {
+            name: TokenName::new(TOKEN_NAME)?,
+            hash: token.hash(),
+            created_ms,
+            expires_ms,
+        };
+        let mut made = RestAdminToken::from(interface.array.create_token(&name, new)?);
+        made.api_token.token = Some(token.expose().to_owned());
+        Items::of([made])
+    })
+    .await
+}
+
+/// Withdraws all API tokens of a user, and ends its sessions.
+#[utoipa::path(
+    delete,
+    path = "/api/2.{minor}/admins/api-tokens",
+    tag = "admins",
+    params(NameParams),
+    responses((status = 200, description = "They are withdrawn."), Refusals)
+)]
+pub(super) async fn delete_tokens(State(interface): Shared, mut query: Query) -> Answer {
+    let name = the_name(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        interface.array.delete_tokens(&name)?;
+        Items::of::<RestAdmin>([])
+    })
+    .await
+}
+
+impl Interface {
+    fn random(&self) -> Result<[u8; 32], Refused> {
+        self.access.random().ok_or_else(Refused::broken)
+    }
+}

@@ -1,0 +1,234 @@
+//! The array itself: `arrays`, `arrays/space`.
+
+use array::{HostName, SettingsChange};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::ids::{Ids, Kind};
+use super::space::RestSpace;
+use super::{
+    Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, Query, Refusals, Refused, answer,
+};
+use crate::{Interface, Shared};
+
+/// The version that is told, of the software of FlashArrays: clients derive from it what can be
+/// asked, and this is the one that first spoke the last version of REST that is spoken here. The
+/// version of this program stands at `GET /v1/version`.
+pub const COMPATIBLE_VERSION: &str = "6.4.10";
+
+/// The array.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestArray {
+    /// Its id, for ever.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What runs on it.
+    pub os: String,
+    /// The version of the software whose interface this is: see [`COMPATIBLE_VERSION`].
+    pub version: String,
+    /// The time of the array, in milliseconds since 1970.
+    pub as_of: u64,
+    /// What is shown before a login: nothing.
+    pub banner: String,
+    /// What the pool can hold, in bytes.
+    pub capacity: u64,
+    /// Whether the console is locked: there is none.
+    pub console_lock_enabled: bool,
+    /// How data is encrypted at rest: it is not.
+    pub encryption: RestEncryption,
+    /// For how long what is destroyed can be recovered.
+    pub eradication_config: RestEradication,
+    /// After how many milliseconds without a request a session ends.
+    pub idle_timeout: u64,
+    /// Where the time comes from: the machine's business.
+    pub ntp_servers: Vec<String>,
+    /// How much of the redundancy is there: 1 is all.
+    pub parity: f64,
+    /// For whom the pool's bytes are stored.
+    pub space: RestSpace,
+}
+
+/// How data is encrypted at rest.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestEncryption {
+    /// Whether it is.
+    pub data_at_rest: RestAtRest,
+}
+
+/// Whether data is encrypted at rest.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestAtRest {
+    /// Whether it is.
+    pub enabled: bool,
+}
+
+/// For how long what is destroyed can be recovered, in milliseconds.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestEradication {
+    /// For how long.
+    pub eradication_delay: u64,
+    /// The same, for what is protected from being eradicated earlier.
+    pub disabled_delay: u64,
+    /// The same, for all others.
+    pub enabled_delay: u64,
+    /// `all-enabled`: everything that is destroyed can be eradicated earlier.
+    pub manual_eradication: String,
+}
+
+/// The space of the array.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestArraySpace {
+    /// The array's id.
+    pub id: String,
+    /// The array's name.
+    pub name: String,
+    /// What the pool can hold, in bytes.
+    pub capacity: u64,
+    /// How much of the redundancy is there: 1 is all.
+    pub parity: f64,
+    /// For whom the pool's bytes are stored.
+    pub space: RestSpace,
+    /// Of when this is, in milliseconds since 1970.
+    pub time: u64,
+}
+
+impl RestArray {
+    fn of(interface: &Interface) -> Self {
+        let (array, settings) = (&interface.array, interface.array.settings());
+        let delay = settings.eradication_delay_s * 1000;
+        Self {
+            id: Ids::of(array).id(Kind::Array, 0),
+            name: settings.name.to_string(),
+            os: "Holdfast".into(),
+            version: COMPATIBLE_VERSION.into(),
+            as_of: (interface.now_ms)(),
+            banner: String::new(),
+            capacity: array.pool().capacity_bytes,
+            console_lock_enabled: false,
+            encryption: RestEncryption { data_at_rest: RestAtRest { enabled: false } },
+            eradication_config: RestEradication {
+                eradication_delay: delay,
+                disabled_delay: delay,
+                enabled_delay: delay,
+                manual_eradication: "all-enabled".into(),
+            },
+            idle_timeout: 30 * 60 * 1000,
+            ntp_servers: Vec::new(),
+            parity: 1.0,
+            space: RestSpace::of_array(array),
+        }
+    }
+}
+
+/// Lists of what an array has one or a few of are there at once.
+macro_rules! listed_by_name {
+    ($($item:ident),*) => {
+        $(impl Listed for $item {
+            fn key(&self) -> String {
+                self.name.clone()
+            }
+        })*
+    };
+}
+
+listed_by_name!(RestArray, RestArraySpace);
+pub(super) use listed_by_name;
+
+/// A short list: of those that are named, if any are.
+pub(super) async fn short<T: Listed + Clone>(
+    interface: std::sync::Arc<Interface>,
+    mut query: Query,
+    all: impl Fn(&Interface) -> Vec<T> + Send + 'static,
+) -> Answer {
+    let (names, listing) = (query.list("names")?, Listing::take(&mut query)?);
+    query.end()?;
+    answer(interface, move |interface| {
+        let all = all(interface);
+        let is_there = |name: &&String| all.iter().any(|one| one.key().eq_ignore_ascii_case(name));
+        if let Some(missing) = names.iter().find(|name| !is_there(name)) {
+            return Err(Refused::bad(missing, format!("{missing} does not exist.")));
+        }
+        let is_named = |one: &&T| names.iter().any(|name| one.key().eq_ignore_ascii_case(name));
+        let wanted = all.iter().filter(|one| names.is_empty() || is_named(one));
+        listing.all(&wanted.cloned().collect::<Vec<_>>())
+    })
+    .await
+}
+
+/// The array.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/arrays",
+    tag = "arrays",
+    params(super::NameParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestArray>), Refusals)
+)]
+pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
+    short(interface, query, |interface| vec![RestArray::of(interface)]).await
+}
+
+/// What to change of the array.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArrayPatch {
+    /// A new name.
+    pub name: Option<String>,
+    /// For how long what is destroyed can be recovered.
+    pub eradication_config: Option<EradicationPatch>,
+}
+
+/// For how long what is destroyed can be recovered.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EradicationPatch {
+    /// In milliseconds: whole seconds, up to 30 days.
+    pub eradication_delay: Option<u64>,
+}
+
+/// Changes the array.
+#[utoipa::path(
+    patch,
+    path = "/api/2.{minor}/arrays",
+    tag = "arrays",
+    request_body = ArrayPatch,
+    responses((status = 200, body = ItemsOf<RestArray>), Refusals)
+)]
+pub(super) async fn change(
+    State(interface): Shared,
+    query: Query,
+    Body(asked): Body<ArrayPatch>,
+) -> Answer {
+    query.end()?;
+    let delay = asked.eradication_config.and_then(|config| config.eradication_delay);
+    if delay.is_some_and(|delay| delay % 1000 != 0) {
+        let text = "The delay is given in milliseconds, and has to be whole seconds.";
+        return Err(Refused::bad("eradication_config", text));
+    }
+    answer(interface, move |interface| {
+        interface.array.change_settings(SettingsChange {
+            name: asked.name.map(|name| HostName::of_array(&name)).transpose()?,
+            eradication_delay_s: delay.map(|delay| delay / 1000),
+            ..SettingsChange::default()
+        })?;
+        Items::of([RestArray::of(interface)])
+    })
+    .await
+}
+
+/// The space of the array.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/arrays/space",
+    tag = "arrays",
+    params(super::NameParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestArraySpace>), Refusals)
+)]
+pub(super) async fn space(State(interface): Shared, query: Query) -> Answer {
+    short(interface, query, |interface| {
+        let RestArray { id, name, capacity, parity, space, as_of, .. } = RestArray::of(interface);
+        vec![RestArraySpace { id, name, capacity, parity, space, time: as_of }]
+    })
+    .await
+}

@@ -1,0 +1,266 @@
+//! From the text of a filter to its tree, bounded in length and depth.
+
+use serde_json::Number;
+
+use super::{Field, Filter, FilterError, Index, Literal, Operator, Step};
+
+/// The longest filter, in bytes: several times what a URL of other servers may have.
+pub const FILTER_BYTES_MAX: usize = 16 << 10;
+/// How deep parentheses, `not` and functions may stand in each other.
+pub const FILTER_DEPTH_MAX: usize = 32;
+
+/// A piece of the text.
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Word(String),
+    Text(String),
+    Number(Number),
+    Operator(Operator),
+    Open,
+    Close,
+    Comma,
+}
+
+/// Parses a filter.
+pub(super) fn parse(text: &str) -> Result<Filter, FilterError> {
+    if text.len() > FILTER_BYTES_MAX {
+        return Err(FilterError::new(0, "it is longer than 16384 bytes"));
+    }
+    let tokens = Lexer { text, at: 0 }.tokens()?;
+    let mut parser = Parser { tokens: &tokens, next: 0, end: text.len(), depth: 0 };
+    let filter = parser.either()?;
+    match parser.peek() {
+        None => Ok(filter),
+        Some(_) => Err(parser.fault("`and` or `or` is missing, or a parenthesis is too many")),
+    }
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Lexer<'_> {
+    /// All pieces, each with where it begins.
+    fn tokens(mut self) -> Result<Vec<(usize, Token)>, FilterError> {
+        let mut tokens = Vec::new();
+        loop {
+            let rest = &self.text[self.at..];
+            let blanks = rest.len() - rest.trim_start().len();
+            self.at += blanks;
+            let Some(first) = rest[blanks..].chars().next() else { return Ok(tokens) };
+            let start = self.at;
+            tokens.push((start, self.token(first)?));
+        }
+    }
+
+    fn token(&mut self, first: char) -> Result<Token, FilterError> {
+        let rest = &self.text[self.at..];
+        let (token, length) = match first {
+            '(' => (Token::Open, 1),
+            ')' => (Token::Close, 1),
+            ',' => (Token::Comma, 1),
+            '=' | '!' | '<' | '>' => self.operator(rest)?,
+            '\'' | '"' => self.quoted(rest, first)?,
+            '0'..='9' | '-' => self.number(rest)?,
+            'a'..='z' | 'A'..='Z' | '_' => {
+                let end = rest.find(|c: char| !is_of_word(c)).unwrap_or(rest.len());
+                (Token::Word(rest[..end].to_owned()), end)
+            }
+            _ => return Err(FilterError::new(self.at, "nothing begins with this character")),
+        };
+        self.at += length;
+        Ok(token)
+    }
+
+    fn operator(&self, rest: &str) -> Result<(Token, usize), FilterError> {
+        let known = Operator::ALL.iter().find(|operator| rest.starts_with(operator.text()));
+        let operator = known.ok_or_else(|| FilterError::new(self.at, "`!` alone is nothing"))?;
+        Ok((Token::Operator(*operator), operator.text().len()))
+    }
+
+    /// A text in quotes, in which a backslash takes the character behind it as it is.
+    fn quoted(&self, rest: &str, quote: char) -> Result<(Token, usize), FilterError> {
+        let mut text = String::new();
+        let mut characters = rest.char_indices().skip(1);
+        while let Some((at, character)) = characters.next() {
+            match character {
+                _ if character == quote => return Ok((Token::Text(text), at + 1)),
+                '\\' => text.extend(characters.next().map(|(_, escaped)| escaped)),
+                _ => text.push(character),
+            }
+        }
+        Err(FilterError::new(self.at, "the quote is not closed"))
+    }
+
+    fn number(&self, rest: &str) -> Result<(Token, usize), FilterError> {
+        let is_of_number = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.');
+        let end = rest.find(|c: char| !is_of_number(c)).unwrap_or(rest.len());
+        let number = rest[..end].parse();
+        let number = number.map_err(|_| FilterError::new(self.at, "this is no number"))?;
+        Ok((Token::Number(number), end))
+    }
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '[' | ']')
+}
+
+struct Parser<'a> {
+    tokens: &'a [(usize, Token)],
+    next: usize,
+    /// Where the text ends, in bytes.
+    end: usize,
+    depth: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<&'a Token> {
+        self.tokens.get(self.next).map(|(_, token)| token)
+    }
+
+    fn fault(&self, why: &'static str) -> FilterError {
+        let at = self.tokens.get(self.next).map_or(self.end, |(at, _)| *at);
+        FilterError::new(at, why)
+    }
+
+    fn take(&mut self, token: &Token) -> bool {
+        let is_there = self.peek() == Some(token);
+        self.next += usize::from(is_there);
+        is_there
+    }
+
+    fn expect(&mut self, token: &Token, why: &'static str) -> Result<(), FilterError> {
+        if self.take(token) { Ok(()) } else { Err(self.fault(why)) }
+    }
+
+    /// Takes a word that joins or turns conditions, whatever its case.
+    fn take_word(&mut self, wanted: &str) -> bool {
+        let is_there =
+            matches!(self.peek(), Some(Token::Word(word)) if word.eq_ignore_ascii_case(wanted));
+        self.next += usize::from(is_there);
+        is_there
+    }
+
+    fn either(&mut self) -> Result<Filter, FilterError> {
+        let mut all = vec![self.both()?];
+        while self.take_word("or") {
+            all.push(self.both()?);
+        }
+        Ok(if all.len() == 1 { all.swap_remove(0) } else { Filter::Or(all) })
+    }
+
+    fn both(&mut self) -> Result<Filter, FilterError> {
+        let mut all = vec![self.single()?];
+        while self.take_word("and") {
+            all.push(self.single()?);
+        }
+        Ok(if all.len() == 1 { all.swap_remove(0) } else { Filter::And(all) })
+    }
+
+    fn single(&mut self) -> Result<Filter, FilterError> {
+        if self.depth == FILTER_DEPTH_MAX {
+            return Err(self.fault("it is nested deeper than 32 levels"));
+        }
+        self.depth += 1;
+        let filter = self.nested();
+        self.depth -= 1;
+        filter
+    }
+
+    fn nested(&mut self) -> Result<Filter, FilterError> {
+        if self.take_word("not") {
+            return Ok(Filter::Not(Box::new(self.single()?)));
+        }
+        if self.take(&Token::Open) {
+            let inner = self.either()?;
+            self.expect(&Token::Close, "a parenthesis is not closed")?;
+            return Ok(inner);
+        }
+        let Some(Token::Word(word)) = self.peek() else {
+            return Err(self.fault("a field, `not` or a parenthesis should stand here"));
+        };
+        let at = self.next;
+        self.next += 1;
+        if self.peek() == Some(&Token::Open) {
+            return self.function(word, at);
+        }
+        let field = self.field(word, at)?;
+        let Some(Token::Operator(operator)) = self.peek() else {
+            return Ok(Filter::Present(field));
+        };
+        self.next += 1;
+        let literals = self.literals()?;
+        if literals.len() != 1 && !matches!(operator, Operator::Equal | Operator::NotEqual) {
+            return Err(self.fault("a list goes with `=` and `!=` only"));
+        }
+        Ok(Filter::Compare(field, *operator, literals))
+    }
+
+    fn function(&mut self, word: &str, at: usize) -> Result<Filter, FilterError> {
+        if !word.eq_ignore_ascii_case("contains") {
+            self.next = at;
+            return Err(self.fault("the only function is `contains(FIELD, 'TEXT')`"));
+        }
+        self.expect(&Token::Open, "a parenthesis should stand here")?;
+        let at = self.next;
+        let Some(Token::Word(word)) = self.peek() else {
+            return Err(self.fault("a field should stand here"));
+        };
+        self.next += 1;
+        let field = self.field(word, at)?;
+        self.expect(&Token::Comma, "a comma should stand here")?;
+        let Some(Token::Text(text)) = self.peek() else {
+            return Err(self.fault("a text in quotes should stand here"));
+        };
+        self.next += 1;
+        self.expect(&Token::Close, "a parenthesis is not closed")?;
+        Ok(Filter::Contains(field, text.to_lowercase()))
+    }
+
+    /// One literal, or several in parentheses.
+    fn literals(&mut self) -> Result<Vec<Literal>, FilterError> {
+        if !self.take(&Token::Open) {
+            return Ok(vec![self.literal()?]);
+        }
+        let mut literals = vec![self.literal()?];
+        while self.take(&Token::Comma) {
+            literals.push(self.literal()?);
+        }
+        self.expect(&Token::Close, "a list is not closed, or a comma is missing in it")?;
+        Ok(literals)
+    }
+
+    fn literal(&mut self) -> Result<Literal, FilterError> {
+        let literal = match self.peek() {
+            Some(Token::Text(text)) => Literal::Text(text.to_lowercase()),
+            Some(Token::Number(number)) => Literal::Number(number.clone()),
+            Some(Token::Word(word)) => match word.to_ascii_lowercase().as_str() {
+                "true" => Literal::Bool(true),
+                "false" => Literal::Bool(false),
+                "null" => Literal::Null,
+                _ => return Err(self.fault("a text must stand in quotes")),
+            },
+            _ => return Err(self.fault("a value should stand here: 'TEXT', a number, true, false")),
+        };
+        self.next += 1;
+        Ok(literal)
+    }
+
+    /// A field: `a.b[all].c`.
+    fn field(&self, word: &str, at: usize) -> Result<Field, FilterError> {
+        let at = self.tokens.get(at).map_or(self.end, |(at, _)| *at);
+        let steps = word.split('.').map(|part| {
+            let (name, index) = match part.split_once('[') {
+                None => (part, Index::Any),
+                Some((name, "any]")) => (name, Index::Any),
+                Some((name, "all]")) => (name, Index::All),
+                Some(_) => return None,
+            };
+            let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+            (starts && !name.contains([']', '['])).then(|| Step { name: name.to_owned(), index })
+        });
+        let steps: Option<Vec<Step>> = steps.collect();
+        steps.map(Field).ok_or_else(|| FilterError::new(at, "this is no field"))
+    }
+}

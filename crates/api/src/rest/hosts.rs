@@ -1,0 +1,301 @@
+//! `hosts`.
+
+use array::{ChapChange, ChapUser, HostInfo, HostName, InitiatorName, NewHost, Personality};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, NameParams, Named,
+    Query, Refusals, Refused, answer, each,
+};
+use crate::Shared;
+
+/// What stands for a secret that is set.
+const HIDDEN: &str = "****";
+
+/// A host.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestHost {
+    /// Its name.
+    pub name: String,
+    /// How it authenticates; secrets are never told.
+    pub chap: RestChap,
+    /// To how many volumes it is connected.
+    pub connection_count: usize,
+    /// Its group, if it is in one.
+    pub host_group: MaybeNamed,
+    /// Its iSCSI names.
+    pub iqns: Vec<String>,
+    /// Its NVMe names: none.
+    pub nqns: Vec<String>,
+    /// Its Fibre Channel names: none.
+    pub wwns: Vec<String>,
+    /// Whether it is of this array: always.
+    pub is_local: bool,
+    /// What runs on it, as it was said. All hosts are served as the standards say.
+    pub personality: Option<String>,
+    /// The arrays whose paths it prefers: none.
+    pub preferred_arrays: Vec<Named>,
+}
+
+/// How a host and the target authenticate each other.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestChap {
+    /// The user that the host logs in with.
+    pub host_user: Option<String>,
+    /// `****` where there is one.
+    pub host_password: Option<String>,
+    /// The user that the target answers with.
+    pub target_user: Option<String>,
+    /// `****` where there is one.
+    pub target_password: Option<String>,
+}
+
+impl From<HostInfo> for RestHost {
+    fn from(host: HostInfo) -> Self {
+        let hidden = |user: &Option<String>| user.as_ref().map(|_| HIDDEN.to_owned());
+        Self {
+            name: host.name,
+            chap: RestChap {
+                host_password: hidden(&host.chap_user),
+                host_user: host.chap_user,
+                target_password: hidden(&host.chap_target_user),
+                target_user: host.chap_target_user,
+            },
+            connection_count: host.connection_count,
+            host_group: MaybeNamed { name: host.host_group },
+            iqns: host.initiators,
+            nqns: Vec::new(),
+            wwns: Vec::new(),
+            is_local: true,
+            personality: host.personality.map(|personality| personality.to_string()),
+            preferred_arrays: Vec::new(),
+        }
+    }
+}
+
+impl Listed for RestHost {
+    fn key(&self) -> String {
+        self.name.clone()
+    }
+
+    fn totalled() -> &'static [&'static str] {
+        &["connection_count"]
+    }
+}
+
+/// All hosts, or some.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/hosts",
+    tag = "hosts",
+    params(NameParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestHost>), Refusals)
+)]
+pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
+    let (names, listing) = (query.list("names")?, Listing::take(&mut query)?);
+    query.end()?;
+    answer(interface, move |interface| {
+        let array = &interface.array;
+        if !names.is_empty() {
+            return listing.all(&each(&names, |name| Ok(RestHost::from(array.host(name)?)))?);
+        }
+        listing.pieces(|after, limit| {
+            Ok(array.hosts(after, limit).into_iter().map(RestHost::from).collect())
+        })
+    })
+    .await
+}
+
+/// Users and secrets, as they are sent. `Debug` does not show them.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChapPost {
+    /// The user that the host logs in with; empty: none.
+    pub host_user: Option<String>,
+    /// Its secret: 12 to 255 printable ASCII characters; empty: none.
+    pub host_password: Option<String>,
+    /// The user that the target answers with.
+    pub target_user: Option<String>,
+    /// Its secret.
+    pub target_password: Option<String>,
+}
+
+impl std::fmt::Debug for ChapPost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ChapPost(…)")
+    }
+}
+
+/// A host to make.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostPost {
+    /// Its iSCSI names, at most 64.
+    #[serde(default)]
+    pub iqns: Vec<String>,
+    /// Its NVMe names: none can be given.
+    #[serde(default)]
+    pub nqns: Vec<String>,
+    /// Its Fibre Channel names: none can be given.
+    #[serde(default)]
+    pub wwns: Vec<String>,
+    /// How it authenticates.
+    pub chap: Option<ChapPost>,
+    /// What runs on it: `aix`, `esxi`, `hitachi-vsp`, `hpux`, `oracle-vm-server`, `solaris` or
+    /// `vms`; empty: not said. It is kept and shown.
+    pub personality: Option<String>,
+}
+
+/// Makes hosts.
+#[utoipa::path(
+    post,
+    path = "/api/2.{minor}/hosts",
+    tag = "hosts",
+    params(("names" = String, Query, description = "The names of the hosts, comma-separated.")),
+    request_body = HostPost,
+    responses((status = 200, body = ItemsOf<RestHost>), Refusals)
+)]
+pub(super) async fn create(
+    State(interface): Shared,
+    mut query: Query,
+    Body(asked): Body<HostPost>,
+) -> Answer {
+    let names = query.required("names")?;
+    query.end()?;
+    refuse_fabrics(&[&asked.nqns, &asked.wwns])?;
+    answer(interface, move |interface| {
+        let initiators = initiators(&asked.iqns)?;
+        let chap = asked.chap.map(chap).transpose()?.unwrap_or_default().of_new_host()?;
+        let personality = asked.personality.map(|text| personality(&text)).transpose()?.flatten();
+        let created_ms = (interface.now_ms)();
+        let new = each(&names, |name| {
+            let host = HostName::new(name).map_err(|error| Refused::about(name, &error))?;
+            let (initiators, chap) = (initiators.clone(), chap.clone());
+            Ok(NewHost { name: host, initiators, chap, personality, created_ms })
+        })?;
+        Items::of(interface.array.create_hosts(new)?.into_iter().map(RestHost::from))
+    })
+    .await
+}
+
+fn refuse_fabrics(names: &[&Vec<String>]) -> Result<(), Refused> {
+    match names.iter().all(|names| names.is_empty()) {
+        true => Ok(()),
+        false => Err(Refused::unsupported("", "Fibre Channel or NVMe")),
+    }
+}
+
+fn initiators(names: &[String]) -> Result<Vec<InitiatorName>, Refused> {
+    each(names, |name| InitiatorName::new(name).map_err(|error| Refused::about(name, &error)))
+}
+
+/// What runs on a host; `None` where it is not said.
+fn personality(text: &str) -> Result<Option<Personality>, Refused> {
+    Ok((!text.is_empty()).then(|| Personality::new(text)).transpose()?)
+}
+
+/// A direction of CHAP: `None` where nothing is said of it, `Some(None)` where there shall be none.
+fn direction(
+    user: Option<String>,
+    secret: Option<String>,
+) -> Result<Option<Option<ChapUser>>, Refused> {
+    match (user.as_deref(), secret.as_deref()) {
+        (None, None) => Ok(None),
+        (Some("") | None, Some("") | None) => Ok(Some(None)),
+        (Some(user), Some(secret)) if !user.is_empty() && !secret.is_empty() => {
+            Ok(Some(Some(ChapUser::new(user, secret)?)))
+        }
+        _ => Err(Refused::bad("chap", "A user and its password are set together.")),
+    }
+}
+
+/// What is to be changed; what is not named stays.
+fn chap(asked: ChapPost) -> Result<ChapChange, Refused> {
+    Ok(ChapChange {
+        initiator: direction(asked.host_user, asked.host_password)?,
+        target: direction(asked.target_user, asked.target_password)?,
+    })
+}
+
+/// What to change of hosts.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostPatch {
+    /// A new name, of one host.
+    pub name: Option<String>,
+    /// All of its iSCSI names from now on.
+    pub iqns: Option<Vec<String>>,
+    /// iSCSI names that it gets besides.
+    #[serde(default)]
+    pub add_iqns: Vec<String>,
+    /// iSCSI names that it loses.
+    #[serde(default)]
+    pub remove_iqns: Vec<String>,
+    /// Its NVMe names: none can be given.
+    #[serde(default)]
+    pub nqns: Vec<String>,
+    /// Its Fibre Channel names: none can be given.
+    #[serde(default)]
+    pub wwns: Vec<String>,
+    /// How it authenticates from now on. A direction that is not named stays; one with an empty
+    /// user and password ends, that of the host with that of the target.
+    pub chap: Option<ChapPost>,
+    /// What runs on it; empty: not said.
+    pub personality: Option<String>,
+}
+
+/// Changes hosts: all of those that are named, or none. Their connections stay.
+#[utoipa::path(
+    patch,
+    path = "/api/2.{minor}/hosts",
+    tag = "hosts",
+    params(("names" = String, Query, description = "The names of the hosts, comma-separated.")),
+    request_body = HostPatch,
+    responses((status = 200, body = ItemsOf<RestHost>), Refusals)
+)]
+pub(super) async fn change(
+    State(interface): Shared,
+    mut query: Query,
+    Body(asked): Body<HostPatch>,
+) -> Answer {
+    let names = query.required("names")?;
+    query.end()?;
+    refuse_fabrics(&[&asked.nqns, &asked.wwns])?;
+    if asked.iqns.is_some() && !(asked.add_iqns.is_empty() && asked.remove_iqns.is_empty()) {
+        let text = "Give all `iqns`, or what to add and to remove; not both.";
+        return Err(Refused::bad("iqns", text));
+    }
+    answer(interface, move |interface| {
+        let change = array::HostChange {
+            name: asked.name.map(|name| HostName::new(&name)).transpose()?,
+            initiators: asked.iqns.map(|names| initiators(&names)).transpose()?,
+            add_initiators: initiators(&asked.add_iqns)?,
+            remove_initiators: initiators(&asked.remove_iqns)?,
+            chap: asked.chap.map(chap).transpose()?.unwrap_or_default(),
+            personality: asked.personality.map(|text| personality(&text)).transpose()?,
+        };
+        let changed = interface.array.change_hosts(&names, &change)?;
+        Items::of(changed.into_iter().map(RestHost::from))
+    })
+    .await
+}
+
+/// Deletes hosts that are connected to nothing: all of those that are named, or none.
+#[utoipa::path(
+    delete,
+    path = "/api/2.{minor}/hosts",
+    tag = "hosts",
+    params(("names" = String, Query, description = "The names of the hosts, comma-separated.")),
+    responses((status = 200, body = ItemsOf<Named>), Refusals)
+)]
+pub(super) async fn delete(State(interface): Shared, mut query: Query) -> Answer {
+    let names = query.required("names")?;
+    query.end()?;
+    answer(interface, move |interface| {
+        interface.array.delete_hosts(&names)?;
+        Items::of(names.into_iter().map(|name| Named { name }))
+    })
+    .await
+}

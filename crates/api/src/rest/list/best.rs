@@ -1,0 +1,57 @@
+//! The rows of a page in an order that is not the natural one.
+
+use std::cmp::Ordering;
+
+use super::{Listing, Place};
+
+/// The best rows that were there so far, and a few more.
+pub(super) struct Best<'a, T> {
+    listing: &'a Listing,
+    /// With the item, if it is made.
+    pub(super) rows: Vec<(Place, Option<T>)>,
+    /// How many there were.
+    pub(super) count: usize,
+    /// Behind this one there are enough others already.
+    last: Option<Place>,
+}
+
+impl<'a, T> Best<'a, T> {
+    pub(super) fn new(listing: &'a Listing) -> Self {
+        Self { listing, rows: Vec::new(), count: 0, last: None }
+    }
+
+    /// How many rows are needed: those that are skipped, those of the page, and one that says that
+    /// there are more.
+    fn wanted(&self) -> usize {
+        self.listing.offset + self.listing.limit + 1
+    }
+
+    /// One more row.
+    pub(super) fn take(&mut self, place: Place, item: Option<T>) {
+        self.count += 1;
+        let is_behind = |other: &Place| self.listing.compare(other, &place) == Ordering::Less;
+        if self.listing.after.as_ref().is_some_and(|after| !is_behind(after))
+            || self.last.as_ref().is_some_and(is_behind)
+        {
+            return;
+        }
+        self.rows.push((place, item));
+        // Many at once, so that rows are sorted seldom.
+        if self.rows.len() >= 2 * self.wanted() {
+            self.sort();
+            self.last = self.rows.last().map(|(place, _)| place.clone());
+        }
+    }
+
+    fn sort(&mut self) {
+        self.rows.sort_by(|a, b| self.listing.compare(&a.0, &b.0));
+        self.rows.truncate(self.wanted());
+    }
+
+    /// The rows of the page, and one more if there is one.
+    pub(super) fn ended(mut self) -> Self {
+        self.sort();
+        self.rows.drain(..self.listing.offset.min(self.rows.len()));
+        self
+    }
+}

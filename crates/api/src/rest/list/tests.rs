@@ -1,0 +1,188 @@
+//! Pages against the whole list, sorted and cut by hand.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+#[derive(Clone, Debug, Serialize)]
+struct Thing {
+    name: String,
+    size: Option<u8>,
+    space: Space,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Space {
+    used: u64,
+    ratio: f64,
+}
+
+impl Listed for Thing {
+    fn key(&self) -> String {
+        self.name.clone()
+    }
+
+    fn totalled() -> &'static [&'static str] {
+        &["size", "space"]
+    }
+}
+
+fn things(sizes: &[Option<u8>]) -> Vec<Thing> {
+    let thing = |(n, size): (usize, &Option<u8>)| Thing {
+        name: format!("t{n:04}"),
+        size: *size,
+        space: Space { used: 1 << 40, ratio: 1.5 },
+    };
+    sizes.iter().enumerate().map(thing).collect()
+}
+
+fn listing(query: &str) -> Result<Listing, Refused> {
+    let mut query = Query::parse(query)?;
+    let listing = Listing::take(&mut query)?;
+    query.end()?;
+    Ok(listing)
+}
+
+/// A glance tells the name and the size, but not the space.
+impl Glance for Thing {
+    fn key(&self) -> String {
+        self.name.clone()
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        match name {
+            "name" => Some(json!(self.name)),
+            "size" => Some(json!(self.size)),
+            _ => None,
+        }
+    }
+}
+
+/// In pieces, of which each thing is looked at first.
+fn look(query: &str, things: &[Thing]) -> Items {
+    let piece = |after: Option<&str>, limit, is_worth: Worth<'_>| {
+        let start = after.map_or(0, |key| things.partition_point(|thing| *thing.name <= *key));
+        let looked: Vec<_> = things.iter().skip(start).take(limit).collect();
+        let next = looked.last().filter(|_| looked.len() == limit).map(|thing| Listed::key(*thing));
+        let items = looked.into_iter().filter(|thing| is_worth(*thing)).cloned().collect();
+        Ok(Looked { items, next })
+    };
+    listing(query).unwrap().glanced(piece).unwrap()
+}
+
+/// In pieces, as the array gives them.
+fn ask(query: &str, things: &[Thing]) -> Items {
+    let piece = |after: Option<&str>, limit| {
+        let start = after.map_or(0, |key| things.partition_point(|thing| *thing.name <= *key));
+        Ok(things.iter().skip(start).take(limit).cloned().collect())
+    };
+    let in_pieces = listing(query).unwrap().pieces(piece).unwrap();
+    let at_once = listing(query).unwrap().all(things).unwrap();
+    assert_eq!(in_pieces.items, at_once.items);
+    assert_eq!(value(&look(query, things)).unwrap(), value(&in_pieces).unwrap(), "{query}");
+    in_pieces
+}
+
+fn names(items: &[Value]) -> Vec<String> {
+    items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn pages_count_skip_and_sum_up() {
+    let all = things(&(0..=255).cycle().take(700).map(Some).collect::<Vec<_>>());
+    let page = ask("limit=2&offset=3&total_item_count=true&filter=size>250", &all);
+    assert_eq!(names(&page.items), ["t0254", "t0255", "t0507"].map(str::to_owned)[..2].to_vec());
+    assert_eq!((page.total_item_count, page.more_items_remaining), (Some(10), true));
+    let none = ask("limit=0", &all);
+    assert_eq!((none.items.len(), none.total_item_count), (0, Some(700)));
+    assert!(!none.more_items_remaining);
+    let total = ask("total_only=true&filter=name='t000*'", &all);
+    assert!(total.items.is_empty());
+    assert_eq!(total.total.unwrap(), [json!({"size": 45, "space": {"used": 10_u64 << 40}})]);
+    assert!(ask("limit=5000", &all).items.len() == 700);
+    for filter in ["size>250", "space.used>1", "space.used>1 and size>250", "name='t06*'", "never"]
+    {
+        for rest in ["limit=3", "limit=0", "total_only=true", "sort=size-&limit=4&offset=2"] {
+            ask(&format!("filter={filter}&total_item_count=true&{rest}"), &all);
+        }
+    }
+}
+
+#[test]
+fn what_is_named_many_times_is_shown_once() {
+    let many = vec![things(&[Some(1)]).swap_remove(0); 3 * PIECE];
+    let page = listing("").unwrap().all(&many).unwrap();
+    assert_eq!((page.items.len(), page.more_items_remaining), (1, false));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for bad in [
+        "filter=name",
+        "limit=x",
+        "sort=a b",
+        "sort=",
+        "offset=100001",
+        "continuation_token=zz",
+        "continuation_token=7b",
+        "sort=name&continuation_token=7b2276616c756573223a5b5d2c226b6579223a2261227d",
+        "sort=a,b,c,d,e,f,g,h,i",
+        "colour=red",
+    ] {
+        let refused = listing(bad).is_err();
+        assert_eq!(refused, !["filter=name", "sort="].contains(&bad), "{bad}");
+    }
+    let gone = "continuation_token=7b2276616c756573223a5b5d2c226b6579223a2261227d";
+    assert!(listing(gone).unwrap().all(&things(&[None])).is_err());
+}
+
+proptest! {
+    #[test]
+    fn pages_are_the_whole_list_in_its_order(
+        sizes in prop::collection::vec(prop::option::of(0_u8..4), 0..40),
+        limit in 1_usize..7,
+        sort in prop::sample::select(vec!["", "name", "name-", "size", "-size", "size-,name-"]),
+        removed in any::<bool>(),
+        by_glance in any::<bool>(),
+    ) {
+        let all = things(&sizes);
+        let mut wanted = all.clone();
+        match sort {
+            "name-" => wanted.reverse(),
+            "size" => wanted.sort_by_key(|thing| (thing.size, thing.name.clone())),
+            "-size" => wanted.sort_by_key(|t| (std::cmp::Reverse(t.size), t.name.clone())),
+            "size-,name-" => {
+                wanted.sort_by_key(|thing| (thing.size, thing.name.clone()));
+                wanted.reverse();
+            }
+            _ => {}
+        }
+        let (mut found, mut token, mut left) = (Vec::new(), String::new(), all.clone());
+        loop {
+            let skipped = if token.is_empty() { 0 } else { 3 };
+            let query = format!(
+                "limit={limit}&sort={sort}&offset={skipped}&continuation_token='{token}'"
+            );
+            let piece = |after: Option<&str>, limit| {
+                let start = after.map_or(0, |key| left.partition_point(|t| *t.name <= *key));
+                Ok(left.iter().skip(start).take(limit).cloned().collect())
+            };
+            let query = if token.is_empty() { query.replace("''", "") } else { query };
+            let page = match by_glance {
+                true => look(&query, &left),
+                false => listing(&query).unwrap().pieces(piece).unwrap(),
+            };
+            prop_assert_eq!(page.more_items_remaining, page.continuation_token.is_some());
+            found.extend(names(&page.items));
+            if removed {
+                // The last one is gone before the next page is asked for: nothing else is missed.
+                left.retain(|thing| Some(&thing.name) != found.last());
+            }
+            let Some(next) = page.continuation_token else { break };
+            token = next;
+        }
+        let wanted: Vec<String> = wanted.into_iter().map(|thing| thing.name).collect();
+        prop_assert_eq!(found, wanted);
+    }
+}

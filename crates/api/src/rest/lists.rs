@@ -1,0 +1,207 @@
+//! Lists of what this array does not have: empty, and true. To make such a thing is refused.
+//!
+//! Clients that gather all about an array ask for them, and are content with nothing.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::routing::{MethodRouter, get};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterIn, Paths};
+use utoipa::openapi::{ContentBuilder, PathItem, Ref, RefOr, ResponseBuilder};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+
+use super::{Answer, Listed, Listing, Query, Refused, answer};
+use crate::{Interface, Shared};
+
+/// What there is none of: path, what it is called, whether clients try to make one.
+const NONE: &[(&str, &str, bool)] = &[
+    ("active-directory", "Active Directory accounts", true),
+    ("admins/cache", "Users of a directory service", false),
+    ("alert-watchers", "Alert watchers", true),
+    ("api-clients", "API clients", true),
+    ("apps", "Apps", false),
+    ("apps/nodes", "Apps", false),
+    ("array-connections", "Replication to other arrays", true),
+    ("arrays/eula", "Licence agreements to sign", false),
+    ("certificates", "Certificates to manage", true),
+    ("container-default-protections", "Default protection", false),
+    ("directories", "Directories", true),
+    ("directories/performance", "Directories", false),
+    ("directory-exports", "Directory exports", true),
+    ("directory-quotas", "Directory quotas", true),
+    ("directory-services", "Directory services", false),
+    ("directory-services/roles", "Directory services", false),
+    ("directory-snapshots", "Directory snapshots", true),
+    ("dns", "DNS settings", false),
+    ("drives", "Drives that the array knows of", false),
+    ("file-systems", "File systems", true),
+    ("kmip", "Key management", true),
+    ("maintenance-windows", "Maintenance windows", true),
+    ("network-interfaces/performance", "Counters of single interfaces", false),
+    ("offloads", "Offload targets", true),
+    ("pod-replica-links", "Replication", true),
+    ("pod-replica-links/lag", "Replication", false),
+    ("pod-replica-links/performance/replication", "Replication", false),
+    ("pods", "Pods", true),
+    ("pods/arrays", "Pods", true),
+    ("pods/performance", "Pods", false),
+    ("pods/performance/replication", "Pods", false),
+    ("policies", "Policies", false),
+    ("policies/autodir", "Policies", true),
+    ("policies/nfs", "Policies", true),
+    ("policies/quota", "Policies", true),
+    ("policies/smb", "Policies", true),
+    ("policies/snapshot", "Policies", true),
+    ("protection-group-snapshots/transfer", "Replication", false),
+    ("protection-groups/targets", "Replication", true),
+    ("remote-pods", "Replication", false),
+    ("remote-protection-group-snapshots", "Replication", false),
+    ("remote-protection-groups", "Replication", false),
+    ("remote-volume-snapshots", "Replication", false),
+    ("smi-s", "SMI-S", false),
+    ("software-patches", "Software to install", false),
+    ("software-versions", "Software to install", false),
+    ("smtp-servers", "SMTP servers", false),
+    ("snmp-agents", "SNMP agents", false),
+    ("snmp-managers", "SNMP managers", true),
+    ("software", "Software to install", true),
+    ("sso/saml2/idps", "Single sign-on", true),
+    ("subnets", "Subnets", true),
+    ("subscription-assets", "Subscription assets", false),
+    ("syslog-servers", "Syslog servers", true),
+    ("virtual-machines", "Virtual machines", false),
+    ("virtual-machine-snapshots", "Virtual machines", false),
+    ("volume-groups", "Volume groups", true),
+    ("volume-groups/performance", "Volume groups", false),
+    ("volume-groups/volumes", "Volume groups", true),
+    ("volumes/volume-groups", "Volume groups", true),
+    ("volume-snapshots/transfer", "Replication", false),
+];
+
+/// What there is exactly one of, which says that there is nothing behind it.
+fn single(path: &str) -> Option<Value> {
+    match path {
+        // There are no passwords to have rules for.
+        "admins/settings" => Some(json!({"single_sign_on_enabled": false})),
+        // No key lets another array connect.
+        "array-connections/connection-key" => Some(json!({"connection_key": ""})),
+        "subscriptions" => Some(json!({"id": "none", "service": "none"})),
+        "support" => Some(json!({
+            "phonehome_enabled": false,
+            "proxy": "",
+            "remote_assist_active": false,
+            "remote_assist_paths": [],
+            "remote_assist_status": "disconnected",
+        })),
+        _ => None,
+    }
+}
+
+/// The paths for which there is one.
+const SINGLE: [&str; 4] =
+    ["admins/settings", "array-connections/connection-key", "subscriptions", "support"];
+
+/// An item of such a list.
+#[derive(Clone, Serialize)]
+#[serde(transparent)]
+struct Plain(Value);
+
+impl Listed for Plain {
+    fn key(&self) -> String {
+        String::new()
+    }
+}
+
+/// Parameters that narrow such lists down, of which nothing is left anyway.
+const NARROWING: [&str; 9] = [
+    "destroyed",
+    "end_time",
+    "expose_api_token",
+    "flagged",
+    "on",
+    "resolution",
+    "start_time",
+    "type",
+    "vm_type",
+];
+
+async fn list(interface: Arc<Interface>, mut query: Query, items: Vec<Plain>) -> Answer {
+    let mut named = query.list("names")?;
+    named.extend(query.list("ids")?);
+    for parameter in NARROWING {
+        query.text(parameter);
+    }
+    for kind in
+        ["array", "group", "local_pod", "member", "policy", "remote", "remote_pod", "source"]
+    {
+        query.list(&format!("{kind}_names"))?;
+        query.list(&format!("{kind}_ids"))?;
+    }
+    let listing = Listing::take(&mut query)?;
+    query.end()?;
+    if let Some(name) = named.first() {
+        return Err(Refused::bad(name, format!("{name} does not exist.")));
+    }
+    answer(interface, move |_| listing.all(&items)).await
+}
+
+/// The routes of these lists, with their descriptions.
+pub(super) fn routes() -> OpenApiRouter<Arc<Interface>> {
+    let none = NONE.iter().map(|(path, what, is_made)| {
+        let mut methods: MethodRouter<Arc<Interface>> =
+            get(|State(interface): Shared, query: Query| list(interface, query, Vec::new()));
+        let refuse = move || async move { Err::<(), _>(Refused::unsupported("", what)) };
+        if *is_made {
+            methods = methods.post(refuse).patch(refuse).delete(refuse);
+        }
+        described(path, what, *is_made, methods)
+    });
+    let single = SINGLE.iter().filter_map(|path| {
+        let item = Plain(single(path)?);
+        let methods =
+            get(move |State(interface): Shared, query: Query| list(interface, query, vec![item]));
+        Some(described(path, "What is not set up", false, methods))
+    });
+    none.chain(single).fold(OpenApiRouter::new(), OpenApiRouter::routes)
+}
+
+fn described(
+    path: &str,
+    what: &str,
+    is_made: bool,
+    methods: MethodRouter<Arc<Interface>>,
+) -> UtoipaMethodRouter<Arc<Interface>> {
+    let path = format!("/api/2.{{minor}}/{path}");
+    let refusal = || {
+        let schema = RefOr::Ref(Ref::from_schema_name("RestRefusal"));
+        let content = ContentBuilder::new().schema(Some(schema)).build();
+        ResponseBuilder::new().description("Why not.").content("application/json", content).build()
+    };
+    let operation = |text: String| {
+        let operation = OperationBuilder::new().tag("lists").summary(Some(text));
+        ["400", "401", "403", "404", "413", "429", "500"]
+            .into_iter()
+            .fold(operation, |o, code| o.response(code, refusal()))
+    };
+    let schema = RefOr::Ref(Ref::from_schema_name("Items"));
+    let content = ContentBuilder::new().schema(Some(schema)).build();
+    let page = ResponseBuilder::new()
+        .description("What there is.")
+        .content("application/json", content)
+        .build();
+    let text = format!("{what}: there are none.");
+    let listing =
+        <super::ListParams as utoipa::IntoParams>::into_params(|| Some(ParameterIn::Query));
+    let listed = operation(text).response("200", page).parameters(Some(listing)).build();
+    let mut paths = Paths::new();
+    paths.paths.insert(path.clone(), PathItem::new(HttpMethod::Get, listed));
+    if is_made && let Some(item) = paths.paths.get_mut(&path) {
+        let refused = operation(format!("{what}: refused, as it is not supported.")).build();
+        item.post = Some(refused.clone());
+        item.patch = Some(refused.clone());
+        item.delete = Some(refused);
+    }
+    (Vec::new(), paths, methods)
+}

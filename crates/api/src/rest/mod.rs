@@ -1,0 +1,263 @@
+//! REST 2.x: `/api/2.0/…` to `/api/2.26/…`, the interface that published clients of FlashArrays
+//! speak, as far as they use it. All minor versions are the same handlers.
+//!
+//! # How to add a resource
+//!
+//! 1. A file of its own, with a type of its items that is `Serialize` and `ToSchema`, made of what
+//!    `array` tells, and [`Listed`] for it.
+//! 2. Handlers. Each takes its parameters from the [`Query`], in groups ([`Listing`],
+//!    [`Selection`]) or one by one, and ends with `query.end()?`, which refuses what nobody took.
+//!    What may wait for the store runs in [`answer`].
+//! 3. A line with its handlers in [`routes`]. The description comes from the attributes.
+//!
+//! ```text
+//! #[utoipa::path(get, path = "/api/2.{minor}/things", tag = "things",
+//!     params(SelectionParams, ListParams),
+//!     responses((status = 200, body = ItemsOf<RestThing>), Refusals))]
+//! pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
+//!     let (named, listing) = (query.list("names")?, Listing::take(&mut query)?);
+//!     query.end()?;
+//!     answer(interface, move |interface| {
+//!         if !named.is_empty() {
+//!             // A name that is not there refuses the request: the list of all names is shown.
+//!             return listing.all(&each(&named, |name| Ok(interface.array.thing(name)?.into()))?);
+//!         }
+//!         listing.pieces(|after, limit| Ok(things_of(interface, after, limit)))
+//!     })
+//!     .await
+//! }
+//!
+//! pub(super) async fn create(State(interface): Shared, mut query: Query,
+//!     Body(asked): Body<ThingPost>) -> Answer {
+//!     let names = query.required("names")?;
+//!     query.end()?;
+//!     answer(interface, move |interface| Items::of(interface.array.create_things(…)?)).await
+//! }
+//! ```
+//!
+//! A request with several names changes all of them in one commit, or none. A refusal is
+//! [`Refused`], made of an [`array::Error`] by `?`; what the array can't do is
+//! [`Refused::unsupported`], never a success that did nothing.
+
+mod admins;
+mod alerts;
+mod arrays;
+mod audits;
+mod connections;
+pub mod filter;
+mod hardware;
+mod host_groups;
+mod hosts;
+mod ids;
+mod list;
+mod lists;
+mod members;
+mod order;
+mod performance;
+mod performance_lists;
+mod project;
+mod protected;
+mod protection_group_snapshots;
+mod protection_groups;
+mod protection_members;
+mod qos;
+mod query;
+mod refused;
+mod selection;
+mod sessions;
+mod space;
+mod strict;
+mod tags;
+mod versions;
+mod volume_parts;
+mod volume_snapshots;
+mod volume_space;
+mod volumes;
+
+use std::sync::Arc;
+
+use axum::response::IntoResponse;
+use axum::routing::any;
+use axum::{Json, Router, middleware};
+use serde::Serialize;
+use utoipa::openapi::Required;
+use utoipa::openapi::path::{ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::{OpenApi, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::described::operations;
+use crate::{Interface, access};
+
+pub use filter::{Filter, FilterError};
+pub use list::Items;
+pub(crate) use list::{Glance, ListParams, Listed, Listing};
+pub(crate) use query::{Body, Query};
+pub(crate) use refused::{Refusals, Refused};
+pub use refused::{RestFault, RestRefusal};
+pub(crate) use selection::{DestroyedParam, NameParams, Selection, SelectionParams, each};
+pub use selection::{MaybeNamed, Named};
+
+/// The last minor version of REST 2.x that is spoken; the first is 0.
+pub const MINOR_MAX: u32 = 26;
+
+/// What a handler answers.
+pub(crate) type Answer = Result<Json<Items>, Refused>;
+
+/// A page of a list, for the description: see [`Items`].
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "only its description is used")]
+pub(crate) struct ItemsOf<T> {
+    /// The items of this page, or what was made or changed.
+    items: Vec<T>,
+    /// Whether there are more behind the last one.
+    more_items_remaining: bool,
+    /// Where to go on, if there are more.
+    continuation_token: Option<String>,
+    /// How many items there are on all pages, if that was asked.
+    total_item_count: Option<u64>,
+    /// Sums over all items, if only they were asked for: of the fields that can be summed up.
+    #[schema(value_type = Option<Vec<Object>>)]
+    total: Option<Vec<T>>,
+}
+
+/// What the descriptions of all routes name.
+#[derive(OpenApi)]
+#[openapi(components(schemas(RestRefusal, RestFault, Items)))]
+struct Common;
+
+/// All routes of REST 2.x, with their descriptions.
+pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
+    OpenApiRouter::with_openapi(Common::openapi())
+        .routes(routes!(versions::api_version))
+        .routes(routes!(access::login::login))
+        .routes(routes!(access::login::logout))
+        .routes(routes!(admins::list, admins::create, admins::change, admins::delete))
+        .routes(routes!(admins::list_tokens, admins::create_token, admins::delete_tokens))
+        .routes(routes!(audits::list))
+        .routes(routes!(alerts::list, alerts::change))
+        .routes(routes!(sessions::list))
+        .routes(routes!(arrays::list, arrays::change))
+        .routes(routes!(arrays::space))
+        .routes(routes!(performance_lists::of_arrays))
+        .routes(routes!(performance_lists::of_volumes))
+        .routes(routes!(performance_lists::of_hosts))
+        .routes(routes!(hardware::controllers))
+        .routes(routes!(hardware::hardware))
+        .routes(routes!(hardware::ports))
+        .routes(routes!(hardware::network_interfaces))
+        .routes(routes!(volumes::list, volumes::create, volumes::change, volumes::eradicate))
+        .routes(routes!(volume_space::list))
+        .routes(routes!(
+            volume_snapshots::list,
+            volume_snapshots::create,
+            volume_snapshots::change,
+            volume_snapshots::eradicate
+        ))
+        .routes(routes!(connections::list, connections::connect, connections::disconnect))
+        .routes(routes!(hosts::list, hosts::create, hosts::change, hosts::delete))
+        .routes(routes!(
+            protection_groups::list,
+            protection_groups::create,
+            protection_groups::change,
+            protection_groups::eradicate
+        ))
+        .routes(routes!(
+            protection_group_snapshots::list,
+            protection_group_snapshots::create,
+            protection_group_snapshots::change,
+            protection_group_snapshots::eradicate
+        ))
+        .merge(group_routes())
+        .merge(lists::routes())
+}
+
+/// The routes of host groups, tags, and what is in groups.
+fn group_routes() -> OpenApiRouter<Arc<Interface>> {
+    use protection_members as members;
+    OpenApiRouter::new()
+        .routes(routes!(
+            host_groups::list,
+            host_groups::create,
+            host_groups::change,
+            host_groups::delete
+        ))
+        .routes(routes!(host_groups::list_hosts, host_groups::add_hosts, host_groups::remove_hosts))
+        .routes(routes!(
+            host_groups::list_of_hosts,
+            host_groups::add_to_groups,
+            host_groups::remove_from_groups
+        ))
+        .routes(routes!(members::list_volumes, members::add_volumes, members::remove_volumes))
+        .routes(routes!(members::list_hosts, members::add_hosts, members::remove_hosts))
+        .routes(routes!(
+            members::list_host_groups,
+            members::add_host_groups,
+            members::remove_host_groups
+        ))
+        .routes(routes!(
+            protected::list_of_volumes,
+            protected::add_volumes,
+            protected::remove_volumes
+        ))
+        .routes(routes!(protected::list_of_hosts, protected::add_hosts, protected::remove_hosts))
+        .routes(routes!(
+            protected::list_of_host_groups,
+            protected::add_host_groups,
+            protected::remove_host_groups
+        ))
+        .routes(routes!(tags::list, tags::remove))
+        .routes(routes!(tags::set))
+        .routes(routes!(tags::list_of_snapshots, tags::remove_of_snapshots))
+        .routes(routes!(tags::set_of_snapshots))
+}
+
+/// A description with what the paths of REST 2.x have in common.
+pub(crate) fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
+    let minor = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(0))
+        .maximum(Some(MINOR_MAX))
+        .description(Some("The minor version: all of them are the same."));
+    let minor = ParameterBuilder::new()
+        .name("minor")
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .schema(Some(minor))
+        .build();
+    for (path, item) in &mut description.paths.paths {
+        if path.contains("{minor}") {
+            item.parameters.get_or_insert_default().push(minor.clone());
+            for operation in operations(item) {
+                // No body is as good as one without fields. A list is not.
+                if let Some(body) = &mut operation.request_body
+                    && !path.ends_with("/batch")
+                {
+                    body.required = Some(Required::False);
+                }
+            }
+        }
+    }
+    description
+}
+
+/// The routes; what is not there is told in the form of REST 2.x.
+pub(crate) fn router(routes: Router<Arc<Interface>>, interface: Arc<Interface>) -> Router {
+    routes
+        .method_not_allowed_fallback(|| async { Refused::no_such_method().into_response() })
+        .route("/api/{*path}", any(|| async { Refused::no_such_path().into_response() }))
+        .layer(middleware::from_fn(versions::check))
+        .layer(middleware::from_fn(versions::name))
+        .with_state(interface)
+}
+
+/// Runs what may wait for the store on a thread that may, and answers what it gives. A change is
+/// entered into the audit log.
+pub(crate) async fn answer(
+    interface: Arc<Interface>,
+    work: impl FnOnce(&Interface) -> Result<Items, Refused> + Send + 'static,
+) -> Answer {
+    let done = access::run(interface, work, Refused::code).await;
+    done.unwrap_or_else(|| Err(Refused::broken())).map(Json)
+}

@@ -1,0 +1,162 @@
+//! The words of REST 2.x for performance.
+//!
+//! Whole numbers, as clients read them. Reads are READ, writes WRITE; all else are others, offloads
+//! too, which `GET /v1/history` tells apart. A latency is from the last byte of a command to its
+//! answer, with what limits made it wait; its parts are not measured and so `null`, but for those
+//! of queues: clients do not expect `null` there, and 0 adds up. There are no mirrored writes.
+
+use history::{Activity, CLASSES, ClassSums, Point};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What somebody did, by the second.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RestPerformance {
+    /// Bytes of a mirrored write: there are none.
+    pub bytes_per_mirrored_write: u64,
+    /// Bytes of a read or write.
+    pub bytes_per_op: u64,
+    /// Bytes of a read.
+    pub bytes_per_read: u64,
+    /// Bytes of a write.
+    pub bytes_per_write: u64,
+    /// Time in the array's queue: not measured.
+    pub local_queue_usec_per_op: Option<u64>,
+    /// Bytes of mirrored writes: there are none.
+    pub mirrored_write_bytes_per_sec: u64,
+    /// Mirrored writes: there are none.
+    pub mirrored_writes_per_sec: u64,
+    /// Commands that are neither reads nor writes.
+    pub others_per_sec: u64,
+    /// Waiting for limits: not measured by itself.
+    pub qos_rate_limit_usec_per_mirrored_write_op: Option<u64>,
+    /// Waiting for limits: not measured by itself.
+    pub qos_rate_limit_usec_per_read_op: Option<u64>,
+    /// Waiting for limits: not measured by itself.
+    pub qos_rate_limit_usec_per_write_op: Option<u64>,
+    /// Commands under way: not measured.
+    pub queue_depth: Option<u64>,
+    /// Time of mirrored writes in queues: there are none.
+    pub queue_usec_per_mirrored_write_op: u64,
+    /// Time of reads in queues: 0, as all that they wait is told by `usec_per_read_op`.
+    pub queue_usec_per_read_op: u64,
+    /// Time of writes in queues: 0, as all that they wait is told by `usec_per_write_op`.
+    pub queue_usec_per_write_op: u64,
+    /// Bytes read.
+    pub read_bytes_per_sec: u64,
+    /// Reads.
+    pub reads_per_sec: u64,
+    /// Time on the network: not measured.
+    pub san_usec_per_mirrored_write_op: Option<u64>,
+    /// Time on the network: not measured.
+    pub san_usec_per_read_op: Option<u64>,
+    /// Time on the network: not measured.
+    pub san_usec_per_write_op: Option<u64>,
+    /// Time of the array itself: not measured by itself.
+    pub service_usec_per_mirrored_write_op: Option<u64>,
+    /// Time of the array itself: not measured by itself.
+    pub service_usec_per_read_op: Option<u64>,
+    /// What the cache saves of it: not measured.
+    pub service_usec_per_read_op_cache_reduction: Option<u64>,
+    /// Time of the array itself: not measured by itself.
+    pub service_usec_per_write_op: Option<u64>,
+    /// The mean latency of mirrored writes: there are none.
+    pub usec_per_mirrored_write_op: u64,
+    /// The mean latency of commands that are neither reads nor writes; 0 where there were none.
+    pub usec_per_other_op: u64,
+    /// The mean latency of reads; 0 where there were none.
+    pub usec_per_read_op: u64,
+    /// The mean latency of writes; 0 where there were none.
+    pub usec_per_write_op: u64,
+    /// Bytes written.
+    pub write_bytes_per_sec: u64,
+    /// Writes.
+    pub writes_per_sec: u64,
+}
+
+/// What of it can be added up.
+pub(super) const TOTALLED: &[&str] = &[
+    "mirrored_write_bytes_per_sec",
+    "mirrored_writes_per_sec",
+    "others_per_sec",
+    "read_bytes_per_sec",
+    "reads_per_sec",
+    "write_bytes_per_sec",
+    "writes_per_sec",
+];
+
+impl RestPerformance {
+    /// What was done in so many milliseconds.
+    pub(super) fn of(activity: &Activity, covered_ms: u64) -> Self {
+        let class = |name| {
+            let at = CLASSES.iter().position(|it| *it == name);
+            at.map(|at| activity.0[at]).unwrap_or_default()
+        };
+        let (read, write) = (class("read"), class("write"));
+        let mut other = ClassSums::default();
+        for (_, class) in
+            CLASSES.iter().zip(&activity.0).filter(|(name, _)| !["read", "write"].contains(name))
+        {
+            other.merge(class);
+        }
+        let a_second = |sum: u64| divided(u128::from(sum) * 1000, covered_ms);
+        let all = |class: &ClassSums| class.ok.saturating_add(class.failed);
+        let each = |sum: u64, count: u64| divided(sum.into(), count);
+        let moved = read.bytes.saturating_add(write.bytes);
+        Self {
+            bytes_per_op: each(moved, read.ok.saturating_add(write.ok)),
+            bytes_per_read: each(read.bytes, read.ok),
+            bytes_per_write: each(write.bytes, write.ok),
+            others_per_sec: a_second(all(&other)),
+            read_bytes_per_sec: a_second(read.bytes),
+            reads_per_sec: a_second(all(&read)),
+            usec_per_other_op: each(other.ok_latency_us, other.ok),
+            usec_per_read_op: each(read.ok_latency_us, read.ok),
+            usec_per_write_op: each(write.ok_latency_us, write.ok),
+            write_bytes_per_sec: a_second(write.bytes),
+            writes_per_sec: a_second(all(&write)),
+            ..Self::default()
+        }
+    }
+
+    /// What was done in a step.
+    pub(super) fn of_point(point: &Point) -> Self {
+        Self::of(&point.activity, point.covered_ms)
+    }
+}
+
+/// Rounded to the nearest; 0 where there is nothing to divide by.
+fn divided(sum: u128, by: u64) -> u64 {
+    let by = u128::from(by);
+    let rounded = (sum + by / 2).checked_div(by).unwrap_or(0);
+    u64::try_from(rounded).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_over_what_is_known_and_means_over_what_succeeded() {
+        let mut activity = Activity::default();
+        let sums = |ok, failed, bytes, ok_latency_us| ClassSums {
+            ok,
+            failed,
+            bytes,
+            ok_latency_us,
+            ..ClassSums::default()
+        };
+        activity.0[0] = sums(10, 0, 81_920, 1_000);
+        activity.0[1] = sums(4, 1, 4_096, 402);
+        activity.0[3] = sums(1, 1, 512, 30);
+        activity.0[6] = sums(1, 0, 0, 10);
+        let told = RestPerformance::of(&activity, 500);
+        assert_eq!((told.reads_per_sec, told.writes_per_sec, told.others_per_sec), (20, 10, 6));
+        assert_eq!((told.read_bytes_per_sec, told.write_bytes_per_sec), (163_840, 8_192));
+        assert_eq!((told.usec_per_read_op, told.usec_per_write_op), (100, 101));
+        assert_eq!((told.usec_per_other_op, told.bytes_per_read), (20, 8_192));
+        assert_eq!((told.bytes_per_write, told.bytes_per_op), (1_024, 6_144));
+        let nothing = RestPerformance::of(&Activity::default(), 0);
+        assert_eq!(nothing, RestPerformance::default());
+    }
+}

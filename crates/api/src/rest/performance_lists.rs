@@ -1,0 +1,355 @@
+//! `arrays/performance`, `volumes/performance`, `hosts/performance`: now, or between two times.
+//!
+//! Without times these are of the last second. With `start_time`, `end_time` or `resolution` they
+//! are samples of the history, one item for each object and each sample; `start_time` alone takes
+//! the finest resolution in which all of it is kept, without `start_time` it is the last sample.
+
+use std::collections::BTreeMap;
+
+use array::VolumeInfo;
+use axum::extract::State;
+use history::{Object, Range, Series, Tick};
+use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::ids::{Ids, Kind};
+use super::performance::{RestPerformance, TOTALLED};
+use super::volumes::{find, listed, name_of};
+use super::{
+    Answer, DestroyedParam, ItemsOf, ListParams, Listed, Listing, NameParams, Query, Refusals,
+    Refused, Selection, SelectionParams, answer, each,
+};
+use crate::history::Unknown;
+use crate::{Interface, Shared};
+
+/// The most samples of all objects of a request.
+const ROWS_MAX: u64 = 100_000;
+/// The resolution where only an end is said.
+const RESOLUTION_MS: u64 = 30_000;
+/// How many volumes or hosts are read at once.
+const PIECE: usize = 250;
+
+/// When, for the description.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "only its description is used")]
+pub(super) struct TimeParams {
+    /// From when on, in milliseconds since 1970.
+    start_time: Option<u64>,
+    /// Until when; without it, until now.
+    end_time: Option<u64>,
+    /// How long samples are, in milliseconds: 30000, 300000, 1800000, 7200000, 28800000, 86400000;
+    /// of the array 1000, too.
+    resolution: Option<u64>,
+}
+
+/// When.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    start_ms: Option<u64>,
+    end_ms: Option<u64>,
+    resolution_ms: Option<u64>,
+}
+
+impl Times {
+    fn take(query: &mut Query) -> Result<Option<Self>, Refused> {
+        let (start_ms, end_ms) = (query.number("start_time")?, query.number("end_time")?);
+        let resolution_ms = query.number("resolution")?;
+        let times = Self { start_ms, end_ms, resolution_ms };
+        let asked = [start_ms, end_ms, resolution_ms].iter().any(Option::is_some);
+        Ok(asked.then_some(times))
+    }
+
+    /// Without a start, the last sample is the last of the last two: one may be under way.
+    fn range(&self, now_ms: u64) -> Result<Range, Refused> {
+        let end_ms = self.end_ms.unwrap_or_else(|| now_ms.saturating_add(1));
+        let default_ms = self.resolution_ms.unwrap_or(RESOLUTION_MS);
+        let (start_ms, resolution_ms) = match self.start_ms {
+            Some(start_ms) => (start_ms, self.resolution_ms),
+            None => (end_ms.saturating_sub(default_ms.saturating_mul(2)), Some(default_ms)),
+        };
+        Range::new(start_ms, end_ms, resolution_ms, now_ms).map_err(refused)
+    }
+
+    fn cut(&self, mut series: Series) -> Series {
+        if self.start_ms.is_none() {
+            series.drain(..series.len().saturating_sub(1));
+        }
+        series
+    }
+}
+
+fn refused(error: impl Into<Unknown>) -> Refused {
+    match error.into() {
+        Unknown::Range(error) => Refused::bad("resolution", error.to_string()),
+        Unknown::Unreadable => Refused::broken(),
+    }
+}
+
+/// What the array did.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestArrayPerformance {
+    /// The array's id.
+    pub id: String,
+    /// The array's name.
+    pub name: String,
+    /// When the sample begins, in milliseconds since 1970; of the last second, when it ends.
+    pub time: u64,
+    /// What it did.
+    #[serde(flatten)]
+    pub performance: RestPerformance,
+}
+
+/// What hosts did with a volume.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestVolumePerformance {
+    /// The volume's id.
+    pub id: String,
+    /// The volume's name.
+    pub name: String,
+    /// When the sample begins, in milliseconds since 1970; of the last second, when it ends.
+    pub time: u64,
+    /// What hosts did with it.
+    #[serde(flatten)]
+    pub performance: RestPerformance,
+}
+
+/// What a host did.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestHostPerformance {
+    /// The host's name.
+    pub name: String,
+    /// When the sample begins, in milliseconds since 1970; of the last second, when it ends.
+    pub time: u64,
+    /// What it did.
+    #[serde(flatten)]
+    pub performance: RestPerformance,
+}
+
+/// Samples of an object are told apart by their time; without times the key is the name, by which
+/// the list comes in pieces.
+macro_rules! listed_by_name_and_time {
+    ($($item:ident),*) => {
+        $(impl Listed for $item {
+            fn key(&self) -> String {
+                format!("{}\n{:020}", self.name, self.time)
+            }
+
+            fn totalled() -> &'static [&'static str] {
+                TOTALLED
+            }
+        })*
+    };
+}
+
+listed_by_name_and_time!(RestArrayPerformance, RestVolumePerformance, RestHostPerformance);
+
+/// The last second of an object.
+fn latest(tick: &Tick, object: Object) -> RestPerformance {
+    let activity = tick.objects.get(&object).copied().unwrap_or_default();
+    RestPerformance::of(&activity, tick.covered_ms)
+}
+
+/// When the last second ended; now, where none has yet.
+fn time_of(interface: &Interface, tick: &Tick) -> u64 {
+    if tick.covered_ms > 0 { tick.now_ms } else { (interface.now_ms)() }
+}
+
+/// What the array does, or did.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/arrays/performance",
+    tag = "arrays",
+    params(NameParams, TimeParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestArrayPerformance>), Refusals)
+)]
+pub(super) async fn of_arrays(State(interface): Shared, mut query: Query) -> Answer {
+    let (names, times) = (query.list("names")?, Times::take(&mut query)?);
+    let listing = Listing::take(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let array = &interface.array;
+        let name = array.settings().name.to_string();
+        if let Some(missing) = names.iter().find(|one| !one.eq_ignore_ascii_case(&name)) {
+            return Err(Refused::bad(missing, format!("{missing} does not exist.")));
+        }
+        let id = Ids::of(array).id(Kind::Array, 0);
+        let item = |time, performance| {
+            let (id, name) = (id.clone(), name.clone());
+            RestArrayPerformance { id, name, time, performance }
+        };
+        let Some(times) = times else {
+            let tick = interface.history.latest();
+            let performance = RestPerformance::of(&tick.array, tick.covered_ms);
+            return listing.all(&[item(time_of(interface, &tick), performance)]);
+        };
+        let series = times.cut(of_array(interface, &times)?);
+        let rows = series.iter().map(|it| item(it.start_ms, RestPerformance::of_point(it)));
+        listing.all(&rows.collect::<Vec<_>>())
+    })
+    .await
+}
+
+fn of_array(interface: &Interface, times: &Times) -> Result<Series, Refused> {
+    let now_ms = (interface.now_ms)();
+    if times.resolution_ms == Some(1000) {
+        let end_ms = times.end_ms.unwrap_or_else(|| now_ms.saturating_add(1));
+        return Ok(interface.history.seconds(times.start_ms.unwrap_or(0), end_ms));
+    }
+    interface.history.of_array(&times.range(now_ms)?).map_err(refused)
+}
+
+/// The samples of some objects, of each since it was made: before, another may have had its id.
+fn of_objects(
+    interface: &Interface,
+    times: &Times,
+    objects: &BTreeMap<Object, u64>,
+) -> Result<BTreeMap<Object, Series>, Refused> {
+    let range = times.range((interface.now_ms)())?;
+    if range.points().saturating_mul(objects.len() as u64) > ROWS_MAX {
+        let text = format!(
+            "That is more than {ROWS_MAX} samples: ask for fewer objects, or a coarser resolution."
+        );
+        return Err(Refused::bad("resolution", text));
+    }
+    let named: Vec<Object> = objects.keys().copied().collect();
+    let found = interface.history.of_objects(&range, &named).map_err(refused)?;
+    let own = |(object, mut series): (Object, Series)| {
+        let made_ms = objects.get(&object).copied().unwrap_or(0);
+        series.retain(|point| point.start_ms.saturating_add(range.step_ms()) > made_ms);
+        (object, times.cut(series))
+    };
+    Ok(found.into_iter().map(own).collect())
+}
+
+/// The volumes that are selected, or all, read in pieces.
+fn selected(interface: &Interface, selection: &Selection) -> Result<Vec<VolumeInfo>, Refused> {
+    let destroyed = selection.destroyed;
+    if !selection.is_empty() {
+        let names = selection.names(|id| name_of(interface, id))?;
+        return each(&names, |name| Ok(find(interface, name, destroyed)?));
+    }
+    let mut all: Vec<VolumeInfo> = Vec::new();
+    loop {
+        let after = all.last().map(|volume| volume.name.as_str());
+        let found = interface.array.volumes(after, destroyed, PIECE);
+        let is_last = found.len() < PIECE;
+        all.extend(found);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
+/// What hosts do, or did, with volumes.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/volumes/performance",
+    tag = "volumes",
+    params(SelectionParams, DestroyedParam, TimeParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestVolumePerformance>), Refusals)
+)]
+pub(super) async fn of_volumes(State(interface): Shared, mut query: Query) -> Answer {
+    let selection = Selection::take_with_destroyed(&mut query)?;
+    let times = Times::take(&mut query)?;
+    let listing = Listing::take(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let ids = Ids::of(&interface.array);
+        let item = |volume: &VolumeInfo, time, performance| RestVolumePerformance {
+            id: ids.id(Kind::Volume, volume.id.0),
+            name: volume.name.clone(),
+            time,
+            performance,
+        };
+        let Some(times) = times else {
+            let tick = interface.history.latest();
+            let time = time_of(interface, &tick);
+            return listed(interface, &selection, &listing, |volume| {
+                let performance = latest(&tick, Object::Volume(volume.id.0));
+                Now(item(&volume, time, performance))
+            });
+        };
+        let volumes = selected(interface, &selection)?;
+        let objects = volumes.iter().map(|it| (Object::Volume(it.id.0), it.created_ms)).collect();
+        let found = of_objects(interface, &times, &objects)?;
+        let rows = volumes.iter().flat_map(|volume| {
+            let series = found.get(&Object::Volume(volume.id.0)).into_iter().flatten();
+            series.map(|it| item(volume, it.start_ms, RestPerformance::of_point(it)))
+        });
+        listing.all(&rows.collect::<Vec<_>>())
+    })
+    .await
+}
+
+/// What hosts do, or did.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/hosts/performance",
+    tag = "hosts",
+    params(NameParams, TimeParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestHostPerformance>), Refusals)
+)]
+pub(super) async fn of_hosts(State(interface): Shared, mut query: Query) -> Answer {
+    let (names, times) = (query.list("names")?, Times::take(&mut query)?);
+    let listing = Listing::take(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let hosts = hosts(interface, &names)?;
+        let item = |name: &str, time, performance| {
+            let name = name.to_owned();
+            RestHostPerformance { name, time, performance }
+        };
+        let Some(times) = times else {
+            let tick = interface.history.latest();
+            let time = time_of(interface, &tick);
+            let one = |(name, object, _): &(String, Object, u64)| {
+                item(name, time, latest(&tick, *object))
+            };
+            return listing.all(&hosts.iter().map(one).collect::<Vec<_>>());
+        };
+        let objects = hosts.iter().map(|(_, object, made_ms)| (*object, *made_ms)).collect();
+        let found = of_objects(interface, &times, &objects)?;
+        let rows = hosts.iter().flat_map(|(name, object, _)| {
+            let series = found.get(object).into_iter().flatten();
+            series.map(|it| item(name, it.start_ms, RestPerformance::of_point(it)))
+        });
+        listing.all(&rows.collect::<Vec<_>>())
+    })
+    .await
+}
+
+/// Hosts by name: those that are named, or all; with when they were made.
+fn hosts(interface: &Interface, names: &[String]) -> Result<Vec<(String, Object, u64)>, Refused> {
+    let array = &interface.array;
+    if !names.is_empty() {
+        return each(names, |name| {
+            let host = array.host(name)?;
+            Ok((host.name, Object::Host(host.id), host.created_ms))
+        });
+    }
+    let mut all: Vec<(String, Object, u64)> = Vec::new();
+    loop {
+        let found = array.hosts(all.last().map(|(name, ..)| name.as_str()), PIECE);
+        let is_last = found.len() < PIECE;
+        all.extend(found.into_iter().map(|it| (it.name, Object::Host(it.id), it.created_ms)));
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
+/// An item of the last second, which comes in pieces by its name.
+#[derive(Clone, Serialize)]
+#[serde(transparent)]
+struct Now(RestVolumePerformance);
+
+impl Listed for Now {
+    fn key(&self) -> String {
+        self.0.name.clone()
+    }
+
+    fn totalled() -> &'static [&'static str] {
+        TOTALLED
+    }
+}

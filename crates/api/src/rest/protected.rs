@@ -1,0 +1,114 @@
+//! `volumes/protection-groups` and the like: the same as [`super::protection_members`], from the
+//! other side.
+
+use super::members::{MemberParams, RestMember};
+use super::{Answer, ItemsOf, ListParams, Query, Refusals, protection_members};
+use crate::Shared;
+
+/// The volumes of all protection groups, or of some; or the groups of some volumes.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/volumes/protection-groups",
+    tag = "protection-groups",
+    params(MemberParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn list_of_volumes(interface: Shared, query: Query) -> Answer {
+    protection_members::list_volumes(interface, query).await
+}
+
+/// Adds volumes to protection groups: each to each, or none.
+#[utoipa::path(
+    post,
+    path = "/api/2.{minor}/volumes/protection-groups",
+    tag = "protection-groups",
+    params(MemberParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn add_volumes(interface: Shared, query: Query) -> Answer {
+    protection_members::add_volumes(interface, query).await
+}
+
+/// Takes volumes out of protection groups: each out of each, or none.
+#[utoipa::path(
+    delete,
+    path = "/api/2.{minor}/volumes/protection-groups",
+    tag = "protection-groups",
+    params(MemberParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn remove_volumes(interface: Shared, query: Query) -> Answer {
+    protection_members::remove_volumes(interface, query).await
+}
+
+/// The hosts of all protection groups, or of some; or the groups of some hosts.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/hosts/protection-groups",
+    tag = "protection-groups",
+    params(MemberParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn list_of_hosts(interface: Shared, query: Query) -> Answer {
+    protection_members::list_hosts(interface, query).await
+}
+
+/// Adds hosts to protection groups: each to each, or none.
+#[utoipa::path(
+    post,
+    path = "/api/2.{minor}/hosts/protection-groups",
+    tag = "protection-groups",
+    params(MemberParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn add_hosts(interface: Shared, query: Query) -> Answer {
+    protection_members::add_hosts(interface, query).await
+}
+
+/// Takes hosts out of protection groups: each out of each, or none.
+#[utoipa::path(
+    delete,
+    path = "/api/2.{minor}/hosts/protection-groups",
+    tag = "protection-groups",
+    params(MemberParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn remove_hosts(interface: Shared, query: Query) -> Answer {
+    protection_members::remove_hosts(interface, query).await
+}
+
+/// The host groups of all protection groups, or of some; or the groups of some host groups.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/host-groups/protection-groups",
+    tag = "protection-groups",
+    params(MemberParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn list_of_host_groups(interface: Shared, query: Query) -> Answer {
+    protection_members::list_host_groups(interface, query).await
+}
+
+/// Adds host groups to protection groups: each to each, or none.
+#[utoipa::path(
+    post,
+    path = "/api/2.{minor}/host-groups/protection-groups",
+    tag = "protection-groups",
+    params(MemberParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn add_host_groups(interface: Shared, query: Query) -> Answer {
+    protection_members::add_host_groups(interface, query).await
+}
+
+/// Takes host groups out of protection groups: each out of each, or none.
+#[utoipa::path(
+    delete,
+    path = "/api/2.{minor}/host-groups/protection-groups",
+    tag = "protection-groups",
+    params(MemberParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn remove_host_groups(interface: Shared, query: Query) -> Answer {
+    protection_members::remove_host_groups(interface, query).await
+}

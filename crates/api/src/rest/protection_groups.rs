@@ -1,0 +1,363 @@
+//! `protection-groups`: what is snapshotted together, by a schedule or when somebody asks.
+
+use array::{GroupChange, GroupInfo, GroupName, Retention, SnapshotSchedule};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::ids::{Ids, Kind};
+use super::{
+    Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, Named, Query,
+    Refusals, Refused, Selection, SelectionParams, answer, each,
+};
+use crate::{Interface, Shared};
+
+const DAY_MS: u64 = 86_400_000;
+
+/// A protection group.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestProtectionGroup {
+    /// Its id, for ever.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Whether it is destroyed: it can be recovered until its time is over.
+    pub destroyed: bool,
+    /// How long it can be recovered still, in milliseconds, if it is destroyed.
+    pub time_remaining: Option<u64>,
+    /// How many hosts are members.
+    pub host_count: usize,
+    /// How many host groups are members.
+    pub host_group_count: usize,
+    /// How many volumes are members.
+    pub volume_count: usize,
+    /// To how many arrays it is replicated: none.
+    pub target_count: usize,
+    /// Whether it is of this array: always.
+    pub is_local: bool,
+    /// `unlocked`: its snapshots can be eradicated.
+    pub retention_lock: String,
+    /// When snapshots are made of it.
+    pub snapshot_schedule: RestSchedule,
+    /// For how long these are kept.
+    pub source_retention: RestRetention,
+    /// When it is replicated: never.
+    pub replication_schedule: RestReplicationSchedule,
+    /// For how long replicas are kept: there are none.
+    pub target_retention: RestRetention,
+}
+
+/// When something is done by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RestSchedule {
+    /// Whether it is.
+    pub enabled: bool,
+    /// From one time to the next, in milliseconds.
+    pub frequency: u64,
+    /// At which time of the day (UTC), in milliseconds from midnight.
+    pub at: Option<u64>,
+}
+
+/// When a group is replicated: never.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestReplicationSchedule {
+    /// Off.
+    #[serde(flatten)]
+    pub schedule: RestSchedule,
+    /// At which times of the day it is not: `{}`, none.
+    pub blackout: Map<String, Value>,
+}
+
+/// For how long snapshots are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RestRetention {
+    /// For how many seconds all of them are.
+    pub all_for_sec: u64,
+    /// How many of a day are kept after that.
+    pub per_day: u32,
+    /// For how many days these are.
+    pub days: u32,
+}
+
+impl From<SnapshotSchedule> for RestSchedule {
+    fn from(schedule: SnapshotSchedule) -> Self {
+        let SnapshotSchedule { enabled, frequency_ms, at_ms } = schedule;
+        Self { enabled, frequency: frequency_ms, at: at_ms }
+    }
+}
+
+impl From<Retention> for RestRetention {
+    fn from(retention: Retention) -> Self {
+        let Retention { all_for_s, per_day, days } = retention;
+        Self { all_for_sec: all_for_s, per_day, days }
+    }
+}
+
+/// What is shown of replication, which there is none of.
+fn never() -> RestSchedule {
+    RestSchedule { enabled: false, frequency: 4 * 3_600_000, at: None }
+}
+
+impl RestProtectionGroup {
+    fn new(interface: &Interface, ids: Ids, group: GroupInfo) -> Self {
+        let left = |due: u64| due.saturating_sub((interface.now_ms)());
+        Self {
+            id: ids.id(Kind::Group, group.id),
+            name: group.name,
+            destroyed: group.eradicate_ms.is_some(),
+            time_remaining: group.eradicate_ms.map(left),
+            host_count: group.hosts.len(),
+            host_group_count: group.host_groups.len(),
+            volume_count: group.volumes.len(),
+            target_count: 0,
+            is_local: true,
+            retention_lock: "unlocked".into(),
+            snapshot_schedule: group.schedule.into(),
+            source_retention: group.retention.into(),
+            replication_schedule: RestReplicationSchedule {
+                schedule: never(),
+                blackout: Map::new(),
+            },
+            target_retention: Retention::default().into(),
+        }
+    }
+}
+
+impl Listed for RestProtectionGroup {
+    fn key(&self) -> String {
+        self.name.clone()
+    }
+
+    fn totalled() -> &'static [&'static str] {
+        &["host_count", "host_group_count", "volume_count"]
+    }
+}
+
+/// The name of the group with this id.
+pub(crate) fn name_of(interface: &Interface, id: &str) -> Option<String> {
+    let number = Ids::of(&interface.array).number(Kind::Group, id)?;
+    interface.array.group_name(number)
+}
+
+/// A group that is destroyed or not, as it was asked for: what does not fit is refused as if it was
+/// not there.
+fn find(interface: &Interface, name: &str, destroyed: Option<bool>) -> Result<GroupInfo, Refused> {
+    let group = interface.array.group(name)?;
+    match destroyed {
+        Some(destroyed) if destroyed != group.eradicate_ms.is_some() => {
+            Err(array::Error::NoSuchGroup(group.name).into())
+        }
+        _ => Ok(group),
+    }
+}
+
+/// All protection groups, or some.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/protection-groups",
+    tag = "protection-groups",
+    params(SelectionParams, DestroyedParam, ListParams),
+    responses((status = 200, body = ItemsOf<RestProtectionGroup>), Refusals)
+)]
+pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
+    let selection = Selection::take_with_destroyed(&mut query)?;
+    let listing = Listing::take(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let (array, destroyed) = (&interface.array, selection.destroyed);
+        let ids = Ids::of(array);
+        let show = |group| RestProtectionGroup::new(interface, ids, group);
+        if !selection.is_empty() {
+            let names = selection.names(|id| name_of(interface, id))?;
+            let one = |name: &str| find(interface, name, destroyed).map(show);
+            return listing.all(&each(&names, one)?);
+        }
+        listing.pieces(|after, limit| {
+            Ok(array.groups(after, destroyed, limit).into_iter().map(show).collect())
+        })
+    })
+    .await
+}
+
+/// Makes protection groups without members.
+#[utoipa::path(
+    post,
+    path = "/api/2.{minor}/protection-groups",
+    tag = "protection-groups",
+    params(("names" = String, Query, description = "The names of the groups, comma-separated.")),
+    responses((status = 200, body = ItemsOf<RestProtectionGroup>), Refusals)
+)]
+pub(super) async fn create(State(interface): Shared, mut query: Query) -> Answer {
+    let names = query.required("names")?;
+    for parameter in ["source_names", "source_ids", "overwrite"] {
+        if query.text(parameter).is_some_and(|text| text != "false") {
+            return Err(Refused::unsupported(parameter, "Copying protection groups"));
+        }
+    }
+    query.end()?;
+    answer(interface, move |interface| {
+        let names = each(&names, |name| {
+            GroupName::new(name).map_err(|error| Refused::about(name, &error))
+        })?;
+        let made = interface.array.create_groups(names, (interface.now_ms)())?;
+        let ids = Ids::of(&interface.array);
+        Items::of(made.into_iter().map(|group| RestProtectionGroup::new(interface, ids, group)))
+    })
+    .await
+}
+
+/// What to change of a schedule; what is left out stays.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SchedulePatch {
+    /// Whether it is on.
+    pub enabled: Option<bool>,
+    /// From one time to the next, in milliseconds: 5 minutes to 400 days.
+    pub frequency: Option<u64>,
+    /// At which time of the day (UTC), in milliseconds from midnight; where the frequency is of
+    /// whole days.
+    pub at: Option<u64>,
+}
+
+/// What to change of a retention; what is left out stays.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetentionPatch {
+    /// For how many seconds all snapshots are kept: up to 400 days.
+    pub all_for_sec: Option<u64>,
+    /// How many of a day are kept after that: up to 1440.
+    pub per_day: Option<u32>,
+    /// For how many days these are: up to 4000.
+    pub days: Option<u32>,
+}
+
+/// What to change of protection groups.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProtectionGroupPatch {
+    /// A new name, of one group.
+    pub name: Option<String>,
+    /// `true` destroys, `false` recovers; alone.
+    pub destroyed: Option<bool>,
+    /// When snapshots are made.
+    pub snapshot_schedule: Option<SchedulePatch>,
+    /// For how long these are kept.
+    pub source_retention: Option<RetentionPatch>,
+    /// When it is replicated: it can't be.
+    pub replication_schedule: Option<SchedulePatch>,
+    /// For how long replicas are kept: there are none.
+    pub target_retention: Option<RetentionPatch>,
+}
+
+impl SchedulePatch {
+    fn of(&self, old: &RestSchedule) -> RestSchedule {
+        let frequency = self.frequency.unwrap_or(old.frequency);
+        // A time of day does not stand in the way of a frequency that can't have one.
+        let kept = old.at.filter(|_| frequency.is_multiple_of(DAY_MS));
+        RestSchedule {
+            enabled: self.enabled.unwrap_or(old.enabled),
+            frequency,
+            at: self.at.or(kept),
+        }
+    }
+}
+
+impl RetentionPatch {
+    fn of(&self, old: &RestRetention) -> RestRetention {
+        RestRetention {
+            all_for_sec: self.all_for_sec.unwrap_or(old.all_for_sec),
+            per_day: self.per_day.unwrap_or(old.per_day),
+            days: self.days.unwrap_or(old.days),
+        }
+    }
+}
+
+impl ProtectionGroupPatch {
+    fn changes_more(&self) -> bool {
+        let Self { name, snapshot_schedule, source_retention, .. } = self;
+        name.is_some() || snapshot_schedule.is_some() || source_retention.is_some()
+    }
+
+    /// What is said of replication must be what there is of it: nothing.
+    fn check(&self) -> Result<(), Refused> {
+        let schedule = self.replication_schedule.as_ref().map(|patch| patch.of(&never()));
+        let none = RestRetention::from(Retention::default());
+        let retention = self.target_retention.as_ref().map(|patch| patch.of(&none));
+        if schedule.is_some_and(|schedule| schedule != never()) {
+            return Err(Refused::unsupported("replication_schedule", "Replication"));
+        }
+        if retention.is_some_and(|retention| retention != none) {
+            return Err(Refused::unsupported("target_retention", "Replication"));
+        }
+        if self.destroyed.is_some() && self.changes_more() {
+            return Err(Refused::bad("destroyed", "Nothing else can be changed with `destroyed`."));
+        }
+        Ok(())
+    }
+
+    /// What changes of a group that is as `old` tells.
+    fn of(&self, old: &GroupInfo, now_ms: u64) -> Result<GroupChange, array::Error> {
+        let name = self.name.as_ref().map(|name| GroupName::new(name)).transpose()?;
+        let schedule = self.snapshot_schedule.as_ref().map(|patch| {
+            let RestSchedule { enabled, frequency, at } = patch.of(&old.schedule.into());
+            SnapshotSchedule { enabled, frequency_ms: frequency, at_ms: at }
+        });
+        let retention = self.source_retention.as_ref().map(|patch| {
+            let RestRetention { all_for_sec, per_day, days } = patch.of(&old.retention.into());
+            Retention { all_for_s: all_for_sec, per_day, days }
+        });
+        Ok(GroupChange { name, schedule, retention, now_ms, ..GroupChange::default() })
+    }
+}
+
+/// Changes, destroys or recovers protection groups: all of those that are named, or none. Their
+/// snapshots go and come with them.
+#[utoipa::path(
+    patch,
+    path = "/api/2.{minor}/protection-groups",
+    tag = "protection-groups",
+    params(SelectionParams),
+    request_body = ProtectionGroupPatch,
+    responses((status = 200, body = ItemsOf<RestProtectionGroup>), Refusals)
+)]
+pub(super) async fn change(
+    State(interface): Shared,
+    mut query: Query,
+    Body(asked): Body<ProtectionGroupPatch>,
+) -> Answer {
+    let selection = Selection::required(&mut query)?;
+    query.end()?;
+    asked.check()?;
+    answer(interface, move |interface| {
+        let (array, now_ms) = (&interface.array, (interface.now_ms)());
+        let names = selection.names(|id| name_of(interface, id))?;
+        let changed = match asked.destroyed {
+            Some(true) => array.destroy_groups(&names, now_ms)?,
+            Some(false) => array.recover_groups(&names)?,
+            None => array.change_each_group(&names, |old| asked.of(old, now_ms))?,
+        };
+        let ids = Ids::of(array);
+        Items::of(changed.into_iter().map(|group| RestProtectionGroup::new(interface, ids, group)))
+    })
+    .await
+}
+
+/// Eradicates destroyed protection groups with their snapshots. Their volumes stay.
+#[utoipa::path(
+    delete,
+    path = "/api/2.{minor}/protection-groups",
+    tag = "protection-groups",
+    params(SelectionParams),
+    responses((status = 200, body = ItemsOf<Named>), Refusals)
+)]
+pub(super) async fn eradicate(State(interface): Shared, mut query: Query) -> Answer {
+    let selection = Selection::required(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let names = selection.names(|id| name_of(interface, id))?;
+        interface.array.eradicate_groups(&names)?;
+        Items::of(names.into_iter().map(|name| Named { name }))
+    })
+    .await
+}

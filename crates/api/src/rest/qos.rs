@@ -1,0 +1,55 @@
+//! `qos` of volumes: how much hosts may do with them.
+
+use array::LimitsChange;
+use array::limits::{BANDWIDTH_LIMIT, IOPS_LIMIT};
+use block::VolumeLimits;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// How much hosts may do with a volume; the most that can be set is no limit.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub struct RestQos {
+    /// In bytes a second: 1 MiB to 512 GiB.
+    pub bandwidth_limit: u64,
+    /// Reads, writes and offloads a second: 100 to 100,000,000.
+    pub iops_limit: u64,
+}
+
+impl From<VolumeLimits> for RestQos {
+    fn from(limits: VolumeLimits) -> Self {
+        Self {
+            bandwidth_limit: limits.bandwidth_bytes_per_s.unwrap_or(*BANDWIDTH_LIMIT.end()),
+            iops_limit: limits.iops.unwrap_or(*IOPS_LIMIT.end()),
+        }
+    }
+}
+
+/// Limits to set; what is left out stays as it is, or is no limit.
+#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QosPatch {
+    /// In bytes a second: 1 MiB to 512 GiB, which is no limit.
+    pub bandwidth_limit: Option<u64>,
+    /// Reads, writes and offloads a second: 100 to 100,000,000, which is no limit.
+    pub iops_limit: Option<u64>,
+}
+
+impl QosPatch {
+    pub(super) fn change(self) -> LimitsChange {
+        let limit = |asked: u64, most: u64| (asked != most).then_some(asked);
+        LimitsChange {
+            bandwidth_bytes_per_s: self
+                .bandwidth_limit
+                .map(|asked| limit(asked, *BANDWIDTH_LIMIT.end())),
+            iops: self.iops_limit.map(|asked| limit(asked, *IOPS_LIMIT.end())),
+        }
+    }
+
+    pub(super) fn limits(self) -> VolumeLimits {
+        let LimitsChange { bandwidth_bytes_per_s, iops } = self.change();
+        VolumeLimits {
+            bandwidth_bytes_per_s: bandwidth_bytes_per_s.flatten(),
+            iops: iops.flatten(),
+        }
+    }
+}

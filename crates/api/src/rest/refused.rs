@@ -1,0 +1,203 @@
+//! Refusals as REST 2.x tells them: `{"errors": [{"context": NAME, "message": TEXT}]}`.
+//!
+//! Clients tell what went wrong by words of the message, which are those of [`array::Error`], and
+//! by the status: 400 for everything that the request is at fault for, 401 for a dead session only
+//! (they log in again), 404 for a path that is not there, 500 where the array is at fault.
+
+use array::Kind;
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoResponses, ToSchema};
+
+use super::FilterError;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RestFault {
+    /// The name of what it is about, or of the parameter; empty where it is the whole request.
+    pub context: String,
+    /// What it is and what to do: one line.
+    #[schema(example = "Volume already exists: db1. Choose another name.")]
+    pub message: String,
+}
+
+/// The body of a refusal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RestRefusal {
+    /// What is wrong: at least one.
+    pub errors: Vec<RestFault>,
+}
+
+/// A refusal with its status.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused {
+    status: StatusCode,
+    /// What it is, for the audit log: as `/v1` calls it.
+    code: &'static str,
+    errors: Vec<RestFault>,
+}
+
+impl Refused {
+    fn new(status: StatusCode, context: &str, message: impl Into<String>) -> Self {
+        let fault = RestFault { context: shown(context), message: message.into() };
+        let code = match status {
+            StatusCode::INTERNAL_SERVER_ERROR => "internal",
+            _ => "bad_request",
+        };
+        Self { status, code, errors: vec![fault] }
+    }
+
+    /// What it is, for the audit log.
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// The request is at fault, in what `context` names.
+    pub(crate) fn bad(context: &str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, context, message)
+    }
+
+    /// Something that this array does not do, and does not pretend to.
+    pub(crate) fn unsupported(context: &str, what: &str) -> Self {
+        let refused = Self::bad(context, format!("{what} is not supported by this array."));
+        Self { code: "not_supported", ..refused }
+    }
+
+    pub(crate) fn no_such_path() -> Self {
+        let text = "There is nothing at this path; /v1/openapi.json lists what there is.";
+        Self::new(StatusCode::NOT_FOUND, "", text)
+    }
+
+    pub(crate) fn no_such_method() -> Self {
+        let text = "This path does not take that method; /v1/openapi.json lists what it takes.";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "", text)
+    }
+
+    pub(crate) fn broken() -> Self {
+        let text = "The array failed to do this; its log says why.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", text)
+    }
+
+    /// A body or a query that can't be read. `text` may span lines.
+    pub(crate) fn unreadable(status: StatusCode, text: &str) -> Self {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        // 422 says no more than 400 here, and clients know 400.
+        let status = match status {
+            StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+            other => other,
+        };
+        Self::new(status, "", text)
+    }
+
+    /// A refusal of the array, about `context`.
+    pub(crate) fn about(context: &str, error: &array::Error) -> Self {
+        let status = match error.kind() {
+            Kind::Fault => StatusCode::INTERNAL_SERVER_ERROR,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Self { code: error.code(), ..Self::new(status, context, error.to_string()) }
+    }
+
+    /// With what `other` says as well, under the worse status.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.status = self.status.max(other.status);
+        self.errors.extend(other.errors);
+        self
+    }
+}
+
+/// A name that somebody sent, fit to be shown on one line.
+fn shown(name: &str) -> String {
+    name.chars().take(80).filter(|c| !c.is_control()).collect()
+}
+
+/// What an error is about, as far as it tells.
+fn subject(error: &array::Error) -> &str {
+    use array::Error;
+    match error {
+        Error::VolumeExists(name)
+        | Error::NoSuchVolume(name)
+        | Error::VolumeDestroyed(name)
+        | Error::SnapshotExists(name)
+        | Error::NoSuchSnapshot(name)
+        | Error::NoSuchGroupSnapshot(name)
+        | Error::SnapshotDestroyed(name)
+        | Error::GroupExists(name)
+        | Error::NoSuchGroup(name)
+        | Error::GroupDestroyed(name)
+        | Error::HostExists(name)
+        | Error::NoSuchHost(name)
+        | Error::HostGroupExists(name)
+        | Error::NoSuchHostGroup(name)
+        | Error::HostGroupNotEmpty(name)
+        | Error::UserExists(name)
+        | Error::NoSuchUser(name)
+        | Error::BuiltInUser(name) => name,
+        Error::TokenExists { user, .. } | Error::NoSuchToken { user, .. } => user,
+        Error::NotDestroyed(object) | Error::Eradicated(object) => last_word(object),
+        Error::ExistingConnections { object, .. } | Error::InGroup { object, .. } => {
+            last_word(object)
+        }
+        Error::InHostGroup { host, .. } | Error::NotInHostGroup { host, .. } => host,
+        Error::NoSuchTag { object, .. } => object,
+        Error::InitiatorInUse { initiator, .. } => initiator,
+        Error::ConnectionExists { volume, .. }
+        | Error::NoSuchConnection { volume, .. }
+        | Error::SharedConnection { volume, .. }
+        | Error::WouldTruncate { volume, .. }
+        | Error::LunInUse { volume, .. } => volume,
+        _ => "",
+    }
+}
+
+/// Errors name objects as `Volume x`.
+fn last_word(object: &str) -> &str {
+    object.rsplit(' ').next().unwrap_or(object)
+}
+
+impl From<array::Error> for Refused {
+    fn from(error: array::Error) -> Self {
+        Self::about(subject(&error), &error)
+    }
+}
+
+impl From<FilterError> for Refused {
+    fn from(error: FilterError) -> Self {
+        Self::bad("filter", error.to_string())
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.status, Json(RestRefusal { errors: self.errors })).into_response()
+    }
+}
+
+/// How every request may be refused, for the description.
+#[derive(IntoResponses)]
+#[allow(dead_code, reason = "only its description is used")]
+pub(crate) enum Refusals {
+    /// The request is at fault: the message says how.
+    #[response(status = 400)]
+    Bad(RestRefusal),
+    /// The session has ended.
+    #[response(status = 401)]
+    Unauthorized(RestRefusal),
+    /// The role may not.
+    #[response(status = 403)]
+    Forbidden(RestRefusal),
+    /// There is no such version.
+    #[response(status = 404)]
+    NotThere(RestRefusal),
+    /// The body is too long.
+    #[response(status = 413)]
+    TooLong(RestRefusal),
+    /// Too many requests: Retry-After says when to try again.
+    #[response(status = 429)]
+    TooMany(RestRefusal),
+    /// The array is at fault.
+    #[response(status = 500)]
+    Broken(RestRefusal),
+}

@@ -1,0 +1,96 @@
+//! `sessions`: who is logged in.
+//!
+//! Sessions that have ended are forgotten, and so are all of them when the array starts: what was
+//! done in them is told by the audit log. Logins that failed are told as well, counted for each
+//! address that they came from.
+
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::arrays::{listed_by_name, short};
+use super::{Answer, ItemsOf, ListParams, Listed, NameParams, Query, Refusals};
+use crate::Shared;
+use crate::access::session::{Begun, Failed};
+
+/// A session, or logins that failed.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestSession {
+    /// Which event it was since the array was started, with leading zeros.
+    pub name: String,
+    /// The same.
+    pub id: String,
+    /// `login`, or `failed authentication`.
+    pub event: String,
+    /// How many of them: 1 for a login.
+    pub event_count: u64,
+    /// The address that it came from.
+    pub location: String,
+    /// `API token`: there is no other way.
+    pub method: String,
+    /// When, in milliseconds since 1970.
+    pub start_time: u64,
+    /// When the last login failed. Sessions that are told have not ended.
+    pub end_time: Option<u64>,
+    /// Who; `null` where the login failed.
+    pub user: Option<String>,
+    /// How: always `REST`.
+    pub user_interface: String,
+}
+
+impl From<Begun> for RestSession {
+    fn from(login: Begun) -> Self {
+        let name = format!("{:012}", login.number);
+        Self {
+            id: name.clone(),
+            name,
+            event: "login".into(),
+            event_count: 1,
+            location: login.origin.to_canonical().to_string(),
+            method: "API token".into(),
+            start_time: login.at_ms,
+            end_time: None,
+            user: Some(login.user),
+            user_interface: "REST".into(),
+        }
+    }
+}
+
+impl From<Failed> for RestSession {
+    fn from(failed: Failed) -> Self {
+        let name = format!("{:012}", failed.number);
+        Self {
+            id: name.clone(),
+            name,
+            event: "failed authentication".into(),
+            event_count: failed.count,
+            location: failed.origin.to_canonical().to_string(),
+            method: "API token".into(),
+            start_time: failed.first_ms,
+            end_time: Some(failed.last_ms),
+            user: None,
+            user_interface: "REST".into(),
+        }
+    }
+}
+
+listed_by_name!(RestSession);
+
+/// The sessions that have not ended, and the logins that failed, the oldest first.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/sessions",
+    tag = "sessions",
+    params(NameParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestSession>), Refusals)
+)]
+pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
+    short(interface, query, |interface| {
+        let (begun, failed) = interface.logins();
+        let begun = begun.into_iter().map(RestSession::from);
+        let mut all: Vec<_> = begun.chain(failed.into_iter().map(RestSession::from)).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    })
+    .await
+}

@@ -1,0 +1,101 @@
+//! The words of REST 2.x for space.
+//!
+//! Sizes are in bytes. What the last pass of accounting has not seen yet is `null`. A ratio of
+//! something to nothing stored is 1, as clients expect of an empty array.
+
+use array::ObjectSpace;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::ratio;
+
+/// The space of an array, a volume or a snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RestSpace {
+    /// How many times what hosts have written is what is stored for it.
+    pub data_reduction: f64,
+    /// Stored bytes that a volume names, and another volume or a snapshot. Of the array only.
+    pub shared: Option<u64>,
+    /// Stored bytes that only snapshots name.
+    pub snapshots: Option<u64>,
+    /// Stored bytes of the array itself. Of the array only.
+    pub system: Option<u64>,
+    /// The part of the provisioned bytes that hosts have not written: 0 to 1.
+    pub thin_provisioning: f64,
+    /// Stored bytes: of the array all that are in use, else those that are unique.
+    pub total_physical: Option<u64>,
+    /// Provisioned bytes.
+    pub total_provisioned: u64,
+    /// How many times what is provisioned is what is stored for it.
+    pub total_reduction: f64,
+    /// Stored bytes that would become free if it ended and nothing else did.
+    pub unique: Option<u64>,
+    /// Bytes that hosts have written and not unmapped.
+    pub r#virtual: u64,
+}
+
+impl RestSpace {
+    /// Of a volume or a snapshot of so many bytes, of which so many are written.
+    pub(crate) fn of(size_bytes: u64, mapped_bytes: u64, space: Option<ObjectSpace>) -> Self {
+        let stored = space.map(|object| object.space);
+        let reduction = |bytes: Option<u64>| {
+            let share = stored.map_or(0, |stored| stored.share_bytes);
+            bytes.and_then(|bytes| ratio(bytes, share)).unwrap_or(1.0)
+        };
+        Self {
+            data_reduction: reduction(stored.map(|stored| stored.mapped_bytes)),
+            shared: None,
+            snapshots: None,
+            system: None,
+            thin_provisioning: thin(size_bytes, mapped_bytes),
+            total_physical: stored.map(|stored| stored.unique_bytes),
+            total_provisioned: size_bytes,
+            total_reduction: reduction(stored.map(|stored| stored.size_bytes)),
+            unique: stored.map(|stored| stored.unique_bytes),
+            r#virtual: mapped_bytes,
+        }
+    }
+
+    /// Of the array.
+    pub(crate) fn of_array(array: &array::Array) -> Self {
+        let (pool, space) = (array.pool(), array.pool_space());
+        let figures = space.figures;
+        Self {
+            data_reduction: ratio(pool.mapped_bytes, pool.data_bytes).unwrap_or(1.0),
+            shared: figures.map(|figures| figures.shared_bytes),
+            snapshots: figures.map(|figures| figures.snapshots_bytes),
+            system: figures.map(|figures| figures.system_bytes),
+            thin_provisioning: thin(pool.provisioned_bytes, pool.mapped_bytes),
+            total_physical: Some(pool.used_bytes),
+            total_provisioned: pool.provisioned_bytes,
+            total_reduction: ratio(pool.provisioned_bytes, pool.data_bytes).unwrap_or(1.0),
+            unique: figures.map(|figures| figures.unique_bytes),
+            r#virtual: pool.mapped_bytes,
+        }
+    }
+}
+
+fn thin(size_bytes: u64, mapped_bytes: u64) -> f64 {
+    1.0 - ratio(mapped_bytes.min(size_bytes), size_bytes).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_stored_is_a_ratio_of_one() {
+        let empty = RestSpace::of(4096, 0, None);
+        assert_eq!((empty.data_reduction, empty.thin_provisioning, empty.unique), (1.0, 1.0, None));
+        let space = store::VolumeSpace {
+            size_bytes: 40,
+            mapped_bytes: 12,
+            unique_bytes: 3,
+            share_bytes: 4,
+            ..store::VolumeSpace::default()
+        };
+        let full = RestSpace::of(40, 10, Some(ObjectSpace { as_of_s: 9, space }));
+        assert_eq!((full.data_reduction, full.total_reduction), (3.0, 10.0));
+        assert_eq!((full.unique, full.thin_provisioning), (Some(3), 0.75));
+    }
+}

@@ -1,0 +1,292 @@
+//! `volumes/tags` and `volume-snapshots/tags`: what others keep with volumes and snapshots.
+
+use array::tags::NAMESPACE_DEFAULT;
+use array::{Tag, TagFilter, Tagged};
+use axum::extract::State;
+use block::VolumeId;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::ids::{Ids, Kind};
+use super::{
+    Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, Query, Refusals, Refused, Selection,
+    answer, each, volume_snapshots, volumes,
+};
+use crate::{Interface, Shared};
+
+/// How many objects with tags are read at once.
+const PIECE: usize = 250;
+
+/// A tag of a volume or a snapshot.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestTag {
+    /// Where its key is unique.
+    pub namespace: String,
+    /// What it is called.
+    pub key: String,
+    /// What it says.
+    pub value: String,
+    /// Whether clones get it.
+    pub copyable: bool,
+    /// Whose it is.
+    pub resource: RestTagged,
+}
+
+/// What has a tag.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestTagged {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Listed for RestTag {
+    fn key(&self) -> String {
+        // No part of it has control characters.
+        format!("{}\0{}\0{}", self.resource.name, self.namespace, self.key)
+    }
+}
+
+fn shown(ids: Ids, tagged: Tagged) -> Vec<RestTag> {
+    let Tagged { id, name, tags } = tagged;
+    let show = |tag: Tag| RestTag {
+        namespace: tag.namespace,
+        key: tag.key,
+        value: tag.value,
+        copyable: tag.copyable,
+        resource: RestTagged { id: ids.id(Kind::Volume, id.0), name: name.clone() },
+    };
+    tags.into_iter().map(show).collect()
+}
+
+/// Whose tags are meant, and which, for the description.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "only its description is used")]
+struct TagParams {
+    /// The names of volumes or snapshots, comma-separated.
+    resource_names: Option<String>,
+    /// Their ids, comma-separated, instead.
+    resource_ids: Option<String>,
+    /// Only tags in these namespaces, comma-separated.
+    namespaces: Option<String>,
+    /// Only tags with these keys, comma-separated.
+    keys: Option<String>,
+}
+
+/// Whose tags to set, for the description.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "only its description is used")]
+struct ResourceParams {
+    /// The names of volumes or snapshots, comma-separated.
+    resource_names: Option<String>,
+    /// Their ids, comma-separated, instead.
+    resource_ids: Option<String>,
+}
+
+/// What the tags are of.
+#[derive(Clone, Copy)]
+enum Of {
+    Volumes,
+    Snapshots,
+}
+
+impl Of {
+    fn names(self, interface: &Interface, selection: &Selection) -> Result<Vec<String>, Refused> {
+        let names = selection.names(|id| match self {
+            Self::Volumes => volumes::name_of(interface, id),
+            Self::Snapshots => volume_snapshots::name_of(interface, id),
+        })?;
+        // Names of snapshots, and no others, have a dot in them.
+        each(&names, |name| match (self, name.contains('.')) {
+            (Self::Volumes, true) => Err(array::Error::NoSuchVolume(name.to_owned()).into()),
+            (Self::Snapshots, false) => Err(array::Error::NoSuchSnapshot(name.to_owned()).into()),
+            _ => Ok(name.to_owned()),
+        })
+    }
+}
+
+fn resources(query: &mut Query) -> Result<Selection, Refused> {
+    Selection::take_named(query, "resource_names", "resource_ids")
+}
+
+fn required(query: &mut Query) -> Result<Selection, Refused> {
+    let selection = resources(query)?;
+    match selection.is_empty() {
+        true => Err(Refused::bad("resource_names", "Name the resources by `resource_names`.")),
+        false => Ok(selection),
+    }
+}
+
+fn tag_filter(query: &mut Query) -> Result<TagFilter, Refused> {
+    let namespaces = query.list("namespaces")?;
+    // What other lists mean by it.
+    let namespaces = if namespaces == ["*"] { Vec::new() } else { namespaces };
+    Ok(TagFilter { namespaces, keys: query.list("keys")? })
+}
+
+async fn list_of(interface: std::sync::Arc<Interface>, mut query: Query, of: Of) -> Answer {
+    let (selection, filter) = (resources(&mut query)?, tag_filter(&mut query)?);
+    let listing = Listing::take(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let (array, ids) = (&interface.array, Ids::of(&interface.array));
+        let names = of.names(interface, &selection)?;
+        let mut found = each(&names, |name| Ok(array.tags(name, &filter)?))?;
+        if names.is_empty() {
+            let is_snapshots = matches!(of, Of::Snapshots);
+            let mut after: Option<VolumeId> = None;
+            loop {
+                let piece = array.tagged(is_snapshots, &filter, after, PIECE);
+                after = piece.last().map(|tagged| tagged.id);
+                found.extend(piece);
+                if after.is_none() {
+                    break;
+                }
+            }
+            found.sort_by_key(|tagged| tagged.name.to_ascii_lowercase());
+        }
+        listing.all(&found.into_iter().flat_map(|tagged| shown(ids, tagged)).collect::<Vec<_>>())
+    })
+    .await
+}
+
+async fn remove_of(interface: std::sync::Arc<Interface>, mut query: Query, of: Of) -> Answer {
+    let (selection, mut filter) = (required(&mut query)?, tag_filter(&mut query)?);
+    query.end()?;
+    if filter.keys.is_empty() {
+        return Err(Refused::bad("keys", "Name the tags by `keys`."));
+    }
+    if filter.namespaces.is_empty() {
+        filter.namespaces.push(NAMESPACE_DEFAULT.into());
+    }
+    answer(interface, move |interface| {
+        interface.array.remove_tags(&of.names(interface, &selection)?, &filter)?;
+        Items::of::<RestTag>([])
+    })
+    .await
+}
+
+/// A tag to set.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TagPut {
+    /// 1 to 64 characters.
+    pub key: String,
+    /// Up to 256 characters.
+    pub value: String,
+    /// 1 to 64 characters; without it, `default`.
+    pub namespace: Option<String>,
+    /// Whether clones get it: they do unless this is false.
+    pub copyable: Option<bool>,
+}
+
+async fn set_of(
+    interface: std::sync::Arc<Interface>,
+    mut query: Query,
+    asked: Vec<TagPut>,
+    of: Of,
+) -> Answer {
+    let selection = required(&mut query)?;
+    query.end()?;
+    let tags = asked.iter().map(|tag| {
+        let namespace = tag.namespace.as_deref().unwrap_or(NAMESPACE_DEFAULT);
+        Tag::new(namespace, &tag.key, &tag.value, tag.copyable.unwrap_or(true))
+    });
+    let tags = tags.collect::<Result<Vec<_>, _>>()?;
+    answer(interface, move |interface| {
+        let (array, ids) = (&interface.array, Ids::of(&interface.array));
+        let names = of.names(interface, &selection)?;
+        array.set_tags(&names, &tags)?;
+        let is_new = |tag: &RestTag| {
+            tags.iter().any(|new| (&new.namespace, &new.key) == (&tag.namespace, &tag.key))
+        };
+        let all = each(&names, |name| Ok(shown(ids, array.tags(name, &TagFilter::default())?)))?;
+        Items::of(all.into_iter().flatten().filter(is_new))
+    })
+    .await
+}
+
+/// The tags of all volumes, or of some.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/volumes/tags",
+    tag = "tags",
+    params(TagParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestTag>), Refusals)
+)]
+pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
+    list_of(interface, query, Of::Volumes).await
+}
+
+/// Takes tags away from volumes: from all of those that are named, or none.
+#[utoipa::path(
+    delete,
+    path = "/api/2.{minor}/volumes/tags",
+    tag = "tags",
+    params(TagParams),
+    responses((status = 200, body = ItemsOf<RestTag>), Refusals)
+)]
+pub(super) async fn remove(State(interface): Shared, query: Query) -> Answer {
+    remove_of(interface, query, Of::Volumes).await
+}
+
+/// Gives volumes tags, in place of those with the same namespaces and keys: all of them, or none.
+#[utoipa::path(
+    put,
+    path = "/api/2.{minor}/volumes/tags/batch",
+    tag = "tags",
+    params(ResourceParams),
+    request_body = Vec<TagPut>,
+    responses((status = 200, body = ItemsOf<RestTag>), Refusals)
+)]
+pub(super) async fn set(
+    State(interface): Shared,
+    query: Query,
+    Body(asked): Body<Vec<TagPut>>,
+) -> Answer {
+    set_of(interface, query, asked, Of::Volumes).await
+}
+
+/// The tags of all snapshots, or of some.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/volume-snapshots/tags",
+    tag = "tags",
+    params(TagParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestTag>), Refusals)
+)]
+pub(super) async fn list_of_snapshots(State(interface): Shared, query: Query) -> Answer {
+    list_of(interface, query, Of::Snapshots).await
+}
+
+/// Takes tags away from snapshots: from all of those that are named, or none.
+#[utoipa::path(
+    delete,
+    path = "/api/2.{minor}/volume-snapshots/tags",
+    tag = "tags",
+    params(TagParams),
+    responses((status = 200, body = ItemsOf<RestTag>), Refusals)
+)]
+pub(super) async fn remove_of_snapshots(State(interface): Shared, query: Query) -> Answer {
+    remove_of(interface, query, Of::Snapshots).await
+}
+
+/// Gives snapshots tags, as `volumes/tags/batch` does volumes.
+#[utoipa::path(
+    put,
+    path = "/api/2.{minor}/volume-snapshots/tags/batch",
+    tag = "tags",
+    params(ResourceParams),
+    request_body = Vec<TagPut>,
+    responses((status = 200, body = ItemsOf<RestTag>), Refusals)
+)]
+pub(super) async fn set_of_snapshots(
+    State(interface): Shared,
+    query: Query,
+    Body(asked): Body<Vec<TagPut>>,
+) -> Answer {
+    set_of(interface, query, asked, Of::Snapshots).await
+}

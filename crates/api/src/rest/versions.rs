@@ -1,0 +1,70 @@
+//! Which versions there are.
+
+use axum::Json;
+use axum::extract::Request;
+use axum::http::HeaderName;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{MINOR_MAX, Refused};
+
+/// The versions of the interface.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ApiVersions {
+    /// In ascending order: clients take the last that they know.
+    #[schema(example = json!(["2.0", "2.1"]))]
+    pub version: Vec<String>,
+}
+
+/// The versions of REST that are spoken.
+#[utoipa::path(get, path = "/api/api_version", tag = "sessions", security(()), responses(
+    (status = 200, body = ApiVersions),
+))]
+pub(super) async fn api_version() -> Json<ApiVersions> {
+    let version = (0..=MINOR_MAX).map(|minor| format!("2.{minor}")).collect();
+    Json(ApiVersions { version })
+}
+
+/// What a client calls its request; answers carry it as well.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Gives an answer the name of its request.
+pub(super) async fn name(request: Request, next: Next) -> Response {
+    let id = request.headers().get(REQUEST_ID).cloned();
+    let mut response = next.run(request).await;
+    if let Some(id) = id.filter(|id| id.len() <= 128) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
+}
+
+/// Refuses versions that are not spoken, which the routes take for numbers like others.
+pub(super) async fn check(request: Request, next: Next) -> Response {
+    if request.uri().path() == "/api/api_version" || minor(request.uri().path()).is_some() {
+        return next.run(request).await;
+    }
+    Refused::no_such_path().into_response()
+}
+
+/// The minor version of a path, if it is spoken.
+pub(super) fn minor(path: &str) -> Option<u32> {
+    let (minor, _) = path.strip_prefix("/api/2.")?.split_once('/')?;
+    let number: u32 = minor.parse().ok()?;
+    (number <= MINOR_MAX && number.to_string() == minor).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_versions_that_are_spoken_are_known() {
+        assert_eq!(minor("/api/2.0/volumes"), Some(0));
+        assert_eq!(minor("/api/2.26/volumes"), Some(26));
+        for bad in ["/api/2.27/x", "/api/2.026/x", "/api/2.+1/x", "/api/2.x/x", "/api/1.1/x"] {
+            assert_eq!(minor(bad), None, "{bad}");
+        }
+    }
+}

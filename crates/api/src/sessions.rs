@@ -1,0 +1,80 @@
+//! `/v1/host-sessions`: which hosts are logged in, where, and on what terms.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{ApiError, Interface, Refusal, Shared, blocking};
+
+/// A session of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HostSession {
+    /// The iSCSI name of the initiator.
+    pub initiator: String,
+    /// Its host; none where that was deleted meanwhile.
+    pub host: Option<String>,
+    /// The initiator's part of the session's name, in hex.
+    pub isid: String,
+    /// Which portal of the array, from 1.
+    pub portal: u16,
+    /// Its address.
+    pub portal_address: String,
+    /// The address of the host.
+    pub peer: String,
+    /// What was agreed on.
+    pub terms: SessionTerms,
+    /// Commands that came over it.
+    pub commands: u64,
+    /// The most commands that were under way on one of its connections.
+    pub queue_most: u64,
+}
+
+/// What was agreed on at login.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionTerms {
+    /// Whether headers carry a CRC-32C.
+    pub header_digest: bool,
+    /// Whether data carries one.
+    pub data_digest: bool,
+    /// Whether no data comes unasked behind its command (InitialR2T).
+    pub initial_r2t: bool,
+    /// Whether data may come with its command (ImmediateData).
+    pub immediate_data: bool,
+    /// MaxBurstLength, in bytes.
+    pub burst_bytes: u32,
+    /// FirstBurstLength, in bytes.
+    pub first_burst_bytes: u32,
+    /// The most data in a PDU to the host, in bytes.
+    pub send_segment_bytes: u32,
+    /// Commands that may be under way in the session.
+    pub commands: u32,
+}
+
+/// All sessions that carry commands.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct HostSessions {
+    /// In the order of initiators and portals.
+    pub sessions: Vec<HostSession>,
+}
+
+/// The sessions, with the names of their hosts.
+pub(crate) fn named(interface: &Interface) -> Vec<HostSession> {
+    let mut sessions = interface.watch.sessions();
+    for session in &mut sessions {
+        session.host = interface.array.initiator(&session.initiator).map(|found| found.host);
+        let portal = usize::from(session.portal).checked_sub(1);
+        let address = portal.and_then(|portal| interface.facts.portals.get(portal));
+        session.portal_address = address.cloned().unwrap_or_default();
+    }
+    sessions
+}
+
+/// Which hosts are logged in.
+#[utoipa::path(get, path = "/v1/host-sessions", responses(
+    (status = 200, body = HostSessions),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn list(State(interface): Shared) -> Result<Json<HostSessions>, ApiError> {
+    blocking(interface, |interface| Ok(Json(HostSessions { sessions: named(interface) }))).await
+}

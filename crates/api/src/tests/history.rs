@@ -1,0 +1,127 @@
+//! The history of performance: what is told of the array, of volumes and of hosts, when and how.
+
+use ::history::{Activity, Capacity, ClassSums, GAUGES, Gauge, Object, Tick};
+
+use super::*;
+
+/// The time of these tests stands still at 1234 ms: a tick is of the second before.
+const COVERED_MS: u64 = 1000;
+
+fn sums(ok: u64, bytes: u64, ok_latency_us: u64) -> ClassSums {
+    ClassSums { ok, bytes, ok_latency_us, ..ClassSums::default() }.with_peaks(COVERED_MS)
+}
+
+/// An array with two volumes and a host, of which the first volume and the host were read and
+/// copied.
+async fn busy() -> World {
+    let world = World::new();
+    for name in ["v1", "v2"] {
+        let new = json!({"name": name, "size_bytes": 1 << 30});
+        assert_eq!(world.ask("POST", "/v1/volumes", Some(new)).await.0, 201);
+    }
+    let new = json!({"name": "h", "iqns": ["iqn.2026-01.com.example:h"]});
+    assert_eq!(world.ask("POST", "/v1/hosts", Some(new)).await.0, 201);
+    let mut done = Activity::default();
+    (done.0[0], done.0[2]) = (sums(100, 409_600, 30_000), sums(3, 3 << 20, 300));
+    let (volume, host) = (world.array.volume("v1").unwrap(), world.array.host("h").unwrap());
+    let objects = [(Object::Volume(volume.id.0), done), (Object::Host(host.id), done)];
+    let capacity = Some(Capacity([Gauge::once(1 << 20); GAUGES.len()]));
+    let objects = objects.into();
+    let tick = Tick { now_ms: 1100, covered_ms: COVERED_MS, array: done, objects, capacity };
+    world.history.record(tick).unwrap();
+    world.history.save().unwrap();
+    world
+}
+
+async fn items(world: &World, path: &str) -> Vec<Value> {
+    let (status, page) = world.ask("GET", &format!("/api/2.26/{path}"), None).await;
+    assert_eq!(status, 200, "{path}: {page}");
+    page["items"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn the_last_second_is_told_of_everybody() {
+    let world = busy().await;
+    for (path, count) in [("arrays", 1), ("volumes", 2), ("hosts", 1)] {
+        let found = items(&world, &format!("{path}/performance")).await;
+        assert_eq!(found.len(), count, "{path}");
+        let first = &found[0];
+        for (field, value) in [
+            ("reads_per_sec", 100),
+            ("read_bytes_per_sec", 409_600),
+            ("usec_per_read_op", 300),
+            ("others_per_sec", 3),
+            ("usec_per_other_op", 100),
+            ("writes_per_sec", 0),
+            ("time", 1100),
+        ] {
+            assert_eq!(first[field], value, "{path}: {field}");
+        }
+        assert!(first["service_usec_per_read_op"].is_null(), "{path}");
+        assert_eq!(first["queue_usec_per_read_op"], 0, "{path}");
+    }
+    let found = items(&world, "volumes/performance?names=v2").await;
+    assert_eq!((&found[0]["name"], &found[0]["reads_per_sec"]), (&json!("v2"), &json!(0)));
+    let busiest = items(&world, "volumes/performance?sort=reads_per_sec-&limit=1").await;
+    assert_eq!(busiest[0]["name"], "v1");
+    let (_, page) = world.ask("GET", "/api/2.26/volumes/performance?total_only=true", None).await;
+    assert_eq!(page["total"][0]["reads_per_sec"], 100);
+    for bad in ["volumes/performance?names=v9", "arrays/performance?names=other"] {
+        assert_eq!(world.ask("GET", &format!("/api/2.26/{bad}"), None).await.0, 400, "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn samples_are_told_between_two_times() {
+    let world = busy().await;
+    for path in ["arrays", "volumes", "hosts"] {
+        let path = format!("{path}/performance?start_time=0&end_time=1235&resolution=30000");
+        let found = items(&world, &path).await;
+        assert_eq!((&found[0]["time"], &found[0]["reads_per_sec"]), (&json!(0), &json!(100)));
+    }
+    // An idle volume was idle; that it was is known.
+    let idle = items(&world, "volumes/performance?start_time=0&names=v2").await;
+    assert_eq!((idle.len(), &idle[0]["reads_per_sec"]), (1, &json!(0)));
+    assert_eq!(items(&world, "arrays/performance?resolution=1000").await[0]["time"], 100);
+    for bad in ["volumes/performance?resolution=1000", "arrays/performance?resolution=7"] {
+        let (status, refused) = world.ask("GET", &format!("/api/2.26/{bad}"), None).await;
+        assert_eq!((status, &refused["errors"][0]["context"]), (400, &json!("resolution")));
+    }
+    let (status, _) =
+        world.ask("GET", "/api/2.26/arrays/performance?start_time=9&end_time=9", None).await;
+    assert_eq!(status, 400);
+}
+
+#[tokio::test]
+async fn the_own_path_tells_offloads_and_capacity() {
+    let world = busy().await;
+    let (status, found) = world.ask("GET", "/v1/history", None).await;
+    assert_eq!((status, &found["resolution_ms"]), (200, &json!(30_000)), "{found}");
+    let sample = &found["samples"][0];
+    assert_eq!((&sample["time_ms"], &sample["covered_ms"]), (&json!(0), &json!(1000)));
+    let copy = &sample["commands"]["copy"];
+    assert_eq!((&copy["per_s"], &copy["per_s_max"]), (&json!(3.0), &json!(3)));
+    assert_eq!((&copy["bytes_per_s"], &copy["latency_us"]), (&json!(3_145_728.0), &json!(100.0)));
+    assert!(sample["commands"]["write"].is_null());
+    assert_eq!(sample["capacity"]["used_bytes"], 1 << 20);
+    assert_eq!(sample["capacity"]["data_reduction"], 1.0);
+    for (of, reads) in [("volume=v1", json!(100.0)), ("volume=v2", json!(null))] {
+        let (_, found) = world.ask("GET", &format!("/v1/history?{of}"), None).await;
+        let sample = &found["samples"][0];
+        assert_eq!(sample["commands"]["read"]["per_s"], reads, "{of}");
+        assert!(sample["capacity"].is_null());
+    }
+    let (_, found) = world.ask("GET", "/v1/history?resolution_ms=1000", None).await;
+    assert_eq!(found["samples"][0]["time_ms"], 100);
+    for (bad, status) in [
+        ("volume=v1&host=h", 400),
+        ("volume=v9", 404),
+        ("host=v1", 404),
+        ("resolution_ms=1", 400),
+        ("volume=v1&resolution_ms=1000", 400),
+        ("colour=red", 400),
+    ] {
+        let (found, refused) = world.ask("GET", &format!("/v1/history?{bad}"), None).await;
+        assert_eq!(found, status, "{bad}: {refused}");
+    }
+}

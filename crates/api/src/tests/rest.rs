@@ -1,0 +1,154 @@
+//! REST 2.x: what its paths have in common, and what clients of it could be hurt by.
+
+use super::*;
+
+const VOLUMES: &str = "/api/2.26/volumes";
+
+/// The paths of REST 2.x with a version, and the methods that each takes.
+fn described_paths() -> Vec<(String, Vec<String>)> {
+    let description = serde_json::to_value(openapi()).unwrap();
+    let paths = description["paths"].as_object().unwrap().iter();
+    let own = paths.filter(|(path, _)| path.starts_with("/api/2."));
+    let is_method = |name: &&String| *name != "parameters";
+    own.map(|(path, item)| {
+        let methods = item.as_object().unwrap().keys().filter(is_method).cloned().collect();
+        (path.clone(), methods)
+    })
+    .collect()
+}
+
+fn message(refused: &Value) -> &str {
+    refused["errors"][0]["message"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn every_list_is_a_page_and_takes_the_same_parameters() {
+    let world = World::new();
+    let lists =
+        described_paths().into_iter().filter(|(_, methods)| methods.contains(&"get".into()));
+    let mut count = 0;
+    for (path, _) in lists {
+        count += 1;
+        for minor in ["0", "26"] {
+            let path = path.replace("{minor}", minor);
+            let (status, page) = world.ask("GET", &path, None).await;
+            assert_eq!(status, 200, "{path}: {page}");
+            assert!(page["items"].is_array(), "{path}");
+            assert_eq!(page["more_items_remaining"], false, "{path}");
+        }
+        let path = path.replace("{minor}", "26");
+        let query = "limit=0&sort=name-&filter=not(name='x')&offset=3&context_names=";
+        let (status, page) = world.ask("GET", &format!("{path}?{query}"), None).await;
+        assert_eq!((status, &page["items"]), (200, &json!([])), "{path}");
+        assert!(page["total_item_count"].is_u64(), "{path}");
+        for bad in ["colour=red", "filter=name%3D", "limit=-1", "sort=a..b", "context_names=other"]
+        {
+            let (status, refused) = world.ask("GET", &format!("{path}?{bad}"), None).await;
+            assert_eq!(status, 400, "{path}?{bad}");
+            let name = bad.split('=').next().unwrap();
+            assert_eq!(refused["errors"][0]["context"], name, "{path}?{bad}");
+        }
+    }
+    assert!(count > 50);
+}
+
+#[tokio::test]
+async fn what_changes_something_needs_to_know_what() {
+    let world = World::new();
+    for (path, methods) in described_paths() {
+        let path = path.replace("{minor}", "26");
+        for method in methods.iter().filter(|method| *method != "get") {
+            if path.ends_with("/login") || path.ends_with("/logout") || path.ends_with("/arrays") {
+                continue;
+            }
+            let (status, refused) = world.ask(&method.to_uppercase(), &path, None).await;
+            assert_eq!(status, 400, "{method} {path}: {refused}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn versions_and_paths_that_are_not_there_are_404() {
+    let world = World::new();
+    for path in ["/api/2.27/volumes", "/api/1.19/volume", "/api/2.26/none", "/api/2.26", "/api/x"] {
+        let (status, refused) = world.ask("GET", path, None).await;
+        assert_eq!(status, 404, "{path}: {}", message(&refused));
+    }
+    let (status, refused) = world.ask("PUT", VOLUMES, None).await;
+    assert_eq!(status, 405, "{}", message(&refused));
+    let (_, versions) = world.ask("GET", "/api/api_version", None).await;
+    assert_eq!(versions["version"].as_array().unwrap().len(), 27);
+}
+
+#[tokio::test]
+async fn a_request_with_several_names_is_done_wholly_or_not() {
+    let world = World::new();
+    let size = json!({"provisioned": 1 << 20});
+    let make = |names: &str| format!("{VOLUMES}?names={names}");
+    let (status, made) = world.ask("POST", &make("a,b,c"), Some(size.clone())).await;
+    assert_eq!((status, made["items"].as_array().unwrap().len()), (200, 3));
+    for (method, names, body) in [
+        ("POST", "d,a", Some(size.clone())),
+        ("POST", "d,D", Some(size.clone())),
+        ("POST", "d,-", Some(size)),
+        ("PATCH", "a,x", Some(json!({"destroyed": true}))),
+        ("PATCH", "a,b", Some(json!({"name": "e"}))),
+        ("PATCH", "a,b", Some(json!({"provisioned": 1, "destroyed": true}))),
+        ("DELETE", "a,b", None),
+    ] {
+        let (status, refused) = world.ask(method, &make(names), body).await;
+        assert_eq!(status, 400, "{method} {names}: {refused}");
+    }
+    let (_, page) = world.ask("GET", &format!("{VOLUMES}?filter=not(destroyed)"), None).await;
+    let names: Vec<_> = page["items"].as_array().unwrap().iter().map(|v| &v["name"]).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    world.store.is_full.store(true, Ordering::Relaxed);
+    let (status, refused) = world.ask("PATCH", &make("a"), Some(json!({"destroyed": true}))).await;
+    assert!(status == 400 && message(&refused).contains("full"), "{refused}");
+}
+
+#[tokio::test]
+async fn destroyed_ones_are_told_apart_and_never_by_an_empty_list() {
+    let world = World::new();
+    let volume = |query: &str| format!("{VOLUMES}?names=a{query}");
+    world.ask("POST", &volume(""), Some(json!({"provisioned": 4096}))).await;
+    let (status, refused) = world.ask("GET", &volume("&destroyed=true"), None).await;
+    assert!(status == 400 && message(&refused).contains("does not exist"));
+    let (_, gone) = world.ask("PATCH", &volume(""), Some(json!({"destroyed": true}))).await;
+    assert_eq!(gone["items"][0]["time_remaining"], 86_400_000);
+    for (query, count) in [("", 1), ("?destroyed=true", 1), ("?destroyed=false", 0)] {
+        let (_, page) = world.ask("GET", &format!("{VOLUMES}{query}"), None).await;
+        assert_eq!(page["items"].as_array().unwrap().len(), count, "{query}");
+    }
+    let (status, refused) =
+        world.ask("POST", &volume(""), Some(json!({"provisioned": 4096}))).await;
+    assert!(status == 400 && message(&refused).contains("has been destroyed"));
+}
+
+#[tokio::test]
+async fn refusals_never_repeat_a_secret() {
+    let world = World::new();
+    for body in [
+        json!({"chap": {"host_user": "u", "host_password": "horse"}}),
+        json!({"chap": {"host_user": "u", "host_password": 7, "target_user": "horse"}}),
+        json!({"chap": "horse"}),
+        json!({"chap": {"target_user": "u", "target_password": "correct horse battery"}}),
+        json!(["horse"]),
+        json!({"personality": "horse"}),
+    ] {
+        let (status, refused) = world.ask("POST", "/api/2.26/hosts?names=h", Some(body)).await;
+        assert_eq!(status, 400, "{refused}");
+        assert!(!refused.to_string().contains("horse"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_carries_the_name_of_its_request() {
+    let world = World::new();
+    let request = Request::get(VOLUMES)
+        .header("authorization", format!("Bearer {}", world.token))
+        .header("x-request-id", "r-1")
+        .body(Body::empty());
+    let response = world.router.clone().oneshot(request.unwrap()).await.unwrap();
+    assert_eq!(response.headers()["x-request-id"], "r-1");
+}

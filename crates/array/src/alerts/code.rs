@@ -1,0 +1,270 @@
+//! What alerts there are: numbers and names that do not change, and what people are told of each.
+
+/// What an alert is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AlertCode {
+    /// The pool fills up.
+    PoolSpace,
+    /// Hosts are refused space.
+    PoolFull,
+    /// As fast as it fills now, the pool is full soon.
+    PoolFullSoon,
+    /// Bytes that can't be read.
+    Damage,
+    /// Transfers that the device failed.
+    DeviceErrors,
+    /// The store takes no more writes.
+    StoreFailed,
+    /// What goes on in the background fails.
+    BackgroundFailed,
+    /// Snapshots that were due could not be taken.
+    SnapshotsMissed,
+    /// A host has sessions on one portal of several.
+    HostOnePath,
+    /// A host that had sessions has none.
+    HostGone,
+    /// An initiator is refused again and again.
+    LoginRefused,
+    /// An offload of a host's is refused.
+    OffloadRefused,
+    /// Offloads are switched off for volumes of a host.
+    OffloadOff,
+    /// A host writes much and never unmaps.
+    NoReclaim,
+    /// A host copies by reading and writing.
+    CopiesByHost,
+    /// A host locks with reservations.
+    NoAts,
+    /// The certificate ends.
+    CertificateEnds,
+    /// Notifications can't be sent.
+    NotificationFailed,
+}
+
+/// What sort of thing an alert is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Category {
+    /// What the array holds, and who uses it.
+    Array,
+    /// Devices.
+    Hardware,
+    /// The program and its settings.
+    Software,
+}
+
+impl Category {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Array => "array",
+            Self::Hardware => "hardware",
+            Self::Software => "software",
+        }
+    }
+}
+
+impl AlertCode {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 18] = [
+        Self::PoolSpace,
+        Self::PoolFull,
+        Self::PoolFullSoon,
+        Self::Damage,
+        Self::DeviceErrors,
+        Self::StoreFailed,
+        Self::BackgroundFailed,
+        Self::SnapshotsMissed,
+        Self::HostOnePath,
+        Self::HostGone,
+        Self::LoginRefused,
+        Self::OffloadRefused,
+        Self::OffloadOff,
+        Self::NoReclaim,
+        Self::CopiesByHost,
+        Self::NoAts,
+        Self::CertificateEnds,
+        Self::NotificationFailed,
+    ];
+
+    /// Its number, for programs.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::PoolSpace => 101,
+            Self::PoolFull => 102,
+            Self::PoolFullSoon => 103,
+            Self::Damage => 201,
+            Self::DeviceErrors => 202,
+            Self::StoreFailed => 203,
+            Self::BackgroundFailed => 204,
+            Self::SnapshotsMissed => 301,
+            Self::HostOnePath => 401,
+            Self::HostGone => 402,
+            Self::LoginRefused => 403,
+            Self::OffloadRefused => 411,
+            Self::OffloadOff => 412,
+            Self::NoReclaim => 413,
+            Self::CopiesByHost => 414,
+            Self::NoAts => 415,
+            Self::CertificateEnds => 501,
+            Self::NotificationFailed => 502,
+        }
+    }
+
+    /// The one with this number.
+    pub fn of_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.number() == number)
+    }
+
+    /// Its name, for programs; also where `docs/alerts.md` tells of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PoolSpace => "pool-space",
+            Self::PoolFull => "pool-full",
+            Self::PoolFullSoon => "pool-full-soon",
+            Self::Damage => "damage",
+            Self::DeviceErrors => "device-errors",
+            Self::StoreFailed => "store-failed",
+            Self::BackgroundFailed => "background-failed",
+            Self::SnapshotsMissed => "snapshots-missed",
+            Self::HostOnePath => "host-one-path",
+            Self::HostGone => "host-gone",
+            Self::LoginRefused => "login-refused",
+            Self::OffloadRefused => "offload-refused",
+            Self::OffloadOff => "offload-off",
+            Self::NoReclaim => "no-reclaim",
+            Self::CopiesByHost => "copies-by-host",
+            Self::NoAts => "no-ats",
+            Self::CertificateEnds => "certificate-ends",
+            Self::NotificationFailed => "notification-failed",
+        }
+    }
+
+    /// What sort of thing it is about.
+    pub fn category(self) -> Category {
+        match self {
+            Self::DeviceErrors => Category::Hardware,
+            Self::StoreFailed
+            | Self::BackgroundFailed
+            | Self::CertificateEnds
+            | Self::NotificationFailed => Category::Software,
+            _ => Category::Array,
+        }
+    }
+
+    /// What its component is.
+    pub fn component_type(self) -> &'static str {
+        match self {
+            Self::PoolSpace | Self::PoolFull | Self::PoolFullSoon | Self::Damage => "pool",
+            Self::StoreFailed | Self::BackgroundFailed => "pool",
+            Self::DeviceErrors => "device",
+            Self::SnapshotsMissed => "protection_group",
+            Self::LoginRefused => "initiator",
+            Self::CertificateEnds => "certificate",
+            Self::NotificationFailed => "notification",
+            Self::HostOnePath
+            | Self::HostGone
+            | Self::OffloadRefused
+            | Self::OffloadOff
+            | Self::NoReclaim
+            | Self::CopiesByHost
+            | Self::NoAts => "host",
+        }
+    }
+
+    /// What is wrong with a component, on one line.
+    pub fn summary(self, component: &str) -> String {
+        match self {
+            Self::PoolSpace => "The pool fills up.".into(),
+            Self::PoolFull => "The pool is full: hosts are refused space.".into(),
+            Self::PoolFullSoon => "The pool is full soon, as fast as it fills now.".into(),
+            Self::Damage => "Stored bytes can't be read.".into(),
+            Self::DeviceErrors => format!("The device {component} fails transfers."),
+            Self::StoreFailed => "The pool takes no more writes.".into(),
+            Self::BackgroundFailed => "Work in the background fails.".into(),
+            Self::SnapshotsMissed => {
+                format!("Snapshots of group {component} that were due could not be taken.")
+            }
+            Self::HostOnePath => format!("Host {component} has one path only."),
+            Self::HostGone => format!("Host {component} has no session any more."),
+            Self::LoginRefused => format!("Initiator {component} is refused again and again."),
+            Self::OffloadRefused => format!("Offloads of host {component} are refused."),
+            Self::OffloadOff => {
+                format!("Offloads are switched off for volumes of host {component}.")
+            }
+            Self::NoReclaim => format!("Host {component} never gives space back."),
+            Self::CopiesByHost => format!("Host {component} copies by reading and writing."),
+            Self::NoAts => format!("Host {component} locks whole volumes."),
+            Self::CertificateEnds => "The certificate of management ends.".into(),
+            Self::NotificationFailed => format!("Notifications to {component} can't be sent."),
+        }
+    }
+
+    /// What to do about it.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::PoolSpace | Self::PoolFullSoon => {
+                "Make the pool bigger (`holdfast pool grow`), eradicate what is destroyed, or have \
+                 hosts unmap what they do not use."
+            }
+            Self::PoolFull => {
+                "Make the pool bigger (`holdfast pool grow`) or eradicate something: what hosts \
+                 have paused goes on by itself."
+            }
+            Self::Damage => {
+                "`holdfast pool damage` lists which blocks of which volumes: restore these from a \
+                 snapshot or a backup, and replace the device."
+            }
+            Self::DeviceErrors => "Read the log of the kernel, and replace the device.",
+            Self::StoreFailed => {
+                "Read the log: the device has failed a write. Repair or replace the device, then \
+                 restart the array. What was answered is on it."
+            }
+            Self::BackgroundFailed => {
+                "Read the log. Checkpoints or reclaim do not go on: the pool may fill up."
+            }
+            Self::SnapshotsMissed => {
+                "The actual value says why. They are tried again at the next time of the schedule; \
+                 `holdfast snapshot create --group` takes them now."
+            }
+            Self::HostOnePath => {
+                "Log the host in at a second portal, over another network: `holdfast host check` \
+                 says how. Until then, one cable stops it."
+            }
+            Self::HostGone => {
+                "Look whether the host runs, and reaches the portals. If it is gone for good, \
+                 disconnect its volumes and delete it."
+            }
+            Self::LoginRefused => {
+                "If it is a host of yours: `holdfast host create` with its name, or give it the \
+                 CHAP user and secret that the array has. If not, find out who it is."
+            }
+            Self::OffloadRefused => {
+                "Look which command is refused and why: volumes in other arrays, a switch that is \
+                 off, or a host that asks for more than is offered."
+            }
+            Self::OffloadOff => {
+                "Switch them on again, unless they are off on purpose: `holdfast volume set VOLUME \
+                 --offload all=on`, `holdfast array set --offload all=on`."
+            }
+            Self::NoReclaim => {
+                "Enable automatic reclaim: on ESXi `esxcli storage vmfs reclaim config set`, on \
+                 Linux `systemctl enable --now fstrim.timer`."
+            }
+            Self::CopiesByHost => {
+                "Enable full copy on the host: on ESXi `esxcli system settings advanced set -i 1 \
+                 -o /DataMover/HardwareAcceleratedMove`."
+            }
+            Self::NoAts => {
+                "Enable hardware-assisted locking on the host: on ESXi `esxcli system settings \
+                 advanced set -i 1 -o /VMFS3/HardwareAcceleratedLocking`."
+            }
+            Self::CertificateEnds => {
+                "Put a new one in its place and restart: remove both files and the array makes \
+                 one, or name yours in the configuration."
+            }
+            Self::NotificationFailed => {
+                "The actual value says why. Try it again with `holdfast alert test`."
+            }
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Host groups: hosts that see the same volumes under the same LUNs, as those of a cluster must.
+//!
+//! A host is in one group at most. A volume that is connected to a group is *shared*: each of its
+//! hosts sees it, those that come later too. Private connections of a host stand beside that, of
+//! other volumes and under other LUNs: what would give a host one volume twice, or one LUN to two,
+//! is refused, whichever comes second.
+
+mod luns;
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use block::VolumeId;
+use store::Change;
+
+use crate::name::HostGroupName;
+use crate::several::{check, check_all, check_pairs};
+use crate::state::{
+    Host, HostEntry, HostGroup, HostGroupEntry, HostGroupId, HostId, State, VolumeEntry,
+};
+use crate::{Array, Error, HOST_GROUPS_MAX, record};
+use luns::{PlannedShared, check_member, plan_shared};
+
+/// A host group, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostGroupInfo {
+    /// Its name.
+    pub name: String,
+    /// The names of its hosts, in the order in which these were made.
+    pub hosts: Vec<String>,
+    /// How many volumes are connected to it.
+    pub connection_count: usize,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+}
+
+/// A volume that the hosts of a group may reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedConnectionInfo {
+    /// The name of the volume.
+    pub volume: String,
+    /// The name of the group.
+    pub host_group: String,
+    /// The LUN under which its hosts see it.
+    pub lun: u16,
+}
+
+impl HostGroupEntry {
+    fn info(&self, state: &State) -> HostGroupInfo {
+        let hosts = self.hosts.iter().filter_map(|id| state.hosts.get(id));
+        HostGroupInfo {
+            name: self.record.name.to_string(),
+            hosts: hosts.map(|entry| entry.host.name.to_string()).collect(),
+            connection_count: self.luns.len(),
+            created_ms: self.record.created_ms,
+        }
+    }
+
+    /// The hosts, with their ids.
+    fn entries<'a>(&'a self, state: &'a State) -> impl Iterator<Item = (HostId, &'a HostEntry)> {
+        self.hosts.iter().filter_map(|id| Some((*id, state.hosts.get(id)?)))
+    }
+}
+
+impl Array {
+    /// Makes host groups without hosts; durable when it returns.
+    ///
+    /// # Errors
+    /// `host_group_exists`, `named_twice`, `limit_reached`, and those of the store.
+    pub fn create_host_groups(
+        &self,
+        names: Vec<HostGroupName>,
+        created_ms: u64,
+    ) -> Result<Vec<HostGroupInfo>, Error> {
+        check(names.iter().map(HostGroupName::as_str))?;
+        let plan = |state: &State, before: usize, name: HostGroupName| {
+            check_free(state, &name, None)?;
+            if state.host_groups.by_id.len() + before >= HOST_GROUPS_MAX {
+                return Err(Error::Limit { what: "host groups", limit: HOST_GROUPS_MAX });
+            }
+            let id = HostGroupId(state.host_groups.next_id().0 + before as u64);
+            plan_host_group(id, HostGroup { name, created_ms })
+        };
+        self.change_all(names, plan, show_host_group)
+    }
+
+    /// Gives a host group a new name. Its hosts and connections stay.
+    ///
+    /// # Errors
+    /// `no_such_host_group`, `host_group_exists`, and those of the store.
+    pub fn rename_host_group(
+        &self,
+        name: &str,
+        new_name: HostGroupName,
+    ) -> Result<HostGroupInfo, Error> {
+        let plan = |state: &State| {
+            let (id, entry) = state.host_group(name)?;
+            check_free(state, &new_name, Some(id))?;
+            plan_host_group(id, HostGroup { name: new_name, ..entry.record.clone() })
+        };
+        self.change(plan, show_host_group)
+    }
+
+    /// Deletes host groups that have no hosts and no connections.
+    ///
+    /// # Errors
+    /// `no_such_host_group`, `existing_connections`, `host_group_not_empty`, `in_group` for one
+    /// that is in a group of volumes, `named_twice`, and those of the store.
+    pub fn delete_host_groups(&self, names: &[String]) -> Result<(), Error> {
+        check_all(names)?;
+        let plan = |state: &State, _, name: &String| {
+            let (id, entry) = state.host_group(name)?;
+            let object = || format!("Host group {}", entry.record.name);
+            if !entry.luns.is_empty() {
+                return Err(Error::ExistingConnections {
+                    object: object(),
+                    count: entry.luns.len(),
+                });
+            }
+            if !entry.hosts.is_empty() {
+                return Err(Error::HostGroupNotEmpty(entry.record.name.to_string()));
+            }
+            if let Some(group) = state.group_with(|group| group.members.host_groups.contains(&id)) {
+                return Err(Error::InGroup { object: object(), group });
+            }
+            let config = vec![(record::host_group_key(id), None)];
+            Ok((Change { config, ..Change::default() }, id))
+        };
+        self.change_all(names, plan, State::remove_host_group).map(|_| ())
+    }
+
+    /// Puts hosts into groups, each of the pairs (group, host): they see what is connected to
+    /// these at once.
+    ///
+    /// # Errors
+    /// `no_such_host_group`, `no_such_host`, `in_host_group` for a host that is in one already,
+    /// `connection_exists`, `lun_in_use` where its private connections are in the way,
+    /// `named_twice`, and those of the store.
+    pub fn add_to_host_groups(&self, pairs: &[(String, String)]) -> Result<(), Error> {
+        // A host that is named twice would come to two groups.
+        check(pairs.iter().map(|(_, host)| host.as_str()))?;
+        let plan = |state: &State, _, (group, host): &(String, String)| {
+            let (group_id, group) = state.host_group(group)?;
+            let (id, entry) = state.host(host)?;
+            if let Some(other) = state.group_of(entry) {
+                let (host, group) = (entry.host.name.to_string(), other.record.name.to_string());
+                return Err(Error::InHostGroup { host, group });
+            }
+            check_member(state, entry, group_id, group)?;
+            plan_membership(id, Host { group: Some(group_id), ..entry.host.clone() })
+        };
+        self.change_all(pairs, plan, show_membership).map(|_| ())
+    }
+
+    /// Takes hosts out of groups, each of the pairs (group, host): they see no more of what is
+    /// connected to these.
+    ///
+    /// # Errors
+    /// `no_such_host_group`, `no_such_host`, `not_in_host_group`, `named_twice`, and those of the
+    /// store.
+    pub fn remove_from_host_groups(&self, pairs: &[(String, String)]) -> Result<(), Error> {
+        check(pairs.iter().map(|(_, host)| host.as_str()))?;
+        let plan = |state: &State, _, (group, host): &(String, String)| {
+            let (group_id, group) = state.host_group(group)?;
+            let (id, entry) = state.host(host)?;
+            if entry.host.group != Some(group_id) {
+                let (host, group) = (entry.host.name.to_string(), group.record.name.to_string());
+                return Err(Error::NotInHostGroup { host, group });
+            }
+            plan_membership(id, Host { group: None, ..entry.host.clone() })
+        };
+        self.change_all(pairs, plan, show_membership).map(|_| ())
+    }
+
+    /// Connects volumes to host groups, each of the pairs (volume, group); each under `lun`, or
+    /// from 254 down under one that none of the group's hosts uses.
+    ///
+    /// # Errors
+    /// `no_such_volume`, `volume_destroyed`, `no_such_host_group`, `connection_exists`,
+    /// `lun_in_use`, `invalid_lun`, `limit_reached`, `named_twice`, and those of the store.
+    pub fn connect_host_groups(
+        &self,
+        pairs: &[(String, String)],
+        lun: Option<u16>,
+    ) -> Result<Vec<SharedConnectionInfo>, Error> {
+        check_pairs(pairs)?;
+        let mut taken = BTreeSet::new();
+        let plan_all = |state: &State| {
+            let (mut change, mut planned) = (Change::default(), Vec::new());
+            for (volume, group) in pairs {
+                let one = plan_shared(state, volume, group, lun, &taken)?;
+                taken.insert((one.0, one.2.lun));
+                let row = record::connection(one.2.lun)?;
+                change.config.push((record::shared_connection_key(one.0, one.1), Some(row)));
+                planned.push(one);
+            }
+            Ok((change, planned))
+        };
+        self.change(plan_all, |state, planned| {
+            let show = |(group, volume, info): PlannedShared| {
+                state.connect_group(group, volume, info.lun);
+                info
+            };
+            planned.into_iter().map(show).collect()
+        })
+    }
+
+    /// Takes volumes away from host groups, each of the pairs (volume, group).
+    ///
+    /// # Errors
+    /// `no_such_volume`, `no_such_host_group`, `no_such_connection`, `named_twice`, and those of
+    /// the store.
+    pub fn disconnect_host_groups(&self, pairs: &[(String, String)]) -> Result<(), Error> {
+        check_pairs(pairs)?;
+        let plan = |state: &State, _, (volume, group): &(String, String)| {
+            let volume = state.volume(volume)?;
+            let (group_id, group) = state.host_group(group)?;
+            let id = volume.record.id;
+            let lun = volume.host_groups.get(&group_id).copied();
+            let lun = lun.ok_or_else(|| Error::NoSuchConnection {
+                volume: volume.record.name.to_string(),
+                to: object(group),
+            })?;
+            let config = vec![(record::shared_connection_key(group_id, id), None)];
+            Ok((Change { config, ..Change::default() }, (group_id, id, lun)))
+        };
+        let show = |state: &mut State, (group, volume, lun)| {
+            state.disconnect_group(group, volume, lun);
+        };
+        self.change_all(pairs, plan, show).map(|_| ())
+    }
+
+    /// A host group.
+    ///
+    /// # Errors
+    /// `no_such_host_group`.
+    pub fn host_group(&self, name: &str) -> Result<HostGroupInfo, Error> {
+        let state = self.state.read();
+        state.host_group(name).map(|(_, entry)| entry.info(&state))
+    }
+
+    /// Up to `limit` host groups in the order of their names (without case), from the first one
+    /// behind `after`.
+    pub fn host_groups(&self, after: Option<&str>, limit: usize) -> Vec<HostGroupInfo> {
+        let state = self.state.read();
+        let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
+        let rows = state.host_groups.names.range((from, Bound::Unbounded));
+        let entries = rows.filter_map(|(_, id)| state.host_groups.by_id.get(id)).take(limit);
+        entries.map(|entry| entry.info(&state)).collect()
+    }
+
+    /// The connections of host groups: of one volume, one group, a pair of them, or all, in the
+    /// order of the groups' names and the LUNs.
+    ///
+    /// # Errors
+    /// `no_such_volume`, `no_such_host_group`, for the names that were given.
+    pub fn shared_connections(
+        &self,
+        volume: Option<&str>,
+        group: Option<&str>,
+    ) -> Result<Vec<SharedConnectionInfo>, Error> {
+        let state = self.state.read();
+        let volume = volume.map(|name| state.any_volume(name)).transpose()?;
+        let groups: Vec<&HostGroupEntry> = match group {
+            Some(name) => vec![state.host_group(name)?.1],
+            None => {
+                let ids = state.host_groups.names.values();
+                ids.filter_map(|id| state.host_groups.by_id.get(id)).collect()
+            }
+        };
+        let is_wanted = |id: &VolumeId| volume.is_none_or(|volume| volume.record.id == *id);
+        let mut found = Vec::new();
+        for group in groups {
+            let luns = group.luns.iter().filter(|(_, id)| is_wanted(id));
+            found.extend(
+                luns.filter_map(|(lun, id)| Some(shared_info(state.volumes.get(id)?, group, *lun))),
+            );
+        }
+        Ok(found)
+    }
+}
+
+fn object(group: &HostGroupEntry) -> String {
+    format!("host group {}", group.record.name)
+}
+
+fn shared_info(volume: &VolumeEntry, group: &HostGroupEntry, lun: u16) -> SharedConnectionInfo {
+    let (volume, host_group) = (volume.record.name.to_string(), group.record.name.to_string());
+    SharedConnectionInfo { volume, host_group, lun }
+}
+
+fn check_free(state: &State, name: &HostGroupName, own: Option<HostGroupId>) -> Result<(), Error> {
+    match state.host_group(name.as_str()) {
+        Ok((other, _)) if own != Some(other) => Err(Error::HostGroupExists(name.to_string())),
+        _ => Ok(()),
+    }
+}
+
+fn plan_host_group(
+    id: HostGroupId,
+    group: HostGroup,
+) -> Result<(Change, (HostGroupId, HostGroup)), Error> {
+    let config = vec![(record::host_group_key(id), Some(record::host_group(&group)?))];
+    Ok((Change { config, ..Change::default() }, (id, group)))
+}
+
+fn show_host_group(state: &mut State, (id, group): (HostGroupId, HostGroup)) -> HostGroupInfo {
+    state.replace_host_group(id, group);
+    state.host_groups.by_id[&id].info(state)
+}
+
+fn plan_membership(id: HostId, host: Host) -> Result<(Change, (HostId, Host)), Error> {
+    let config = vec![(record::host_key(id), Some(record::host(&host)?))];
+    Ok((Change { config, ..Change::default() }, (id, host)))
+}
+
+fn show_membership(state: &mut State, (id, host): (HostId, Host)) {
+    state.replace_host(id, host);
+}

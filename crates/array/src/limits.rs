@@ -1,0 +1,53 @@
+//! How much hosts may do with a volume in a second. It is the front end that holds them to it.
+
+use std::ops::RangeInclusive;
+
+use block::VolumeLimits;
+
+use crate::{Array, Error};
+
+/// What a limit of bandwidth can be, in bytes a second: 1 MiB to 512 GiB.
+pub const BANDWIDTH_LIMIT: RangeInclusive<u64> = 1 << 20..=512 << 30;
+/// What a limit of reads, writes and offloads in a second can be.
+pub const IOPS_LIMIT: RangeInclusive<u64> = 100..=100_000_000;
+
+/// What to change of the limits of a volume; `None` leaves it as it is, `Some(None)` takes it away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitsChange {
+    /// In bytes a second: in [`BANDWIDTH_LIMIT`].
+    pub bandwidth_bytes_per_s: Option<Option<u64>>,
+    /// In [`IOPS_LIMIT`].
+    pub iops: Option<Option<u64>>,
+}
+
+impl LimitsChange {
+    pub(crate) fn of(&self, old: VolumeLimits) -> VolumeLimits {
+        VolumeLimits {
+            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s.unwrap_or(old.bandwidth_bytes_per_s),
+            iops: self.iops.unwrap_or(old.iops),
+        }
+    }
+}
+
+/// Refuses limits that no volume can have.
+pub(crate) fn check(limits: VolumeLimits) -> Result<(), Error> {
+    let refuse = |text: String| Err(Error::invalid("invalid_limit", text));
+    if let Some(bytes) = limits.bandwidth_bytes_per_s.filter(|n| !BANDWIDTH_LIMIT.contains(n)) {
+        return refuse(format!(
+            "The bandwidth of a volume is limited to 1 MiB to 512 GiB a second; not {bytes} bytes."
+        ));
+    }
+    if let Some(iops) = limits.iops.filter(|n| !IOPS_LIMIT.contains(n)) {
+        return refuse(format!(
+            "The IOPS of a volume are limited to 100 to 100,000,000 a second; not {iops}."
+        ));
+    }
+    Ok(())
+}
+
+impl Array {
+    /// The limits of a volume: none where it is not there. Waits for nothing that is durable.
+    pub fn volume_limits(&self, id: block::VolumeId) -> VolumeLimits {
+        self.state.read().volumes.get(&id).map_or(VolumeLimits::NONE, |entry| entry.record.limits)
+    }
+}

@@ -1,0 +1,235 @@
+//! The snapshots of a group that were made at one moment, as one: `GROUP.SUFFIX`.
+
+use std::ops::Bound;
+
+use block::VolumeId;
+use store::Change;
+
+use crate::groups::{Group, GroupId};
+use crate::protection::{PlannedMoments, plan_moment_end, show_moments};
+use crate::several::check_all;
+use crate::snapshots::{Moment, SnapshotRecord};
+use crate::state::{State, shown};
+use crate::{Array, Error, record};
+
+/// The snapshots of a moment, as they are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSnapshotInfo {
+    /// `GROUP.SUFFIX`.
+    pub name: String,
+    /// The name of the group.
+    pub group: String,
+    /// The id of the group.
+    pub group_id: u64,
+    /// What stands behind the name of the group.
+    pub suffix: String,
+    /// Its snapshots, one of each volume: their ids.
+    pub snapshots: Vec<VolumeId>,
+    /// Whether the retention of the group lets it go.
+    pub retained: bool,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// If it is destroyed, or its group is: when it is eradicated, in milliseconds since 1970.
+    pub eradicate_ms: Option<u64>,
+}
+
+/// A moment by its name, with its group.
+type Found<'a> = (GroupId, &'a Group, &'a Moment);
+
+impl State {
+    /// A moment by its name, destroyed or not.
+    fn any_moment(&self, name: &str) -> Result<Found<'_>, Error> {
+        let unknown = || Error::NoSuchGroupSnapshot(shown(name));
+        let (group, suffix) = name.split_once('.').ok_or_else(unknown)?;
+        let (id, group) = self.any_group(group).map_err(|_| unknown())?;
+        let moments = self.moments.get(&id).ok_or_else(unknown)?;
+        let moment = moments.get(&suffix.to_ascii_lowercase()).ok_or_else(unknown)?;
+        Ok((id, group, moment))
+    }
+
+    /// A moment by its name whose group is not destroyed.
+    fn moment_of_live_group(&self, name: &str) -> Result<Found<'_>, Error> {
+        let found = self.any_moment(name)?;
+        match found.1.eradicate_ms {
+            None => Ok(found),
+            Some(_) => Err(Error::GroupDestroyed(found.1.name.to_string())),
+        }
+    }
+
+    fn records_of<'a>(
+        &'a self,
+        moment: &'a Moment,
+    ) -> impl Iterator<Item = (VolumeId, &'a SnapshotRecord)> {
+        moment.snapshots.iter().filter_map(|id| Some((*id, self.snapshots.get(id)?)))
+    }
+
+    /// When a moment is eradicated, if all of its snapshots are destroyed.
+    fn doom_of_moment(&self, moment: &Moment) -> Option<u64> {
+        let ends = self.records_of(moment).map(|(_, snapshot)| snapshot.eradicate_ms);
+        ends.collect::<Option<Vec<u64>>>()?.into_iter().max()
+    }
+
+    fn moment_info(&self, id: GroupId, group: &Group, moment: &Moment) -> GroupSnapshotInfo {
+        let ends = [group.eradicate_ms, self.doom_of_moment(moment)];
+        let created = self.records_of(moment).map(|(_, snapshot)| snapshot.created_ms);
+        GroupSnapshotInfo {
+            name: format!("{}.{}", group.name, moment.suffix),
+            group: group.name.to_string(),
+            group_id: id.0,
+            suffix: moment.suffix.to_string(),
+            snapshots: moment.snapshots.iter().copied().collect(),
+            retained: self.records_of(moment).any(|(_, snapshot)| snapshot.retained),
+            created_ms: created.min().unwrap_or(0),
+            eradicate_ms: ends.into_iter().flatten().min(),
+        }
+    }
+}
+
+impl Array {
+    /// The snapshots of a moment, destroyed or not.
+    ///
+    /// # Errors
+    /// `no_such_group_snapshot`.
+    pub fn group_snapshot(&self, name: &str) -> Result<GroupSnapshotInfo, Error> {
+        let state = self.state.read();
+        let (id, group, moment) = state.any_moment(name)?;
+        Ok(state.moment_info(id, group, moment))
+    }
+
+    /// Up to `limit` moments of one group or all, in the order of the groups' names and their
+    /// suffixes, from the first one behind the one called `after`: those that are destroyed, those
+    /// that are not, or (`None`) both.
+    ///
+    /// # Errors
+    /// `no_such_group`.
+    pub fn group_snapshots(
+        &self,
+        group: Option<&str>,
+        destroyed: Option<bool>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<GroupSnapshotInfo>, Error> {
+        let guard = self.state.read();
+        let state = &*guard;
+        let only = group.map(|name| state.any_group(name)).transpose()?.map(|(id, _)| id);
+        let after = after.map(|name| name.to_ascii_lowercase());
+        let (after_group, after_suffix) = match &after {
+            Some(name) => name.split_once('.').unwrap_or((name.as_str(), "")),
+            None => ("", ""),
+        };
+        let groups = state.group_names.range(after_group.to_owned()..);
+        let groups = groups.filter(|(_, id)| only.is_none_or(|only| only == **id));
+        let mut found = Vec::new();
+        for (name, id) in groups {
+            let (Some(group), Some(moments)) = (state.groups.get(id), state.moments.get(id)) else {
+                continue;
+            };
+            let from = match after.is_some() && name == after_group {
+                true => Bound::Excluded(after_suffix.to_owned()),
+                false => Bound::Unbounded,
+            };
+            let infos = moments.range((from, Bound::Unbounded));
+            let infos = infos.map(|(_, moment)| state.moment_info(*id, group, moment));
+            let wanted =
+                infos.filter(|info| destroyed.is_none_or(|d| info.eradicate_ms.is_some() == d));
+            found.extend(wanted.take(limit - found.len()));
+            if found.len() == limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Destroys the snapshots of moments, all of each: they can be recovered until their time is
+    /// over.
+    ///
+    /// # Errors
+    /// `no_such_group_snapshot`, `group_destroyed`, `snapshot_destroyed`, `named_twice`,
+    /// `limit_reached` for more snapshots than one commit takes, and those of the store.
+    pub fn destroy_group_snapshots(
+        &self,
+        names: &[String],
+        now_ms: u64,
+    ) -> Result<Vec<GroupSnapshotInfo>, Error> {
+        self.change_moments(names, |state, name, change, planned| {
+            let (_, group, moment) = state.moment_of_live_group(name)?;
+            if state.doom_of_moment(moment).is_some() {
+                let name = format!("{}.{}", group.name, moment.suffix);
+                return Err(Error::SnapshotDestroyed(name));
+            }
+            plan_moment_end(state, moment, now_ms, change, planned)
+        })
+    }
+
+    /// Brings the snapshots of destroyed moments back. Those of destroyed volumes come with these.
+    ///
+    /// # Errors
+    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`,
+    /// `limit_reached`, and those of the store.
+    pub fn recover_group_snapshots(
+        &self,
+        names: &[String],
+    ) -> Result<Vec<GroupSnapshotInfo>, Error> {
+        self.change_moments(names, |state, name, change, planned| {
+            let (_, group, moment) = state.moment_of_live_group(name)?;
+            if state.doom_of_moment(moment).is_none() {
+                let object = format!("Snapshot {}.{}", group.name, moment.suffix);
+                return Err(Error::NotDestroyed(object));
+            }
+            for (id, snapshot) in state.records_of(moment) {
+                let back = SnapshotRecord { eradicate_ms: None, ..snapshot.clone() };
+                change.config.push((record::snapshot_key(id), Some(record::snapshot(&back)?)));
+                planned.push((id, back));
+            }
+            Ok(planned.len() > crate::CHANGES_MAX * 2)
+        })
+    }
+
+    fn change_moments(
+        &self,
+        names: &[String],
+        plan_one: impl Fn(&State, &str, &mut Change, &mut PlannedMoments) -> Result<bool, Error>,
+    ) -> Result<Vec<GroupSnapshotInfo>, Error> {
+        check_all(names)?;
+        let plan = |state: &State| {
+            let (mut change, mut planned) = (Change::default(), Vec::new());
+            for name in names {
+                if plan_one(state, name, &mut change, &mut planned)? {
+                    let limit = crate::CHANGES_MAX * 2;
+                    return Err(Error::Limit { what: "snapshots changed at once", limit });
+                }
+            }
+            Ok((change, planned))
+        };
+        self.change(plan, |state, planned| {
+            show_moments(state, planned);
+            let infos = names.iter().filter_map(|name| state.any_moment(name).ok());
+            infos.map(|(id, group, moment)| state.moment_info(id, group, moment)).collect()
+        })
+    }
+
+    /// Eradicates the snapshots of destroyed moments: what only they held is freed.
+    ///
+    /// # Errors
+    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`,
+    /// `limit_reached`, and those of the store.
+    pub fn eradicate_group_snapshots(&self, names: &[String]) -> Result<(), Error> {
+        check_all(names)?;
+        self.eradicate(|state| {
+            let mut ids = Vec::new();
+            for name in names {
+                let (_, group, moment) = state.moment_of_live_group(name)?;
+                if state.doom_of_moment(moment).is_none() {
+                    let object = format!("Snapshot {}.{}", group.name, moment.suffix);
+                    return Err(Error::NotDestroyed(object));
+                }
+                ids.extend(moment.snapshots.iter().copied());
+            }
+            let limit = crate::CHANGES_MAX * 2;
+            match ids.len() > limit {
+                true => Err(Error::Limit { what: "snapshots changed at once", limit }),
+                false => Ok(ids),
+            }
+        })
+    }
+}

@@ -1,0 +1,35 @@
+//! What runs on a host, as its administrator says.
+//!
+//! It is kept and shown. All hosts are served as the standards say, whatever it is.
+
+use std::fmt;
+
+use crate::Error;
+
+/// The operating systems that REST 2.x has a word for.
+const NAMES: [&str; 7] =
+    ["aix", "esxi", "hitachi-vsp", "hpux", "oracle-vm-server", "solaris", "vms"];
+
+/// What runs on a host: one of a few words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Personality(&'static str);
+
+impl Personality {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// `invalid_personality` where it is none of those that there are.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        let found = NAMES.into_iter().find(|name| *name == text);
+        found.map(Self).ok_or_else(|| {
+            let text = format!("A personality is one of {}.", NAMES.join(", "));
+            Error::invalid("invalid_personality", text)
+        })
+    }
+}
+
+impl fmt::Display for Personality {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}

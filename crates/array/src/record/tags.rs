@@ -1,0 +1,36 @@
+//! The records of tags: one of an object has all of its tags.
+
+use block::VolumeId;
+use serde::{Deserialize, Serialize};
+
+use super::{Stored, VERSION, encode, key};
+use crate::Error;
+use crate::tags::{Tag, TagMap};
+
+/// Tags as (namespace, key, value, whether clones get it).
+#[derive(Serialize, Deserialize)]
+pub(super) struct TagsRow {
+    v: u8,
+    tags: Vec<(String, String, String, bool)>,
+}
+
+/// The record of an object's tags, or the removal of one that has none any more.
+pub(crate) fn tags_row(id: VolumeId, tags: &TagMap) -> Result<(Vec<u8>, Option<Vec<u8>>), Error> {
+    let key = key(b'T', &[id.0]);
+    if tags.is_empty() {
+        return Ok((key, None));
+    }
+    let tag = |((namespace, key), (value, copyable)): (&(String, String), &(String, bool))| {
+        (namespace.clone(), key.clone(), value.clone(), *copyable)
+    };
+    Ok((key, Some(encode(&TagsRow { v: VERSION, tags: tags.iter().map(tag).collect() })?)))
+}
+
+pub(super) fn decode_tags(id: VolumeId, row: TagsRow) -> Result<Stored, Error> {
+    let tag = |(namespace, key, value, copyable): (String, String, String, bool)| {
+        let tag = Tag::new(&namespace, &key, &value, copyable)?;
+        Ok(((tag.namespace, tag.key), (tag.value, tag.copyable)))
+    };
+    let tags = row.tags.into_iter().map(tag).collect::<Result<TagMap, Error>>()?;
+    Ok(Stored::Tags(id, tags))
+}

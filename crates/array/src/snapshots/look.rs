@@ -1,0 +1,172 @@
+//! Lists of snapshots: of a hundred thousand, most are looked at only to be left out.
+
+use std::ops::Bound;
+
+use block::{SECTOR_BYTES, VolumeId};
+
+use super::{SnapshotFilter, SnapshotInfo, SnapshotRecord};
+use crate::groups::GroupId;
+use crate::identity::Serial;
+use crate::state::{State, VolumeEntry};
+use crate::{Array, Error};
+
+/// A snapshot, as it is looked at before it is known whether it is to be shown: what can be told
+/// without asking the store.
+#[derive(Clone, Copy)]
+pub struct SnapshotGlance<'a> {
+    id: VolumeId,
+    record: &'a SnapshotRecord,
+    volume: &'a VolumeEntry,
+    state: &'a State,
+}
+
+impl SnapshotGlance<'_> {
+    /// Its name.
+    pub fn name(&self) -> String {
+        self.record.name(self.state, self.volume)
+    }
+
+    /// The size of the volume at that moment, in bytes.
+    pub fn size_bytes(&self) -> u64 {
+        self.record.size.0 * SECTOR_BYTES
+    }
+
+    /// When it was made, in milliseconds since 1970.
+    pub fn created_ms(&self) -> u64 {
+        self.record.created_ms
+    }
+
+    /// Whether it is destroyed, by itself or with its volume or its group.
+    pub fn is_destroyed(&self) -> bool {
+        self.state.doom_of(self.record).is_some()
+    }
+}
+
+/// Part of a list.
+#[derive(Clone, Debug)]
+pub struct Looked<T> {
+    /// What is to be shown.
+    pub items: Vec<T>,
+    /// What was looked at last, if there may be more behind it.
+    pub next: Option<String>,
+}
+
+impl Array {
+    /// Up to `limit` snapshots in the order of their volumes' names, then of what tells them apart,
+    /// from the first one behind `after`.
+    ///
+    /// # Errors
+    /// `no_such_volume` for the volume of the filter.
+    pub fn snapshots(
+        &self,
+        filter: &SnapshotFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<SnapshotInfo>, Error> {
+        let guard = self.state.read();
+        let state = &*guard;
+        let wanted = Wanted::of(state, filter)?;
+        let found = glances(state, &wanted, after).filter(|glance| wanted.fits(glance));
+        Ok(found.take(limit).filter_map(|glance| self.snapshot_info(state, glance.id)).collect())
+    }
+
+    /// Looks at `limit` snapshots, in the order of [`Array::snapshots`], and shows those that the
+    /// filter lets through and that are worth it: no lock is held for more, whatever is looked for.
+    ///
+    /// # Errors
+    /// `no_such_volume` for the volume of the filter.
+    pub fn look_at_snapshots(
+        &self,
+        filter: &SnapshotFilter,
+        after: Option<&str>,
+        limit: usize,
+        is_worth: &mut dyn FnMut(&SnapshotGlance<'_>) -> bool,
+    ) -> Result<Looked<SnapshotInfo>, Error> {
+        let guard = self.state.read();
+        let state = &*guard;
+        let wanted = Wanted::of(state, filter)?;
+        let (mut items, mut count, mut next) = (Vec::new(), 0, None);
+        for glance in glances(state, &wanted, after).take(limit) {
+            count += 1;
+            if count == limit {
+                next = Some(glance.name());
+            }
+            if wanted.fits(&glance) && is_worth(&glance) {
+                items.extend(self.snapshot_info(state, glance.id));
+            }
+        }
+        Ok(Looked { items, next })
+    }
+
+    /// A snapshot, as it is shown.
+    pub(crate) fn snapshot_info(&self, state: &State, id: VolumeId) -> Option<SnapshotInfo> {
+        let record = state.snapshots.get(&id)?;
+        let volume = state.volumes.get(&record.source)?;
+        Some(SnapshotInfo {
+            id,
+            name: record.name(state, volume),
+            volume: volume.record.name.to_string(),
+            volume_id: volume.record.id,
+            group: record.group.and_then(|id| Some(state.groups.get(&id)?.name.to_string())),
+            suffix: record.suffix.to_string(),
+            size_bytes: record.size.0 * SECTOR_BYTES,
+            serial: Serial::new(&state.pool_id, id)?.to_string(),
+            created_ms: record.created_ms,
+            mapped_bytes: self.backing.volume_status(id).map_or(0, |status| status.mapped_bytes),
+            space: self.object_space(id),
+            eradicate_ms: state.doom_of(record),
+        })
+    }
+}
+
+/// A filter, with what its names stand for.
+struct Wanted<'a> {
+    volume: Option<&'a VolumeEntry>,
+    /// `Some(None)`: of a group that is not there.
+    group: Option<Option<GroupId>>,
+    destroyed: Option<bool>,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(state: &'a State, filter: &SnapshotFilter) -> Result<Self, Error> {
+        let group = filter.group.as_ref().map(|name| name.to_ascii_lowercase());
+        Ok(Self {
+            volume: filter.volume.as_deref().map(|name| state.any_volume(name)).transpose()?,
+            group: group.map(|name| state.group_names.get(&name).copied()),
+            destroyed: filter.destroyed,
+        })
+    }
+
+    fn fits(&self, glance: &SnapshotGlance<'_>) -> bool {
+        let is_of_group = self.group.is_none_or(|id| id.is_some() && id == glance.record.group);
+        is_of_group && self.destroyed.is_none_or(|destroyed| destroyed == glance.is_destroyed())
+    }
+}
+
+/// All snapshots behind `after`, or those of one volume.
+fn glances<'a>(
+    state: &'a State,
+    wanted: &Wanted<'a>,
+    after: Option<&str>,
+) -> impl Iterator<Item = SnapshotGlance<'a>> + use<'a> {
+    let behind_name = after.and_then(|name| state.parse_snapshot(name));
+    let (after_volume, after_key) = behind_name.unwrap_or_default();
+    let volumes: Box<dyn Iterator<Item = &VolumeEntry>> = match wanted.volume {
+        Some(volume) => Box::new(std::iter::once(volume)),
+        None => {
+            let names = state.volume_names.range(after_volume.clone()..);
+            Box::new(names.filter_map(|(_, id)| state.volumes.get(id)))
+        }
+    };
+    let is_begun = after.is_some();
+    volumes.flat_map(move |volume| {
+        let behind = match is_begun && volume.record.name.key() == after_volume {
+            true => Bound::Excluded(after_key.clone()),
+            false => Bound::Unbounded,
+        };
+        let ids = volume.snapshots.range((behind, Bound::Unbounded));
+        ids.filter_map(move |(_, id)| {
+            Some(SnapshotGlance { id: *id, record: state.snapshots.get(id)?, volume, state })
+        })
+    })
+}

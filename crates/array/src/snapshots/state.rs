@@ -1,0 +1,253 @@
+//! Snapshots in memory: by id, by volume, and by the group that they were made with.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use block::{SectorCount, VolumeId};
+
+use crate::groups::{Group, GroupId};
+use crate::identity::Serial;
+use crate::name::Suffix;
+use crate::state::{State, VolumeEntry, shown};
+use crate::{Backing, Error, SnapshotSource};
+
+/// A snapshot as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SnapshotRecord {
+    /// The volume.
+    pub(crate) source: VolumeId,
+    pub(crate) suffix: Suffix,
+    /// The group that it was made with. It does not outlive it.
+    pub(crate) group: Option<GroupId>,
+    /// Whether the retention of its group lets it go.
+    pub(crate) retained: bool,
+    /// The size of the volume at that moment.
+    pub(crate) size: SectorCount,
+    pub(crate) created_ms: u64,
+    /// If it is destroyed by itself: when it is eradicated, in milliseconds since 1970.
+    pub(crate) eradicate_ms: Option<u64>,
+}
+
+impl SnapshotRecord {
+    /// What tells it from other snapshots of its volume, in lower case. A group is told by its id,
+    /// which stays when it is renamed.
+    pub(crate) fn key(&self) -> String {
+        match self.group {
+            None => self.suffix.key(),
+            Some(group) => group_key(group, &self.suffix.key()),
+        }
+    }
+
+    pub(crate) fn name(&self, state: &State, volume: &VolumeEntry) -> String {
+        let (suffix, volume) = (&self.suffix, &volume.record.name);
+        match self.group.and_then(|id| state.groups.get(&id)) {
+            None => format!("{volume}.{suffix}"),
+            Some(group) => format!("{}.{suffix}.{volume}", group.name),
+        }
+    }
+}
+
+/// Behind all suffixes, as `~` is.
+fn group_key(group: GroupId, suffix: &str) -> String {
+    format!("~{:016x}.{suffix}", group.0)
+}
+
+/// The snapshots of a group that were made at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Moment {
+    pub(crate) suffix: Suffix,
+    /// Never empty.
+    pub(crate) snapshots: BTreeSet<VolumeId>,
+}
+
+impl VolumeEntry {
+    fn count_of(&mut self, snapshot: &SnapshotRecord) -> &mut usize {
+        match snapshot.group.filter(|_| snapshot.eradicate_ms.is_none()) {
+            Some(group) => self.group_snapshots.entry(group).or_default(),
+            None if snapshot.eradicate_ms.is_some() => &mut self.destroyed_snapshots,
+            None => &mut self.own_snapshots,
+        }
+    }
+}
+
+impl State {
+    /// How many snapshots a volume has that are not destroyed, by themselves or with it or with
+    /// their group.
+    pub(crate) fn live_snapshots(&self, volume: &VolumeEntry) -> usize {
+        if volume.record.eradicate_ms.is_some() {
+            return 0;
+        }
+        let is_live =
+            |id: &GroupId| self.groups.get(id).is_some_and(|group| group.eradicate_ms.is_none());
+        let of_groups = volume.group_snapshots.iter().filter(|(id, _)| is_live(id));
+        volume.own_snapshots + of_groups.map(|(_, count)| count).sum::<usize>()
+    }
+
+    /// When a snapshot is eradicated, if it is destroyed.
+    pub(crate) fn doom_of(&self, snapshot: &SnapshotRecord) -> Option<u64> {
+        let volume = self.volumes.get(&snapshot.source).and_then(|v| v.record.eradicate_ms);
+        let group = snapshot.group.and_then(|id| self.groups.get(&id)?.eradicate_ms);
+        [volume, group, snapshot.eradicate_ms].into_iter().flatten().min()
+    }
+
+    /// The volume and the key of a snapshot's name, in lower case; `None` where it is no such name.
+    pub(crate) fn parse_snapshot(&self, name: &str) -> Option<(String, String)> {
+        let name = name.to_ascii_lowercase();
+        let parts: Vec<&str> = name.split('.').collect();
+        match parts[..] {
+            [volume, suffix] => Some((volume.to_owned(), suffix.to_owned())),
+            [group, suffix, volume] => {
+                let id = self.group_names.get(group)?;
+                Some((volume.to_owned(), group_key(*id, suffix)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The volumes that are not destroyed.
+    pub(crate) fn live_volumes(&self) -> impl Iterator<Item = &VolumeEntry> {
+        self.volumes.values().filter(|entry| entry.record.eradicate_ms.is_none())
+    }
+
+    /// A snapshot by its name, destroyed or not, with its volume.
+    pub(crate) fn any_snapshot(
+        &self,
+        name: &str,
+    ) -> Result<(VolumeId, &SnapshotRecord, &VolumeEntry), Error> {
+        let unknown = || Error::NoSuchSnapshot(shown(name));
+        let (volume, key) = self.parse_snapshot(name).ok_or_else(unknown)?;
+        let volume = self.any_volume(&volume).map_err(|_| unknown())?;
+        let id = volume.snapshots.get(&key).copied().ok_or_else(unknown)?;
+        let record = self.snapshots.get(&id).ok_or_else(unknown)?;
+        Ok((id, record, volume))
+    }
+
+    /// A snapshot by its name that is not destroyed, by itself or with something else.
+    pub(crate) fn snapshot(
+        &self,
+        name: &str,
+    ) -> Result<(VolumeId, &SnapshotRecord, &VolumeEntry), Error> {
+        let (id, record, volume) = self.any_snapshot(name)?;
+        match self.doom_of(record) {
+            None => Ok((id, record, volume)),
+            Some(_) => Err(Error::SnapshotDestroyed(record.name(self, volume))),
+        }
+    }
+
+    pub(crate) fn load_snapshot(
+        &mut self,
+        backing: &dyn Backing,
+        id: VolumeId,
+        snapshot: SnapshotRecord,
+    ) -> Result<(), Error> {
+        let refuse = |why: &str| Err(Error::Damaged(format!("snapshot {id} {why}")));
+        let stored = backing.volume_status(id);
+        if stored.map(|status| (status.size, status.snapshot)) != Some((snapshot.size, true)) {
+            return refuse("is not in the store with the size it should have");
+        }
+        match self.volumes.get(&snapshot.source) {
+            None => return refuse("is of a volume that is not there"),
+            Some(volume) if volume.snapshots.contains_key(&snapshot.key()) => {
+                return refuse("has the name of another");
+            }
+            Some(_) => {}
+        }
+        if snapshot.group.is_some_and(|id| !self.groups.contains_key(&id)) {
+            return refuse("is of a group that is not there");
+        }
+        if Serial::new(&self.pool_id, id).is_none() {
+            return refuse("has an id that is too big");
+        }
+        self.insert_snapshot(id, snapshot);
+        Ok(())
+    }
+
+    pub(crate) fn insert_snapshot(&mut self, id: VolumeId, snapshot: SnapshotRecord) {
+        let Some(volume) = self.volumes.get_mut(&snapshot.source) else { return };
+        volume.snapshots.insert(snapshot.key(), id);
+        *volume.count_of(&snapshot) += 1;
+        if let (None, Some(number)) = (snapshot.group, snapshot.suffix.number()) {
+            volume.next_suffix = volume.next_suffix.max(number.saturating_add(1));
+        }
+        if let Some(due) = snapshot.eradicate_ms {
+            self.doomed.insert((due, id));
+        }
+        if let Some(group) = snapshot.group {
+            let moments = self.moments.entry(group).or_default();
+            let (suffix, snapshots) = (snapshot.suffix.clone(), BTreeSet::new());
+            let moment = moments.entry(suffix.key()).or_insert(Moment { suffix, snapshots });
+            moment.snapshots.insert(id);
+            self.agenda.touch(group);
+        }
+        self.snapshots.insert(id, snapshot);
+    }
+
+    pub(crate) fn remove_snapshot(&mut self, id: VolumeId) {
+        let Some(snapshot) = self.snapshots.remove(&id) else { return };
+        if let Some(volume) = self.volumes.get_mut(&snapshot.source) {
+            volume.snapshots.remove(&snapshot.key());
+            *volume.count_of(&snapshot) -= 1;
+            volume.group_snapshots.retain(|_, count| *count > 0);
+        }
+        if let Some(due) = snapshot.eradicate_ms {
+            self.doomed.remove(&(due, id));
+        }
+        if let Some(group) = snapshot.group {
+            self.remove_from_moment(group, &snapshot.suffix, id);
+        }
+    }
+
+    fn remove_from_moment(&mut self, group: GroupId, suffix: &Suffix, id: VolumeId) {
+        let Some(moments) = self.moments.get_mut(&group) else { return };
+        if let Some(moment) = moments.get_mut(&suffix.key()) {
+            moment.snapshots.remove(&id);
+            if moment.snapshots.is_empty() {
+                moments.remove(&suffix.key());
+            }
+        }
+        if moments.is_empty() {
+            self.moments.remove(&group);
+        }
+        self.agenda.touch(group);
+    }
+
+    /// The moments of a group, by their suffixes in lower case.
+    pub(crate) fn moments_of(&self, group: GroupId) -> impl Iterator<Item = (&str, &Moment)> {
+        let moments = self.moments.get(&group).into_iter().flat_map(BTreeMap::iter);
+        moments.map(|(key, moment)| (key.as_str(), moment))
+    }
+
+    /// Gives a snapshot its new suffix, or its end, or takes that back.
+    pub(crate) fn replace_snapshot(&mut self, id: VolumeId, snapshot: SnapshotRecord) {
+        self.remove_snapshot(id);
+        self.insert_snapshot(id, snapshot);
+    }
+
+    /// The volumes of which snapshots are to be made, and their group.
+    #[allow(clippy::type_complexity)]
+    pub(super) fn sources(
+        &self,
+        source: &SnapshotSource,
+    ) -> Result<(Vec<&VolumeEntry>, Option<(GroupId, &Group)>), Error> {
+        match source {
+            SnapshotSource::Group(name) => {
+                let (id, group) = self.group(name)?;
+                let volumes = self.members(group);
+                if volumes.is_empty() {
+                    let text = format!("Group {} has no volumes. Add some first.", group.name);
+                    return Err(Error::invalid("empty_group", text));
+                }
+                Ok((volumes, Some((id, group))))
+            }
+            SnapshotSource::Volumes(names) => {
+                let volumes = names.iter().map(|name| self.volume(name));
+                let volumes: Vec<_> = volumes.collect::<Result<_, _>>()?;
+                let distinct: BTreeSet<_> = volumes.iter().map(|entry| entry.record.id).collect();
+                if volumes.is_empty() || distinct.len() != volumes.len() {
+                    let text = "Name the volumes to snapshot, each of them once.";
+                    return Err(Error::invalid("invalid_volumes", text));
+                }
+                Ok((volumes, None))
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Host groups in memory: their hosts, and the volumes that all of these see under one LUN.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use block::VolumeId;
+
+use super::{HostEntry, HostId, State, VolumeEntry, shown};
+use crate::Error;
+use crate::name::HostGroupName;
+
+/// Names a host group; durable, so that a renamed one keeps its hosts and connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct HostGroupId(pub(crate) u64);
+
+/// A host group as it is stored. Which hosts are in it stands in their records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HostGroup {
+    pub(crate) name: HostGroupName,
+    pub(crate) created_ms: u64,
+}
+
+/// A host group with what is derived from it.
+pub(crate) struct HostGroupEntry {
+    pub(crate) record: HostGroup,
+    pub(crate) hosts: BTreeSet<HostId>,
+    /// What is connected to it, and so to each of its hosts.
+    pub(crate) luns: BTreeMap<u16, VolumeId>,
+}
+
+/// All host groups.
+#[derive(Default)]
+pub(crate) struct HostGroups {
+    pub(crate) by_id: BTreeMap<HostGroupId, HostGroupEntry>,
+    /// By name in lower case.
+    pub(crate) names: BTreeMap<String, HostGroupId>,
+}
+
+impl HostGroups {
+    /// The id of the next one. Nothing names a group that is gone, so ids may come again.
+    pub(crate) fn next_id(&self) -> HostGroupId {
+        HostGroupId(self.by_id.last_key_value().map_or(1, |(last, _)| last.0.saturating_add(1)))
+    }
+}
+
+impl State {
+    /// A host group by its name, whatever its case.
+    pub(crate) fn host_group(&self, name: &str) -> Result<(HostGroupId, &HostGroupEntry), Error> {
+        let id = self.host_groups.names.get(&name.to_ascii_lowercase());
+        let entry = id.and_then(|id| Some((*id, self.host_groups.by_id.get(id)?)));
+        entry.ok_or_else(|| Error::NoSuchHostGroup(shown(name)))
+    }
+
+    /// The group of a host.
+    pub(crate) fn group_of(&self, host: &HostEntry) -> Option<&HostGroupEntry> {
+        self.host_groups.by_id.get(&host.host.group?)
+    }
+
+    /// Under which LUN a host sees a volume, by itself or by its group.
+    pub(crate) fn lun_of(&self, volume: &VolumeEntry, host: HostId) -> Option<u16> {
+        let by_group = || volume.host_groups.get(&self.hosts.get(&host)?.host.group?).copied();
+        volume.hosts.get(&host).copied().or_else(by_group)
+    }
+
+    /// The hosts that see a volume, by themselves or by their group.
+    pub(crate) fn hosts_of(&self, volume: &VolumeEntry) -> Vec<HostId> {
+        let groups = volume.host_groups.keys().filter_map(|id| self.host_groups.by_id.get(id));
+        let shared = groups.flat_map(|group| group.hosts.iter().copied());
+        volume.hosts.keys().copied().chain(shared).collect()
+    }
+
+    /// How many hosts see a volume.
+    pub(crate) fn host_count_of(&self, volume: &VolumeEntry) -> usize {
+        let groups = volume.host_groups.keys().filter_map(|id| self.host_groups.by_id.get(id));
+        volume.hosts.len() + groups.map(|group| group.hosts.len()).sum::<usize>()
+    }
+
+    /// The volumes that a host sees, by LUN.
+    pub(crate) fn luns_of<'a>(
+        &'a self,
+        host: &'a HostEntry,
+    ) -> impl Iterator<Item = (u16, VolumeId)> + 'a {
+        let shared = self.group_of(host).into_iter().flat_map(|group| &group.luns);
+        host.luns.iter().chain(shared).map(|(lun, volume)| (*lun, *volume))
+    }
+
+    pub(super) fn load_host_group(
+        &mut self,
+        id: HostGroupId,
+        group: HostGroup,
+    ) -> Result<(), Error> {
+        if self.host_groups.names.contains_key(&group.name.key()) {
+            return Err(Error::Damaged(format!("two host groups are called {}", group.name)));
+        }
+        self.replace_host_group(id, group);
+        Ok(())
+    }
+
+    /// Private connections are loaded before: those of the group's hosts must not be in its way.
+    pub(super) fn load_shared_connection(
+        &mut self,
+        id: HostGroupId,
+        volume: VolumeId,
+        lun: u16,
+    ) -> Result<(), Error> {
+        let fits = || {
+            let (group, entry) = (self.host_groups.by_id.get(&id)?, self.volumes.get(&volume)?);
+            let mut hosts = group.hosts.iter().filter_map(|id| self.hosts.get(id));
+            let is_free = !group.luns.contains_key(&lun)
+                && hosts.all(|host| !host.luns.contains_key(&lun))
+                && !group.hosts.iter().any(|host| entry.hosts.contains_key(host));
+            (is_free && entry.record.eradicate_ms.is_none()).then_some(())
+        };
+        if fits().is_none() {
+            let what = format!("host group {}, LUN {lun} and volume {volume} don't fit", id.0);
+            return Err(Error::Damaged(what));
+        }
+        self.connect_group(id, volume, lun);
+        Ok(())
+    }
+
+    /// Makes a host group, or gives it its new name.
+    pub(crate) fn replace_host_group(&mut self, id: HostGroupId, record: HostGroup) {
+        let key = record.name.key();
+        match self.host_groups.by_id.get_mut(&id) {
+            Some(entry) => {
+                self.host_groups.names.remove(&entry.record.name.key());
+                entry.record = record;
+            }
+            None => {
+                let (hosts, luns) = (BTreeSet::new(), BTreeMap::new());
+                self.host_groups.by_id.insert(id, HostGroupEntry { record, hosts, luns });
+            }
+        }
+        self.host_groups.names.insert(key, id);
+    }
+
+    pub(crate) fn remove_host_group(&mut self, id: HostGroupId) {
+        if let Some(entry) = self.host_groups.by_id.remove(&id) {
+            self.host_groups.names.remove(&entry.record.name.key());
+        }
+    }
+
+    pub(crate) fn connect_group(&mut self, id: HostGroupId, volume: VolumeId, lun: u16) {
+        let group = self.host_groups.by_id.get_mut(&id);
+        if let (Some(group), Some(entry)) = (group, self.volumes.get_mut(&volume)) {
+            group.luns.insert(lun, volume);
+            entry.host_groups.insert(id, lun);
+            self.connection_count += 1;
+            self.touch_group(id);
+        }
+    }
+
+    pub(crate) fn disconnect_group(&mut self, id: HostGroupId, volume: VolumeId, lun: u16) {
+        let group = self.host_groups.by_id.get_mut(&id);
+        if let (Some(group), Some(entry)) = (group, self.volumes.get_mut(&volume)) {
+            group.luns.remove(&lun);
+            entry.host_groups.remove(&id);
+            self.connection_count -= 1;
+            self.touch_group(id);
+        }
+    }
+
+    /// What the hosts of a group see has changed.
+    fn touch_group(&mut self, id: HostGroupId) {
+        let hosts = self.host_groups.by_id.get(&id).map(|group| group.hosts.clone());
+        hosts.into_iter().flatten().for_each(|host| self.touch(host));
+    }
+
+    /// A host comes to a group, or leaves it.
+    pub(super) fn move_host(
+        &mut self,
+        host: HostId,
+        from: Option<HostGroupId>,
+        to: Option<HostGroupId>,
+    ) {
+        if let Some(group) = from.and_then(|id| self.host_groups.by_id.get_mut(&id)) {
+            group.hosts.remove(&host);
+        }
+        if let Some(group) = to.and_then(|id| self.host_groups.by_id.get_mut(&id)) {
+            group.hosts.insert(host);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What is stored, brought back to memory.
+
+use std::collections::BTreeMap;
+
+use block::VolumeId;
+
+use super::{Host, HostId, State, VolumeRecord};
+use crate::Error;
+use crate::backing::Backing;
+use crate::record::{self, ReservationPart, Stored};
+use crate::reservations::Reservations;
+
+impl State {
+    /// Everything that is stored. Each object is checked against the others, as if it was new.
+    pub(crate) fn load(backing: &dyn Backing, write_cache: bool) -> Result<Self, Error> {
+        let pool_id = backing.pool_status().pool_id;
+        let mut state = Self::empty(pool_id, write_cache)?;
+        let (mut connections, mut snapshots, mut groups) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut shared_connections, mut tags) = (Vec::new(), Vec::new());
+        let mut reservations: BTreeMap<VolumeId, Vec<ReservationPart>> = BTreeMap::new();
+        for (key, value) in backing.config() {
+            match record::decode(&key, &value, &pool_id)? {
+                Stored::Settings(settings) => state.settings = settings,
+                Stored::Volume(volume) => state.load_volume(backing, volume)?,
+                Stored::Host(id, host) => state.load_host(id, host)?,
+                // These keys come before those of hosts.
+                Stored::HostGroup(id, group) => state.load_host_group(id, group)?,
+                Stored::Connection(host, volume, lun) => connections.push((host, volume, lun)),
+                Stored::SharedConnection(group, volume, lun) => {
+                    shared_connections.push((group, volume, lun));
+                }
+                Stored::Tags(id, of) => tags.push((id, of)),
+                Stored::Snapshot(id, snapshot, group) => snapshots.push((id, snapshot, group)),
+                Stored::Group(id, group) => groups.push((id, group)),
+                Stored::User(user) => state.users.load(user)?,
+                Stored::Audit(entry) => state.audit.load(entry),
+                Stored::Alert(alert) => state.alerts.load(alert),
+                Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
+                Stored::Reservations(volume, number, part) => {
+                    let parts = reservations.entry(volume).or_default();
+                    if number != parts.len() as u64 {
+                        return Err(no_reservations(volume)); // keys come in their order
+                    }
+                    parts.push(part);
+                }
+            }
+        }
+        for (id, group) in groups {
+            state.load_group(id, group)?;
+        }
+        for (id, mut snapshot, group) in snapshots {
+            if let Some(name) = group {
+                state.adopt(&mut snapshot, name);
+                state.adopted.push(id);
+            }
+            state.load_snapshot(backing, id, snapshot)?;
+        }
+        for (host, volume, lun) in connections {
+            state.load_connection(host, volume, lun)?;
+        }
+        for (group, volume, lun) in shared_connections {
+            state.load_shared_connection(group, volume, lun)?;
+        }
+        for (id, of) in tags {
+            state.load_tags(id, of)?;
+        }
+        for (volume, parts) in reservations {
+            let kept = Reservations::from_parts(parts).ok_or_else(|| no_reservations(volume))?;
+            if !state.volumes.contains_key(&volume) {
+                return Err(no_reservations(volume));
+            }
+            state.reservations.insert(volume, kept);
+        }
+        Ok(state)
+    }
+
+    fn load_volume(&mut self, backing: &dyn Backing, volume: VolumeRecord) -> Result<(), Error> {
+        let name = volume.name.to_string();
+        let stored = backing.volume_status(volume.id);
+        if stored.map(|status| (status.size, status.snapshot)) != Some((volume.size, false)) {
+            let what = format!("volume {name} is not in the store with the size it should have");
+            return Err(Error::Damaged(what));
+        }
+        if self.volume_names.contains_key(&volume.name.key()) {
+            return Err(Error::Damaged(format!("two volumes are called {name}")));
+        }
+        self.insert_volume(volume);
+        Ok(())
+    }
+
+    fn load_token_volume(&mut self, backing: &dyn Backing, id: VolumeId) -> Result<(), Error> {
+        if backing.volume_status(id).is_none() {
+            return Err(Error::Damaged("the array's own volume is not in the store".into()));
+        }
+        self.token_volume = Some(id);
+        Ok(())
+    }
+
+    fn load_host(&mut self, id: HostId, host: Host) -> Result<(), Error> {
+        let taken = host.initiators.iter().find(|name| self.initiators.contains_key(name));
+        if let Some(taken) = taken {
+            return Err(Error::Damaged(format!("two hosts have the initiator {taken}")));
+        }
+        if self.host_names.contains_key(&host.name.key()) {
+            return Err(Error::Damaged(format!("two hosts are called {}", host.name)));
+        }
+        if host.group.is_some_and(|id| !self.host_groups.by_id.contains_key(&id)) {
+            return Err(Error::Damaged(format!("the group of host {} is not there", host.name)));
+        }
+        self.insert_host(id, host);
+        Ok(())
+    }
+
+    fn load_connection(&mut self, host: HostId, volume: VolumeId, lun: u16) -> Result<(), Error> {
+        let volumes = &self.volumes;
+        let known = volumes.get(&volume).is_some_and(|v| v.record.eradicate_ms.is_none());
+        match self.hosts.get(&host) {
+            Some(entry) if known && !entry.luns.contains_key(&lun) => {
+                self.connect(host, volume, lun);
+                Ok(())
+            }
+            _ => {
+                let what = format!("host {}, LUN {lun} and volume {volume} don't fit", host.0);
+                Err(Error::Damaged(what))
+            }
+        }
+    }
+}
+
+fn no_reservations(volume: VolumeId) -> Error {
+    Error::Damaged(format!("the reservations of volume {volume} don't fit"))
+}

@@ -1,0 +1,274 @@
+//! Tags: what whoever manages volumes and snapshots keeps with them, by namespaces and keys. They
+//! mean nothing to the array.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use block::VolumeId;
+use store::Change;
+
+use crate::several::check_all;
+use crate::state::State;
+use crate::{Array, Error, TAGS_MAX, record};
+
+/// The namespace of tags that name none.
+pub const NAMESPACE_DEFAULT: &str = "default";
+/// The most tags of a volume or a snapshot: a record of them must fit one value of the store.
+pub const TAGS_PER_OBJECT_MAX: usize = 32;
+/// The longest namespace or key, in characters.
+pub const TAG_KEY_CHARS_MAX: usize = 64;
+/// The longest value, in characters.
+pub const TAG_VALUE_CHARS_MAX: usize = 256;
+/// The most bytes of records that are written by one change: what a commit has room for.
+const CHANGE_BYTES_MAX: usize = 200 << 10;
+
+/// A tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// Where its key is unique: see [`NAMESPACE_DEFAULT`].
+    pub namespace: String,
+    /// What it is called.
+    pub key: String,
+    /// What it says; may be empty.
+    pub value: String,
+    /// Whether clones of the object get it.
+    pub copyable: bool,
+}
+
+impl Tag {
+    /// Checks a tag: nothing of it may hold control characters.
+    ///
+    /// # Errors
+    /// `invalid_tag`.
+    pub fn new(namespace: &str, key: &str, value: &str, copyable: bool) -> Result<Self, Error> {
+        check_text("namespace", namespace, 1, TAG_KEY_CHARS_MAX)?;
+        check_text("key", key, 1, TAG_KEY_CHARS_MAX)?;
+        check_text("value", value, 0, TAG_VALUE_CHARS_MAX)?;
+        let [namespace, key, value] = [namespace, key, value].map(str::to_owned);
+        Ok(Self { namespace, key, value, copyable })
+    }
+}
+
+fn check_text(what: &str, text: &str, least: usize, most: usize) -> Result<(), Error> {
+    let count = text.chars().count();
+    if (least..=most).contains(&count) && !text.chars().any(char::is_control) {
+        return Ok(());
+    }
+    let text =
+        format!("The {what} of a tag has {least} to {most} characters, and no control characters.");
+    Err(Error::invalid("invalid_tag", text))
+}
+
+/// The tags of a volume or a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tagged {
+    /// Whose they are.
+    pub id: VolumeId,
+    /// Its name.
+    pub name: String,
+    /// In the order of their namespaces and keys.
+    pub tags: Vec<Tag>,
+}
+
+/// Which tags: those for which both hold.
+#[derive(Clone, Debug, Default)]
+pub struct TagFilter {
+    /// In one of these; none means all.
+    pub namespaces: Vec<String>,
+    /// With one of these keys; none means all.
+    pub keys: Vec<String>,
+}
+
+impl TagFilter {
+    fn has(&self, namespace: &str, key: &str) -> bool {
+        let is_in = |all: &[String], text: &str| all.is_empty() || all.iter().any(|of| of == text);
+        is_in(&self.namespaces, namespace) && is_in(&self.keys, key)
+    }
+}
+
+/// The tags of one object: values, and whether they are copied, by namespace and key.
+pub(crate) type TagMap = BTreeMap<(String, String), (String, bool)>;
+
+/// All tags.
+#[derive(Default)]
+pub(crate) struct Tags {
+    by_object: BTreeMap<VolumeId, TagMap>,
+    count: usize,
+}
+
+impl Tags {
+    pub(crate) fn of(&self, id: VolumeId) -> Option<&TagMap> {
+        self.by_object.get(&id)
+    }
+
+    /// Gives an object these tags and no others.
+    pub(crate) fn replace(&mut self, id: VolumeId, tags: TagMap) {
+        self.count += tags.len();
+        let old = match tags.is_empty() {
+            true => self.by_object.remove(&id),
+            false => self.by_object.insert(id, tags),
+        };
+        self.count -= old.map_or(0, |old| old.len());
+    }
+
+    /// What a clone of an object gets.
+    pub(crate) fn copied(&self, source: VolumeId) -> TagMap {
+        let all = self.by_object.get(&source).into_iter().flatten();
+        let copied = all.filter(|(_, (_, copyable))| *copyable);
+        copied.map(|(name, tag)| (name.clone(), tag.clone())).collect()
+    }
+
+    /// Checks that there is room for some more.
+    pub(crate) fn check_room(&self, more: usize) -> Result<(), Error> {
+        match self.count + more <= TAGS_MAX {
+            true => Ok(()),
+            false => Err(Error::Limit { what: "tags", limit: TAGS_MAX }),
+        }
+    }
+}
+
+impl State {
+    pub(crate) fn load_tags(&mut self, id: VolumeId, tags: TagMap) -> Result<(), Error> {
+        if !self.volumes.contains_key(&id) && !self.snapshots.contains_key(&id) {
+            return Err(Error::Damaged(format!("tags of {id}, which is not there")));
+        }
+        self.tags.replace(id, tags);
+        Ok(())
+    }
+
+    /// A volume or a snapshot that is not destroyed, by its name.
+    fn taggable(&self, name: &str) -> Result<VolumeId, Error> {
+        match name.contains('.') {
+            true => self.snapshot(name).map(|(id, ..)| id),
+            false => self.volume(name).map(|entry| entry.record.id),
+        }
+    }
+
+    /// The name of a volume or a snapshot.
+    pub(crate) fn name_of(&self, id: VolumeId) -> Option<String> {
+        if let Some(entry) = self.volumes.get(&id) {
+            return Some(entry.record.name.to_string());
+        }
+        let snapshot = self.snapshots.get(&id)?;
+        Some(snapshot.name(self, self.volumes.get(&snapshot.source)?))
+    }
+
+    fn tagged(&self, id: VolumeId, filter: &TagFilter) -> Option<Tagged> {
+        let all = self.tags.of(id)?.iter();
+        let wanted = all.filter(|((namespace, key), _)| filter.has(namespace, key));
+        let tag = |((namespace, key), (value, copyable)): (&(String, String), &(String, bool))| {
+            let [namespace, key, value] = [namespace, key, value].map(String::clone);
+            Tag { namespace, key, value, copyable: *copyable }
+        };
+        let tags: Vec<_> = wanted.map(tag).collect();
+        (!tags.is_empty()).then_some(Tagged { id, name: self.name_of(id)?, tags })
+    }
+}
+
+impl Array {
+    /// Gives volumes and snapshots these tags, in place of those with the same namespaces and keys;
+    /// others stay. All of that is in one commit.
+    ///
+    /// # Errors
+    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed`,
+    /// `named_twice`, `limit_reached`, `too_many_tags` for one commit, and those of the store.
+    pub fn set_tags(&self, names: &[String], tags: &[Tag]) -> Result<(), Error> {
+        check_all(names)?;
+        let mut distinct = BTreeSet::new();
+        if let Some(twice) = tags.iter().find(|tag| !distinct.insert((&tag.namespace, &tag.key))) {
+            let text = format!("The tag {} is named twice.", crate::state::shown(&twice.key));
+            return Err(Error::invalid("named_twice", text));
+        }
+        self.change_tags(names, |_, map| {
+            for Tag { namespace, key, value, copyable } in tags {
+                map.insert((namespace.clone(), key.clone()), (value.clone(), *copyable));
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes the tags away from volumes and snapshots that the filter names.
+    ///
+    /// # Errors
+    /// Those of [`Array::set_tags`], and `no_such_tag` where an object has none of a key.
+    pub fn remove_tags(&self, names: &[String], filter: &TagFilter) -> Result<(), Error> {
+        check_all(names)?;
+        self.change_tags(names, |name, map| {
+            for key in &filter.keys {
+                let only = TagFilter { keys: vec![key.clone()], ..filter.clone() };
+                if !map.keys().any(|(namespace, key)| only.has(namespace, key)) {
+                    let key = crate::state::shown(key);
+                    return Err(Error::NoSuchTag { object: name.to_owned(), key });
+                }
+            }
+            map.retain(|(namespace, key), _| !filter.has(namespace, key));
+            Ok(())
+        })
+    }
+
+    fn change_tags(
+        &self,
+        names: &[String],
+        change_one: impl Fn(&str, &mut TagMap) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let plan = |state: &State| {
+            let (mut change, mut planned) = (Change::default(), BTreeMap::new());
+            let (mut before, mut after) = (0, 0);
+            for name in names {
+                let id = state.taggable(name)?;
+                let mut map = state.tags.of(id).cloned().unwrap_or_default();
+                let old = map.clone();
+                change_one(name, &mut map)?;
+                if map.len() > TAGS_PER_OBJECT_MAX {
+                    let limit = TAGS_PER_OBJECT_MAX;
+                    return Err(Error::Limit { what: "tags of one object", limit });
+                }
+                (before, after) = (before + old.len(), after + map.len());
+                if map != old {
+                    change.config.push(record::tags_row(id, &map)?);
+                }
+                planned.insert(id, map);
+            }
+            state.tags.check_room(after.saturating_sub(before))?;
+            let bytes = |row: &(Vec<u8>, Option<Vec<u8>>)| row.1.as_ref().map_or(0, Vec::len);
+            if change.config.iter().map(bytes).sum::<usize>() > CHANGE_BYTES_MAX {
+                let text = "These are too many tags for one request. Name fewer objects at once.";
+                return Err(Error::invalid("too_many_tags", text));
+            }
+            Ok((change, planned))
+        };
+        self.change(plan, |state, planned| {
+            planned.into_iter().for_each(|(id, map)| state.tags.replace(id, map));
+        })
+    }
+
+    /// The tags of a volume or a snapshot, destroyed or not.
+    ///
+    /// # Errors
+    /// `no_such_volume`, `no_such_snapshot`.
+    pub fn tags(&self, name: &str, filter: &TagFilter) -> Result<Tagged, Error> {
+        let state = self.state.read();
+        let id = match name.contains('.') {
+            true => state.any_snapshot(name)?.0,
+            false => state.any_volume(name)?.record.id,
+        };
+        let none = || Tagged { id, name: state.name_of(id).unwrap_or_default(), tags: Vec::new() };
+        Ok(state.tagged(id, filter).unwrap_or_else(none))
+    }
+
+    /// Up to `limit` volumes that have such tags, or snapshots that do, in the order of their ids,
+    /// from the first one behind `after`.
+    pub fn tagged(
+        &self,
+        snapshots: bool,
+        filter: &TagFilter,
+        after: Option<VolumeId>,
+        limit: usize,
+    ) -> Vec<Tagged> {
+        let state = self.state.read();
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let rows = state.tags.by_object.range((from, Bound::Unbounded));
+        let wanted = rows.filter(|(id, _)| state.snapshots.contains_key(id) == snapshots);
+        wanted.filter_map(|(id, _)| state.tagged(*id, filter)).take(limit).collect()
+    }
+}

@@ -1,0 +1,217 @@
+//! Alerts: what opens and closes them, what is kept, and what is forgotten.
+
+use crate::alerts::{ALERT_TEXT_BYTES_MAX, ALERTS_CLOSED_MAX, ALERTS_OPEN_MAX, CLOSING_MS};
+
+use super::*;
+
+fn condition(code: AlertCode, component: &str, severity: Severity) -> Condition {
+    let (actual, expected) = ("1".to_owned(), "2".to_owned());
+    Condition { code, component: component.into(), severity, actual, expected }
+}
+
+fn holds(code: AlertCode, component: &str) -> Seen {
+    Seen::Holds(condition(code, component, Severity::Warning))
+}
+
+fn all(array: &Array) -> Vec<Alert> {
+    array.alerts(0, usize::MAX)
+}
+
+fn states(array: &Array) -> Vec<AlertState> {
+    all(array).into_iter().map(|alert| alert.state).collect()
+}
+
+#[test]
+fn a_condition_that_comes_and_goes_is_one_alert() {
+    let (store, array) = new_array();
+    let seen = [holds(AlertCode::HostOnePath, "esx1")];
+    array.watch_alerts(&seen, 1000).unwrap();
+    let opened = array.alert(1).unwrap();
+    assert_eq!((opened.state, opened.created_ms, opened.flagged), (AlertState::Open, 1000, true));
+    assert_eq!(opened.summary(), "Host esx1 has one path only.");
+    let commits = store.changes.lock().len();
+    array.watch_alerts(&seen, 2000).unwrap();
+    assert_eq!(store.changes.lock().len(), commits, "nothing has changed");
+    array.watch_alerts(&[], 3000).unwrap();
+    assert_eq!(states(&array), [AlertState::Closing]);
+    array.watch_alerts(&[], 3000 + CLOSING_MS - 1).unwrap();
+    assert_eq!(states(&array), [AlertState::Closing]);
+    array.watch_alerts(&seen, 3000 + CLOSING_MS).unwrap();
+    assert_eq!(states(&array), [AlertState::Open], "it has come back in time");
+    array.watch_alerts(&[], 400_000).unwrap();
+    array.watch_alerts(&[], 400_000 + CLOSING_MS).unwrap();
+    let closed = array.alert(1).unwrap();
+    assert_eq!((closed.state, closed.closed_ms), (AlertState::Closed, Some(700_000)));
+    array.watch_alerts(&seen, 800_000).unwrap();
+    assert_eq!(states(&array), [AlertState::Closed, AlertState::Open], "that is another one");
+    let kept = all(&array);
+    assert_eq!(all(&Array::open(store, false).unwrap()), kept, "all of it is stored");
+}
+
+#[test]
+fn what_nobody_knows_stays_as_it_was() {
+    let (_, array) = new_array();
+    array.watch_alerts(&[holds(AlertCode::NoReclaim, "esx1")], 0).unwrap();
+    let unsure = [Seen::Unsure(AlertCode::NoReclaim, "esx1".into())];
+    array.watch_alerts(&unsure, CLOSING_MS).unwrap();
+    array.watch_alerts(&unsure, 3 * CLOSING_MS).unwrap();
+    assert_eq!(states(&array), [AlertState::Open]);
+    array.watch_alerts(&[Seen::Unsure(AlertCode::NoReclaim, "esx2".into())], 0).unwrap();
+    assert_eq!(all(&array).len(), 1, "nothing is opened by that");
+}
+
+#[test]
+fn what_becomes_graver_is_told_at_once_and_other_texts_once_a_minute() {
+    let (_, array) = new_array();
+    let seen = |severity, actual: &str| {
+        let mut condition = condition(AlertCode::PoolSpace, "pool", severity);
+        condition.actual = actual.into();
+        [Seen::Holds(condition)]
+    };
+    array.watch_alerts(&seen(Severity::Warning, "80%"), 1000).unwrap();
+    assert_eq!(all(&array)[0].news(), Some(Told::Opened(Severity::Warning)));
+    array.alerts_told(&[(1, Told::Opened(Severity::Warning))], 1500).unwrap();
+    let told = array.alert(1).unwrap();
+    assert_eq!((told.news(), told.told_ms), (None, Some(1500)));
+    array.watch_alerts(&seen(Severity::Warning, "81%"), 2000).unwrap();
+    assert_eq!(array.alert(1).unwrap().condition.actual, "80%");
+    array.watch_alerts(&seen(Severity::Warning, "82%"), 61_000).unwrap();
+    assert_eq!(array.alert(1).unwrap().condition.actual, "82%");
+    array.watch_alerts(&seen(Severity::Critical, "96%"), 61_001).unwrap();
+    let graver = array.alert(1).unwrap();
+    assert_eq!(graver.condition.actual, "96%");
+    assert_eq!(graver.news(), Some(Told::Opened(Severity::Critical)));
+    array.watch_alerts(&seen(Severity::Warning, "94%"), 61_002).unwrap();
+    array.alerts_told(&[(1, Told::Opened(Severity::Critical))], 61_003).unwrap();
+    assert_eq!(array.alert(1).unwrap().news(), None, "that it is less grave is no news");
+    array.watch_alerts(&[], 70_000).unwrap();
+    array.watch_alerts(&[], 70_000 + CLOSING_MS).unwrap();
+    assert_eq!(array.alert(1).unwrap().news(), Some(Told::Closed));
+    assert_eq!(array.open_alerts(), [0, 0, 0]);
+}
+
+#[test]
+fn what_was_closed_by_hand_stays_closed_while_it_goes_on() {
+    let (_, array) = new_array();
+    let seen = [holds(AlertCode::OffloadOff, "esx1"), holds(AlertCode::HostGone, "esx2")];
+    array.watch_alerts(&seen, 0).unwrap();
+    assert_eq!(array.open_alerts(), [0, 2, 0]);
+    let closed = array.close_alerts(&[1, 2], 10).unwrap();
+    assert!(closed.iter().all(|alert| alert.state == AlertState::Closed && alert.dismissed));
+    array.watch_alerts(&seen, CLOSING_MS * 2).unwrap();
+    assert_eq!(all(&array).len(), 2);
+    // One of them ends and comes back, the other becomes graver: both are news.
+    let graver = condition(AlertCode::HostGone, "esx2", Severity::Critical);
+    array.watch_alerts(&[Seen::Holds(graver.clone())], CLOSING_MS * 3).unwrap();
+    array.watch_alerts(&[seen[0].clone(), Seen::Holds(graver)], CLOSING_MS * 4).unwrap();
+    let open: Vec<_> = all(&array).into_iter().filter(|a| a.state == AlertState::Open).collect();
+    let keys: Vec<_> = open.iter().map(|a| (a.number, a.condition.component.as_str())).collect();
+    assert_eq!(keys, [(3, "esx2"), (4, "esx1")]);
+    assert_eq!(array.close_alerts(&[1], 20).unwrap()[0].closed_ms, Some(10), "it was closed then");
+}
+
+#[test]
+fn flags_are_set_for_all_that_are_named_or_none() {
+    let (_, array) = new_array();
+    array.watch_alerts(&[holds(AlertCode::Damage, "pool")], 0).unwrap();
+    assert_eq!(array.flag_alerts(&[1, 7], false).unwrap_err().code(), "no_such_alert");
+    assert_eq!(array.flag_alerts(&[1, 1], false).unwrap_err().code(), "named_twice");
+    assert!(array.alert(1).unwrap().flagged);
+    assert!(!array.flag_alerts(&[1], false).unwrap()[0].flagged);
+    assert_eq!(array.alert(9).unwrap_err().code(), "no_such_alert");
+}
+
+#[test]
+fn a_store_that_has_failed_is_told_of_and_kept_when_it_works_again() {
+    let (store, array) = new_array();
+    store.refuses.store(true, Ordering::Relaxed);
+    let seen = [holds(AlertCode::StoreFailed, "pool")];
+    assert!(array.watch_alerts(&seen, 0).is_err());
+    assert_eq!(states(&array), [AlertState::Open], "it is shown nevertheless");
+    assert!(array.alerts_told(&[(1, Told::Opened(Severity::Warning))], 1).is_err());
+    assert_eq!(array.alert(1).unwrap().news(), None);
+    store.refuses.store(false, Ordering::Relaxed);
+    array.watch_alerts(&seen, 2).unwrap();
+    let kept = all(&array);
+    assert_eq!(all(&Array::open(store, false).unwrap()), kept);
+}
+
+#[test]
+fn what_is_kept_is_bounded() {
+    let (store, array) = new_array();
+    let many: Vec<Seen> =
+        (0..ALERTS_OPEN_MAX + 7).map(|n| holds(AlertCode::HostGone, &format!("h{n}"))).collect();
+    let mut now_ms = 0;
+    for _ in 0..3 {
+        // A commit holds some of them only: the rest follows.
+        for _ in 0..5 {
+            array.watch_alerts(&many, now_ms).unwrap();
+            now_ms += 1;
+        }
+        assert_eq!(array.open_alerts(), [0, ALERTS_OPEN_MAX, 0]);
+        for _ in 0..10 {
+            array.watch_alerts(&[], now_ms).unwrap();
+            now_ms += CLOSING_MS / 2;
+        }
+        assert_eq!(array.open_alerts(), [0, 0, 0]);
+    }
+    assert_eq!(all(&array).len(), ALERTS_CLOSED_MAX);
+    let text = "\"\\\u{7}é".repeat(500);
+    let long = Condition {
+        component: text.clone(),
+        actual: text.clone(),
+        expected: text,
+        ..condition(AlertCode::LoginRefused, "", Severity::Info)
+    };
+    let keys = || store.kept.lock().0.keys().filter(|key| key[0] == b'A').count();
+    array.watch_alerts(&[Seen::Holds(long.clone())], now_ms).unwrap();
+    array.watch_alerts(&[Seen::Holds(long)], now_ms).unwrap();
+    assert_eq!(keys(), ALERTS_CLOSED_MAX + 1);
+    let last = all(&array).pop().unwrap();
+    assert!(last.condition.actual.len() <= ALERT_TEXT_BYTES_MAX);
+    let kept = all(&array);
+    let array = Array::open(store.clone(), false).unwrap();
+    assert_eq!(all(&array), kept);
+    assert!(store.kept.lock().0.values().all(|value| value.len() < 2048));
+}
+
+#[test]
+fn records_that_make_no_sense_are_refused() {
+    let (store, array) = new_array();
+    array.watch_alerts(&[holds(AlertCode::Damage, "pool")], 0).unwrap();
+    let (key, value) = {
+        let kept = store.kept.lock();
+        let (key, value) = kept.0.iter().find(|(key, _)| key[0] == b'A').unwrap();
+        (key.clone(), String::from_utf8(value.clone()).unwrap())
+    };
+    for (from, to) in [
+        ("\"code\":201", "\"code\":999"),
+        ("\"warning\"", "\"awful\""),
+        ("\"open\"", "\"ajar\""),
+        ("\"number\":1", "\"number\":2"),
+    ] {
+        assert!(value.contains(from), "{value}");
+        store.kept.lock().0.insert(key.clone(), value.replace(from, to).into_bytes());
+        let error = Array::open(store.clone(), false).unwrap_err();
+        assert_eq!(error.code(), "damaged", "{to}");
+    }
+}
+
+#[test]
+fn every_code_has_a_number_and_a_name_of_its_own() {
+    let numbers: BTreeSet<u32> = AlertCode::ALL.iter().map(|code| code.number()).collect();
+    let names: BTreeSet<&str> = AlertCode::ALL.iter().map(|code| code.name()).collect();
+    assert_eq!((numbers.len(), names.len()), (AlertCode::ALL.len(), AlertCode::ALL.len()));
+    for code in AlertCode::ALL {
+        assert_eq!(AlertCode::of_number(code.number()), Some(code));
+        let told = code.summary("zz");
+        assert!(told.ends_with('.') && !told.contains('\n') && !code.advice().is_empty());
+        assert_eq!(told.contains("zz"), !matches!(code.component_type(), "pool" | "certificate"));
+    }
+    let page = include_str!("../../../../docs/alerts.md");
+    for code in AlertCode::ALL {
+        let heading = format!("\n### {}\n", code.name());
+        assert!(page.contains(&heading), "docs/alerts.md does not tell of {}", code.name());
+        assert!(page.contains(&format!("Code {}, ", code.number())), "nor of its number");
+    }
+}

@@ -1,0 +1,113 @@
+//! What is said of users: roles, the hashes of tokens, and how both are shown.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use crate::Error;
+use crate::name::TokenName;
+use crate::state::shown;
+
+/// What a user may do. Which request that is, is said where requests are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Everything.
+    ArrayAdmin,
+    /// Whatever serves hosts: volumes, snapshots, hosts, connections.
+    StorageAdmin,
+    /// To look.
+    ReadOnly,
+}
+
+impl Role {
+    /// All of them, from the most that one may do to the least.
+    pub const ALL: [Self; 3] = [Self::ArrayAdmin, Self::StorageAdmin, Self::ReadOnly];
+
+    /// As it is written. Stable: it is stored.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ArrayAdmin => "array_admin",
+            Self::StorageAdmin => "storage_admin",
+            Self::ReadOnly => "readonly",
+        }
+    }
+
+    /// The one that is written so.
+    ///
+    /// # Errors
+    /// `invalid_role`.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|role| role.name() == text);
+        found.ok_or_else(|| {
+            let shown = shown(text);
+            let text = format!("{shown} is no role; roles: array_admin, storage_admin, readonly.");
+            Error::invalid("invalid_role", text)
+        })
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is kept of a token: its SHA-256.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenHash(pub(crate) [u8; 32]);
+
+impl TokenHash {
+    /// Of a token, as it is sent.
+    pub fn of(token: &[u8]) -> Self {
+        Self(Sha256::digest(token).into())
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenHash(…)")
+    }
+}
+
+/// A user, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserInfo {
+    /// Its name.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// Whether it is [`crate::users::BUILT_IN_USER`].
+    pub is_built_in: bool,
+    /// When it was made, in milliseconds since 1970; none for the built-in one.
+    pub created_ms: Option<u64>,
+    /// Its API tokens, in the order in which they were made.
+    pub tokens: Vec<TokenInfo>,
+}
+
+/// An API token, as it is shown: never the token itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenInfo {
+    /// Whose it is.
+    pub user: String,
+    /// What tells it from others of that user.
+    pub name: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// From when on it is refused, in milliseconds since 1970; none: never.
+    pub expires_ms: Option<u64>,
+    /// When it was used last since the start of the program, in milliseconds since 1970.
+    pub last_used_ms: Option<u64>,
+}
+
+/// An API token to make.
+#[derive(Clone, Debug)]
+pub struct NewToken {
+    /// See [`TokenInfo::name`].
+    pub name: TokenName,
+    /// Of the token itself, which only its user keeps.
+    pub hash: TokenHash,
+    /// The time, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// See [`TokenInfo::expires_ms`].
+    pub expires_ms: Option<u64>,
+}

@@ -1,0 +1,238 @@
+//! The bytes of a step. Numbers of fixed width are little endian, all others LEB128.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..4 | CRC32C of the length of the ring's steps (4 bytes), and of 8.. with the array |
+//! | 4..8 | CRC32C of the objects |
+//! | 8..16 | when the step begins, in milliseconds since 1970 |
+//! | 16..18 | bytes of the array |
+//! | 18..20 | bytes of the objects |
+//! | 20..22 | 1: objects were left out |
+//! | 22..24 | version: 1 |
+//! | 24.. | the array: milliseconds covered; activity; sum, count and most of each gauge |
+//! | behind | objects by kind and id: kind (0 host, 1 volume), id, activity |
+//!
+//! An activity is a byte with a bit for each class that is not all 0, and eight numbers of each.
+//! The array has a checksum of its own, so that its series is read without the objects.
+
+use std::collections::BTreeMap;
+
+use crate::layout::CELL_BYTES;
+use crate::{Activity, CLASSES, Capacity, ClassSums, GAUGES, Gauge, Object, Ring, Step};
+
+/// The bytes in front of the array.
+const HEAD_BYTES: usize = 24;
+/// The most bytes in which the array of a cell is: it is enough to read these for it.
+pub(crate) const ARRAY_BYTES_MAX: usize = 1024;
+const VERSION: u16 = 1;
+const LEFT_OUT: u16 = 1;
+/// The most bytes of a number of 64 bits, and of 128.
+const NUMBER_BYTES_MAX: usize = 10;
+const LONG_BYTES_MAX: usize = 19;
+
+const _: () = {
+    let activity = 1 + CLASSES.len() * 8 * NUMBER_BYTES_MAX;
+    let gauges = GAUGES.len() * (LONG_BYTES_MAX + 2 * NUMBER_BYTES_MAX);
+    assert!(HEAD_BYTES + NUMBER_BYTES_MAX + activity + gauges <= ARRAY_BYTES_MAX);
+    assert!(CLASSES.len() <= 8 && CELL_BYTES <= u16::MAX as usize);
+};
+
+/// The cell of a step. Objects that have no room are left out, those that did least first.
+pub(crate) fn encode(ring: &Ring, step: &Step) -> Vec<u8> {
+    let mut array = Vec::with_capacity(ARRAY_BYTES_MAX);
+    put(&mut array, step.covered_ms.into());
+    put_activity(&mut array, &step.array);
+    for gauge in &step.capacity.0 {
+        put(&mut array, gauge.sum);
+        put(&mut array, gauge.count.into());
+        put(&mut array, gauge.max.into());
+    }
+    let (objects, all) = put_objects(step, CELL_BYTES - HEAD_BYTES - array.len());
+    let flags = if step.left_out || !all { LEFT_OUT } else { 0 };
+    let mut cell = vec![0; 8];
+    cell.extend(step.start_ms.to_le_bytes());
+    cell.extend((array.len() as u16).to_le_bytes());
+    cell.extend((objects.len() as u16).to_le_bytes());
+    cell.extend(flags.to_le_bytes());
+    cell.extend(VERSION.to_le_bytes());
+    cell.extend(array);
+    let of_array = checksum(ring, &cell[8..]);
+    cell[..4].copy_from_slice(&of_array.to_le_bytes());
+    cell[4..8].copy_from_slice(&crc32c::crc32c(&objects).to_le_bytes());
+    cell.extend(objects);
+    cell
+}
+
+/// As many objects as have room, and whether these are all.
+fn put_objects(step: &Step, room: usize) -> (Vec<u8>, bool) {
+    let mut busiest: Vec<_> = step.objects.iter().collect();
+    // Hosts are few, and one that is left out is missed more; among equals the older one stays.
+    busiest.sort_by_key(|(object, activity)| {
+        let is_volume = matches!(object, Object::Volume(_));
+        (is_volume, std::cmp::Reverse(activity.commands()), **object)
+    });
+    let (mut chosen, mut used) = (BTreeMap::new(), 0);
+    for (object, activity) in busiest {
+        let mut bytes = Vec::new();
+        let (kind, id) = match object {
+            Object::Host(id) => (0, *id),
+            Object::Volume(id) => (1, *id),
+        };
+        bytes.push(kind);
+        put(&mut bytes, id.into());
+        put_activity(&mut bytes, activity);
+        // Hosts may take half of it.
+        let most = if kind == 0 { room / 2 } else { room };
+        if used + bytes.len() <= most {
+            used += bytes.len();
+            chosen.insert(*object, bytes);
+        }
+    }
+    let all = chosen.len() == step.objects.len();
+    (chosen.into_values().flatten().collect(), all)
+}
+
+/// The step of a cell, with its objects; `None` where the cell has none that begins then.
+pub(crate) fn decode(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<Step> {
+    let (mut step, objects) = decode_head(ring, start_ms, cell)?;
+    let bytes = cell.get(objects.at..objects.at + objects.len)?;
+    if crc32c::crc32c(bytes) != objects.checksum {
+        return None;
+    }
+    let mut left = Reader(bytes);
+    while !left.0.is_empty() {
+        let (kind, id) = (left.byte()?, left.number()?);
+        let object = match kind {
+            0 => Object::Host(id),
+            1 => Object::Volume(id),
+            _ => return None,
+        };
+        let activity = left.activity()?;
+        step.objects.insert(object, activity);
+    }
+    Some(step)
+}
+
+/// The step of a cell without its objects: the first [`ARRAY_BYTES_MAX`] bytes are enough.
+pub(crate) fn decode_array(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<Step> {
+    decode_head(ring, start_ms, cell).map(|(step, _)| step)
+}
+
+/// Where the objects are, and what their checksum is.
+struct Objects {
+    at: usize,
+    len: usize,
+    checksum: u32,
+}
+
+fn decode_head(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<(Step, Objects)> {
+    let short = |at: usize| Some(u16::from_le_bytes(cell.get(at..at + 2)?.try_into().ok()?));
+    let word = |at: usize| Some(u32::from_le_bytes(cell.get(at..at + 4)?.try_into().ok()?));
+    let found_ms = u64::from_le_bytes(cell.get(8..16)?.try_into().ok()?);
+    let (array_len, len) = (usize::from(short(16)?), usize::from(short(18)?));
+    let at = HEAD_BYTES + array_len;
+    let array = cell.get(HEAD_BYTES..at)?;
+    let is_good = word(0)? == checksum(ring, &cell[8..at]);
+    if !is_good || found_ms != start_ms || short(22)? != VERSION {
+        return None;
+    }
+    let left_out = short(20)? & LEFT_OUT != 0;
+    let mut step = Step { start_ms, left_out, closed: left_out, ..Step::default() };
+    let mut left = Reader(array);
+    step.covered_ms = left.number()?;
+    step.array = left.activity()?;
+    step.capacity = left.capacity()?;
+    Some((step, Objects { at, len, checksum: word(4)? }))
+}
+
+/// A cell of one ring is none of another.
+fn checksum(ring: &Ring, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&ring.step_ms.to_le_bytes()), bytes)
+}
+
+fn put(bytes: &mut Vec<u8>, mut number: u128) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn put_activity(bytes: &mut Vec<u8>, activity: &Activity) {
+    let is_used = |class: &ClassSums| *class != ClassSums::default();
+    let used = activity.0.iter().enumerate().filter(|(_, class)| is_used(class));
+    bytes.push(used.clone().fold(0, |mask, (at, _)| mask | 1 << at));
+    for (_, class) in used {
+        for number in [
+            class.ok,
+            class.failed,
+            class.bytes,
+            class.ok_latency_us,
+            class.failed_latency_us,
+            class.per_s_max,
+            class.bytes_per_s_max,
+            class.latency_us_max,
+        ] {
+            put(bytes, number.into());
+        }
+    }
+}
+
+/// What is left to be read.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn long(&mut self) -> Option<u128> {
+        let mut number = 0;
+        for place in 0..LONG_BYTES_MAX as u32 {
+            let byte = self.byte()?;
+            let part = u128::from(byte & 0x7f);
+            // What does not fit was not written here.
+            number |= part.checked_shl(7 * place).filter(|it| it >> (7 * place) == part)?;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        u64::try_from(self.long()?).ok()
+    }
+
+    fn activity(&mut self) -> Option<Activity> {
+        let (mask, mut activity) = (self.byte()?, Activity::default());
+        if mask >> CLASSES.len() != 0 {
+            return None;
+        }
+        for (at, class) in activity.0.iter_mut().enumerate() {
+            if mask & 1 << at != 0 {
+                *class = ClassSums {
+                    ok: self.number()?,
+                    failed: self.number()?,
+                    bytes: self.number()?,
+                    ok_latency_us: self.number()?,
+                    failed_latency_us: self.number()?,
+                    per_s_max: self.number()?,
+                    bytes_per_s_max: self.number()?,
+                    latency_us_max: self.number()?,
+                };
+            }
+        }
+        Some(activity)
+    }
+
+    fn capacity(&mut self) -> Option<Capacity> {
+        let mut capacity = Capacity::default();
+        for gauge in &mut capacity.0 {
+            *gauge = Gauge { sum: self.long()?, count: self.number()?, max: self.number()? };
+        }
+        Some(capacity)
+    }
+}

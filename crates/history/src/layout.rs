@@ -1,0 +1,119 @@
+//! The file: a header, and behind it the cells of each ring. Numbers are little endian.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..16 | `HOLDFAST HISTORY` |
+//! | 16..20 | version: 1 |
+//! | 20..24 | bytes of a cell |
+//! | 24..40 | the id of the pool |
+//! | 40..64 | for each ring: milliseconds of a step, and how many steps, 4 bytes each |
+//! | 64..68 | CRC32C of what is in front |
+//! | 4096.. | the cells of the first ring, then those of the others |
+//!
+//! The cell of a step is that of its number (its time divided by its length) modulo the number of
+//! steps, so the newest step takes the place of the oldest, and no index is needed.
+
+/// The bytes of a cell: see [`crate::cell`].
+pub const CELL_BYTES: usize = 16 << 10;
+/// The bytes that are kept for the header.
+pub const HEADER_BYTES: usize = 4096;
+/// The most bytes that the file has.
+pub const FILE_BYTES: u64 = HEADER_BYTES as u64 + (2880 + 8928 + 8784) * CELL_BYTES as u64;
+
+const MAGIC: &[u8; 16] = b"HOLDFAST HISTORY";
+const VERSION: u32 = 1;
+const HEADER_USED: usize = 64;
+
+/// Steps of one length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ring {
+    /// How long a step is, in milliseconds.
+    pub step_ms: u32,
+    /// How many there are.
+    pub steps: u32,
+    /// Where its cells begin in the file.
+    first: u64,
+}
+
+/// The rings, the finest first: each length is a multiple of the one before.
+pub const RINGS: [Ring; 3] = {
+    let header = HEADER_BYTES as u64;
+    let cell = CELL_BYTES as u64;
+    [
+        Ring { step_ms: 30_000, steps: 2880, first: header },
+        Ring { step_ms: 300_000, steps: 8928, first: header + 2880 * cell },
+        Ring { step_ms: 3_600_000, steps: 8784, first: header + (2880 + 8928) * cell },
+    ]
+};
+
+impl Ring {
+    /// When the step began that a time is in.
+    pub fn start_of(&self, time_ms: u64) -> u64 {
+        time_ms - time_ms % u64::from(self.step_ms)
+    }
+
+    /// Where the cell of a step is.
+    pub(crate) fn offset_of(&self, start_ms: u64) -> u64 {
+        let number = start_ms / u64::from(self.step_ms) % u64::from(self.steps);
+        self.first + number * CELL_BYTES as u64
+    }
+
+    /// For how long it keeps a step, in milliseconds.
+    pub fn span_ms(&self) -> u64 {
+        u64::from(self.step_ms) * u64::from(self.steps)
+    }
+}
+
+/// Why a file is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotOurs {
+    /// Its header is damaged, or it is something else.
+    #[error("it is damaged, or no history at all")]
+    Damaged,
+    /// It is of another version, or has other rings.
+    #[error("it was written by another version")]
+    Version,
+    /// It is the history of another pool.
+    #[error("it is of another pool")]
+    Pool,
+}
+
+/// The header of the history of a pool.
+pub(crate) fn header(pool_id: [u8; 16]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER_BYTES);
+    bytes.extend(MAGIC);
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend((CELL_BYTES as u32).to_le_bytes());
+    bytes.extend(pool_id);
+    for ring in RINGS {
+        bytes.extend(ring.step_ms.to_le_bytes());
+        bytes.extend(ring.steps.to_le_bytes());
+    }
+    bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+    bytes.resize(HEADER_BYTES, 0);
+    bytes
+}
+
+/// Whether this is the header of the history of a pool.
+pub(crate) fn check(found: &[u8; HEADER_BYTES], pool_id: [u8; 16]) -> Result<(), NotOurs> {
+    let checksum = crc32c::crc32c(&found[..HEADER_USED]).to_le_bytes();
+    if found[..16] != *MAGIC || found[HEADER_USED..HEADER_USED + 4] != checksum {
+        return Err(NotOurs::Damaged);
+    }
+    let expected = header(pool_id);
+    if found[16..24] != expected[16..24] || found[40..HEADER_USED] != expected[40..HEADER_USED] {
+        return Err(NotOurs::Version);
+    }
+    if found[24..40] != pool_id {
+        return Err(NotOurs::Pool);
+    }
+    Ok(())
+}
+
+const _: () = {
+    assert!(MAGIC.len() + 4 + 4 + 16 + RINGS.len() * 8 == HEADER_USED);
+    let last = RINGS[RINGS.len() - 1];
+    assert!(last.first + last.steps as u64 * CELL_BYTES as u64 == FILE_BYTES);
+    assert!(RINGS[1].step_ms.is_multiple_of(RINGS[0].step_ms));
+    assert!(RINGS[2].step_ms.is_multiple_of(RINGS[1].step_ms));
+};

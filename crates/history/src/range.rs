@@ -1,0 +1,87 @@
+//! What can be asked for: from when to when, in steps of which length.
+
+use crate::layout::{RINGS, Ring};
+
+/// The most points of one answer.
+pub const POINTS_MAX: u64 = 9000;
+
+/// From when to when, in steps of which length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    pub(crate) ring: &'static Ring,
+    pub(crate) from_ms: u64,
+    pub(crate) to_ms: u64,
+    pub(crate) step_ms: u64,
+}
+
+/// Why nothing can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RangeError {
+    /// Nothing is made of steps of this length.
+    #[error(
+        "The resolution is a whole number of times 30000, 300000 or 3600000 ms, up to 30 days."
+    )]
+    Resolution,
+    /// The end is in front of the start.
+    #[error("The end is not behind the start.")]
+    Backwards,
+    /// It would be too many steps.
+    #[error("That is more than {0} samples: ask for a coarser resolution.")]
+    TooMany(u64),
+}
+
+/// The longest step.
+const STEP_MS_MAX: u64 = 30 * 86_400_000;
+
+impl Range {
+    /// All steps of `step_ms` that begin from `from_ms` on and before `to_ms`, in milliseconds
+    /// since 1970, as far as they are kept at `now_ms`. Without a length, the finest in which all
+    /// of it is kept.
+    ///
+    /// # Errors
+    /// See [`RangeError`].
+    pub fn new(
+        from_ms: u64,
+        to_ms: u64,
+        step_ms: Option<u64>,
+        now_ms: u64,
+    ) -> Result<Self, RangeError> {
+        if to_ms <= from_ms {
+            return Err(RangeError::Backwards);
+        }
+        let step_ms = step_ms.unwrap_or_else(|| finest(from_ms, now_ms));
+        let fits = |ring: &&Ring| step_ms.is_multiple_of(ring.step_ms.into());
+        let ring = RINGS.iter().rev().find(fits);
+        let ring = ring.filter(|_| (1..=STEP_MS_MAX).contains(&step_ms));
+        let ring = ring.ok_or(RangeError::Resolution)?;
+        let kept_ms = now_ms.saturating_sub(ring.span_ms());
+        let from_ms = from_ms.min(now_ms).max(kept_ms).next_multiple_of(step_ms);
+        let to_ms = to_ms.min(now_ms.saturating_add(1)).max(from_ms);
+        match (to_ms - from_ms).div_ceil(step_ms) > POINTS_MAX {
+            true => Err(RangeError::TooMany(POINTS_MAX)),
+            false => Ok(Self { ring, from_ms, to_ms, step_ms }),
+        }
+    }
+
+    /// How long its steps are, in milliseconds.
+    pub fn step_ms(&self) -> u64 {
+        self.step_ms
+    }
+
+    /// When each of its steps begins.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = u64> + use<> {
+        (self.from_ms..self.to_ms).step_by(self.step_ms as usize)
+    }
+
+    /// How many steps it has.
+    pub fn points(&self) -> u64 {
+        (self.to_ms - self.from_ms).div_ceil(self.step_ms)
+    }
+}
+
+/// The length of steps in which all from a time on is kept.
+fn finest(from_ms: u64, now_ms: u64) -> u64 {
+    let age_ms = now_ms.saturating_sub(from_ms);
+    let keeps = |ring: &&Ring| ring.span_ms() >= age_ms;
+    RINGS.iter().find(keeps).unwrap_or(&RINGS[RINGS.len() - 1]).step_ms.into()
+}

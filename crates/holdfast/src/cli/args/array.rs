@@ -1,0 +1,46 @@
+//! The verbs of the array's settings.
+
+use clap::{ArgGroup, Subcommand};
+
+use crate::cli::offload::{self, Switch};
+
+/// `array …`.
+#[derive(Debug, Subcommand)]
+pub enum ArrayVerb {
+    /// Show the settings that are kept in the pool.
+    Show,
+    /// Change them.
+    #[command(group = ArgGroup::new("what").required(true).multiple(true))]
+    Set {
+        /// Switch offloads for all volumes: ats, full-copy, block-zero, reclaim, odx or all, `=on`
+        /// or `=off`. A volume takes those that are on in its own settings, too.
+        #[arg(long, group = "what", value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
+        #[arg(value_parser = offload::parse)]
+        offload: Vec<Switch>,
+        /// Tell hosts when so many percent of the pool are in use: up to four, 1 to 99; or none.
+        #[arg(long, group = "what", value_name = "PERCENT[,…]|none")]
+        #[arg(value_parser = parse_thresholds)]
+        space_thresholds: Option<Thresholds>,
+        /// What the array is called: 1 to 63 of A-Z a-z 0-9 -.
+        #[arg(long, group = "what")]
+        name: Option<String>,
+        /// For how many seconds what is destroyed from now on can be recovered: up to 30 days.
+        #[arg(long, group = "what", value_name = "SECONDS")]
+        eradication_delay: Option<u64>,
+    },
+}
+
+/// What `--space-thresholds` says.
+#[derive(Clone, Debug)]
+pub struct Thresholds(pub Vec<u8>);
+
+fn parse_thresholds(text: &str) -> Result<Thresholds, String> {
+    if text == "none" {
+        return Ok(Thresholds(Vec::new()));
+    }
+    let percents = text.split(',').map(|part| part.trim_end_matches('%').parse());
+    percents
+        .collect::<Result<_, _>>()
+        .map(Thresholds)
+        .map_err(|_| "thresholds look like 80 or 70,90, or none".to_owned())
+}

@@ -1,0 +1,209 @@
+//! The verbs of protection groups and tags.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use crate::cli::interval;
+
+/// `group …`.
+#[derive(Debug, Subcommand)]
+pub enum GroupVerb {
+    /// Make a group.
+    Create {
+        /// 1 to 63 of A-Z a-z 0-9 -.
+        name: String,
+        /// Its volumes.
+        volumes: Vec<String>,
+    },
+    /// Add volumes, or hosts or host groups with all that is connected to them, to a group.
+    Add {
+        /// Which.
+        name: String,
+        #[command(flatten)]
+        members: Members,
+    },
+    /// Take volumes, hosts or host groups out of a group.
+    Remove {
+        /// Which.
+        name: String,
+        #[command(flatten)]
+        members: Members,
+    },
+    /// Say when snapshots of a group are made by themselves, and for how long these are kept.
+    Set {
+        /// Which.
+        name: String,
+        #[command(flatten)]
+        schedule: ScheduleArgs,
+    },
+    /// Give a group another name. Its snapshots go with it.
+    Rename {
+        /// Which.
+        name: String,
+        /// The new name.
+        new_name: String,
+    },
+    /// List all groups.
+    List {
+        /// Those that are destroyed, instead of the others.
+        #[arg(long)]
+        destroyed: bool,
+    },
+    /// Show a group.
+    Show {
+        /// Which.
+        name: String,
+    },
+    /// Destroy a group and its snapshots; they can be recovered for a time. Its volumes stay.
+    Destroy {
+        /// Which.
+        name: String,
+        /// Eradicate it as well: its snapshots are gone for ever, their space is free.
+        #[arg(long)]
+        eradicate: bool,
+    },
+    /// Bring a destroyed group back, with its snapshots.
+    Recover {
+        /// Which.
+        name: String,
+    },
+    /// Eradicate a destroyed group: its snapshots are gone for ever, their space is free.
+    Eradicate {
+        /// Which.
+        name: String,
+    },
+}
+
+/// What a group protects.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct Members {
+    /// Volumes.
+    #[arg(value_name = "VOLUME")]
+    pub volumes: Vec<String>,
+    /// Hosts, instead of volumes.
+    #[arg(long = "host", num_args = 1.., value_delimiter = ',', value_name = "HOST")]
+    pub hosts: Vec<String>,
+    /// Host groups, instead.
+    #[arg(long = "host-group", num_args = 1.., value_delimiter = ',', value_name = "HOST-GROUP")]
+    pub host_groups: Vec<String>,
+}
+
+/// When snapshots are made by themselves, and for how long these are kept; what is left out stays.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub struct ScheduleArgs {
+    /// Whether snapshots are made by themselves.
+    #[arg(long, value_name = "on|off", value_parser = parse_on_off)]
+    pub schedule: Option<bool>,
+    /// How often, from 5m to 400d: 1h, 1d.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub every: Option<Duration>,
+    /// At which time of the day (UTC), where `every` is whole days.
+    #[arg(long, value_name = "HH:MM")]
+    pub at: Option<TimeOfDay>,
+    /// For how long all of them are kept: 1d, up to 400d.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub keep: Option<Duration>,
+    /// How many of each day are kept after that.
+    #[arg(long, value_name = "COUNT")]
+    pub keep_per_day: Option<u32>,
+    /// For how many days these are.
+    #[arg(long, value_name = "DAYS")]
+    pub keep_days: Option<u32>,
+}
+
+fn parse_on_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("it is on or off".into()),
+    }
+}
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    interval::parse(text)?.ok_or_else(|| "a time looks like 30m, 4h or 1d".to_owned())
+}
+
+/// A time of the day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeOfDay {
+    /// In milliseconds from midnight.
+    pub ms: u64,
+}
+
+impl FromStr for TimeOfDay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str, end: u64| -> Option<u64> {
+            let is_number = matches!(text.len(), 1 | 2) && text.bytes().all(|b| b.is_ascii_digit());
+            text.parse().ok().filter(|number| is_number && *number < end)
+        };
+        let parts = text.split_once(':');
+        let time = parts.and_then(|(hour, minute)| Some((number(hour, 24)?, number(minute, 60)?)));
+        let (hour, minute) =
+            time.ok_or_else(|| format!("{text:?} is no time of the day, such as 02:30"))?;
+        Ok(Self { ms: (hour * 60 + minute) * 60_000 })
+    }
+}
+
+/// `tag …`.
+#[derive(Debug, Subcommand)]
+pub enum TagVerb {
+    /// Give a volume or a snapshot tags, in place of those with the same keys.
+    Set {
+        /// Which.
+        name: String,
+        /// The tags.
+        #[arg(required = true, value_name = "KEY=VALUE", value_parser = parse_tag)]
+        tags: Vec<(String, String)>,
+        /// Where the keys are unique. Default: `default`.
+        #[arg(long)]
+        namespace: Option<String>,
+        /// Keep them from clones and snapshots of it.
+        #[arg(long)]
+        not_copied: bool,
+    },
+    /// List the tags of a volume or a snapshot, or of all.
+    List {
+        /// Which.
+        name: Option<String>,
+        /// Only those in this namespace.
+        #[arg(long)]
+        namespace: Option<String>,
+    },
+    /// Take tags away.
+    Delete {
+        /// From which volume or snapshot.
+        name: String,
+        /// Their keys.
+        #[arg(required = true, value_name = "KEY")]
+        keys: Vec<String>,
+        /// In which namespace. Default: `default`.
+        #[arg(long)]
+        namespace: Option<String>,
+    },
+}
+
+fn parse_tag(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+    pair.ok_or_else(|| format!("{text:?} is not KEY=VALUE"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_the_day_are_24_hours() {
+        let ms = |text: &str| text.parse::<TimeOfDay>().map(|time| time.ms);
+        assert_eq!((ms("0:00"), ms("02:30")), (Ok(0), Ok(9_000_000)));
+        assert_eq!(ms("23:59"), Ok(86_340_000));
+        for bad in ["", "2", "24:00", "1:60", "+1:00", "1:2:3", "001:00", "a:00"] {
+            assert!(ms(bad).unwrap_err().contains("02:30"), "{bad}");
+        }
+    }
+}

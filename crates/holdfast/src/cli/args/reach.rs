@@ -1,0 +1,125 @@
+//! The verbs of who may reach what.
+
+use clap::{Args, Subcommand};
+
+use crate::cli::size;
+
+/// A host, or a host group.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct WithHost {
+    /// The host.
+    pub host: Option<String>,
+    /// The host group, instead: all of its hosts.
+    #[arg(long)]
+    pub host_group: Option<String>,
+}
+
+/// `connect`.
+#[derive(Debug, Args)]
+pub struct ConnectArgs {
+    /// The volume.
+    pub volume: String,
+    #[command(flatten)]
+    pub with: WithHost,
+    /// 1 to 16383. Default: the lowest that is free.
+    #[arg(long)]
+    pub lun: Option<u16>,
+}
+
+/// `disconnect`.
+#[derive(Debug, Args)]
+pub struct DisconnectArgs {
+    /// The volume.
+    pub volume: String,
+    #[command(flatten)]
+    pub with: WithHost,
+}
+
+/// `connection …`.
+#[derive(Debug, Subcommand)]
+pub enum ConnectionVerb {
+    /// List connections, by the names of hosts and the LUNs.
+    List {
+        /// Those of this volume.
+        #[arg(long)]
+        volume: Option<String>,
+        /// Those of this host.
+        #[arg(long)]
+        host: Option<String>,
+        /// Those of this host group.
+        #[arg(long, conflicts_with = "host")]
+        host_group: Option<String>,
+    },
+}
+
+/// `port …`.
+#[derive(Debug, Subcommand)]
+pub enum PortVerb {
+    /// List the ports.
+    List,
+}
+
+/// `provision`.
+#[derive(Debug, Args)]
+pub struct ProvisionArgs {
+    /// The new volume: 1 to 63 of A-Z a-z 0-9 - _.
+    pub volume: String,
+    /// Its size: a multiple of 4096 bytes, up to 64T.
+    #[arg(long, value_parser = size::parse)]
+    pub size: u64,
+    /// The host; it is made if there is none, then --iqn is needed. Default: this machine.
+    #[arg(long)]
+    pub host: Option<String>,
+    /// The host's iSCSI names. Default, for this machine: what open-iscsi is set up with.
+    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
+    pub iqn: Vec<String>,
+    /// 1 to 16383. Default: the lowest that is free.
+    #[arg(long)]
+    pub lun: Option<u16>,
+}
+
+/// `host-group …`.
+#[derive(Debug, Subcommand)]
+pub enum HostGroupVerb {
+    /// Make a host group without hosts.
+    Create {
+        /// 1 to 63 of A-Z a-z 0-9 -.
+        name: String,
+    },
+    /// Put hosts into a host group: they see what is connected to it.
+    Add {
+        /// Which.
+        name: String,
+        /// The hosts.
+        #[arg(required = true, value_name = "HOST")]
+        hosts: Vec<String>,
+    },
+    /// Take hosts out of a host group.
+    Remove {
+        /// Which.
+        name: String,
+        /// The hosts.
+        #[arg(required = true, value_name = "HOST")]
+        hosts: Vec<String>,
+    },
+    /// List all host groups.
+    List,
+    /// Show a host group, its hosts and its connections.
+    Show {
+        /// Which.
+        name: String,
+    },
+    /// Give a host group another name.
+    Rename {
+        /// Which.
+        name: String,
+        /// The new name.
+        new_name: String,
+    },
+    /// Delete a host group without hosts and connections.
+    Delete {
+        /// Which.
+        name: String,
+    },
+}

@@ -1,0 +1,49 @@
+//! `serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::size;
+
+/// `serve`; the management address stands in `Common`, and the pool can.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// The pool, instead of --pool. In an empty directory one is made first.
+    #[arg(value_name = "DIR-OR-DEVICE", conflicts_with = "pool")]
+    pub place: Option<PathBuf>,
+    /// What a pool that is made now shall hold, at least 1G; one that is there stays as it is.
+    /// Default: a quarter of the free space, 64G at most.
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub capacity: Option<u64>,
+    /// Where to serve iSCSI. Each address is a port of the target, in the target port group (ALUA)
+    /// with the number behind `@`: those of one controller, say. Default: group 1.
+    #[arg(long, value_delimiter = ',', value_name = "ADDR:PORT[@GROUP][,…]")]
+    #[arg(value_parser = parse_portal, default_value = "127.0.0.1:3260")]
+    pub iscsi: Vec<PortalArg>,
+    /// The configuration.
+    #[arg(long, value_name = "FILE.toml")]
+    pub config: Option<PathBuf>,
+    /// Manage without encryption; on a loopback address only.
+    #[arg(long)]
+    pub api_http: bool,
+}
+
+/// A portal on the command line.
+#[derive(Clone, Copy, Debug)]
+pub struct PortalArg {
+    /// Where.
+    pub address: SocketAddr,
+    /// Its target port group.
+    pub group: u16,
+}
+
+fn parse_portal(text: &str) -> Result<PortalArg, String> {
+    let (address, group) = text.rsplit_once('@').unwrap_or((text, "1"));
+    match (address.parse(), group.parse()) {
+        (Ok(address), Ok(group @ 1..)) => Ok(PortalArg { address, group }),
+        (Ok(_), _) => Err(format!("{text:?}: a group is a number from 1 to 65535")),
+        (Err(_), _) => Err(format!("{text:?} is not ADDR:PORT or ADDR:PORT@GROUP")),
+    }
+}

@@ -1,0 +1,260 @@
+//! The certificate by which the management interface is known: given by the configuration, or made
+//! at the first start and kept, with its key, beside the pool.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SerialNumber};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::ParsedCertificate;
+use sha2::{Digest, Sha256};
+use time::{Duration, OffsetDateTime};
+use x509_cert::der::Decode;
+
+use super::args::Fingerprint;
+use super::config::Config;
+use super::failure::Failure;
+use super::pool::Place;
+use super::private;
+
+/// The certificate, beside the pool. It is no secret: whoever manages the array from elsewhere may
+/// take it there and trust it.
+const CERTIFICATE_FILE: &str = "api-certificate.pem";
+/// Its key, which only its owner may read.
+const KEY_FILE: &str = "api-key.pem";
+/// For how long a certificate is good that is made here. It is trusted by itself and replaced by
+/// hand, so it must not end by surprise.
+const LIFETIME_DAYS: i64 = 3650;
+/// The only protocol behind it.
+const HTTP_1_1: &[u8] = b"http/1.1";
+
+/// What a server shows to who comes.
+pub struct ServerIdentity {
+    /// How it speaks TLS: 1.2 or 1.3.
+    pub tls: Arc<ServerConfig>,
+    /// Of its certificate.
+    pub fingerprint: Fingerprint,
+    /// The file that its certificate stands in.
+    pub path: PathBuf,
+    /// When the certificate ends, in milliseconds since 1970; none where that can't be read.
+    pub ends_ms: Option<u64>,
+}
+
+/// When a certificate ends, in milliseconds since 1970.
+fn ends_ms(certificate: &CertificateDer<'_>) -> Option<u64> {
+    let parsed = x509_cert::Certificate::from_der(certificate).ok()?;
+    let ends = parsed.tbs_certificate().validity().not_after.to_unix_duration();
+    u64::try_from(ends.as_millis()).ok()
+}
+
+/// The SHA-256 of a certificate.
+pub fn fingerprint(certificate: &CertificateDer<'_>) -> Fingerprint {
+    Fingerprint(Sha256::digest(certificate).into())
+}
+
+/// The algorithms of TLS.
+pub fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// The identity of an array: what the configuration gives, or what stands beside the pool, or else
+/// a new one. `api` is where it listens.
+pub fn of_array(
+    config: &Config,
+    place: &Place,
+    pool_id: [u8; 16],
+    api: SocketAddr,
+) -> Result<ServerIdentity, Failure> {
+    if let (Some(certificate), Some(key)) = (&config.certificate, &config.private_key) {
+        return load(certificate, key);
+    }
+    let directory = directory(config, place, pool_id)?;
+    let (certificate, key) = (directory.join(CERTIFICATE_FILE), directory.join(KEY_FILE));
+    if !certificate.exists() || !key.exists() {
+        make(&certificate, &key, api.ip())?;
+        tracing::info!("a certificate was made: {}", certificate.display());
+    }
+    let identity = load(&certificate, &key)?;
+    check_names(&certificate, api.ip())?;
+    Ok(identity)
+}
+
+/// Where an array keeps what stands beside its pool: in the pool's directory, or for a device in
+/// one that has the pool's name.
+pub fn directory(config: &Config, place: &Place, pool_id: [u8; 16]) -> Result<PathBuf, Failure> {
+    if !place.is_device() {
+        return Ok(place.pool.clone());
+    }
+    let name: String = pool_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let directory = config.state_directory.join(name);
+    private::make_directory(&directory).map_err(|error| {
+        let failure = Failure::of_file("use", &directory, &error);
+        Failure::Machine(format!("{failure}; state_directory in the configuration names another"))
+    })?;
+    Ok(directory)
+}
+
+fn load(certificate: &Path, key: &Path) -> Result<ServerIdentity, Failure> {
+    let refuse = |path: &Path, error: &dyn std::fmt::Display| {
+        Failure::Machine(format!("can't use {}: {error}", path.display()))
+    };
+    let chain = read_certificates(certificate)?;
+    let first = chain.first().ok_or_else(|| refuse(certificate, &"it holds no certificate"))?;
+    let (fingerprint, ends_ms) = (fingerprint(first), ends_ms(first));
+    if ends_ms.is_none() {
+        tracing::warn!("can't read when {} ends", certificate.display());
+    }
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| refuse(key, &error))?;
+    let mut tls = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| refuse(certificate, &error))?
+        .with_no_client_auth()
+        .with_single_cert(chain, secret)
+        .map_err(|error| refuse(certificate, &error))?;
+    tls.alpn_protocols = vec![HTTP_1_1.to_vec()];
+    let path = certificate.to_owned();
+    Ok(ServerIdentity { tls: Arc::new(tls), fingerprint, path, ends_ms })
+}
+
+/// All certificates of a file.
+pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let bytes = fs::read(path).map_err(|error| Failure::of_file("read", path, &error))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    found.map_err(|error| Failure::Machine(format!("can't use {}: {error}", path.display())))
+}
+
+/// Makes a certificate that vouches for itself. The key is written first: a certificate without
+/// one would be taken for whole.
+fn make(certificate: &Path, key: &Path, api: IpAddr) -> Result<(), Failure> {
+    let made = generate(names(api)).map_err(|error| {
+        Failure::Machine(format!("can't make a certificate for management: {error}"))
+    })?;
+    let write = |path: &Path, text: &str, mode| {
+        private::write(path, text.as_bytes(), mode)
+            .map_err(|error| Failure::of_file("write", path, &error))
+    };
+    match fs::remove_file(certificate) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(Failure::of_file("replace", certificate, &error));
+        }
+        _ => {}
+    }
+    write(key, &made.1, private::SECRET)?;
+    write(certificate, &made.0, private::PUBLIC)
+}
+
+/// By which names the array may be reached.
+fn names(api: IpAddr) -> Vec<String> {
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".into(), "::1".into()];
+    let uname = rustix::system::uname();
+    let host = uname.nodename().to_str().ok();
+    names.extend(host.filter(|host| ServerName::try_from(*host).is_ok()).map(str::to_owned));
+    if !api.is_unspecified() {
+        names.push(api.to_string());
+    }
+    let mut seen = std::collections::HashSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
+}
+
+/// A certificate (ECDSA, P-256) and its key, as PEM.
+fn generate(names: Vec<String>) -> Result<(String, String), Box<dyn std::error::Error>> {
+    let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
+    let mut serial = [0; 16];
+    sys::entropy(&mut serial)?;
+    // Positive, and as long as it looks.
+    serial[0] = serial[0] & 0x7f | 0x40;
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, "Holdfast array");
+    params.serial_number = Some(SerialNumber::from_slice(&serial));
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let now = OffsetDateTime::now_utc();
+    // Clocks differ: who is a little behind would find it not valid yet.
+    params.not_before = now - Duration::days(1);
+    params.not_after = now + Duration::days(LIFETIME_DAYS);
+    let certificate = params.self_signed(&key)?;
+    Ok((certificate.pem(), key.serialize_pem()))
+}
+
+/// Says so where a certificate that was made for one address is used for another: who checks names
+/// would refuse it.
+fn check_names(certificate: &Path, api: IpAddr) -> Result<(), Failure> {
+    let chain = read_certificates(certificate)?;
+    let parsed = chain.first().map(ParsedCertificate::try_from);
+    let Some(Ok(parsed)) = parsed else { return Ok(()) };
+    let name = ServerName::IpAddress(api.into());
+    if !api.is_unspecified() && rustls::client::verify_server_name(&parsed, &name).is_err() {
+        tracing::warn!(
+            "{} does not name {api}: remove it and restart to have another made",
+            certificate.display()
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_certificate_is_made_once_and_its_key_is_a_secret() {
+        let directory = tempfile::tempdir().unwrap();
+        let pool = directory.path().to_owned();
+        let place = Place { data: pool.join("pool.data"), pool: pool.clone() };
+        let of = |api: &str| of_array(&Config::default(), &place, [7; 16], address(api)).unwrap();
+        let first = of("192.0.2.1:80");
+        let now_ms = u64::try_from(OffsetDateTime::now_utc().unix_timestamp()).unwrap() * 1000;
+        let days = (first.ends_ms.unwrap() - now_ms) / 86_400_000;
+        assert!((3649..=3650).contains(&days), "{days}");
+        let mode = |name| fs::metadata(pool.join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(KEY_FILE), mode(CERTIFICATE_FILE)), (0o600, 0o644));
+        assert_eq!(of("127.0.0.1:80").fingerprint, first.fingerprint);
+        let chain = read_certificates(&pool.join(CERTIFICATE_FILE)).unwrap();
+        assert_eq!((chain.len(), fingerprint(&chain[0])), (1, first.fingerprint));
+        let parsed = ParsedCertificate::try_from(&chain[0]).unwrap();
+        for (name, is_named) in [
+            ("localhost", true),
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("192.0.2.1", true),
+            ("a", false),
+        ] {
+            let name = ServerName::try_from(name).unwrap();
+            let named = rustls::client::verify_server_name(&parsed, &name).is_ok();
+            assert_eq!(named, is_named, "{name:?}");
+        }
+        // One without the other is of no use: both are made anew.
+        fs::remove_file(pool.join(KEY_FILE)).unwrap();
+        let second = of("127.0.0.1:80");
+        assert_ne!(second.fingerprint, first.fingerprint);
+        assert_eq!(of("127.0.0.1:80").fingerprint, second.fingerprint);
+    }
+
+    #[test]
+    fn what_is_given_must_fit() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        make(&path("a.pem"), &path("a.key"), address("127.0.0.1:1").ip()).unwrap();
+        make(&path("b.pem"), &path("b.key"), address("127.0.0.1:1").ip()).unwrap();
+        fs::write(path("empty"), "").unwrap();
+        assert!(load(&path("a.pem"), &path("a.key")).is_ok());
+        for (certificate, key) in
+            [("a.pem", "b.key"), ("a.pem", "a.pem"), ("empty", "a.key"), ("none", "a.key")]
+        {
+            let failure = load(&path(certificate), &path(key)).map(drop).unwrap_err();
+            assert!(matches!(failure, Failure::Machine(_)), "{certificate} {key}");
+        }
+    }
+}

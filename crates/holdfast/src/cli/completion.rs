@@ -1,0 +1,163 @@
+//! `completion`: what shells ask for while somebody types.
+//!
+//! The script that a shell reads calls this program with [`VARIABLE`] set; then it answers what
+//! could stand at the cursor, and does nothing else. Names come from the array that a verb without
+//! `--pool` and `--api` would mean; where there is none, there are none to choose from.
+
+use std::ffi::OsStr;
+
+use clap::builder::Command;
+use clap::{CommandFactory, Parser};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, EnvCompleter, Shells};
+use serde::Deserialize;
+
+use super::args::{Cli, Shell};
+use super::client::Client;
+use super::failure::Failure;
+use super::output::print;
+use super::rest::Named;
+
+/// What says that a shell asks.
+const VARIABLE: &str = "HOLDFAST_COMPLETE";
+
+/// What stands where a name is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Volume,
+    Snapshot,
+    Group,
+    Host,
+    HostGroup,
+}
+
+/// Answers a shell that asks; whether one did.
+pub fn answer() -> bool {
+    let complete = CompleteEnv::with_factory(command).var(VARIABLE).bin("holdfast");
+    let directory = std::env::current_dir().ok();
+    let answered = complete.try_complete(std::env::args_os(), directory.as_deref());
+    answered.unwrap_or_else(|error| error.exit())
+}
+
+/// Prints the script for a shell.
+pub fn run(shell: Shell) -> Result<(), Failure> {
+    let name = match shell {
+        Shell::Bash => "bash",
+        Shell::Zsh => "zsh",
+        Shell::Fish => "fish",
+    };
+    let refuse = |why: &str| Failure::Machine(format!("can't write the script for {name}: {why}"));
+    let shells = Shells::builtins();
+    let completer = shells.completer(name).ok_or_else(|| refuse("there is none"))?;
+    let mut script = Vec::new();
+    EnvCompleter::write_registration(
+        completer,
+        VARIABLE,
+        "holdfast",
+        "holdfast",
+        "holdfast",
+        &mut script,
+    )
+    .map_err(|error| refuse(&error.to_string()))?;
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// The verbs, with names to choose from.
+fn command() -> Command {
+    named(Cli::command(), &mut Vec::new())
+}
+
+fn named(command: Command, verbs: &mut Vec<String>) -> Command {
+    let at = verbs.clone();
+    let command = command.mut_args(|arg| match kind(&at, arg.get_id().as_str()) {
+        Some(kind) => arg.add(ArgValueCompleter::new(move |typed: &OsStr| matching(kind, typed))),
+        None => arg,
+    });
+    command.mut_subcommands(|verb| {
+        verbs.push(verb.get_name().to_owned());
+        let verb = named(verb, verbs);
+        verbs.pop();
+        verb
+    })
+}
+
+/// What an argument of a verb names; none where it is something new, or no object.
+fn kind(verbs: &[String], argument: &str) -> Option<Kind> {
+    let verbs: Vec<&str> = verbs.iter().map(String::as_str).collect();
+    let is_new = matches!(&verbs[..], [_, "create"] | ["volume", "clone"]);
+    match (&verbs[..], argument) {
+        (["token" | "user" | "provision", ..], "name" | "volume") => None,
+        (["volume", _], "source" | "from" | "snapshot") => Some(Kind::Snapshot),
+        (["volume", _], "name" | "names") if !is_new => Some(Kind::Volume),
+        (["snapshot", "show" | "rename" | "destroy"], "name" | "names") => Some(Kind::Snapshot),
+        (["group", _], "name") if !is_new => Some(Kind::Group),
+        (["host", _], "name") if !is_new => Some(Kind::Host),
+        (["host-group", _], "name") if !is_new => Some(Kind::HostGroup),
+        (["tag", _], "name") => Some(Kind::Snapshot),
+        (_, "volume" | "volumes") => Some(Kind::Volume),
+        (_, "host" | "hosts") => Some(Kind::Host),
+        (_, "host_group" | "host_groups") => Some(Kind::HostGroup),
+        (_, "group") => Some(Kind::Group),
+        _ => None,
+    }
+}
+
+/// A thing of a list of REST 2.x.
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Named>,
+}
+
+/// The names of a kind that begin as typed.
+fn matching(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(typed) = typed.to_str() else { return Vec::new() };
+    let lists: &[&str] = match kind {
+        Kind::Volume => &["volumes"],
+        // A snapshot can stand wherever a volume is copied from.
+        Kind::Snapshot => &["volume-snapshots", "volumes"],
+        Kind::Group => &["protection-groups"],
+        Kind::Host => &["hosts"],
+        Kind::HostGroup => &["host-groups"],
+    };
+    let found = lists.iter().filter_map(|list| first_page(list).ok()).flatten();
+    let names = found.filter_map(|named| named.name);
+    let wanted = |name: &String| {
+        let begins = name.get(..typed.len());
+        begins.is_some_and(|begins| begins.eq_ignore_ascii_case(typed))
+    };
+    names.filter(wanted).map(CompletionCandidate::new).collect()
+}
+
+/// The names of the first page of a list: nobody chooses from more.
+fn first_page(list: &str) -> Result<Vec<Named>, Failure> {
+    let cli = Cli::try_parse_from(["holdfast", "status"]);
+    let cli = cli.map_err(|error| Failure::Usage(error.to_string()))?;
+    let page: Page = Client::find(&cli.common)?.get(&format!("/api/2.26/{list}?limit=1000"))?;
+    Ok(page.items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_named_is_what_the_verb_means() {
+        let kind = |verbs: &str, argument| {
+            kind(&verbs.split(' ').map(str::to_owned).collect::<Vec<_>>(), argument)
+        };
+        assert_eq!(kind("volume show", "name"), Some(Kind::Volume));
+        assert_eq!(kind("volume create", "name"), None);
+        assert_eq!(kind("volume clone", "source"), Some(Kind::Snapshot));
+        assert_eq!(kind("connect", "host"), Some(Kind::Host));
+        assert_eq!(kind("connect", "host_group"), Some(Kind::HostGroup));
+        assert_eq!(kind("group add", "volumes"), Some(Kind::Volume));
+        assert_eq!(kind("snapshot create", "group"), Some(Kind::Group));
+        assert_eq!(kind("user set", "name"), None);
+        assert_eq!(kind("provision", "volume"), None);
+    }
+
+    #[test]
+    fn every_verb_is_still_what_it_was() {
+        command().debug_assert();
+    }
+}

@@ -1,0 +1,189 @@
+//! The first start of `serve`, in an empty directory: it makes the pool, and a token by which the
+//! rest can be done, and says how.
+
+use std::ffi::OsStr;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use api::Token;
+use array::users::BUILT_IN_USER;
+use array::{Array, NewToken, TokenName};
+use serde::Serialize;
+
+use super::args::ServeArgs;
+use super::failure::Failure;
+use super::mounting;
+use super::pool::{self, Place};
+use super::size::human;
+use crate::serve::now_ms;
+
+/// What the first token is called.
+const TOKEN: &str = "first";
+/// What is made by the first command that is shown.
+const VOLUME: &str = "data";
+
+/// A pool that was made now.
+pub struct First {
+    pool: PathBuf,
+    data: PathBuf,
+    capacity_bytes: u64,
+    notice: &'static str,
+}
+
+/// What a first start tells, once.
+#[derive(Serialize)]
+pub struct Beginning {
+    data: PathBuf,
+    capacity_bytes: u64,
+    #[serde(skip)]
+    notice: &'static str,
+    user: &'static str,
+    /// None where it would be kept: in the log of the system.
+    token: Option<String>,
+    commands: Vec<String>,
+}
+
+impl First {
+    /// Makes the pool, once it is certain that hosts could come: a start that fails for a port that
+    /// is taken leaves nothing behind.
+    pub fn make(place: &Place, options: &ServeArgs) -> Result<Self, Failure> {
+        for portal in &options.iscsi {
+            let address = portal.address;
+            TcpListener::bind(address).map_err(|error| {
+                Failure::Machine(format!("can't listen on {address} (--iscsi): {error}"))
+            })?;
+        }
+        let (capacity_bytes, notice) = pool::create(place, options.capacity, false)?;
+        let (pool, data) = (place.pool.clone(), place.data.clone());
+        Ok(Self { pool, data, capacity_bytes, notice })
+    }
+
+    /// Makes the first token, and the commands with which one goes on.
+    pub fn beginning(
+        &self,
+        array: &Array,
+        portals: &[SocketAddr],
+        target: &str,
+    ) -> Result<Beginning, Failure> {
+        let token = match is_journal() {
+            true => None,
+            false => Some(token(array)?),
+        };
+        let commands = match portals.first() {
+            Some(portal) => commands(&self.pool, *portal, target),
+            None => Vec::new(),
+        };
+        Ok(Beginning {
+            data: self.data.clone(),
+            capacity_bytes: self.capacity_bytes,
+            notice: self.notice,
+            user: BUILT_IN_USER,
+            token,
+            commands,
+        })
+    }
+}
+
+impl Beginning {
+    /// The first line: what was made.
+    pub fn made(&self) -> String {
+        let (data, size) = (self.data.display(), human(self.capacity_bytes));
+        format!("Pool made: {data}, {size}{}.\n", self.notice)
+    }
+
+    /// The last lines: how to go on.
+    pub fn next(&self, url: &str) -> String {
+        let mut text = format!("\nWeb page: {url}\n");
+        match &self.token {
+            Some(token) => text.push_str(&format!(
+                "First token, of user {}, shown this once: {token}\n",
+                self.user
+            )),
+            None => text.push_str("A token for it: holdfast token create NAME\n"),
+        }
+        text.push_str("\nTo a volume that is mounted on this machine (Linux, open-iscsi):\n");
+        self.commands.iter().for_each(|command| text.push_str(&format!("  {command}\n")));
+        text
+    }
+}
+
+/// An API token of the built-in user; the pool keeps its hash.
+fn token(array: &Array) -> Result<String, Failure> {
+    let mut entropy = [0; 32];
+    sys::entropy(&mut entropy).map_err(|error| Failure::Machine(error.to_string()))?;
+    let token = Token::of_api(&entropy);
+    let name = TokenName::new(TOKEN)?;
+    let (hash, created_ms) = (token.hash(), now_ms());
+    array.create_token(BUILT_IN_USER, NewToken { name, hash, created_ms, expires_ms: None })?;
+    Ok(token.expose().to_owned())
+}
+
+fn commands(pool: &Path, portal: SocketAddr, target: &str) -> Vec<String> {
+    let sudo = if rustix::process::geteuid().is_root() { "" } else { "sudo " };
+    let program = std::env::args_os().next().unwrap_or_else(|| "holdfast".into());
+    let (program, pool) = (quoted(&program), quoted(pool.as_os_str()));
+    let provision = format!("{sudo}{program} provision {VOLUME} --size 10G --pool {pool}");
+    let device = mounting::device_by_path(portal, target, 1);
+    [provision].into_iter().chain(mounting::commands(portal, &device, VOLUME)).collect()
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &OsStr) -> String {
+    let text = word.to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:=@%+/-".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.into_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+/// Whether the standard output goes to the log of the system, which keeps what is said: systemd
+/// tells services by which file that is (`systemd.exec(5)`, `JOURNAL_STREAM`).
+fn is_journal() -> bool {
+    let Ok(told) = std::env::var("JOURNAL_STREAM") else { return false };
+    let own = rustix::fs::fstat(std::io::stdout());
+    own.is_ok_and(|own| told == format!("{}:{}", own.st_dev, own.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beginning(token: Option<&str>) -> Beginning {
+        Beginning {
+            data: "/srv/pool.data".into(),
+            capacity_bytes: 1 << 30,
+            notice: " (x)",
+            user: "admin",
+            token: token.map(str::to_owned),
+            commands: vec!["one".into(), "two".into()],
+        }
+    }
+
+    #[test]
+    fn a_first_start_says_how_to_go_on() {
+        let told = beginning(Some("secret"));
+        assert_eq!(told.made(), "Pool made: /srv/pool.data, 1 GiB (x).\n");
+        let text = told.next("https://127.0.0.1:1");
+        assert!(text.contains("https://127.0.0.1:1\n") && text.contains("secret"), "{text}");
+        assert!(text.ends_with("  one\n  two\n"), "{text}");
+        assert!(beginning(None).next("u").contains("holdfast token create"));
+    }
+
+    #[test]
+    fn words_are_what_a_shell_takes_for_one() {
+        for (word, text) in
+            [("a/b-1", "a/b-1"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("", "''")]
+        {
+            assert_eq!(quoted(OsStr::new(word)), text);
+        }
+    }
+
+    #[test]
+    fn three_commands_lead_to_a_mounted_volume() {
+        let commands = commands(Path::new("/srv"), "127.0.0.1:3260".parse().unwrap(), "iqn.x");
+        assert_eq!(commands.len(), 3);
+        assert!(commands[0].ends_with(" provision data --size 10G --pool /srv"), "{commands:?}");
+        assert!(commands[2].contains("ip-127.0.0.1:3260-iscsi-iqn.x-lun-1"), "{commands:?}");
+    }
+}

@@ -1,0 +1,199 @@
+//! Any answer as CSV (RFC 4180): what `--json` prints, with a line for each object.
+//!
+//! The columns are the fields in the order in which they are declared; a field of a field is
+//! called `field.inner`. Values are those of JSON: bytes and milliseconds, not `10 GiB`.
+
+use std::fmt;
+
+use csv::{Terminator, Writer, WriterBuilder};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Serialize, de};
+
+use super::failure::Failure;
+
+/// Between the parts of a list that stands in one field.
+const PARTS: &str = " ";
+
+/// A value of JSON that keeps its fields in order.
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    /// Null is nothing, as a field that is missing.
+    Plain(String),
+    List(Vec<Value>),
+    Fields(Vec<(String, Value)>),
+}
+
+/// The lines of an answer. No lines where it is an empty list: its fields are not known.
+///
+/// # Errors
+/// If the answer can't be written, which no answer of the interface is.
+pub fn text<T: Serialize>(answer: &T) -> Result<String, Failure> {
+    let refuse = |error: &dyn fmt::Display| Failure::Machine(format!("can't write CSV: {error}"));
+    let json = serde_json::to_string(answer).map_err(|error| refuse(&error))?;
+    let value: Value = serde_json::from_str(&json).map_err(|error| refuse(&error))?;
+    let lines = lines(&value).map_err(|error| refuse(&error))?;
+    String::from_utf8(lines).map_err(|error| refuse(&error))
+}
+
+/// What writes lines as RFC 4180 has them.
+pub fn writer<W: std::io::Write>(out: W) -> Writer<W> {
+    WriterBuilder::new().terminator(Terminator::CRLF).from_writer(out)
+}
+
+fn lines(value: &Value) -> Result<Vec<u8>, csv::Error> {
+    let one = std::slice::from_ref(value);
+    let objects = match value {
+        Value::List(objects) => objects,
+        _ => one,
+    };
+    let flat: Vec<Vec<(String, String)>> = objects.iter().map(flattened).collect();
+    let mut columns: Vec<&str> = Vec::new();
+    for (name, _) in flat.iter().flatten() {
+        if !columns.contains(&name.as_str()) {
+            columns.push(name);
+        }
+    }
+    let mut table = writer(Vec::new());
+    if !columns.is_empty() {
+        table.write_record(&columns)?;
+    }
+    for object in &flat {
+        let field = |column: &&str| object.iter().find(|(name, _)| name == column);
+        table.write_record(columns.iter().map(|c| field(c).map_or("", |(_, text)| text)))?;
+    }
+    table.into_inner().map_err(|error| error.into_error().into())
+}
+
+fn flattened(object: &Value) -> Vec<(String, String)> {
+    let mut fields = Vec::new();
+    flatten("", object, &mut fields);
+    fields
+}
+
+fn flatten(name: &str, value: &Value, into: &mut Vec<(String, String)>) {
+    match value {
+        Value::Fields(fields) => {
+            for (inner, value) in fields {
+                let name = if name.is_empty() { inner.clone() } else { format!("{name}.{inner}") };
+                flatten(&name, value, into);
+            }
+        }
+        // An answer that is no object has one column.
+        other => into.push((if name.is_empty() { "value" } else { name }.to_owned(), other.text())),
+    }
+}
+
+impl Value {
+    /// In one field: of an object `name=value` each, of a list its parts, between blanks.
+    fn text(&self) -> String {
+        match self {
+            Self::Plain(text) => text.clone(),
+            Self::List(parts) => parts.iter().map(Self::text).collect::<Vec<_>>().join(PARTS),
+            Self::Fields(_) => {
+                let part = |(name, text): (String, String)| format!("{name}={text}");
+                flattened(self).into_iter().map(part).collect::<Vec<_>>().join(",")
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(InOrder)
+    }
+}
+
+/// Takes values as they come.
+struct InOrder;
+
+impl<'de> Visitor<'de> for InOrder {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
+        Ok(Value::Plain(String::new()))
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Plain(value.to_string()))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Plain(value.to_string()))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Plain(value.to_string()))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::Plain(value.to_string()))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::Plain(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut parts = Vec::new();
+        while let Some(part) = list.next_element()? {
+            parts.push(part);
+        }
+        Ok(Value::List(parts))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = map.next_entry()? {
+            fields.push(field);
+        }
+        Ok(Value::Fields(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Inner {
+        zeta: u64,
+        alpha: Option<f64>,
+    }
+
+    #[derive(Serialize)]
+    struct Outer {
+        name: &'static str,
+        inner: Inner,
+        words: Vec<&'static str>,
+        parts: Vec<Inner>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        more: Option<bool>,
+    }
+
+    fn outer(name: &'static str, more: Option<bool>) -> Outer {
+        let inner = |zeta, alpha| Inner { zeta, alpha };
+        let parts = vec![inner(3, Some(0.5)), inner(4, None)];
+        Outer { name, inner: inner(1 << 40, None), words: vec!["a", "b"], parts, more }
+    }
+
+    #[test]
+    fn a_list_has_a_line_for_each_and_columns_as_declared() {
+        let list = [outer("plain", None), outer("a \"b\", c", Some(true))];
+        let expected = "name,inner.zeta,inner.alpha,words,parts,more\r\n\
+                        plain,1099511627776,,a b,\"zeta=3,alpha=0.5 zeta=4,alpha=\",\r\n\
+                        \"a \"\"b\"\", c\",1099511627776,,a b,\"zeta=3,alpha=0.5 zeta=4,alpha=\",\
+                        true\r\n";
+        assert_eq!(text(&list).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_no_list_is_one_line() {
+        assert_eq!(text(&Inner { zeta: 1, alpha: Some(2.5) }).unwrap(), "zeta,alpha\r\n1,2.5\r\n");
+        assert_eq!(text(&"word").unwrap(), "value\r\nword\r\n");
+        assert_eq!(text(&Vec::<Inner>::new()).unwrap(), "");
+    }
+}

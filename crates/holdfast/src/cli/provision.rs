@@ -1,0 +1,200 @@
+//! `provision`: a volume, and a host that sees it, in one go.
+//!
+//! These are up to three requests. If one is refused, what the ones before it made is taken back.
+
+use std::fs;
+use std::net::SocketAddr;
+
+use api::{Connection, ConnectionCreate, Host, HostCreate, Hosts, Status, Volume, VolumeCreate};
+use serde::Serialize;
+
+use super::args::{Common, ProvisionArgs};
+use super::client::{Client, path_of};
+use super::failure::Failure;
+use super::mounting;
+use super::output::show;
+use super::size::human;
+
+/// Where open-iscsi keeps the name of this machine.
+const INITIATOR_FILE: &str = "/etc/iscsi/initiatorname.iscsi";
+/// The most letters of the name of a host.
+const HOST_NAME_MAX: usize = 63;
+
+/// What was made, and what is left to do.
+#[derive(Serialize)]
+struct Provisioned {
+    volume: Volume,
+    host: Host,
+    /// Under which number the host sees the volume.
+    lun: u16,
+    /// Where Linux shows it.
+    device: String,
+    /// What makes it a filesystem of a Linux host.
+    commands: Vec<String>,
+}
+
+/// The host that the volume is for.
+struct Wanted {
+    /// As it was said; without it, this machine.
+    name: Option<String>,
+    iqns: Vec<String>,
+}
+
+/// Makes a volume, a host if there is none, and the connection.
+pub fn run(common: &Common, options: &ProvisionArgs) -> Result<(), Failure> {
+    let wanted = Wanted { name: options.host.clone(), iqns: options.iqn.clone() };
+    let client = Client::find(common)?;
+    let status: Status = client.get("/v1/status")?;
+    let (host, is_new) = host(&client, wanted)?;
+    let volume = volume(&client, options).inspect_err(|_| {
+        if is_new {
+            take_back(&client, "hosts", &host.name, "");
+        }
+    })?;
+    let connected = connect(&client, &volume, &host, options.lun).inspect_err(|_| {
+        take_back(&client, "volumes", &volume.name, "?eradicate=true");
+        if is_new {
+            take_back(&client, "hosts", &host.name, "");
+        }
+    })?;
+    let portals: Vec<SocketAddr> = status.portals.iter().filter_map(|p| p.parse().ok()).collect();
+    let device = mounting::device(&volume.naa);
+    let commands = match portals.first() {
+        Some(portal) => mounting::commands(*portal, &device, &volume.name),
+        None => Vec::new(),
+    };
+    let told = Provisioned { volume, host, lun: connected.lun, device, commands };
+    show(common.form, &told, || text(&told))
+}
+
+fn text(told: &Provisioned) -> String {
+    let Provisioned { volume, host, lun, device, commands } = told;
+    let size = human(volume.size_bytes);
+    let mut text =
+        format!("Host {} sees volume {} ({size}) as LUN {lun}.\n", host.name, volume.name);
+    text.push_str(&format!("On a Linux host it is {device}, after:\n"));
+    commands.iter().for_each(|command| text.push_str(&format!("  {command}\n")));
+    text
+}
+
+fn volume(client: &Client, options: &ProvisionArgs) -> Result<Volume, Failure> {
+    let new = VolumeCreate {
+        name: options.volume.clone(),
+        size_bytes: options.size,
+        block_bytes: None,
+        deduplication: None,
+        compression: None,
+    };
+    client.post("/v1/volumes", &new)
+}
+
+fn connect(
+    client: &Client,
+    volume: &Volume,
+    host: &Host,
+    lun: Option<u16>,
+) -> Result<Connection, Failure> {
+    let new = ConnectionCreate { volume: volume.name.clone(), host: host.name.clone(), lun };
+    client.post("/v1/connections", &new)
+}
+
+/// Undoes what a request before the failed one did. It is that one's failure that is told.
+fn take_back(client: &Client, kind: &str, name: &str, query: &str) {
+    let gone = path_of(kind, name).and_then(|path| client.delete(&format!("{path}{query}")));
+    if let Err(failure) = gone {
+        eprintln!("holdfast: {name} was made and is left behind: {failure}");
+    }
+}
+
+/// The host, and whether it was made now.
+fn host(client: &Client, wanted: Wanted) -> Result<(Host, bool), Failure> {
+    let all: Vec<Host> =
+        client.get_all("/v1/hosts", |page: Hosts| (page.hosts, page.more), |last| &last.name)?;
+    let is_named = |host: &&Host| {
+        wanted.name.as_ref().is_some_and(|name| host.name.eq_ignore_ascii_case(name))
+    };
+    if let Some(found) = all.iter().find(is_named) {
+        if let Some(other) = wanted.iqns.iter().find(|iqn| !has(found, iqn)) {
+            return Err(Failure::Refused(format!(
+                "host {0} is there and is not {other}; add the name first: holdfast host set {0} \
+                 --add-iqn {other}",
+                found.name
+            )));
+        }
+        return Ok((found.clone(), false));
+    }
+    let iqns = match (&wanted.name, wanted.iqns.is_empty()) {
+        (_, false) => wanted.iqns.clone(),
+        (None, true) => vec![own_initiator()?],
+        (Some(name), true) => {
+            let text = format!("there is no host {name}: to make it, give its --iqn");
+            return Err(Failure::Refused(text));
+        }
+    };
+    if let Some(known) = all.into_iter().find(|host| iqns.iter().all(|iqn| has(host, iqn)))
+        && wanted.name.is_none()
+    {
+        return Ok((known, false));
+    }
+    let name = wanted.name.unwrap_or_else(own_name);
+    client.post("/v1/hosts", &HostCreate { name, iqns, chap: None }).map(|made| (made, true))
+}
+
+fn has(host: &Host, iqn: &str) -> bool {
+    host.iqns.iter().any(|own| own.eq_ignore_ascii_case(iqn))
+}
+
+/// What this machine's initiator is called.
+fn own_initiator() -> Result<String, Failure> {
+    let text = fs::read_to_string(INITIATOR_FILE).map_err(|error| {
+        Failure::Machine(format!(
+            "can't read this machine's initiator name in {INITIATOR_FILE} ({error}): install \
+             open-iscsi and run this as root, or give --iqn"
+        ))
+    })?;
+    initiator_in(&text)
+        .ok_or_else(|| Failure::Machine(format!("{INITIATOR_FILE} names no initiator: give --iqn")))
+}
+
+fn initiator_in(text: &str) -> Option<String> {
+    let name = |line: &str| line.trim().strip_prefix("InitiatorName=").map(str::to_owned);
+    text.lines().find_map(name).filter(|name| !name.is_empty())
+}
+
+/// What a host is called that is this machine.
+fn own_name() -> String {
+    let name = rustix::system::uname();
+    host_name(&name.nodename().to_string_lossy())
+}
+
+/// A name that a host can have: of the first part, what is a letter, a digit or `-`.
+fn host_name(node: &str) -> String {
+    let first = node.split('.').next().unwrap_or_default();
+    let kept = first.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-');
+    let name: String = kept.take(HOST_NAME_MAX).collect();
+    let name = name.trim_matches('-');
+    if name.chars().any(|c| c.is_ascii_alphabetic()) { name.into() } else { "this-machine".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_known_by_what_it_is_called() {
+        let text = "## comment\n InitiatorName=iqn.1993-08.org.debian:01:abc \n";
+        assert_eq!(initiator_in(text).as_deref(), Some("iqn.1993-08.org.debian:01:abc"));
+        for nothing in ["", "InitiatorName=", "GenerateName=yes"] {
+            assert_eq!(initiator_in(nothing), None, "{nothing}");
+        }
+        for (node, name) in [
+            ("web_1.example.com", "web1"),
+            ("-a-", "a"),
+            ("", "this-machine"),
+            ("10", "this-machine"),
+        ] {
+            assert_eq!(host_name(node), name);
+        }
+        assert_eq!(host_name(&"x".repeat(99)).len(), HOST_NAME_MAX);
+    }
+}

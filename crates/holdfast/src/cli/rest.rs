@@ -1,0 +1,124 @@
+//! What `/v1` has no word for is said in REST 2.x, in the words that published clients use.
+
+use hyper::Method;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::client::{Client, decode, encode, part};
+use super::failure::Failure;
+
+/// The version that is spoken.
+const ROOT: &str = "/api/2.26";
+
+/// An answer, or a page of one.
+#[derive(Deserialize)]
+struct Items<T> {
+    items: Vec<T>,
+    #[serde(default)]
+    more_items_remaining: bool,
+    continuation_token: Option<String>,
+}
+
+/// A thing that has a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// None where there is no such thing.
+    pub name: Option<String>,
+}
+
+/// Names of one request: several stand between commas, so none may have one.
+///
+/// # Errors
+/// If a name is empty or has a comma.
+pub fn names<S: AsRef<str>>(all: &[S]) -> Result<String, Failure> {
+    for name in all.iter().map(AsRef::as_ref) {
+        if name.is_empty() || name.contains(',') {
+            return Err(Failure::Usage(format!("{name:?} is not a name")));
+        }
+    }
+    Ok(all.iter().map(|name| part(name.as_ref())).collect::<Vec<_>>().join(","))
+}
+
+/// The parameters of one name.
+///
+/// # Errors
+/// As [`names`].
+pub fn named(parameter: &str, name: &str) -> Result<String, Failure> {
+    Ok(format!("{parameter}={}", names(&[name])?))
+}
+
+impl Client {
+    /// All items of a list, page by page. `query` is without `?`, its values are escaped.
+    pub fn items<T: DeserializeOwned>(
+        &self,
+        resource: &str,
+        query: &str,
+    ) -> Result<Vec<T>, Failure> {
+        let mut all = Vec::new();
+        let mut mark = None;
+        loop {
+            let next = mark.map(|mark: String| format!("continuation_token={}", part(&mark)));
+            let query: Vec<&str> = [Some(query), next.as_deref()]
+                .into_iter()
+                .flatten()
+                .filter(|q| !q.is_empty())
+                .collect();
+            let page: Items<T> = self.get(&path(resource, &query.join("&")))?;
+            all.extend(page.items);
+            mark = page.continuation_token.filter(|_| page.more_items_remaining);
+            if mark.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// The item of an answer that has one.
+    pub fn item<T: DeserializeOwned>(&self, resource: &str, query: &str) -> Result<T, Failure> {
+        first(self.items(resource, query)?)
+    }
+
+    /// Makes or changes something: the items of the answer.
+    pub fn change<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        resource: &str,
+        query: &str,
+        body: &impl Serialize,
+    ) -> Result<Vec<T>, Failure> {
+        let answer = self.send(method, &path(resource, query), &encode(body)?)?;
+        decode::<Items<T>>(&answer).map(|answer| answer.items)
+    }
+
+    /// Has something done that is all in the query, and whose answer says nothing more.
+    pub fn order(&self, method: Method, resource: &str, query: &str) -> Result<(), Failure> {
+        self.send(method, &path(resource, query), &[]).map(drop)
+    }
+}
+
+/// The one that was asked for.
+///
+/// # Errors
+/// If the answer holds none.
+pub fn first<T>(items: Vec<T>) -> Result<T, Failure> {
+    let none = || Failure::Unreachable("the answer holds nothing: this is not an array".into());
+    items.into_iter().next().ok_or_else(none)
+}
+
+fn path(resource: &str, query: &str) -> String {
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{ROOT}/{resource}{mark}{query}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_never_becomes_two() {
+        assert_eq!(names(&["a", "b.c&d"]).unwrap(), "a,b%2Ec%26d");
+        assert_eq!(named("names", "v").unwrap(), "names=v");
+        for bad in ["", "a,b"] {
+            assert!(matches!(names(&[bad]), Err(Failure::Usage(_))), "{bad}");
+        }
+    }
+}

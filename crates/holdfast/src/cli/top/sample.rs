@@ -1,0 +1,240 @@
+//! A look at the array: everything that was counted until now.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use api::{CommandCounters, Copied, Counters, Host, Hosts, PathCounters, Pool, Status};
+
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
+use crate::serve::now_ms;
+
+/// What a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Volume,
+    Host,
+    Port,
+}
+
+impl Kind {
+    /// All, in the order in which they are shown.
+    pub const ALL: [Kind; 3] = [Kind::Volume, Kind::Host, Kind::Port];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Volume => "Volume",
+            Self::Host => "Host",
+            Self::Port => "Port",
+        }
+    }
+}
+
+/// What was counted of one thing.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// By class of command.
+    pub commands: BTreeMap<String, CommandCounters>,
+    /// Copies that read it.
+    pub copied_from: Copied,
+    /// Copies that wrote it.
+    pub copied_to: Copied,
+}
+
+impl Totals {
+    /// What was counted of a class.
+    pub fn of(&self, class: &str) -> CommandCounters {
+        self.commands.get(class).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, path: &PathCounters) {
+        for (class, more) in &path.commands {
+            let sum = self.commands.entry(class.clone()).or_default();
+            sum.ok += more.ok;
+            sum.failed += more.failed;
+            sum.bytes += more.bytes;
+            sum.ok_latency_us += more.ok_latency_us;
+            sum.failed_latency_us += more.failed_latency_us;
+        }
+        for (sum, more) in
+            [(&mut self.copied_from, path.copied_from), (&mut self.copied_to, path.copied_to)]
+        {
+            sum.commands += more.commands;
+            sum.bytes += more.bytes;
+        }
+    }
+}
+
+/// One look.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// When it was, for intervals.
+    pub at: Instant,
+    /// When it was, in milliseconds since 1970.
+    pub wall_ms: u64,
+    /// When the array was started: counters are of that time on.
+    pub started_ms: u64,
+    /// What the array is called.
+    pub array: String,
+    /// How the pool stands.
+    pub pool: Pool,
+    /// Everything that was counted, by what it is about.
+    pub totals: BTreeMap<(Kind, String), Totals>,
+    /// What went to all volumes.
+    pub all: Totals,
+}
+
+impl Sample {
+    /// Looks.
+    pub fn take(client: &Client) -> Result<Self, Failure> {
+        let status: Status = client.get("/v1/status")?;
+        let hosts: Vec<Host> = client.get_all(
+            "/v1/hosts",
+            |page: Hosts| (page.hosts, page.more),
+            |last| &last.name,
+        )?;
+        let counters: Counters = client.get("/v1/counters")?;
+        Ok(Self::of(Instant::now(), now_ms(), &status, &hosts, &counters))
+    }
+
+    /// What was seen, by volumes, hosts and ports.
+    pub fn of(
+        at: Instant,
+        wall_ms: u64,
+        status: &Status,
+        hosts: &[Host],
+        counters: &Counters,
+    ) -> Self {
+        let names: BTreeMap<&str, &str> = hosts
+            .iter()
+            .flat_map(|host| host.iqns.iter().map(|iqn| (iqn.as_str(), host.name.as_str())))
+            .collect();
+        let mut totals: BTreeMap<(Kind, String), Totals> = BTreeMap::new();
+        let mut all = Totals::default();
+        for path in &counters.paths {
+            let initiator = path.initiator.as_str();
+            let host = names.get(initiator).copied().unwrap_or(initiator);
+            let mut about = vec![(Kind::Host, host.to_owned())];
+            about.extend(volume_name(path).map(|name| (Kind::Volume, name)));
+            about.into_iter().for_each(|one| totals.entry(one).or_default().add(path));
+            all.add(path);
+        }
+        for port in &counters.ports {
+            let of_port = Totals { commands: port.commands.clone(), ..Totals::default() };
+            totals.insert((Kind::Port, port.portal.clone()), of_port);
+        }
+        Self {
+            at,
+            wall_ms,
+            started_ms: status.started_ms,
+            array: status.name.clone(),
+            pool: status.pool.clone(),
+            totals,
+            all,
+        }
+    }
+}
+
+/// What a volume is shown as; none where a command went to a LUN without one.
+fn volume_name(path: &PathCounters) -> Option<String> {
+    let id = path.volume_id?;
+    Some(path.volume.clone().unwrap_or_else(|| format!("(id {id})")))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::Duration;
+
+    use api::{PortCounters, Written};
+
+    use super::*;
+
+    /// A moment from which tests count.
+    fn epoch() -> Instant {
+        static EPOCH: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+        *EPOCH.get_or_init(Instant::now)
+    }
+
+    /// What an initiator has written to a volume: so many MiB, each in 2 ms, all copied as well.
+    pub(in crate::cli::top) fn path(initiator: &str, volume: &str, count: u64) -> PathCounters {
+        let counters = CommandCounters {
+            ok: count,
+            bytes: count << 20,
+            ok_latency_us: count * 2000,
+            ..CommandCounters::default()
+        };
+        PathCounters {
+            initiator: initiator.into(),
+            volume_id: Some(1),
+            volume: Some(volume.into()),
+            commands: BTreeMap::from([("write".to_owned(), counters)]),
+            copied_to: Copied { commands: count, bytes: count << 20 },
+            ..PathCounters::default()
+        }
+    }
+
+    /// A look, so many seconds after the first; `run` tells one start of the array from another.
+    pub(in crate::cli::top) fn sample(run: u64, seconds: u64, paths: Vec<PathCounters>) -> Sample {
+        let host = Host {
+            name: "esx".into(),
+            iqns: vec!["iqn.a".into()],
+            chap_user: None,
+            chap_target_user: None,
+            created_ms: 0,
+            connections: 1,
+        };
+        let commands = paths.first().map(|path| path.commands.clone()).unwrap_or_default();
+        let port = PortCounters { portal: "192.0.2.1:3260".into(), commands };
+        let counters = Counters { paths, ports: vec![port], ..Counters::default() };
+        let at = epoch() + Duration::from_secs(seconds);
+        Sample::of(at, 1_767_225_600_000 + seconds * 1000, &status(run), &[host], &counters)
+    }
+
+    fn status(started_ms: u64) -> Status {
+        let pool = Pool {
+            id: String::new(),
+            epoch: 1,
+            capacity_bytes: 100 << 30,
+            allocated_bytes: 0,
+            used_bytes: 25 << 30,
+            data_bytes: 0,
+            provisioned_bytes: 0,
+            mapped_bytes: 0,
+            data_reduction: Some(3.12),
+            total_reduction: Some(10.0),
+            log_bytes: 0,
+            commit_count: 0,
+            checkpoint_count: 0,
+            written: Written::default(),
+        };
+        Status {
+            name: "attic".into(),
+            version: String::new(),
+            target_name: String::new(),
+            portals: Vec::new(),
+            durability: String::new(),
+            started_ms,
+            volumes: 1,
+            snapshots: 0,
+            destroyed: 0,
+            hosts: 1,
+            connections: 1,
+            pool,
+            optimize: api::Optimize::default(),
+        }
+    }
+
+    #[test]
+    fn what_has_no_name_is_still_shown() {
+        let unnamed = PathCounters { volume: None, ..path("iqn.a", "", 3) };
+        let nowhere = PathCounters { volume_id: None, ..unnamed.clone() };
+        let sample = sample(1, 0, vec![unnamed, nowhere]);
+        let names: Vec<_> =
+            sample.totals.keys().map(|(kind, name)| (*kind, name.as_str())).collect();
+        let expected =
+            [(Kind::Volume, "(id 1)"), (Kind::Host, "esx"), (Kind::Port, "192.0.2.1:3260")];
+        assert_eq!(names, expected);
+        assert_eq!(sample.totals[&(Kind::Host, "esx".to_owned())].of("write").ok, 6);
+    }
+}

@@ -1,0 +1,214 @@
+//! The web page: static files in the program, served in front of the management interface.
+//!
+//! `web/build` makes the files, and whatever stands in `web/dist` when the program is built is
+//! embedded. A program that was built without says so on a plain page. The page has a list of
+//! addresses of its own, [`PAGES`] and its files: everything else is the interface's. No file is
+//! read while the array runs, so that no path leads anywhere but to these.
+//!
+//! The page asks the interface as everyone does; what stands here tells no secret and needs no
+//! session.
+
+use std::borrow::Cow;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use rust_embed::RustEmbed;
+
+/// The first parts of the addresses that the page itself tells apart; `web/src/routes.ts` has the
+/// same list. What is behind them is the page's business.
+const PAGES: [&str; 8] = [
+    "dashboard",
+    "datastores",
+    "health",
+    "host-groups",
+    "hosts",
+    "protection",
+    "settings",
+    "volumes",
+];
+
+/// The file that every page is.
+const INDEX: &str = "index.html";
+/// Where files are whose names change with what they hold.
+const HASHED: &str = "assets/";
+/// What stands behind the name of a file that was compressed when the page was built.
+const COMPRESSED: &str = ".gz";
+
+/// Scripts, styles and requests of the page's own address only, nothing inline, in no frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+                      font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
+
+/// What is served where the page was not built.
+const WITHOUT: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\
+                       <title>Holdfast</title>\n<h1>Holdfast</h1>\n\
+                       <p>This program was built without its web page. <code>web/build</code> \
+                       makes the page; the next build of the program takes it in.</p>\n\
+                       <p>The command line and the interface (<code>/v1/openapi.json</code>) do \
+                       all that the page does.</p>\n</html>\n";
+
+/// The files, as they were when the program was built.
+#[derive(RustEmbed)]
+#[folder = "../../web/dist"]
+#[allow_missing = true]
+struct Embedded;
+
+/// A file of the page.
+struct File {
+    data: Cow<'static, [u8]>,
+    /// The SHA-256 of it.
+    hash: [u8; 32],
+    /// Its content type, without parameters.
+    kind: String,
+}
+
+/// Where files come from.
+trait Site {
+    /// The file at a path without a slash in front.
+    fn file(&self, path: &str) -> Option<File>;
+}
+
+impl Site for Embedded {
+    fn file(&self, path: &str) -> Option<File> {
+        let file = Self::get(path)?;
+        let (hash, kind) = (file.metadata.sha256_hash(), file.metadata.mimetype().to_owned());
+        Some(File { data: file.data, hash, kind })
+    }
+}
+
+/// The management interface, with the web page in front of it.
+pub fn before(interface: Router) -> Router {
+    interface.layer(middleware::from_fn(serve))
+}
+
+async fn serve(request: Request, next: Next) -> Response {
+    match answer(&Embedded, request.method(), request.uri().path(), request.headers()) {
+        Some(answer) => answer,
+        None => next.run(request).await,
+    }
+}
+
+/// The answer to a request, where it is for the page.
+fn answer(site: &impl Site, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return None;
+    }
+    let path = path.strip_prefix('/')?;
+    let mut answer = if is_page(path) {
+        match site.file(INDEX) {
+            Some(index) => of_file(site, INDEX, index, headers),
+            None => without(),
+        }
+    } else if path == INDEX || path.ends_with(COMPRESSED) {
+        return None;
+    } else {
+        of_file(site, path, site.file(path)?, headers)
+    };
+    let common = [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ];
+    for (name, value) in common {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    if method == Method::HEAD {
+        *answer.body_mut() = Body::empty();
+    }
+    Some(answer)
+}
+
+/// Whether the page shows something at this address.
+fn is_page(path: &str) -> bool {
+    path.is_empty() || PAGES.contains(&path.split('/').next().unwrap_or_default())
+}
+
+fn without() -> Response {
+    let kind = [(CONTENT_TYPE, "text/html; charset=utf-8"), (CACHE_CONTROL, "no-store")];
+    (StatusCode::NOT_IMPLEMENTED, kind, WITHOUT).into_response()
+}
+
+/// A file, compressed where the client takes it; nothing but its tag where the client has it.
+fn of_file(site: &impl Site, path: &str, plain: File, headers: &HeaderMap) -> Response {
+    let kind = content_type(&plain.kind);
+    let compressed = site.file(&format!("{path}{COMPRESSED}"));
+    let varies = compressed.is_some();
+    let (file, is_compressed) = match compressed.filter(|_| takes_gzip(headers)) {
+        Some(file) => (file, true),
+        None => (plain, false),
+    };
+    let cache = match path.starts_with(HASHED) {
+        true => "public, max-age=31536000, immutable",
+        false => "no-cache",
+    };
+    let tag = tag(&file.hash);
+    let mut answer = match has(headers, &tag) {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => {
+            let length = file.data.len();
+            let body = match file.data {
+                Cow::Borrowed(data) => Bytes::from_static(data),
+                Cow::Owned(data) => Bytes::from(data),
+            };
+            ([(CONTENT_LENGTH, length)], Body::from(body)).into_response()
+        }
+    };
+    let told = answer.headers_mut();
+    told.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
+    // Hex digits, and types that a table knows: always fit for a header.
+    for (name, text) in [(ETAG, &tag), (CONTENT_TYPE, &kind)] {
+        if let Ok(value) = HeaderValue::from_str(text) {
+            told.insert(name, value);
+        }
+    }
+    if varies {
+        told.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    }
+    if is_compressed {
+        told.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    answer
+}
+
+fn content_type(kind: &str) -> String {
+    match kind.starts_with("text/") {
+        true => format!("{kind}; charset=utf-8"),
+        false => kind.to_owned(),
+    }
+}
+
+/// What tells a file from all others: half of its hash is enough.
+fn tag(hash: &[u8; 32]) -> String {
+    let digits: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{digits}\"")
+}
+
+/// Whether the client has the file with this tag (RFC 9110, 13.1.2: weakly compared).
+fn has(headers: &HeaderMap, tag: &str) -> bool {
+    let given = headers.get_all(IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
+    let mut tags = given.flat_map(|text| text.split(',')).map(str::trim);
+    tags.any(|given| given == "*" || given.strip_prefix("W/").unwrap_or(given) == tag)
+}
+
+/// Whether the client takes gzip (RFC 9110, 12.5.3).
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let given =
+        headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
+    given.flat_map(|text| text.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse().ok());
+        name.trim().eq_ignore_ascii_case("gzip") && weight.is_some_and(|weight: f32| weight > 0.0)
+    })
+}
+
+#[cfg(test)]
+mod tests;

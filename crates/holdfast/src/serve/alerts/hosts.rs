@@ -1,0 +1,245 @@
+//! What is wrong with hosts: paths, sessions, and offloads that they could use.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use array::{AlertCode, Seen, Severity};
+
+use super::judge::{DAY_MS, MINUTE_MS, holds};
+use super::look::{HostLook, Look};
+use crate::serve::counters::{Class, ClassSnapshot};
+
+/// How long a host may be without a path, or without any, before that is told: some restart.
+const PATH_MS: u64 = 2 * MINUTE_MS;
+/// The window in which commands of one sort are compared with those of another.
+const WINDOW_MS: u64 = 10 * MINUTE_MS;
+/// How often counters are remembered within it.
+const STEP_MS: u64 = MINUTE_MS;
+/// So many commands of an offload fail in the window, and none succeeds.
+const FAILURES_MIN: u64 = 5;
+/// What a host reads and writes in the window before it may be copying, in bytes each.
+const COPIED_MIN_BYTES: u64 = 4 << 30;
+/// Who copies moves long pieces, in bytes on average.
+const COPY_PIECE_BYTES: u64 = 128 << 10;
+/// For how long it is told that a host copies by itself after it has been seen to.
+const COPIES_MS: u64 = DAY_MS;
+/// What a host has written before it is expected to give something back, in bytes.
+const WRITTEN_MIN_BYTES: u64 = 16 << 30;
+/// Reservations without a single ATS, from which on a host is told to lock so.
+const RESERVES_MIN: u64 = 10;
+
+/// The offloads that hosts send as commands of their own, and what each is called.
+const OFFLOADS: [(Class, &str); 4] = [
+    (Class::Copy, "EXTENDED COPY"),
+    (Class::CompareAndWrite, "COMPARE AND WRITE"),
+    (Class::Zero, "WRITE SAME"),
+    (Class::Delete, "UNMAP"),
+];
+
+type Classes = [ClassSnapshot; Class::ALL.len()];
+
+/// What is remembered of hosts.
+#[derive(Default)]
+pub(super) struct Hosts {
+    /// Of each host that was seen since the start.
+    known: BTreeMap<String, Known>,
+}
+
+/// What is remembered of one.
+#[derive(Default)]
+struct Known {
+    /// Since when it has one path of several.
+    one_path_ms: Option<u64>,
+    /// Since when it has no session.
+    gone_ms: Option<u64>,
+    /// Times and counters, the oldest first, for a window.
+    past: VecDeque<(u64, Classes)>,
+    /// When it was seen last to copy by itself.
+    copied_ms: Option<u64>,
+    /// Offloads that were refused when they were seen last.
+    refused: BTreeSet<usize>,
+}
+
+impl Hosts {
+    pub(super) fn judge(&mut self, look: &Look) -> Vec<Seen> {
+        let names: BTreeSet<&str> = look.hosts.iter().map(|host| host.name.as_str()).collect();
+        self.known.retain(|name, _| names.contains(name.as_str()));
+        let mut seen = Vec::new();
+        for host in &look.hosts {
+            if host.sessions == 0 && !self.known.contains_key(&host.name) {
+                // It may come yet: what was known of it before the start stays.
+                let codes = [
+                    AlertCode::HostOnePath,
+                    AlertCode::HostGone,
+                    AlertCode::OffloadRefused,
+                    AlertCode::OffloadOff,
+                    AlertCode::NoReclaim,
+                    AlertCode::CopiesByHost,
+                    AlertCode::NoAts,
+                ];
+                seen.extend(codes.map(|code| Seen::Unsure(code, host.name.clone())));
+                continue;
+            }
+            let known = self.known.entry(host.name.clone()).or_default();
+            seen.extend(known.paths(host, look));
+            seen.extend(known.gone(host, look));
+            known.remember(host, look.now_ms);
+            seen.extend(known.refused(host));
+            seen.extend(off(host));
+            seen.extend(no_reclaim(host, look));
+            seen.extend(known.copies(host, look.now_ms));
+            seen.extend(no_ats(host));
+        }
+        seen
+    }
+}
+
+/// Since when something is so, and whether that is long enough to be told.
+fn lasts(since_ms: &mut Option<u64>, is_so: bool, now_ms: u64) -> bool {
+    if !is_so {
+        *since_ms = None;
+        return false;
+    }
+    now_ms.saturating_sub(*since_ms.get_or_insert(now_ms)) >= PATH_MS
+}
+
+impl Known {
+    fn paths(&mut self, host: &HostLook, look: &Look) -> Option<Seen> {
+        let code = AlertCode::HostOnePath;
+        if host.sessions == 0 {
+            self.one_path_ms = None;
+            return None;
+        }
+        let is_one = look.portals > 1 && host.portals.len() == 1;
+        let is_told = lasts(&mut self.one_path_ms, is_one, look.now_ms);
+        let portal = host.portals.first().copied().unwrap_or(0);
+        let actual = format!("{} sessions, all on portal {portal}", host.sessions);
+        let expected = format!("sessions on at least 2 of {} portals", look.portals);
+        match (is_one, is_told) {
+            (false, _) => None,
+            (true, true) => Some(holds(code, &host.name, Severity::Warning, actual, expected)),
+            (true, false) => Some(Seen::Unsure(code, host.name.clone())),
+        }
+    }
+
+    fn gone(&mut self, host: &HostLook, look: &Look) -> Option<Seen> {
+        let code = AlertCode::HostGone;
+        let is_gone = host.sessions == 0 && host.connections > 0;
+        if lasts(&mut self.gone_ms, is_gone, look.now_ms) {
+            let actual = format!("no session, and {} connected volumes", host.connections);
+            return Some(holds(code, &host.name, Severity::Warning, actual, "a session"));
+        }
+        is_gone.then(|| Seen::Unsure(code, host.name.clone()))
+    }
+
+    fn remember(&mut self, host: &HostLook, now_ms: u64) {
+        if self.past.back().is_some_and(|(at, _)| now_ms < *at) {
+            self.past.clear();
+        }
+        if self.past.back().is_none_or(|(at, _)| now_ms - at >= STEP_MS) {
+            self.past.push_back((now_ms, host.classes));
+        }
+        while self.past.get(1).is_some_and(|(at, _)| at + WINDOW_MS <= now_ms) {
+            self.past.pop_front();
+        }
+    }
+
+    /// What was done of a class within the window.
+    fn recent(&self, host: &HostLook, class: Class) -> ClassSnapshot {
+        let now = host.class(class);
+        let before = self.past.front().map_or(now, |(_, classes)| classes[class as usize]);
+        now.since(before)
+    }
+
+    /// Offloads of which some were sent in the window, and none succeeded. What was refused stays
+    /// so until one succeeds.
+    fn refused(&mut self, host: &HostLook) -> Option<Seen> {
+        let mut failures = Vec::new();
+        for (index, (class, name)) in OFFLOADS.into_iter().enumerate() {
+            let recent = self.recent(host, class);
+            if recent.ok > 0 {
+                self.refused.remove(&index);
+            } else if recent.failed >= FAILURES_MIN {
+                self.refused.insert(index);
+            }
+            if self.refused.contains(&index) {
+                failures
+                    .push(format!("{name} ({} failed since the start)", host.class(class).failed));
+            }
+        }
+        let actual = failures.join(", ");
+        let code = AlertCode::OffloadRefused;
+        (!actual.is_empty())
+            .then(|| holds(code, &host.name, Severity::Warning, actual, "they succeed"))
+    }
+
+    /// Whether it has read and written about as much, in long pieces, and had nothing copied.
+    fn copies(&mut self, host: &HostLook, now_ms: u64) -> Option<Seen> {
+        let code = AlertCode::CopiesByHost;
+        let of = |class| self.recent(host, class);
+        let (read, write, copy) = (of(Class::Read), of(Class::Write), of(Class::Copy));
+        let is_long =
+            |part: ClassSnapshot| part.bytes >= part.ok.saturating_mul(COPY_PIECE_BYTES).max(1);
+        let (less, more) = (read.bytes.min(write.bytes), read.bytes.max(write.bytes));
+        let is_even = more - less <= more / 10;
+        if copy.ok > 0 {
+            self.copied_ms = None;
+        } else if less >= COPIED_MIN_BYTES && is_even && is_long(read) && is_long(write) {
+            self.copied_ms = Some(now_ms);
+        }
+        let at = self.copied_ms?;
+        if now_ms.saturating_sub(at) >= COPIES_MS {
+            self.copied_ms = None;
+            return None;
+        }
+        if at != now_ms {
+            return Some(Seen::Unsure(code, host.name.clone()));
+        }
+        let reason = match host.off.contains(block::Offload::ExtendedCopy.name()) {
+            true => "full copy is switched off on the array",
+            false => "no EXTENDED COPY came",
+        };
+        let gib = less >> 30;
+        let actual = format!("{gib} GiB were read and written alike in 10 minutes; {reason}");
+        Some(holds(code, &host.name, Severity::Info, actual, "copies by EXTENDED COPY"))
+    }
+}
+
+fn off(host: &HostLook) -> Option<Seen> {
+    let code = AlertCode::OffloadOff;
+    if host.sessions == 0 {
+        return Some(Seen::Unsure(code, host.name.clone()));
+    }
+    let list = host.off.iter().copied().collect::<Vec<_>>().join(", ");
+    let is_off = !list.is_empty();
+    is_off.then(|| holds(code, &host.name, Severity::Info, format!("off: {list}"), "all are on"))
+}
+
+fn no_reclaim(host: &HostLook, look: &Look) -> Option<Seen> {
+    let code = AlertCode::NoReclaim;
+    let (write, delete) = (host.class(Class::Write), host.class(Class::Delete));
+    if delete.ok > 0 || host.off.contains(block::Offload::Unmap.name()) {
+        return None;
+    }
+    if write.bytes < WRITTEN_MIN_BYTES || look.uptime_ms < DAY_MS {
+        return Some(Seen::Unsure(code, host.name.clone()));
+    }
+    let actual =
+        format!("{} GiB were written since the start, and none unmapped", write.bytes >> 30);
+    Some(holds(code, &host.name, Severity::Info, actual, "UNMAP of what is not used any more"))
+}
+
+fn no_ats(host: &HostLook) -> Option<Seen> {
+    let code = AlertCode::NoAts;
+    if host.class(Class::CompareAndWrite).ok > 0 {
+        return None;
+    }
+    if host.reserves < RESERVES_MIN {
+        return Some(Seen::Unsure(code, host.name.clone()));
+    }
+    let reason = match host.off.contains(block::Offload::CompareAndWrite.name()) {
+        true => "ATS is switched off on the array",
+        false => "no COMPARE AND WRITE came",
+    };
+    let actual = format!("{} reservations of whole volumes; {reason}", host.reserves);
+    Some(holds(code, &host.name, Severity::Info, actual, "locks by COMPARE AND WRITE"))
+}

@@ -1,0 +1,273 @@
+//! What is wrong, by what was seen now and before: the pool, the device, and what goes on beside.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use array::{AlertCode, Condition, Seen, Severity};
+
+use super::hosts::Hosts;
+use super::look::Look;
+
+pub(super) const MINUTE_MS: u64 = 60_000;
+pub(super) const HOUR_MS: u64 = 60 * MINUTE_MS;
+pub(super) const DAY_MS: u64 = 24 * HOUR_MS;
+
+/// What alerts of the pool are about.
+const POOL: &str = "pool";
+/// So many percent below a threshold it is over.
+const SPACE_SLACK: u64 = 2;
+/// From here on it is critical, whatever the thresholds.
+const SPACE_CRITICAL: u64 = 95;
+/// Below this use nothing is said of how fast a pool fills: new ones fill fast.
+const TREND_USED_MIN: u64 = 50;
+/// How often the use of the pool is remembered, how often at most, and how often at least before
+/// anything is said of it.
+const TREND_STEP_MS: u64 = 10 * MINUTE_MS;
+const TREND_SAMPLES_MAX: usize = 144;
+const TREND_SAMPLES_MIN: usize = 36;
+/// A pool that is full within this is worth a warning; and in how much less it is critical.
+const FULL_WARNING_MS: u64 = 7 * DAY_MS;
+const FULL_CRITICAL_MS: u64 = DAY_MS;
+/// How long a failure of the device is told of.
+const DEVICE_MEMORY_MS: u64 = DAY_MS;
+/// How long before its end a certificate is worth a warning, and critical.
+const CERTIFICATE_WARNING_MS: u64 = 30 * DAY_MS;
+const CERTIFICATE_CRITICAL_MS: u64 = 7 * DAY_MS;
+/// An initiator that is refused so often within so long; and how many are told of.
+const REFUSALS_MIN: u64 = 5;
+const REFUSALS_MS: u64 = 10 * MINUTE_MS;
+const REFUSALS_TOLD_MAX: usize = 20;
+
+/// What is remembered from look to look.
+#[derive(Default)]
+pub(super) struct Judge {
+    /// Severity of the pool's space.
+    space: Option<Severity>,
+    full_soon: Option<Severity>,
+    /// When, and how many bytes were in use.
+    trend: VecDeque<(u64, u64)>,
+    /// Failures of the device, and when they were seen last.
+    device_failures: (u64, u64),
+    device_failed_ms: Option<u64>,
+    /// By initiator: times and counts of refusals.
+    refused: BTreeMap<String, VecDeque<(u64, u64)>>,
+    hosts: Hosts,
+}
+
+/// A condition that holds.
+pub(super) fn holds(
+    code: AlertCode,
+    component: &str,
+    severity: Severity,
+    actual: impl Into<String>,
+    expected: impl Into<String>,
+) -> Seen {
+    let (actual, expected) = (actual.into(), expected.into());
+    Seen::Holds(Condition { code, component: component.to_owned(), severity, actual, expected })
+}
+
+impl Judge {
+    /// All that holds, and all of which nothing is known.
+    pub(super) fn judge(&mut self, look: &Look) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        seen.extend(self.space(look));
+        seen.extend(self.full_soon(look));
+        seen.extend(damage(look));
+        seen.extend(self.device(look));
+        if look.has_failed {
+            let (actual, expected) = ("writes are refused", "writes are taken");
+            seen.push(holds(AlertCode::StoreFailed, POOL, Severity::Critical, actual, expected));
+        }
+        for (what, why) in &look.troubles {
+            let expected = "it goes on";
+            seen.push(holds(AlertCode::BackgroundFailed, what, Severity::Warning, why, expected));
+        }
+        for (group, outcome) in &look.snapshots {
+            seen.extend(snapshots(group, outcome.as_ref()));
+        }
+        seen.extend(self.refused(look));
+        seen.extend(certificate(look));
+        for (name, trouble) in &look.notifications {
+            let code = AlertCode::NotificationFailed;
+            let trouble = trouble.as_ref();
+            seen.extend(trouble.map(|why| holds(code, name, Severity::Warning, why, "it is sent")));
+        }
+        seen.extend(self.hosts.judge(look));
+        seen
+    }
+
+    fn space(&mut self, look: &Look) -> Vec<Seen> {
+        let percent = percent(look.used_bytes, look.capacity_bytes);
+        let last = look.thresholds.last().copied().map_or(SPACE_CRITICAL, u64::from);
+        let first = look.thresholds.first().copied().map_or(SPACE_CRITICAL, u64::from);
+        let critical = if last > first { last } else { SPACE_CRITICAL.max(first) };
+        let slack = |held: Option<Severity>, severity| match held {
+            Some(held) if held >= severity => SPACE_SLACK,
+            _ => 0,
+        };
+        let above =
+            |severity, limit: u64| percent >= limit.saturating_sub(slack(self.space, severity));
+        self.space = if above(Severity::Critical, critical) {
+            Some(Severity::Critical)
+        } else if above(Severity::Warning, first) {
+            Some(Severity::Warning)
+        } else {
+            None
+        };
+        let mut seen = Vec::new();
+        if let Some(severity) = self.space {
+            let actual = format!("{percent}% in use");
+            let expected = format!("less than {first}%");
+            seen.push(holds(AlertCode::PoolSpace, POOL, severity, actual, expected));
+        }
+        if look.capacity_bytes > 0 && look.used_bytes >= look.capacity_bytes {
+            let (actual, expected) = ("no space is left", "space for hosts");
+            seen.push(holds(AlertCode::PoolFull, POOL, Severity::Critical, actual, expected));
+        }
+        seen
+    }
+
+    fn full_soon(&mut self, look: &Look) -> Option<Seen> {
+        let last_ms = self.trend.back().map(|(at, _)| *at);
+        // A clock that was set back makes the past worthless.
+        if last_ms.is_some_and(|last| look.now_ms < last) {
+            self.trend.clear();
+        }
+        if last_ms.is_none_or(|last| look.now_ms.saturating_sub(last) >= TREND_STEP_MS) {
+            self.trend.push_back((look.now_ms, look.used_bytes));
+            if self.trend.len() > TREND_SAMPLES_MAX {
+                self.trend.pop_front();
+            }
+        }
+        let code = AlertCode::PoolFullSoon;
+        if self.trend.len() < TREND_SAMPLES_MIN {
+            return Some(Seen::Unsure(code, POOL.into()));
+        }
+        let left_bytes = look.capacity_bytes.saturating_sub(look.used_bytes);
+        let is_used = percent(look.used_bytes, look.capacity_bytes) >= TREND_USED_MIN;
+        let left_ms = bytes_per_ms(&self.trend)
+            .filter(|rate| is_used && *rate > 0.0)
+            .map(|rate| (left_bytes as f64 / rate) as u64);
+        // What is told of is over only when it is over by a third.
+        let slack = |severity| if self.full_soon >= Some(severity) { 4 } else { 3 };
+        let within = |severity, ms: u64| left_ms.is_some_and(|l| l < ms / 3 * slack(severity));
+        self.full_soon = if within(Severity::Critical, FULL_CRITICAL_MS) {
+            Some(Severity::Critical)
+        } else if within(Severity::Warning, FULL_WARNING_MS) {
+            Some(Severity::Warning)
+        } else {
+            None
+        };
+        let hours = left_ms? / HOUR_MS;
+        let actual = format!("full in {hours} hours");
+        self.full_soon.map(|severity| holds(code, POOL, severity, actual, "more than 7 days"))
+    }
+
+    fn device(&mut self, look: &Look) -> Option<Seen> {
+        if look.device_failures != self.device_failures {
+            self.device_failures = look.device_failures;
+            self.device_failed_ms = Some(look.now_ms);
+        }
+        let (reads, writes) = self.device_failures;
+        let code = AlertCode::DeviceErrors;
+        match self.device_failed_ms {
+            Some(at) if look.now_ms.saturating_sub(at) < DEVICE_MEMORY_MS => {
+                let severity = if writes > 0 { Severity::Critical } else { Severity::Warning };
+                let actual = format!("{reads} reads and {writes} writes failed since the start");
+                Some(holds(code, &look.device, severity, actual, "none"))
+            }
+            // What was there before the start is counted no more.
+            None if look.uptime_ms < DEVICE_MEMORY_MS => {
+                Some(Seen::Unsure(code, look.device.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Who was refused often in the last minutes, the most first.
+    fn refused(&mut self, look: &Look) -> Vec<Seen> {
+        let mut often = Vec::new();
+        self.refused.retain(|name, _| look.refused.contains_key(name));
+        for (name, refused) in &look.refused {
+            let past = self.refused.entry(name.clone()).or_default();
+            if past.back().is_none_or(|(_, count)| *count != refused.count) {
+                past.push_back((look.now_ms, refused.count));
+            }
+            while past.len() > 2 && past[1].0 + REFUSALS_MS < look.now_ms {
+                past.pop_front();
+            }
+            let is_recent = |(at, _): &&(u64, u64)| at + REFUSALS_MS >= look.now_ms;
+            let before = past.iter().rev().find(|at| !is_recent(at)).map_or(0, |(_, count)| *count);
+            let recent = refused.count.saturating_sub(before);
+            if recent >= REFUSALS_MIN {
+                often.push((recent, name, refused.status));
+            }
+        }
+        often.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+        often.truncate(REFUSALS_TOLD_MAX);
+        let told = |(recent, name, status): (u64, &String, (u8, u8))| {
+            let why = match status {
+                (2, 1) => "it does not prove who it is (CHAP)",
+                (2, 2) => "it is no host, or has no CHAP",
+                (2, 3) => "it asks for another target",
+                _ => "its login is refused",
+            };
+            let actual = format!("{why}: {recent} times in 10 minutes");
+            holds(AlertCode::LoginRefused, name, Severity::Warning, actual, "it logs in")
+        };
+        often.into_iter().map(told).collect()
+    }
+}
+
+fn damage(look: &Look) -> Option<Seen> {
+    let code = AlertCode::Damage;
+    if look.damaged > 0 {
+        let actual = format!("{} places are damaged", look.damaged);
+        return Some(holds(code, POOL, Severity::Critical, actual, "none"));
+    }
+    (!look.is_scrubbed).then(|| Seen::Unsure(code, POOL.into()))
+}
+
+fn snapshots(group: &str, outcome: Option<&Result<(), String>>) -> Option<Seen> {
+    let code = AlertCode::SnapshotsMissed;
+    match outcome {
+        None => Some(Seen::Unsure(code, group.into())),
+        Some(Ok(())) => None,
+        Some(Err(why)) => Some(holds(code, group, Severity::Warning, why, "they are taken")),
+    }
+}
+
+fn certificate(look: &Look) -> Option<Seen> {
+    let certificate = look.certificate.as_ref()?;
+    let left_ms = certificate.ends_ms.saturating_sub(look.now_ms);
+    let severity = match left_ms {
+        left if left <= CERTIFICATE_CRITICAL_MS => Severity::Critical,
+        left if left <= CERTIFICATE_WARNING_MS => Severity::Warning,
+        _ => return None,
+    };
+    let actual = match left_ms {
+        0 => "it has ended".to_owned(),
+        left => format!("it ends in {} days", left / DAY_MS),
+    };
+    let expected = "more than 30 days";
+    Some(holds(AlertCode::CertificateEnds, &certificate.path, severity, actual, expected))
+}
+
+fn percent(part: u64, whole: u64) -> u64 {
+    let percent = u128::from(part) * 100 / u128::from(whole.max(1));
+    u64::try_from(percent).unwrap_or(100)
+}
+
+/// By how much the use of the pool grows: the line of least squares.
+fn bytes_per_ms(samples: &VecDeque<(u64, u64)>) -> Option<f64> {
+    let (first_ms, first_bytes) = *samples.front()?;
+    let points = samples
+        .iter()
+        .map(|(at, used)| ((at - first_ms) as f64, *used as f64 - first_bytes as f64));
+    let count = samples.len() as f64;
+    let (mut x, mut y, mut xx, mut xy) = (0.0, 0.0, 0.0, 0.0);
+    for (at, used) in points {
+        (x, y, xx, xy) = (x + at, y + used, xx + at * at, xy + at * used);
+    }
+    let spread = count * xx - x * x;
+    (spread > 0.0).then(|| (count * xy - x * y) / spread)
+}

@@ -1,0 +1,166 @@
+//! What is looked at: counters and states at one moment.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use array::Array;
+use block::Offload;
+
+use crate::serve::counters::{Class, ClassSnapshot};
+use crate::serve::notify::Notifier;
+use crate::serve::sessions::Refused;
+use crate::serve::{Counters, Observer};
+
+/// Hosts that are asked for at once, so that no lock is held for long.
+const HOSTS_AT_ONCE: usize = 250;
+
+/// The certificate of management.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// Its file.
+    pub path: String,
+    /// When it ends, in milliseconds since 1970.
+    pub ends_ms: u64,
+}
+
+/// Where to look.
+pub struct Sources {
+    /// The objects of the array.
+    pub array: Arc<Array>,
+    /// What the front end counts.
+    pub counters: Arc<Counters>,
+    /// Who uses it, and what fails.
+    pub observer: Observer,
+    /// How many portals there are.
+    pub portals: usize,
+    /// The device or file of the pool.
+    pub device: String,
+    /// None where management is not encrypted.
+    pub certificate: Option<Certificate>,
+}
+
+/// What a look saw.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Look {
+    pub now_ms: u64,
+    pub uptime_ms: u64,
+    pub used_bytes: u64,
+    pub capacity_bytes: u64,
+    /// In percent, ascending.
+    pub thresholds: Vec<u8>,
+    /// What is damaged, and whether a pass of scrubbing since the start has ended to say so.
+    pub damaged: u64,
+    pub is_scrubbed: bool,
+    pub device: String,
+    /// Reads and writes since the start.
+    pub device_failures: (u64, u64),
+    pub has_failed: bool,
+    pub troubles: BTreeMap<&'static str, String>,
+    /// Of each group with a schedule: what became of the last snapshots that were due.
+    pub snapshots: Vec<(String, Option<Result<(), String>>)>,
+    pub portals: usize,
+    pub hosts: Vec<HostLook>,
+    pub refused: BTreeMap<String, Refused>,
+    pub certificate: Option<Certificate>,
+    /// Each destination, and why it fails, if it does.
+    pub notifications: Vec<(String, Option<String>)>,
+}
+
+/// What a look saw of a host.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HostLook {
+    pub name: String,
+    /// Volumes that are connected to it.
+    pub connections: usize,
+    pub sessions: usize,
+    /// The portals that it has sessions on.
+    pub portals: BTreeSet<u16>,
+    /// What it did since the start, in the order of [`Class::ALL`].
+    pub classes: [ClassSnapshot; Class::ALL.len()],
+    /// Commands that locked whole volumes.
+    pub reserves: u64,
+    /// Offloads that are off for some of its volumes; only of hosts with sessions.
+    pub off: BTreeSet<&'static str>,
+}
+
+impl HostLook {
+    pub(super) fn class(&self, class: Class) -> ClassSnapshot {
+        self.classes[class as usize]
+    }
+}
+
+impl Sources {
+    pub(super) fn look(&self, now_ms: u64, uptime_ms: u64, notifier: &Notifier) -> Look {
+        let pool = self.array.pool();
+        let scrub = self.array.scrub();
+        Look {
+            now_ms,
+            uptime_ms,
+            used_bytes: pool.used_bytes,
+            capacity_bytes: pool.capacity_bytes,
+            thresholds: self.array.settings().space_thresholds.percents().to_vec(),
+            damaged: scrub.damaged,
+            is_scrubbed: scrub.pass > 0 && !scrub.running,
+            device: self.device.clone(),
+            device_failures: self.observer.device_failures(),
+            has_failed: self.observer.has_failed(),
+            troubles: self.observer.troubles(),
+            snapshots: self.array.last_snapshots(),
+            portals: self.portals,
+            hosts: self.hosts(),
+            refused: self.observer.refused(),
+            certificate: self.certificate.clone(),
+            notifications: notifier.troubles(),
+        }
+    }
+
+    fn hosts(&self) -> Vec<HostLook> {
+        let mut of: HashMap<String, (usize, BTreeSet<u16>)> = HashMap::new();
+        for session in self.observer.sessions() {
+            let (count, portals) = of.entry(session.initiator).or_default();
+            *count += 1;
+            portals.insert(session.portal);
+        }
+        let mut paths: HashMap<String, ([ClassSnapshot; Class::ALL.len()], u64)> = HashMap::new();
+        for path in self.counters.paths() {
+            let (classes, reserves) = paths.entry(path.initiator).or_default();
+            *reserves += path.reserves;
+            for (sum, part) in classes.iter_mut().zip(path.classes) {
+                *sum = sum.plus(part);
+            }
+        }
+        let mut hosts = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let found = self.array.hosts(after.as_deref(), HOSTS_AT_ONCE);
+            let is_last = found.len() < HOSTS_AT_ONCE;
+            after = found.last().map(|host| host.name.clone());
+            for host in found {
+                let mut look =
+                    HostLook { connections: host.connection_count, ..HostLook::default() };
+                for initiator in &host.initiators {
+                    if let Some((sessions, portals)) = of.get(initiator) {
+                        look.sessions += sessions;
+                        look.portals.extend(portals);
+                    }
+                    if let Some((classes, reserves)) = paths.get(initiator) {
+                        look.reserves += reserves;
+                        for (sum, part) in look.classes.iter_mut().zip(classes) {
+                            *sum = sum.plus(*part);
+                        }
+                    }
+                }
+                if let Some(initiator) = host.initiators.first().filter(|_| look.sessions > 0) {
+                    let map = self.array.lun_map(initiator);
+                    let off = map.luns.values().flat_map(|volume| volume.offloads.off());
+                    look.off = off.map(Offload::name).collect();
+                }
+                look.name = host.name;
+                hosts.push(look);
+            }
+            if is_last {
+                return hosts;
+            }
+        }
+    }
+}

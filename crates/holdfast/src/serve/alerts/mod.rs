@@ -1,0 +1,121 @@
+//! Looking for what is wrong: a thread that looks every few seconds at counters and states, opens
+//! and closes alerts, and has others told.
+//!
+//! Nothing here is on the data path: what it looks at is counted anyway. What it makes of a
+//! [`Look`] is a function of that and of the looks before ([`judge`], [`hosts`]), and can be tested
+//! without a clock.
+
+mod hosts;
+mod judge;
+mod look;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use array::{Alert, AlertState, Array, Told};
+
+use super::background::{Attendant, now_ms};
+use super::notify::{Event, News, Notifier};
+
+pub use look::{Certificate, Sources};
+
+use judge::Judge;
+
+/// How often it looks.
+const LOOK_PAUSE: Duration = Duration::from_secs(5);
+/// How many entries of the audit log are read at once.
+const CHANGES_AT_ONCE: usize = 32;
+
+/// The thread that looks. It ends when this is dropped.
+pub struct Watcher(#[allow(dead_code, reason = "it ends when it is dropped")] Attendant);
+
+impl Watcher {
+    /// Starts to look.
+    ///
+    /// # Errors
+    /// Where a thread can't be had.
+    pub fn start(sources: Sources, notifier: Arc<Notifier>) -> io::Result<Self> {
+        let clock = sys::Clock::start();
+        let mut judge = Judge::default();
+        let mut teller = Teller::new(sources.array.clone(), notifier);
+        let mut is_stored = true;
+        let attendant = Attendant::start("alerts", Arc::default(), move |_| {
+            let now_ms = now_ms();
+            let uptime_ms = u64::try_from(clock.now().as_millis()).unwrap_or(u64::MAX);
+            let look = sources.look(now_ms, uptime_ms, &teller.notifier);
+            let kept = sources.array.watch_alerts(&judge.judge(&look), now_ms);
+            let told = teller.tell(now_ms);
+            let result = kept.and(told);
+            if let (Err(error), true) = (&result, is_stored) {
+                tracing::error!("alerts can't be stored: {error}");
+            }
+            is_stored = result.is_ok();
+            LOOK_PAUSE
+        })?;
+        Ok(Self(attendant))
+    }
+}
+
+/// Tells others what is new.
+struct Teller {
+    array: Arc<Array>,
+    notifier: Arc<Notifier>,
+    /// The last entry of the audit log that was told, or was there at the start.
+    last_change: u64,
+}
+
+impl Teller {
+    fn new(array: Arc<Array>, notifier: Arc<Notifier>) -> Self {
+        let last_change = array.audit_log(None, 1).first().map_or(0, |entry| entry.number);
+        Self { array, notifier, last_change }
+    }
+
+    fn tell(&mut self, now_ms: u64) -> Result<(), array::Error> {
+        if self.notifier.is_empty() {
+            return Ok(());
+        }
+        let array = self.array.settings().name.to_string();
+        self.tell_changes(&array);
+        let news = self.array.alerts(0, usize::MAX);
+        let news: Vec<(Alert, Told)> =
+            news.into_iter().filter_map(|alert| alert.news().map(|told| (alert, told))).collect();
+        if news.is_empty() {
+            return Ok(());
+        }
+        let told: Vec<(u64, Told)> =
+            news.iter().map(|(alert, told)| (alert.number, *told)).collect();
+        for (alert, _) in news {
+            let time_ms = alert.updated_ms;
+            let news = match alert.state {
+                AlertState::Closed => News::Closed(alert),
+                AlertState::Open | AlertState::Closing => News::Opened(alert),
+            };
+            self.notifier.tell(&Arc::new(Event { news, time_ms, array: array.clone() }));
+        }
+        self.array.alerts_told(&told, now_ms)
+    }
+
+    fn tell_changes(&mut self, array: &str) {
+        let (mut newer, mut before) = (Vec::new(), None);
+        loop {
+            let older = self.array.audit_log(before, CHANGES_AT_ONCE);
+            before = older.last().map(|entry| entry.number);
+            let is_last = older.len() < CHANGES_AT_ONCE
+                || before.is_none_or(|number| number <= self.last_change);
+            newer.extend(older.into_iter().filter(|entry| entry.number > self.last_change));
+            if is_last {
+                break;
+            }
+        }
+        for entry in newer.into_iter().rev() {
+            self.last_change = entry.number;
+            let (time_ms, array) = (entry.deed.time_ms, array.to_owned());
+            let event = Event { news: News::Changed(entry), time_ms, array };
+            self.notifier.tell(&Arc::new(event));
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Samples what the counters tell, each second, into the [`History`].
+//!
+//! A thread of low priority reads the counters, which are atomics: no command waits for it. It
+//! takes the lock of the list of paths for a few of them at a time, and only when there are new
+//! ones.
+
+mod file;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use array::Array;
+use history::{Activity, Capacity, ClassSums, GAUGES, Gauge, History, Object, Tick};
+use sys::Clock;
+
+use super::background::{Attendant, now_ms};
+use super::counters::{ClassSnapshot, Counters, PathCounters, PathKey};
+
+/// From one sample to the next.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Every so many samples it is looked how the pool stands.
+const CAPACITY_EVERY: u64 = 10;
+/// How many paths are taken over while the lock is held.
+const PIECE: usize = 64;
+
+/// Samples until it is dropped; then it writes what it has gathered.
+pub struct Sampler {
+    thread: Option<Attendant>,
+    history: Arc<History>,
+}
+
+impl Sampler {
+    /// Opens the history of a pool in a directory, and goes on with it.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
+    pub fn start(
+        directory: Option<&Path>,
+        array: Arc<Array>,
+        counters: Arc<Counters>,
+    ) -> io::Result<Self> {
+        let history = Arc::new(match directory {
+            Some(directory) => file::open(directory, array.pool().pool_id),
+            None => History::not_kept("there is no directory beside the pool".into()),
+        });
+        let mut samples = Samples::new(array, counters);
+        let (clock, its_history, mut failed) = (Clock::start(), history.clone(), false);
+        let mut last = clock.now();
+        let thread = Attendant::start("history", Arc::default(), move |_| {
+            let now = clock.now();
+            let covered = now.saturating_sub(last);
+            if covered >= INTERVAL {
+                last = now;
+                let written = its_history.record(samples.take(now_ms(), covered));
+                // Once is enough, until it works again.
+                if let Err(error) = &written
+                    && !failed
+                {
+                    tracing::warn!("samples of the history are lost: {error}");
+                }
+                failed = written.is_err();
+            }
+            (last + INTERVAL).saturating_sub(clock.now()).max(Duration::from_millis(1))
+        })?;
+        Ok(Self { thread: Some(thread), history })
+    }
+
+    /// What it samples into.
+    pub fn history(&self) -> &Arc<History> {
+        &self.history
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        drop(self.thread.take());
+        if let Err(error) = self.history.save() {
+            tracing::warn!("the last samples of the history are lost: {error}");
+        }
+    }
+}
+
+/// The counters of a path, and what they were.
+struct Watched {
+    path: Arc<PathCounters>,
+    host: Option<u64>,
+    before: [ClassSnapshot; 7],
+}
+
+/// Makes ticks of counters.
+struct Samples {
+    array: Arc<Array>,
+    counters: Arc<Counters>,
+    paths: BTreeMap<PathKey, Watched>,
+    /// Of the array, when the hosts of the paths were looked up.
+    generation: Option<u64>,
+    taken: u64,
+}
+
+impl Samples {
+    fn new(array: Arc<Array>, counters: Arc<Counters>) -> Self {
+        Self { array, counters, paths: BTreeMap::new(), generation: None, taken: 0 }
+    }
+
+    /// What was done since the last time, in so long.
+    fn take(&mut self, now_ms: u64, covered: Duration) -> Tick {
+        self.find_paths();
+        let covered_ms = u64::try_from(covered.as_millis()).unwrap_or(u64::MAX);
+        let mut array = Activity::default();
+        let mut objects: BTreeMap<Object, Activity> = BTreeMap::new();
+        for ((_, volume), watched) in &mut self.paths {
+            let now = watched.path.snapshot();
+            if now == watched.before {
+                continue;
+            }
+            let done = activity(&now, &watched.before);
+            watched.before = now;
+            array.merge(&done);
+            let volume = volume.map(|id| Object::Volume(id.0));
+            for object in volume.into_iter().chain(watched.host.map(Object::Host)) {
+                objects.entry(object).or_default().merge(&done);
+            }
+        }
+        for activity in objects.values_mut() {
+            *activity = activity.with_peaks(covered_ms);
+        }
+        let looks = self.taken.is_multiple_of(CAPACITY_EVERY);
+        self.taken += 1;
+        Tick {
+            now_ms,
+            covered_ms,
+            array: array.with_peaks(covered_ms),
+            objects,
+            capacity: looks.then(|| capacity(&self.array)),
+        }
+    }
+
+    /// Takes new paths over, and looks up whose they are where that may have changed.
+    fn find_paths(&mut self) {
+        let generation = Some(self.array.generation());
+        let moved = generation != self.generation;
+        if self.counters.path_count() != self.paths.len() {
+            let mut after: Option<PathKey> = None;
+            loop {
+                let found = self.counters.some_paths(after.as_ref(), PIECE);
+                let Some((last, _)) = found.last() else { break };
+                after = Some(last.clone());
+                for (key, path) in found {
+                    let host = self.array.host_id(&key.0);
+                    let before = Default::default();
+                    self.paths.entry(key).or_insert(Watched { path, host, before });
+                }
+            }
+        }
+        if moved {
+            for ((initiator, _), watched) in &mut self.paths {
+                watched.host = self.array.host_id(initiator);
+            }
+            self.generation = generation;
+        }
+    }
+}
+
+/// The classes stand in the same order in both.
+fn activity(now: &[ClassSnapshot; 7], before: &[ClassSnapshot; 7]) -> Activity {
+    let class = |at: usize| {
+        let done = now[at].since(before[at]);
+        ClassSums {
+            ok: done.ok,
+            failed: done.failed,
+            bytes: done.bytes,
+            ok_latency_us: done.ok_latency_us,
+            failed_latency_us: done.failed_latency_us,
+            ..ClassSums::default()
+        }
+    };
+    Activity(std::array::from_fn(class))
+}
+
+/// How the pool stands.
+fn capacity(array: &Array) -> Capacity {
+    let (pool, figures) = (array.pool(), array.pool_space().figures);
+    let of = |name: &str| match name {
+        "capacity" => Some(pool.capacity_bytes),
+        "used" => Some(pool.used_bytes),
+        "data" => Some(pool.data_bytes),
+        "provisioned" => Some(pool.provisioned_bytes),
+        "mapped" => Some(pool.mapped_bytes),
+        "unique" => figures.map(|figures| figures.unique_bytes),
+        "shared" => figures.map(|figures| figures.shared_bytes),
+        "snapshots" => figures.map(|figures| figures.snapshots_bytes),
+        "system" => figures.map(|figures| figures.system_bytes),
+        _ => None,
+    };
+    Capacity(GAUGES.map(|name| of(name).map(Gauge::once).unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use array::{HostName, InitiatorName, NewHost};
+    use block::VolumeId;
+
+    use super::super::counters::Class;
+    use super::*;
+
+    #[test]
+    fn classes_are_in_the_order_in_which_they_are_kept() {
+        assert_eq!(Class::ALL.map(Class::name), history::CLASSES);
+    }
+
+    #[test]
+    fn what_was_done_is_of_the_volume_and_of_the_host_whose_name_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = sys::FileDisk::create(&directory.path().join("pool"), 512 << 20).unwrap();
+        store::Store::create(&disk, &[7; 64]).unwrap();
+        let store = store::Store::open(Arc::new(disk), store::OpenOptions::default()).unwrap();
+        let array = Arc::new(Array::open(Arc::new(store), false).unwrap());
+        let host = array.create_host(NewHost {
+            name: HostName::new("h").unwrap(),
+            initiators: vec![InitiatorName::new("iqn.2026-01.com.example:a").unwrap()],
+            chap: None,
+            personality: None,
+            created_ms: 1,
+        });
+        let counters = Arc::new(Counters::new(1, 1));
+        let mut samples = Samples::new(array, counters.clone());
+        assert_eq!(samples.take(1, Duration::from_secs(1)).objects, BTreeMap::new());
+        let own = counters.path("iqn.2026-01.com.example:a", Some(VolumeId(9)));
+        let strange = counters.path("iqn.2026-01.com.example:b", None);
+        own.count(Class::Read, true, 4096, Duration::from_micros(300));
+        strange.count(Class::Other, false, 0, Duration::ZERO);
+        let tick = samples.take(2, Duration::from_millis(500));
+        let host = Object::Host(host.unwrap().id);
+        assert_eq!(tick.objects.keys().copied().collect::<Vec<_>>(), [host, Object::Volume(9)]);
+        let read = tick.objects[&host].0[0];
+        assert_eq!((read.ok, read.bytes, read.per_s_max), (1, 4096, 2));
+        assert_eq!((tick.array.0[0].ok, tick.array.0[6].failed), (1, 1));
+        let nothing = samples.take(3, Duration::from_secs(1));
+        assert_eq!((nothing.array, nothing.objects.len()), (Activity::default(), 0));
+        assert!(tick.capacity.is_none());
+    }
+}

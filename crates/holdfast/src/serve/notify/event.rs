@@ -1,0 +1,103 @@
+//! What others are told.
+
+use api::{Alert, AuditEntry};
+use array::Severity;
+use serde_json::{Value, json};
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// What.
+    pub news: News,
+    /// When, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// The name of the array.
+    pub array: String,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// An alert was opened, or became graver.
+    Opened(array::Alert),
+    /// An alert was closed.
+    Closed(array::Alert),
+    /// Somebody asked for a change: an entry of the audit log.
+    Changed(array::AuditEntry),
+    /// Nothing: somebody wants to see whether this arrives.
+    Test,
+}
+
+impl Event {
+    /// What sort of event it is, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self.news {
+            News::Opened(_) => "alert_opened",
+            News::Closed(_) => "alert_closed",
+            News::Changed(_) => "change",
+            News::Test => "test",
+        }
+    }
+
+    /// How grave it is; `None` for what needs no doing.
+    pub fn severity(&self) -> Option<Severity> {
+        match &self.news {
+            News::Opened(alert) => Some(alert.condition.severity),
+            News::Closed(_) | News::Changed(_) | News::Test => None,
+        }
+    }
+
+    /// It on one line.
+    pub fn text(&self) -> String {
+        match &self.news {
+            News::Opened(alert) => {
+                let (condition, summary) = (&alert.condition, alert.summary());
+                format!(
+                    "alert {} {} ({}) is open: {summary} Seen: {}. Expected: {}. To do: {}",
+                    alert.number,
+                    condition.code.name(),
+                    condition.severity.name(),
+                    condition.actual,
+                    condition.expected,
+                    condition.code.advice()
+                )
+            }
+            News::Closed(alert) => {
+                let code = alert.condition.code.name();
+                format!("alert {} {code} is closed: {}", alert.number, alert.summary())
+            }
+            News::Changed(entry) => {
+                let deed = &entry.deed;
+                format!(
+                    "{} ({}) from {}: {} {} {}: {}",
+                    deed.user,
+                    deed.role.name(),
+                    deed.origin,
+                    deed.method,
+                    deed.path,
+                    deed.names,
+                    entry.outcome
+                )
+            }
+            News::Test => "this is a test of notifications; nothing is to be done".into(),
+        }
+    }
+
+    /// It for programs.
+    pub fn json(&self) -> Value {
+        let mut value = json!({
+            "v": 1,
+            "event": self.kind(),
+            "time_ms": self.time_ms,
+            "array": self.array,
+            "text": self.text(),
+        });
+        let part = match self.news.clone() {
+            News::Opened(alert) | News::Closed(alert) => ("alert", json!(Alert::from(alert))),
+            News::Changed(entry) => ("change", json!(AuditEntry::from(entry))),
+            News::Test => return value,
+        };
+        value[part.0] = part.1;
+        value
+    }
+}

@@ -1,0 +1,126 @@
+//! Mail by SMTP (RFC 5321).
+
+use lettre::address::Address;
+use lettre::message::{Mailbox, header};
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsParameters};
+use lettre::{Message, SmtpTransport, Transport};
+use std::path::PathBuf;
+
+use super::tls::authorities;
+use super::{Event, News, SEND_TIMEOUT, Sender};
+
+/// How the connection is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailSecurity {
+    /// By STARTTLS, or not at all: nothing is sent in the clear.
+    StartTls,
+    /// From the first byte on.
+    Tls,
+    /// Not.
+    None,
+}
+
+/// A mail server, and who gets mail by it.
+pub struct Mail {
+    /// The server's name or address.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// How the connection is encrypted.
+    pub security: MailSecurity,
+    /// Authorities (PEM) that vouch for it; without, those that the machine trusts.
+    pub ca_file: Option<PathBuf>,
+    /// User and password.
+    pub credentials: Option<(String, String)>,
+    /// Who it comes from.
+    pub from: Address,
+    /// Who gets it: at least one.
+    pub to: Vec<Address>,
+}
+
+impl Sender for Mail {
+    fn send(&self, event: &Event) -> Result<(), String> {
+        let told = |error: &dyn std::error::Error| {
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            format!("{}:{}: {error}{cause}", self.host, self.port)
+        };
+        let message = self.message(event).map_err(|error| told(&error))?;
+        let transport = self.transport().map_err(|error| told(&*error))?;
+        transport.send(&message).map(drop).map_err(|error| told(&error))
+    }
+}
+
+impl Mail {
+    fn transport(&self) -> Result<SmtpTransport, Box<dyn std::error::Error>> {
+        let tls = match self.security {
+            MailSecurity::None => Tls::None,
+            MailSecurity::StartTls => Tls::Required(self.tls()?),
+            MailSecurity::Tls => Tls::Wrapper(self.tls()?),
+        };
+        let mut builder = SmtpTransport::builder_dangerous(&self.host)
+            .port(self.port)
+            .timeout(Some(SEND_TIMEOUT))
+            .tls(tls);
+        if let Some((user, password)) = &self.credentials {
+            builder = builder.credentials(Credentials::new(user.clone(), password.clone()));
+        }
+        Ok(builder.build())
+    }
+
+    fn tls(&self) -> Result<TlsParameters, Box<dyn std::error::Error>> {
+        let mut builder = TlsParameters::builder(self.host.clone());
+        if let Some(path) = &self.ca_file {
+            builder = builder.certificate_store(CertificateStore::None);
+            for certificate in authorities(path)? {
+                let certificate = Certificate::from_der(certificate.to_vec())?;
+                builder = builder.add_root_certificate(certificate);
+            }
+        }
+        Ok(builder.build_rustls()?)
+    }
+
+    fn message(&self, event: &Event) -> Result<Message, lettre::error::Error> {
+        let mut builder = Message::builder()
+            .from(Mailbox::new(Some(format!("Holdfast {}", event.array)), self.from.clone()))
+            .subject(subject(event))
+            .header(header::ContentType::TEXT_PLAIN);
+        for to in &self.to {
+            builder = builder.to(Mailbox::new(None, to.clone()));
+        }
+        builder.body(body(event))
+    }
+}
+
+fn subject(event: &Event) -> String {
+    let array = &event.array;
+    match &event.news {
+        News::Opened(alert) => {
+            let severity = alert.condition.severity.name();
+            format!("[{array}] {severity}: {}", alert.summary())
+        }
+        News::Closed(alert) => format!("[{array}] closed: {}", alert.summary()),
+        News::Changed(entry) => {
+            format!("[{array}] {} {} by {}", entry.deed.method, entry.deed.path, entry.deed.user)
+        }
+        News::Test => format!("[{array}] test of notifications"),
+    }
+}
+
+fn body(event: &Event) -> String {
+    let (News::Opened(alert) | News::Closed(alert)) = &event.news else {
+        return format!("{}\n", event.text());
+    };
+    let condition = &alert.condition;
+    format!(
+        "{}\n\nSeen: {}\nExpected: {}\nState: {}\n\nWhat to do: {}\n\nAlert {}, {} ({}).\n",
+        alert.summary(),
+        condition.actual,
+        condition.expected,
+        alert.state.name(),
+        condition.code.advice(),
+        alert.number,
+        condition.code.name(),
+        condition.code.number()
+    )
+}

@@ -1,0 +1,184 @@
+//! Who is logged in, on what terms, how much comes over each session; who was refused; and what
+//! goes wrong beside the commands. For who looks: nothing here holds a command up.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use iscsi::{NexusInfo, Terms};
+use parking_lot::Mutex;
+use scsi::Nexus;
+
+use super::counters::raise;
+use super::shared::Shared;
+
+/// Initiators whose refusals are counted: strangers may come with any name.
+const REFUSED_MAX: usize = 256;
+
+/// A session, as the layers above iSCSI know it.
+pub(super) struct Session {
+    pub info: Arc<NexusInfo>,
+    pub nexus: Arc<Nexus>,
+    peer: SocketAddr,
+    commands: AtomicU64,
+    queue_most: AtomicU64,
+}
+
+impl Session {
+    pub(super) fn new(info: Arc<NexusInfo>, nexus: Arc<Nexus>, peer: SocketAddr) -> Self {
+        let (commands, queue_most) = Default::default();
+        Self { info, nexus, peer, commands, queue_most }
+    }
+
+    /// Counts a command that has come over a connection which has so many under way with it.
+    pub(super) fn count(&self, outstanding: usize) {
+        self.commands.fetch_add(1, Ordering::Relaxed);
+        raise(&self.queue_most, outstanding as u64);
+    }
+
+    fn snapshot(&self) -> SessionSnapshot {
+        SessionSnapshot {
+            initiator: self.info.initiator_name.clone(),
+            isid: self.info.isid,
+            portal: self.info.portal_tag,
+            peer: self.peer,
+            terms: self.info.terms,
+            commands: self.commands.load(Ordering::Relaxed),
+            queue_most: self.queue_most.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// A session at one moment.
+#[derive(Clone, Debug)]
+pub struct SessionSnapshot {
+    /// The iSCSI name of the initiator.
+    pub initiator: String,
+    /// Its part of the session's name.
+    pub isid: [u8; 6],
+    /// The tag of the portal: from 1, in the order in which they were given.
+    pub portal: u16,
+    /// Where its first connection came from.
+    pub peer: SocketAddr,
+    /// What it agreed on.
+    pub terms: Terms,
+    /// Commands that came over it.
+    pub commands: u64,
+    /// The most commands that one of its connections had under way.
+    pub queue_most: u64,
+}
+
+/// How often an initiator was refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// Since the start.
+    pub count: u64,
+    /// Status class and detail of the last time (RFC 7143, 11.13.5).
+    pub status: (u8, u8),
+}
+
+/// Who was refused at login.
+#[derive(Default)]
+pub(super) struct Refusals(Mutex<BTreeMap<String, Refused>>);
+
+impl Refusals {
+    pub(super) fn note(&self, initiator: &str, status: (u8, u8)) {
+        let mut all = self.0.lock();
+        if all.len() >= REFUSED_MAX && !all.contains_key(initiator) {
+            // Who comes again and again is counted again soon.
+            let least = all.iter().min_by_key(|(_, refused)| refused.count);
+            if let Some(least) = least.map(|(name, _)| name.clone()) {
+                all.remove(&least);
+            }
+        }
+        let refused = all.entry(initiator.to_owned()).or_default();
+        (refused.count, refused.status) = (refused.count + 1, status);
+    }
+}
+
+/// Transfers that the device has failed.
+#[derive(Debug, Default)]
+pub struct DeviceCounters {
+    /// Reads.
+    pub failed_reads: AtomicU64,
+    /// Writes.
+    pub failed_writes: AtomicU64,
+}
+
+/// What fails in the background now, by what it is, and why.
+#[derive(Default)]
+pub(super) struct Troubles(Mutex<BTreeMap<&'static str, String>>);
+
+impl Troubles {
+    /// Work that has failed, or not.
+    pub(super) fn set(&self, what: &'static str, why: Option<String>) {
+        let mut all = self.0.lock();
+        match why {
+            Some(why) => drop(all.insert(what, why)),
+            None => drop(all.remove(what)),
+        }
+    }
+}
+
+/// What can be seen of a front end that serves. Cheap to clone.
+#[derive(Clone)]
+pub struct Observer {
+    shared: Arc<Shared>,
+}
+
+impl Observer {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// All sessions that carry commands, in the order of initiators and portals.
+    pub fn sessions(&self) -> Vec<SessionSnapshot> {
+        let all: Vec<_> = self.shared.sessions.lock().by_id.values().cloned().collect();
+        let mut all: Vec<_> = all.iter().map(|session| session.snapshot()).collect();
+        all.sort_by(|a, b| (&a.initiator, a.portal, a.isid).cmp(&(&b.initiator, b.portal, b.isid)));
+        all
+    }
+
+    /// Who was refused at login, since the start.
+    pub fn refused(&self) -> BTreeMap<String, Refused> {
+        self.shared.refusals.0.lock().clone()
+    }
+
+    /// What fails in the background now, and why.
+    pub fn troubles(&self) -> BTreeMap<&'static str, String> {
+        self.shared.troubles.0.lock().clone()
+    }
+
+    /// Reads and writes that the device has failed since the start.
+    pub fn device_failures(&self) -> (u64, u64) {
+        let device = &self.shared.counters.device;
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (of(&device.failed_reads), of(&device.failed_writes))
+    }
+
+    /// Whether the store takes no more writes.
+    pub fn has_failed(&self) -> bool {
+        self.shared.store.has_failed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_refused_is_counted_and_strangers_take_no_room() {
+        let refusals = Refusals::default();
+        for _ in 0..3 {
+            refusals.note("iqn.again", (2, 2));
+        }
+        refusals.note("iqn.again", (2, 1));
+        for n in 0..2 * REFUSED_MAX {
+            refusals.note(&format!("iqn.{n}"), (2, 2));
+        }
+        let all = refusals.0.lock();
+        assert_eq!(all.len(), REFUSED_MAX);
+        assert_eq!(all["iqn.again"], Refused { count: 4, status: (2, 1) });
+    }
+}

@@ -1,0 +1,90 @@
+//! Limits of a volume, over the wire. A byte a second is a limit that no test outlasts: what waits
+//! for it goes on only when somebody lets it.
+
+use block::VolumeLimits;
+
+use super::wire::Initiator;
+use super::{create_pool, serve};
+
+const SLOW: VolumeLimits = VolumeLimits { bandwidth_bytes_per_s: Some(1), iops: None };
+const READ_10: [u8; 10] = [0x28, 0, 0, 0, 0, 0, 0, 0, 8, 0];
+const TEST_UNIT_READY: [u8; 10] = [0; 10];
+/// The bits that stand for a read, and its length.
+const READ: (u8, u32) = (0x40, 4096);
+const SCSI_RESPONSE: u8 = 0x21;
+const DATA_IN: u8 = 0x25;
+
+fn read(initiator: &mut Initiator, lun: u8) -> u32 {
+    initiator.command_to(lun, READ_10, READ.0, READ.1)
+}
+
+/// The task tag of the next answer, which must be that of a read that went well.
+fn answered(initiator: &mut Initiator) -> u32 {
+    // The status comes with the data.
+    let (bhs, data) = initiator.receive(DATA_IN);
+    assert_eq!((bhs[1] & 0x01, bhs[3], data.len()), (1, 0, 4096));
+    u32::from_be_bytes(bhs[16..20].try_into().unwrap())
+}
+
+#[test]
+fn what_is_over_a_limit_waits_and_nothing_else_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = dir.path().join("pool");
+    create_pool(&pool);
+    for threads in [1, 2] {
+        let array = serve(&pool, threads);
+        let portal = array.running.portals[0];
+        array.open.limit(SLOW);
+        let (mut one, mut two) = (Initiator::login(portal, "one"), Initiator::login(portal, "two"));
+        let first = read(&mut one, 1);
+        assert_eq!(answered(&mut one), first, "the first one owes, and goes");
+        let waiting = [read(&mut one, 1), read(&mut one, 1)];
+        // Another volume, and what moves nothing, on the same connection and on another one.
+        let other = read(&mut one, 2);
+        assert_eq!(answered(&mut one), other);
+        let ready = one.command_to(1, TEST_UNIT_READY, 0, 0);
+        let (bhs, _) = one.receive(SCSI_RESPONSE);
+        assert_eq!((bhs[3], &bhs[16..20]), (0, &ready.to_be_bytes()[..]));
+        let late = read(&mut two, 1);
+        let other = read(&mut two, 2);
+        assert_eq!(answered(&mut two), other);
+        // Whoever waits is let go when the limit is, in order.
+        array.open.limit(VolumeLimits::NONE);
+        assert_eq!([answered(&mut one), answered(&mut one)], waiting);
+        assert_eq!(answered(&mut two), late);
+        drop((one, two));
+        array.stop();
+    }
+}
+
+#[test]
+fn what_waits_can_be_aborted_and_the_end_waits_for_no_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = dir.path().join("pool");
+    create_pool(&pool);
+    for threads in [1, 2] {
+        let array = serve(&pool, threads);
+        let portal = array.running.portals[0];
+        array.open.limit(SLOW);
+        let (mut one, mut two) = (Initiator::login(portal, "one"), Initiator::login(portal, "two"));
+        let first = read(&mut one, 1);
+        assert_eq!(answered(&mut one), first);
+        read(&mut one, 1);
+        read(&mut two, 1);
+        read(&mut one, 1);
+        assert_eq!(one.manage(2), 0, "ABORT TASK SET");
+        let other = read(&mut one, 2);
+        assert_eq!(answered(&mut one), other, "what was aborted is not answered");
+        // A connection that ends takes what waits along: the session that takes its place begins.
+        read(&mut one, 1);
+        drop(one);
+        let mut again = Initiator::login(portal, "one");
+        let other = read(&mut again, 2);
+        assert_eq!(answered(&mut again), other);
+        assert_eq!(again.manage(5), 0, "LOGICAL UNIT RESET");
+        drop(again);
+        read(&mut two, 1);
+        // What waits is finished at the end, or the connection is lost: the end comes.
+        array.stop();
+    }
+}

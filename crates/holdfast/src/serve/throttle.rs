@@ -1,0 +1,286 @@
+//! Limits of volumes: commands that are over them wait, in the order in which they came, whichever
+//! thread and session they came on.
+//!
+//! A volume with limits has a [`Bucket`] that all threads share; one without has none, and its
+//! commands pass no lock here. A command that has to wait has not begun: it holds no reservation,
+//! has no effect, and is ended at once when it is aborted. The thread whose command waits first
+//! looks after the bucket until none waits any more: it lets go on what may, its own commands and,
+//! by messages, those of other threads.
+//!
+//! Reads, writes and offloads count as one each, and reads and writes with the bytes that they
+//! move; all else passes. The bucket holds [`BURST`] of each limit: what was not used for a while.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use block::{VolumeId, VolumeLimits};
+use parking_lot::Mutex;
+use scsi::{Response, Status};
+
+use super::counters::Class;
+use super::front::FrontEnd;
+use super::mailbox::Message;
+
+/// For how long a volume may be as fast as it can after it was idle, once. As short as hosts see no
+/// average that is over the limit, and as long as a timer that comes late costs nothing.
+const BURST: Duration = Duration::from_millis(100);
+
+/// What has been taken of the limits of a volume: for each of them, when all of it is paid for.
+/// While that is no more than [`BURST`] ahead, the next command may go, whatever it costs.
+#[derive(Debug, Default)]
+struct Meter {
+    limits: VolumeLimits,
+    operations: Duration,
+    bytes: Duration,
+}
+
+/// How long so many of something take at so many a second.
+fn paid_in(count: u64, per_s: Option<u64>) -> Duration {
+    let Some(per_s) = per_s.filter(|per_s| *per_s > 0) else { return Duration::ZERO };
+    let ns = u128::from(count) * 1_000_000_000 / u128::from(per_s);
+    Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
+impl Meter {
+    /// Other limits: what was taken under the old ones is forgotten.
+    fn set(&mut self, limits: VolumeLimits) {
+        if limits != self.limits {
+            *self = Self { limits, ..Self::default() };
+        }
+    }
+
+    /// When the next command may go.
+    fn free_at(&self) -> Duration {
+        self.operations.max(self.bytes).saturating_sub(BURST)
+    }
+
+    fn take(&mut self, bytes: u64, now: Duration) {
+        let paid =
+            |until: Duration, count, per_s| until.max(now).saturating_add(paid_in(count, per_s));
+        self.operations = paid(self.operations, 1, self.limits.iops);
+        self.bytes = paid(self.bytes, bytes, self.limits.bandwidth_bytes_per_s);
+    }
+}
+
+/// A command that waits: which task of which thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ticket {
+    thread: usize,
+    task: u64,
+    bytes: u64,
+}
+
+/// What becomes of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entered {
+    /// It may go on.
+    Goes,
+    /// It waits, as the first one: the thread looks after the bucket.
+    WaitsFirst,
+    /// It waits behind others.
+    Waits,
+}
+
+/// The limits of a volume, what is left of them, and who waits for that.
+#[derive(Debug)]
+pub(super) struct Bucket {
+    volume: VolumeId,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    meter: Meter,
+    waiting: VecDeque<Ticket>,
+}
+
+impl Bucket {
+    fn new(volume: VolumeId) -> Self {
+        Self { volume, state: Mutex::default() }
+    }
+
+    fn enter(&self, ticket: Ticket, now: Duration) -> Entered {
+        let State { meter, waiting } = &mut *self.state.lock();
+        if waiting.is_empty() && meter.free_at() <= now {
+            meter.take(ticket.bytes, now);
+            return Entered::Goes;
+        }
+        waiting.push_back(ticket);
+        if waiting.len() == 1 { Entered::WaitsFirst } else { Entered::Waits }
+    }
+
+    /// Adds those that may go on now to `released`, and tells when there will be more, if more
+    /// wait.
+    fn release(&self, now: Duration, released: &mut Vec<Ticket>) -> Option<Duration> {
+        let State { meter, waiting } = &mut *self.state.lock();
+        while meter.free_at() <= now {
+            let ticket = waiting.pop_front()?;
+            meter.take(ticket.bytes, now);
+            released.push(ticket);
+        }
+        (!waiting.is_empty()).then(|| meter.free_at())
+    }
+
+    /// A command waits no more.
+    fn leave(&self, thread: usize, task: u64) {
+        let waiting = &mut self.state.lock().waiting;
+        waiting.retain(|ticket| (ticket.thread, ticket.task) != (thread, task));
+    }
+}
+
+/// The buckets of all volumes with limits.
+#[derive(Debug, Default)]
+pub(super) struct Throttles(Mutex<HashMap<VolumeId, Arc<Bucket>>>);
+
+impl Throttles {
+    /// The bucket of a volume that has these limits; `None` where it has none.
+    pub(super) fn of(&self, volume: VolumeId, limits: VolumeLimits) -> Option<Arc<Bucket>> {
+        if limits.is_none() {
+            return None;
+        }
+        let mut buckets = self.0.lock();
+        let bucket = buckets.entry(volume).or_insert_with(|| Arc::new(Bucket::new(volume))).clone();
+        bucket.state.lock().meter.set(limits);
+        // Those that nobody knows any more; a look at all of them once a session and change.
+        buckets.retain(|_, bucket| Arc::strong_count(bucket) > 1);
+        Some(bucket)
+    }
+}
+
+/// A command that waits before it begins.
+pub(super) struct Held {
+    pub(super) command: scsi::Command,
+    bucket: Arc<Bucket>,
+}
+
+/// A bucket that this thread looks after, and when it does so next.
+pub(super) struct Tended {
+    bucket: Arc<Bucket>,
+    at: Duration,
+}
+
+impl FrontEnd {
+    /// Gives a command back if it may begin now, and keeps it with its task if it has to wait.
+    /// `moved`: the bytes that it moves.
+    pub(super) fn throttle(
+        &mut self,
+        index: usize,
+        bucket: Arc<Bucket>,
+        moved: u64,
+        command: scsi::Command,
+    ) -> Option<scsi::Command> {
+        let class = self.tasks.get_mut(index)?.class;
+        let bytes = match class {
+            Class::Other => return Some(command),
+            Class::Read | Class::Write => moved,
+            _ => 0,
+        };
+        let now = self.shared.clock.now();
+        let ticket = Ticket { thread: self.index, task: self.tasks.name(index), bytes };
+        match bucket.enter(ticket, now) {
+            Entered::Goes => return Some(command),
+            Entered::WaitsFirst => self.tend(bucket.clone(), now),
+            Entered::Waits => {}
+        }
+        if let Some(task) = self.tasks.get_mut(index) {
+            task.held = Some(Box::new(Held { command, bucket }));
+        }
+        None
+    }
+
+    fn tend(&mut self, bucket: Arc<Bucket>, at: Duration) {
+        if !self.tended.iter().any(|tended| Arc::ptr_eq(&tended.bucket, &bucket)) {
+            self.tended.push(Tended { bucket, at });
+        }
+    }
+
+    /// When a bucket is to be looked at, if this thread has any.
+    pub(super) fn tend_at(&self) -> Option<Duration> {
+        self.tended.iter().map(|tended| tended.at).min()
+    }
+
+    /// Lets commands begin that waited long enough, of all threads.
+    pub(super) fn tend_buckets(&mut self, now: Duration) {
+        if self.tended.is_empty() {
+            return;
+        }
+        let generation = self.shared.luns.generation();
+        let is_new = std::mem::replace(&mut self.tended_generation, generation) != generation;
+        let mut released = Vec::new();
+        for Tended { bucket, at } in std::mem::take(&mut self.tended) {
+            if at > now && !is_new && !self.is_stopping() {
+                self.tended.push(Tended { bucket, at });
+                continue;
+            }
+            // Nobody comes to tell of limits that are gone.
+            if self.is_stopping() {
+                bucket.state.lock().meter.set(VolumeLimits::NONE);
+            } else if is_new {
+                let limits = self.shared.luns.volume_limits(bucket.volume);
+                bucket.state.lock().meter.set(limits);
+            }
+            if let Some(at) = bucket.release(now, &mut released) {
+                self.tended.push(Tended { bucket, at });
+            }
+        }
+        for ticket in released {
+            match ticket.thread == self.index {
+                true => self.begin_held(ticket.task),
+                false => {
+                    let mailbox = &self.shared.mailboxes[ticket.thread];
+                    mailbox.post(Message::Admitted(ticket.task));
+                }
+            }
+        }
+    }
+
+    /// A command that waited may begin: with what its host sees and may do now.
+    pub(super) fn begin_held(&mut self, name: u64) {
+        let Some(index) = self.tasks.find(name) else { return };
+        let Some(task) = self.tasks.get_mut(index) else { return };
+        let Some(held) = task.held.take() else { return };
+        let (slot, connection, nexus) = (task.connection, task.handle.connection, &task.nexus);
+        let (nexus, aborted) = (nexus.clone(), task.aborted);
+        let shared = self.shared.clone();
+        let peer = self.peers[slot].as_mut().filter(|peer| peer.id == connection && !aborted);
+        let Some(peer) = peer else {
+            return self.finish(index, Response::with_status(Status::TaskAborted));
+        };
+        let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
+        let step = shared.scsi.execute(&nexus, &luns, held.command);
+        self.advance(index, step);
+        self.touch(slot);
+    }
+
+    /// Ends commands that were aborted while they waited. Returns whether there were any.
+    pub(super) fn end_held(&mut self) -> bool {
+        let names = self.tasks.take_aborted_held();
+        for name in &names {
+            let Some(index) = self.tasks.find(*name) else { continue };
+            let Some(held) = self.tasks.get_mut(index).and_then(|task| task.held.take()) else {
+                continue;
+            };
+            held.bucket.leave(self.index, *name);
+            self.finish(index, Response::with_status(Status::TaskAborted));
+        }
+        !names.is_empty()
+    }
+
+    /// At the end limits don't count: what waits is finished, on whichever thread it is.
+    pub(super) fn lift_limits(&mut self) {
+        let now = self.shared.clock.now();
+        for bucket in self.tasks.held_buckets() {
+            self.tend(bucket, now);
+        }
+    }
+}
+
+impl Held {
+    pub(super) fn bucket(&self) -> Arc<Bucket> {
+        self.bucket.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;

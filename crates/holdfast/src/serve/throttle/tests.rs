@@ -1,0 +1,114 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const S: Duration = Duration::from_secs(1);
+
+fn limits(bandwidth_bytes_per_s: Option<u64>, iops: Option<u64>) -> VolumeLimits {
+    VolumeLimits { bandwidth_bytes_per_s, iops }
+}
+
+fn bucket(limits: VolumeLimits) -> Bucket {
+    let bucket = Bucket::new(VolumeId(1));
+    bucket.state.lock().meter.set(limits);
+    bucket
+}
+
+fn ticket(task: u64, bytes: u64) -> Ticket {
+    Ticket { thread: 0, task, bytes }
+}
+
+/// Which tasks are let go on, and when there are more.
+fn release(bucket: &Bucket, now: Duration) -> (Vec<u64>, Option<Duration>) {
+    let mut released = Vec::new();
+    let next = bucket.release(now, &mut released);
+    (released.into_iter().map(|ticket| ticket.task).collect(), next)
+}
+
+#[test]
+fn what_is_over_the_limit_waits_in_order() {
+    let bucket = bucket(limits(None, Some(10)));
+    // The burst of a tenth of a second is one command, and one that is paid for behind it.
+    assert_eq!(bucket.enter(ticket(1, 0), S), Entered::Goes);
+    assert_eq!(bucket.enter(ticket(2, 0), S), Entered::Goes);
+    assert_eq!(bucket.enter(ticket(3, 0), S), Entered::WaitsFirst);
+    assert_eq!(bucket.enter(ticket(4, 0), 2 * S), Entered::Waits, "nobody overtakes");
+    assert_eq!(release(&bucket, S), (vec![], Some(S + S / 10)));
+    assert_eq!(release(&bucket, S + S / 10), (vec![3], Some(S + S / 5)));
+    bucket.leave(0, 4);
+    assert_eq!(release(&bucket, S + S / 10), (vec![], None));
+    assert_eq!(bucket.enter(ticket(5, 0), S + S / 10), Entered::WaitsFirst);
+}
+
+#[test]
+fn a_large_command_goes_and_is_paid_for_by_those_behind() {
+    let bucket = bucket(limits(Some(1 << 20), None));
+    assert_eq!(bucket.enter(ticket(1, 8 << 20), S), Entered::Goes);
+    assert_eq!(bucket.enter(ticket(2, 0), S), Entered::WaitsFirst);
+    assert_eq!(release(&bucket, S), (vec![], Some(9 * S - BURST)));
+    assert_eq!(release(&bucket, 9 * S - BURST), (vec![2], None));
+}
+
+#[test]
+fn limits_that_go_let_all_go() {
+    let bucket = bucket(limits(Some(1), None));
+    assert_eq!(bucket.enter(ticket(1, 4096), S), Entered::Goes);
+    (2..9).for_each(|task| assert_ne!(bucket.enter(ticket(task, 4096), S), Entered::Goes));
+    assert_eq!(release(&bucket, 4000 * S), (vec![], Some(4097 * S - BURST)));
+    bucket.state.lock().meter.set(VolumeLimits::NONE);
+    assert_eq!(release(&bucket, S), ((2..9).collect(), None));
+}
+
+#[test]
+fn buckets_are_shared_and_forgotten() {
+    let throttles = Throttles::default();
+    assert!(throttles.of(VolumeId(1), VolumeLimits::NONE).is_none());
+    let one = throttles.of(VolumeId(1), limits(None, Some(100))).unwrap();
+    let same = throttles.of(VolumeId(1), limits(None, Some(200))).unwrap();
+    assert!(Arc::ptr_eq(&one, &same));
+    assert_eq!(one.state.lock().meter.limits.iops, Some(200));
+    drop((one, same));
+    let _other = throttles.of(VolumeId(2), limits(None, Some(100)));
+    assert_eq!(throttles.0.lock().len(), 1);
+}
+
+proptest! {
+    /// Whatever comes when: in any time no more goes than that time and the burst are worth, and
+    /// one command; nobody waits while nothing is owed; and the order is kept.
+    #[test]
+    fn no_more_goes_than_the_limits_allow(
+        (bandwidth, iops) in (1_000..2_000_000u64, 1..2_000u64),
+        arrivals in prop::collection::vec((0..50u64, 0..100_000u64), 1..200),
+    ) {
+        let bucket = bucket(limits(Some(bandwidth), Some(iops)));
+        let (mut now, mut went) = (Duration::ZERO, Vec::new());
+        for (task, (pause_ms, bytes)) in arrivals.iter().enumerate() {
+            now += Duration::from_millis(*pause_ms);
+            let mut released = Vec::new();
+            bucket.release(now, &mut released);
+            went.extend(released.into_iter().map(|ticket| (now, ticket)));
+            let ticket = ticket(task as u64, *bytes);
+            if bucket.enter(ticket, now) == Entered::Goes {
+                went.push((now, ticket));
+            }
+        }
+        while went.len() < arrivals.len() {
+            let mut released = Vec::new();
+            let next = bucket.release(now, &mut released);
+            went.extend(released.into_iter().map(|ticket| (now, ticket)));
+            prop_assert!(next.is_none_or(|next| next > now));
+            now = next.unwrap_or(now);
+        }
+        prop_assert!(went.iter().enumerate().all(|(at, (_, ticket))| ticket.task == at as u64));
+        for from in 0..went.len() {
+            let (mut bytes, mut count) = (0, 0);
+            for (when, ticket) in &went[from..] {
+                // The last one goes before it is paid for; a nanosecond is lost with each.
+                let time = *when - went[from].0 + BURST + Duration::from_nanos(went.len() as u64);
+                prop_assert!(paid_in(count, Some(iops)) <= time, "{count} operations");
+                prop_assert!(paid_in(bytes, Some(bandwidth)) <= time, "{bytes} bytes");
+                (bytes, count) = (bytes + ticket.bytes, count + 1);
+            }
+        }
+    }
+}

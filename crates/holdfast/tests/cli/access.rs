@@ -1,0 +1,158 @@
+//! Who may manage an array, from where, and what is kept of it.
+
+use super::*;
+
+/// What `curl`'s user would put into a file.
+fn file(world: &World, name: &str, text: &str) -> String {
+    let path = world.directory.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// A verb of somebody who has an API token, and knows the array by what `--how` says.
+fn as_user<'a>(words: &[&'a str], api: &'a str, token: &'a str, how: [&'a str; 2]) -> Vec<&'a str> {
+    let place = ["--api", api, "--token-file", token];
+    words.iter().copied().chain(place).chain(how).collect()
+}
+
+#[test]
+fn users_do_what_their_role_allows_from_wherever_they_are() {
+    let world = World::new();
+    world.make_pool();
+    let array = world.serve(&[]);
+    let stranger = World::new();
+    let api = array.told["api"].as_str().unwrap();
+    let fingerprint = array.told["fingerprint"].as_str().unwrap();
+    assert_eq!(array.told["url"], format!("https://{api}"));
+    assert!(world.text(&["user", "list"]).contains("built in"));
+    world.text(&["user", "create", "anna", "--role", "storage_admin"]);
+    let made = world.json(&["token", "create", "laptop", "--user", "anna", "--expires", "1d"]);
+    let secret = made["token"].as_str().unwrap();
+    let token = file(&stranger, "token", secret);
+    let pinned = ["--fingerprint", fingerprint];
+    let create = as_user(&["volume", "create", "v", "--size", "1G"], api, &token, pinned);
+    assert_eq!(stranger.json(&create)["name"], "v");
+    let settings = as_user(&["array", "set", "--offload", "odx=off"], api, &token, pinned);
+    assert!(stranger.refusal(1, &settings).contains("storage_admin"));
+    let audit = as_user(&["audit"], api, &token, pinned);
+    assert!(stranger.refusal(1, &audit).contains("storage_admin"));
+    // By the certificate, which stands beside the pool, and in which loopback is named.
+    let certificate = world.pool().join("api-certificate.pem");
+    let ca = ["--ca", certificate.to_str().unwrap()];
+    let list = as_user(&["volume", "list"], api, &token, ca);
+    assert_eq!(stranger.json(&list).as_array().unwrap().len(), 1);
+    // Not to who has another certificate, nor in the clear.
+    let other = "ab".repeat(32);
+    let list = as_user(&["volume", "list"], api, &token, ["--fingerprint", &other]);
+    assert!(stranger.refusal(3, &list).contains(fingerprint));
+    let plain = format!("http://{api}");
+    let list = ["volume", "list", "--api", &plain, "--token-file", &token];
+    stranger.refusal(3, &list);
+    let elsewhere = format!("http://{}", "192.0.2.1:80");
+    let far = ["volume", "list", "--api", &elsewhere, "--token-file", &token];
+    assert!(stranger.refusal(2, &far).contains("encryption"));
+    let both = as_user(&["volume", "list"], &plain, &token, pinned);
+    assert!(stranger.refusal(2, &both).contains("http://"));
+
+    assert!(world.text(&["token", "list"]).contains("laptop"));
+    world.text(&["user", "set", "anna", "--role", "readonly"]);
+    let list = as_user(&["volume", "list"], api, &token, pinned);
+    assert_eq!(stranger.json(&list).as_array().unwrap().len(), 1);
+    let create = as_user(&["volume", "create", "w", "--size", "1G"], api, &token, pinned);
+    assert!(stranger.refusal(1, &create).contains("readonly"));
+    world.text(&["token", "delete", "laptop", "--user", "anna"]);
+    assert!(stranger.refusal(3, &list).contains("withdrawn"));
+    world.refusal(1, &["user", "delete", "admin"]);
+    world.refusal(1, &["user", "create", "otto", "--role", "root"]);
+    survives(&world, array, secret);
+}
+
+/// Users and the audit log are in the pool; the certificate stays the same.
+fn survives(world: &World, array: Array, secret: &str) {
+    let fingerprint = array.told["fingerprint"].clone();
+    let log = world.json(&["audit"]);
+    let rows: Vec<(&str, &str, &str)> = log
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let text = |field: &str| row[field].as_str().unwrap();
+            (text("user"), text("path"), text("outcome"))
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("admin", "/v1/users", "invalid_role"),
+            ("admin", "/v1/users/admin", "built_in_user"),
+            ("admin", "/v1/tokens/anna/laptop", "done"),
+            ("admin", "/v1/users/anna", "done"),
+            ("anna", "/v1/volumes", "done"),
+            ("admin", "/v1/tokens", "done"),
+            ("admin", "/v1/users", "done"),
+        ]
+    );
+    assert!(!log.to_string().contains(secret));
+    assert!(world.text(&["audit", "--limit", "1"]).contains("invalid_role"));
+    array.kill();
+    let array = world.serve(&[]);
+    assert_eq!(array.told["fingerprint"], fingerprint);
+    assert_eq!(world.json(&["audit"]), log);
+    let users = world.json(&["user", "list"]);
+    assert_eq!((&users[1]["name"], &users[1]["role"]), (&json!("anna"), &json!("readonly")));
+    for name in ["api-key.pem", "array.run"] {
+        assert_eq!(mode(&world.pool().join(name)), 0o600, "{name}");
+    }
+    array.stop();
+}
+
+#[test]
+fn plain_http_is_for_loopback_and_only_if_asked_for() {
+    let world = World::new();
+    world.make_pool();
+    let pool = world.pool();
+    let config = file(&world, "http.toml", "http = true\nallow_remote_api = true\n");
+    let serve = ["serve", "--pool", pool.to_str().unwrap(), "--iscsi", "127.0.0.1:0"];
+    let open = ["--config", &config, "--api", "0.0.0.0:0"];
+    let open: Vec<&str> = serve.into_iter().chain(open).collect();
+    assert!(world.refusal(2, &open).contains("not encrypted"));
+    for more in [&["--config", config.as_str()][..], &["--api-http"]] {
+        let array = world.serve(more);
+        let api = array.told["api"].as_str().unwrap();
+        assert_eq!(array.told["url"], format!("http://{api}"));
+        assert_eq!(array.told["fingerprint"], Value::Null);
+        assert_eq!(world.json(&["status"])["portals"], array.told["portals"]);
+        let run_file = pool.join("array.run");
+        let told = ["status", "--api", api, "--token-file", run_file.to_str().unwrap()];
+        assert_eq!(World::new().json(&told)["portals"], array.told["portals"]);
+        array.stop();
+    }
+    assert!(!pool.join("api-key.pem").exists(), "a key was made for nothing");
+}
+
+#[test]
+fn a_certificate_that_is_given_is_used_and_must_fit() {
+    let world = World::new();
+    world.make_pool();
+    // One that was made for another array will do.
+    let first = world.serve(&[]);
+    let fingerprint = first.told["fingerprint"].clone();
+    first.stop();
+    let given = |name: &str| world.directory.path().join(name).to_str().unwrap().to_owned();
+    for (from, to) in [("api-certificate.pem", "given.pem"), ("api-key.pem", "given.key")] {
+        std::fs::rename(world.pool().join(from), given(to)).unwrap();
+    }
+    let text = |certificate: &str, key: &str| {
+        format!("certificate = {:?}\nprivate_key = {:?}\n", given(certificate), given(key))
+    };
+    let config = file(&world, "given.toml", &text("given.pem", "given.key"));
+    let array = world.serve(&["--config", &config]);
+    assert_eq!(array.told["fingerprint"], fingerprint);
+    assert_eq!(world.json(&["status"])["portals"], array.told["portals"]);
+    array.stop();
+    let config = file(&world, "wrong.toml", &text("given.key", "given.key"));
+    let pool = world.pool();
+    let words = ["serve", "--pool", pool.to_str().unwrap(), "--iscsi", "127.0.0.1:0", "--config"];
+    let words: Vec<&str> = words.into_iter().chain([config.as_str()]).collect();
+    assert_eq!(world.output(&words).status.code(), Some(4));
+}

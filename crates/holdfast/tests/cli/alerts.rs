@@ -1,0 +1,92 @@
+//! Alerts of the real binary: opened by what happens, told, closed, and kept through its death.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+
+use super::*;
+
+/// A login that is refused: its status class and detail (RFC 7143, 11.12 and 11.13).
+fn refused_login(portal: &str, target: &str, initiator: &str) -> (u8, u8) {
+    let text = format!("InitiatorName={initiator}\0TargetName={target}\0SessionType=Normal\0");
+    let mut bytes = vec![0; 48];
+    bytes[0] = 0x43;
+    bytes[1] = 0x87;
+    bytes[5..8].copy_from_slice(&(text.len() as u32).to_be_bytes()[1..]);
+    bytes.extend_from_slice(text.as_bytes());
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    let mut stream = TcpStream::connect(portal).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(&bytes).unwrap();
+    let mut answer = [0; 48];
+    stream.read_exact(&mut answer).unwrap();
+    (answer[36], answer[37])
+}
+
+#[test]
+fn an_alert_is_opened_told_closed_and_kept() {
+    let world = World::new();
+    world.make_pool();
+    let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+    let file = world.directory.path().join("holdfast.toml");
+    let text = format!(
+        "[[notify]]\nkind = \"syslog\"\nname = \"log\"\naddress = \"{}\"\naudit = true\n\
+         [[notify]]\nkind = \"webhook\"\nname = \"nobody\"\nurl = \"http://127.0.0.1:1/\"\n\
+         severity = \"critical\"\n",
+        receiver.local_addr().unwrap()
+    );
+    std::fs::write(&file, text).unwrap();
+    let array = world.serve(&["--config", file.to_str().unwrap()]);
+    let until = |wanted: &str| {
+        let mut bytes = [0; 4096];
+        loop {
+            let length = receiver.recv(&mut bytes).unwrap();
+            let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+            if text.contains(wanted) {
+                return text;
+            }
+        }
+    };
+    assert!(world.text(&["alert", "list"]).contains("No alert is open."));
+    world.text(&["host", "create", "h", "--iqn", "iqn.2026-11.com.example:h"]);
+    let told = until("admin (array_admin) from 127.0.0.1: POST /v1/hosts");
+    assert!(told.starts_with("<109>1 "), "an entry of the audit log: {told}");
+    let portal = array.told["portals"][0].as_str().unwrap();
+    let target = array.told["target_name"].as_str().unwrap();
+    for _ in 0..5 {
+        assert_eq!(refused_login(portal, target, "iqn.1999-01.stranger:x"), (2, 2));
+    }
+    let told = until("login-refused (warning) is open");
+    assert!(told.starts_with("<28>1 ") && told.contains("iqn.1999-01.stranger:x"), "{told}");
+    let open = world.json(&["alert", "list"]);
+    assert_eq!((&open[0]["code"], &open[0]["state"]), (&json!(403), &json!("open")));
+    let number = open[0]["number"].to_string();
+    assert!(world.text(&["alert", "show", &number]).contains("holdfast host create"));
+    assert!(world.refusal(1, &["alert", "show", "99"]).contains("does not exist"));
+    // A test is sent by each, and what does not arrive is told.
+    let output = world.output(&["alert", "test"]);
+    assert_eq!(output.status.code(), Some(1));
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("log          sent") && table.contains("127.0.0.1:1"), "{table}");
+    until("this is a test of notifications");
+    world.text(&["alert", "close", &number]);
+    array.kill();
+    let array = world.serve(&[]);
+    assert_eq!(world.json(&["alert", "list"]), json!([]));
+    let all = world.json(&["alert", "list", "--all"]);
+    assert_eq!(
+        (&all[0]["state"], &all[0]["created_ms"]),
+        (&json!("closed"), &open[0]["created_ms"])
+    );
+    assert!(all[0]["told_ms"].is_u64());
+    checks(&world);
+    array.stop();
+}
+
+fn checks(world: &World) {
+    let text = world.text(&["host", "check", "h"]);
+    assert!(text.starts_with("Host h: 0 good, 0 to improve, 13 not seen yet\n"), "{text}");
+    let all = world.json(&["host", "check"]);
+    assert_eq!((&all[0]["host"], &all[0]["rows"][0]["check"]), (&json!("h"), &json!("multipath")));
+    world.refusal(1, &["host", "check", "other"]);
+}

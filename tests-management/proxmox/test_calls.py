@@ -1,0 +1,136 @@
+"""What the storage plugins of Proxmox ask for: they are Perl, so their calls are made here.
+
+A plugin logs in, works with sessions at one version, 2.26, and gives suffixes of snapshots in the
+query. It makes a volume for each disk of a machine, and connects it to the hosts of a cluster.
+"""
+
+import json
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import pytest
+from initiator import Disk
+
+GIB = 1 << 30
+MIB = 1 << 20
+VERSION = "2.26"
+
+
+class Plugin:
+    """Calls with a session."""
+
+    def __init__(self, management):
+        self.base = f"https://{management.address}/api"
+        self.trust = ssl.create_default_context(cafile=management.certificate)
+        self.token = management.token
+        self.session = None
+
+    def log_in(self):
+        """Begins a session."""
+        headers = self._send("POST", f"{VERSION}/login", {"api-token": self.token})[1]
+        self.session = headers["x-auth-token"]
+
+    def call(self, method, path, body=None, **query):
+        """The items of an answer."""
+        headers = {"x-auth-token": self.session}
+        path = f"{VERSION}/{path}?{urllib.parse.urlencode(query)}"
+        return self._send(method, path, headers, body)[0]["items"]
+
+    def refused(self, method, path, body=None, **query):
+        """The status and the message of a refusal."""
+        try:
+            self.call(method, path, body, **query)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)["errors"][0]["message"]
+        raise AssertionError(f"{method} {path} was not refused")
+
+    def _send(self, method, path, headers, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        headers = headers | {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.base}/{path}", data, headers, method=method)
+        with urllib.request.urlopen(request, context=self.trust, timeout=120) as answer:
+            return json.load(answer), answer.headers
+
+
+@pytest.fixture
+def plugin(management):
+    """A plugin that has logged in."""
+    made = Plugin(management)
+    made.log_in()
+    return made
+
+
+def test_disks_of_a_machine(plugin):
+    (array,) = plugin.call("GET", "arrays/space")
+    assert array["capacity"] > array["space"]["total_physical"] >= 0
+    nodes = ["pve1", "pve2"]
+    for node in nodes:
+        iqns = {"iqns": [f"iqn.1993-08.org.debian:01:{node}"]}
+        plugin.call("POST", "hosts", iqns, names=node)
+    disk = "vm-100-disk-0"
+    (made,) = plugin.call("POST", "volumes", {"provisioned": 4 * GIB}, names=disk)
+    status, why = plugin.refused("POST", "volumes", {"provisioned": GIB}, names=disk)
+    assert status == 400 and "already exists" in why
+    luns = {
+        row["host"]["name"]: row["lun"]
+        for node in nodes
+        for row in plugin.call("POST", "connections", host_names=node, volume_names=disk)
+    }
+    assert set(luns) == set(nodes)
+    status, why = plugin.refused("POST", "connections", host_names="pve1", volume_names=disk)
+    assert status == 400 and "Connection already exists." in why
+    (port,) = plugin.call("GET", "ports")
+    seen = {
+        node: Disk(port["portal"], port["iqn"], lun, f"iqn.1993-08.org.debian:01:{node}")
+        for node, lun in luns.items()
+    }
+    seen["pve1"].write(0, MIB, 0x21)
+    assert seen["pve2"].holds(0, MIB, 0x21)
+    assert {each.serial() for each in seen.values()} == {made["serial"]}
+
+    # Online growth, and what a list tells: all disks of a storage by a prefix.
+    plugin.call("PATCH", "volumes", {"provisioned": 8 * GIB}, names=disk)
+    assert seen["pve2"].size_bytes() == 8 * GIB
+    rows = plugin.call("GET", "volumes", filter="name='vm-*' and not(contains(name,'::'))")
+    assert [(row["name"], row["provisioned"]) for row in rows] == [(disk, 8 * GIB)]
+
+    # A snapshot, its rollback, and a linked clone of it.
+    (snapshot,) = plugin.call("POST", "volume-snapshots", source_names=disk, suffix="snap-first")
+    assert snapshot["name"] == f"{disk}.snap-first"
+    seen["pve1"].write(0, MIB, 0x22)
+    source = {"source": {"name": snapshot["name"]}}
+    plugin.call("POST", "volumes", source, names=disk, overwrite="true")
+    assert seen["pve2"].holds(0, MIB, 0x21)
+    plugin.call("POST", "volumes", source, names="vm-101-disk-0")
+    (row,) = plugin.call("POST", "connections", host_names="pve1", volume_names="vm-101-disk-0")
+    there = Disk(port["portal"], port["iqn"], row["lun"], "iqn.1993-08.org.debian:01:pve1")
+    assert there.holds(0, MIB, 0x21)
+    plugin.call("DELETE", "connections", host_names="pve1", volume_names="vm-101-disk-0")
+    plugin.call("PATCH", "volumes", {"name": "base-101-disk-0"}, names="vm-101-disk-0")
+
+    # Gone: unmapped from all nodes, destroyed, eradicated.
+    plugin.call("PATCH", "volume-snapshots", {"destroyed": True}, names=snapshot["name"])
+    plugin.call("DELETE", "volume-snapshots", names=snapshot["name"])
+    for node in nodes:
+        plugin.call("DELETE", "connections", host_names=node, volume_names=disk)
+        status, why = plugin.refused("DELETE", "connections", host_names=node, volume_names=disk)
+        assert status == 400 and "does not exist" in why
+    for name in (disk, "base-101-disk-0"):
+        plugin.call("PATCH", "volumes", {"destroyed": True}, names=name)
+        status, why = plugin.refused("PATCH", "volumes", {"destroyed": True}, names=name)
+        assert status == 400 and "has been destroyed" in why
+        plugin.call("DELETE", "volumes", names=name)
+    status, why = plugin.refused("GET", "volumes", names=disk)
+    assert status == 400 and "does not exist" in why
+    plugin.call("DELETE", "hosts", names="pve1,pve2")
+
+
+def test_a_session_that_is_dead_is_told_by_its_status(plugin):
+    plugin.call("GET", "arrays")
+    plugin.session = "dead"
+    status, why = plugin.refused("GET", "arrays")
+    assert status == 401 and "log in" in why
+    plugin.log_in()
+    assert plugin.call("GET", "arrays")

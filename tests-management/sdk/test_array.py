@@ -1,0 +1,111 @@
+"""The array, and lists of what it does not have."""
+
+import json
+
+import pytest
+from answers import good, names, one, refused
+from pypureclient import PureError, flasharray
+from pypureclient.configuration import Configuration
+from pypureclient.flasharray import VolumePost
+
+
+def test_versions_and_login(management, client):
+    assert client.get_rest_version() == "2.26"
+    old = flasharray.Client(
+        management.address, version="2.4", api_token=management.token, verify_ssl=False
+    )
+    assert old.get_rest_version() == "2.4"
+    assert one(old.get_arrays()).id == one(client.get_arrays()).id
+    with pytest.raises(PureError):
+        flasharray.Client(management.address, api_token="0" * 64, verify_ssl=False)
+
+
+def test_the_certificate_can_be_checked(management):
+    def ask(**how):
+        client = flasharray.Client(
+            management.address, api_token=management.token, verify_ssl=True, retries=0, **how
+        )
+        return good(client.get_arrays())
+
+    trusting = Configuration(ssl_ca_cert=management.certificate)
+    assert len(ask(configuration=trusting)) == 1
+    with pytest.raises(Exception, match="(?i)certificate"):
+        ask()
+
+
+def test_roles_are_kept(management):
+    management.verb("user", "create", "reader", "--role", "readonly")
+    made = management.verb("token", "create", "r", "--user", "reader")
+    token = json.loads(made)["token"]
+    client = flasharray.Client(management.address, api_token=token, verify_ssl=False)
+    good(client.get_volumes())
+    refused = client.post_volumes(names=["v"], volume=flasharray.VolumePost(provisioned=1 << 30))
+    assert refused.status_code == 403
+
+
+def test_the_array_and_its_space(client):
+    array = one(client.get_arrays())
+    assert tuple(int(part) for part in array.version.split(".")) >= (6, 3, 4)
+    assert array.eradication_config.eradication_delay == 86_400_000
+    space = one(client.get_arrays_space())
+    assert space.capacity > 1 << 30
+    assert space.space.total_physical < space.capacity
+    assert space.space.total_reduction >= 1.0
+    assert space.space.total_provisioned >= 0
+    assert array.space.data_reduction >= 1.0
+
+
+def test_the_array_is_renamed(client):
+    before = one(client.get_arrays()).name
+    renamed = client.patch_arrays(array=flasharray.Arrays(name="array-2"))
+    assert one(renamed).name == "array-2"
+    refused(client.patch_arrays(array=flasharray.Arrays(name="no blanks")), "array name")
+    good(client.patch_arrays(array=flasharray.Arrays(name=before)))
+
+
+def test_ports_and_controllers(management, client):
+    assert names(client.get_controllers(filter="status='ready'")) == ["CT0"]
+    assert names(client.get_controllers(filter="status='not ready'")) == []
+    port = one(client.get_ports(filter="name='CT0.*'"))
+    assert port.iqn == management.array.told["target_name"]
+    assert port.portal == management.array.told["portals"][0]
+    assert one(client.get_network_interfaces()).services == ["iscsi"]
+    assert names(client.get_hardware()) == ["CT0"]
+    refused(client.get_ports(names=["CT9"]), "does not exist")
+
+
+def test_what_there_is_none_of(client):
+    for ask in (
+        client.get_pods,
+        client.get_array_connections,
+        client.get_volume_groups,
+        client.get_drives,
+        client.get_offloads,
+        client.get_protection_groups_targets,
+        client.get_remote_pods,
+        client.get_policies,
+        client.get_dns,
+        client.get_smtp_servers,
+        client.get_file_systems,
+        client.get_certificates,
+        client.get_container_default_protections,
+    ):
+        assert good(ask()) == [], ask
+    assert names(client.get_alerts(filter="state='open'")) == []
+    assert one(client.get_subscriptions()).service == "none"
+    assert one(client.get_support()).phonehome_enabled is False
+    assert len(good(client.get_array_connections_connection_key())) == 1
+    refused(client.get_pods(names=["pod1"]), "does not exist")
+    refused(client.post_pods(names=["pod1"], pod=flasharray.PodPost()), "not supported")
+
+
+def test_volumes_have_the_names_that_clients_make_of_serials(started):
+    management = started('company_id = "24-a9-37"\n')
+    client = flasharray.Client(
+        management.address, api_token=management.token, verify_ssl=False
+    )
+    volume = VolumePost(provisioned=1 << 30)
+    made = one(client.post_volumes(names=["named"], volume=volume))
+    shown = json.loads(management.verb("volume", "show", "named"))
+    # What the Cinder driver and others look for below /dev/disk/by-id, with a 3 in front.
+    assert shown["naa"] == "naa.624a9370" + made.serial.lower()

@@ -1,0 +1,35 @@
+"""Performance: the last second, and samples between two times."""
+
+import time
+
+from answers import good, one, refused
+from pypureclient import flasharray
+
+
+def test_the_last_second(client, prefix):
+    name = f"{prefix}-perf"
+    good(client.post_volumes(names=[name], volume=flasharray.VolumePost(provisioned=1 << 30)))
+    array = one(client.get_arrays_performance())
+    assert array.reads_per_sec >= 0 and array.time > 1_700_000_000_000
+    volume = one(client.get_volumes_performance(names=[name]))
+    assert (volume.name, volume.writes_per_sec) == (name, 0)
+    refused(client.get_volumes_performance(names=["nowhere"]), "does not exist")
+    total = client.get_volumes_performance(total_only=True)
+    assert total.status_code == 200 and len(list(total.total)) == 1
+
+
+def test_samples(client, eventually):
+    now = int(time.time() * 1000)
+
+    def seconds():
+        hour = {"start_time": now - 3_600_000, "end_time": now + 3_600_000}
+        return good(client.get_arrays_performance(resolution=1000, **hour))
+
+    # The array samples by itself, each second.
+    found = eventually(lambda: len(seconds()) > 1 and seconds())
+    assert found[0].time < found[1].time
+    day = client.get_arrays_performance(
+        start_time=now - 86_400_000, end_time=now, resolution=30_000, total_item_count=True
+    )
+    assert day.status_code == 200 and day.total_item_count == len(list(day.items))
+    refused(client.get_hosts_performance(start_time=now - 1000, resolution=1000), "resolution")

@@ -1,0 +1,169 @@
+/** The frame around all pages: who is logged in, where one can go, and what was done last. */
+import { QueryClientProvider } from "@tanstack/react-query";
+import { useEffect, useState, useSyncExternalStore } from "react";
+import { Link, Redirect, Route, Switch, useLocation } from "wouter";
+
+import { logOut, own, sessions, whoAmI } from "./lib/api";
+import { client, useGet } from "./lib/query";
+import { startSampling } from "./lib/sampler";
+import { SessionContext } from "./lib/session";
+import { choose, type Theme, THEMES, useTheme } from "./lib/theme";
+import type { Session, Status } from "./lib/types";
+import { tell, useTold } from "./lib/done";
+import { Notice } from "./parts/notice";
+import { Page } from "./parts/page";
+import { Dashboard } from "./pages/dashboard";
+import { Datastores } from "./pages/datastores";
+import { Health } from "./pages/health";
+import { HostGroupPage, HostGroups } from "./pages/host-groups";
+import { HostPage, Hosts } from "./pages/hosts";
+import { Login } from "./pages/login";
+import { GroupPage, Protection } from "./pages/protection";
+import { Settings } from "./pages/settings";
+import { VolumePage } from "./pages/volume";
+import { Volumes } from "./pages/volumes";
+import { type PageName, to } from "./routes";
+
+const LINKS: readonly (readonly [PageName, string])[] = [
+  ["dashboard", "Dashboard"],
+  ["volumes", "Volumes"],
+  ["datastores", "Datastores"],
+  ["hosts", "Hosts"],
+  ["host-groups", "Host groups"],
+  ["protection", "Protection"],
+  ["health", "Health"],
+  ["settings", "Settings"],
+];
+
+export function App() {
+  const open = useSyncExternalStore(sessions.subscribe, sessions.isOpen);
+  return (
+    <QueryClientProvider client={client}>{open ? <Inside /> : <Login />}</QueryClientProvider>
+  );
+}
+
+/** Who is logged in; nothing before the array has told. */
+function useWho(): { who: Session | null; failure: string } {
+  const [who, setWho] = useState<Session | null>(null);
+  const [failure, setFailure] = useState("");
+  useEffect(() => {
+    whoAmI().then(setWho, (error: unknown) => {
+      setFailure(error instanceof Error ? error.message : String(error));
+    });
+  }, []);
+  return { who, failure };
+}
+
+function Inside() {
+  const { who, failure } = useWho();
+  useEffect(startSampling, []);
+  if (failure !== "") return <Notice kind="error">{failure}</Notice>;
+  if (who === null) return <p className="muted">Loading…</p>;
+  return (
+    <SessionContext value={who}>
+      <a className="skip" href="#main">
+        Skip to the page
+      </a>
+      <Bar who={who} />
+      <div className="frame">
+        <Navigation />
+        <main id="main" tabIndex={-1}>
+          <Told />
+          <Pages />
+        </main>
+      </div>
+    </SessionContext>
+  );
+}
+
+function Bar({ who }: { who: Session }) {
+  const status = useGet<Status>(own("status"), 5000);
+  const theme = useTheme();
+  return (
+    <header className="bar">
+      <span className="brand">
+        <svg viewBox="0 0 24 24" aria-hidden="true">
+          <path d="M4 3h4v7h8V3h4v18h-4v-7H8v7H4z" />
+        </svg>
+        {status.data?.name ?? "Holdfast"}
+      </span>
+      <span className="muted who">
+        {who.user} ({who.role.replace("_", " ")})
+      </span>
+      <label className="theme">
+        <span className="unseen">Colours</span>
+        <select value={theme} onChange={(event) => choose(event.target.value as Theme)}>
+          {THEMES.map((one) => (
+            <option key={one} value={one}>
+              {one === "auto" ? "As the system" : one === "light" ? "Light" : "Dark"}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button type="button" onClick={() => void logOut()}>
+        Log out
+      </button>
+    </header>
+  );
+}
+
+function Navigation() {
+  const [location] = useLocation();
+  return (
+    <nav className="navigation" aria-label="Pages">
+      {LINKS.map(([page, label]) => {
+        const isHere = location === to(page) || location.startsWith(`${to(page)}/`);
+        return (
+          <Link key={page} href={to(page)} aria-current={isHere ? "page" : undefined}>
+            {label}
+          </Link>
+        );
+      })}
+    </nav>
+  );
+}
+
+function Told() {
+  const told = useTold();
+  return (
+    <div className="told" role="status">
+      {told !== "" && (
+        <p className="notice done">
+          {told}{" "}
+          <button type="button" className="quiet" onClick={() => tell("")}>
+            Close
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Pages() {
+  return (
+    <Switch>
+      <Route path="/">
+        <Redirect to={to("dashboard")} replace />
+      </Route>
+      <Route path="/dashboard" component={Dashboard} />
+      <Route path="/volumes" component={Volumes} />
+      <Route path="/volumes/:name">{({ name }) => <VolumePage key={name} name={name} />}</Route>
+      <Route path="/datastores" component={Datastores} />
+      <Route path="/hosts" component={Hosts} />
+      <Route path="/hosts/:name">{({ name }) => <HostPage key={name} name={name} />}</Route>
+      <Route path="/host-groups" component={HostGroups} />
+      <Route path="/host-groups/:name">
+        {({ name }) => <HostGroupPage key={name} name={name} />}
+      </Route>
+      <Route path="/protection" component={Protection} />
+      <Route path="/protection/:name">{({ name }) => <GroupPage key={name} name={name} />}</Route>
+      <Route path="/health" component={Health} />
+      <Route path="/settings" component={Settings} />
+      <Route>
+        <Page title="Nothing here">
+          <Notice>There is no page at this address.</Notice>
+        </Page>
+      </Route>
+    </Switch>
+  );
+}

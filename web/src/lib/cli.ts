@@ -1,0 +1,190 @@
+/**
+ * The lines of the command line that do what a dialog does. They follow the verbs of
+ * `crates/holdfast/src/cli/args*`; the browser tests have the real program read every one of them.
+ */
+import { durationArgument } from "./format";
+import { sizeArgument } from "./size";
+import type { OffloadChange } from "./types";
+
+/** What stands for a name that was not typed yet. */
+export function or(text: string, placeholder: string): string {
+  return text.trim() === "" ? placeholder : text.trim();
+}
+
+/** A word as a shell takes it. */
+export function quoted(word: string): string {
+  return /^[A-Za-z0-9_.,:=@%+/-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+function line(...parts: (string | undefined)[]): string {
+  const given = parts.filter((part): part is string => part !== undefined && part !== "");
+  return ["holdfast", ...given.map(quoted)].join(" ");
+}
+
+const onOff = (on: boolean) => (on ? "on" : "off");
+
+/** The names of offloads on the command line, in the order in which they are shown. */
+export const OFFLOADS = {
+  compare_and_write: "ats",
+  extended_copy: "full-copy",
+  write_same: "block-zero",
+  unmap: "reclaim",
+  token_copy: "odx",
+} as const;
+
+function offloads(change: OffloadChange): string[] {
+  const keys = Object.keys(OFFLOADS) as (keyof typeof OFFLOADS)[];
+  const switches = keys.flatMap((key) => {
+    const on = change[key];
+    return on === undefined ? [] : [`${OFFLOADS[key]}=${onOff(on)}`];
+  });
+  return switches.length > 0 ? ["--offload", switches.join(",")] : [];
+}
+
+/** What a new volume is made with. */
+export interface NewVolume {
+  name: string;
+  sizeBytes: number | undefined;
+  blockBytes: number;
+  deduplication: boolean;
+  compression: boolean;
+}
+
+export const volume = {
+  create: (made: NewVolume) =>
+    line(
+      "volume",
+      "create",
+      or(made.name, "NAME"),
+      "--size",
+      made.sizeBytes === undefined ? "SIZE" : sizeArgument(made.sizeBytes),
+      ...(made.blockBytes === 512 ? [] : ["--block-size", String(made.blockBytes)]),
+      ...(made.deduplication ? [] : ["--deduplication", "off"]),
+      ...(made.compression ? [] : ["--compression", "off"]),
+    ),
+  resize: (name: string, sizeBytes: number | undefined, truncate: boolean) =>
+    line(
+      "volume",
+      "resize",
+      name,
+      "--size",
+      sizeBytes === undefined ? "SIZE" : sizeArgument(sizeBytes),
+      truncate ? "--truncate" : undefined,
+    ),
+  rename: (name: string, to: string) => line("volume", "rename", name, or(to, "NEW-NAME")),
+  clone: (source: string, name: string) => line("volume", "clone", source, or(name, "NAME")),
+  restore: (name: string, snapshot: string) => line("volume", "restore", name, snapshot),
+  overwrite: (name: string, from: string) =>
+    line("volume", "overwrite", name, "--from", or(from, "VOLUME-OR-SNAPSHOT")),
+  destroy: (name: string) => line("volume", "destroy", name),
+  recover: (name: string) => line("volume", "recover", name),
+  eradicate: (name: string) => line("volume", "eradicate", name),
+  set: (
+    name: string,
+    change: OffloadChange,
+    reduction: { deduplication?: boolean | undefined; compression?: boolean | undefined },
+  ) => {
+    const { deduplication, compression } = reduction;
+    return line(
+      "volume",
+      "set",
+      name,
+      ...offloads(change),
+      ...(deduplication === undefined ? [] : ["--deduplication", onOff(deduplication)]),
+      ...(compression === undefined ? [] : ["--compression", onOff(compression)]),
+    );
+  },
+};
+
+const suffixed = (suffix: string) => (suffix.trim() ? ["--suffix", suffix.trim()] : []);
+
+export const snapshot = {
+  create: (volumes: string[], suffix: string) =>
+    line("snapshot", "create", ...volumes, ...suffixed(suffix)),
+  ofGroup: (group: string, suffix: string) =>
+    line("snapshot", "create", "--group", group, ...suffixed(suffix)),
+  rename: (name: string, suffix: string) =>
+    line("snapshot", "rename", name, or(suffix, "SUFFIX")),
+  destroy: (names: string[]) => line("snapshot", "destroy", ...names),
+  recover: (names: string[]) => line("snapshot", "recover", ...names),
+  eradicate: (names: string[]) => line("snapshot", "eradicate", ...names),
+};
+
+export const host = {
+  create: (name: string, iqns: string[], chapUser: string) =>
+    line(
+      "host",
+      "create",
+      or(name, "NAME"),
+      "--iqn",
+      iqns.length > 0 ? iqns.join(",") : "IQN",
+      ...(chapUser.trim() ? ["--chap-user", chapUser.trim(), "--chap-secret-file", "-"] : []),
+    ),
+  delete: (name: string) => line("host", "delete", name),
+  check: (name: string) => line("host", "check", name),
+};
+
+export const connect = (volumeName: string, hostName: string, lun: string) =>
+  line(
+    "connect",
+    or(volumeName, "VOLUME"),
+    or(hostName, "HOST"),
+    ...(lun.trim() ? ["--lun", lun.trim()] : []),
+  );
+
+export const disconnect = (volumeName: string, hostName: string) =>
+  line("disconnect", volumeName, hostName);
+
+export const group = {
+  create: (name: string, volumes: string[]) =>
+    line("group", "create", or(name, "NAME"), ...volumes),
+  add: (name: string, volumes: string[]) =>
+    line("group", "add", name, ...(volumes.length > 0 ? volumes : ["VOLUME"])),
+  remove: (name: string, volumes: string[]) => line("group", "remove", name, ...volumes),
+  destroy: (name: string) => line("group", "destroy", name),
+};
+
+export const pool = {
+  scrub: (verb: "start" | "stop") => line("pool", "scrub", verb),
+  optimize: (verb: "start" | "stop") => line("pool", "optimize", verb),
+  refresh: () => line("pool", "space", "--refresh"),
+  grow: (capacityBytes: number | undefined) =>
+    line(
+      "pool",
+      "grow",
+      "--capacity",
+      capacityBytes === undefined ? "SIZE" : sizeArgument(capacityBytes),
+    ),
+};
+
+export const array = {
+  delay: (seconds: number | undefined) =>
+    line("array", "set", "--eradication-delay", seconds === undefined ? "SECONDS" : `${seconds}`),
+  thresholds: (percents: number[]) =>
+    line("array", "set", "--space-thresholds", percents.length > 0 ? percents.join(",") : "none"),
+  offloads: (change: OffloadChange) => line("array", "set", ...offloads(change)),
+};
+
+export const user = {
+  create: (name: string, role: string) =>
+    line("user", "create", or(name, "NAME"), "--role", role),
+  set: (name: string, role: string) => line("user", "set", name, "--role", role),
+  delete: (name: string) => line("user", "delete", name),
+};
+
+export const alert = {
+  close: (number: string) => line("alert", "close", number),
+};
+
+export const token = {
+  create: (name: string, owner: string, lifetimeS: number | undefined) =>
+    line(
+      "token",
+      "create",
+      or(name, "NAME"),
+      "--user",
+      owner,
+      ...(lifetimeS === undefined ? [] : ["--expires", durationArgument(lifetimeS)]),
+    ),
+  delete: (name: string, owner: string) => line("token", "delete", name, "--user", owner),
+};

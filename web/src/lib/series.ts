@@ -1,0 +1,41 @@
+/** From what the array kept to what charts show. */
+import type { ClassRate, Sample } from "./rates";
+import type { HistorySamples } from "./types";
+
+const NONE: ClassRate = { perSecond: 0, bytesPerSecond: 0, latencyUs: null, failedPerSecond: 0 };
+const CLASSES = ["read", "write", "copy", "compare_and_write", "zero", "delete", "other"];
+
+/** The samples as charts take them: who is not named did nothing. */
+export function samplesOf(history: HistorySamples): Sample[] {
+  return history.samples.map(({ time_ms, commands }) => {
+    const classes: Record<string, ClassRate> = {};
+    for (const name of CLASSES) {
+      const found = commands[name];
+      classes[name] =
+        found === undefined
+          ? NONE
+          : {
+              perSecond: found.per_s + found.failed_per_s,
+              bytesPerSecond: found.bytes_per_s,
+              latencyUs: found.latency_us,
+              failedPerSecond: found.failed_per_s,
+              peaks: {
+                perSecond: found.per_s_max,
+                bytesPerSecond: found.bytes_per_s_max,
+                latencyUs: found.latency_us_max,
+              },
+            };
+    }
+    return { time: time_ms / 1000, classes };
+  });
+}
+
+/** Where samples are missing a line is not drawn: a time with nothing stands in their place. */
+export function withGaps(samples: Sample[], resolutionMs: number): Sample[] {
+  const step = resolutionMs / 1000;
+  return samples.flatMap((sample, at) => {
+    const before = samples[at - 1];
+    const isGap = before !== undefined && sample.time - before.time > 1.5 * step;
+    return isGap ? [{ time: before.time + step, classes: {} }, sample] : [sample];
+  });
+}

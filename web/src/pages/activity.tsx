@@ -1,0 +1,167 @@
+/** What hosts do, and did: lines over time, sampled by this page and kept by the array. */
+import { type ReactNode, useMemo, useState } from "react";
+
+import { bytes } from "../lib/size";
+import { latency, rate, ratio } from "../lib/format";
+import { type Span, SPANS, useHistory } from "../lib/history";
+import type { ClassRate, Peaks, Sample } from "../lib/rates";
+import { useMeasured } from "../lib/sampler";
+import { samplesOf, withGaps } from "../lib/series";
+import type { CapacitySample, HistorySamples } from "../lib/types";
+import { Chart, type Series } from "../parts/chart";
+import { Loaded, Notice } from "../parts/notice";
+import { Tabs } from "../parts/tabs";
+
+/** The last half hour, or further back. */
+type View = "now" | Span;
+const VIEWS: readonly (readonly [View, string])[] = [
+  ["now", "Now"],
+  ["hour", "Hour"],
+  ["day", "Day"],
+  ["month", "Month"],
+  ["year", "Year"],
+];
+
+const perSecond = (value: number | null) => (value === null ? "–" : `${rate(value)}/s`);
+const bytesPerSecond = (value: number | null) => (value === null ? "–" : `${bytes(value)}/s`);
+const amount = (value: number | null) => (value === null ? "–" : bytes(value));
+
+/** A line of one class of commands. */
+function line(
+  samples: Sample[],
+  label: string,
+  colour: string,
+  name: string,
+  what: keyof Peaks & keyof ClassRate,
+): Series {
+  const found = samples.map((sample) => sample.classes[name]);
+  const peaks = found.flatMap((one) => (one?.peaks ? [one.peaks[what]] : []));
+  return {
+    label,
+    colour,
+    values: found.map((one) => one?.[what] ?? null),
+    ...(peaks.length > 0 && { peak: Math.max(...peaks) }),
+  };
+}
+
+/** The lines of reads and writes. */
+const readWrite = (samples: Sample[], what: keyof Peaks) => [
+  line(samples, "Read", "--c1", "read", what),
+  line(samples, "Write", "--c2", "write", what),
+];
+
+/** The lines of offloads: copy, zero, reclaim. */
+const offloads = (samples: Sample[], what: keyof Peaks) => [
+  line(samples, "Copy", "--c1", "copy", what),
+  line(samples, "Zero", "--c2", "zero", what),
+  line(samples, "Reclaim", "--c3", "delete", what),
+];
+
+function Charts(props: { samples: Sample[]; spanMs: number; children?: ReactNode }) {
+  const { samples, spanMs, children } = props;
+  const drawn = useMemo(() => {
+    const locks = line(samples, "Lock (ATS)", "--c4", "compare_and_write", "perSecond");
+    return {
+      times: samples.map((sample) => sample.time),
+      iops: readWrite(samples, "perSecond"),
+      bandwidth: readWrite(samples, "bytesPerSecond"),
+      latency: readWrite(samples, "latencyUs"),
+      offloads: [...offloads(samples, "perSecond"), locks],
+      offloaded: offloads(samples, "bytesPerSecond"),
+    };
+  }, [samples]);
+  const { times } = drawn;
+  const common = { times, spanMs };
+  return (
+    <div className="charts">
+      <Chart title="IOPS" series={drawn.iops} show={perSecond} {...common} />
+      <Chart title="Bandwidth" series={drawn.bandwidth} show={bytesPerSecond} {...common} />
+      <Chart title="Latency" series={drawn.latency} show={latency} {...common} />
+      <Chart title="VAAI commands" series={drawn.offloads} show={perSecond} {...common} />
+      <Chart
+        title="VAAI work that no host did"
+        series={drawn.offloaded}
+        show={bytesPerSecond}
+        {...common}
+      />
+      {children}
+    </div>
+  );
+}
+
+function Now() {
+  const { samples, error } = useMeasured();
+  return (
+    <>
+      <Charts samples={samples} spanMs={0} />
+      {error !== "" && <Notice kind="error">{error}</Notice>}
+      <p className="muted">The last half hour; while this page is open, sampled by it.</p>
+    </>
+  );
+}
+
+/** How the pool stood. */
+function CapacityCharts({ found, spanMs }: { found: HistorySamples; spanMs: number }) {
+  const drawn = useMemo(() => {
+    const of = (label: string, colour: string, field: keyof CapacitySample): Series => ({
+      label,
+      colour,
+      values: found.samples.map(({ capacity }) => capacity?.[field] ?? null),
+    });
+    return {
+      times: found.samples.map((sample) => sample.time_ms / 1000),
+      capacity: [
+        of("In use", "--c1", "used_bytes"),
+        of("Unique to volumes", "--c2", "unique_bytes"),
+        of("Shared", "--c3", "shared_bytes"),
+        of("Snapshots", "--c4", "snapshots_bytes"),
+      ],
+      reduction: [
+        of("Data reduction", "--c1", "data_reduction"),
+        of("Total reduction", "--c2", "total_reduction"),
+      ],
+    };
+  }, [found]);
+  const common = { times: drawn.times, spanMs };
+  return (
+    <>
+      <Chart title="Capacity over time" series={drawn.capacity} show={amount} {...common} />
+      <Chart title="Reduction" series={drawn.reduction} show={ratio} {...common} />
+    </>
+  );
+}
+
+function Kept({ span }: { span: Span }) {
+  const query = useHistory(span);
+  return (
+    <Loaded query={query} what="its history">
+      {(found) => <KeptCharts span={span} found={found} />}
+    </Loaded>
+  );
+}
+
+function KeptCharts({ span, found }: { span: Span; found: HistorySamples }) {
+  const { lengthMs, resolutionMs } = SPANS[span];
+  const samples = useMemo(() => withGaps(samplesOf(found), resolutionMs), [found, resolutionMs]);
+  return (
+    <>
+      <Charts samples={samples} spanMs={lengthMs}>
+        <CapacityCharts found={found} spanMs={lengthMs} />
+      </Charts>
+      <p className="muted">
+        Kept by the array. Lines are means; peaks are those of a second. Where there is no line,
+        the array did not run.
+      </p>
+    </>
+  );
+}
+
+export function Activity() {
+  const [view, choose] = useState<View>("now");
+  return (
+    <>
+      <Tabs label="Time" tabs={VIEWS} chosen={view} choose={choose} />
+      {view === "now" ? <Now /> : <Kept key={view} span={view} />}
+    </>
+  );
+}

@@ -1,0 +1,104 @@
+/** The array at a glance: capacity, reduction, and what hosts do. */
+import { Link } from "wouter";
+
+import { own } from "../lib/api";
+import { count, percent, ratio, time } from "../lib/format";
+import { useGet } from "../lib/query";
+import { bytes } from "../lib/size";
+import type { PoolSpace, Status } from "../lib/types";
+import { Capacity, type Part } from "../parts/capacity";
+import { Loaded } from "../parts/notice";
+import { Card, Figure, Page } from "../parts/page";
+import { to } from "../routes";
+import { Activity } from "./activity";
+
+export function Dashboard() {
+  const status = useGet<Status>(own("status"), 5000);
+  const space = useGet<PoolSpace>(own(["pool", "space"]), 5000);
+  return (
+    <Page title="Dashboard">
+      <Loaded query={status} what="its state">
+        {(found) => (
+          <>
+            <Figures status={found} />
+            <Loaded query={space} what="space by kind">
+              {(kinds) => <CapacityCard status={found} space={kinds} />}
+            </Loaded>
+          </>
+        )}
+      </Loaded>
+      <Activity />
+    </Page>
+  );
+}
+
+function Figures({ status }: { status: Status }) {
+  const { pool } = status;
+  return (
+    <div className="figures">
+      <Figure
+        label="In use"
+        value={percent(pool.used_bytes, pool.capacity_bytes)}
+        more={`${bytes(pool.used_bytes)} of ${bytes(pool.capacity_bytes)}`}
+      />
+      <Figure
+        label="Data reduction"
+        value={ratio(pool.data_reduction)}
+        more={`${bytes(pool.mapped_bytes)} written, ${bytes(pool.data_bytes)} stored`}
+      />
+      <Figure
+        label="Total reduction"
+        value={ratio(pool.total_reduction)}
+        more={`${bytes(pool.provisioned_bytes)} provisioned`}
+      />
+      <Figure
+        label="Volumes"
+        value={<Link href={to("volumes")}>{count(status.volumes)}</Link>}
+        more={`${count(status.snapshots)} snapshots, ${count(status.destroyed)} destroyed`}
+      />
+      <Figure
+        label="Hosts"
+        value={<Link href={to("hosts")}>{count(status.hosts)}</Link>}
+        more={`${count(status.connections)} connections`}
+      />
+    </div>
+  );
+}
+
+function CapacityCard({ status, space }: { status: Status; space: PoolSpace }) {
+  const { figures } = space;
+  const { capacity_bytes: capacity, used_bytes: used } = status.pool;
+  if (figures === null) {
+    return (
+      <Card title="Capacity">
+        <Capacity
+          caption="Capacity"
+          whole={capacity}
+          parts={[
+            { label: "In use", colour: "c1", bytes: used },
+            { label: "Free", colour: "free", bytes: Math.max(0, capacity - used) },
+          ]}
+        />
+        <p className="muted">
+          By kind it is known when the first pass of accounting since the start has ended.
+        </p>
+      </Card>
+    );
+  }
+  const parts: Part[] = [
+    { label: "Unique to volumes", colour: "c1", bytes: figures.unique_bytes },
+    { label: "Shared", colour: "c2", bytes: figures.shared_bytes },
+    { label: "Snapshots", colour: "c3", bytes: figures.snapshots_bytes },
+    { label: "System", colour: "c4", bytes: figures.system_bytes },
+    { label: "Free", colour: "free", bytes: Math.max(0, capacity - figures.live_bytes) },
+  ];
+  return (
+    <Card title="Capacity by kind">
+      <Capacity caption="Capacity by kind" whole={capacity} parts={parts} />
+      <p className="muted">
+        Stored bytes, after reduction, as of {time(figures.as_of_ms)}
+        {space.current ? "; nothing has changed since." : "; hosts have written since."}
+      </p>
+    </Card>
+  );
+}

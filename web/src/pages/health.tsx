@@ -1,0 +1,243 @@
+/** Whether all is well: alerts, the pool, what runs in the background, and what is damaged. */
+import { own, request } from "../lib/api";
+import * as cli from "../lib/cli";
+import { count, percent, plural, time } from "../lib/format";
+import { useGet } from "../lib/query";
+import { mayAdminister, useSession } from "../lib/session";
+import { bytes } from "../lib/size";
+import type { DamageEntry, Optimize, Pool, PoolSpace, Scrub } from "../lib/types";
+import { Actions } from "../parts/actions";
+import { Loaded, Notice } from "../parts/notice";
+import { Card, Facts, Page } from "../parts/page";
+import { type Column, Table } from "../parts/table";
+import { Task } from "../parts/task";
+import { Pass } from "../tasks/passes";
+import { GrowPool } from "../tasks/settings";
+import { Alerts } from "./alerts";
+
+/** How often what runs in the background is asked for, in milliseconds. */
+const PASS_MS = 3000;
+
+export function Health() {
+  return (
+    <Page title="Health">
+      <Alerts />
+      <PoolCard />
+      <ScrubCard />
+      <DamageCard />
+      <OptimizeCard />
+    </Page>
+  );
+}
+
+function RefreshSpace({ close }: { close: () => void }) {
+  const run = async () => {
+    await request("POST", own(["pool", "space"]));
+    return "A pass of accounting begins.";
+  };
+  return (
+    <Task
+      title="New figures of space"
+      submit="Begin"
+      cli={[cli.pool.refresh()]}
+      run={run}
+      close={close}
+    >
+      <p>
+        A pass over all maps finds for whom the pool’s bytes are stored. Hosts go on meanwhile.
+      </p>
+    </Task>
+  );
+}
+
+function PoolCard() {
+  const pool = useGet<Pool>(own("pool"));
+  const space = useGet<PoolSpace>(own(["pool", "space"]), PASS_MS);
+  const { role } = useSession();
+  return (
+    <Card
+      title="Pool"
+      aside={
+        mayAdminister(role) && (
+          <Actions
+            label="Pool"
+            actions={[
+              {
+                label: "Grow",
+                on: pool.data !== undefined,
+                task: (close) => pool.data && <GrowPool pool={pool.data} close={close} />,
+              },
+              { label: "Count space", task: (close) => <RefreshSpace close={close} /> },
+            ]}
+          />
+        )
+      }
+    >
+      <Loaded query={pool} what="the pool">
+        {(found) => (
+          <Facts
+            facts={[
+              [
+                "In use",
+                `${bytes(found.used_bytes)} of ${bytes(found.capacity_bytes)}
+                  (${percent(found.used_bytes, found.capacity_bytes)})`,
+              ],
+              ["Allocated", bytes(found.allocated_bytes)],
+              ["Log to replay after a failure", bytes(found.log_bytes)],
+              ["Written by hosts since the start", bytes(found.written.hosts_bytes)],
+              ["Write amplification", found.written.amplification?.toFixed(2) ?? "–"],
+              ["Opened so often", count(found.epoch)],
+              ["Id", <code key="id">{found.id}</code>],
+              [
+                "Figures of space",
+                space.data?.pending
+                  ? "A pass is under way"
+                  : time(space.data?.figures?.as_of_ms),
+              ],
+            ]}
+          />
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+function Progress({ label, done, total }: { label: string; done: number; total: number }) {
+  return <progress aria-label={label} value={done} max={Math.max(1, total)} />;
+}
+
+function ScrubCard() {
+  const scrub = useGet<Scrub>(own(["pool", "scrub"]), PASS_MS);
+  const { role } = useSession();
+  const running = scrub.data?.running ?? false;
+  return (
+    <Card
+      title="Scrubbing"
+      aside={
+        mayAdminister(role) && (
+          <Actions
+            label="Scrubbing"
+            actions={[
+              {
+                label: running ? "Stop scrubbing" : "Start scrubbing",
+                on: scrub.data !== undefined,
+                task: (close) => <Pass pass="scrub" running={running} close={close} />,
+              },
+            ]}
+          />
+        )
+      }
+    >
+      <Loaded query={scrub} what="scrubbing">
+        {(found) => (
+          <>
+            {found.running && (
+              <Progress label="Scrubbed" done={found.done_bytes} total={found.total_bytes} />
+            )}
+            <Facts
+              facts={[
+                [
+                  "Now",
+                  found.running
+                    ? `${bytes(found.done_bytes)} of ${bytes(found.total_bytes)} read`
+                    : "Not running",
+                ],
+                ["Last complete pass", time(found.completed_ms)],
+                ["Damage found since the start", count(found.findings)],
+                ["Repaired since the start", count(found.repairs)],
+                [
+                  "Damaged still",
+                  <span key="damaged" className={found.damaged > 0 ? "bad" : "good"}>
+                    {found.damaged > 0 ? count(found.damaged) : "Nothing"}
+                  </span>,
+                ],
+              ]}
+            />
+          </>
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+const DAMAGE: Column<DamageEntry>[] = [
+  { head: "What", cell: (row) => row.what },
+  { head: "Kind", cell: (row) => row.kind },
+  { head: "Volume or snapshot", cell: (row) => row.volume ?? "–" },
+  { head: "First LBA", number: true, cell: (row) => count(row.first_lba) },
+  { head: "Blocks", number: true, cell: (row) => count(row.blocks) },
+  { head: "Found", minor: true, cell: (row) => time(row.found_ms) },
+  { head: "State", cell: (row) => (row.repaired ? "Repaired" : "Damaged") },
+];
+
+function DamageCard() {
+  const path = own(["pool", "damage"]);
+  const damage = useGet<{ damage: DamageEntry[]; more: number; unfreeable: number }>(path);
+  return (
+    <Card title="Damage">
+      <Loaded query={damage} what="what is damaged">
+        {(found) => (
+          <>
+            <Table
+              caption="Damage"
+              rows={found.damage}
+              columns={DAMAGE}
+              name={(row) => `${row.what} ${row.volume ?? ""} ${row.first_lba ?? ""}`}
+              empty="No damage is known."
+            />
+            {found.more > 0 && <Notice kind="warning">And {count(found.more)} more.</Notice>}
+            {found.unfreeable > 0 && (
+              <Notice kind="warning">
+                {plural(found.unfreeable, "part")} of dropped volumes can’t be freed.
+              </Notice>
+            )}
+          </>
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+function OptimizeCard() {
+  const optimize = useGet<Optimize>(own(["pool", "optimize"]), PASS_MS);
+  const { role } = useSession();
+  const running = optimize.data?.running ?? false;
+  return (
+    <Card
+      title="Reduction in the background"
+      aside={
+        mayAdminister(role) && (
+          <Actions
+            label="Reduction"
+            actions={[
+              {
+                label: running ? "Stop the pass" : "Start a pass",
+                on: optimize.data !== undefined,
+                task: (close) => <Pass pass="optimize" running={running} close={close} />,
+              },
+            ]}
+          />
+        )
+      }
+    >
+      <Loaded query={optimize} what="the pass of reduction">
+        {(found) => (
+          <>
+            {found.running && (
+              <Progress label="Looked at" done={found.rows_done} total={found.rows_total} />
+            )}
+            {found.failure !== undefined && <Notice kind="error">{found.failure}</Notice>}
+            <Facts
+              facts={[
+                ["Now", found.running ? "Running" : "Not running"],
+                ["Passes since the start", count(found.passes)],
+                ["Found to be stored twice", plural(found.aliased_chunks, "chunk")],
+                ["Packed better", plural(found.rewritten_segments, "segment")],
+              ]}
+            />
+          </>
+        )}
+      </Loaded>
+    </Card>
+  );
+}

@@ -1,0 +1,86 @@
+/** How a host uses the array, beside how it should; and its sessions. */
+import { own } from "../lib/api";
+import * as cli from "../lib/cli";
+import { count } from "../lib/format";
+import { useGet } from "../lib/query";
+import type { HostCheck, HostCheckRow, HostSession, HostSessions } from "../lib/types";
+import { Command } from "../parts/command";
+import { Loaded } from "../parts/notice";
+import { Card } from "../parts/page";
+import { type Column, Table } from "../parts/table";
+
+const VERDICTS = { good: "Good", improve: "Improve", unseen: "Not seen yet" } as const;
+const CLASSES = { good: "good", improve: "bad", unseen: "muted" } as const;
+
+const named = (check: string) => check.replaceAll("_", " ");
+
+const ROWS: Column<HostCheckRow>[] = [
+  { head: "Check", cell: (row) => named(row.check) },
+  {
+    head: "Verdict",
+    cell: (row) => <span className={CLASSES[row.verdict]}>{VERDICTS[row.verdict]}</span>,
+  },
+  { head: "Seen", cell: (row) => row.seen },
+  { head: "Best", minor: true, cell: (row) => row.best },
+  { head: "On ESXi", minor: true, cell: (row) => row.verdict === "improve" && row.esxi },
+  { head: "On Linux", minor: true, cell: (row) => row.verdict === "improve" && row.linux },
+];
+
+export function HostCheckCard({ name }: { name: string }) {
+  const check = useGet<HostCheck>(own(["hosts", name, "check"]));
+  return (
+    <Card title="Check">
+      <Loaded query={check} what="the check of this host">
+        {(found) => (
+          <>
+            <p>
+              {found.good} good, {found.improve} to improve, {found.unseen} not seen yet: from what
+              the array has seen since its start.
+            </p>
+            <Table
+              caption="Check of the host"
+              rows={found.rows}
+              columns={ROWS}
+              name={(row) => row.check}
+              empty="Nothing is checked."
+            />
+          </>
+        )}
+      </Loaded>
+      <Command lines={[cli.host.check(name)]} />
+    </Card>
+  );
+}
+
+const SESSIONS: Column<HostSession>[] = [
+  { head: "Portal", cell: (row) => row.portal_address },
+  { head: "From", cell: (row) => row.peer },
+  { head: "Initiator", minor: true, cell: (row) => row.initiator },
+  { head: "Commands", number: true, cell: (row) => count(row.commands) },
+  { head: "Most under way", number: true, minor: true, cell: (row) => count(row.queue_most) },
+  {
+    head: "MaxBurstLength",
+    number: true,
+    minor: true,
+    cell: (row) => count(row.terms.burst_bytes),
+  },
+];
+
+export function HostSessionsCard({ name }: { name: string }) {
+  const sessions = useGet<HostSessions>(own("host-sessions"));
+  return (
+    <Card title="Sessions">
+      <Loaded query={sessions} what="sessions">
+        {(found) => (
+          <Table
+            caption="Sessions of the host"
+            rows={found.sessions.filter((session) => session.host === name)}
+            columns={SESSIONS}
+            name={(row) => `${row.initiator} ${row.isid} ${row.portal}`}
+            empty="The host is not logged in."
+          />
+        )}
+      </Loaded>
+    </Card>
+  );
+}

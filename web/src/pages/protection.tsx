@@ -1,0 +1,242 @@
+/** Protection groups: volumes that are snapshotted together, by hand or by a schedule. */
+import { useState } from "react";
+import { Link } from "wouter";
+
+import { rest } from "../lib/api";
+import * as cli from "../lib/cli";
+import { count, duration } from "../lib/format";
+import { useAll, useGet } from "../lib/query";
+import { useSelection } from "../lib/selection";
+import { mayStore, useSession } from "../lib/session";
+import type { Items, RestGroup, RestMember } from "../lib/types";
+import { type Action, Actions } from "../parts/actions";
+import { Pager, Search, useList } from "../parts/list";
+import { Loaded } from "../parts/notice";
+import { Card, Facts, Page } from "../parts/page";
+import { type Column, Table } from "../parts/table";
+import { Tabs } from "../parts/tabs";
+import { Destroy, Eradicate, Recover } from "../tasks/endings";
+import { Delete } from "../tasks/hosts";
+import { AddMembers, CreateGroup, EditSchedule, RemoveMembers } from "../tasks/protection";
+import { CreateGroupSnapshot } from "../tasks/snapshots";
+import { to } from "../routes";
+import { GroupSnapshots } from "./group-snapshots";
+
+/** What a schedule says, as far as the array keeps one. */
+function scheduleText({ snapshot_schedule: schedule }: RestGroup): string {
+  if (!schedule.enabled || !schedule.frequency) return "By hand";
+  return `Every ${duration(schedule.frequency / 1000)}`;
+}
+
+function retentionText({ source_retention: kept }: RestGroup): string {
+  if (!kept) return "Until they are destroyed";
+  const all = `All for ${duration(kept.all_for_sec ?? 0)}`;
+  return kept.days ? `${all}, then ${kept.per_day ?? 0} of a day for ${kept.days} d` : all;
+}
+
+const COLUMNS: Column<RestGroup>[] = [
+  {
+    head: "Name",
+    sort: "name",
+    cell: (row) => <Link href={to("protection", row.name)}>{row.name}</Link>,
+  },
+  { head: "Volumes", number: true, cell: (row) => count(row.volume_count) },
+  { head: "Snapshots", cell: scheduleText },
+  { head: "Kept", minor: true, cell: retentionText },
+];
+
+const KIND = { resource: "protection-groups", kind: "group" };
+
+const DESTROYED: Column<RestGroup>[] = [
+  { head: "Name", cell: (row) => row.name },
+  { head: "Volumes", number: true, cell: (row) => count(row.volume_count) },
+  {
+    head: "Can be recovered for",
+    cell: (row) => duration((row.time_remaining ?? 0) / 1000),
+  },
+];
+
+const TABS = [
+  ["live", "Groups"],
+  ["destroyed", "Destroyed"],
+] as const;
+
+/** How groups end: an array that tells how long they can be recovered keeps them until then. */
+function ending(groups: RestGroup[]): Action {
+  const names = groups.map((one) => one.name);
+  const lines = names.map(cli.group.destroy);
+  return groups[0]?.time_remaining === undefined
+    ? {
+        label: "Delete",
+        on: groups.length > 0,
+        task: (close) => (
+          <Delete
+            resource="protection-groups"
+            names={names}
+            lines={lines}
+            what="Its volumes stay, and so do the snapshots that were made with it."
+            close={close}
+          />
+        ),
+      }
+    : {
+        label: "Delete",
+        task: (close) => <Destroy {...KIND} names={names} cli={lines} close={close} />,
+      };
+}
+
+/** The command line has no verbs for groups that are destroyed. */
+function destroyed(names: string[]): Action[] {
+  const on = names.length > 0;
+  const given = { ...KIND, names, cli: [] };
+  return [
+    { label: "Recover", on, task: (close) => <Recover {...given} close={close} /> },
+    { label: "Eradicate", on, task: (close) => <Eradicate {...given} close={close} /> },
+  ];
+}
+
+function actionsOf(groups: RestGroup[]): Action[] {
+  const [group] = groups;
+  const one = groups.length === 1;
+  const schedules: Action = {
+    label: "Schedule",
+    on: one,
+    task: (close) => group && <EditSchedule group={group} close={close} />,
+  };
+  // An array that keeps no schedules tells no frequency.
+  const keepsSchedules = group?.snapshot_schedule.frequency !== undefined;
+  return [
+    {
+      label: "Snapshot",
+      on: one,
+      task: (close) => group && <CreateGroupSnapshot group={group.name} close={close} />,
+    },
+    {
+      label: "Add volumes",
+      on: one,
+      task: (close) => group && <AddMembers group={group.name} close={close} />,
+    },
+    ...(keepsSchedules ? [schedules] : []),
+    ending(groups),
+  ];
+}
+
+export function Protection() {
+  const [tab, setTab] = useState<"live" | "destroyed">("live");
+  return (
+    <Page title="Protection">
+      <p className="muted">Volumes that are snapshotted together, all of one moment.</p>
+      <Tabs label="Which groups" tabs={TABS} chosen={tab} choose={setTab} />
+      <GroupList key={tab} areDestroyed={tab === "destroyed"} />
+    </Page>
+  );
+}
+
+function GroupList({ areDestroyed }: { areDestroyed: boolean }) {
+  const list = useList<RestGroup>("protection-groups", { destroyed: areDestroyed });
+  const selection = useSelection(list.rows.map((row) => row.name));
+  const { role } = useSession();
+  const make: Action = {
+    label: "New group",
+    primary: true,
+    task: (close) => <CreateGroup volumes={[]} close={close} />,
+  };
+  const chosen = list.rows.filter((row) => selection.isChosen(row.name));
+  const actions = areDestroyed ? destroyed(selection.chosen) : [make, ...actionsOf(chosen)];
+  const nothing = areDestroyed ? "Nothing is destroyed." : "There is no protection group yet.";
+  return (
+    <>
+      {mayStore(role) && <Actions label="Protection groups" actions={actions} />}
+      <Search list={list} what="protection groups" />
+      <Loaded query={list.query} what="protection groups">
+        {() => (
+          <Table
+            caption="Protection groups"
+            rows={list.rows}
+            columns={areDestroyed ? DESTROYED : COLUMNS}
+            name={(row) => row.name}
+            empty={list.text === "" ? nothing : "No name fits."}
+            selection={selection}
+            sort={list.sort}
+            onSort={list.setSort}
+          />
+        )}
+      </Loaded>
+      <Pager list={list} />
+    </>
+  );
+}
+
+export function GroupPage({ name }: { name: string }) {
+  const group = useGet<Items<RestGroup>>(rest("protection-groups", { names: name }));
+  const { role } = useSession();
+  return (
+    <Page title={name} aside={<Link href={to("protection")}>All groups</Link>}>
+      <Loaded query={group} what="this group">
+        {({ items: [found] }) =>
+          found && (
+            <>
+              {mayStore(role) && <Actions label="Group" actions={actionsOf([found])} />}
+              <Card title="Schedule">
+                <Facts
+                  facts={[
+                    ["Snapshots", scheduleText(found)],
+                    ["Kept", retentionText(found)],
+                  ]}
+                />
+                {found.snapshot_schedule.frequency === undefined && (
+                  <p className="muted">This array does not offer schedules yet.</p>
+                )}
+              </Card>
+              <Card title="Volumes">
+                <Members group={found.name} />
+              </Card>
+              <Card title="Snapshots">
+                <GroupSnapshots group={found.name} />
+              </Card>
+            </>
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}
+
+function Members({ group }: { group: string }) {
+  const members = useAll<RestMember>("protection-groups/volumes", { group_names: group });
+  const names = (members.data ?? []).map((one) => one.member.name);
+  const selection = useSelection(names);
+  const { role } = useSession();
+  const remove: Action = {
+    label: "Take out",
+    on: selection.chosen.length > 0,
+    task: (close) => (
+      <RemoveMembers
+        resource="protection-groups/volumes"
+        group={group}
+        names={selection.chosen}
+        lines={[cli.group.remove(group, selection.chosen)]}
+        close={close}
+      />
+    ),
+  };
+  return (
+    <Loaded query={members} what="members">
+      {() => (
+        <>
+          {mayStore(role) && <Actions label="Volumes of the group" actions={[remove]} />}
+          <Table
+            caption="Volumes of the group"
+            rows={names}
+            columns={[
+              { head: "Volume", cell: (one) => <Link href={to("volumes", one)}>{one}</Link> },
+            ]}
+            name={(one) => one}
+            empty="It has no volume."
+            selection={selection}
+          />
+        </>
+      )}
+    </Loaded>
+  );
+}

@@ -1,0 +1,168 @@
+/** What is set for the array as a whole, who may ask it, and who did. */
+import { own } from "../lib/api";
+import { OFFLOADS } from "../lib/cli";
+import { duration, time } from "../lib/format";
+import { useGet } from "../lib/query";
+import { mayAdminister, useSession } from "../lib/session";
+import type { ArraySettings, AuditEntry, Status } from "../lib/types";
+import { Actions } from "../parts/actions";
+import { Loaded } from "../parts/notice";
+import { Card, Facts, Page } from "../parts/page";
+import { type Column, Table } from "../parts/table";
+import {
+  EditDelay,
+  EditOffloads,
+  EditThresholds,
+  OFFLOAD_KEYS,
+  OFFLOAD_NAMES,
+  RenameArray,
+} from "../tasks/settings";
+import { UsersCard } from "./users";
+
+/** How many entries of the audit log are shown. */
+const AUDIT_ROWS = 50;
+
+export function Settings() {
+  const settings = useGet<ArraySettings>(own("settings"));
+  const { role } = useSession();
+  return (
+    <Page title="Settings">
+      <Loaded query={settings} what="settings">
+        {(found) => (
+          <>
+            <ArrayCard settings={found} />
+            <OffloadCard settings={found} />
+          </>
+        )}
+      </Loaded>
+      <UsersCard />
+      {mayAdminister(role) && <AuditCard />}
+      <About />
+    </Page>
+  );
+}
+
+function ArrayCard({ settings }: { settings: ArraySettings }) {
+  const { role } = useSession();
+  const thresholds = settings.space_thresholds.map((one) => `${one}%`).join(", ");
+  return (
+    <Card
+      title="Array"
+      aside={
+        mayAdminister(role) && (
+          <Actions
+            label="Array"
+            actions={[
+              {
+                label: "Name",
+                task: (close) => <RenameArray settings={settings} close={close} />,
+              },
+              {
+                label: "Eradication delay",
+                task: (close) => <EditDelay settings={settings} close={close} />,
+              },
+              {
+                label: "Space thresholds",
+                task: (close) => <EditThresholds settings={settings} close={close} />,
+              },
+            ]}
+          />
+        )
+      }
+    >
+      <Facts
+        facts={[
+          ["Name", settings.name],
+          ["What is destroyed can be recovered for", duration(settings.eradication_delay_s)],
+          ["Hosts are told of space in use at", thresholds || "No threshold"],
+          ["Company identifier of NAA names", <code key="id">{settings.company_id}</code>],
+        ]}
+      />
+    </Card>
+  );
+}
+
+function OffloadCard({ settings }: { settings: ArraySettings }) {
+  const { role } = useSession();
+  const state = (on: boolean) => <span className={on ? "good" : "muted"}>{on ? "On" : "Off"}</span>;
+  return (
+    <Card
+      title="Offloads of all volumes"
+      aside={
+        mayAdminister(role) && (
+          <Actions
+            label="Offloads"
+            actions={[
+              {
+                label: "Switch",
+                task: (close) => <EditOffloads offloads={settings.offloads} close={close} />,
+              },
+            ]}
+          />
+        )
+      }
+    >
+      <Facts
+        facts={OFFLOAD_KEYS.map(
+          (key) =>
+            [
+              `${OFFLOAD_NAMES[key][0]} (${OFFLOADS[key]})`,
+              state(settings.offloads[key]),
+            ] as const,
+        )}
+      />
+    </Card>
+  );
+}
+
+const AUDIT: Column<AuditEntry>[] = [
+  { head: "When", cell: (row) => time(row.time_ms) },
+  { head: "Who", cell: (row) => row.user },
+  { head: "From", minor: true, cell: (row) => row.origin },
+  { head: "What", cell: (row) => <code>{`${row.method} ${row.path}`}</code> },
+  { head: "Names", minor: true, cell: (row) => row.names },
+  {
+    head: "Outcome",
+    cell: (row) => <span className={row.outcome === "done" ? "good" : "bad"}>{row.outcome}</span>,
+  },
+];
+
+function AuditCard() {
+  const audit = useGet<{ entries: AuditEntry[] }>(own("audit", { limit: AUDIT_ROWS }));
+  return (
+    <Card title="Audit log">
+      <Loaded query={audit} what="an audit log">
+        {(found) => (
+          <Table
+            caption="Audit log"
+            rows={found.entries}
+            columns={AUDIT}
+            name={(row) => String(row.number)}
+            empty="Nothing was changed yet."
+          />
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+function About() {
+  const status = useGet<Status>(own("status"));
+  return (
+    <Card title="About">
+      <Loaded query={status} what="its state">
+        {(found) => (
+          <Facts
+            facts={[
+              ["Version", found.version],
+              ["iSCSI name", <code key="target">{found.target_name}</code>],
+              ["Portals", found.portals.join(", ")],
+              ["Answers are durable", found.durability === "commit" ? "At once" : "On flush"],
+              ["Started", time(found.started_ms)],
+            ]}
+          />
+        )}
+      </Loaded>
+    </Card>
+  );
+}

@@ -1,0 +1,135 @@
+/** The snapshots of a volume, and what can be done with them. */
+import { useState } from "react";
+
+import * as cli from "../lib/cli";
+import { duration, time } from "../lib/format";
+import { useSelection } from "../lib/selection";
+import { mayStore, useSession } from "../lib/session";
+import { bytes } from "../lib/size";
+import type { RestSnapshot } from "../lib/types";
+import { type Action, Actions } from "../parts/actions";
+import { Pager, useList } from "../parts/list";
+import { Loaded } from "../parts/notice";
+import { type Column, Table } from "../parts/table";
+import { Tabs } from "../parts/tabs";
+import { Destroy, Eradicate, Recover } from "../tasks/endings";
+import { CreateSnapshot, RenameSnapshot } from "../tasks/snapshots";
+import { CloneVolume, RestoreVolume } from "../tasks/volumes";
+
+const KIND = { resource: "volume-snapshots", kind: "snapshot" };
+
+const name: Column<RestSnapshot> = { head: "Name", cell: (row) => row.name };
+
+const COLUMNS: Column<RestSnapshot>[] = [
+  name,
+  { head: "Made", cell: (row) => time(row.created) },
+  { head: "Size", number: true, minor: true, cell: (row) => bytes(row.provisioned) },
+  { head: "Written", number: true, minor: true, cell: (row) => bytes(row.space.virtual) },
+  { head: "Unique", number: true, cell: (row) => bytes(row.space.unique) },
+];
+
+const DESTROYED: Column<RestSnapshot>[] = [
+  name,
+  { head: "Made", cell: (row) => time(row.created) },
+  {
+    head: "Can be recovered for",
+    cell: (row) => duration((row.time_remaining ?? 0) / 1000),
+  },
+];
+
+const TABS = [
+  ["live", "Snapshots"],
+  ["destroyed", "Destroyed"],
+] as const;
+
+export function SnapshotList({ volume }: { volume: string }) {
+  const [tab, setTab] = useState<"live" | "destroyed">("live");
+  return (
+    <>
+      <Tabs label="Which snapshots" tabs={TABS} chosen={tab} choose={setTab} />
+      <Part key={tab} volume={volume} areDestroyed={tab === "destroyed"} />
+    </>
+  );
+}
+
+function Part({ volume, areDestroyed }: { volume: string; areDestroyed: boolean }) {
+  const fixed = { source_names: volume, destroyed: areDestroyed };
+  const list = useList<RestSnapshot>("volume-snapshots", fixed);
+  const selection = useSelection(list.rows.map((row) => row.name));
+  const chosen = list.rows.filter((row) => selection.isChosen(row.name));
+  const { role } = useSession();
+  const actions = areDestroyed ? destroyed(selection.chosen) : existing(volume, chosen);
+  return (
+    <>
+      {mayStore(role) && <Actions label="Snapshots" actions={actions} />}
+      <Loaded query={list.query} what="snapshots">
+        {() => (
+          <Table
+            caption={`Snapshots of ${volume}`}
+            rows={list.rows}
+            columns={areDestroyed ? DESTROYED : COLUMNS}
+            name={(row) => row.name}
+            empty={areDestroyed ? "None is destroyed." : "It has no snapshot."}
+            selection={selection}
+          />
+        )}
+      </Loaded>
+      <Pager list={list} />
+    </>
+  );
+}
+
+function existing(volume: string, chosen: RestSnapshot[]): Action[] {
+  const names = chosen.map((one) => one.name);
+  const [snapshot] = chosen;
+  const one = chosen.length === 1;
+  return [
+    {
+      label: "New snapshot",
+      primary: true,
+      task: (close) => <CreateSnapshot volumes={[volume]} close={close} />,
+    },
+    {
+      label: "Clone to volume",
+      on: one,
+      task: (close) => snapshot && <CloneVolume source={snapshot.name} close={close} />,
+    },
+    {
+      label: "Restore",
+      on: one,
+      task: (close) => snapshot && <RestoreVolume snapshot={snapshot} close={close} />,
+    },
+    {
+      label: "Rename snapshot",
+      on: one,
+      task: (close) => snapshot && <RenameSnapshot snapshot={snapshot} close={close} />,
+    },
+    {
+      label: "Destroy snapshot",
+      on: chosen.length > 0,
+      task: (close) => (
+        <Destroy {...KIND} names={names} cli={[cli.snapshot.destroy(names)]} close={close} />
+      ),
+    },
+  ];
+}
+
+function destroyed(names: string[]): Action[] {
+  const on = names.length > 0;
+  return [
+    {
+      label: "Recover snapshot",
+      on,
+      task: (close) => (
+        <Recover {...KIND} names={names} cli={[cli.snapshot.recover(names)]} close={close} />
+      ),
+    },
+    {
+      label: "Eradicate snapshot",
+      on,
+      task: (close) => (
+        <Eradicate {...KIND} names={names} cli={[cli.snapshot.eradicate(names)]} close={close} />
+      ),
+    },
+  ];
+}

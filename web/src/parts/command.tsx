@@ -1,0 +1,29 @@
+/** Lines of the command line, to be read and copied. */
+import { useState } from "react";
+
+export function Command({ lines }: { lines: string[] }) {
+  const [copied, setCopied] = useState("");
+  const text = lines.join("\n");
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setCopied(text);
+  };
+  if (lines.length === 0) {
+    return <p className="command muted">The command line has no verb for this yet.</p>;
+  }
+  return (
+    <div className="command">
+      <div className="command-head">
+        <span>The same on the command line</span>
+        {"clipboard" in navigator && (
+          <button type="button" className="quiet" onClick={() => void copy()}>
+            {copied === text ? "Copied" : "Copy"}
+          </button>
+        )}
+      </div>
+      <pre tabIndex={0} aria-label="The same on the command line">
+        <code>{text}</code>
+      </pre>
+    </div>
+  );
+}

@@ -1,0 +1,84 @@
+/** Pages of a list of REST 2.x: filter by name, order, forth and back. */
+import type { UseQueryResult } from "@tanstack/react-query";
+import { useState } from "react";
+
+import { filterText, type Query, rest } from "../lib/api";
+import { useGet } from "../lib/query";
+import type { Items } from "../lib/types";
+
+/** How many rows a page has. */
+const ROWS = 25;
+
+export interface List<T> {
+  query: UseQueryResult<Items<T>>;
+  rows: T[];
+  text: string;
+  search: (text: string) => void;
+  sort: string;
+  setSort: (sort: string) => void;
+  /** The number of this page, from 1. */
+  page: number;
+  next: (() => void) | undefined;
+  back: (() => void) | undefined;
+}
+
+/** A list; `fixed` are parameters that do not change. */
+export function useList<T>(resource: string, fixed: Query = {}): List<T> {
+  const [text, setText] = useState("");
+  const [sort, setSort] = useState("name");
+  const [tokens, setTokens] = useState<string[]>([]);
+  const wanted = filterText(text.trim());
+  const query = useGet<Items<T>>(
+    rest(resource, {
+      ...fixed,
+      limit: ROWS,
+      filter: wanted === "" ? undefined : `name='*${wanted}*'`,
+      // The natural order is by name, and does not need to be looked for.
+      sort: sort === "name" ? undefined : sort,
+      continuation_token: tokens.at(-1),
+    }),
+  );
+  const token = query.data?.more_items_remaining ? query.data.continuation_token : null;
+  const first = <V,>(set: (value: V) => void) => (value: V) => {
+    setTokens([]);
+    set(value);
+  };
+  return {
+    query,
+    rows: query.data?.items ?? [],
+    text,
+    search: first(setText),
+    sort,
+    setSort: first(setSort),
+    page: tokens.length + 1,
+    next: token ? () => setTokens([...tokens, token]) : undefined,
+    back: tokens.length > 0 ? () => setTokens(tokens.slice(0, -1)) : undefined,
+  };
+}
+
+export function Search<T>({ list, what }: { list: List<T>; what: string }) {
+  return (
+    <input
+      type="search"
+      aria-label={`Find ${what} by name`}
+      placeholder="Find by name"
+      value={list.text}
+      onChange={(event) => list.search(event.target.value)}
+    />
+  );
+}
+
+export function Pager<T>({ list }: { list: List<T> }) {
+  if (list.next === undefined && list.back === undefined) return null;
+  return (
+    <nav className="pager" aria-label="Pages">
+      <button type="button" disabled={list.back === undefined} onClick={list.back}>
+        Back
+      </button>
+      <span>Page {list.page}</span>
+      <button type="button" disabled={list.next === undefined} onClick={list.next}>
+        Next
+      </button>
+    </nav>
+  );
+}

@@ -1,0 +1,86 @@
+/** How volumes, snapshots and what is made of them end, and come back. */
+import { useState } from "react";
+
+import { request, rest } from "../lib/api";
+import { CheckField } from "../parts/fields";
+import { Notice } from "../parts/notice";
+import { Task } from "../parts/task";
+
+/** Objects of one kind, and what the interface calls it. */
+export interface Ending {
+  /** `volumes`, `volume-snapshots` or `protection-group-snapshots`. */
+  resource: string;
+  /** What one is called. */
+  kind: string;
+  names: string[];
+  /** The lines that do the same. */
+  cli: string[];
+  close: () => void;
+}
+
+const listed = (names: string[]) =>
+  names.length <= 3 ? names.join(", ") : `${names.slice(0, 3).join(", ")} and more`;
+
+function titled(verb: string, { names, kind }: Ending): string {
+  return names.length === 1 ? `${verb} ${names[0]}` : `${verb} ${names.length} ${kind}s`;
+}
+
+export function Destroy(ending: Ending & { along?: string }) {
+  const { resource, names, along, cli, close } = ending;
+  const run = async () => {
+    await request("PATCH", rest(resource, { names }), { destroyed: true });
+    return `Destroyed: ${listed(names)}. It can be recovered for a time.`;
+  };
+  return (
+    <Task
+      title={titled("Destroy", ending)}
+      submit="Destroy"
+      danger
+      cli={cli}
+      run={run}
+      close={close}
+    >
+      <p>
+        {listed(names)}
+        {along === undefined ? "" : `, ${along},`} can be recovered until the eradication delay is
+        over.
+      </p>
+    </Task>
+  );
+}
+
+export function Recover(ending: Ending) {
+  const { resource, names, cli, close } = ending;
+  const run = async () => {
+    await request("PATCH", rest(resource, { names }), { destroyed: false });
+    return `Recovered: ${listed(names)}.`;
+  };
+  return (
+    <Task title={titled("Recover", ending)} submit="Recover" cli={cli} run={run} close={close}>
+      <p>{listed(names)} will be as before.</p>
+    </Task>
+  );
+}
+
+export function Eradicate(ending: Ending) {
+  const { resource, names, cli, close } = ending;
+  const [sure, setSure] = useState(false);
+  const run = async () => {
+    await request("DELETE", rest(resource, { names }));
+    return `Eradicated: ${listed(names)}.`;
+  };
+  return (
+    <Task
+      title={titled("Eradicate", ending)}
+      submit="Eradicate"
+      danger
+      cli={cli}
+      ready={sure}
+      run={run}
+      close={close}
+    >
+      <Notice kind="warning">{listed(names)}: nothing brings the data back after this.</Notice>
+      <CheckField label="Eradicate, for ever" value={sure} set={setSure} />
+    </Task>
+  );
+}

@@ -1,0 +1,194 @@
+/** What is set for the array as a whole, and what is done with its pool. */
+import { useState } from "react";
+
+import { own, request } from "../lib/api";
+import * as cli from "../lib/cli";
+import { duration, parseDuration, words } from "../lib/format";
+import { bytes, parseSize } from "../lib/size";
+import type { ArraySettings, Offload, OffloadSettings, Pool } from "../lib/types";
+import { CheckField, TextField } from "../parts/fields";
+import { Task } from "../parts/task";
+
+interface Closing {
+  close: () => void;
+}
+
+/** What offloads are called by standards, and by VMware or Windows. */
+export const OFFLOAD_NAMES: Record<Offload, readonly [name: string, known: string]> = {
+  compare_and_write: ["COMPARE AND WRITE", "ATS: locks of VMFS"],
+  extended_copy: ["EXTENDED COPY", "Full Copy: clones and Storage vMotion"],
+  write_same: ["WRITE SAME", "Block Zero: eager zeroed disks"],
+  unmap: ["UNMAP", "Reclaim: space that guests have freed"],
+  token_copy: ["POPULATE and WRITE USING TOKEN", "ODX: copies by Windows"],
+};
+
+export const OFFLOAD_KEYS = Object.keys(OFFLOAD_NAMES) as Offload[];
+
+/** Which switches stand otherwise. */
+function changed(before: OffloadSettings, after: OffloadSettings) {
+  const keys = OFFLOAD_KEYS.filter((key) => before[key] !== after[key]);
+  return Object.fromEntries(keys.map((key) => [key, after[key]]));
+}
+
+/** Switches of offloads; and of reduction, where it is a volume's. */
+export function EditOffloads(
+  props: Closing & {
+    /** The volume; without it, all. */
+    name?: string;
+    offloads: OffloadSettings;
+    reduction?: { deduplication: boolean; compression: boolean };
+  },
+) {
+  const { name, offloads, reduction, close } = props;
+  const [next, setNext] = useState(offloads);
+  const [deduplication, setDeduplication] = useState(reduction?.deduplication);
+  const [compression, setCompression] = useState(reduction?.compression);
+  const change = changed(offloads, next);
+  const reduce = {
+    deduplication: deduplication === reduction?.deduplication ? undefined : deduplication,
+    compression: compression === reduction?.compression ? undefined : compression,
+  };
+  const isSame =
+    Object.keys(change).length === 0 &&
+    reduce.deduplication === undefined &&
+    reduce.compression === undefined;
+  const line =
+    name === undefined ? cli.array.offloads(change) : cli.volume.set(name, change, reduce);
+  const run = async () => {
+    const path = name === undefined ? own("settings") : own(["volumes", name]);
+    await request("PATCH", path, { offloads: change, ...reduce });
+    return name === undefined ? "The array's offloads were switched." : `${name} was switched.`;
+  };
+  return (
+    <Task
+      title={name === undefined ? "Offloads of all volumes" : `Switches of ${name}`}
+      submit="Switch"
+      cli={isSame ? [] : [line]}
+      ready={!isSame}
+      run={run}
+      close={close}
+    >
+      {OFFLOAD_KEYS.map((key) => (
+        <CheckField
+          key={key}
+          label={OFFLOAD_NAMES[key][0]}
+          hint={OFFLOAD_NAMES[key][1]}
+          value={next[key]}
+          set={(on) => setNext({ ...next, [key]: on })}
+        />
+      ))}
+      {deduplication !== undefined && (
+        <CheckField label="Deduplication" value={deduplication} set={setDeduplication} />
+      )}
+      {compression !== undefined && (
+        <CheckField label="Compression" value={compression} set={setCompression} />
+      )}
+    </Task>
+  );
+}
+
+export function RenameArray({ settings, close }: Closing & { settings: ArraySettings }) {
+  const [name, setName] = useState(settings.name);
+  const run = async () => {
+    await request("PATCH", own("settings"), { name: name.trim() });
+    return `The array is called ${name.trim()} now.`;
+  };
+  return (
+    <Task
+      title="Name of the array"
+      submit="Change"
+      cli={[]}
+      ready={name.trim() !== "" && name.trim() !== settings.name}
+      run={run}
+      close={close}
+    >
+      <TextField label="Name" value={name} set={setName} />
+    </Task>
+  );
+}
+
+export function EditDelay({ settings, close }: Closing & { settings: ArraySettings }) {
+  const [text, setText] = useState("");
+  const seconds = parseDuration(text);
+  const run = async () => {
+    await request("PATCH", own("settings"), { eradication_delay_s: seconds });
+    return `What is destroyed from now on can be recovered for ${duration(seconds ?? 0)}.`;
+  };
+  return (
+    <Task
+      title="Eradication delay"
+      submit="Change"
+      cli={[cli.array.delay(seconds)]}
+      ready={seconds !== undefined && seconds > 0}
+      run={run}
+      close={close}
+    >
+      <TextField
+        label="What is destroyed can be recovered for"
+        hint={`Such as 12h or 7d, 30d at most; it is ${duration(settings.eradication_delay_s)}
+          now. What is destroyed already keeps its time.`}
+        value={text}
+        set={setText}
+      />
+    </Task>
+  );
+}
+
+export function EditThresholds({ settings, close }: Closing & { settings: ArraySettings }) {
+  const [text, setText] = useState(settings.space_thresholds.join(", "));
+  const percents = words(text).map((word) => Number(word.replace(/%$/, "")));
+  const isValid =
+    percents.length <= 4 &&
+    percents.every((one) => Number.isInteger(one) && one >= 1 && one <= 99);
+  const run = async () => {
+    await request("PATCH", own("settings"), { space_thresholds: percents });
+    return percents.length > 0
+      ? `Hosts are told when ${percents.join(", ")}% of the pool are in use.`
+      : "Hosts are not told how full the pool is.";
+  };
+  return (
+    <Task
+      title="Space thresholds"
+      submit="Change"
+      cli={isValid ? [cli.array.thresholds(percents)] : []}
+      ready={isValid}
+      run={run}
+      close={close}
+    >
+      <TextField
+        label="Percent of the pool in use at which hosts are told"
+        hint="Up to four of 1 to 99; empty: never."
+        value={text}
+        set={setText}
+        invalid={!isValid}
+      />
+    </Task>
+  );
+}
+
+export function GrowPool({ pool, close }: Closing & { pool: Pool }) {
+  const [text, setText] = useState("");
+  const capacity = parseSize(text);
+  const run = async () => {
+    await request("PATCH", own("pool"), { capacity_bytes: capacity });
+    return `The pool holds ${bytes(capacity)} now.`;
+  };
+  return (
+    <Task
+      title="Grow the pool"
+      submit="Grow"
+      cli={[cli.pool.grow(capacity)]}
+      ready={capacity !== undefined && capacity > pool.capacity_bytes}
+      run={run}
+      close={close}
+    >
+      <TextField
+        label="What it shall hold"
+        hint={`It holds ${bytes(pool.capacity_bytes)} now. A file is made longer; a device must
+          be that long.`}
+        value={text}
+        set={setText}
+      />
+    </Task>
+  );
+}

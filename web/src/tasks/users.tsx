@@ -1,0 +1,139 @@
+/** Who may ask: users and their API tokens. */
+import { useState } from "react";
+
+import { own, request } from "../lib/api";
+import * as cli from "../lib/cli";
+import { parseDuration } from "../lib/format";
+import type { ApiToken, Role, User } from "../lib/types";
+import { ChoiceField, TextField } from "../parts/fields";
+import { Task } from "../parts/task";
+
+interface Closing {
+  close: () => void;
+}
+
+export const ROLES: readonly (readonly [Role, string])[] = [
+  ["readonly", "Read only"],
+  ["storage_admin", "Storage admin"],
+  ["array_admin", "Array admin"],
+];
+
+const NAME_HINT = "1 to 63 letters, digits, - and _.";
+
+export function CreateUser({ close }: Closing) {
+  const [name, setName] = useState("");
+  const [role, setRole] = useState<string>("storage_admin");
+  const run = async () => {
+    await request("POST", own("users"), { name: name.trim(), role });
+    return `User ${name.trim()} was made. It can log in when it has an API token.`;
+  };
+  return (
+    <Task
+      title="New user"
+      submit="Make user"
+      cli={[cli.user.create(name, role)]}
+      ready={name.trim() !== ""}
+      run={run}
+      close={close}
+    >
+      <TextField label="Name" hint={NAME_HINT} value={name} set={setName} />
+      <ChoiceField label="Role" value={role} set={setRole} choices={[...ROLES]} />
+    </Task>
+  );
+}
+
+export function ChangeRole({ user, close }: Closing & { user: User }) {
+  const [role, setRole] = useState<string>(user.role);
+  const run = async () => {
+    await request("PATCH", own(["users", user.name]), { role });
+    return `User ${user.name} has the role ${role} now.`;
+  };
+  return (
+    <Task
+      title={`Role of ${user.name}`}
+      submit="Change"
+      cli={[cli.user.set(user.name, role)]}
+      ready={role !== user.role}
+      run={run}
+      close={close}
+    >
+      <ChoiceField label="Role" value={role} set={setRole} choices={[...ROLES]} />
+    </Task>
+  );
+}
+
+export function DeleteUser({ user, close }: Closing & { user: User }) {
+  const run = async () => {
+    await request("DELETE", own(["users", user.name]));
+    return `User ${user.name} was removed.`;
+  };
+  return (
+    <Task
+      title={`Remove ${user.name}`}
+      submit="Remove"
+      danger
+      cli={[cli.user.delete(user.name)]}
+      run={run}
+      close={close}
+    >
+      <p>Its API tokens and sessions end with it.</p>
+    </Task>
+  );
+}
+
+export function CreateToken(props: Closing & { user: string; made: (token: string) => void }) {
+  const { user, made, close } = props;
+  const [name, setName] = useState("");
+  const [lifetime, setLifetime] = useState("");
+  const seconds = lifetime.trim() === "" ? undefined : parseDuration(lifetime);
+  const isValid = lifetime.trim() === "" || (seconds !== undefined && seconds > 0);
+  const run = async () => {
+    const body = { name: name.trim(), user, lifetime_s: seconds };
+    const answer = await request<{ token: string }>("POST", own("tokens"), body);
+    made(answer.token);
+    return `API token ${name.trim()} of ${user} was made.`;
+  };
+  return (
+    <Task
+      title={`New API token of ${user}`}
+      submit="Make token"
+      cli={[cli.token.create(name, user, seconds)]}
+      ready={name.trim() !== "" && isValid}
+      run={run}
+      close={close}
+    >
+      <TextField
+        label="Name"
+        hint={`What it is for. ${NAME_HINT}`}
+        value={name}
+        set={setName}
+      />
+      <TextField
+        label="Good for"
+        hint="Such as 90d. Empty: until it is withdrawn."
+        value={lifetime}
+        set={setLifetime}
+        invalid={!isValid}
+      />
+    </Task>
+  );
+}
+
+export function DeleteToken({ token, close }: Closing & { token: ApiToken }) {
+  const run = async () => {
+    await request("DELETE", own(["tokens", token.user, token.name]));
+    return `API token ${token.name} of ${token.user} was withdrawn.`;
+  };
+  return (
+    <Task
+      title={`Withdraw ${token.name} of ${token.user}`}
+      submit="Withdraw"
+      danger
+      cli={[cli.token.delete(token.name, token.user)]}
+      run={run}
+      close={close}
+    >
+      <p>Whoever uses it is refused from now on; its sessions end.</p>
+    </Task>
+  );
+}

@@ -1,0 +1,228 @@
+/** What is done with volumes: made, resized, renamed, cloned, overwritten. */
+import { useState } from "react";
+
+import { own, request, rest } from "../lib/api";
+import * as cli from "../lib/cli";
+import { useAll } from "../lib/query";
+import { bytes, parseSize } from "../lib/size";
+import type { RestHost, RestSnapshot, RestVolume } from "../lib/types";
+import { CheckField, ChoiceField, TextField } from "../parts/fields";
+import { Notice } from "../parts/notice";
+import { Task } from "../parts/task";
+
+interface Closing {
+  close: () => void;
+}
+
+const NAME_HINT = "1 to 63 letters, digits, - and _.";
+const SIZE_HINT = "Such as 512M, 10G or 1.5T; a K is 1024.";
+
+/** Makes a volume and, if a host is chosen, connects it. */
+export function CreateVolume({ close }: Closing) {
+  const [name, setName] = useState("");
+  const [size, setSize] = useState("");
+  const [host, setHost] = useState("");
+  const [block, setBlock] = useState("512");
+  const [deduplication, setDeduplication] = useState(true);
+  const [compression, setCompression] = useState(true);
+  const hosts = useAll<RestHost>("hosts");
+  const sizeBytes = parseSize(size);
+  const made = { name, sizeBytes, blockBytes: Number(block), deduplication, compression };
+  const lines = [cli.volume.create(made)];
+  if (host !== "") lines.push(cli.connect(name, host, ""));
+
+  const run = async () => {
+    const volume = name.trim();
+    await request("POST", own("volumes"), {
+      name: volume,
+      size_bytes: sizeBytes,
+      block_bytes: made.blockBytes,
+      deduplication,
+      compression,
+    });
+    if (host === "") return `Volume ${volume} was made.`;
+    try {
+      await request("POST", rest("connections", { host_names: host, volume_names: volume }), {});
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      return `Volume ${volume} was made, but is not connected to ${host}: ${why}`;
+    }
+    return `Volume ${volume} was made and connected to ${host}.`;
+  };
+
+  return (
+    <Task
+      title="New volume"
+      submit="Make volume"
+      cli={lines}
+      ready={name.trim() !== "" && sizeBytes !== undefined}
+      run={run}
+      close={close}
+    >
+      <TextField label="Name" hint={NAME_HINT} value={name} set={setName} />
+      <TextField
+        label="Size"
+        hint={SIZE_HINT}
+        value={size}
+        set={setSize}
+        invalid={size !== "" && sizeBytes === undefined}
+      />
+      <ChoiceField
+        label="Connect to host"
+        value={host}
+        set={setHost}
+        choices={[["", "None"], ...(hosts.data ?? []).map((one) => [one.name, one.name] as const)]}
+      />
+      <details>
+        <summary>More</summary>
+        <ChoiceField
+          label="Logical block"
+          value={block}
+          set={setBlock}
+          choices={[
+            ["512", "512 bytes"],
+            ["4096", "4096 bytes (4Kn)"],
+          ]}
+        />
+        <CheckField label="Deduplication" value={deduplication} set={setDeduplication} />
+        <CheckField label="Compression" value={compression} set={setCompression} />
+      </details>
+    </Task>
+  );
+}
+
+export function ResizeVolume({ volume, close }: Closing & { volume: RestVolume }) {
+  const [size, setSize] = useState("");
+  const [truncate, setTruncate] = useState(false);
+  const sizeBytes = parseSize(size);
+  const isSmaller = sizeBytes !== undefined && sizeBytes < volume.provisioned;
+  const run = async () => {
+    const path = rest("volumes", { names: volume.name, truncate: isSmaller && truncate });
+    await request("PATCH", path, { provisioned: sizeBytes });
+    return `Volume ${volume.name} has ${bytes(sizeBytes)} now.`;
+  };
+  return (
+    <Task
+      title={`Resize ${volume.name}`}
+      submit="Resize"
+      danger={isSmaller}
+      cli={[cli.volume.resize(volume.name, sizeBytes, isSmaller && truncate)]}
+      ready={sizeBytes !== undefined && (!isSmaller || truncate)}
+      run={run}
+      close={close}
+    >
+      <TextField
+        label="New size"
+        hint={`It has ${bytes(volume.provisioned)} now. ${SIZE_HINT}`}
+        value={size}
+        set={setSize}
+        invalid={size !== "" && sizeBytes === undefined}
+      />
+      {isSmaller && (
+        <CheckField
+          label="Cut off what is behind the new end, for ever"
+          value={truncate}
+          set={setTruncate}
+        />
+      )}
+    </Task>
+  );
+}
+
+export function RenameVolume({ name, close }: Closing & { name: string }) {
+  const [next, setNext] = useState(name);
+  const run = async () => {
+    await request("PATCH", rest("volumes", { names: name }), { name: next.trim() });
+    return `Volume ${name} is called ${next.trim()} now.`;
+  };
+  return (
+    <Task
+      title={`Rename ${name}`}
+      submit="Rename"
+      cli={[cli.volume.rename(name, next)]}
+      ready={next.trim() !== "" && next.trim() !== name}
+      run={run}
+      close={close}
+    >
+      <TextField label="New name" hint={NAME_HINT} value={next} set={setNext} />
+    </Task>
+  );
+}
+
+/** Makes a volume of a volume or of a snapshot. */
+export function CloneVolume({ source, close }: Closing & { source: string }) {
+  const [name, setName] = useState("");
+  const run = async () => {
+    const body = { source: { name: source } };
+    await request("POST", rest("volumes", { names: name.trim() }), body);
+    return `Volume ${name.trim()} was made of ${source}.`;
+  };
+  return (
+    <Task
+      title={`Clone ${source}`}
+      submit="Clone"
+      cli={[cli.volume.clone(source, name)]}
+      ready={name.trim() !== ""}
+      run={run}
+      close={close}
+    >
+      <TextField label="Name of the new volume" hint={NAME_HINT} value={name} set={setName} />
+      <p className="muted">It takes no time and no space until one of both is written.</p>
+    </Task>
+  );
+}
+
+/** Makes a volume what one of its snapshots is. */
+export function RestoreVolume(props: Closing & { snapshot: RestSnapshot }) {
+  const { snapshot, close } = props;
+  const name = snapshot.source.name;
+  const run = async () => {
+    const path = rest("volumes", { names: name, overwrite: true });
+    await request("POST", path, { source: { name: snapshot.name } });
+    return `Volume ${name} is what ${snapshot.name} was.`;
+  };
+  return (
+    <Task
+      title={`Restore ${name} from ${snapshot.name}`}
+      submit="Restore"
+      danger
+      cli={[cli.volume.restore(name, snapshot.name)]}
+      run={run}
+      close={close}
+    >
+      <Notice kind="warning">
+        What was written to {name} since is gone, unless a snapshot holds it. Hosts that use it
+        should be stopped first; they keep its LUN.
+      </Notice>
+    </Task>
+  );
+}
+
+/** Makes a volume what another one is. */
+export function OverwriteVolume({ name, close }: Closing & { name: string }) {
+  const [source, setSource] = useState("");
+  const run = async () => {
+    const path = rest("volumes", { names: name, overwrite: true });
+    await request("POST", path, { source: { name: source.trim() } });
+    return `Volume ${name} is what ${source.trim()} is.`;
+  };
+  return (
+    <Task
+      title={`Overwrite ${name}`}
+      submit="Overwrite"
+      danger
+      cli={[cli.volume.overwrite(name, source)]}
+      ready={source.trim() !== ""}
+      run={run}
+      close={close}
+    >
+      <TextField
+        label="With the volume or snapshot"
+        hint="VOLUME, VOLUME.SUFFIX or GROUP.SUFFIX.VOLUME."
+        value={source}
+        set={setSource}
+      />
+      <Notice kind="warning">What {name} holds is gone, unless a snapshot holds it.</Notice>
+    </Task>
+  );
+}

@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { Desk, linesOf } from "./browser";
+
+interface Host {
+  name: string;
+  iqns: string[];
+  chap: { host_user: string | null };
+}
+
+let desk: Desk;
+beforeAll(async () => {
+  desk = await Desk.open();
+  for (const name of ["vm-1", "vm-2"]) {
+    const body = { provisioned: 1024 ** 3 };
+    await desk.array.ask("POST", `/api/2.26/volumes?names=${name}`, body);
+  }
+});
+afterAll(async () => {
+  await desk.close();
+});
+
+const hosts = (query = "") => desk.array.items<Host>("hosts", query);
+const connections = async () => {
+  const found = await desk.array.items<{
+    host: { name: string };
+    volume: { name: string };
+    lun: number;
+  }>("connections");
+  return found.map((one) => [one.host.name, one.volume.name, one.lun]);
+};
+
+test("hosts are made, with CHAP or without", async () => {
+  await desk.go("Hosts");
+  await desk.perform("New host", "Make host", async (dialog) => {
+    await dialog.getByLabel("Name").fill("esx-1");
+    const iqns = ["iqn.2026-01.com.example:a", "iqn.2026-01.com.example:b"];
+    await dialog.getByLabel("Initiators").fill(iqns.join("\n"));
+    await dialog.getByText("CHAP", { exact: true }).click();
+    await dialog.getByLabel("CHAP user").fill("chap user");
+    await dialog.getByLabel("CHAP secret").fill("secret-of-esx-1");
+    const [line] = await linesOf(dialog);
+    expect(line).toContain("--chap-user 'chap user' --chap-secret-file -");
+    expect(line).not.toContain("secret-of-esx-1");
+  });
+  expect(await hosts()).toMatchObject([
+    {
+      name: "esx-1",
+      iqns: ["iqn.2026-01.com.example:a", "iqn.2026-01.com.example:b"],
+      chap: { host_user: "chap user" },
+    },
+  ]);
+});
+
+test("hosts are changed and renamed", async () => {
+  await desk.go("Hosts");
+  await desk.choose("esx-1");
+  await desk.perform("Initiators", "Change", (dialog) =>
+    dialog.getByLabel("Initiators").fill("iqn.2026-01.com.example:c"),
+  );
+  await desk.choose("esx-1");
+  await desk.perform("CHAP", "Change", (dialog) => dialog.getByLabel("Take CHAP away").check());
+  await desk.choose("esx-1");
+  await desk.perform("Rename", "Rename", (dialog) => dialog.getByLabel("New name").fill("esx-9"));
+  expect(await hosts()).toMatchObject([
+    { name: "esx-9", iqns: ["iqn.2026-01.com.example:c"], chap: { host_user: null } },
+  ]);
+});
+
+test("volumes are connected from either side, and disconnected", async () => {
+  await desk.go("Volumes");
+  await desk.choose("vm-1");
+  await desk.perform("Connect", "Connect", async (dialog) => {
+    await dialog.getByLabel("Host").selectOption({ label: "esx-9" });
+    await dialog.getByLabel("LUN").fill("7");
+  });
+  await desk.go("Hosts");
+  await desk.choose("esx-9");
+  await desk.perform("Connect volume", "Connect", (dialog) =>
+    dialog.getByLabel("Volume").fill("vm-2"),
+  );
+  expect(await connections()).toEqual([
+    ["esx-9", "vm-2", 1],
+    ["esx-9", "vm-1", 7],
+  ]);
+  await desk.page.getByRole("link", { name: "esx-9" }).click();
+  await desk.heading("esx-9");
+  await desk.choose("vm-1 to esx-9", "vm-2 to esx-9");
+  await desk.perform("Disconnect", "Disconnect");
+  expect(await connections()).toEqual([]);
+});
+
+test("hosts are deleted", async () => {
+  await desk.go("Hosts");
+  await desk.choose("esx-9");
+  await desk.perform("Delete", "Delete");
+  expect(await hosts()).toEqual([]);
+});

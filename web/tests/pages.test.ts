@@ -1,0 +1,181 @@
+/** Every page, light and dark, wide and narrow: what axe says of it, and how it looks. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+import sharp from "sharp";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { Desk } from "./browser";
+import { fill, work } from "./load";
+
+const GIB = 1024 ** 3;
+const PICTURES = "../docs/screenshots";
+/** Whether pictures are kept, which `web/test-browser --screenshots` asks for. */
+const keeps = process.env["SCREENSHOTS"] === "1";
+const PICTURE_BYTES_MAX = 120 * 1024;
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+let desk: Desk;
+let busy = true;
+let working: Promise<void>;
+
+const iqn = (host: string) => `iqn.2026-01.com.example:${host}`;
+
+/** A small site: volumes, hosts, snapshots, a group, users. */
+async function furnish(): Promise<void> {
+  const { array } = desk;
+  const rest = (method: string, path: string, body?: unknown) =>
+    array.ask(method, `/api/2.26/${path}`, body);
+  for (const host of ["esx-1", "esx-2", "backup"]) {
+    await rest("POST", `hosts?names=${host}`, { iqns: [iqn(host)] });
+  }
+  const names = ["datastore-1", "datastore-2", "db-data", "db-log", "template"];
+  for (const [at, name] of names.entries()) {
+    await rest("POST", `volumes?names=${name}`, { provisioned: (at + 1) * 10 * GIB });
+    await rest("POST", `connections?host_names=esx-1&volume_names=${name}`, {});
+  }
+  await rest("POST", "connections?host_names=esx-2&volume_names=datastore-1,datastore-2", {});
+  await fill(array, iqn("esx-1"), 1, 96);
+  await fill(array, iqn("esx-1"), 3, 48);
+  await rest("POST", "volumes?names=db-test", { source: { name: "db-data" } });
+  await rest("POST", "volume-snapshots?source_names=datastore-1", { suffix: "before-update" });
+  await rest("POST", "volume-snapshots?source_names=datastore-1");
+  await array.ask("POST", "/v1/groups", { name: "database", volumes: ["db-data", "db-log"] });
+  await rest("POST", "protection-group-snapshots?source_names=database", { suffix: "nightly" });
+  await array.ask("POST", "/v1/users", { name: "anna", role: "storage_admin" });
+  await array.ask("POST", "/v1/tokens", { name: "laptop", user: "anna" });
+  await fill(array, iqn("esx-1"), 1, 32);
+  await array.ask("POST", "/v1/pool/space");
+}
+
+beforeAll(async () => {
+  desk = await Desk.open();
+  await furnish();
+  working = (async () => {
+    while (busy) await work(desk.array, iqn("esx-1"));
+  })();
+});
+afterAll(async () => {
+  busy = false;
+  await working;
+  await desk.close();
+});
+
+interface Finding {
+  id: string;
+  impact: string | null;
+  nodes: { html: string }[];
+}
+
+/** What axe finds that is serious or worse. */
+async function findings(): Promise<string[]> {
+  await desk.page.evaluate(axe);
+  const found = await desk.page.evaluate(async () => {
+    const { axe: checker } = window as unknown as {
+      axe: { run: () => Promise<{ violations: Finding[] }> };
+    };
+    return (await checker.run()).violations;
+  });
+  const serious = found.filter(({ impact }) => impact === "serious" || impact === "critical");
+  return serious.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
+}
+
+/** Whether nothing but tables is wider than the window. */
+async function expectNoSideways(): Promise<void> {
+  const over = await desk.page.evaluate(() => {
+    const { scrollWidth, clientWidth } = document.documentElement;
+    return scrollWidth - clientWidth;
+  });
+  expect(over).toBeLessThanOrEqual(0);
+}
+
+async function picture(name: string): Promise<void> {
+  const taken = await desk.page.screenshot({ animations: "disabled", caret: "hide" });
+  if (!keeps) return;
+  const packed = await sharp(taken).png({ palette: true, colours: 96, effort: 10 }).toBuffer();
+  expect(packed.length, name).toBeLessThan(PICTURE_BYTES_MAX);
+  mkdirSync(PICTURES, { recursive: true });
+  writeFileSync(`${PICTURES}/${name}.png`, packed);
+}
+
+const PLACES: [name: string, path: string, shown: string][] = [
+  ["dashboard", "/", "Capacity by kind"],
+  ["volumes", "/volumes", "datastore-1"],
+  ["volume", "/volumes/datastore-1", "datastore-1.before-update"],
+  ["datastores", "/datastores", "db-test"],
+  ["hosts", "/hosts", "esx-2"],
+  ["host", "/hosts/esx-1", "datastore-2"],
+  ["host-groups", "/host-groups", "Host groups"],
+  ["protection", "/protection", "database"],
+  ["protection-group", "/protection/database", "database.nightly"],
+  ["health", "/health", "Scrubbing"],
+  ["settings", "/settings", "laptop"],
+];
+
+test.each(["light", "dark"])("every page in %s", async (theme) => {
+  await desk.page.getByLabel("Colours").selectOption(theme);
+  for (const [name, path, shown] of PLACES) {
+    await desk.page.goto(path);
+    await desk.page.getByText(shown, { exact: true }).first().waitFor();
+    await desk.page.waitForLoadState("networkidle");
+    if (name === "dashboard") {
+      // Enough samples for lines, which a page that was loaded anew does not have.
+      await desk.page.waitForFunction(
+        () => document.querySelectorAll(".chart .uplot").length === 5,
+      );
+      await desk.page.waitForTimeout(keeps ? 60_000 : 7000);
+    }
+    expect(await findings(), name).toEqual([]);
+    await expectNoSideways();
+    await picture(`${name}-${theme}`);
+  }
+});
+
+test("what the array kept is shown behind a click", async () => {
+  await desk.page.goto("/");
+  const choice = desk.page.getByRole("group", { name: "Time" });
+  for (const view of ["Hour", "Year"]) {
+    await choice.getByRole("button", { name: view }).click();
+    await desk.page.getByRole("heading", { name: "Capacity over time" }).waitFor();
+    await desk.page.getByText("Kept by the array.").waitFor();
+    expect(await desk.page.locator(".chart .uplot").count()).toBe(7);
+    expect(await findings(), view).toEqual([]);
+    await expectNoSideways();
+  }
+  await choice.getByRole("button", { name: "Now" }).click();
+  await desk.page.getByText("The last half hour", { exact: false }).waitFor();
+});
+
+test.each(["light", "dark"])("a dialog in %s", async (theme) => {
+  await desk.page.getByLabel("Colours").selectOption(theme);
+  await desk.go("Volumes");
+  await desk.button("New volume").click();
+  const dialog = desk.page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("datastore-3");
+  await dialog.getByLabel("Size").fill("2T");
+  await dialog.getByLabel("Connect to host").selectOption("esx-2");
+  expect(await findings()).toEqual([]);
+  await picture(`new-volume-${theme}`);
+  await desk.page.keyboard.press("Escape");
+});
+
+test("every page in a small window", async () => {
+  await desk.page.getByLabel("Colours").selectOption("light");
+  await desk.page.setViewportSize({ width: 400, height: 800 });
+  for (const [name, path, shown] of PLACES) {
+    await desk.page.goto(path);
+    await desk.page.getByText(shown, { exact: true }).first().waitFor();
+    expect(await findings(), name).toEqual([]);
+    await expectNoSideways();
+    if (["dashboard", "volumes", "volume"].includes(name)) await picture(`${name}-small`);
+  }
+});
+
+test("the login", async () => {
+  await desk.page.setViewportSize({ width: 1280, height: 900 });
+  await desk.button("Log out").click();
+  await desk.page.getByLabel("API token", { exact: true }).waitFor();
+  expect(await findings()).toEqual([]);
+  await picture("login-light");
+});

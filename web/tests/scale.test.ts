@@ -1,0 +1,49 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { Desk } from "./browser";
+
+const VOLUMES = 10_000;
+const AT_ONCE = 500;
+
+let desk: Desk;
+beforeAll(async () => {
+  desk = await Desk.open();
+  for (let from = 0; from < VOLUMES; from += AT_ONCE) {
+    const numbers = Array.from({ length: AT_ONCE }, (_, at) => from + at);
+    const names = numbers.map((number) => `v${String(number).padStart(5, "0")}`);
+    const path = `/api/2.26/volumes?names=${names.join(",")}`;
+    await desk.array.ask("POST", path, { provisioned: 1024 ** 3 });
+  }
+});
+afterAll(async () => {
+  await desk.close();
+});
+
+const rows = () => desk.page.getByRole("table", { name: "Volumes" }).locator("tbody tr");
+
+test("ten thousand volumes are shown page by page, found and ordered", async () => {
+  await desk.go("Volumes");
+  await desk.page.getByRole("link", { name: "v00000" }).waitFor();
+  expect(await rows().count()).toBe(25);
+  await desk.button("Next").click();
+  await desk.page.getByRole("link", { name: "v00025" }).waitFor();
+  await desk.button("Next").click();
+  await desk.page.getByRole("link", { name: "v00050" }).waitFor();
+  await desk.button("Back").click();
+  await desk.page.getByRole("link", { name: "v00025" }).waitFor();
+  await desk.page.getByLabel("Find volumes by name").fill("9999");
+  await desk.page.getByRole("link", { name: "v09999" }).waitFor();
+  expect(await rows().count()).toBe(1);
+  await desk.page.getByLabel("Find volumes by name").fill("");
+  await desk.button("Name").click();
+  await desk.page.getByRole("link", { name: "v09999" }).waitFor();
+});
+
+test("the other pages stay short with them", async () => {
+  await desk.go("Datastores");
+  await desk.page.getByRole("link", { name: "v00024" }).waitFor();
+  const table = desk.page.getByRole("table", { name: "Datastores" });
+  expect(await table.locator("tbody tr").count()).toBe(25);
+  await desk.go("Dashboard");
+  await desk.page.getByRole("link", { name: "10,000" }).waitFor();
+});

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { Desk, linesOf } from "./browser";
+
+let desk: Desk;
+beforeAll(async () => {
+  desk = await Desk.open();
+});
+afterAll(async () => {
+  await desk.close();
+});
+
+const settings = () => desk.array.ask("GET", "/v1/settings");
+
+test("the array is named, its delay and thresholds are set, offloads switched", async () => {
+  await desk.go("Settings");
+  const card = desk.page.getByRole("group", { name: "Array", exact: true });
+  await desk.perform(desk.button("Name", card), "Change", (dialog) =>
+    dialog.getByLabel("Name").fill("vault"),
+  );
+  await desk.perform("Eradication delay", "Change", async (dialog) => {
+    await dialog.getByLabel("What is destroyed").fill("2d");
+    expect(await linesOf(dialog)).toEqual(["holdfast array set --eradication-delay 172800"]);
+  });
+  await desk.perform("Space thresholds", "Change", (dialog) =>
+    dialog.getByLabel("Percent of the pool").fill("70, 90%"),
+  );
+  await desk.perform("Switch", "Switch", (dialog) => dialog.getByLabel("UNMAP").uncheck());
+  expect(await settings()).toMatchObject({
+    name: "vault",
+    eradication_delay_s: 172_800,
+    space_thresholds: [70, 90],
+    offloads: { unmap: false, extended_copy: true },
+  });
+  await desk.page.locator(".brand", { hasText: "vault" }).waitFor();
+});
+
+test("users and tokens come and go; a role sees only what it may do", async () => {
+  await desk.go("Settings");
+  await desk.perform("New user", "Make user", async (dialog) => {
+    await dialog.getByLabel("Name").fill("anna");
+    await dialog.getByLabel("Role").selectOption("storage_admin");
+  });
+  await desk.choose("anna");
+  await desk.perform("Role", "Change", (dialog) =>
+    dialog.getByLabel("Role").selectOption("readonly"),
+  );
+  await desk.choose("anna");
+  await desk.perform("New token", "Make token", async (dialog) => {
+    await dialog.getByLabel("Name").fill("laptop");
+    await dialog.getByLabel("Good for").fill("90d");
+  });
+  const token = await desk.page.locator(".secret").innerText();
+  expect(await desk.array.ask("GET", "/v1/users/anna")).toMatchObject({
+    role: "readonly",
+    tokens: 1,
+  });
+
+  await desk.button("Log out").click();
+  await desk.logIn(token);
+  await desk.go("Volumes");
+  expect(await desk.button("New volume").count()).toBe(0);
+  await desk.go("Settings");
+  expect(await desk.button("New user").count()).toBe(0);
+  await desk.button("Log out").click();
+  await desk.logIn(desk.array.token);
+
+  await desk.go("Settings");
+  await desk.choose("laptop of anna");
+  await desk.perform("Withdraw", "Withdraw");
+  await desk.choose("anna");
+  await desk.perform("Remove", "Remove");
+  const users = await desk.array.ask<{ users: { name: string }[] }>("GET", "/v1/users");
+  expect(users.users.map((one) => one.name)).toEqual(["admin"]);
+});
+
+test("passes are started, and the pool grows", async () => {
+  await desk.go("Health");
+  await desk.perform("Start scrubbing", "Start");
+  const scrub = await desk.array.ask<{ pass: number }>("GET", "/v1/pool/scrub");
+  expect(scrub.pass).toBeGreaterThan(0);
+  await desk.perform("Count space", "Begin");
+  await desk.perform("Grow", "Grow", (dialog) =>
+    dialog.getByLabel("What it shall hold").fill("5G"),
+  );
+  // Whole segments behind the superblocks, and so a little less.
+  const pool = await desk.array.ask<{ capacity_bytes: number }>("GET", "/v1/pool");
+  expect(pool.capacity_bytes / 1024 ** 3).toBeCloseTo(5, 1);
+});
+
+test("a session that has ended leads back to the login, and then to the same page", async () => {
+  await desk.page.goto("/hosts");
+  await desk.heading("Hosts");
+  await desk.page.evaluate(() => sessionStorage.setItem("holdfast-session", "of-yesterday"));
+  await desk.page.reload();
+  await desk.page.getByText("The session has ended").waitFor();
+  await desk.logIn(desk.array.token);
+  await desk.heading("Hosts");
+});
+
+test("a wrong token is refused on the page", async () => {
+  await desk.button("Log out").click();
+  await desk.page.getByLabel("API token", { exact: true }).fill("wrong");
+  await desk.button("Log in").click();
+  await desk.page.getByRole("alert").waitFor();
+  await desk.logIn(desk.array.token);
+});
