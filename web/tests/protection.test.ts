@@ -62,10 +62,24 @@ test("groups are snapshotted, and their snapshots end as one", async () => {
   expect(await snapshots("")).toEqual([]);
 });
 
-test("groups are deleted; their volumes stay", async () => {
+test("groups are destroyed, recovered and eradicated; their volumes stay", async () => {
+  const groups = (query: string) => desk.array.items("protection-groups", query);
   await desk.go("Protection");
   await desk.choose("daily");
-  await desk.perform("Delete", "Delete");
-  expect(await desk.array.items("protection-groups", "destroyed=false")).toEqual([]);
+  await desk.perform("Destroy", "Destroy");
+  expect(await groups("destroyed=false")).toEqual([]);
+  await desk.button("Destroyed").click();
+  await desk.choose("daily");
+  await desk.perform("Recover", "Recover");
+  expect(await groups("destroyed=false")).toHaveLength(1);
+  await desk.button("Groups").click();
+  await desk.choose("daily");
+  await desk.perform("Destroy", "Destroy");
+  await desk.button("Destroyed").click();
+  await desk.choose("daily");
+  await desk.perform("Eradicate", "Eradicate", (dialog) =>
+    dialog.getByLabel("Eradicate, for ever").check(),
+  );
+  expect(await groups("")).toEqual([]);
   expect(await desk.array.items("volumes")).toHaveLength(3);
 });

@@ -142,6 +142,8 @@ export const group = {
     line("group", "add", name, ...(volumes.length > 0 ? volumes : ["VOLUME"])),
   remove: (name: string, volumes: string[]) => line("group", "remove", name, ...volumes),
   destroy: (name: string) => line("group", "destroy", name),
+  recover: (name: string) => line("group", "recover", name),
+  eradicate: (name: string) => line("group", "eradicate", name),
 };
 
 export const pool = {

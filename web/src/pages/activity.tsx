@@ -35,7 +35,8 @@ function line(
   what: keyof Peaks & keyof ClassRate,
 ): Series {
   const found = samples.map((sample) => sample.classes[name]);
-  const peaks = found.flatMap((one) => (one?.peaks ? [one.peaks[what]] : []));
+  // What the page has sampled by itself has no peak within: it is one.
+  const peaks = found.flatMap((one) => one?.peaks?.[what] ?? one?.[what] ?? []);
   return {
     label,
     colour,

@@ -16,7 +16,6 @@ import { Card, Facts, Page } from "../parts/page";
 import { type Column, Table } from "../parts/table";
 import { Tabs } from "../parts/tabs";
 import { Destroy, Eradicate, Recover } from "../tasks/endings";
-import { Delete } from "../tasks/hosts";
 import { AddMembers, CreateGroup, EditSchedule, RemoveMembers } from "../tasks/protection";
 import { CreateGroupSnapshot } from "../tasks/snapshots";
 import { to } from "../routes";
@@ -61,37 +60,29 @@ const TABS = [
   ["destroyed", "Destroyed"],
 ] as const;
 
-/** How groups end: an array that tells how long they can be recovered keeps them until then. */
+/** How groups end: they can be recovered for a time. */
 function ending(groups: RestGroup[]): Action {
   const names = groups.map((one) => one.name);
   const lines = names.map(cli.group.destroy);
-  return groups[0]?.time_remaining === undefined
-    ? {
-        label: "Delete",
-        on: groups.length > 0,
-        task: (close) => (
-          <Delete
-            resource="protection-groups"
-            names={names}
-            lines={lines}
-            what="Its volumes stay, and so do the snapshots that were made with it."
-            close={close}
-          />
-        ),
-      }
-    : {
-        label: "Delete",
-        task: (close) => <Destroy {...KIND} names={names} cli={lines} close={close} />,
-      };
+  return {
+    label: "Destroy",
+    on: groups.length > 0,
+    task: (close) => <Destroy {...KIND} names={names} cli={lines} close={close} />,
+  };
 }
 
-/** The command line has no verbs for groups that are destroyed. */
+/** What can be done with groups that are destroyed. */
 function destroyed(names: string[]): Action[] {
   const on = names.length > 0;
-  const given = { ...KIND, names, cli: [] };
+  const given = { ...KIND, names };
+  const [recover, eradicate] = [names.map(cli.group.recover), names.map(cli.group.eradicate)];
   return [
-    { label: "Recover", on, task: (close) => <Recover {...given} close={close} /> },
-    { label: "Eradicate", on, task: (close) => <Eradicate {...given} close={close} /> },
+    { label: "Recover", on, task: (close) => <Recover {...given} cli={recover} close={close} /> },
+    {
+      label: "Eradicate",
+      on,
+      task: (close) => <Eradicate {...given} cli={eradicate} close={close} />,
+    },
   ];
 }
 
