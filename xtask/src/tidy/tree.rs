@@ -1,15 +1,17 @@
 //! The files that the checks look at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The tracked text files, by their path from the root of the repository.
+/// The tracked text files, by their path from the root of the repository, and the paths of others.
 #[derive(Default)]
 pub struct Tree {
     files: BTreeMap<String, String>,
+    /// What is no text: pictures. A document may link to it.
+    others: BTreeSet<String>,
 }
 
 impl Tree {
@@ -20,8 +22,9 @@ impl Tree {
         for path in list(root)? {
             // A file that was deleted but is still in the index is no file; neither is a directory.
             let Ok(bytes) = std::fs::read(root.join(&path)) else { continue };
-            if let Ok(text) = String::from_utf8(bytes) {
-                tree.files.insert(path, text);
+            match String::from_utf8(bytes) {
+                Ok(text) => drop(tree.files.insert(path, text)),
+                Err(_) => drop(tree.others.insert(path)),
             }
         }
         if tree.files.is_empty() {
@@ -55,7 +58,8 @@ impl Tree {
         let directory = format!("{path}/");
         path.is_empty()
             || self.files.contains_key(path)
-            || self.files.keys().any(|file| file.starts_with(&directory))
+            || self.others.contains(path)
+            || self.files.keys().chain(&self.others).any(|file| file.starts_with(&directory))
     }
 }
 
