@@ -1,6 +1,6 @@
 //! Syslog: RFC 5424 over UDP (RFC 5426), TCP (RFC 6587, octet counting) or TLS (RFC 5425).
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 
@@ -17,6 +17,9 @@ const MESSAGE_BYTES_MAX: usize = 2048;
 const FACILITY_DAEMON: u8 = 3;
 /// That of changes: log audit.
 const FACILITY_AUDIT: u8 = 13;
+
+/// How often a receiver is listened to at the end: it has nothing to say but TLS's own.
+const LAST_READS_MAX: usize = 16;
 
 /// How messages travel.
 #[derive(Clone)]
@@ -69,7 +72,18 @@ impl Syslog {
         let mut stream = StreamOwned::new(session, stream);
         stream.write_all(&framed)?;
         stream.conn.send_close_notify();
-        stream.flush()
+        stream.flush()?;
+        stream.sock.shutdown(std::net::Shutdown::Write)?;
+        // What the receiver has sent (TLS 1.3's tickets at least) is read before the end: a
+        // connection that ends with bytes unread is reset, and the event may be lost with it
+        // (RFC 1122, 4.2.2.13). A receiver that does not close has it nevertheless.
+        let mut rest = [0; 4096];
+        for _ in 0..LAST_READS_MAX {
+            if !matches!(stream.sock.read(&mut rest), Ok(1..)) {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
