@@ -9,7 +9,7 @@ const SURVIVALS: [Survival; 5] =
     [Survival::Nothing, Survival::All, Survival::Writes, Survival::Sectors, Survival::Torn];
 
 fn small(seed: u64, durability: Durability) -> Plan {
-    Plan { steps: 90, random_crashes: false, ..Plan::new(seed, durability) }
+    Plan { steps: 60, random_crashes: false, ..Plan::new(seed, durability) }
 }
 
 fn must_pass(plan: &Plan) -> Summary {

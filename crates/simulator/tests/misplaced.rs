@@ -5,13 +5,13 @@ use simulator::misplaced::{Seen, misplace};
 #[test]
 fn a_lost_misdirected_or_shorn_write_is_told_and_nothing_wrong_is_read() {
     let mut sum = Seen::default();
-    for seed in 0..60 {
+    for seed in 0..30 {
         match misplace(seed) {
             Ok(seen) => sum += seen,
             Err(reason) => panic!("{reason}"),
         }
     }
-    assert!(sum.struck > 40 && sum.superblocks > 5 && sum.records > 20, "{sum:?}");
+    assert!(sum.struck > 20 && sum.superblocks > 2 && sum.records > 10, "{sum:?}");
     assert!(sum.refused > 0 && sum.medium_errors > 0 && sum.found_by_scrub > 0, "{sum:?}");
-    assert!(sum.found_by_check > 0 && sum.right > 10_000, "{sum:?}");
+    assert!(sum.found_by_check > 0 && sum.right > 5_000, "{sum:?}");
 }

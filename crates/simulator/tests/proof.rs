@@ -21,7 +21,7 @@ fn the_same_seed_gives_the_same_history() {
 fn the_same_seed_gives_the_same_trace_in_every_kind_of_world() {
     for durability in [Durability::Commit, Durability::Flush] {
         for plan in [
-            Plan { steps: 100, ..Plan::full_pool(5, durability) },
+            Plan { steps: 30, ..Plan::full_pool(5, durability) },
             Plan { steps: 300, ..Plan::many_volumes(5, durability) },
         ] {
             let trace = || run(&plan).unwrap_or_else(|failure| panic!("{failure}")).trace;
