@@ -1,53 +1,12 @@
-"""The Ansible collection: the examples of `contrib/ansible`, and modules that they leave out."""
+"""The Ansible collection: the examples of `contrib/ansible`."""
 
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
 from initiator import Disk
 
 EXAMPLES = Path(__file__).parents[2] / "contrib" / "ansible"
-MORE = Path(__file__).parent
 GIB = 1 << 30
 MIB = 1 << 20
-
-
-@pytest.fixture
-def play(management, tmp_path):
-    """Runs a playbook, and tells what it counted."""
-
-    def run(playbook, *words, **variables):
-        settings = [f"{key}={value}" for key, value in variables.items()]
-        command = [
-            Path(sys.executable).with_name("ansible-playbook"),
-            *words,
-            *(word for setting in settings for word in ("--extra-vars", setting)),
-            playbook,
-        ]
-        environment = os.environ | {
-            "ANSIBLE_COLLECTIONS_PATH": os.environ["HOLDFAST_COLLECTIONS"],
-            "ANSIBLE_HOME": str(tmp_path),
-            "ANSIBLE_REMOTE_TEMP": str(tmp_path / "remote"),
-            "ANSIBLE_LOCALHOST_WARNING": "False",
-            "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
-            "ANSIBLE_NOCOLOR": "True",
-            "PUREFA_URL": management.address,
-            "PUREFA_API": management.token,
-        }
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False
-        )
-        recap = re.search(r"localhost +: (.*)", done.stdout)
-        assert recap, done.stdout + done.stderr
-        counts = {key: int(n) for key, n in re.findall(r"(\w+)=(\d+)", recap.group(1))}
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert counts["failed"] == counts["unreachable"] == 0, done.stdout
-        return counts
-
-    return run
 
 
 def test_a_cluster_is_as_the_playbook_says(management, play):
@@ -106,12 +65,3 @@ def on_host(management, host, volume, initiator):
     (row,) = management.rest("connections", host_names=host, volume_names=volume)
     (port,) = management.rest("ports")
     return Disk(port["portal"], port["iqn"], row["lun"], initiator)
-
-
-def test_modules_that_the_examples_leave_out(management, play):
-    play(MORE / "modules.yml")
-    assert management.rest("volumes", filter="name='more*'") == []
-
-
-def test_what_there_is_not_fails_plainly(play):
-    play(MORE / "refused.yml")

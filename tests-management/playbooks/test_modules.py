@@ -1,0 +1,14 @@
+"""The Ansible collection: modules that the examples leave out, and what is refused."""
+
+from pathlib import Path
+
+MORE = Path(__file__).parent
+
+
+def test_modules_that_the_examples_leave_out(management, play):
+    play(MORE / "modules.yml")
+    assert management.rest("volumes", filter="name='more*'") == []
+
+
+def test_what_there_is_not_fails_plainly(play):
+    play(MORE / "refused.yml")
