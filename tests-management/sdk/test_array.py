@@ -10,7 +10,7 @@ from pypureclient.flasharray import VolumePost
 
 
 def test_versions_and_login(management, client):
-    assert client.get_rest_version() == "2.26"
+    assert client.get_rest_version() == "2.42"
     old = flasharray.Client(
         management.address, version="2.4", api_token=management.token, verify_ssl=False
     )
@@ -85,7 +85,6 @@ def test_what_there_is_none_of(client):
         client.get_remote_pods,
         client.get_policies,
         client.get_dns,
-        client.get_smtp_servers,
         client.get_file_systems,
         client.get_certificates,
         client.get_container_default_protections,
@@ -94,6 +93,7 @@ def test_what_there_is_none_of(client):
     assert names(client.get_alerts(filter="state='open'")) == []
     assert one(client.get_subscriptions()).service == "none"
     assert one(client.get_support()).phonehome_enabled is False
+    assert one(client.get_smtp_servers()).name == "none"
     assert len(good(client.get_array_connections_connection_key())) == 1
     refused(client.get_pods(names=["pod1"]), "does not exist")
     refused(client.post_pods(names=["pod1"], pod=flasharray.PodPost()), "not supported")

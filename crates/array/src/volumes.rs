@@ -82,6 +82,8 @@ pub struct VolumeInfo {
     pub data_bytes: u64,
     /// What is stored for it; `None` before the first pass of accounting has seen it.
     pub space: Option<ObjectSpace>,
+    /// Stored bytes that only one of its snapshots names, as far as the last pass has seen them.
+    pub snapshots_bytes: u64,
     /// The offloads that are on in its own setting.
     pub offloads: Offloads,
     /// Those that it takes: on in its own setting and in the array's.
@@ -297,6 +299,7 @@ impl Array {
     pub(crate) fn volume_info(&self, state: &State, entry: &VolumeEntry) -> VolumeInfo {
         let record = &entry.record;
         let status = self.backing.volume_status(record.id);
+        let of_snapshots = entry.snapshots.values().filter_map(|id| self.object_space(*id));
         VolumeInfo {
             id: record.id,
             name: record.name.to_string(),
@@ -308,6 +311,7 @@ impl Array {
             mapped_bytes: status.map_or(0, |status| status.mapped_bytes),
             data_bytes: status.map_or(0, |status| status.data_bytes),
             space: self.object_space(record.id),
+            snapshots_bytes: of_snapshots.map(|stored| stored.space.unique_bytes).sum(),
             offloads: record.offloads,
             offloads_in_effect: entry.attributes.offloads,
             reduction: Reduction::of(status),

@@ -12,14 +12,14 @@ export interface Named {
   name: string;
 }
 
-/** Stored bytes of the array, a volume or a snapshot; null before the first pass of accounting. */
+/** Stored bytes of the array, a volume or a snapshot; 0 before the first pass of accounting. */
 export interface RestSpace {
   data_reduction: number;
   total_reduction: number;
   total_provisioned: number;
-  total_physical: number | null;
-  unique: number | null;
-  snapshots: number | null;
+  total_physical: number;
+  unique: number;
+  snapshots: number;
   shared: number | null;
   system: number | null;
   virtual: number;

@@ -47,7 +47,7 @@ const COLUMNS: Column<RestVolume>[] = [
     head: "Reduction",
     number: true,
     minor: true,
-    cell: (row) => (row.space.unique === null ? "–" : ratio(row.space.data_reduction)),
+    cell: (row) => ratio(row.space.data_reduction),
   },
   {
     head: "Hosts",

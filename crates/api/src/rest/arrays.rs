@@ -46,6 +46,10 @@ pub struct RestArray {
     pub ntp_servers: Vec<String>,
     /// How much of the redundancy is there: 1 is all.
     pub parity: f64,
+    /// How long a command may take, in milliseconds: 0, no time is set.
+    pub scsi_timeout: u64,
+    /// `UTC`: that of schedules.
+    pub time_zone: String,
     /// For whom the pool's bytes are stored.
     pub space: RestSpace,
 }
@@ -69,9 +73,9 @@ pub struct RestAtRest {
 pub struct RestEradication {
     /// For how long.
     pub eradication_delay: u64,
-    /// The same, for what is protected from being eradicated earlier.
+    /// 0: what is protected from being eradicated earlier has no delay of its own.
     pub disabled_delay: u64,
-    /// The same, for all others.
+    /// 0: nor have all others.
     pub enabled_delay: u64,
     /// `all-enabled`: everything that is destroyed can be eradicated earlier.
     pub manual_eradication: String,
@@ -110,13 +114,15 @@ impl RestArray {
             encryption: RestEncryption { data_at_rest: RestAtRest { enabled: false } },
             eradication_config: RestEradication {
                 eradication_delay: delay,
-                disabled_delay: delay,
-                enabled_delay: delay,
+                disabled_delay: 0,
+                enabled_delay: 0,
                 manual_eradication: "all-enabled".into(),
             },
             idle_timeout: 30 * 60 * 1000,
             ntp_servers: Vec::new(),
             parity: 1.0,
+            scsi_timeout: 0,
+            time_zone: "UTC".into(),
             space: RestSpace::of_array(array),
         }
     }

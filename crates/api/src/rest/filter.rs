@@ -20,6 +20,7 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -150,6 +151,19 @@ impl Filter {
         }
     }
 
+    /// The ways to the values that it looks at, some of them twice.
+    pub(super) fn paths(&self) -> Vec<Vec<&str>> {
+        match self {
+            Self::And(filters) | Self::Or(filters) => {
+                filters.iter().flat_map(Self::paths).collect()
+            }
+            Self::Not(filter) => filter.paths(),
+            Self::Compare(field, ..) | Self::Contains(field, _) | Self::Present(field) => {
+                vec![field.0.iter().map(|step| step.name.as_str()).collect()]
+            }
+        }
+    }
+
     /// Whether it holds for an item.
     pub fn matches(&self, item: &Value) -> bool {
         match self {
@@ -163,7 +177,7 @@ impl Filter {
                 literals.iter().any(|literal| compares(value, *operator, literal))
             }),
             Self::Contains(field, text) => field.holds(item, &|value| match value {
-                Value::String(value) => value.to_lowercase().contains(text.as_str()),
+                Value::String(value) => lower(value).contains(text.as_str()),
                 _ => false,
             }),
             Self::Present(field) => {
@@ -213,7 +227,7 @@ fn equal(value: &Value, literal: &Literal) -> bool {
         (Value::Null, Literal::Null) => true,
         (Value::Bool(value), Literal::Bool(literal)) => value == literal,
         (Value::Bool(value), Literal::Text(text)) => value.to_string() == *text,
-        (Value::String(value), Literal::Text(pattern)) => wild(&value.to_lowercase(), pattern),
+        (Value::String(value), Literal::Text(pattern)) => wild(&lower(value), pattern),
         (Value::String(value), Literal::Number(number)) => *value == number.to_string(),
         _ => order(value, literal) == Some(Ordering::Equal),
     }
@@ -223,8 +237,16 @@ fn order(value: &Value, literal: &Literal) -> Option<Ordering> {
     match (value, literal) {
         (Value::Number(value), Literal::Number(number)) => order_numbers(value, number),
         (Value::Number(value), Literal::Text(text)) => order_numbers(value, &text.parse().ok()?),
-        (Value::String(value), Literal::Text(text)) => Some(value.to_lowercase().cmp(text)),
+        (Value::String(value), Literal::Text(text)) => Some(lower(value).as_ref().cmp(text)),
         _ => None,
+    }
+}
+
+/// In lower case, as texts are compared: names mostly are already, and cost nothing then.
+pub(super) fn lower(text: &str) -> Cow<'_, str> {
+    match text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(text.to_lowercase()),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::arrays::{COMPATIBLE_VERSION, listed_by_name, short};
-use super::{Answer, ItemsOf, ListParams, Listed, NameParams, Query, Refusals};
+use super::{Answer, ItemsOf, ListParams, Listed, MaybeNamed, NameParams, Query, Refusals};
 use crate::Shared;
 
 /// The name of the controller; there is one.
@@ -63,12 +63,16 @@ pub struct RestHardware {
     pub name: String,
     /// More of its state.
     pub details: Option<String>,
+    /// Whether a light shows where it is: it has none.
+    pub identify_enabled: bool,
     /// Which one of its sort it is.
     pub index: u32,
     /// What it is.
     pub model: String,
     /// `ok`.
     pub status: String,
+    /// Its serial number: empty, the array does not know that of the machine's.
+    pub serial: String,
     /// `controller`.
     pub r#type: String,
 }
@@ -86,9 +90,11 @@ pub(super) async fn hardware(State(interface): Shared, query: Query) -> Answer {
         vec![RestHardware {
             name: CONTROLLER.into(),
             details: None,
+            identify_enabled: false,
             index: 0,
             model: "Holdfast".into(),
             status: "ok".into(),
+            serial: String::new(),
             r#type: "controller".into(),
         }]
     })
@@ -162,6 +168,8 @@ pub struct RestEthernet {
     pub subtype: String,
     /// The interfaces that it is made of: none.
     pub subinterfaces: Vec<String>,
+    /// Its subnet: `{}`, there are none.
+    pub subnet: MaybeNamed,
 }
 
 /// The interfaces on which hosts log in.
@@ -182,6 +190,7 @@ pub(super) async fn network_interfaces(State(interface): Shared, query: Query) -
                 address: address(portal).map(|address| address.ip().to_string()),
                 subtype: "physical".into(),
                 subinterfaces: Vec::new(),
+                subnet: MaybeNamed::default(),
             },
             interface_type: "eth".into(),
             services: vec!["iscsi".into()],

@@ -1,5 +1,7 @@
 //! `hosts`.
 
+use std::collections::{BTreeSet, HashMap};
+
 use array::{ChapChange, ChapUser, HostInfo, HostName, InitiatorName, NewHost, Personality};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -9,7 +11,7 @@ use super::{
     Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, NameParams, Named,
     Query, Refusals, Refused, answer, each,
 };
-use crate::Shared;
+use crate::{Interface, Shared, sessions};
 
 /// What stands for a secret that is set.
 const HIDDEN: &str = "****";
@@ -37,6 +39,39 @@ pub struct RestHost {
     pub personality: Option<String>,
     /// The arrays whose paths it prefers: none.
     pub preferred_arrays: Vec<Named>,
+    /// How it is logged in.
+    pub port_connectivity: RestConnectivity,
+}
+
+/// How a host is logged in.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestConnectivity {
+    /// `Redundant`: at several portals; `Single Path`: at one; `None`.
+    pub details: String,
+}
+
+/// The portals at which hosts are logged in.
+struct Paths(HashMap<String, BTreeSet<u16>>);
+
+impl Paths {
+    fn now(interface: &Interface) -> Self {
+        let mut paths: HashMap<String, BTreeSet<u16>> = HashMap::new();
+        for session in sessions::named(interface) {
+            if let Some(host) = session.host {
+                paths.entry(host).or_default().insert(session.portal);
+            }
+        }
+        Self(paths)
+    }
+
+    fn show(&self, host: HostInfo) -> RestHost {
+        let details = match self.0.get(&host.name).map_or(0, BTreeSet::len) {
+            0 => "None",
+            1 => "Single Path",
+            _ => "Redundant",
+        };
+        RestHost::new(host, details)
+    }
 }
 
 /// How a host and the target authenticate each other.
@@ -52,8 +87,8 @@ pub struct RestChap {
     pub target_password: Option<String>,
 }
 
-impl From<HostInfo> for RestHost {
-    fn from(host: HostInfo) -> Self {
+impl RestHost {
+    fn new(host: HostInfo, details: &str) -> Self {
         let hidden = |user: &Option<String>| user.as_ref().map(|_| HIDDEN.to_owned());
         Self {
             name: host.name,
@@ -71,6 +106,7 @@ impl From<HostInfo> for RestHost {
             is_local: true,
             personality: host.personality.map(|personality| personality.to_string()),
             preferred_arrays: Vec::new(),
+            port_connectivity: RestConnectivity { details: details.to_owned() },
         }
     }
 }
@@ -97,13 +133,12 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     let (names, listing) = (query.list("names")?, Listing::take(&mut query)?);
     query.end()?;
     answer(interface, move |interface| {
-        let array = &interface.array;
+        let (array, paths) = (&interface.array, Paths::now(interface));
+        let show = |host| paths.show(host);
         if !names.is_empty() {
-            return listing.all(&each(&names, |name| Ok(RestHost::from(array.host(name)?)))?);
+            return listing.all(&each(&names, |name| Ok(show(array.host(name)?)))?);
         }
-        listing.pieces(|after, limit| {
-            Ok(array.hosts(after, limit).into_iter().map(RestHost::from).collect())
-        })
+        listing.pieces(|after, limit| Ok(array.hosts(after, limit).into_iter().map(show).collect()))
     })
     .await
 }
@@ -175,7 +210,8 @@ pub(super) async fn create(
             let (initiators, chap) = (initiators.clone(), chap.clone());
             Ok(NewHost { name: host, initiators, chap, personality, created_ms })
         })?;
-        Items::of(interface.array.create_hosts(new)?.into_iter().map(RestHost::from))
+        let (made, paths) = (interface.array.create_hosts(new)?, Paths::now(interface));
+        Items::of(made.into_iter().map(|host| paths.show(host)))
     })
     .await
 }
@@ -277,7 +313,8 @@ pub(super) async fn change(
             personality: asked.personality.map(|text| personality(&text)).transpose()?,
         };
         let changed = interface.array.change_hosts(&names, &change)?;
-        Items::of(changed.into_iter().map(RestHost::from))
+        let paths = Paths::now(interface);
+        Items::of(changed.into_iter().map(|host| paths.show(host)))
     })
     .await
 }

@@ -6,25 +6,30 @@
 //! that was asked for, so a page goes on where the last one ended whatever came or went meanwhile.
 
 mod best;
+mod glance;
 mod params;
+mod sums;
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 
 use array::Looked;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::order::{Place, SortKey, add, at_path, compare, place, sort_keys, token};
+use super::order::{Place, SortKey, at_path, compare, place, sort_keys, token};
 use super::project::project;
 use super::query::Query;
 use super::{Filter, Refused};
 
 use best::Best;
+pub(crate) use glance::Glance;
+use glance::Wanted;
 pub(crate) use params::ListParams;
+use sums::Sums;
 
 /// The most items of a page, and as many as it has where nothing is asked.
 pub(crate) const LIMIT_MAX: usize = 1000;
@@ -43,16 +48,6 @@ pub(crate) trait Listed: Serialize {
     fn totalled() -> &'static [&'static str] {
         &[]
     }
-}
-
-/// What can be told of an item before it is made: to make all items of a long list, only to leave
-/// most of them out, takes its time.
-pub(crate) trait Glance {
-    /// The item's key.
-    fn key(&self) -> String;
-
-    /// A field of it; `None` where only the item itself can tell.
-    fn field(&self, name: &str) -> Option<Value>;
 }
 
 /// Decides by a glance whether an item is worth to be made.
@@ -75,6 +70,17 @@ pub struct Items {
 }
 
 impl Items {
+    /// Says of each item, and of the sums, to which array it belongs, as clients of several ask.
+    pub(crate) fn in_context(mut self, array: &str) -> Self {
+        let context = serde_json::json!({ "name": array });
+        for item in self.items.iter_mut().chain(self.total.iter_mut().flatten()) {
+            if let Some(fields) = item.as_object_mut() {
+                fields.entry("context").or_insert_with(|| context.clone());
+            }
+        }
+        self
+    }
+
     /// What was changed or made.
     pub(crate) fn of<T: Serialize>(items: impl IntoIterator<Item = T>) -> Result<Self, Refused> {
         let items: Result<_, _> = items.into_iter().map(|item| value(&item)).collect();
@@ -161,25 +167,28 @@ impl Listing {
         &self,
         piece: impl Fn(Option<&str>, usize) -> Result<Vec<T>, Refused>,
     ) -> Result<Items, Refused> {
-        self.glanced(|after, limit, _| {
+        let piece = |after: Option<&str>, limit, _: Worth<'_>| {
             let items = piece(after, limit)?;
             let next = items.last().filter(|_| items.len() == limit).map(Listed::key);
             Ok(Looked { items, next })
-        })
+        };
+        self.glanced(piece, |_| None)
     }
 
     /// A list that comes in pieces: `piece` looks at up to so many items, in the natural order,
-    /// from the first one behind a key on, and makes those that are worth it.
+    /// from the first one behind a key on, and makes those that are worth it. `one` makes the item
+    /// with a key, if it is still in the list.
     pub(crate) fn glanced<T: Listed>(
         &self,
         piece: impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
+        one: impl Fn(&str) -> Option<T>,
     ) -> Result<Items, Refused> {
         if self.only_total {
             return self.total(&piece);
         }
         let (mut rows, counted) = match self.sort.is_empty() {
             true => (self.next_rows(&piece)?, None),
-            false => self.best_rows(&piece).map(|(rows, count)| (rows, Some(count)))?,
+            false => self.best_rows(&piece, &one).map(|(rows, count)| (rows, Some(count)))?,
         };
         let more = rows.len() > self.limit;
         rows.truncate(self.limit);
@@ -230,20 +239,6 @@ impl Listing {
         }
     }
 
-    /// Those fields of an item, if a glance tells all of them.
-    fn glimpse(fields: &[&str], glance: &dyn Glance) -> Option<Value> {
-        let told = fields.iter().map(|name| Some(((*name).to_owned(), glance.field(name)?)));
-        told.collect::<Option<Map<_, _>>>().map(Value::Object)
-    }
-
-    /// Whether an item fits the filter, if a glance tells.
-    fn fits(&self, glance: &dyn Glance) -> Option<bool> {
-        let Some(filter) = &self.filter else { return Some(true) };
-        let mut fields = Vec::new();
-        filter.fields(&mut fields);
-        Some(filter.matches(&Self::glimpse(&fields, glance)?))
-    }
-
     /// The fields that the filter and the order look at.
     fn fields(&self) -> Vec<&str> {
         let mut fields = Vec::new();
@@ -266,7 +261,8 @@ impl Listing {
         // Where nothing is left out, no more are made than are shown.
         let all = self.filter.as_ref().map_or(self.offset + self.limit + 1, |_| PIECE);
         let size = all.min(PIECE);
-        let is_worth = |glance: &dyn Glance| self.fits(glance) != Some(false);
+        let wanted = Wanted::of(self);
+        let is_worth = |glance: &dyn Glance| wanted.fits(glance) != Some(false);
         self.walk(piece, after, size, is_worth, |item, _| {
             if skipped < self.offset {
                 skipped += 1;
@@ -279,65 +275,48 @@ impl Listing {
     }
 
     /// The rows of the page in the order that was asked for, and one more if there is one; and how
-    /// many there are on all pages. Of what a glance tells enough, only the best are made.
+    /// many there are on all pages. Of what a glance tells enough, only the best are made; what is
+    /// gone by then is left out.
     fn best_rows<T: Listed>(
         &self,
         piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
+        one: &impl Fn(&str) -> Option<T>,
     ) -> Result<(Vec<(Place, T)>, usize), Refused> {
-        let best = RefCell::new(Best::<T>::new(self));
-        let fields = self.fields();
+        let (best, wanted) = (RefCell::new(Best::<T>::new(self)), Wanted::of(self));
         let is_worth = |glance: &dyn Glance| {
-            let Some(row) = Self::glimpse(&fields, glance) else { return true };
-            if self.filter.as_ref().is_none_or(|filter| filter.matches(&row)) {
-                best.borrow_mut().take(self.place(&row, glance.key()), None);
+            let (Some(fits), Some(values)) = (wanted.fits(glance), wanted.values(glance)) else {
+                return true;
+            };
+            if fits {
+                best.borrow_mut().take(values, || glance.key(), None);
             }
             false
         };
         self.walk(piece, None, PIECE, is_worth, |item, row| {
-            best.borrow_mut().take(self.place(row, item.key()), Some(item));
+            let key = item.key();
+            best.borrow_mut().take(self.values(row), || key, Some(item));
             Ok(false)
         })?;
-        let Best { mut rows, count, .. } = best.into_inner().ended();
-        self.make(piece, &mut rows)?;
-        let rows = rows.into_iter().filter_map(|(place, item)| Some((place, item?)));
-        Ok((rows.collect(), count))
+        let Best { rows, count, .. } = best.into_inner().ended();
+        let made = rows.into_iter().filter_map(|(place, item)| {
+            let item = item.or_else(|| one(&place.key))?;
+            Some((place, item))
+        });
+        Ok((made.collect(), count))
     }
 
-    /// Makes the items of rows that were only looked at; what is gone by now gets none.
-    fn make<T: Listed>(
-        &self,
-        piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
-        rows: &mut [(Place, Option<T>)],
-    ) -> Result<(), Refused> {
-        let looked_at = rows.iter_mut().filter(|(_, item)| item.is_none());
-        let mut missing: HashMap<String, &mut Option<T>> =
-            looked_at.map(|(place, item)| (place.key.clone(), item)).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let keys: HashSet<String> = missing.keys().cloned().collect();
-        let is_worth = |glance: &dyn Glance| keys.contains(&glance.key());
-        self.walk(piece, None, PIECE, is_worth, |item, _| {
-            if let Some(place) = missing.remove(&item.key()) {
-                *place = Some(item);
-            }
-            Ok(missing.is_empty())
-        })
-    }
-
-    /// The place of an item in the order that was asked for.
-    fn place(&self, row: &Value, key: String) -> Place {
-        let values = self.sort.iter().map(|key| at_path(row, &key.path).clone()).collect();
-        Place { values, key }
+    /// What an item holds in the fields of the order.
+    fn values(&self, row: &Value) -> Vec<Value> {
+        self.sort.iter().map(|key| at_path(row, &key.path).clone()).collect()
     }
 
     fn count<T: Listed>(
         &self,
         piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
     ) -> Result<usize, Refused> {
-        let count = Cell::new(0);
+        let (count, wanted) = (Cell::new(0), Wanted::of(self));
         let is_worth = |glance: &dyn Glance| {
-            let fits = self.fits(glance);
+            let fits = wanted.fits(glance);
             count.set(count.get() + usize::from(fits == Some(true)));
             fits.is_none()
         };
@@ -352,30 +331,35 @@ impl Listing {
         &self,
         piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
     ) -> Result<Items, Refused> {
-        let (mut total, mut count) = (Map::new(), 0);
-        let is_worth = |glance: &dyn Glance| self.fits(glance) != Some(false);
+        let (sums, wanted) = (RefCell::new(Sums::of(T::totalled())), Wanted::of(self));
+        let is_worth = |glance: &dyn Glance| match wanted.fits(glance) {
+            Some(true) => !sums.borrow_mut().take(glance),
+            fits => fits.is_none(),
+        };
         self.walk(piece, None, PIECE, is_worth, |item, _| {
-            count += 1;
             let row = project(&item, T::totalled()).map_err(|_| Refused::broken())?;
-            for field in T::totalled() {
-                let sum = total.entry((*field).to_owned()).or_insert(Value::Null);
-                add(sum, &row[*field]);
-            }
+            sums.borrow_mut().add(&row);
             Ok(false)
         })?;
+        let sums = sums.into_inner();
         let mut items = Items::of::<Value>([])?;
-        items.total_item_count = self.counts.then_some(count);
-        items.total = Some(vec![Value::Object(total)]);
+        items.total_item_count = self.counts.then_some(sums.count);
+        items.total = Some(vec![sums.ended()]);
         Ok(items)
     }
 
-    fn compare(&self, a: &Place, b: &Place) -> Ordering {
-        let values = self.sort.iter().zip(a.values.iter().zip(&b.values));
+    /// Which of two comes first by the fields of the order alone.
+    fn compare_values(&self, a: &[Value], b: &[Value]) -> Ordering {
+        let values = self.sort.iter().zip(a.iter().zip(b));
         let mut orders = values.map(|(key, (a, b))| match key.descending {
             false => compare(a, b),
             true => compare(b, a),
         });
-        orders.find(|order| order.is_ne()).unwrap_or_else(|| a.key.cmp(&b.key))
+        orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    }
+
+    fn compare(&self, a: &Place, b: &Place) -> Ordering {
+        self.compare_values(&a.values, &b.values).then_with(|| a.key.cmp(&b.key))
     }
 }
 

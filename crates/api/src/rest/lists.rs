@@ -23,12 +23,17 @@ const NONE: &[(&str, &str, bool)] = &[
     ("api-clients", "API clients", true),
     ("apps", "Apps", false),
     ("apps/nodes", "Apps", false),
-    ("array-connections", "Replication to other arrays", true),
+    ("arrays/cloud-capacity", "Capacity of a cloud", false),
     ("arrays/eula", "Licence agreements to sign", false),
+    ("array-connections", "Replication to other arrays", true),
+    ("array-connections/path", "Replication to other arrays", false),
     ("certificates", "Certificates to manage", true),
     ("container-default-protections", "Default protection", false),
     ("directories", "Directories", true),
     ("directories/performance", "Directories", false),
+    ("directories/policies", "Policies", false),
+    ("directories/policies/autodir", "Policies", true),
+    ("directories/policies/snapshot", "Policies", true),
     ("directory-exports", "Directory exports", true),
     ("directory-quotas", "Directory quotas", true),
     ("directory-services", "Directory services", false),
@@ -37,47 +42,68 @@ const NONE: &[(&str, &str, bool)] = &[
     ("dns", "DNS settings", false),
     ("drives", "Drives that the array knows of", false),
     ("file-systems", "File systems", true),
+    ("fleets", "Fleets of arrays", true),
+    ("fleets/members", "Fleets of arrays", true),
+    ("hosts/performance/balance", "Counters of single paths", false),
+    ("hosts/tags", "Tags of hosts", false),
+    ("host-groups/performance", "Counters of host groups", false),
+    ("host-groups/tags", "Tags of host groups", false),
     ("kmip", "Key management", true),
     ("maintenance-windows", "Maintenance windows", true),
+    ("network-interfaces/neighbors", "Neighbours on the network", false),
     ("network-interfaces/performance", "Counters of single interfaces", false),
+    ("network-interfaces/port-details", "Transceivers of ports", false),
     ("offloads", "Offload targets", true),
-    ("pod-replica-links", "Replication", true),
-    ("pod-replica-links/lag", "Replication", false),
-    ("pod-replica-links/performance/replication", "Replication", false),
     ("pods", "Pods", true),
     ("pods/arrays", "Pods", true),
     ("pods/performance", "Pods", false),
     ("pods/performance/replication", "Pods", false),
+    ("pods/tags", "Pods", false),
+    ("pod-replica-links", "Replication", true),
+    ("pod-replica-links/lag", "Replication", false),
+    ("pod-replica-links/performance/replication", "Replication", false),
     ("policies", "Policies", false),
     ("policies/autodir", "Policies", true),
     ("policies/nfs", "Policies", true),
+    ("policies/nfs/client-rules", "Policies", true),
+    ("policies/password", "Policies", false),
     ("policies/quota", "Policies", true),
+    ("policies/quota/members", "Policies", true),
+    ("policies/quota/rules", "Policies", true),
     ("policies/smb", "Policies", true),
+    ("policies/smb/client-rules", "Policies", true),
     ("policies/snapshot", "Policies", true),
-    ("protection-group-snapshots/transfer", "Replication", false),
+    ("policies/snapshot/rules", "Policies", true),
+    ("presets/workload", "Workloads", true),
+    ("protection-groups/tags", "Tags of protection groups", false),
     ("protection-groups/targets", "Replication", true),
+    ("protection-group-snapshots/transfer", "Replication", false),
+    ("realms", "Realms", true),
+    ("realms/performance", "Realms", false),
+    ("realms/tags", "Realms", false),
     ("remote-pods", "Replication", false),
-    ("remote-protection-group-snapshots", "Replication", false),
     ("remote-protection-groups", "Replication", false),
+    ("remote-protection-group-snapshots", "Replication", false),
     ("remote-volume-snapshots", "Replication", false),
-    ("smi-s", "SMI-S", false),
-    ("software-patches", "Software to install", false),
-    ("software-versions", "Software to install", false),
-    ("smtp-servers", "SMTP servers", false),
-    ("snmp-agents", "SNMP agents", false),
+    ("remote-volume-snapshots/transfer", "Replication", false),
     ("snmp-managers", "SNMP managers", true),
     ("software", "Software to install", true),
+    ("software-patches", "Software to install", false),
+    ("software-versions", "Software to install", false),
     ("sso/saml2/idps", "Single sign-on", true),
     ("subnets", "Subnets", true),
     ("subscription-assets", "Subscription assets", false),
     ("syslog-servers", "Syslog servers", true),
+    ("syslog-servers/settings", "Syslog servers", false),
     ("virtual-machines", "Virtual machines", false),
     ("virtual-machine-snapshots", "Virtual machines", false),
+    ("volumes/volume-groups", "Volume groups", true),
     ("volume-groups", "Volume groups", true),
     ("volume-groups/performance", "Volume groups", false),
+    ("volume-groups/tags", "Volume groups", false),
     ("volume-groups/volumes", "Volume groups", true),
-    ("volumes/volume-groups", "Volume groups", true),
     ("volume-snapshots/transfer", "Replication", false),
+    ("workloads", "Workloads", true),
 ];
 
 /// What there is exactly one of, which says that there is nothing behind it.
@@ -87,11 +113,22 @@ fn single(path: &str) -> Option<Value> {
         "admins/settings" => Some(json!({"single_sign_on_enabled": false})),
         // No key lets another array connect.
         "array-connections/connection-key" => Some(json!({"connection_key": ""})),
+        "smi-s" => Some(json!({"slp_enabled": false, "wbem_https_enabled": false})),
+        "smtp-servers" => Some(json!({"name": "none"})),
+        "snmp-agents" => {
+            let none = json!({});
+            Some(
+                json!({"name": "none", "engine_id": "", "version": "v2c", "v2c": none, "v3": none}),
+            )
+        }
         "subscriptions" => Some(json!({"id": "none", "service": "none"})),
         "support" => Some(json!({
             "phonehome_enabled": false,
             "proxy": "",
             "remote_assist_active": false,
+            "remote_assist_duration": 0,
+            "remote_assist_expires": 0,
+            "remote_assist_opened": 0,
             "remote_assist_paths": [],
             "remote_assist_status": "disconnected",
         })),
@@ -100,8 +137,15 @@ fn single(path: &str) -> Option<Value> {
 }
 
 /// The paths for which there is one.
-const SINGLE: [&str; 4] =
-    ["admins/settings", "array-connections/connection-key", "subscriptions", "support"];
+const SINGLE: [&str; 7] = [
+    "admins/settings",
+    "array-connections/connection-key",
+    "smi-s",
+    "smtp-servers",
+    "snmp-agents",
+    "subscriptions",
+    "support",
+];
 
 /// An item of such a list.
 #[derive(Clone, Serialize)]
@@ -115,13 +159,14 @@ impl Listed for Plain {
 }
 
 /// Parameters that narrow such lists down, of which nothing is left anyway.
-const NARROWING: [&str; 9] = [
+const NARROWING: [&str; 10] = [
     "destroyed",
     "end_time",
     "expose_api_token",
     "flagged",
     "on",
     "resolution",
+    "resource_destroyed",
     "start_time",
     "type",
     "vm_type",
@@ -133,9 +178,17 @@ async fn list(interface: Arc<Interface>, mut query: Query, items: Vec<Plain>) ->
     for parameter in NARROWING {
         query.text(parameter);
     }
-    for kind in
-        ["array", "group", "local_pod", "member", "policy", "remote", "remote_pod", "source"]
-    {
+    for kind in [
+        "array",
+        "group",
+        "local_pod",
+        "member",
+        "policy",
+        "remote",
+        "remote_pod",
+        "resource",
+        "source",
+    ] {
         query.list(&format!("{kind}_names"))?;
         query.list(&format!("{kind}_ids"))?;
     }

@@ -1,4 +1,4 @@
-//! REST 2.x: `/api/2.0/…` to `/api/2.26/…`, the interface that published clients of FlashArrays
+//! REST 2.x: `/api/2.0/…` to `/api/2.42/…`, the interface that published clients of FlashArrays
 //! speak, as far as they use it. All minor versions are the same handlers.
 //!
 //! # How to add a resource
@@ -80,9 +80,9 @@ use axum::response::IntoResponse;
 use axum::routing::any;
 use axum::{Json, Router, middleware};
 use serde::Serialize;
-use utoipa::openapi::Required;
 use utoipa::openapi::path::{ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::schema::{ArrayItems, ObjectBuilder, Type};
+use utoipa::openapi::{AllOfBuilder, Ref, RefOr, Required, Schema};
 use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -92,7 +92,7 @@ use crate::{Interface, access};
 
 pub use filter::{Filter, FilterError};
 pub use list::Items;
-pub(crate) use list::{Glance, ListParams, Listed, Listing};
+pub(crate) use list::{Glance, ListParams, Listed, Listing, Worth};
 pub(crate) use query::{Body, Query};
 pub(crate) use refused::{Refusals, Refused};
 pub use refused::{RestFault, RestRefusal};
@@ -100,7 +100,7 @@ pub(crate) use selection::{DestroyedParam, NameParams, Selection, SelectionParam
 pub use selection::{MaybeNamed, Named};
 
 /// The last minor version of REST 2.x that is spoken; the first is 0.
-pub const MINOR_MAX: u32 = 26;
+pub const MINOR_MAX: u32 = 42;
 
 /// What a handler answers.
 pub(crate) type Answer = Result<Json<Items>, Refused>;
@@ -122,9 +122,17 @@ pub(crate) struct ItemsOf<T> {
     total: Option<Vec<T>>,
 }
 
+/// What every item has besides.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "only its description is used")]
+struct InContext {
+    /// The array that it belongs to: this one.
+    context: Named,
+}
+
 /// What the descriptions of all routes name.
 #[derive(OpenApi)]
-#[openapi(components(schemas(RestRefusal, RestFault, Items)))]
+#[openapi(components(schemas(RestRefusal, RestFault, Items, InContext)))]
 struct Common;
 
 /// All routes of REST 2.x, with their descriptions.
@@ -239,7 +247,23 @@ pub(crate) fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::op
             }
         }
     }
+    let schemas = description.components.iter_mut().flat_map(|parts| &mut parts.schemas);
+    for (_, schema) in schemas.filter(|(name, _)| name.starts_with("ItemsOf_")) {
+        if let RefOr::T(Schema::Object(page)) = schema
+            && let Some(RefOr::T(Schema::Array(items))) = page.properties.get_mut("items")
+        {
+            items.items = in_context(&items.items);
+        }
+    }
     description
+}
+
+/// What an item is, and in which context.
+fn in_context(item: &ArrayItems) -> ArrayItems {
+    let ArrayItems::RefOrSchema(item) = item else { return item.clone() };
+    let context = Ref::from_schema_name("InContext");
+    let both = AllOfBuilder::new().item((**item).clone()).item(context).build();
+    ArrayItems::RefOrSchema(Box::new(RefOr::T(Schema::AllOf(both))))
 }
 
 /// The routes; what is not there is told in the form of REST 2.x.
@@ -252,12 +276,16 @@ pub(crate) fn router(routes: Router<Arc<Interface>>, interface: Arc<Interface>) 
         .with_state(interface)
 }
 
-/// Runs what may wait for the store on a thread that may, and answers what it gives. A change is
-/// entered into the audit log.
+/// Runs what may wait for the store on a thread that may, and answers what it gives, each item with
+/// its context. A change is entered into the audit log.
 pub(crate) async fn answer(
     interface: Arc<Interface>,
     work: impl FnOnce(&Interface) -> Result<Items, Refused> + Send + 'static,
 ) -> Answer {
+    let work = move |interface: &Interface| {
+        let array = interface.array.settings().name;
+        Ok(work(interface)?.in_context(&array.to_string()))
+    };
     let done = access::run(interface, work, Refused::code).await;
     done.unwrap_or_else(|| Err(Refused::broken())).map(Json)
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Refused;
-use super::filter::order_numbers;
+use super::filter::{lower, order_numbers};
 use super::query::unquoted;
 
 /// The most fields of an order.
@@ -71,7 +71,7 @@ pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Number(a), Value::Number(b)) => order_numbers(a, b).unwrap_or(Ordering::Equal),
-        (Value::String(a), Value::String(b)) => a.to_lowercase().cmp(&b.to_lowercase()),
+        (Value::String(a), Value::String(b)) => lower(a).cmp(&lower(b)),
         _ if sort(a) == sort(b) && sort(a) > 3 => a.to_string().cmp(&b.to_string()),
         _ => sort(a).cmp(&sort(b)),
     }

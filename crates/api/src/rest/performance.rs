@@ -20,20 +20,20 @@ pub struct RestPerformance {
     pub bytes_per_read: u64,
     /// Bytes of a write.
     pub bytes_per_write: u64,
-    /// Time in the array's queue: not measured.
-    pub local_queue_usec_per_op: Option<u64>,
+    /// Time in the array's queue: 0, as all that commands wait is told by `usec_per_read_op`.
+    pub local_queue_usec_per_op: u64,
     /// Bytes of mirrored writes: there are none.
     pub mirrored_write_bytes_per_sec: u64,
     /// Mirrored writes: there are none.
     pub mirrored_writes_per_sec: u64,
     /// Commands that are neither reads nor writes.
     pub others_per_sec: u64,
-    /// Waiting for limits: not measured by itself.
-    pub qos_rate_limit_usec_per_mirrored_write_op: Option<u64>,
-    /// Waiting for limits: not measured by itself.
-    pub qos_rate_limit_usec_per_read_op: Option<u64>,
-    /// Waiting for limits: not measured by itself.
-    pub qos_rate_limit_usec_per_write_op: Option<u64>,
+    /// Waiting for limits: there are no mirrored writes.
+    pub qos_rate_limit_usec_per_mirrored_write_op: u64,
+    /// Waiting for limits: 0, as all that reads wait is told by `usec_per_read_op`.
+    pub qos_rate_limit_usec_per_read_op: u64,
+    /// Waiting for limits: 0, as all that writes wait is told by `usec_per_write_op`.
+    pub qos_rate_limit_usec_per_write_op: u64,
     /// Commands under way: not measured.
     pub queue_depth: Option<u64>,
     /// Time of mirrored writes in queues: there are none.
@@ -46,20 +46,20 @@ pub struct RestPerformance {
     pub read_bytes_per_sec: u64,
     /// Reads.
     pub reads_per_sec: u64,
-    /// Time on the network: not measured.
-    pub san_usec_per_mirrored_write_op: Option<u64>,
-    /// Time on the network: not measured.
-    pub san_usec_per_read_op: Option<u64>,
-    /// Time on the network: not measured.
-    pub san_usec_per_write_op: Option<u64>,
-    /// Time of the array itself: not measured by itself.
-    pub service_usec_per_mirrored_write_op: Option<u64>,
-    /// Time of the array itself: not measured by itself.
-    pub service_usec_per_read_op: Option<u64>,
+    /// Time of mirrored writes on the network: there are none.
+    pub san_usec_per_mirrored_write_op: u64,
+    /// Time of reads on the network: 0, as it is not part of `usec_per_read_op`.
+    pub san_usec_per_read_op: u64,
+    /// Time of writes on the network: 0, as it is not part of `usec_per_write_op`.
+    pub san_usec_per_write_op: u64,
+    /// Time of the array itself: there are no mirrored writes.
+    pub service_usec_per_mirrored_write_op: u64,
+    /// Time of the array itself: that of `usec_per_read_op`.
+    pub service_usec_per_read_op: u64,
     /// What the cache saves of it: not measured.
     pub service_usec_per_read_op_cache_reduction: Option<u64>,
-    /// Time of the array itself: not measured by itself.
-    pub service_usec_per_write_op: Option<u64>,
+    /// Time of the array itself: that of `usec_per_write_op`.
+    pub service_usec_per_write_op: u64,
     /// The mean latency of mirrored writes: there are none.
     pub usec_per_mirrored_write_op: u64,
     /// The mean latency of commands that are neither reads nor writes; 0 where there were none.
@@ -111,6 +111,8 @@ impl RestPerformance {
             read_bytes_per_sec: a_second(read.bytes),
             reads_per_sec: a_second(all(&read)),
             usec_per_other_op: each(other.ok_latency_us, other.ok),
+            service_usec_per_read_op: each(read.ok_latency_us, read.ok),
+            service_usec_per_write_op: each(write.ok_latency_us, write.ok),
             usec_per_read_op: each(read.ok_latency_us, read.ok),
             usec_per_write_op: each(write.ok_latency_us, write.ok),
             write_bytes_per_sec: a_second(write.bytes),

@@ -5,6 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::space::RestSnapshotsSpace;
 use super::{
     Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, NameParams, Named,
     Query, Refusals, Refused, Selection, answer, each, protection_groups,
@@ -24,6 +25,8 @@ pub struct RestGroupSnapshot {
     pub time_remaining: Option<u64>,
     /// Its group.
     pub source: Named,
+    /// What is stored for it.
+    pub space: RestSnapshotsSpace,
     /// What tells it from other snapshots of its group.
     pub suffix: String,
 }
@@ -41,6 +44,7 @@ fn shown(interface: &Interface, moment: GroupSnapshotInfo) -> RestGroupSnapshot 
         created: moment.created_ms,
         destroyed: moment.eradicate_ms.is_some(),
         time_remaining: moment.eradicate_ms.map(left),
+        space: RestSnapshotsSpace::of(interface, moment.group_id, Some(&moment.suffix)),
         source: Named { name: moment.group },
         suffix: moment.suffix,
     }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::ids::{Ids, Kind};
+use super::space::RestSnapshotsSpace;
 use super::{
     Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, Named, Query,
     Refusals, Refused, Selection, SelectionParams, answer, each,
@@ -26,6 +27,8 @@ pub struct RestProtectionGroup {
     pub destroyed: bool,
     /// How long it can be recovered still, in milliseconds, if it is destroyed.
     pub time_remaining: Option<u64>,
+    /// What is stored for its snapshots.
+    pub space: RestSnapshotsSpace,
     /// How many hosts are members.
     pub host_count: usize,
     /// How many host groups are members.
@@ -36,8 +39,12 @@ pub struct RestProtectionGroup {
     pub target_count: usize,
     /// Whether it is of this array: always.
     pub is_local: bool,
+    /// The array that it is of.
+    pub source: Named,
     /// `unlocked`: its snapshots can be eradicated.
     pub retention_lock: String,
+    /// Who may eradicate it.
+    pub eradication_config: RestGroupEradication,
     /// When snapshots are made of it.
     pub snapshot_schedule: RestSchedule,
     /// For how long these are kept.
@@ -46,6 +53,13 @@ pub struct RestProtectionGroup {
     pub replication_schedule: RestReplicationSchedule,
     /// For how long replicas are kept: there are none.
     pub target_retention: RestRetention,
+}
+
+/// Who may eradicate a group.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestGroupEradication {
+    /// `enabled`: whoever may change it, once it is destroyed.
+    pub manual_eradication: String,
 }
 
 /// When something is done by itself.
@@ -107,12 +121,15 @@ impl RestProtectionGroup {
             name: group.name,
             destroyed: group.eradicate_ms.is_some(),
             time_remaining: group.eradicate_ms.map(left),
+            space: RestSnapshotsSpace::of(interface, group.id, None),
             host_count: group.hosts.len(),
             host_group_count: group.host_groups.len(),
             volume_count: group.volumes.len(),
             target_count: 0,
             is_local: true,
+            source: Named { name: interface.array.settings().name.to_string() },
             retention_lock: "unlocked".into(),
+            eradication_config: RestGroupEradication { manual_eradication: "enabled".into() },
             snapshot_schedule: group.schedule.into(),
             source_retention: group.retention.into(),
             replication_schedule: RestReplicationSchedule {

@@ -2,6 +2,7 @@
 //! refused, so that a misspelt parameter never widens what a request does.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -9,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::Refused;
 use super::strict::Strict;
+use crate::Interface;
 
 /// The most names of one request: what they change must fit one commit of the store.
 pub(crate) const NAMES_MAX: usize = 500;
@@ -31,17 +33,16 @@ impl Query {
                 return Err(Refused::bad(&name, "The query parameter is given twice."));
             }
         }
-        let mut query = Self(all);
-        query.check_context()?;
-        Ok(query)
+        Ok(Self(all))
     }
 
-    /// Clients of several arrays name the one that they mean: empty is this one. Errors in parts
-    /// of an answer are for arrays of which some may be out of reach: there are none.
-    fn check_context(&mut self) -> Result<(), Refused> {
+    /// Takes what clients of several arrays ask with: the name of the one that they mean, where
+    /// none is this one; and whether parts of an answer may be missing, which none are.
+    fn in_context(mut self, array: &str) -> Result<Self, Refused> {
         self.flag("allow_errors")?;
         match self.text("context_names").as_deref() {
-            None | Some("") => Ok(()),
+            None | Some("") => Ok(self),
+            Some(name) if unquoted(name).eq_ignore_ascii_case(array) => Ok(self),
             Some(_) => Err(Refused::unsupported("context_names", "Managing another array")),
         }
     }
@@ -111,11 +112,15 @@ pub(crate) fn unquoted(text: &str) -> &str {
     inner('\'').or_else(|| inner('"')).unwrap_or(text)
 }
 
-impl<S: Sync> FromRequestParts<S> for Query {
+impl FromRequestParts<Arc<Interface>> for Query {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refused> {
-        Self::parse(parts.uri.query().unwrap_or_default())
+    async fn from_request_parts(
+        parts: &mut Parts,
+        interface: &Arc<Interface>,
+    ) -> Result<Self, Refused> {
+        let query = Self::parse(parts.uri.query().unwrap_or_default())?;
+        query.in_context(&interface.array.settings().name.to_string())
     }
 }
 
@@ -167,14 +172,18 @@ mod tests {
 
     #[test]
     fn what_nobody_takes_is_refused() {
-        let mut query =
-            Query::parse("names=a%2Cb,c&destroyed=True&limit=5&context_names=").unwrap();
+        let mut query = Query::parse("names=a%2Cb,c&destroyed=True&limit=5").unwrap();
         assert_eq!(query.list("names").unwrap(), ["a", "b", "c"]);
         assert_eq!(query.flag("destroyed").unwrap(), Some(true));
         assert_eq!(query.number("offset").unwrap(), None);
         assert!(query.end().is_err());
-        for bad in ["names=a&names=b", "context_names=other", "allow_errors=maybe"] {
-            assert!(Query::parse(bad).is_err(), "{bad}");
+        assert!(Query::parse("names=a&names=b").is_err());
+        let in_context = |text: &str| Query::parse(text).and_then(|query| query.in_context("me"));
+        for good in ["", "context_names=", "context_names=Me&allow_errors=false", "x=y"] {
+            assert!(in_context(good).is_ok(), "{good}");
+        }
+        for bad in ["context_names=other", "context_names=me,other", "allow_errors=maybe"] {
+            assert!(in_context(bad).is_err(), "{bad}");
         }
         for bad in ["names=a,,b", "names=,"] {
             assert!(Query::parse(bad).unwrap().list("names").is_err(), "{bad}");

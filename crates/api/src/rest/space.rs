@@ -1,13 +1,14 @@
 //! The words of REST 2.x for space.
 //!
-//! Sizes are in bytes. What the last pass of accounting has not seen yet is `null`. A ratio of
-//! something to nothing stored is 1, as clients expect of an empty array.
+//! Sizes are in bytes. A ratio of something to nothing stored is 1, as clients expect of an empty
+//! array. What the last pass of accounting has not seen yet counts as 0, as these clients can't do
+//! without a number: `/v1` tells it from nothing.
 
 use array::ObjectSpace;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::ratio;
+use crate::{Interface, ratio};
 
 /// The space of an array, a volume or a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -16,42 +17,53 @@ pub struct RestSpace {
     pub data_reduction: f64,
     /// Stored bytes that a volume names, and another volume or a snapshot. Of the array only.
     pub shared: Option<u64>,
-    /// Stored bytes that only snapshots name.
-    pub snapshots: Option<u64>,
+    /// Stored bytes that only snapshots name: of a volume, those that only one of its snapshots
+    /// does; of a snapshot, those that only it does.
+    pub snapshots: u64,
     /// Stored bytes of the array itself. Of the array only.
     pub system: Option<u64>,
     /// The part of the provisioned bytes that hosts have not written: 0 to 1.
     pub thin_provisioning: f64,
     /// Stored bytes: of the array all that are in use, else those that are unique.
-    pub total_physical: Option<u64>,
+    pub total_physical: u64,
     /// Provisioned bytes.
     pub total_provisioned: u64,
     /// How many times what is provisioned is what is stored for it.
     pub total_reduction: f64,
+    /// Bytes that hosts have written and not unmapped, as `virtual`.
+    pub total_used: u64,
     /// Stored bytes that would become free if it ended and nothing else did.
-    pub unique: Option<u64>,
+    pub unique: u64,
     /// Bytes that hosts have written and not unmapped.
     pub r#virtual: u64,
 }
 
 impl RestSpace {
-    /// Of a volume or a snapshot of so many bytes, of which so many are written.
-    pub(crate) fn of(size_bytes: u64, mapped_bytes: u64, space: Option<ObjectSpace>) -> Self {
+    /// Of a volume or a snapshot of so many bytes, of which so many are written; `snapshots_bytes`
+    /// are those of its snapshots.
+    pub(crate) fn of(
+        size_bytes: u64,
+        mapped_bytes: u64,
+        space: Option<ObjectSpace>,
+        snapshots_bytes: u64,
+    ) -> Self {
         let stored = space.map(|object| object.space);
         let reduction = |bytes: Option<u64>| {
             let share = stored.map_or(0, |stored| stored.share_bytes);
             bytes.and_then(|bytes| ratio(bytes, share)).unwrap_or(1.0)
         };
+        let unique = stored.map_or(0, |stored| stored.unique_bytes);
         Self {
             data_reduction: reduction(stored.map(|stored| stored.mapped_bytes)),
             shared: None,
-            snapshots: None,
+            snapshots: snapshots_bytes,
             system: None,
             thin_provisioning: thin(size_bytes, mapped_bytes),
-            total_physical: stored.map(|stored| stored.unique_bytes),
+            total_physical: unique,
             total_provisioned: size_bytes,
             total_reduction: reduction(stored.map(|stored| stored.size_bytes)),
-            unique: stored.map(|stored| stored.unique_bytes),
+            total_used: mapped_bytes,
+            unique,
             r#virtual: mapped_bytes,
         }
     }
@@ -63,15 +75,33 @@ impl RestSpace {
         Self {
             data_reduction: ratio(pool.mapped_bytes, pool.data_bytes).unwrap_or(1.0),
             shared: figures.map(|figures| figures.shared_bytes),
-            snapshots: figures.map(|figures| figures.snapshots_bytes),
+            snapshots: figures.map_or(0, |figures| figures.snapshots_bytes),
             system: figures.map(|figures| figures.system_bytes),
             thin_provisioning: thin(pool.provisioned_bytes, pool.mapped_bytes),
-            total_physical: Some(pool.used_bytes),
+            total_physical: pool.used_bytes,
             total_provisioned: pool.provisioned_bytes,
             total_reduction: ratio(pool.provisioned_bytes, pool.data_bytes).unwrap_or(1.0),
-            unique: figures.map(|figures| figures.unique_bytes),
+            total_used: pool.mapped_bytes,
+            unique: figures.map_or(0, |figures| figures.unique_bytes),
             r#virtual: pool.mapped_bytes,
         }
+    }
+}
+
+/// The space of the snapshots of a protection group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RestSnapshotsSpace {
+    /// Stored bytes that only one of them names.
+    pub snapshots: u64,
+    /// The same.
+    pub total_physical: u64,
+}
+
+impl RestSnapshotsSpace {
+    /// Of all snapshots of a group, or of those with one suffix.
+    pub(super) fn of(interface: &Interface, group: u64, suffix: Option<&str>) -> Self {
+        let bytes = interface.array.group_snapshots_bytes(group, suffix);
+        Self { snapshots: bytes, total_physical: bytes }
     }
 }
 
@@ -85,8 +115,8 @@ mod tests {
 
     #[test]
     fn nothing_stored_is_a_ratio_of_one() {
-        let empty = RestSpace::of(4096, 0, None);
-        assert_eq!((empty.data_reduction, empty.thin_provisioning, empty.unique), (1.0, 1.0, None));
+        let empty = RestSpace::of(4096, 0, None, 0);
+        assert_eq!((empty.data_reduction, empty.thin_provisioning, empty.unique), (1.0, 1.0, 0));
         let space = store::VolumeSpace {
             size_bytes: 40,
             mapped_bytes: 12,
@@ -94,8 +124,9 @@ mod tests {
             share_bytes: 4,
             ..store::VolumeSpace::default()
         };
-        let full = RestSpace::of(40, 10, Some(ObjectSpace { as_of_s: 9, space }));
+        let full = RestSpace::of(40, 10, Some(ObjectSpace { as_of_s: 9, space }), 7);
         assert_eq!((full.data_reduction, full.total_reduction), (3.0, 10.0));
-        assert_eq!((full.unique, full.thin_provisioning), (Some(3), 0.75));
+        assert_eq!(full.snapshots, 7);
+        assert_eq!((full.unique, full.thin_provisioning), (3, 0.75));
     }
 }

@@ -75,6 +75,15 @@ struct TagParams {
     keys: Option<String>,
 }
 
+/// Whether their resources are destroyed, for the description.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "only its description is used")]
+struct DestroyedResourceParam {
+    /// Only tags of what is destroyed, or only those of the others.
+    resource_destroyed: Option<bool>,
+}
+
 /// Whose tags to set, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -106,6 +115,15 @@ impl Of {
             _ => Ok(name.to_owned()),
         })
     }
+
+    /// Whether it is destroyed; what is gone is neither.
+    fn is_destroyed(self, interface: &Interface, name: &str) -> Option<bool> {
+        let eradicate_ms = match self {
+            Self::Volumes => interface.array.volume(name).ok()?.eradicate_ms,
+            Self::Snapshots => interface.array.snapshot(name).ok()?.eradicate_ms,
+        };
+        Some(eradicate_ms.is_some())
+    }
 }
 
 fn resources(query: &mut Query) -> Result<Selection, Refused> {
@@ -130,6 +148,7 @@ fn tag_filter(query: &mut Query) -> Result<TagFilter, Refused> {
 async fn list_of(interface: std::sync::Arc<Interface>, mut query: Query, of: Of) -> Answer {
     let (selection, filter) = (resources(&mut query)?, tag_filter(&mut query)?);
     let listing = Listing::take(&mut query)?;
+    let destroyed = query.flag("resource_destroyed")?;
     query.end()?;
     answer(interface, move |interface| {
         let (array, ids) = (&interface.array, Ids::of(&interface.array));
@@ -147,6 +166,9 @@ async fn list_of(interface: std::sync::Arc<Interface>, mut query: Query, of: Of)
                 }
             }
             found.sort_by_key(|tagged| tagged.name.to_ascii_lowercase());
+        }
+        if destroyed.is_some() {
+            found.retain(|tagged| of.is_destroyed(interface, &tagged.name) == destroyed);
         }
         listing.all(&found.into_iter().flat_map(|tagged| shown(ids, tagged)).collect::<Vec<_>>())
     })
@@ -214,7 +236,7 @@ async fn set_of(
     get,
     path = "/api/2.{minor}/volumes/tags",
     tag = "tags",
-    params(TagParams, ListParams),
+    params(TagParams, DestroyedResourceParam, ListParams),
     responses((status = 200, body = ItemsOf<RestTag>), Refusals)
 )]
 pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
@@ -255,7 +277,7 @@ pub(super) async fn set(
     get,
     path = "/api/2.{minor}/volume-snapshots/tags",
     tag = "tags",
-    params(TagParams, ListParams),
+    params(TagParams, DestroyedResourceParam, ListParams),
     responses((status = 200, body = ItemsOf<RestTag>), Refusals)
 )]
 pub(super) async fn list_of_snapshots(State(interface): Shared, query: Query) -> Answer {

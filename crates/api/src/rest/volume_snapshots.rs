@@ -13,7 +13,7 @@ use super::space::RestSpace;
 use super::volume_parts::RestSource;
 use super::{
     Answer, Body, DestroyedParam, Glance, Items, ItemsOf, ListParams, Listed, Listing, Named,
-    Query, Refusals, Refused, Selection, SelectionParams, answer, each, volumes,
+    Query, Refusals, Refused, Selection, SelectionParams, Worth, answer, each, volumes,
 };
 use crate::{Interface, Shared};
 
@@ -45,13 +45,15 @@ pub struct RestSnapshot {
 impl RestSnapshot {
     pub(crate) fn new(interface: &Interface, ids: Ids, snapshot: SnapshotInfo) -> Self {
         let left = |due: u64| due.saturating_sub((interface.now_ms)());
+        let unique_bytes = snapshot.space.map_or(0, |stored| stored.space.unique_bytes);
+        let size_bytes = snapshot.size_bytes;
         Self {
             id: ids.id(Kind::Volume, snapshot.id.0),
             name: snapshot.name,
             created: snapshot.created_ms,
             destroyed: snapshot.eradicate_ms.is_some(),
             time_remaining: snapshot.eradicate_ms.map(left),
-            provisioned: snapshot.size_bytes,
+            provisioned: size_bytes,
             serial: snapshot.serial,
             source: RestSource {
                 id: Some(ids.id(Kind::Volume, snapshot.volume_id.0)),
@@ -61,7 +63,7 @@ impl RestSnapshot {
                 Some(group) => format!("{group}.{}", snapshot.suffix),
                 None => snapshot.suffix,
             },
-            space: RestSpace::of(snapshot.size_bytes, snapshot.mapped_bytes, snapshot.space),
+            space: RestSpace::of(size_bytes, snapshot.mapped_bytes, snapshot.space, unique_bytes),
         }
     }
 }
@@ -81,14 +83,31 @@ impl Glance for SnapshotGlance<'_> {
         self.name()
     }
 
-    fn field(&self, name: &str) -> Option<Value> {
-        match name {
-            "name" => Some(self.name().into()),
-            "created" => Some(self.created_ms().into()),
-            "provisioned" => Some(self.size_bytes().into()),
-            "destroyed" => Some(self.is_destroyed().into()),
+    fn field(&self, path: &[&str]) -> Option<Value> {
+        match path {
+            ["name"] => Some(self.name().into()),
+            ["created"] => Some(self.created_ms().into()),
+            ["provisioned"] | ["space", "total_provisioned"] => Some(self.size_bytes().into()),
+            ["destroyed"] => Some(self.is_destroyed().into()),
+            ["space", "unique" | "total_physical" | "snapshots"] => {
+                Some(self.unique_bytes().unwrap_or(0).into())
+            }
+            ["space", "virtual" | "total_used"] => Some(self.mapped_bytes().into()),
             _ => None,
         }
+    }
+
+    fn add_to(&self, sum: &mut dyn FnMut(&'static [&'static str], u64)) -> bool {
+        let size_bytes = self.size_bytes();
+        sum(&["provisioned"], size_bytes);
+        sum(&["space", "total_provisioned"], size_bytes);
+        let (mapped_bytes, unique_bytes) = (self.mapped_bytes(), self.unique_bytes().unwrap_or(0));
+        sum(&["space", "virtual"], mapped_bytes);
+        sum(&["space", "total_used"], mapped_bytes);
+        sum(&["space", "total_physical"], unique_bytes);
+        sum(&["space", "unique"], unique_bytes);
+        sum(&["space", "snapshots"], unique_bytes);
+        true
     }
 }
 
@@ -139,13 +158,15 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
         if of.is_empty() {
             let destroyed = selection.destroyed;
             let filter = SnapshotFilter { volume: None, group: None, destroyed };
-            return listing.glanced(|after, limit, is_worth| {
+            let piece = |after: Option<&str>, limit, is_worth: Worth<'_>| {
                 let mut is_worth = |glance: &SnapshotGlance<'_>| is_worth(glance);
                 let array = &interface.array;
                 let found = array.look_at_snapshots(&filter, after, limit, &mut is_worth)?;
                 let Looked { items, next } = found;
                 Ok(Looked { items: items.into_iter().map(show).collect(), next })
-            });
+            };
+            let one = |name: &str| find(interface, name, destroyed).ok().map(show);
+            return listing.glanced(piece, one);
         }
         listing.pieces(|after, limit| {
             let found = page(interface, &of, selection.destroyed, after, limit)?;

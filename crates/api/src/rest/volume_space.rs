@@ -53,7 +53,12 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
         listed(interface, &selection, &listing, |volume| RestVolumeSpace {
             id: ids.id(Kind::Volume, volume.id.0),
             name: volume.name,
-            space: RestSpace::of(volume.size_bytes, volume.mapped_bytes, volume.space),
+            space: RestSpace::of(
+                volume.size_bytes,
+                volume.mapped_bytes,
+                volume.space,
+                volume.snapshots_bytes,
+            ),
             time: volume.space.map(|space| space.as_of_s * 1000),
         })
     })

@@ -51,6 +51,10 @@ pub struct RestVolume {
     pub qos: RestQos,
     /// What it was made of, or overwritten with last.
     pub source: RestSource,
+    /// `none`: hosts keep their keys to themselves.
+    pub host_encryption_key_status: String,
+    /// As what it gives hosts ways to other volumes: `{}`, it never does.
+    pub protocol_endpoint: MaybeNamed,
     /// Its pod: `{}`, there are none.
     pub pod: MaybeNamed,
     /// Its volume group: `{}`, there are none.
@@ -69,7 +73,12 @@ impl RestVolume {
             time_remaining: volume.eradicate_ms.map(left),
             provisioned: volume.size_bytes,
             serial: volume.serial,
-            space: RestSpace::of(volume.size_bytes, volume.mapped_bytes, volume.space),
+            space: RestSpace::of(
+                volume.size_bytes,
+                volume.mapped_bytes,
+                volume.space,
+                volume.snapshots_bytes,
+            ),
             subtype: "regular".into(),
             promotion_status: "promoted".into(),
             requested_promotion_state: "promoted".into(),
@@ -83,6 +92,8 @@ impl RestVolume {
                 id: Some(ids.id(Kind::Volume, source.id.0)),
                 name: Some(source.name),
             }),
+            host_encryption_key_status: "none".into(),
+            protocol_endpoint: MaybeNamed::default(),
             pod: MaybeNamed::default(),
             volume_group: MaybeNamed::default(),
         }

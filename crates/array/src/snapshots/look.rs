@@ -10,10 +10,11 @@ use crate::identity::Serial;
 use crate::state::{State, VolumeEntry};
 use crate::{Array, Error};
 
-/// A snapshot, as it is looked at before it is known whether it is to be shown: what can be told
-/// without asking the store.
+/// A snapshot, as it is looked at before it is known whether it is to be shown: what is not asked
+/// for is not looked up.
 #[derive(Clone, Copy)]
 pub struct SnapshotGlance<'a> {
+    array: &'a Array,
     id: VolumeId,
     record: &'a SnapshotRecord,
     volume: &'a VolumeEntry,
@@ -39,6 +40,17 @@ impl SnapshotGlance<'_> {
     /// Whether it is destroyed, by itself or with its volume or its group.
     pub fn is_destroyed(&self) -> bool {
         self.state.doom_of(self.record).is_some()
+    }
+
+    /// Bytes of it that hosts had written and not unmapped.
+    pub fn mapped_bytes(&self) -> u64 {
+        self.array.mapped_bytes(self.id)
+    }
+
+    /// Stored bytes that would become free if it ended; `None` if it was made after the last pass
+    /// of accounting.
+    pub fn unique_bytes(&self) -> Option<u64> {
+        Some(self.array.object_space(self.id)?.space.unique_bytes)
     }
 }
 
@@ -66,7 +78,7 @@ impl Array {
         let guard = self.state.read();
         let state = &*guard;
         let wanted = Wanted::of(state, filter)?;
-        let found = glances(state, &wanted, after).filter(|glance| wanted.fits(glance));
+        let found = self.glances(state, &wanted, after).filter(|glance| wanted.fits(glance));
         Ok(found.take(limit).filter_map(|glance| self.snapshot_info(state, glance.id)).collect())
     }
 
@@ -86,7 +98,7 @@ impl Array {
         let state = &*guard;
         let wanted = Wanted::of(state, filter)?;
         let (mut items, mut count, mut next) = (Vec::new(), 0, None);
-        for glance in glances(state, &wanted, after).take(limit) {
+        for glance in self.glances(state, &wanted, after).take(limit) {
             count += 1;
             if count == limit {
                 next = Some(glance.name());
@@ -112,9 +124,49 @@ impl Array {
             size_bytes: record.size.0 * SECTOR_BYTES,
             serial: Serial::new(&state.pool_id, id)?.to_string(),
             created_ms: record.created_ms,
-            mapped_bytes: self.backing.volume_status(id).map_or(0, |status| status.mapped_bytes),
+            mapped_bytes: self.mapped_bytes(id),
             space: self.object_space(id),
             eradicate_ms: state.doom_of(record),
+        })
+    }
+
+    fn mapped_bytes(&self, id: VolumeId) -> u64 {
+        self.backing.volume_status(id).map_or(0, |status| status.mapped_bytes)
+    }
+
+    /// All snapshots behind `after`, or those of one volume.
+    fn glances<'a>(
+        &'a self,
+        state: &'a State,
+        wanted: &Wanted<'a>,
+        after: Option<&str>,
+    ) -> impl Iterator<Item = SnapshotGlance<'a>> + use<'a> {
+        let array = self;
+        let behind_name = after.and_then(|name| state.parse_snapshot(name));
+        let (after_volume, after_key) = behind_name.unwrap_or_default();
+        let volumes: Box<dyn Iterator<Item = &VolumeEntry>> = match wanted.volume {
+            Some(volume) => Box::new(std::iter::once(volume)),
+            None => {
+                let names = state.volume_names.range(after_volume.clone()..);
+                Box::new(names.filter_map(|(_, id)| state.volumes.get(id)))
+            }
+        };
+        let is_begun = after.is_some();
+        volumes.flat_map(move |volume| {
+            let behind = match is_begun && volume.record.name.key() == after_volume {
+                true => Bound::Excluded(after_key.clone()),
+                false => Bound::Unbounded,
+            };
+            let ids = volume.snapshots.range((behind, Bound::Unbounded));
+            ids.filter_map(move |(_, id)| {
+                Some(SnapshotGlance {
+                    array,
+                    id: *id,
+                    record: state.snapshots.get(id)?,
+                    volume,
+                    state,
+                })
+            })
         })
     }
 }
@@ -141,32 +193,4 @@ impl<'a> Wanted<'a> {
         let is_of_group = self.group.is_none_or(|id| id.is_some() && id == glance.record.group);
         is_of_group && self.destroyed.is_none_or(|destroyed| destroyed == glance.is_destroyed())
     }
-}
-
-/// All snapshots behind `after`, or those of one volume.
-fn glances<'a>(
-    state: &'a State,
-    wanted: &Wanted<'a>,
-    after: Option<&str>,
-) -> impl Iterator<Item = SnapshotGlance<'a>> + use<'a> {
-    let behind_name = after.and_then(|name| state.parse_snapshot(name));
-    let (after_volume, after_key) = behind_name.unwrap_or_default();
-    let volumes: Box<dyn Iterator<Item = &VolumeEntry>> = match wanted.volume {
-        Some(volume) => Box::new(std::iter::once(volume)),
-        None => {
-            let names = state.volume_names.range(after_volume.clone()..);
-            Box::new(names.filter_map(|(_, id)| state.volumes.get(id)))
-        }
-    };
-    let is_begun = after.is_some();
-    volumes.flat_map(move |volume| {
-        let behind = match is_begun && volume.record.name.key() == after_volume {
-            true => Bound::Excluded(after_key.clone()),
-            false => Bound::Unbounded,
-        };
-        let ids = volume.snapshots.range((behind, Bound::Unbounded));
-        ids.filter_map(move |(_, id)| {
-            Some(SnapshotGlance { id: *id, record: state.snapshots.get(id)?, volume, state })
-        })
-    })
 }

@@ -1,6 +1,6 @@
 //! The rows of a page in an order that is not the natural one.
 
-use std::cmp::Ordering;
+use serde_json::Value;
 
 use super::{Listing, Place};
 
@@ -26,10 +26,22 @@ impl<'a, T> Best<'a, T> {
         self.listing.offset + self.listing.limit + 1
     }
 
-    /// One more row.
-    pub(super) fn take(&mut self, place: Place, item: Option<T>) {
+    /// One more row: what it holds in the fields of the order, and its key, which is asked for only
+    /// if the row may be among the best.
+    pub(super) fn take(
+        &mut self,
+        values: Vec<Value>,
+        key: impl FnOnce() -> String,
+        item: Option<T>,
+    ) {
         self.count += 1;
-        let is_behind = |other: &Place| self.listing.compare(other, &place) == Ordering::Less;
+        let is_far_behind =
+            |last: &Place| self.listing.compare_values(&last.values, &values).is_lt();
+        if self.last.as_ref().is_some_and(is_far_behind) {
+            return;
+        }
+        let place = Place { values, key: key() };
+        let is_behind = |other: &Place| self.listing.compare(other, &place).is_lt();
         if self.listing.after.as_ref().is_some_and(|after| !is_behind(after))
             || self.last.as_ref().is_some_and(is_behind)
         {
