@@ -53,7 +53,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Puts a value where a path leads to. A path that leads through another one's value finds it there.
+/// Puts a value where a path leads to. A path through another one's value finds it there.
 pub(super) fn put(row: &mut Value, path: &[&str], value: Value) {
     let Some((step, rest)) = path.split_first() else {
         *row = value;
