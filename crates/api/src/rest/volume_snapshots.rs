@@ -93,7 +93,13 @@ impl Glance for SnapshotGlance<'_> {
                 Some(self.unique_bytes().unwrap_or(0).into())
             }
             ["space", "virtual" | "total_used"] => Some(self.mapped_bytes().into()),
-            _ => None,
+            [
+                "id" | "name" | "created" | "destroyed" | "time_remaining" | "provisioned"
+                | "serial" | "source" | "suffix" | "space",
+                ..,
+            ] => None,
+            // No snapshot has such a field.
+            _ => Some(Value::Null),
         }
     }
 
