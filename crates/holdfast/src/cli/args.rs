@@ -222,6 +222,11 @@ pub enum HostVerb {
         /// Which. Default: all of them.
         name: Option<String>,
     },
+    /// Show which hosts are logged in, where, and on what terms.
+    Sessions {
+        /// Which. Default: all of them.
+        name: Option<String>,
+    },
     /// Give a host another name.
     Rename {
         /// Which.

@@ -67,6 +67,9 @@ pub fn run(common: &Common, verb: &HostVerb) -> Result<(), Failure> {
         HostVerb::Check { name } => {
             super::host_check::run(&Client::find(common)?, form, name.as_deref())
         }
+        HostVerb::Sessions { name } => {
+            super::host_sessions::run(&Client::find(common)?, form, name.as_deref())
+        }
         HostVerb::Delete { name } => {
             Client::find(common)?.delete(&path_of("hosts", name)?)?;
             show(form, &json!({ "deleted": name }), || format!("Host {name} is deleted.\n"))

@@ -32,6 +32,7 @@ mod group;
 mod host;
 mod host_check;
 mod host_group;
+mod host_sessions;
 mod http;
 mod inspect;
 mod integrity;

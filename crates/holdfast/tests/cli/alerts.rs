@@ -5,8 +5,8 @@ use std::net::{TcpStream, UdpSocket};
 
 use super::*;
 
-/// A login that is refused: its status class and detail (RFC 7143, 11.12 and 11.13).
-fn refused_login(portal: &str, target: &str, initiator: &str) -> (u8, u8) {
+/// A login: its connection, status class and detail (RFC 7143, 11.12 and 11.13).
+fn login(portal: &str, target: &str, initiator: &str) -> (TcpStream, (u8, u8)) {
     let text = format!("InitiatorName={initiator}\0TargetName={target}\0SessionType=Normal\0");
     let mut bytes = vec![0; 48];
     bytes[0] = 0x43;
@@ -19,7 +19,7 @@ fn refused_login(portal: &str, target: &str, initiator: &str) -> (u8, u8) {
     stream.write_all(&bytes).unwrap();
     let mut answer = [0; 48];
     stream.read_exact(&mut answer).unwrap();
-    (answer[36], answer[37])
+    (stream, (answer[36], answer[37]))
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn an_alert_is_opened_told_closed_and_kept() {
     let portal = array.told["portals"][0].as_str().unwrap();
     let target = array.told["target_name"].as_str().unwrap();
     for _ in 0..5 {
-        assert_eq!(refused_login(portal, target, "iqn.1999-01.stranger:x"), (2, 2));
+        assert_eq!(login(portal, target, "iqn.1999-01.stranger:x").1, (2, 2));
     }
     let told = until("login-refused (warning) is open");
     assert!(told.starts_with("<28>1 ") && told.contains("iqn.1999-01.stranger:x"), "{told}");
@@ -80,6 +80,7 @@ fn an_alert_is_opened_told_closed_and_kept() {
     );
     assert!(all[0]["told_ms"].is_u64());
     checks(&world);
+    sessions(&world, &array.told);
     array.stop();
 }
 
@@ -89,4 +90,20 @@ fn checks(world: &World) {
     let all = world.json(&["host", "check"]);
     assert_eq!((&all[0]["host"], &all[0]["rows"][0]["check"]), (&json!("h"), &json!("multipath")));
     world.refusal(1, &["host", "check", "other"]);
+}
+
+fn sessions(world: &World, told: &Value) {
+    assert_eq!(world.text(&["host", "sessions"]), "Nobody is logged in.\n");
+    let (portal, target) = (&told["portals"][0], told["target_name"].as_str().unwrap());
+    let name = "iqn.2026-11.com.example:h";
+    let (stream, status) = login(portal.as_str().unwrap(), target, name);
+    assert_eq!(status, (0, 0));
+    let found = world.json(&["host", "sessions", "h"]);
+    let seen = |field: &str| &found[0][field];
+    assert_eq!((seen("host"), seen("initiator")), (&json!("h"), &json!(name)));
+    assert_eq!(seen("portal_address"), portal);
+    let peer = stream.local_addr().unwrap().to_string();
+    assert!(seen("peer").as_str().is_some_and(|seen| peer.starts_with(seen)), "{found}");
+    assert!(world.text(&["host", "sessions"]).contains(name));
+    world.refusal(1, &["host", "sessions", "other"]);
 }
