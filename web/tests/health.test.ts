@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { Desk } from "./browser";
+
+interface Alert {
+  name: string;
+  state: string;
+  flagged: boolean;
+  summary: string;
+}
+
+interface Check {
+  good: number;
+  improve: number;
+  unseen: number;
+  rows: { check: string; verdict: string; seen: string; best: string }[];
+}
+
+let desk: Desk;
+beforeAll(async () => {
+  desk = await Desk.open("1G");
+  // Of so small a pool the array itself takes more than that: it fills up, and an alert opens.
+  await desk.array.ask("PATCH", "/v1/settings", { space_thresholds: [1] });
+  await desk.array.ask("POST", "/api/2.26/hosts?names=esx-1", {
+    iqns: ["iqn.2026-01.com.example:esx-1"],
+  });
+});
+afterAll(async () => {
+  await desk.close();
+});
+
+const alerts = (state: string) => desk.array.items<Alert>("alerts", `filter=state='${state}'`);
+
+/** The cells of a table on the page, row by row. */
+async function cellsOf(caption: string): Promise<string[][]> {
+  const table = desk.page.getByRole("table", { name: caption });
+  await table.waitFor();
+  const rows = await table.locator("tbody tr").all();
+  return Promise.all(rows.map((row) => row.locator("th, td").allInnerTexts()));
+}
+
+test("an alert says what to do, is marked as seen, and closed", async () => {
+  await expect.poll(() => alerts("open"), { timeout: 30_000 }).toHaveLength(1);
+  const [open] = await alerts("open");
+  if (open === undefined) throw new Error("no alert is open");
+  expect(open.flagged).toBe(true);
+  await desk.go("Health");
+  const shown = (await cellsOf("Open alerts")).flat().join("\n");
+  expect(shown).toContain(open.summary);
+  expect(shown).toContain("eradicate");
+
+  await desk.choose(open.name);
+  await desk.perform("Mark as seen", "Mark as seen");
+  expect(await alerts("open")).toMatchObject([{ name: open.name, flagged: false }]);
+
+  await desk.choose(open.name);
+  const actions = desk.page.getByRole("group", { name: "Alerts" });
+  await desk.perform(desk.button("Close", actions), "Close");
+  expect(await alerts("open")).toEqual([]);
+  expect(await alerts("closed")).toMatchObject([{ name: open.name }]);
+  await desk.page.getByText("No alert is open.").waitFor();
+});
+
+test("a host is checked, and what is seen stands beside what is best", async () => {
+  await desk.go("Hosts");
+  await desk.page.getByRole("link", { name: "esx-1" }).click();
+  await desk.heading("esx-1");
+  const check = await desk.array.ask<Check>("GET", "/v1/hosts/esx-1/check");
+  const cells = await cellsOf("Check of the host");
+  const names = { good: "Good", improve: "Improve", unseen: "Not seen yet" };
+  const wanted = check.rows.map((row) => [
+    row.check.replaceAll("_", " "),
+    names[row.verdict as keyof typeof names],
+    row.seen,
+    row.best,
+  ]);
+  expect(cells.map((row) => row.slice(0, 4))).toEqual(wanted);
+  expect(wanted.length).toBeGreaterThan(9);
+  const { good, improve, unseen } = check;
+  const sum = `${good} good, ${improve} to improve, ${unseen} not seen yet`;
+  await desk.page.getByText(sum).waitFor();
+  await desk.page.getByText("holdfast host check esx-1").waitFor();
+});
