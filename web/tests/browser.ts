@@ -114,6 +114,26 @@ export class Desk {
     if ((await dialog.count()) > 0) throw new Error(`refused: ${await refused.innerText()}`);
     return this.page.getByRole("status").innerText();
   }
+
+  /** Chooses one in the list shown and destroys it; `task` names the button. */
+  async destroy(name: string, task = "Destroy"): Promise<void> {
+    await this.choose(name);
+    await this.perform(task, "Destroy");
+  }
+
+  /** Chooses one in the list of what is destroyed, which must be shown, and recovers it. */
+  async recover(name: string, task = "Recover"): Promise<void> {
+    await this.choose(name);
+    await this.perform(task, "Recover");
+  }
+
+  /** As `recover`, but eradicates it: the dialog wants a tick, as nothing brings it back. */
+  async eradicate(name: string, task = "Eradicate"): Promise<void> {
+    await this.choose(name);
+    await this.perform(task, "Eradicate", (dialog) =>
+      dialog.getByLabel("Eradicate, for ever").check(),
+    );
+  }
 }
 
 /** The lines of the command line that a dialog shows. */

@@ -45,41 +45,29 @@ test("groups are snapshotted, and their snapshots end as one", async () => {
     dialog.getByLabel("Suffix").fill("monday"),
   );
   expect(await snapshots("")).toMatchObject([{ name: "daily.monday" }]);
-  await desk.choose("daily.monday");
-  await desk.perform("Destroy snapshot", "Destroy");
+  await desk.destroy("daily.monday", "Destroy snapshot");
   await desk.button("Destroyed").click();
-  await desk.choose("daily.monday");
-  await desk.perform("Recover snapshot", "Recover");
+  await desk.recover("daily.monday", "Recover snapshot");
   expect(await snapshots("destroyed=false")).toHaveLength(1);
   await desk.button("Snapshots").click();
-  await desk.choose("daily.monday");
-  await desk.perform("Destroy snapshot", "Destroy");
+  await desk.destroy("daily.monday", "Destroy snapshot");
   await desk.button("Destroyed").click();
-  await desk.choose("daily.monday");
-  await desk.perform("Eradicate snapshot", "Eradicate", (dialog) =>
-    dialog.getByLabel("Eradicate, for ever").check(),
-  );
+  await desk.eradicate("daily.monday", "Eradicate snapshot");
   expect(await snapshots("")).toEqual([]);
 });
 
 test("groups are destroyed, recovered and eradicated; their volumes stay", async () => {
   const groups = (query: string) => desk.array.items("protection-groups", query);
   await desk.go("Protection");
-  await desk.choose("daily");
-  await desk.perform("Destroy", "Destroy");
+  await desk.destroy("daily");
   expect(await groups("destroyed=false")).toEqual([]);
   await desk.button("Destroyed").click();
-  await desk.choose("daily");
-  await desk.perform("Recover", "Recover");
+  await desk.recover("daily");
   expect(await groups("destroyed=false")).toHaveLength(1);
   await desk.button("Groups").click();
-  await desk.choose("daily");
-  await desk.perform("Destroy", "Destroy");
+  await desk.destroy("daily");
   await desk.button("Destroyed").click();
-  await desk.choose("daily");
-  await desk.perform("Eradicate", "Eradicate", (dialog) =>
-    dialog.getByLabel("Eradicate, for ever").check(),
-  );
+  await desk.eradicate("daily");
   expect(await groups("")).toEqual([]);
   expect(await desk.array.items("volumes")).toHaveLength(3);
 });

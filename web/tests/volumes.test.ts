@@ -119,23 +119,17 @@ test("snapshots are made of several at one moment, renamed, restored, cloned", a
 
 test("snapshots are destroyed, recovered and eradicated", async () => {
   await desk.page.goto("/volumes/vm-1");
-  await desk.choose("vm-1.later");
-  await desk.perform("Destroy snapshot", "Destroy");
+  await desk.destroy("vm-1.later", "Destroy snapshot");
   await desk.page
     .getByRole("group", { name: "Which snapshots" })
     .getByRole("button", { name: "Destroyed" })
     .click();
-  await desk.choose("vm-1.later");
-  await desk.perform("Recover snapshot", "Recover");
+  await desk.recover("vm-1.later", "Recover snapshot");
   expect(await names("volume-snapshots", "names=vm-1.later&destroyed=false")).toHaveLength(1);
   await desk.button("Snapshots").click();
-  await desk.choose("vm-1.later");
-  await desk.perform("Destroy snapshot", "Destroy");
+  await desk.destroy("vm-1.later", "Destroy snapshot");
   await desk.button("Destroyed").click();
-  await desk.choose("vm-1.later");
-  await desk.perform("Eradicate snapshot", "Eradicate", (dialog) =>
-    dialog.getByLabel("Eradicate, for ever").check(),
-  );
+  await desk.eradicate("vm-1.later", "Eradicate snapshot");
   expect(await names("volume-snapshots", "source_names=vm-1")).toEqual(["vm-1.before"]);
 });
 
@@ -161,12 +155,8 @@ test("volumes are destroyed, recovered and eradicated", async () => {
   await desk.perform("Destroy", "Destroy");
   expect((await volumes("destroyed=true")).map((one) => one.name)).toEqual(["vm-3", "vm-4"]);
   await desk.button("Destroyed").click();
-  await desk.choose("vm-3");
-  await desk.perform("Recover", "Recover");
-  await desk.choose("vm-4");
-  await desk.perform("Eradicate", "Eradicate", (dialog) =>
-    dialog.getByLabel("Eradicate, for ever").check(),
-  );
+  await desk.recover("vm-3");
+  await desk.eradicate("vm-4");
   const left = (await volumes("")).map((one) => [one.name, one.destroyed]);
   expect(left).toEqual([
     ["vm-1", false],
