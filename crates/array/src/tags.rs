@@ -66,6 +66,8 @@ pub struct Tagged {
     pub id: VolumeId,
     /// Its name.
     pub name: String,
+    /// Whether it is destroyed.
+    pub is_destroyed: bool,
     /// In the order of their namespaces and keys.
     pub tags: Vec<Tag>,
 }
@@ -161,7 +163,17 @@ impl State {
             Tag { namespace, key, value, copyable: *copyable }
         };
         let tags: Vec<_> = wanted.map(tag).collect();
-        (!tags.is_empty()).then_some(Tagged { id, name: self.name_of(id)?, tags })
+        (!tags.is_empty()).then_some(Tagged { tags, ..self.without_tags(id)? })
+    }
+
+    /// What has tags, without them.
+    fn without_tags(&self, id: VolumeId) -> Option<Tagged> {
+        let eradicate_ms = match self.volumes.get(&id) {
+            Some(entry) => entry.record.eradicate_ms,
+            None => self.doom_of(self.snapshots.get(&id)?),
+        };
+        let is_destroyed = eradicate_ms.is_some();
+        Some(Tagged { id, name: self.name_of(id)?, is_destroyed, tags: Vec::new() })
     }
 }
 
@@ -248,12 +260,11 @@ impl Array {
     /// `no_such_volume`, `no_such_snapshot`.
     pub fn tags(&self, name: &str, filter: &TagFilter) -> Result<Tagged, Error> {
         let state = self.state.read();
-        let id = match name.contains('.') {
-            true => state.any_snapshot(name)?.0,
-            false => state.any_volume(name)?.record.id,
+        let (id, gone) = match name.contains('.') {
+            true => (state.any_snapshot(name)?.0, Error::NoSuchSnapshot(name.to_owned())),
+            false => (state.any_volume(name)?.record.id, Error::NoSuchVolume(name.to_owned())),
         };
-        let none = || Tagged { id, name: state.name_of(id).unwrap_or_default(), tags: Vec::new() };
-        Ok(state.tagged(id, filter).unwrap_or_else(none))
+        state.tagged(id, filter).or_else(|| state.without_tags(id)).ok_or(gone)
     }
 
     /// Up to `limit` volumes that have such tags, or snapshots that do, in the order of their ids,

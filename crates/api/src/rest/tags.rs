@@ -49,7 +49,7 @@ impl Listed for RestTag {
 }
 
 fn shown(ids: Ids, tagged: Tagged) -> Vec<RestTag> {
-    let Tagged { id, name, tags } = tagged;
+    let Tagged { id, name, tags, .. } = tagged;
     let show = |tag: Tag| RestTag {
         namespace: tag.namespace,
         key: tag.key,
@@ -115,15 +115,6 @@ impl Of {
             _ => Ok(name.to_owned()),
         })
     }
-
-    /// Whether it is destroyed; what is gone is neither.
-    fn is_destroyed(self, interface: &Interface, name: &str) -> Option<bool> {
-        let eradicate_ms = match self {
-            Self::Volumes => interface.array.volume(name).ok()?.eradicate_ms,
-            Self::Snapshots => interface.array.snapshot(name).ok()?.eradicate_ms,
-        };
-        Some(eradicate_ms.is_some())
-    }
 }
 
 fn resources(query: &mut Query) -> Result<Selection, Refused> {
@@ -167,9 +158,7 @@ async fn list_of(interface: std::sync::Arc<Interface>, mut query: Query, of: Of)
             }
             found.sort_by_key(|tagged| tagged.name.to_ascii_lowercase());
         }
-        if destroyed.is_some() {
-            found.retain(|tagged| of.is_destroyed(interface, &tagged.name) == destroyed);
-        }
+        found.retain(|tagged| destroyed.is_none_or(|wanted| tagged.is_destroyed == wanted));
         listing.all(&found.into_iter().flat_map(|tagged| shown(ids, tagged)).collect::<Vec<_>>())
     })
     .await
