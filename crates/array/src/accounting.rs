@@ -104,6 +104,14 @@ impl Array {
         Some(ObjectSpace { as_of_s: figures.as_of_s, space: *figures.volume(id)? })
     }
 
+    /// Stored bytes that only one of these volumes and snapshots names, all together, as far as the
+    /// last pass has seen them.
+    pub fn unique_bytes_of(&self, ids: impl IntoIterator<Item = block::VolumeId>) -> u64 {
+        let Some(figures) = self.backing.space_figures() else { return 0 };
+        let found = ids.into_iter().filter_map(|id| figures.volume(id));
+        found.map(|space| space.unique_bytes).sum()
+    }
+
     fn without_own(&self, figures: &SpaceFigures) -> PoolFigures {
         let own = figures.volume(self.token_volume).copied().unwrap_or_default();
         PoolFigures {

@@ -96,15 +96,12 @@ impl Array {
         Ok(state.moment_info(id, group, moment))
     }
 
-    /// Stored bytes that only one of the snapshots of a group names, as far as the last pass of
-    /// accounting has seen them: of one moment, or of all.
-    pub fn group_snapshots_bytes(&self, id: u64, suffix: Option<&str>) -> u64 {
+    /// Stored bytes that only one of the snapshots of a group names: see
+    /// [`Array::unique_bytes_of`].
+    pub fn group_snapshots_bytes(&self, id: u64) -> u64 {
         let state = self.state.read();
         let moments = state.moments.get(&GroupId(id)).into_iter().flatten();
-        let of = |name: &str| suffix.is_none_or(|suffix| suffix.eq_ignore_ascii_case(name));
-        let meant = moments.filter(|(name, _)| of(name));
-        let ids = meant.flat_map(|(_, moment)| &moment.snapshots);
-        ids.filter_map(|id| Some(self.object_space(*id)?.space.unique_bytes)).sum()
+        self.unique_bytes_of(moments.flat_map(|(_, moment)| &moment.snapshots).copied())
     }
 
     /// Up to `limit` moments of one group or all, in the order of the groups' names and their

@@ -299,7 +299,6 @@ impl Array {
     pub(crate) fn volume_info(&self, state: &State, entry: &VolumeEntry) -> VolumeInfo {
         let record = &entry.record;
         let status = self.backing.volume_status(record.id);
-        let of_snapshots = entry.snapshots.values().filter_map(|id| self.object_space(*id));
         VolumeInfo {
             id: record.id,
             name: record.name.to_string(),
@@ -311,7 +310,7 @@ impl Array {
             mapped_bytes: status.map_or(0, |status| status.mapped_bytes),
             data_bytes: status.map_or(0, |status| status.data_bytes),
             space: self.object_space(record.id),
-            snapshots_bytes: of_snapshots.map(|stored| stored.space.unique_bytes).sum(),
+            snapshots_bytes: self.unique_bytes_of(entry.snapshots.values().copied()),
             offloads: record.offloads,
             offloads_in_effect: entry.attributes.offloads,
             reduction: Reduction::of(status),

@@ -44,7 +44,9 @@ fn shown(interface: &Interface, moment: GroupSnapshotInfo) -> RestGroupSnapshot 
         created: moment.created_ms,
         destroyed: moment.eradicate_ms.is_some(),
         time_remaining: moment.eradicate_ms.map(left),
-        space: RestSnapshotsSpace::of(interface, moment.group_id, Some(&moment.suffix)),
+        space: RestSnapshotsSpace::of(
+            interface.array.unique_bytes_of(moment.snapshots.iter().copied()),
+        ),
         source: Named { name: moment.group },
         suffix: moment.suffix,
     }

@@ -8,7 +8,7 @@ use array::ObjectSpace;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Interface, ratio};
+use crate::ratio;
 
 /// The space of an array, a volume or a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -98,10 +98,9 @@ pub struct RestSnapshotsSpace {
 }
 
 impl RestSnapshotsSpace {
-    /// Of all snapshots of a group, or of those with one suffix.
-    pub(super) fn of(interface: &Interface, group: u64, suffix: Option<&str>) -> Self {
-        let bytes = interface.array.group_snapshots_bytes(group, suffix);
-        Self { snapshots: bytes, total_physical: bytes }
+    /// Of snapshots of which single ones name so many bytes.
+    pub(super) fn of(snapshots_bytes: u64) -> Self {
+        Self { snapshots: snapshots_bytes, total_physical: snapshots_bytes }
     }
 }
 
