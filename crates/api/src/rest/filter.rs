@@ -138,19 +138,6 @@ impl Filter {
         parse::parse(text)
     }
 
-    /// The fields of an item that it looks at, some of them twice.
-    pub(super) fn fields<'a>(&'a self, found: &mut Vec<&'a str>) {
-        match self {
-            Self::And(filters) | Self::Or(filters) => {
-                filters.iter().for_each(|filter| filter.fields(found));
-            }
-            Self::Not(filter) => filter.fields(found),
-            Self::Compare(field, ..) | Self::Contains(field, _) | Self::Present(field) => {
-                found.extend(field.0.first().map(|step| step.name.as_str()));
-            }
-        }
-    }
-
     /// The ways to the values that it looks at, some of them twice.
     pub(super) fn paths(&self) -> Vec<Vec<&str>> {
         match self {

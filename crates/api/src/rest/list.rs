@@ -241,10 +241,8 @@ impl Listing {
 
     /// The fields that the filter and the order look at.
     fn fields(&self) -> Vec<&str> {
-        let mut fields = Vec::new();
-        if let Some(filter) = &self.filter {
-            filter.fields(&mut fields);
-        }
+        let filter = self.filter.iter().flat_map(Filter::paths);
+        let mut fields: Vec<_> = filter.filter_map(|path| path.first().copied()).collect();
         fields.extend(self.sort.iter().filter_map(|key| key.path.first().map(String::as_str)));
         fields.sort_unstable();
         fields.dedup();
