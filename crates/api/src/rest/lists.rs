@@ -106,46 +106,36 @@ const NONE: &[(&str, &str, bool)] = &[
     ("workloads", "Workloads", true),
 ];
 
-/// What there is exactly one of, which says that there is nothing behind it.
-fn single(path: &str) -> Option<Value> {
-    match path {
+/// What there is exactly one of, which says that there is nothing behind it, with its path.
+fn single() -> [(&'static str, Value); 7] {
+    let none = json!({});
+    [
         // There are no passwords to have rules for.
-        "admins/settings" => Some(json!({"single_sign_on_enabled": false})),
+        ("admins/settings", json!({"single_sign_on_enabled": false})),
         // No key lets another array connect.
-        "array-connections/connection-key" => Some(json!({"connection_key": ""})),
-        "smi-s" => Some(json!({"slp_enabled": false, "wbem_https_enabled": false})),
-        "smtp-servers" => Some(json!({"name": "none"})),
-        "snmp-agents" => {
-            let none = json!({});
-            Some(
-                json!({"name": "none", "engine_id": "", "version": "v2c", "v2c": none, "v3": none}),
-            )
-        }
-        "subscriptions" => Some(json!({"id": "none", "service": "none"})),
-        "support" => Some(json!({
-            "phonehome_enabled": false,
-            "proxy": "",
-            "remote_assist_active": false,
-            "remote_assist_duration": 0,
-            "remote_assist_expires": 0,
-            "remote_assist_opened": 0,
-            "remote_assist_paths": [],
-            "remote_assist_status": "disconnected",
-        })),
-        _ => None,
-    }
+        ("array-connections/connection-key", json!({"connection_key": ""})),
+        ("smi-s", json!({"slp_enabled": false, "wbem_https_enabled": false})),
+        ("smtp-servers", json!({"name": "none"})),
+        (
+            "snmp-agents",
+            json!({"name": "none", "engine_id": "", "version": "v2c", "v2c": none, "v3": none}),
+        ),
+        ("subscriptions", json!({"id": "none", "service": "none"})),
+        (
+            "support",
+            json!({
+                "phonehome_enabled": false,
+                "proxy": "",
+                "remote_assist_active": false,
+                "remote_assist_duration": 0,
+                "remote_assist_expires": 0,
+                "remote_assist_opened": 0,
+                "remote_assist_paths": [],
+                "remote_assist_status": "disconnected",
+            }),
+        ),
+    ]
 }
-
-/// The paths for which there is one.
-const SINGLE: [&str; 7] = [
-    "admins/settings",
-    "array-connections/connection-key",
-    "smi-s",
-    "smtp-servers",
-    "snmp-agents",
-    "subscriptions",
-    "support",
-];
 
 /// An item of such a list.
 #[derive(Clone, Serialize)]
@@ -211,11 +201,11 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Interface>> {
         }
         described(path, what, *is_made, methods)
     });
-    let single = SINGLE.iter().filter_map(|path| {
-        let item = Plain(single(path)?);
-        let methods =
-            get(move |State(interface): Shared, query: Query| list(interface, query, vec![item]));
-        Some(described(path, "What is not set up", false, methods))
+    let single = single().into_iter().map(|(path, item)| {
+        let methods = get(move |State(interface): Shared, query: Query| {
+            list(interface, query, vec![Plain(item)])
+        });
+        described(path, "What is not set up", false, methods)
     });
     none.chain(single).fold(OpenApiRouter::new(), OpenApiRouter::routes)
 }
