@@ -102,6 +102,8 @@ impl RestPerformance {
         let a_second = |sum: u64| divided(u128::from(sum) * 1000, covered_ms);
         let all = |class: &ClassSums| class.ok.saturating_add(class.failed);
         let each = |sum: u64, count: u64| divided(sum.into(), count);
+        let latency_us = |class: &ClassSums| each(class.ok_latency_us, class.ok);
+        let (read_us, write_us) = (latency_us(&read), latency_us(&write));
         let moved = read.bytes.saturating_add(write.bytes);
         Self {
             bytes_per_op: each(moved, read.ok.saturating_add(write.ok)),
@@ -110,11 +112,11 @@ impl RestPerformance {
             others_per_sec: a_second(all(&other)),
             read_bytes_per_sec: a_second(read.bytes),
             reads_per_sec: a_second(all(&read)),
-            usec_per_other_op: each(other.ok_latency_us, other.ok),
-            service_usec_per_read_op: each(read.ok_latency_us, read.ok),
-            service_usec_per_write_op: each(write.ok_latency_us, write.ok),
-            usec_per_read_op: each(read.ok_latency_us, read.ok),
-            usec_per_write_op: each(write.ok_latency_us, write.ok),
+            usec_per_other_op: latency_us(&other),
+            service_usec_per_read_op: read_us,
+            service_usec_per_write_op: write_us,
+            usec_per_read_op: read_us,
+            usec_per_write_op: write_us,
             write_bytes_per_sec: a_second(write.bytes),
             writes_per_sec: a_second(all(&write)),
             ..Self::default()
