@@ -78,6 +78,11 @@ impl Array {
         self.state.read().settings.clone()
     }
 
+    /// What the array is called: [`Settings::name`].
+    pub fn name(&self) -> String {
+        self.state.read().settings.name.to_string()
+    }
+
     /// Changes settings; durable when it returns. Nothing is written where nothing changes.
     ///
     /// # Errors

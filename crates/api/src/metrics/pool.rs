@@ -6,7 +6,7 @@ use crate::{Interface, Optimize, Pool, Scrub, SpaceFigures};
 /// Of the array: what runs, since when, and how many objects there are.
 pub(super) fn array(interface: &Interface, page: &mut Exposition) {
     let (facts, counts) = (&interface.facts, interface.array.counts());
-    let name = interface.array.settings().name.to_string();
+    let name = interface.array.name();
     page.gauge("holdfast_info", "The array and the version of its program; always 1.")
         .count(&[("name", &name), ("version", &facts.version)], 1);
     page.gauge("holdfast_start_time_seconds", "When the program was started, since 1970.")

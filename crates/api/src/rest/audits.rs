@@ -84,7 +84,7 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     let (names, listing) = (query.list("names")?, Listing::take(&mut query)?);
     query.end()?;
     answer(interface, move |interface| {
-        let array = interface.array.settings().name.to_string();
+        let array = interface.array.name();
         let mut log = interface.array.audit_log(None, AUDIT_ENTRIES_MAX);
         log.reverse();
         let log: Vec<_> = log.into_iter().map(|entry| RestAudit::of(entry, &array)).collect();

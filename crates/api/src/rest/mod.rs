@@ -282,10 +282,8 @@ pub(crate) async fn answer(
     interface: Arc<Interface>,
     work: impl FnOnce(&Interface) -> Result<Items, Refused> + Send + 'static,
 ) -> Answer {
-    let work = move |interface: &Interface| {
-        let array = interface.array.settings().name;
-        Ok(work(interface)?.in_context(&array.to_string()))
-    };
+    let work =
+        move |interface: &Interface| Ok(work(interface)?.in_context(&interface.array.name()));
     let done = access::run(interface, work, Refused::code).await;
     done.unwrap_or_else(|| Err(Refused::broken())).map(Json)
 }

@@ -169,7 +169,7 @@ pub(super) async fn of_arrays(State(interface): Shared, mut query: Query) -> Ans
     query.end()?;
     answer(interface, move |interface| {
         let array = &interface.array;
-        let name = array.settings().name.to_string();
+        let name = array.name();
         if let Some(missing) = names.iter().find(|one| !one.eq_ignore_ascii_case(&name)) {
             return Err(Refused::bad(missing, format!("{missing} does not exist.")));
         }

@@ -38,11 +38,11 @@ impl Query {
 
     /// Takes what clients of several arrays ask with: the name of the one that they mean, where
     /// none is this one; and whether parts of an answer may be missing, which none are.
-    fn in_context(mut self, array: &str) -> Result<Self, Refused> {
+    fn in_context(mut self, array: impl FnOnce() -> String) -> Result<Self, Refused> {
         self.flag("allow_errors")?;
         match self.text("context_names").as_deref() {
             None | Some("") => Ok(self),
-            Some(name) if unquoted(name).eq_ignore_ascii_case(array) => Ok(self),
+            Some(name) if unquoted(name).eq_ignore_ascii_case(&array()) => Ok(self),
             Some(_) => Err(Refused::unsupported("context_names", "Managing another array")),
         }
     }
@@ -120,7 +120,7 @@ impl FromRequestParts<Arc<Interface>> for Query {
         interface: &Arc<Interface>,
     ) -> Result<Self, Refused> {
         let query = Self::parse(parts.uri.query().unwrap_or_default())?;
-        query.in_context(&interface.array.settings().name.to_string())
+        query.in_context(|| interface.array.name())
     }
 }
 
@@ -178,7 +178,8 @@ mod tests {
         assert_eq!(query.number("offset").unwrap(), None);
         assert!(query.end().is_err());
         assert!(Query::parse("names=a&names=b").is_err());
-        let in_context = |text: &str| Query::parse(text).and_then(|query| query.in_context("me"));
+        let in_context =
+            |text: &str| Query::parse(text).and_then(|query| query.in_context(|| "me".into()));
         for good in ["", "context_names=", "context_names=Me&allow_errors=false", "x=y"] {
             assert!(in_context(good).is_ok(), "{good}");
         }

@@ -69,7 +69,7 @@ impl Watch for Watched {
     }
 
     fn test_notifications(&self) -> Vec<NotificationTest> {
-        let array = self.array.settings().name.to_string();
+        let array = self.array.name();
         let event = Event { news: News::Test, time_ms: now_ms(), array };
         let tested = self.notifier.test(&event).into_iter();
         tested

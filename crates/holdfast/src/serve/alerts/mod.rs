@@ -78,7 +78,7 @@ impl Teller {
         if self.notifier.is_empty() {
             return Ok(());
         }
-        let array = self.array.settings().name.to_string();
+        let array = self.array.name();
         self.tell_changes(&array);
         let news = self.array.alerts(0, usize::MAX);
         let news: Vec<(Alert, Told)> =
