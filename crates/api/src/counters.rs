@@ -136,6 +136,10 @@ pub struct PathCounters {
     /// Commands that locked the whole volume (RESERVE).
     #[serde(default)]
     pub reserves: u64,
+    /// Zeros that writes of 64 KiB and more carried, where one WRITE SAME would have done, in
+    /// bytes.
+    #[serde(default)]
+    pub zeros_written_bytes: u64,
     /// Copies that read the volume, whichever LUN the command was sent to.
     #[serde(default)]
     pub copied_from: Copied,

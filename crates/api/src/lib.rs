@@ -13,6 +13,7 @@ mod alerts;
 mod connections;
 mod counters;
 mod described;
+mod devices;
 mod endings;
 mod error;
 mod groups;
@@ -61,6 +62,7 @@ pub use counters::{
     CommandCounters, Copied, Counters, MemoryCounters, PathCounters, PortCounters, WireCounters,
     Written,
 };
+pub use devices::{Controller, Controllers, Device, DeviceTransfers, Devices};
 pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};
 pub use host_check::{HostCheck, HostCheckRow, Verdict};
@@ -119,6 +121,9 @@ pub struct Facts {
 pub trait Telemetry: Send + Sync {
     /// The counters; the names of volumes are filled in by the interface.
     fn counters(&self) -> Counters;
+
+    /// The devices of the pool; how much they hold is filled in by the interface.
+    fn devices(&self) -> Vec<Device>;
 }
 
 /// Who is logged in, and where alerts are told. Called from threads that may wait.
@@ -173,6 +178,8 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(optimize::optimize, optimize::start_optimize, optimize::stop_optimize))
         .routes(routes!(space::space, space::refresh))
         .routes(routes!(system::counters))
+        .routes(routes!(devices::devices))
+        .routes(routes!(devices::controllers))
         .routes(routes!(metrics::metrics))
         .routes(routes!(history::history))
         .routes(routes!(system::settings, system::change_settings))

@@ -37,6 +37,12 @@ impl Telemetry for Quiet {
         };
         Counters { paths: vec![path], ..Counters::default() }
     }
+
+    fn devices(&self) -> Vec<Device> {
+        let reads =
+            DeviceTransfers { ok: 3, bytes: 12_288, ok_latency_us: 240, ..Default::default() };
+        vec![Device { name: "pool.data".into(), takes_writes: true, reads, ..Device::default() }]
+    }
 }
 
 /// A time that does not pass by itself, and what looks like random bytes.
@@ -329,6 +335,20 @@ async fn the_description_is_served_and_whole() {
         let name = reference.split('"').next().unwrap();
         assert!(schemas.contains_key(name), "{name} is named but not described");
     }
+}
+
+#[tokio::test]
+async fn devices_and_controllers_are_told() {
+    let world = World::new();
+    let (status, told) = world.ask("GET", "/v1/devices", None).await;
+    let device = &told["devices"][0];
+    assert_eq!((status, &device["name"]), (200, &json!("pool.data")));
+    assert!(device["capacity_bytes"].as_u64() > Some(0), "{told}");
+    assert_eq!(device["reads"]["ok"], 3);
+    let (status, told) = world.ask("GET", "/v1/controllers", None).await;
+    let controller = &told["controllers"][0];
+    assert_eq!((status, &controller["name"]), (200, &json!("CT0")));
+    assert_eq!(controller["mode"], "primary");
 }
 
 #[tokio::test]

@@ -14,6 +14,8 @@ const COPY_BEST_BYTES: u64 = 16 << 20;
 const WRITTEN_MIN_BYTES: u64 = 1 << 30;
 /// The least MaxBurstLength that does not slow large writes down: what ESXi asks for.
 const BURST_BEST_BYTES: u32 = 262_144;
+/// Zeros sent as data, from which on that is told, in bytes.
+const ZEROS_MIN_BYTES: u64 = 64 << 20;
 const MIB: f64 = (1 << 20) as f64;
 
 pub(super) fn all(evidence: &Evidence) -> Vec<HostCheckRow> {
@@ -187,6 +189,15 @@ fn zero_used(evidence: &Evidence) -> HostCheckRow {
         let mean = zeros.bytes as f64 / zeros.ok as f64 / MIB;
         let largest = zeros.largest_bytes as f64 / MIB;
         row.seen.push_str(&format!(" Up to {largest:.1} MiB, {mean:.1} MiB on average."));
+    }
+    let written: u64 = evidence.paths.iter().map(|path| path.zeros_written_bytes).sum();
+    if written >= ZEROS_MIN_BYTES {
+        // Some programs write zeros whatever the host does: only what is most of it counts.
+        if zeros.ok == 0 || written > zeros.bytes {
+            row.verdict = Verdict::Improve;
+        }
+        let written = written as f64 / MIB;
+        row.seen.push_str(&format!(" {written:.1} MiB of zeros were sent as data."));
     }
     row
 }

@@ -80,7 +80,7 @@ fn what_could_be_better_is_told() {
     two.sessions[1].queue_most = 128;
     two.paths = vec![
         path("copy", 10, 0, 40 << 20, 4 << 20),
-        path("zero", 0, 7, 0, 0),
+        PathCounters { zeros_written_bytes: 65 << 20, ..path("zero", 2, 7, 1 << 20, 1 << 19) },
         path("write", 1 << 20, 0, 4 << 30, 4096),
         PathCounters { reserves: 3, ..path("compare_and_write", 5, 0, 2560, 512) },
     ];

@@ -36,7 +36,7 @@ pub(crate) use exposition::{Exposition, Family};
 
 /// What adds metrics, in the order in which they are told.
 const SOURCES: &[fn(&Interface, &mut Exposition)] =
-    &[pool::array, pool::space, pool::work, alerts::alerts];
+    &[pool::array, pool::space, pool::work, pool::devices, alerts::alerts];
 
 /// How many volumes, and how many hosts, have series of their own unless more are asked for.
 const OBJECTS_DEFAULT: usize = 1000;

@@ -1,7 +1,7 @@
 //! Metrics of the array, its space, and what it does in the background.
 
 use super::Exposition;
-use crate::{Interface, Optimize, Pool, Scrub, SpaceFigures};
+use crate::{Device, Interface, Optimize, Pool, Scrub, SpaceFigures};
 
 /// Of the array: what runs, since when, and how many objects there are.
 pub(super) fn array(interface: &Interface, page: &mut Exposition) {
@@ -96,4 +96,36 @@ fn optimize(optimize: &Optimize, page: &mut Exposition) {
     page.counter("holdfast_optimize_passes_total", "Background passes since the start, by end.")
         .count(&[("result", "complete")], optimize.passes)
         .count(&[("result", "failed")], optimize.failed_passes);
+}
+
+/// Of the devices, as hosts' commands wait for them.
+pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
+    let devices = interface.telemetry.devices();
+    let both = |device: &Device| [("read", device.reads), ("commit", device.commits)];
+    let all: Vec<_> = devices
+        .iter()
+        .flat_map(|device| both(device).map(|(kind, of)| (device.name.as_str(), kind, of)))
+        .collect();
+    let help = "Transfers that commands waited for, since the start.";
+    let mut family = page.counter("holdfast_device_transfers_total", help);
+    for (device, kind, of) in &all {
+        let labels = |result| [("device", *device), ("kind", *kind), ("result", result)];
+        family.count(&labels("ok"), of.ok).count(&labels("failed"), of.failed);
+    }
+    let help = "Bytes that these moved.";
+    let mut family = page.counter("holdfast_device_transfer_bytes_total", help);
+    for (device, kind, of) in &all {
+        family.count(&[("device", device), ("kind", kind)], of.bytes);
+    }
+    let help = "How long those took that succeeded.";
+    let mut family = page.summary("holdfast_device_transfer_latency_seconds", help);
+    for (device, kind, of) in &all {
+        let seconds = of.ok_latency_us as f64 / 1e6;
+        family.sum(&[("device", device), ("kind", kind)], of.ok, seconds);
+    }
+    let help = "Transfers that commands wait for now.";
+    let mut family = page.gauge("holdfast_device_transfers_under_way", help);
+    for (device, kind, of) in &all {
+        family.count(&[("device", device), ("kind", kind)], of.under_way);
+    }
 }

@@ -8,9 +8,7 @@ use utoipa::ToSchema;
 use super::arrays::{COMPATIBLE_VERSION, listed_by_name, short};
 use super::{Answer, ItemsOf, ListParams, Listed, MaybeNamed, NameParams, Query, Refusals};
 use crate::Shared;
-
-/// The name of the controller; there is one.
-const CONTROLLER: &str = "CT0";
+use crate::devices::CONTROLLER;
 
 listed_by_name!(RestController, RestHardware, RestInterface, RestPort);
 

@@ -34,6 +34,8 @@ async fn volumes_and_hosts_have_series_up_to_a_bound() {
          {volume=\"a\",class=\"write\",result=\"ok\"} 0.5",
         "holdfast_volume_command_bytes_total{volume=\"a\",class=\"write\"} 4096",
         "holdfast_objects_without_metrics{kind=\"volume\"} 0",
+        "holdfast_device_transfers_total{device=\"pool.data\",kind=\"read\",result=\"ok\"} 3",
+        "holdfast_device_transfer_latency_seconds_sum{device=\"pool.data\",kind=\"read\"} 0.00024",
     ] {
         assert!(all.lines().any(|found| found == line), "{line} in\n{all}");
     }

@@ -1,5 +1,18 @@
 //! What alerts there are: numbers and names that do not change, and what people are told of each.
 
+/// What to do where ESXi does not use an offload.
+macro_rules! esxi_option {
+    ($what:literal, $option:literal) => {
+        concat!(
+            "Enable ",
+            $what,
+            " on the host: on ESXi `esxcli system settings advanced set -i 1 -o ",
+            $option,
+            "`."
+        )
+    };
+}
+
 /// What an alert is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AlertCode {
@@ -13,6 +26,8 @@ pub enum AlertCode {
     Damage,
     /// Transfers that the device failed.
     DeviceErrors,
+    /// The device takes long.
+    DeviceSlow,
     /// The store takes no more writes.
     StoreFailed,
     /// What goes on in the background fails.
@@ -35,6 +50,8 @@ pub enum AlertCode {
     CopiesByHost,
     /// A host locks with reservations.
     NoAts,
+    /// A host zeroes by writing.
+    ZerosByHost,
     /// The certificate ends.
     CertificateEnds,
     /// Notifications can't be sent.
@@ -65,7 +82,7 @@ impl Category {
 
 impl AlertCode {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::PoolSpace,
         Self::PoolFull,
         Self::PoolFullSoon,
@@ -73,6 +90,7 @@ impl AlertCode {
         Self::DeviceErrors,
         Self::StoreFailed,
         Self::BackgroundFailed,
+        Self::DeviceSlow,
         Self::SnapshotsMissed,
         Self::HostOnePath,
         Self::HostGone,
@@ -82,6 +100,7 @@ impl AlertCode {
         Self::NoReclaim,
         Self::CopiesByHost,
         Self::NoAts,
+        Self::ZerosByHost,
         Self::CertificateEnds,
         Self::NotificationFailed,
     ];
@@ -96,6 +115,7 @@ impl AlertCode {
             Self::DeviceErrors => 202,
             Self::StoreFailed => 203,
             Self::BackgroundFailed => 204,
+            Self::DeviceSlow => 205,
             Self::SnapshotsMissed => 301,
             Self::HostOnePath => 401,
             Self::HostGone => 402,
@@ -105,6 +125,7 @@ impl AlertCode {
             Self::NoReclaim => 413,
             Self::CopiesByHost => 414,
             Self::NoAts => 415,
+            Self::ZerosByHost => 416,
             Self::CertificateEnds => 501,
             Self::NotificationFailed => 502,
         }
@@ -125,6 +146,7 @@ impl AlertCode {
             Self::DeviceErrors => "device-errors",
             Self::StoreFailed => "store-failed",
             Self::BackgroundFailed => "background-failed",
+            Self::DeviceSlow => "device-slow",
             Self::SnapshotsMissed => "snapshots-missed",
             Self::HostOnePath => "host-one-path",
             Self::HostGone => "host-gone",
@@ -134,6 +156,7 @@ impl AlertCode {
             Self::NoReclaim => "no-reclaim",
             Self::CopiesByHost => "copies-by-host",
             Self::NoAts => "no-ats",
+            Self::ZerosByHost => "zeros-by-host",
             Self::CertificateEnds => "certificate-ends",
             Self::NotificationFailed => "notification-failed",
         }
@@ -142,7 +165,7 @@ impl AlertCode {
     /// What sort of thing it is about.
     pub fn category(self) -> Category {
         match self {
-            Self::DeviceErrors => Category::Hardware,
+            Self::DeviceErrors | Self::DeviceSlow => Category::Hardware,
             Self::StoreFailed
             | Self::BackgroundFailed
             | Self::CertificateEnds
@@ -156,7 +179,7 @@ impl AlertCode {
         match self {
             Self::PoolSpace | Self::PoolFull | Self::PoolFullSoon | Self::Damage => "pool",
             Self::StoreFailed | Self::BackgroundFailed => "pool",
-            Self::DeviceErrors => "device",
+            Self::DeviceErrors | Self::DeviceSlow => "device",
             Self::SnapshotsMissed => "protection_group",
             Self::LoginRefused => "initiator",
             Self::CertificateEnds => "certificate",
@@ -167,7 +190,8 @@ impl AlertCode {
             | Self::OffloadOff
             | Self::NoReclaim
             | Self::CopiesByHost
-            | Self::NoAts => "host",
+            | Self::NoAts
+            | Self::ZerosByHost => "host",
         }
     }
 
@@ -179,6 +203,7 @@ impl AlertCode {
             Self::PoolFullSoon => "The pool is full soon, as fast as it fills now.".into(),
             Self::Damage => "Stored bytes can't be read.".into(),
             Self::DeviceErrors => format!("The device {component} fails transfers."),
+            Self::DeviceSlow => format!("The device {component} is slow."),
             Self::StoreFailed => "The pool takes no more writes.".into(),
             Self::BackgroundFailed => "Work in the background fails.".into(),
             Self::SnapshotsMissed => {
@@ -194,6 +219,7 @@ impl AlertCode {
             Self::NoReclaim => format!("Host {component} never gives space back."),
             Self::CopiesByHost => format!("Host {component} copies by reading and writing."),
             Self::NoAts => format!("Host {component} locks whole volumes."),
+            Self::ZerosByHost => format!("Host {component} sends zeros as data."),
             Self::CertificateEnds => "The certificate of management ends.".into(),
             Self::NotificationFailed => format!("Notifications to {component} can't be sent."),
         }
@@ -215,6 +241,11 @@ impl AlertCode {
                  snapshot or a backup, and replace the device."
             }
             Self::DeviceErrors => "Read the log of the kernel, and replace the device.",
+            Self::DeviceSlow => {
+                "Look what else uses it, how warm it is and how much it has left to live \
+                 (`smartctl`, `nvme smart-log`): hosts wait for each transfer. `holdfast device \
+                 list` shows what it does."
+            }
             Self::StoreFailed => {
                 "Read the log: the device has failed a write. Repair or replace the device, then \
                  restart the array. What was answered is on it."
@@ -250,14 +281,11 @@ impl AlertCode {
                 "Enable automatic reclaim: on ESXi `esxcli storage vmfs reclaim config set`, on \
                  Linux `systemctl enable --now fstrim.timer`."
             }
-            Self::CopiesByHost => {
-                "Enable full copy on the host: on ESXi `esxcli system settings advanced set -i 1 \
-                 -o /DataMover/HardwareAcceleratedMove`."
-            }
+            Self::CopiesByHost => esxi_option!("full copy", "/DataMover/HardwareAcceleratedMove"),
             Self::NoAts => {
-                "Enable hardware-assisted locking on the host: on ESXi `esxcli system settings \
-                 advanced set -i 1 -o /VMFS3/HardwareAcceleratedLocking`."
+                esxi_option!("hardware-assisted locking", "/VMFS3/HardwareAcceleratedLocking")
             }
+            Self::ZerosByHost => esxi_option!("block zero", "/DataMover/HardwareAcceleratedInit"),
             Self::CertificateEnds => {
                 "Put a new one in its place and restart: remove both files and the array makes \
                  one, or name yours in the configuration."

@@ -21,7 +21,8 @@ pub use alert::AlertVerb;
 pub use array::{ArrayVerb, Thresholds};
 pub use group::{GroupVerb, Members, ScheduleArgs, TagVerb};
 pub use reach::{
-    ConnectArgs, ConnectionVerb, DisconnectArgs, HostGroupVerb, PortVerb, ProvisionArgs, WithHost,
+    ConnectArgs, ConnectionVerb, ControllerVerb, DeviceVerb, DisconnectArgs, HostGroupVerb,
+    PortVerb, ProvisionArgs, WithHost,
 };
 pub use serve::{PortalArg, ServeArgs};
 pub use volume::{SnapshotVerb, VolumeVerb};
@@ -109,6 +110,12 @@ pub enum Verb {
     /// Show to which ports hosts log in.
     #[command(subcommand, after_help = EXIT_CODES)]
     Port(PortVerb),
+    /// Show the devices of the pool, and how long they take.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Device(DeviceVerb),
+    /// Show what serves the pool.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Controller(ControllerVerb),
     /// Say who may manage the array, and what.
     #[command(subcommand, after_help = EXIT_CODES)]
     User(UserVerb),

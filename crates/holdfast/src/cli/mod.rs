@@ -5,9 +5,9 @@
 //! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it, [`trust`]:
 //!   how it knows it; [`rest`]: what it says in REST 2.x,
 //! * [`pool`], [`optimize`], [`array`], [`volume`], [`limits`], [`snapshot`], [`group`],
-//!   [`protection`], [`tag`], [`host`], [`host_group`], [`connection`], [`provision`], [`user`],
-//!   [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`raw`], [`completion`],
-//!   [`inspect`]: the verbs,
+//!   [`protection`], [`tag`], [`host`], [`host_group`], [`connection`], [`device`], [`provision`],
+//!   [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`raw`],
+//!   [`completion`], [`inspect`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`http`]
 //!   server, the [`certificate`] of that, the [`web`] page and the small parts ([`access`],
 //!   [`telemetry`], [`supervisor`], [`notify`]) that join crates which don't know each other,
@@ -24,6 +24,7 @@ mod client;
 mod completion;
 mod config;
 mod connection;
+mod device;
 mod discover;
 mod failure;
 mod first;
@@ -124,6 +125,8 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Alert(verb) => alert::run(common, verb)?,
         Verb::Connection(verb) => connection::run(common, verb)?,
         Verb::Port(verb) => connection::ports(common, verb)?,
+        Verb::Device(verb) => device::run(common, verb)?,
+        Verb::Controller(verb) => device::controllers(common, verb)?,
         Verb::User(verb) => user::run(common, verb)?,
         Verb::Token(verb) => token::run(common, verb)?,
         Verb::Audit(options) => audit::run(common, options)?,

@@ -240,6 +240,8 @@ impl Manager<'_> {
             telemetry: Arc::new(FrontEnd {
                 counters: running.counters.clone(),
                 store: self.opened.store.clone(),
+                observer: running.observer.clone(),
+                device: self.place.data.display().to_string(),
                 portals: facts.portals.clone(),
             }),
             watch: Arc::new(Watched {

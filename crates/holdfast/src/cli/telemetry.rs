@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::{
-    CommandCounters, Copied, HostSession, MemoryCounters, NotificationTest, PathCounters,
-    PortCounters, SessionTerms, Telemetry, Watch, WireCounters,
+    CommandCounters, Copied, Device, DeviceTransfers, HostSession, MemoryCounters,
+    NotificationTest, PathCounters, PortCounters, SessionTerms, Telemetry, Watch, WireCounters,
 };
 use array::Array;
 use store::Store;
@@ -13,14 +13,17 @@ use store::Store;
 use crate::serve::counters::{Class, ClassSnapshot, CopySnapshot};
 use crate::serve::notify::{Event, News, Notifier};
 use crate::serve::sessions::SessionSnapshot;
-use crate::serve::{Counters, Observer, now_ms};
+use crate::serve::{Counters, DeviceSnapshot, Observer, TransferSnapshot, now_ms};
 
 /// The counters of a running front end, and of the store behind it.
 pub struct FrontEnd {
     pub counters: Arc<Counters>,
     pub store: Arc<Store>,
+    pub observer: Observer,
     /// Where each port listens.
     pub portals: Vec<String>,
+    /// The device or file of the pool.
+    pub device: String,
 }
 
 impl Telemetry for FrontEnd {
@@ -32,6 +35,7 @@ impl Telemetry for FrontEnd {
             volume: None,
             commands: by_class(&path.classes, false),
             reserves: path.reserves,
+            zeros_written_bytes: path.zeros_bytes,
             copied_from: copied(path.copied_from),
             copied_to: copied(path.copied_to),
         });
@@ -54,6 +58,22 @@ impl Telemetry for FrontEnd {
             ..api::Counters::default()
         }
     }
+
+    fn devices(&self) -> Vec<Device> {
+        let DeviceSnapshot { reads, writes } = self.counters.device();
+        vec![Device {
+            name: self.device.clone(),
+            takes_writes: !self.observer.has_failed(),
+            reads: transfers(reads),
+            commits: transfers(writes),
+            ..Device::default()
+        }]
+    }
+}
+
+fn transfers(transfers: TransferSnapshot) -> DeviceTransfers {
+    let TransferSnapshot { under_way, ok, failed, bytes, ok_latency_us } = transfers;
+    DeviceTransfers { under_way, ok, failed, bytes, ok_latency_us }
 }
 
 /// Who is logged in to a running front end, and where its alerts are told.

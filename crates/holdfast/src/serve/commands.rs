@@ -1,6 +1,7 @@
 //! A command's way: SCSI, the store, SCSI again, and the answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use block::{LunMap, SectorRange, VolumeAttributes, VolumeId, VolumeReply, VolumeRequest};
 use iscsi::{Command, TaskHandle, TaskResponse};
@@ -39,11 +40,13 @@ impl FrontEnd {
             gathers: false,
             operation: None,
             reads_left: 0,
+            reads_began: Duration::ZERO,
             aborted: false,
             watches: Vec::new(),
             class: Class::of_opcode(cdb.opcode()),
             path,
             bytes: 0,
+            zero_bytes: 0,
             copies: Vec::new(),
             started: shared.clock.now(),
         });
@@ -86,8 +89,10 @@ impl FrontEnd {
             let gathers = pending.gathers();
             task.pending = Some(pending);
             task.bytes += bytes_of(&request);
-            if let VolumeRequest::Copy { segments } = &request {
-                task.note_copies(segments);
+            match &request {
+                VolumeRequest::Copy { segments } => task.note_copies(segments),
+                VolumeRequest::Write { data, .. } => task.note_zeros(data),
+                _ => {}
             }
             let Some(request) = self.admit(index, request, gathers) else { return };
             match self.shared.store.start(request, token) {
@@ -165,6 +170,9 @@ impl FrontEnd {
         let ok = matches!(response.status, Status::Good | Status::ConditionMet);
         let latency = self.shared.clock.now().saturating_sub(task.started);
         task.path.count(task.class, ok, task.bytes, latency);
+        if ok {
+            task.path.count_zeros(task.zero_bytes);
+        }
         let counters = &self.shared.counters;
         if let Some(port) = counters.port_of(self.index, task.nexus.target_port()) {
             port.count(task.class, ok, task.bytes, latency);

@@ -1,5 +1,7 @@
 //! What the front end has done: the counters that hosts show (esxtop), seen from the array.
 
+mod class;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -9,65 +11,9 @@ use std::time::Duration;
 use block::VolumeId;
 use parking_lot::RwLock;
 
-use super::sessions::DeviceCounters;
+pub use class::Class;
 
-/// The kinds of commands that are counted apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
-    /// READ.
-    Read,
-    /// WRITE.
-    Write,
-    /// EXTENDED COPY (CLONE).
-    Copy,
-    /// COMPARE AND WRITE (ATS).
-    CompareAndWrite,
-    /// WRITE SAME (ZERO).
-    Zero,
-    /// UNMAP (DELETE).
-    Delete,
-    /// All else.
-    Other,
-}
-
-impl Class {
-    /// All, in the order of [`PathSnapshot::classes`].
-    pub const ALL: [Class; 7] = [
-        Class::Read,
-        Class::Write,
-        Class::Copy,
-        Class::CompareAndWrite,
-        Class::Zero,
-        Class::Delete,
-        Class::Other,
-    ];
-
-    /// The class of a command, by its operation code (SBC-4, table 30; SPC-4, table 49).
-    pub fn of_opcode(opcode: u8) -> Self {
-        match opcode {
-            0x08 | 0x28 | 0x88 | 0xa8 => Self::Read,
-            0x0a | 0x2a | 0x2e | 0x8a | 0x8b | 0x8e | 0x9c | 0xaa | 0xae => Self::Write,
-            0x83 => Self::Copy,
-            0x89 => Self::CompareAndWrite,
-            0x41 | 0x93 => Self::Zero,
-            0x42 => Self::Delete,
-            _ => Self::Other,
-        }
-    }
-
-    /// A name for people and for interfaces, which never changes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Copy => "copy",
-            Self::CompareAndWrite => "compare_and_write",
-            Self::Zero => "zero",
-            Self::Delete => "delete",
-            Self::Other => "other",
-        }
-    }
-}
+use super::device::{DeviceCounters, DeviceSnapshot};
 
 /// What was done of one class. Counts from the start of the process.
 #[derive(Debug, Default)]
@@ -159,6 +105,7 @@ pub struct CopySnapshot {
 pub struct PathCounters {
     classes: [ClassCounters; Class::ALL.len()],
     reserves: AtomicU64,
+    zeros_bytes: AtomicU64,
     copied_from: CopyCounters,
     copied_to: CopyCounters,
 }
@@ -169,6 +116,13 @@ impl PathCounters {
     pub fn count_reserve(&self, opcode: u8) {
         if matches!(opcode, 0x16 | 0x56) {
             self.reserves.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts zeros that a write has carried, as long as those that WRITE SAME is for.
+    pub(super) fn count_zeros(&self, bytes: u64) {
+        if bytes > 0 {
+            self.zeros_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
@@ -213,6 +167,8 @@ pub struct PathSnapshot {
     pub classes: [ClassSnapshot; Class::ALL.len()],
     /// Commands that locked the whole volume (RESERVE).
     pub reserves: u64,
+    /// Zeros that writes of 64 KiB and more carried, instead of one WRITE SAME, in bytes.
+    pub zeros_bytes: u64,
     /// Copies that read the volume, whichever LUN the command was sent to.
     pub copied_from: CopySnapshot,
     /// Copies that wrote it.
@@ -264,8 +220,8 @@ pub struct Counters {
     /// By thread, so that none waits for another's cache line, and by port.
     ports: Vec<Vec<PathCounters>>,
     paths: RwLock<Paths>,
-    /// The pool's device.
-    pub device: DeviceCounters,
+    /// The pool's device, by thread.
+    devices: Vec<DeviceCounters>,
 }
 
 impl Counters {
@@ -273,7 +229,19 @@ impl Counters {
         let wires = (0..threads).map(|_| WireCounters::default()).collect();
         let of_thread = || (0..ports).map(|_| PathCounters::default()).collect();
         let ports = (0..threads).map(|_| of_thread()).collect();
-        Self { wires, ports, paths: RwLock::default(), device: DeviceCounters::default() }
+        let devices = (0..threads).map(|_| DeviceCounters::default()).collect();
+        Self { wires, ports, paths: RwLock::default(), devices }
+    }
+
+    /// What one thread asks of the device, which alone changes it.
+    pub(super) fn device_of(&self, thread: usize) -> &DeviceCounters {
+        &self.devices[thread]
+    }
+
+    /// What all threads ask of the device.
+    pub fn device(&self) -> DeviceSnapshot {
+        let all = self.devices.iter().map(DeviceCounters::snapshot);
+        all.fold(DeviceSnapshot::default(), DeviceSnapshot::plus)
     }
 
     /// Those of a port, from 1, in one thread, which alone changes them.
@@ -337,6 +305,7 @@ impl Counters {
                 volume: *volume,
                 classes: path.snapshot(),
                 reserves: path.reserves.load(Ordering::Relaxed),
+                zeros_bytes: path.zeros_bytes.load(Ordering::Relaxed),
                 copied_from: path.copied_from.snapshot(),
                 copied_to: path.copied_to.snapshot(),
             };

@@ -9,7 +9,7 @@ use std::time::Duration;
 use iscsi::{Connection, ConnectionId, Event, Opening};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use store::{Commit, Outcome, SinkId};
+use store::{Outcome, SinkId};
 use sys::{Completion, Ring};
 
 use super::counters::WireCounters;
@@ -19,6 +19,7 @@ use super::management::Purpose;
 use super::patience::Patience;
 use super::shared::Shared;
 use super::sockets::Peer;
+use super::storage::Writing;
 use super::tasks::Tasks;
 use super::throttle::Tended;
 
@@ -52,7 +53,7 @@ pub(super) struct FrontEnd {
     pub(super) tended: Vec<Tended>,
     pub(super) tended_generation: u64,
     /// The commits that this thread writes.
-    pub(super) commits: Vec<Option<Commit>>,
+    pub(super) commits: Vec<Option<Writing>>,
     /// What watches are for, by their id.
     pub(super) watched: HashMap<u64, Purpose>,
     pub(super) next_watch: u64,

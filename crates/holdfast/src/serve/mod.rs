@@ -7,7 +7,7 @@
 //! * [`shared`]: what all threads share,
 //! * [`sockets`]: a connection's bytes, in and out,
 //! * [`commands`]: a command's way through SCSI and the store, and its answer,
-//! * [`storage`]: reads and commits on the thread's ring,
+//! * [`storage`]: reads and commits on the thread's ring; [`device`]: how long these take,
 //! * [`tasks`]: what is under way, [`throttle`]: what waits for the limits of its volume,
 //! * [`management`]: task management, resets, and the end of sessions, over all threads,
 //! * [`mailbox`]: what threads tell each other,
@@ -30,6 +30,7 @@ pub mod alerts;
 mod background;
 mod commands;
 pub mod counters;
+mod device;
 mod front;
 mod gather;
 mod history;
@@ -67,6 +68,7 @@ use sys::FileDisk;
 pub use self::history::Sampler;
 pub use background::{Shutdown, now_ms};
 pub use counters::Counters;
+pub use device::{DeviceSnapshot, TransferSnapshot};
 pub use saver::ReservationRecords;
 pub use scrub::ScrubOptions;
 pub use sessions::Observer;

@@ -97,15 +97,6 @@ impl Refusals {
     }
 }
 
-/// Transfers that the device has failed.
-#[derive(Debug, Default)]
-pub struct DeviceCounters {
-    /// Reads.
-    pub failed_reads: AtomicU64,
-    /// Writes.
-    pub failed_writes: AtomicU64,
-}
-
 /// What fails in the background now, by what it is, and why.
 #[derive(Default)]
 pub(super) struct Troubles(Mutex<BTreeMap<&'static str, String>>);
@@ -148,13 +139,6 @@ impl Observer {
     /// What fails in the background now, and why.
     pub fn troubles(&self) -> BTreeMap<&'static str, String> {
         self.shared.troubles.0.lock().clone()
-    }
-
-    /// Reads and writes that the device has failed since the start.
-    pub fn device_failures(&self) -> (u64, u64) {
-        let device = &self.shared.counters.device;
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        (of(&device.failed_reads), of(&device.failed_writes))
     }
 
     /// Whether the store takes no more writes.

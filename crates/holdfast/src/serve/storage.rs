@@ -1,17 +1,28 @@
 //! Reads and commits on the thread's ring.
 
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use block::FrameMut;
+use block::{FRAME_BYTES, FrameMut};
 use store::{Commit, ReadOperation, Started};
 use sys::{Buffers, Completion};
 
+use super::device::DeviceCounters;
 use super::front::FrontEnd;
-use super::sessions::DeviceCounters;
 
 /// What the ring calls this thread's first commit, the second is the next. A read is called by its
 /// task and its place in the operation; there are never so many tasks.
 const COMMITS: u64 = (u32::MAX as u64) << 32;
+
+/// A commit that is being written.
+pub(super) struct Writing {
+    commit: Commit,
+    began: Duration,
+}
+
+/// The bytes of so many frames.
+fn bytes_of(frames: usize) -> u64 {
+    (frames * FRAME_BYTES) as u64
+}
 
 impl FrontEnd {
     /// Takes what there is to write, if the device may get another commit.
@@ -28,11 +39,13 @@ impl FrontEnd {
             self.commits.len() - 1
         });
         let name = COMMITS + slot as u64;
+        let began = self.shared.clock.now();
+        self.device().writes.begin();
         match self.ring.write(name, commit.offset_bytes, frames, commit.flush) {
-            Ok(()) => self.commits[slot] = Some(commit),
+            Ok(()) => self.commits[slot] = Some(Writing { commit, began }),
             Err(error) => {
                 tracing::error!("a commit can't be written: {error}");
-                self.device().failed_writes.fetch_add(1, Ordering::Relaxed);
+                self.device().writes.end(false, 0, Duration::ZERO);
                 self.shared.store.finish_commit(commit, Err(error));
             }
         }
@@ -41,15 +54,17 @@ impl FrontEnd {
     /// Performs the reads of a task's request.
     pub(super) fn start_reads(&mut self, index: usize, mut operation: Box<ReadOperation>) {
         let mut left = 0;
+        let began = self.shared.clock.now();
         for (place, read) in operation.reads.iter_mut().enumerate() {
             let frames = std::mem::take(&mut read.frames);
             let count = frames.len();
             let name = (index as u64) << 32 | place as u64;
+            self.device().reads.begin();
             match self.ring.read(name, read.offset_bytes, frames) {
                 Ok(()) => left += 1,
                 Err(error) => {
                     tracing::error!("a read can't be done: {error}");
-                    self.device().failed_reads.fetch_add(1, Ordering::Relaxed);
+                    self.device().reads.end(false, 0, Duration::ZERO);
                     read.failed = true;
                     read.frames = (0..count).map(|_| FrameMut::stale()).collect();
                 }
@@ -58,6 +73,7 @@ impl FrontEnd {
         let Some(task) = self.tasks.get_mut(index) else { return };
         task.operation = Some(operation);
         task.reads_left = left;
+        task.reads_began = began;
         if left == 0 {
             self.resume_reads(index);
         }
@@ -69,13 +85,15 @@ impl FrontEnd {
         match buffers {
             Buffers::Write(frames) => {
                 let slot = user_data as u32 as usize;
-                let Some(mut commit) = self.commits.get_mut(slot).and_then(Option::take) else {
+                let Some(writing) = self.commits.get_mut(slot).and_then(Option::take) else {
                     return;
                 };
+                let Writing { mut commit, began } = writing;
+                let latency = self.shared.clock.now().saturating_sub(began);
+                self.device().writes.end(result.is_ok(), bytes_of(frames.len()), latency);
                 commit.frames = frames;
                 if let Err(error) = &result {
                     tracing::error!("the device failed to write: {error}");
-                    self.device().failed_writes.fetch_add(1, Ordering::Relaxed);
                 }
                 // First the next one, so that the device works while this one is applied.
                 if let Some(next) = self.shared.store.hand_on_commit(commit, result) {
@@ -89,9 +107,10 @@ impl FrontEnd {
             }
             Buffers::Read(frames) => {
                 let (index, place) = ((user_data >> 32) as usize, user_data as u32 as usize);
-                if result.is_err() {
-                    self.device().failed_reads.fetch_add(1, Ordering::Relaxed);
-                }
+                let now = self.shared.clock.now();
+                let began = self.tasks.get_mut(index).map_or(now, |task| task.reads_began);
+                let latency = now.saturating_sub(began);
+                self.device().reads.end(result.is_ok(), bytes_of(frames.len()), latency);
                 let Some(task) = self.tasks.get_mut(index) else { return };
                 let operation = task.operation.as_mut();
                 if let Some(read) = operation.and_then(|o| o.reads.get_mut(place)) {
@@ -110,7 +129,7 @@ impl FrontEnd {
     }
 
     fn device(&self) -> &DeviceCounters {
-        &self.shared.counters.device
+        self.shared.counters.device_of(self.index)
     }
 
     fn resume_reads(&mut self, index: usize) {

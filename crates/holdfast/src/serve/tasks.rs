@@ -3,13 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use block::{CopySegment, VolumeRequest};
+use block::{CopySegment, DataOut, VolumeRequest};
 use iscsi::TaskHandle;
 use store::ReadOperation;
 
 use super::counters::{Class, Copied, PathCounters};
 use super::management::Watch;
 use super::throttle::{Bucket, Held};
+
+/// From here on a write of zeros is one that WRITE SAME is for, in bytes: hosts zero disks in
+/// pieces like that, and file systems write blocks of zeros that are shorter.
+const ZEROS_MIN_BYTES: usize = 64 << 10;
 
 /// A command under way.
 pub(super) struct Task {
@@ -31,6 +35,8 @@ pub(super) struct Task {
     pub operation: Option<Box<ReadOperation>>,
     /// How many of the reads have not ended.
     pub reads_left: usize,
+    /// When they began.
+    pub reads_began: Duration,
     /// Whether it was aborted: nobody wants its answer.
     pub aborted: bool,
     /// Who waits for its end.
@@ -41,6 +47,8 @@ pub(super) struct Task {
     pub path: Arc<PathCounters>,
     /// Bytes of the volume that it is about.
     pub bytes: u64,
+    /// Zeros that it writes as if they were data: see [`PathCounters::count_zeros`].
+    pub zero_bytes: u64,
     /// What of that it copies, by the volumes between which it does.
     pub copies: Vec<Copied>,
     /// When it came.
@@ -48,6 +56,13 @@ pub(super) struct Task {
 }
 
 impl Task {
+    /// Notes that it writes zeros which one WRITE SAME would have written, should it end well.
+    pub(super) fn note_zeros(&mut self, data: &DataOut) {
+        if data.len() >= ZEROS_MIN_BYTES && is_zero(data) {
+            self.zero_bytes += data.len() as u64;
+        }
+    }
+
     /// Notes what it copies, should it end well.
     pub(super) fn note_copies(&mut self, segments: &[CopySegment]) {
         for segment in segments {
@@ -61,6 +76,13 @@ impl Task {
             }
         }
     }
+}
+
+/// Whether all bytes are 0. What begins with another one costs a look.
+fn is_zero(data: &DataOut) -> bool {
+    // Pieces that the processor takes at once.
+    let mut pieces = data.slices().flat_map(|slice| slice.chunks(64));
+    pieces.all(|piece| piece.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
 #[derive(Default)]

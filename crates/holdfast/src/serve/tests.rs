@@ -226,6 +226,10 @@ fn what_qemu_wrote_is_there_after_a_restart() {
         );
         assert!(totals[Class::Read as usize].ok > 0);
         assert!(array.running.counters.wire().received_bytes > VOLUME_BYTES / 4);
+        let DeviceSnapshot { reads, writes } = array.running.counters.device();
+        assert!(writes.ok > 0 && writes.bytes >= 1 << 20, "{writes:?}");
+        assert!(writes.ok_latency_us > 0 && reads.ok_latency_us >= reads.ok, "{reads:?}");
+        assert_eq!((reads.failed, writes.failed, reads.under_way), (0, 0, 0));
         array.stop();
     }
     let array = serve(&pool, 2);
@@ -233,6 +237,26 @@ fn what_qemu_wrote_is_there_after_a_restart() {
         let url = array.url(lun);
         let compare = ["compare", "-f", "raw", "-F", "raw", file_name, &url];
         assert_ok(&tool("qemu-img", &compare).unwrap());
+    }
+    array.stop();
+}
+
+#[test]
+fn zeros_that_are_sent_as_data_are_counted_where_write_same_would_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = dir.path().join("pool");
+    create_pool(&pool);
+    let array = serve(&pool, 2);
+    for (write, counted) in
+        [("-P 0 0 60k", 0), ("-P 1 0 1M", 0), ("-P 0 1M 1M", 1 << 20), ("-P 0 0 64k", 17 << 16)]
+    {
+        let write = format!("write {write}");
+        let Some(output) = tool("qemu-io", &["-f", "raw", "-c", &write, &array.url(1)]) else {
+            break;
+        };
+        assert_ok(&output);
+        let zeros = array.running.counters.paths().iter().map(|path| path.zeros_bytes).sum::<u64>();
+        assert_eq!(zeros, counted, "{write}");
     }
     array.stop();
 }

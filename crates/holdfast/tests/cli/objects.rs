@@ -46,7 +46,9 @@ fn host_groups_are_connected_as_one() {
     world.text(&["host-group", "remove", "h", "a"]);
     world.text(&["host-group", "delete", "h"]);
     assert_eq!(world.json(&["host-group", "list"]), json!([]));
-    assert!(world.text(&["port", "list"]).contains(array.told["portals"][0].as_str().unwrap()));
+    let portal = array.told["portals"][0].as_str().unwrap();
+    assert!(world.text(&["port", "list"]).contains(portal));
+    assert!(world.text(&["controller", "list"]).contains(portal));
     array.stop();
 }
 
@@ -77,6 +79,10 @@ fn tags_and_limits_are_kept_with_volumes() {
     assert_eq!(world.json(&["volume", "show", "v"])["limits"]["iops"], json!(null));
     assert!(world.refusal(1, &["volume", "limit", "v", "--iops", "1"]).contains("100"));
     assert!(world.text(&["volume", "space"]).contains("REDUCTION"));
+    let devices = world.json(&["device", "list"]);
+    assert!(devices[0]["name"].as_str().unwrap().ends_with("pool.data"), "{devices}");
+    assert!(devices[0]["capacity_bytes"].as_u64() > Some(1 << 29), "{devices}");
+    assert!(world.text(&["device", "list"]).contains("UNDER WAY"));
     assert_eq!(world.json(&["volume", "space", "w"]).as_array().unwrap().len(), 1);
     array.stop();
 }

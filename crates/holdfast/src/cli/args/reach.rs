@@ -60,6 +60,20 @@ pub enum PortVerb {
     List,
 }
 
+/// `device …`.
+#[derive(Debug, Subcommand)]
+pub enum DeviceVerb {
+    /// List the devices.
+    List,
+}
+
+/// `controller …`.
+#[derive(Debug, Subcommand)]
+pub enum ControllerVerb {
+    /// List the controllers.
+    List,
+}
+
 /// `provision`.
 #[derive(Debug, Args)]
 pub struct ProvisionArgs {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use array::{AlertCode, Seen, Severity};
 
 use super::judge::{DAY_MS, MINUTE_MS, holds};
-use super::look::{HostLook, Look};
+use super::look::{Done, HostLook, Look};
 use crate::serve::counters::{Class, ClassSnapshot};
 
 /// How long a host may be without a path, or without any, before that is told: some restart.
@@ -20,8 +20,10 @@ const FAILURES_MIN: u64 = 5;
 const COPIED_MIN_BYTES: u64 = 4 << 30;
 /// Who copies moves long pieces, in bytes on average.
 const COPY_PIECE_BYTES: u64 = 128 << 10;
-/// For how long it is told that a host copies by itself after it has been seen to.
-const COPIES_MS: u64 = DAY_MS;
+/// Zeros that a host sends as data in the window before that is told, in bytes.
+const ZEROS_MIN_BYTES: u64 = 1 << 30;
+/// For how long it is told what a host does by itself after it has been seen to.
+const HABIT_MS: u64 = DAY_MS;
 /// What a host has written before it is expected to give something back, in bytes.
 const WRITTEN_MIN_BYTES: u64 = 16 << 30;
 /// Reservations without a single ATS, from which on a host is told to lock so.
@@ -34,8 +36,6 @@ const OFFLOADS: [(Class, &str); 4] = [
     (Class::Zero, "WRITE SAME"),
     (Class::Delete, "UNMAP"),
 ];
-
-type Classes = [ClassSnapshot; Class::ALL.len()];
 
 /// What is remembered of hosts.
 #[derive(Default)]
@@ -52,9 +52,11 @@ struct Known {
     /// Since when it has no session.
     gone_ms: Option<u64>,
     /// Times and counters, the oldest first, for a window.
-    past: VecDeque<(u64, Classes)>,
-    /// When it was seen last to copy by itself.
-    copied_ms: Option<u64>,
+    past: VecDeque<(u64, Done)>,
+    /// That it copies by itself.
+    copies: Habit,
+    /// That it sends zeros as data.
+    zeroes: Habit,
     /// Offloads that were refused when they were seen last.
     refused: BTreeSet<usize>,
 }
@@ -75,6 +77,7 @@ impl Hosts {
                     AlertCode::NoReclaim,
                     AlertCode::CopiesByHost,
                     AlertCode::NoAts,
+                    AlertCode::ZerosByHost,
                 ];
                 seen.extend(codes.map(|code| Seen::Unsure(code, host.name.clone())));
                 continue;
@@ -87,6 +90,7 @@ impl Hosts {
             seen.extend(off(host));
             seen.extend(no_reclaim(host, look));
             seen.extend(known.copies(host, look.now_ms));
+            seen.extend(known.zeroes(host, look.now_ms));
             seen.extend(no_ats(host));
         }
         seen
@@ -100,6 +104,24 @@ fn lasts(since_ms: &mut Option<u64>, is_so: bool, now_ms: u64) -> bool {
         return false;
     }
     now_ms.saturating_sub(*since_ms.get_or_insert(now_ms)) >= PATH_MS
+}
+
+/// What a host was seen to do by itself: when it was seen last.
+#[derive(Default)]
+struct Habit(Option<u64>);
+
+impl Habit {
+    /// Notes what a host does: with an offload, by itself, or neither. Tells whether the second is
+    /// seen now (`Some(true)`), or was within the last day.
+    fn see(&mut self, offloads: bool, by_itself: bool, now_ms: u64) -> Option<bool> {
+        if offloads {
+            self.0 = None;
+        } else if by_itself {
+            self.0 = Some(now_ms);
+        }
+        self.0 = self.0.filter(|at| now_ms.saturating_sub(*at) < HABIT_MS);
+        self.0.map(|at| at == now_ms)
+    }
 }
 
 impl Known {
@@ -136,7 +158,7 @@ impl Known {
             self.past.clear();
         }
         if self.past.back().is_none_or(|(at, _)| now_ms - at >= STEP_MS) {
-            self.past.push_back((now_ms, host.classes));
+            self.past.push_back((now_ms, host.done));
         }
         while self.past.get(1).is_some_and(|(at, _)| at + WINDOW_MS <= now_ms) {
             self.past.pop_front();
@@ -146,7 +168,7 @@ impl Known {
     /// What was done of a class within the window.
     fn recent(&self, host: &HostLook, class: Class) -> ClassSnapshot {
         let now = host.class(class);
-        let before = self.past.front().map_or(now, |(_, classes)| classes[class as usize]);
+        let before = self.past.front().map_or(now, |(_, done)| done.classes[class as usize]);
         now.since(before)
     }
 
@@ -181,17 +203,8 @@ impl Known {
             |part: ClassSnapshot| part.bytes >= part.ok.saturating_mul(COPY_PIECE_BYTES).max(1);
         let (less, more) = (read.bytes.min(write.bytes), read.bytes.max(write.bytes));
         let is_even = more - less <= more / 10;
-        if copy.ok > 0 {
-            self.copied_ms = None;
-        } else if less >= COPIED_MIN_BYTES && is_even && is_long(read) && is_long(write) {
-            self.copied_ms = Some(now_ms);
-        }
-        let at = self.copied_ms?;
-        if now_ms.saturating_sub(at) >= COPIES_MS {
-            self.copied_ms = None;
-            return None;
-        }
-        if at != now_ms {
+        let by_itself = less >= COPIED_MIN_BYTES && is_even && is_long(read) && is_long(write);
+        if !self.copies.see(copy.ok > 0, by_itself, now_ms)? {
             return Some(Seen::Unsure(code, host.name.clone()));
         }
         let reason = match host.off.contains(block::Offload::ExtendedCopy.name()) {
@@ -201,6 +214,23 @@ impl Known {
         let gib = less >> 30;
         let actual = format!("{gib} GiB were read and written alike in 10 minutes; {reason}");
         Some(holds(code, &host.name, Severity::Info, actual, "copies by EXTENDED COPY"))
+    }
+
+    /// Whether it has sent many zeros as data, and not one WRITE SAME.
+    fn zeroes(&mut self, host: &HostLook, now_ms: u64) -> Option<Seen> {
+        let code = AlertCode::ZerosByHost;
+        let before = self.past.front().map_or(host.done, |(_, done)| *done);
+        let sent = host.done.zeros_bytes.saturating_sub(before.zeros_bytes);
+        let offloads = self.recent(host, Class::Zero).ok > 0;
+        if !self.zeroes.see(offloads, sent >= ZEROS_MIN_BYTES, now_ms)? {
+            return Some(Seen::Unsure(code, host.name.clone()));
+        }
+        let reason = match host.off.contains(block::Offload::WriteSame.name()) {
+            true => "block zero is switched off on the array",
+            false => "no WRITE SAME came",
+        };
+        let actual = format!("{} MiB of zeros were sent in 10 minutes; {reason}", sent >> 20);
+        Some(holds(code, &host.name, Severity::Info, actual, "zeros by WRITE SAME"))
     }
 }
 
@@ -233,13 +263,13 @@ fn no_ats(host: &HostLook) -> Option<Seen> {
     if host.class(Class::CompareAndWrite).ok > 0 {
         return None;
     }
-    if host.reserves < RESERVES_MIN {
+    if host.done.reserves < RESERVES_MIN {
         return Some(Seen::Unsure(code, host.name.clone()));
     }
     let reason = match host.off.contains(block::Offload::CompareAndWrite.name()) {
         true => "ATS is switched off on the array",
         false => "no COMPARE AND WRITE came",
     };
-    let actual = format!("{} reservations of whole volumes; {reason}", host.reserves);
+    let actual = format!("{} reservations of whole volumes; {reason}", host.done.reserves);
     Some(holds(code, &host.name, Severity::Info, actual, "locks by COMPARE AND WRITE"))
 }

@@ -1,9 +1,10 @@
-//! What is wrong, by what was seen now and before: the pool, the device, and what goes on beside.
+//! What is wrong, by what was seen now and before: the pool, and what goes on beside.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use array::{AlertCode, Condition, Seen, Severity};
 
+use super::device::Device;
 use super::hosts::Hosts;
 use super::look::Look;
 
@@ -27,8 +28,6 @@ const TREND_SAMPLES_MIN: usize = 36;
 /// A pool that is full within this is worth a warning; and in how much less it is critical.
 const FULL_WARNING_MS: u64 = 7 * DAY_MS;
 const FULL_CRITICAL_MS: u64 = DAY_MS;
-/// How long a failure of the device is told of.
-const DEVICE_MEMORY_MS: u64 = DAY_MS;
 /// How long before its end a certificate is worth a warning, and critical.
 const CERTIFICATE_WARNING_MS: u64 = 30 * DAY_MS;
 const CERTIFICATE_CRITICAL_MS: u64 = 7 * DAY_MS;
@@ -45,9 +44,7 @@ pub(super) struct Judge {
     full_soon: Option<Severity>,
     /// When, and how many bytes were in use.
     trend: VecDeque<(u64, u64)>,
-    /// Failures of the device, and when they were seen last.
-    device_failures: (u64, u64),
-    device_failed_ms: Option<u64>,
+    device: Device,
     /// By initiator: times and counts of refusals.
     refused: BTreeMap<String, VecDeque<(u64, u64)>>,
     hosts: Hosts,
@@ -72,7 +69,7 @@ impl Judge {
         seen.extend(self.space(look));
         seen.extend(self.full_soon(look));
         seen.extend(damage(look));
-        seen.extend(self.device(look));
+        seen.extend(self.device.judge(look));
         if look.has_failed {
             let (actual, expected) = ("writes are refused", "writes are taken");
             seen.push(holds(AlertCode::StoreFailed, POOL, Severity::Critical, actual, expected));
@@ -160,27 +157,6 @@ impl Judge {
         let hours = left_ms? / HOUR_MS;
         let actual = format!("full in {hours} hours");
         self.full_soon.map(|severity| holds(code, POOL, severity, actual, "more than 7 days"))
-    }
-
-    fn device(&mut self, look: &Look) -> Option<Seen> {
-        if look.device_failures != self.device_failures {
-            self.device_failures = look.device_failures;
-            self.device_failed_ms = Some(look.now_ms);
-        }
-        let (reads, writes) = self.device_failures;
-        let code = AlertCode::DeviceErrors;
-        match self.device_failed_ms {
-            Some(at) if look.now_ms.saturating_sub(at) < DEVICE_MEMORY_MS => {
-                let severity = if writes > 0 { Severity::Critical } else { Severity::Warning };
-                let actual = format!("{reads} reads and {writes} writes failed since the start");
-                Some(holds(code, &look.device, severity, actual, "none"))
-            }
-            // What was there before the start is counted no more.
-            None if look.uptime_ms < DEVICE_MEMORY_MS => {
-                Some(Seen::Unsure(code, look.device.clone()))
-            }
-            _ => None,
-        }
     }
 
     /// Who was refused often in the last minutes, the most first.

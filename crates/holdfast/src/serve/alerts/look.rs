@@ -6,10 +6,10 @@ use std::sync::Arc;
 use array::Array;
 use block::Offload;
 
-use crate::serve::counters::{Class, ClassSnapshot};
+use crate::serve::counters::{Class, ClassSnapshot, PathSnapshot};
 use crate::serve::notify::Notifier;
 use crate::serve::sessions::Refused;
-use crate::serve::{Counters, Observer};
+use crate::serve::{Counters, DeviceSnapshot, Observer};
 
 /// Hosts that are asked for at once, so that no lock is held for long.
 const HOSTS_AT_ONCE: usize = 250;
@@ -52,8 +52,8 @@ pub(super) struct Look {
     pub damaged: u64,
     pub is_scrubbed: bool,
     pub device: String,
-    /// Reads and writes since the start.
-    pub device_failures: (u64, u64),
+    /// What it did since the start.
+    pub transfers: DeviceSnapshot,
     pub has_failed: bool,
     pub troubles: BTreeMap<&'static str, String>,
     /// Of each group with a schedule: what became of the last snapshots that were due.
@@ -75,17 +75,36 @@ pub(super) struct HostLook {
     pub sessions: usize,
     /// The portals that it has sessions on.
     pub portals: BTreeSet<u16>,
-    /// What it did since the start, in the order of [`Class::ALL`].
-    pub classes: [ClassSnapshot; Class::ALL.len()],
-    /// Commands that locked whole volumes.
-    pub reserves: u64,
+    /// What it did since the start.
+    pub done: Done,
     /// Offloads that are off for some of its volumes; only of hosts with sessions.
     pub off: BTreeSet<&'static str>,
 }
 
 impl HostLook {
     pub(super) fn class(&self, class: Class) -> ClassSnapshot {
-        self.classes[class as usize]
+        self.done.classes[class as usize]
+    }
+}
+
+/// What was done since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Done {
+    /// In the order of [`Class::ALL`].
+    pub classes: [ClassSnapshot; Class::ALL.len()],
+    /// Commands that locked whole volumes.
+    pub reserves: u64,
+    /// Zeros that were sent as data, where WRITE SAME would have done.
+    pub zeros_bytes: u64,
+}
+
+impl Done {
+    fn add(&mut self, other: &Self) {
+        self.reserves += other.reserves;
+        self.zeros_bytes += other.zeros_bytes;
+        for (sum, part) in self.classes.iter_mut().zip(other.classes) {
+            *sum = sum.plus(part);
+        }
     }
 }
 
@@ -102,7 +121,7 @@ impl Sources {
             damaged: scrub.damaged,
             is_scrubbed: scrub.pass > 0 && !scrub.running,
             device: self.device.clone(),
-            device_failures: self.observer.device_failures(),
+            transfers: self.counters.device(),
             has_failed: self.observer.has_failed(),
             troubles: self.observer.troubles(),
             snapshots: self.array.last_snapshots(),
@@ -121,13 +140,10 @@ impl Sources {
             *count += 1;
             portals.insert(session.portal);
         }
-        let mut paths: HashMap<String, ([ClassSnapshot; Class::ALL.len()], u64)> = HashMap::new();
+        let mut paths: HashMap<String, Done> = HashMap::new();
         for path in self.counters.paths() {
-            let (classes, reserves) = paths.entry(path.initiator).or_default();
-            *reserves += path.reserves;
-            for (sum, part) in classes.iter_mut().zip(path.classes) {
-                *sum = sum.plus(part);
-            }
+            let PathSnapshot { initiator, classes, reserves, zeros_bytes, .. } = path;
+            paths.entry(initiator).or_default().add(&Done { classes, reserves, zeros_bytes });
         }
         let mut hosts = Vec::new();
         let mut after: Option<String> = None;
@@ -143,11 +159,8 @@ impl Sources {
                         look.sessions += sessions;
                         look.portals.extend(portals);
                     }
-                    if let Some((classes, reserves)) = paths.get(initiator) {
-                        look.reserves += reserves;
-                        for (sum, part) in look.classes.iter_mut().zip(classes) {
-                            *sum = sum.plus(*part);
-                        }
+                    if let Some(done) = paths.get(initiator) {
+                        look.done.add(done);
                     }
                 }
                 if let Some(initiator) = host.initiators.first().filter(|_| look.sessions > 0) {

@@ -2,9 +2,10 @@
 //! and closes alerts, and has others told.
 //!
 //! Nothing here is on the data path: what it looks at is counted anyway. What it makes of a
-//! [`Look`] is a function of that and of the looks before ([`judge`], [`hosts`]), and can be tested
-//! without a clock.
+//! [`Look`] is a function of that and of the looks before ([`judge`], [`device`], [`hosts`]), and
+//! can be tested without a clock.
 
+mod device;
 mod hosts;
 mod judge;
 mod look;

@@ -37,7 +37,7 @@ fn host(portals: &[u16]) -> HostLook {
 }
 
 fn count(host: &mut HostLook, class: Class, ok: u64, failed: u64, bytes: u64) {
-    let classes = &mut host.classes[class as usize];
+    let classes = &mut host.done.classes[class as usize];
     *classes = ClassSnapshot {
         ok: classes.ok + ok,
         failed: classes.failed + failed,
@@ -142,7 +142,7 @@ fn what_is_damaged_fails_or_ends_is_told() {
     let mut judge = Judge::default();
     let mut look = well(40 * DAY_MS);
     look.damaged = 2;
-    look.device_failures = (3, 0);
+    look.transfers.reads.failed = 3;
     look.has_failed = true;
     look.troubles.insert("maintenance", "no".into());
     look.snapshots = vec![
@@ -171,7 +171,7 @@ fn what_is_damaged_fails_or_ends_is_told() {
     );
     assert!(is_unsure(&seen, AlertCode::SnapshotsMissed), "c was not due yet");
     // A write that fails is graver; what has failed is told of for a day.
-    look.device_failures = (3, 1);
+    look.transfers.writes.failed = 1;
     let seen = judge.judge(&look);
     assert_eq!(find(&seen, AlertCode::DeviceErrors).unwrap().severity, critical);
     look.now_ms += DAY_MS;
@@ -291,7 +291,7 @@ fn offloads_that_are_off_and_space_that_is_never_given_back_are_told_of() {
     it.off.clear();
     count(&mut it, Class::Delete, 1, 0, 4096);
     assert!(at(DAY_MS, &it).is_empty());
-    it.reserves = 10;
+    it.done.reserves = 10;
     assert_eq!(at(DAY_MS, &it), [AlertCode::NoAts].into());
     count(&mut it, Class::CompareAndWrite, 1, 0, 512);
     assert!(at(DAY_MS, &it).is_empty());
@@ -329,5 +329,38 @@ fn a_host_that_copies_by_itself_is_told_why() {
         let seen = judge.judge(&later);
         assert!(!is_unsure(&seen, AlertCode::CopiesByHost));
         assert!(find(&seen, AlertCode::CopiesByHost).is_none());
+    }
+}
+
+#[test]
+fn a_host_that_sends_zeros_as_data_is_told_why() {
+    // Zeros that it sends in nine minutes, WRITE SAME among it, and whether that is told.
+    for (mib, offloads, off, told) in [
+        (1024, 0, false, Some("1024 MiB of zeros were sent in 10 minutes; no WRITE SAME came")),
+        (2048, 0, true, Some("switched off on the array")),
+        (1023, 0, false, None),
+        (4096, 1, false, None),
+    ] {
+        let mut judge = Judge::default();
+        let mut it = host(&[1, 2]);
+        count(&mut it, Class::Delete, 1, 0, 4096);
+        it.off.extend(off.then_some(block::Offload::WriteSame.name()));
+        // What was sent before the window is no matter.
+        it.done.zeros_bytes = 7 * GIB;
+        let mut look = well(0);
+        look.hosts = vec![it.clone()];
+        judge.judge(&look);
+        it.done.zeros_bytes += mib << 20;
+        count(&mut it, Class::Zero, offloads, 0, 4096);
+        look = well(9 * MINUTE_MS);
+        look.hosts = vec![it.clone()];
+        let found = find(&judge.judge(&look), AlertCode::ZerosByHost).map(|one| one.actual);
+        assert_eq!(found.is_some(), told.is_some(), "{mib} {offloads}");
+        let (Some(found), Some(told)) = (found, told) else { continue };
+        assert!(found.ends_with(told), "{found}");
+        look.now_ms += HOUR_MS;
+        assert!(is_unsure(&judge.judge(&look), AlertCode::ZerosByHost));
+        look.now_ms += DAY_MS;
+        assert!(!is_unsure(&judge.judge(&look), AlertCode::ZerosByHost), "long ago");
     }
 }

@@ -1,0 +1,105 @@
+//! `/v1/devices` and `/v1/controllers`: what the array is made of.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{ApiError, Refusal, Shared, blocking};
+
+/// The name of the controller; there is one.
+pub(crate) const CONTROLLER: &str = "CT0";
+
+/// The devices of the pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Devices {
+    /// All of them: a pool has one.
+    pub devices: Vec<Device>,
+}
+
+/// A device of the pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Device {
+    /// Its path, or that of its file.
+    pub name: String,
+    /// Bytes of the pool that it holds.
+    pub capacity_bytes: u64,
+    /// Whether it takes writes: after one that has failed, none is taken until the next start.
+    pub takes_writes: bool,
+    /// Reads that hosts' commands wait for.
+    pub reads: DeviceTransfers,
+    /// Commits of the log, with their flushes.
+    pub commits: DeviceTransfers,
+}
+
+/// What hosts' commands asked of a device since the start. What goes on in the background, as
+/// checkpoints and scrubbing, is not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeviceTransfers {
+    /// Those that have not ended yet.
+    pub under_way: u64,
+    /// Those that succeeded.
+    pub ok: u64,
+    /// Those that the device failed.
+    pub failed: u64,
+    /// Bytes that the successful ones moved.
+    pub bytes: u64,
+    /// The sum of the latencies of the successful ones, in microseconds.
+    pub ok_latency_us: u64,
+}
+
+/// The devices of the pool, and what they do.
+#[utoipa::path(get, path = "/v1/devices", responses(
+    (status = 200, body = Devices),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn devices(State(interface): Shared) -> Result<Json<Devices>, ApiError> {
+    blocking(interface, |interface| {
+        let mut devices = interface.telemetry.devices();
+        for device in &mut devices {
+            device.capacity_bytes = interface.array.pool().capacity_bytes;
+        }
+        Ok(Json(Devices { devices }))
+    })
+    .await
+}
+
+/// The controllers of the array.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Controllers {
+    /// All of them: there is one.
+    pub controllers: Vec<Controller>,
+}
+
+/// A controller: a program that serves the pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Controller {
+    /// `CT0`.
+    pub name: String,
+    /// `primary`: the one that hosts are served by.
+    pub mode: String,
+    /// The version of its program.
+    pub version: String,
+    /// When it was started, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// The portals that hosts reach it by, as `ADDR:PORT`.
+    pub portals: Vec<String>,
+}
+
+/// The controllers of the array.
+#[utoipa::path(get, path = "/v1/controllers", responses(
+    (status = 200, body = Controllers),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn controllers(State(interface): Shared) -> Json<Controllers> {
+    let facts = &interface.facts;
+    Json(Controllers {
+        controllers: vec![Controller {
+            name: CONTROLLER.into(),
+            mode: "primary".into(),
+            version: facts.version.clone(),
+            started_ms: facts.started_ms,
+            portals: facts.portals.clone(),
+        }],
+    })
+}

@@ -1,0 +1,230 @@
+//! What is wrong with the pool's device: transfers that fail, take long, or do not end.
+
+use std::collections::VecDeque;
+
+use array::{AlertCode, Seen, Severity};
+
+use super::judge::{DAY_MS, MINUTE_MS, holds};
+use super::look::Look;
+use crate::serve::device::{DeviceSnapshot, TransferSnapshot};
+
+/// How long a failure is told of.
+const FAILURE_MEMORY_MS: u64 = DAY_MS;
+/// The window in which latencies are looked at.
+const WINDOW_MS: u64 = 5 * MINUTE_MS;
+/// How often counters are remembered within it.
+const STEP_MS: u64 = MINUTE_MS;
+/// So many transfers of one direction in the window tell how long one takes.
+const TRANSFERS_MIN: u64 = 100;
+/// What takes so long on average is slow: flash takes a hundredth of it, a disk that turns a half.
+const SLOW_US: u64 = 20_000;
+/// From here on down it is slow no more, once it was.
+const SLOW_OVER_US: u64 = 15_000;
+/// Transfers of which none has ended for so long are stuck.
+const STUCK_MS: u64 = MINUTE_MS / 2;
+
+/// What is remembered of the device.
+#[derive(Default)]
+pub(super) struct Device {
+    /// Reads and writes that have failed, and when another one was seen last.
+    failures: (u64, u64),
+    failed_ms: Option<u64>,
+    /// Times and counters, the oldest first, for a window.
+    past: VecDeque<(u64, DeviceSnapshot)>,
+    is_slow: bool,
+    reads: Progress,
+    writes: Progress,
+}
+
+/// How far transfers of one direction have come.
+#[derive(Default)]
+struct Progress {
+    ended: u64,
+    /// When one had ended last, or none was under way.
+    at_ms: u64,
+}
+
+impl Progress {
+    /// For how long transfers have been under way of which none ended.
+    fn stuck_ms(&mut self, transfers: TransferSnapshot, now_ms: u64) -> u64 {
+        if transfers.under_way == 0 || transfers.ended() != self.ended || now_ms < self.at_ms {
+            *self = Self { ended: transfers.ended(), at_ms: now_ms };
+        }
+        now_ms - self.at_ms
+    }
+}
+
+impl Device {
+    pub(super) fn judge(&mut self, look: &Look) -> Vec<Seen> {
+        [self.failing(look), self.slow(look)].into_iter().flatten().collect()
+    }
+
+    fn failing(&mut self, look: &Look) -> Option<Seen> {
+        let now = (look.transfers.reads.failed, look.transfers.writes.failed);
+        if now != self.failures {
+            self.failures = now;
+            self.failed_ms = Some(look.now_ms);
+        }
+        let (reads, writes) = self.failures;
+        let code = AlertCode::DeviceErrors;
+        match self.failed_ms {
+            Some(at) if look.now_ms.saturating_sub(at) < FAILURE_MEMORY_MS => {
+                let severity = if writes > 0 { Severity::Critical } else { Severity::Warning };
+                let actual = format!("{reads} reads and {writes} writes failed since the start");
+                Some(holds(code, &look.device, severity, actual, "none"))
+            }
+            // What was there before the start is counted no more.
+            None if look.uptime_ms < FAILURE_MEMORY_MS => {
+                Some(Seen::Unsure(code, look.device.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    fn slow(&mut self, look: &Look) -> Option<Seen> {
+        let code = AlertCode::DeviceSlow;
+        let expected = format!("less than {} ms each", SLOW_US / 1000);
+        self.remember(look);
+        if let Some(actual) = self.stuck(look) {
+            return Some(holds(code, &look.device, Severity::Critical, actual, expected));
+        }
+        let (since_ms, before) = *self.past.front()?;
+        let means = [
+            ("reads", mean_us(look.transfers.reads, before.reads)),
+            ("commits", mean_us(look.transfers.writes, before.writes)),
+        ];
+        let known = means.into_iter().filter_map(|(what, mean)| Some((mean?, what)));
+        let Some((mean_us, what)) = known.max().filter(|_| look.now_ms - since_ms >= WINDOW_MS)
+        else {
+            // Too little was done to tell.
+            return Some(Seen::Unsure(code, look.device.clone()));
+        };
+        self.is_slow = mean_us >= if self.is_slow { SLOW_OVER_US } else { SLOW_US };
+        let actual = format!("{what} took {} ms each, for 5 minutes", mean_us / 1000);
+        self.is_slow.then(|| holds(code, &look.device, Severity::Warning, actual, expected))
+    }
+
+    fn remember(&mut self, look: &Look) {
+        let now_ms = look.now_ms;
+        // A clock that was set back makes the past worthless.
+        if self.past.back().is_some_and(|(at, _)| now_ms < *at) {
+            self.past.clear();
+        }
+        if self.past.back().is_none_or(|(at, _)| now_ms - at >= STEP_MS) {
+            self.past.push_back((now_ms, look.transfers));
+        }
+        while self.past.get(1).is_some_and(|(at, _)| at + WINDOW_MS <= now_ms) {
+            self.past.pop_front();
+        }
+    }
+
+    fn stuck(&mut self, look: &Look) -> Option<String> {
+        let DeviceSnapshot { reads, writes } = look.transfers;
+        let all = [
+            ("reads", reads, self.reads.stuck_ms(reads, look.now_ms)),
+            ("commits", writes, self.writes.stuck_ms(writes, look.now_ms)),
+        ];
+        let (what, transfers, stuck_ms) = all.into_iter().max_by_key(|(.., ms)| *ms)?;
+        let told = format!("{} {what} under way, of which none ends", transfers.under_way);
+        (stuck_ms >= STUCK_MS).then_some(told)
+    }
+}
+
+/// How long a transfer took on average since `before`, in microseconds, if there were enough.
+fn mean_us(now: TransferSnapshot, before: TransferSnapshot) -> Option<u64> {
+    let count = now.ok.saturating_sub(before.ok);
+    let sum = now.ok_latency_us.saturating_sub(before.ok_latency_us);
+    (count >= TRANSFERS_MIN).then(|| sum / count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The device at a time: so many reads took so long each since the start, and so many are
+    /// under way.
+    fn look(now_ms: u64, ok: u64, each_us: u64, under_way: u64) -> Look {
+        let reads = TransferSnapshot {
+            under_way,
+            ok,
+            ok_latency_us: ok * each_us,
+            ..TransferSnapshot::default()
+        };
+        let transfers = DeviceSnapshot { reads, writes: TransferSnapshot::default() };
+        Look { now_ms, device: "pool.data".into(), transfers, ..Look::default() }
+    }
+
+    /// What is said of its speed: its severity and the actual value, or nothing known.
+    fn told(device: &mut Device, look: &Look) -> Option<(Severity, String)> {
+        let seen = device.slow(look)?;
+        let Seen::Holds(condition) = seen else { return None };
+        assert_eq!((condition.code, &*condition.component), (AlertCode::DeviceSlow, "pool.data"));
+        Some((condition.severity, condition.actual))
+    }
+
+    #[test]
+    fn a_device_that_takes_long_for_five_minutes_is_slow() {
+        let mut device = Device::default();
+        let mut at = |second: u64, each_us| {
+            // 10 a second: what took other times before is what the sum tells, all the same.
+            told(&mut device, &look(second * 1000, second * 10, each_us, 1))
+        };
+        for second in 0..300 {
+            assert_eq!(at(second, 25_000), None, "{second} s are too short a time to tell");
+        }
+        let (severity, actual) = at(300, 25_000).unwrap();
+        assert_eq!(
+            (severity, &*actual),
+            (Severity::Warning, "reads took 25 ms each, for 5 minutes")
+        );
+        let mut fast = Device::default();
+        for second in 0..1000 {
+            assert_eq!(told(&mut fast, &look(second * 1000, second * 10, 19_999, 0)), None);
+        }
+        assert!(!fast.is_slow);
+    }
+
+    #[test]
+    fn slow_is_over_well_below_where_it_begins_and_idle_tells_nothing() {
+        let mut device = Device::default();
+        let (mut ok, mut sum) = (0, 0);
+        let mut minute = |device: &mut Device, now_ms: u64, count: u64, each_us: u64| {
+            (ok, sum) = (ok + count, sum + count * each_us);
+            let mut look = look(now_ms, ok, 0, 0);
+            look.transfers.reads.ok_latency_us = sum;
+            device.slow(&look)
+        };
+        let mut now_ms = 0;
+        let mut minutes = |device: &mut Device, times: u64, count: u64, each_us: u64| {
+            let mut last = None;
+            for _ in 0..times {
+                now_ms += MINUTE_MS;
+                last = minute(device, now_ms, count, each_us);
+            }
+            last
+        };
+        let is_held = |seen: &Option<Seen>| matches!(seen, Some(Seen::Holds(_)));
+        assert!(is_held(&minutes(&mut device, 6, 100, 30_000)));
+        assert!(is_held(&minutes(&mut device, 6, 100, 16_000)), "not over yet");
+        assert!(minutes(&mut device, 6, 100, 14_000).is_none(), "over");
+        assert!(minutes(&mut device, 6, 100, 16_000).is_none(), "not slow again");
+        assert!(matches!(minutes(&mut device, 6, 1, 90_000), Some(Seen::Unsure(..))), "too few");
+    }
+
+    #[test]
+    fn transfers_that_do_not_end_are_told_of_soon() {
+        let mut device = Device::default();
+        assert_eq!(told(&mut device, &look(5_000, 7, 80, 3)), None);
+        assert_eq!(told(&mut device, &look(34_000, 7, 80, 3)), None);
+        let (severity, actual) = told(&mut device, &look(35_000, 7, 80, 3)).unwrap();
+        assert_eq!(severity, Severity::Critical);
+        assert_eq!(actual, "3 reads under way, of which none ends");
+        assert_eq!(told(&mut device, &look(40_000, 8, 80, 2)), None, "one has ended");
+        // None under way for long is no matter.
+        assert_eq!(told(&mut device, &look(45_000, 10, 80, 0)), None);
+        assert_eq!(told(&mut device, &look(140_000, 10, 80, 0)), None);
+        assert_eq!(told(&mut device, &look(145_000, 10, 80, 1)), None, "it has just begun");
+        assert_eq!(told(&mut device, &look(100_000, 10, 80, 1)), None, "the clock was set back");
+        assert!(told(&mut device, &look(130_000, 10, 80, 1)).is_some());
+    }
+}
