@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use api::{
-    Access, Counters, Facts, HostSession, Interface, NotificationTest, PathCounters, Sources,
-    Telemetry, Token, Watch, router,
+    Access, Counters, Device, Facts, HostSession, Interface, NotificationTest, PathCounters,
+    Sources, Telemetry, Token, Watch, router,
 };
 use array::{Array, Settings, SettingsChange};
 use axum::Router;
@@ -66,6 +66,10 @@ impl Telemetry for Quiet {
         let path = PathCounters { volume_id: Some(1), ..PathCounters::default() };
         Counters { paths: vec![path], ..Counters::default() }
     }
+
+    fn devices(&self) -> Vec<Device> {
+        vec![Device::default()]
+    }
 }
 
 impl Watch for Quiet {
@@ -98,8 +102,7 @@ impl World {
         let token = Token::from_entropy(&[0xab; 32]);
         let exposed = token.expose().to_owned();
         // Time stands still, so that who guesses tokens is slowed down as well.
-        let sources =
-            Sources { uptime_ms: Box::new(|| 0), entropy: Box::new(|| Some([0xcd; 32])) };
+        let sources = Sources { uptime_ms: Box::new(|| 0), entropy: Box::new(|| Some([0xcd; 32])) };
         let history = history::History::open(Box::new(history::Memory::default()), [0; 16]);
         let history = history.expect("memory can be written");
         let interface = Interface {

@@ -61,6 +61,17 @@ test("an alert says what to do, is marked as seen, and closed", async () => {
   await desk.page.getByText("No alert is open.").waitFor();
 });
 
+test("the device of the pool is shown with what hosts wait for", async () => {
+  await desk.go("Health");
+  const { devices } = await desk.array.ask<{ devices: { name: string }[] }>("GET", "/v1/devices");
+  const cells = await cellsOf("Devices: what hosts waited for since the start");
+  const name = devices[0]?.name;
+  expect(cells.map((row) => row.slice(0, 2))).toEqual([
+    [name, "Reads"],
+    [name, "Commits"],
+  ]);
+});
+
 test("a host is checked, and what is seen stands beside what is best", async () => {
   await desk.go("Hosts");
   await desk.page.getByRole("link", { name: "esx-1" }).click();

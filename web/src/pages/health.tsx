@@ -14,6 +14,7 @@ import { Task } from "../parts/task";
 import { Pass } from "../tasks/passes";
 import { GrowPool } from "../tasks/settings";
 import { Alerts } from "./alerts";
+import { Devices } from "./devices";
 
 /** How often what runs in the background is asked for, in milliseconds. */
 const PASS_MS = 3000;
@@ -23,6 +24,7 @@ export function Health() {
     <Page title="Health">
       <Alerts />
       <PoolCard />
+      <Devices />
       <ScrubCard />
       <DamageCard />
       <OptimizeCard />
