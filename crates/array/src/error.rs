@@ -152,6 +152,9 @@ pub enum Error {
     /// No alert has this number.
     #[error("Alert does not exist: {0}. The list of alerts shows their numbers.")]
     NoSuchAlert(String),
+    /// No report of the lab has this name.
+    #[error("Lab report does not exist: {0}. The list of lab reports shows their names.")]
+    NoSuchLabReport(String),
     /// The initiator name belongs to another host.
     #[error("The initiator {initiator} is already in use by host {host}. Remove it there first.")]
     InitiatorInUse {
@@ -274,6 +277,7 @@ impl Error {
             Self::TokenExists { .. } => "token_exists",
             Self::NoSuchToken { .. } => "no_such_token",
             Self::NoSuchAlert(_) => "no_such_alert",
+            Self::NoSuchLabReport(_) => "no_such_lab_report",
             Self::InitiatorInUse { .. } => "initiator_in_use",
             Self::ConnectionExists { .. } => "connection_exists",
             Self::NoSuchConnection { .. } => "no_such_connection",
@@ -305,6 +309,7 @@ impl Error {
             | Self::NoSuchUser(_)
             | Self::NoSuchToken { .. }
             | Self::NoSuchAlert(_)
+            | Self::NoSuchLabReport(_)
             | Self::NoSuchConnection { .. } => Kind::NotFound,
             Self::VolumeExists(_)
             | Self::VolumeDestroyed(_)

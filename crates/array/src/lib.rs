@@ -17,6 +17,7 @@
 //! * [`reduction`]: what reduction does with a volume, and its background pass,
 //! * [`limits`]: how much hosts may do with a volume,
 //! * [`tags`]: what others keep with volumes and snapshots,
+//! * [`lab_reports`]: what the lab has measured on the array,
 //! * [`protection`]: what groups do by their [`schedule`] and their [`retention`],
 //! * [`backing`]: what is needed of the store,
 //! * [`error`]: why a change is refused.
@@ -36,6 +37,7 @@ mod hosts;
 pub mod identity;
 mod initiators;
 mod integrity;
+pub mod lab_reports;
 pub mod limits;
 mod moments;
 pub mod name;
@@ -80,10 +82,12 @@ pub use hosts::{HostChange, HostInfo, NewHost};
 pub use identity::CompanyId;
 pub use initiators::Initiator;
 pub use integrity::{Damage, DamageReport, DamagedBlocks, Scrubbed};
+pub use lab_reports::{LabMeasured, LabReport};
 pub use limits::LimitsChange;
 pub use moments::GroupSnapshotInfo;
 pub use name::{
-    GroupName, HostGroupName, HostName, InitiatorName, Suffix, TokenName, UserName, VolumeName,
+    GroupName, HostGroupName, HostName, InitiatorName, LabReportName, Suffix, TokenName, UserName,
+    VolumeName,
 };
 pub use personality::Personality;
 pub use protection::Ran;

@@ -62,6 +62,10 @@ name_type!(
     TokenName
 );
 name_type!(
+    /// The name of a report of the lab: as a volume's.
+    LabReportName
+);
+name_type!(
     /// An iSCSI name (RFC 7143 section 4.2.7): `iqn.`, `eui.` or `naa.`, in lower case.
     InitiatorName
 );
@@ -171,6 +175,22 @@ impl TokenName {
     }
 }
 
+impl LabReportName {
+    /// As it is compared: in lower case.
+    pub(crate) fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// `invalid_name`.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        check("lab report", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
 impl Suffix {
     /// As it is compared: in lower case.
     pub(crate) fn key(&self) -> String {
@@ -231,6 +251,23 @@ fn check(
         return refuse("must hold a letter or a mark besides digits".into());
     }
     Ok(())
+}
+
+/// Checks a text that is kept for others: how many characters it has, and that it stands on one
+/// line.
+pub(crate) fn check_text(
+    code: &'static str,
+    what: &str,
+    text: &str,
+    least: usize,
+    most: usize,
+) -> Result<(), Error> {
+    let count = text.chars().count();
+    if (least..=most).contains(&count) && !text.chars().any(char::is_control) {
+        return Ok(());
+    }
+    let text = format!("The {what} has {least} to {most} characters, and no control characters.");
+    Err(Error::invalid(code, text))
 }
 
 impl InitiatorName {

@@ -15,6 +15,7 @@
 //! 'u' user's name in lower case           user, with the hashes of its tokens
 //! 'a' number modulo 4096 (8)              entry of the audit log
 //! 'A' number (8)                          alert
+//! 'L' report's name in lower case         report of the lab
 //! ```
 //!
 //! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
@@ -23,6 +24,7 @@
 mod access;
 mod alerts;
 mod groups;
+mod lab_reports;
 mod shared;
 mod snapshots;
 mod tags;
@@ -36,6 +38,7 @@ use crate::alerts::Alert;
 use crate::audit::AuditEntry;
 use crate::eradication;
 use crate::groups::{Group, GroupId};
+use crate::lab_reports::LabReport;
 use crate::name::{GroupName, HostName, InitiatorName};
 use crate::reservations::Registration;
 use crate::snapshots::SnapshotRecord;
@@ -63,11 +66,13 @@ pub(crate) enum Stored {
     User(User),
     Audit(AuditEntry),
     Alert(Alert),
+    LabReport(LabReport),
 }
 
 pub(crate) use access::{audit, audit_key, user, user_key};
 pub(crate) use alerts::{alert, alert_key};
 pub(crate) use groups::{group, group_key};
+pub(crate) use lab_reports::{lab_report, lab_report_key};
 pub(crate) use shared::{host_group, host_group_key, shared_connection_key};
 pub(crate) use snapshots::{snapshot, snapshot_key};
 pub(crate) use tags::tags_row;
@@ -280,6 +285,7 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
         [b'u', ..] => access::decode_user(key, parse(key, value)?),
         [b'a', ..] => access::decode_audit(key, parse(key, value)?),
         [b'A', ..] => alerts::decode_alert(key, parse(key, value)?),
+        [b'L', ..] => lab_reports::decode_lab_report(key, parse(key, value)?),
         _ => Err(damaged(key, "nobody knows this key")),
     }
 }

@@ -15,6 +15,7 @@ pub(crate) use host_groups::{HostGroup, HostGroupEntry, HostGroupId, HostGroups}
 use crate::alerts::Alerts;
 use crate::audit::AuditLog;
 use crate::groups::{Agenda, Group, GroupId};
+use crate::lab_reports::LabReports;
 use crate::name::{InitiatorName, VolumeName};
 use crate::reservations::Reservations;
 use crate::snapshots::{Moment, SnapshotRecord};
@@ -57,6 +58,7 @@ pub(crate) struct State {
     /// Of hosts and of host groups.
     pub(crate) connection_count: usize,
     pub(crate) tags: Tags,
+    pub(crate) lab_reports: LabReports,
     /// The array's own volume, if the pool has one yet.
     pub(crate) token_volume: Option<VolumeId>,
     pub(crate) next_host_id: u64,
@@ -93,6 +95,7 @@ impl State {
             alerts: Alerts::default(),
             connection_count: 0,
             tags: Tags::default(),
+            lab_reports: LabReports::new(),
             token_volume: None,
             next_host_id: 1,
             generation: 1,

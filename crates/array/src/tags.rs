@@ -7,6 +7,7 @@ use std::ops::Bound;
 use block::VolumeId;
 use store::Change;
 
+use crate::name::check_text;
 use crate::several::check_all;
 use crate::state::State;
 use crate::{Array, Error, TAGS_MAX, record};
@@ -41,22 +42,13 @@ impl Tag {
     /// # Errors
     /// `invalid_tag`.
     pub fn new(namespace: &str, key: &str, value: &str, copyable: bool) -> Result<Self, Error> {
-        check_text("namespace", namespace, 1, TAG_KEY_CHARS_MAX)?;
-        check_text("key", key, 1, TAG_KEY_CHARS_MAX)?;
-        check_text("value", value, 0, TAG_VALUE_CHARS_MAX)?;
+        let check = |what, text, least, most| check_text("invalid_tag", what, text, least, most);
+        check("namespace of a tag", namespace, 1, TAG_KEY_CHARS_MAX)?;
+        check("key of a tag", key, 1, TAG_KEY_CHARS_MAX)?;
+        check("value of a tag", value, 0, TAG_VALUE_CHARS_MAX)?;
         let [namespace, key, value] = [namespace, key, value].map(str::to_owned);
         Ok(Self { namespace, key, value, copyable })
     }
-}
-
-fn check_text(what: &str, text: &str, least: usize, most: usize) -> Result<(), Error> {
-    let count = text.chars().count();
-    if (least..=most).contains(&count) && !text.chars().any(char::is_control) {
-        return Ok(());
-    }
-    let text =
-        format!("The {what} of a tag has {least} to {most} characters, and no control characters.");
-    Err(Error::invalid("invalid_tag", text))
 }
 
 /// The tags of a volume or a snapshot.

@@ -3,6 +3,7 @@
 mod access;
 mod alerts;
 mod host_groups;
+mod lab_reports;
 mod memory;
 mod months;
 mod protection;

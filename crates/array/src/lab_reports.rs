@@ -1,0 +1,322 @@
+//! Reports of the lab: what was measured on this array, kept beside what papers publish. They mean
+//! nothing to the array.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use store::Change;
+
+use crate::name::{LabReportName, check_text};
+use crate::state::{State, shown};
+use crate::{Array, Error, record};
+
+/// The most reports of an array.
+pub const LAB_REPORTS_MAX: usize = 32;
+/// The most scenarios of a report.
+pub const LAB_SCENARIOS_MAX: usize = 64;
+/// The most cases of a scenario.
+pub const LAB_CASES_MAX: usize = 64;
+/// The most aims of a scenario, and the most notes.
+pub const LAB_AIMS_MAX: usize = 16;
+/// The longest text of a report, in characters.
+pub const LAB_TEXT_CHARS_MAX: usize = 512;
+/// The longest report, in bytes as it is recorded: one value of the store has room for it.
+pub const LAB_REPORT_BYTES_MAX: usize = 60 << 10;
+
+/// A report with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LabReport {
+    /// What it is called here.
+    pub name: LabReportName,
+    /// What was measured.
+    pub measured: LabMeasured,
+}
+
+/// What one run of the lab has measured. It is recorded as it stands here: fields keep their names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabMeasured {
+    /// When the run began, in milliseconds since 1970.
+    pub measured_ms: u64,
+    /// The version of the lab.
+    pub lab_version: String,
+    /// Vendor, product and revision of the array, as INQUIRY told.
+    pub array: String,
+    /// What it was called in the report.
+    pub array_name: String,
+    /// What a write that was answered is worth after a loss of power, in words.
+    pub durability: String,
+    /// How it was measured.
+    pub settings: LabSettings,
+    /// Where the lab ran.
+    pub machine: LabMachine,
+    /// What was found.
+    pub scenarios: Vec<LabScenario>,
+}
+
+/// How it was measured. Numbers mean nothing without it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabSettings {
+    /// The papers' sizes were divided by it; 1 and up.
+    pub scale: u64,
+    /// The papers' numbers of machines were divided by it: 1, but for tests.
+    pub count_scale: u64,
+    /// How long each load ran, in milliseconds; 0 where it is not told.
+    pub load_ms: u64,
+    /// How many hosts there were.
+    pub hosts: u32,
+    /// Over how many portals.
+    pub portals: u32,
+}
+
+/// Where the lab ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabMachine {
+    /// The model of its processors.
+    pub processor: String,
+    /// How many there were.
+    pub processors: u32,
+    /// Its memory, in bytes.
+    pub memory_bytes: u64,
+    /// Its operating system and kernel.
+    pub system: String,
+}
+
+/// What a scenario found, beside what a paper publishes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabScenario {
+    /// What the lab calls it: `P-13`. Unique in a report.
+    pub id: String,
+    /// What is done; may be empty.
+    pub title: String,
+    /// The paper and the place in it; none where it is no figure of one.
+    pub source: Option<String>,
+    /// What stands there.
+    pub published: Option<LabPublished>,
+    /// How it ended.
+    pub state: LabState,
+    /// Why it failed, or was not run.
+    pub reason: Option<String>,
+    /// What the numbers of the cases are: `time`.
+    pub quantity: String,
+    /// Of the numbers: `s`; may be empty.
+    pub unit: String,
+    /// What the ratios are of.
+    pub ratio_of: LabRatio,
+    /// What was measured.
+    pub cases: Vec<LabCase>,
+    /// Whether aims were reached.
+    pub aims: Vec<LabAim>,
+    /// What a reader must know besides.
+    pub notes: Vec<String>,
+}
+
+/// What a paper states, in its words. None where it does not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabPublished {
+    /// Of what.
+    pub what: String,
+    /// Without offload.
+    pub off: Option<String>,
+    /// With it.
+    pub on: Option<String>,
+    /// How much better.
+    pub gain: Option<String>,
+}
+
+/// How a scenario ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LabState {
+    /// It ran, and what it wrote was right.
+    Done,
+    /// The array erred, or held wrong data.
+    Failed,
+    /// It was not run.
+    Skipped,
+}
+
+/// What is divided by what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LabRatio {
+    /// Off by on, as of times.
+    OffByOn,
+    /// On by off, as of rates.
+    OnByOff,
+}
+
+/// A case of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabCase {
+    /// `16 VMs`.
+    pub case: String,
+    /// Without offload; none where it was not measured.
+    pub off: Option<f64>,
+    /// With it.
+    pub on: Option<f64>,
+    /// How many times one is the other; none where that can't be told.
+    pub ratio: Option<f64>,
+    /// Whether it can't be told because it was over too soon.
+    pub too_fast: bool,
+    /// Whether hosts did themselves what was to be offloaded, all of it or in part.
+    pub in_software: bool,
+}
+
+/// An aim, and whether it was reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabAim {
+    /// `wire bytes, on against off`.
+    pub what: String,
+    /// `under 0.1%`.
+    pub goal: String,
+    /// `0.02%`.
+    pub measured: String,
+    /// Whether it was.
+    pub met: bool,
+    /// Why not, or what else is to be known of it.
+    pub reason: Option<String>,
+}
+
+/// All reports, by their names in lower case.
+pub(crate) type LabReports = BTreeMap<String, Arc<LabReport>>;
+
+impl LabMeasured {
+    /// Refuses what no report is.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let Self { lab_version, array, array_name, durability, settings, machine, .. } = self;
+        let texts = [lab_version, array, array_name, durability, &machine.processor];
+        texts.into_iter().chain([&machine.system]).try_for_each(|of| text("text", of, 0))?;
+        if settings.scale == 0 || settings.count_scale == 0 {
+            return invalid("A scale of a lab report is 1 or more.");
+        }
+        at_most("scenarios", self.scenarios.len(), LAB_SCENARIOS_MAX)?;
+        let mut ids = BTreeSet::new();
+        for scenario in &self.scenarios {
+            scenario.check()?;
+            if !ids.insert(&scenario.id) {
+                let id = shown(&scenario.id);
+                return invalid(format!("The scenario {id} is in the lab report twice."));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LabScenario {
+    fn check(&self) -> Result<(), Error> {
+        text("scenario", &self.id, 1)?;
+        text("quantity", &self.quantity, 1)?;
+        [&self.title, &self.unit].into_iter().try_for_each(|of| text("text", of, 0))?;
+        [&self.source, &self.reason]
+            .into_iter()
+            .flatten()
+            .try_for_each(|of| text("text", of, 0))?;
+        if let Some(LabPublished { what, off, on, gain }) = &self.published {
+            let all = [off, on, gain].into_iter().flatten().chain([what]);
+            all.into_iter().try_for_each(|of| text("published figure", of, 0))?;
+        }
+        at_most("cases of a scenario", self.cases.len(), LAB_CASES_MAX)?;
+        for case in &self.cases {
+            text("case", &case.case, 1)?;
+            let numbers = [case.off, case.on, case.ratio];
+            if numbers.into_iter().flatten().any(|number| !number.is_finite()) {
+                return invalid("The numbers of a lab report are finite.");
+            }
+        }
+        at_most("aims of a scenario", self.aims.len(), LAB_AIMS_MAX)?;
+        for LabAim { what, goal, measured, reason, .. } in &self.aims {
+            let all = [what, goal, measured].into_iter().chain(reason);
+            all.into_iter().try_for_each(|of| text("aim", of, 0))?;
+        }
+        at_most("notes of a scenario", self.notes.len(), LAB_AIMS_MAX)?;
+        self.notes.iter().try_for_each(|note| text("note", note, 0))
+    }
+}
+
+fn text(what: &str, text: &str, least: usize) -> Result<(), Error> {
+    let what = format!("{what} of a lab report");
+    check_text("invalid_lab_report", &what, text, least, LAB_TEXT_CHARS_MAX)
+}
+
+fn at_most(what: &str, count: usize, most: usize) -> Result<(), Error> {
+    match count <= most {
+        true => Ok(()),
+        false => invalid(format!("A lab report has up to {most} {what}; not {count}.")),
+    }
+}
+
+fn invalid<T>(text: impl Into<String>) -> Result<T, Error> {
+    Err(Error::invalid("invalid_lab_report", text))
+}
+
+impl State {
+    pub(crate) fn load_lab_report(&mut self, report: LabReport) {
+        self.lab_reports.insert(report.name.key(), Arc::new(report));
+    }
+
+    fn lab_report(&self, name: &str) -> Result<&Arc<LabReport>, Error> {
+        let found = self.lab_reports.get(&name.to_ascii_lowercase());
+        found.ok_or_else(|| Error::NoSuchLabReport(shown(name)))
+    }
+}
+
+impl Array {
+    /// Keeps a report; one of the same name gives way to it.
+    ///
+    /// # Errors
+    /// `invalid_lab_report`, `limit_reached`, and those of the store.
+    pub fn keep_lab_report(&self, report: LabReport) -> Result<Arc<LabReport>, Error> {
+        report.measured.check()?;
+        let record = record::lab_report(&report)?;
+        if record.len() > LAB_REPORT_BYTES_MAX {
+            let most = LAB_REPORT_BYTES_MAX;
+            let text = format!(
+                "A lab report takes up to {most} bytes; this one takes {}. Keep fewer scenarios.",
+                record.len()
+            );
+            return invalid(text);
+        }
+        let key = report.name.key();
+        let plan = |state: &State| {
+            let all = &state.lab_reports;
+            if all.len() >= LAB_REPORTS_MAX && !all.contains_key(&key) {
+                return Err(Error::Limit { what: "lab reports", limit: LAB_REPORTS_MAX });
+            }
+            let config = vec![(record::lab_report_key(&report.name), Some(record))];
+            Ok((Change { config, ..Change::default() }, Arc::new(report)))
+        };
+        self.change(plan, |state, report| {
+            state.lab_reports.insert(report.name.key(), report.clone());
+            report
+        })
+    }
+
+    /// All reports that are kept, in the order of their names.
+    pub fn lab_reports(&self) -> Vec<Arc<LabReport>> {
+        self.state.read().lab_reports.values().cloned().collect()
+    }
+
+    /// A report by its name, whatever its case.
+    ///
+    /// # Errors
+    /// `no_such_lab_report`.
+    pub fn lab_report(&self, name: &str) -> Result<Arc<LabReport>, Error> {
+        self.state.read().lab_report(name).cloned()
+    }
+
+    /// Removes a report.
+    ///
+    /// # Errors
+    /// `no_such_lab_report`, and those of the store.
+    pub fn delete_lab_report(&self, name: &str) -> Result<(), Error> {
+        let plan = |state: &State| {
+            let name = &state.lab_report(name)?.name;
+            let config = vec![(record::lab_report_key(name), None)];
+            Ok((Change { config, ..Change::default() }, name.key()))
+        };
+        self.change(plan, |state, key| {
+            state.lab_reports.remove(&key);
+        })
+    }
+}

@@ -1,0 +1,39 @@
+//! The records of the lab's reports: one has all of a report.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Stored, VERSION, damaged, encode};
+use crate::Error;
+use crate::lab_reports::{LabMeasured, LabReport};
+use crate::name::LabReportName;
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct LabReportRow<M> {
+    v: u8,
+    name: String,
+    measured: M,
+}
+
+pub(crate) fn lab_report_key(name: &LabReportName) -> Vec<u8> {
+    let mut key = vec![b'L'];
+    key.extend_from_slice(name.key().as_bytes());
+    key
+}
+
+pub(crate) fn lab_report(report: &LabReport) -> Result<Vec<u8>, Error> {
+    let name = report.name.to_string();
+    encode(&LabReportRow { v: VERSION, name, measured: &report.measured })
+}
+
+pub(super) fn decode_lab_report(
+    key: &[u8],
+    row: LabReportRow<LabMeasured>,
+) -> Result<Stored, Error> {
+    let LabReportRow { name, measured, .. } = row;
+    measured.check()?;
+    let report = LabReport { name: LabReportName::new(&name)?, measured };
+    match lab_report_key(&report.name) == key {
+        true => Ok(Stored::LabReport(report)),
+        false => Err(damaged(key, "it is the record of another report")),
+    }
+}
