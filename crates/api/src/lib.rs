@@ -21,6 +21,7 @@ mod history;
 mod host_check;
 mod hosts;
 mod integrity;
+mod lab;
 mod metrics;
 mod offloads;
 mod optimize;
@@ -68,6 +69,10 @@ pub use groups::{Group, GroupChange, GroupCreate, Groups};
 pub use host_check::{HostCheck, HostCheckRow, Verdict};
 pub use hosts::{ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts};
 pub use integrity::{DamageEntry, DamageList, Scrub};
+pub use lab::{
+    LabAim, LabCase, LabMachine, LabMeasured, LabPublished, LabRatio, LabReport, LabReportLine,
+    LabReports, LabScenario, LabSettings, LabState,
+};
 pub use offloads::{OffloadChange, OffloadSettings};
 pub use optimize::Optimize;
 pub use page::{ConnectionFilter, Ending, Page, VolumeFilter};
@@ -206,6 +211,8 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(alerts::show, alerts::change))
         .routes(routes!(alerts::close))
         .routes(routes!(alerts::test))
+        .routes(routes!(lab::list))
+        .routes(routes!(lab::show, lab::keep, lab::delete))
         .routes(routes!(connections::list, connections::connect))
         .routes(routes!(connections::disconnect))
         .routes(routes!(access::login::session))

@@ -14,6 +14,7 @@ mod access;
 mod alerts;
 mod history;
 mod kept;
+mod lab;
 mod memory;
 mod metrics;
 mod rest;

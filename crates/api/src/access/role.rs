@@ -13,7 +13,7 @@ use axum::http::Method;
 
 /// The resources that a storage admin may change, as they stand behind `/v1/` or `/api/2.N/`; what
 /// is below them as well.
-const OF_STORAGE: [&str; 19] = [
+const OF_STORAGE: [&str; 20] = [
     "alerts",
     "clones",
     "connections",
@@ -21,6 +21,7 @@ const OF_STORAGE: [&str; 19] = [
     "groups",
     "host-groups",
     "hosts",
+    "lab",
     "pods",
     "protection-group-snapshots",
     "protection-groups",
@@ -77,6 +78,9 @@ mod tests {
             ("PUT", "/api/2.26/volumes/tags/batch", StorageAdmin),
             ("PATCH", "/api/2.4/hosts", StorageAdmin),
             ("BREW", "/api/2.4/hosts", StorageAdmin),
+            ("GET", "/v1/lab/reports", ReadOnly),
+            ("PUT", "/v1/lab/reports/weekly", StorageAdmin),
+            ("DELETE", "/v1/lab/reports/weekly", StorageAdmin),
             ("POST", "/api/2.4/admins/api-tokens", ArrayAdmin),
             ("PATCH", "/api/2.4/arrays", ArrayAdmin),
             ("PATCH", "/v1/settings", ArrayAdmin),
