@@ -8,6 +8,7 @@ mod compare;
 mod document;
 mod html;
 mod in_software;
+mod json;
 mod markdown;
 pub mod number;
 mod quantity;
@@ -22,6 +23,8 @@ pub(crate) mod sample;
 #[cfg(test)]
 mod tests;
 
+use serde::Serialize;
+
 use crate::outcome::Report;
 
 pub use ratio::Ratio;
@@ -35,6 +38,11 @@ pub fn html(report: &Report) -> String {
 /// A report as Markdown tables. It has no charts.
 pub fn markdown(report: &Report) -> String {
     markdown::text(&report::document(report))
+}
+
+/// A report as it is written as JSON; [`Report`] reads it again.
+pub fn json(report: &Report) -> impl Serialize + '_ {
+    json::written(report)
 }
 
 /// Two reports side by side, as [`html()`].

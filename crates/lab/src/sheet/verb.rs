@@ -60,7 +60,7 @@ pub fn report(args: &ReportArgs) -> Result<(), String> {
         write(path, &super::markdown(&found.report))?;
     }
     if let Some(path) = &args.json {
-        write_json(path, &found.report)?;
+        write_json(path, &super::json(&found.report))?;
     }
     if args.html.is_none() && args.markdown.is_none() && args.json.is_none() {
         print!("{}", super::markdown(&found.report));
