@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::figures;
 use crate::host::Host;
 use crate::outcome::{About, Machine, Parameters, Progress, Status, Store};
+use crate::report::write_json;
 use crate::sheet::{self, ReportArgs};
 use crate::target::{self, ConnectArgs};
 use crate::top;
@@ -81,9 +82,20 @@ pub struct RunArgs {
     /// Write JSON, which `compare` reads.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Keep the report on the array by this name, beside writing it: `holdfast lab show` shows it.
+    #[arg(long, value_name = "NAME", requires = "holdfast")]
+    pub keep: Option<String>,
     /// How to connect.
     #[command(flatten)]
     pub connect: ConnectArgs,
+}
+
+impl RunArgs {
+    /// The array's own command line, where it has one that the lab knows.
+    fn array(&self) -> Option<Array> {
+        let array = self.holdfast.clone().zip(self.pool.clone());
+        array.map(|(program, pool)| Array { program, pool })
+    }
 }
 
 /// Runs what is asked for. Ends with an error if any scenario failed.
@@ -96,6 +108,7 @@ pub fn run(args: &RunArgs) -> Result<(), String> {
         return Ok(());
     }
     let wanted = wanted(args)?;
+    let kept = Kept::prepare(args)?;
     let plan = plan(args)?;
     let parameters = Parameters {
         target: plan.config.target.clone(),
@@ -111,9 +124,7 @@ pub fn run(args: &RunArgs) -> Result<(), String> {
     let progress = Progress::new(wanted.len() as u64);
     let mut engine = Engine::new();
     let reactor = engine.reactor();
-    let array = args.holdfast.clone().zip(args.pool.clone());
-    let array = array.map(|(program, pool)| Array { program, pool });
-    let bench = Bench::connect(&reactor, plan, array, progress.clone())
+    let bench = Bench::connect(&reactor, plan, args.array(), progress.clone())
         .map_err(|error| error.to_string())?;
     let about = about(args, &mut engine, &bench, &parameters)?;
     store.begin(&about, &parameters).map_err(|error| error.to_string())?;
@@ -144,9 +155,42 @@ pub fn run(args: &RunArgs) -> Result<(), String> {
         markdown: args.markdown.clone(),
         json: args.json.clone(),
     })?;
-    match failed.is_empty() {
-        true => Ok(()),
-        false => Err(format!("{} failed:\n{}", failed.len(), failed.join("\n"))),
+    let mut errors = Vec::new();
+    if !failed.is_empty() {
+        errors.push(format!("{} failed:\n{}", failed.len(), failed.join("\n")));
+    }
+    errors.extend(kept.and_then(|kept| kept.keep(&store).err()));
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
+}
+
+/// What the array is to keep of a run.
+struct Kept {
+    array: Array,
+    name: String,
+    /// The file that it is handed in.
+    json: PathBuf,
+}
+
+impl Kept {
+    /// Finds out whether the array will take it: what is run may take hours.
+    fn prepare(args: &RunArgs) -> Result<Option<Self>, String> {
+        let Some((array, name)) = args.array().zip(args.keep.clone()) else { return Ok(None) };
+        let taken = array.run(&["lab", "list"]);
+        taken.map_err(|error| format!("the array can't keep a report: {error}"))?;
+        Ok(Some(Self { array, name, json: args.results.join("report.json") }))
+    }
+
+    /// Hands it to the array.
+    fn keep(&self, store: &Store) -> Result<(), String> {
+        let Self { array, name, json } = self;
+        let path = json.display().to_string();
+        let found = store.report().map_err(|error| error.to_string())?;
+        write_json(json, &sheet::json(&found.report))?;
+        array.run(&["lab", "keep", name, &path]).map_err(|error| {
+            format!("the report is not kept on the array: {error}\nIt is in {path}.")
+        })?;
+        eprintln!("holdfast-lab: the array keeps the report as {name}");
+        Ok(())
     }
 }
 
