@@ -17,8 +17,10 @@ pub const LAB_REPORTS_MAX: usize = 32;
 pub const LAB_SCENARIOS_MAX: usize = 64;
 /// The most cases of a scenario.
 pub const LAB_CASES_MAX: usize = 64;
-/// The most aims of a scenario, and the most notes.
+/// The most aims of a scenario.
 pub const LAB_AIMS_MAX: usize = 16;
+/// The most notes of a scenario.
+pub const LAB_NOTES_MAX: usize = 64;
 /// The longest text of a report, in characters.
 pub const LAB_TEXT_CHARS_MAX: usize = 512;
 /// The longest report, in bytes as it is recorded: one value of the store has room for it.
@@ -229,7 +231,7 @@ impl LabScenario {
             let all = [what, goal, measured].into_iter().chain(reason);
             all.into_iter().try_for_each(|of| text("aim", of, 0))?;
         }
-        at_most("notes of a scenario", self.notes.len(), LAB_AIMS_MAX)?;
+        at_most("notes of a scenario", self.notes.len(), LAB_NOTES_MAX)?;
         self.notes.iter().try_for_each(|note| text("note", note, 0))
     }
 }

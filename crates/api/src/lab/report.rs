@@ -103,7 +103,7 @@ pub struct LabScenario {
     #[schema(max_items = 16)]
     pub aims: Vec<LabAim>,
     /// What a reader must know besides.
-    #[schema(max_items = 16)]
+    #[schema(max_items = 64)]
     pub notes: Vec<String>,
 }
 
