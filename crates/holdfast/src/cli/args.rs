@@ -4,6 +4,7 @@ mod access;
 mod alert;
 mod array;
 mod group;
+mod lab;
 mod reach;
 mod serve;
 mod volume;
@@ -20,6 +21,7 @@ pub use access::{ApiPlace, AuditArgs, Fingerprint, TokenVerb, UserVerb};
 pub use alert::AlertVerb;
 pub use array::{ArrayVerb, Thresholds};
 pub use group::{GroupVerb, Members, ScheduleArgs, TagVerb};
+pub use lab::LabVerb;
 pub use reach::{
     ConnectArgs, ConnectionVerb, ControllerVerb, DeviceVerb, DisconnectArgs, HostGroupVerb,
     PortVerb, ProvisionArgs, WithHost,
@@ -131,6 +133,9 @@ pub enum Verb {
     /// Show what hosts do to volumes now: live, or as CSV.
     #[command(after_help = EXIT_CODES)]
     Top(TopArgs),
+    /// Keep what the lab has measured on this array, and show it.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Lab(LabVerb),
     /// Send any request of the interface, and print the answer.
     #[command(after_help = EXIT_CODES)]
     Api(ApiArgs),

@@ -88,6 +88,15 @@ impl Client {
         self.send(Method::POST, path, &[]).map(drop)
     }
 
+    /// Puts something in its place.
+    pub fn put<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        decode(&self.send(Method::PUT, path, &encode(body)?)?)
+    }
+
     /// Changes something.
     pub fn patch<T: DeserializeOwned>(
         &self,

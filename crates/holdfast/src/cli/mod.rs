@@ -6,8 +6,8 @@
 //!   how it knows it; [`rest`]: what it says in REST 2.x,
 //! * [`pool`], [`optimize`], [`array`], [`volume`], [`limits`], [`snapshot`], [`group`],
 //!   [`protection`], [`tag`], [`host`], [`host_group`], [`connection`], [`device`], [`provision`],
-//!   [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`raw`],
-//!   [`completion`], [`inspect`]: the verbs,
+//!   [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`lab`],
+//!   [`raw`], [`completion`], [`inspect`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`http`]
 //!   server, the [`certificate`] of that, the [`web`] page and the small parts ([`access`],
 //!   [`telemetry`], [`supervisor`], [`notify`]) that join crates which don't know each other,
@@ -38,6 +38,7 @@ mod http;
 mod inspect;
 mod integrity;
 mod interval;
+mod lab;
 mod limits;
 mod mounting;
 mod notify;
@@ -123,6 +124,7 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Connect(options) => connection::connect(common, options)?,
         Verb::Disconnect(options) => connection::disconnect(common, options)?,
         Verb::Alert(verb) => alert::run(common, verb)?,
+        Verb::Lab(verb) => lab::run(common, verb)?,
         Verb::Connection(verb) => connection::run(common, verb)?,
         Verb::Port(verb) => connection::ports(common, verb)?,
         Verb::Device(verb) => device::run(common, verb)?,

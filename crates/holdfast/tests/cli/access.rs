@@ -3,7 +3,7 @@
 use super::*;
 
 /// What `curl`'s user would put into a file.
-fn file(world: &World, name: &str, text: &str) -> String {
+pub fn file(world: &World, name: &str, text: &str) -> String {
     let path = world.directory.path().join(name);
     std::fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()

@@ -211,3 +211,12 @@ fn so_are_those_of_groups_tags_and_limits() {
         assert_eq!(Cli::try_parse_from(words).unwrap_err().exit_code(), 2, "{line}");
     }
 }
+
+#[test]
+fn reports_of_the_lab_have_verbs() {
+    for line in ["lab list --json", "lab show r --csv", "lab keep r f.json", "lab delete r"] {
+        let words = std::iter::once("holdfast").chain(line.split(' '));
+        assert!(Cli::try_parse_from(words).is_ok(), "{line}");
+    }
+    assert!(Cli::try_parse_from(["holdfast", "lab", "keep", "r"]).is_err());
+}
