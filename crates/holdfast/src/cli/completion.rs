@@ -29,6 +29,8 @@ enum Kind {
     Group,
     Host,
     HostGroup,
+    User,
+    LabReport,
 }
 
 /// Answers a shell that asks; whether one did.
@@ -86,7 +88,9 @@ fn kind(verbs: &[String], argument: &str) -> Option<Kind> {
     let verbs: Vec<&str> = verbs.iter().map(String::as_str).collect();
     let is_new = matches!(&verbs[..], [_, "create"] | ["volume", "clone"]);
     match (&verbs[..], argument) {
+        (["user", _], "name") if !is_new => Some(Kind::User),
         (["token" | "user" | "provision", ..], "name" | "volume") => None,
+        (["lab", _], "name") => Some(Kind::LabReport),
         (["volume", _], "source" | "from" | "snapshot") => Some(Kind::Snapshot),
         (["volume", _], "name" | "names") if !is_new => Some(Kind::Volume),
         (["snapshot", "show" | "rename" | "destroy"], "name" | "names") => Some(Kind::Snapshot),
@@ -98,26 +102,31 @@ fn kind(verbs: &[String], argument: &str) -> Option<Kind> {
         (_, "host" | "hosts") => Some(Kind::Host),
         (_, "host_group" | "host_groups") => Some(Kind::HostGroup),
         (_, "group") => Some(Kind::Group),
+        (_, "user") => Some(Kind::User),
         _ => None,
     }
 }
 
-/// A thing of a list of REST 2.x.
+/// A page of a list, by what lists are called.
 #[derive(Deserialize)]
 struct Page {
+    #[serde(alias = "users", alias = "reports")]
     items: Vec<Named>,
 }
 
 /// The names of a kind that begin as typed.
 fn matching(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
     let Some(typed) = typed.to_str() else { return Vec::new() };
-    let lists: &[&str] = match kind {
-        Kind::Volume => &["volumes"],
+    let rest = |list: &str| format!("/api/2.26/{list}?limit=1000{}", beginning(typed));
+    let lists = match kind {
+        Kind::Volume => vec![rest("volumes")],
         // A snapshot can stand wherever a volume is copied from.
-        Kind::Snapshot => &["volume-snapshots", "volumes"],
-        Kind::Group => &["protection-groups"],
-        Kind::Host => &["hosts"],
-        Kind::HostGroup => &["host-groups"],
+        Kind::Snapshot => vec![rest("volume-snapshots"), rest("volumes")],
+        Kind::Group => vec![rest("protection-groups")],
+        Kind::Host => vec![rest("hosts")],
+        Kind::HostGroup => vec![rest("host-groups")],
+        Kind::User => vec!["/v1/users".to_owned()],
+        Kind::LabReport => vec!["/v1/lab/reports".to_owned()],
     };
     let found = lists.iter().filter_map(|list| first_page(list).ok()).flatten();
     let names = found.filter_map(|named| named.name);
@@ -128,11 +137,20 @@ fn matching(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
     names.filter(wanted).map(CompletionCandidate::new).collect()
 }
 
+/// Asks for names that begin as typed only; not where no name begins so.
+fn beginning(typed: &str) -> String {
+    let of_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match typed.chars().all(of_a_name) {
+        true => format!("&filter=name%3D%27{typed}*%27"),
+        false => String::new(),
+    }
+}
+
 /// The names of the first page of a list: nobody chooses from more.
 fn first_page(list: &str) -> Result<Vec<Named>, Failure> {
     let cli = Cli::try_parse_from(["holdfast", "status"]);
     let cli = cli.map_err(|error| Failure::Usage(error.to_string()))?;
-    let page: Page = Client::find(&cli.common)?.get(&format!("/api/2.26/{list}?limit=1000"))?;
+    let page: Page = Client::find(&cli.common)?.get(list)?;
     Ok(page.items)
 }
 
@@ -152,7 +170,11 @@ mod tests {
         assert_eq!(kind("connect", "host_group"), Some(Kind::HostGroup));
         assert_eq!(kind("group add", "volumes"), Some(Kind::Volume));
         assert_eq!(kind("snapshot create", "group"), Some(Kind::Group));
-        assert_eq!(kind("user set", "name"), None);
+        assert_eq!(kind("user set", "name"), Some(Kind::User));
+        assert_eq!(kind("user create", "name"), None);
+        assert_eq!(kind("token create", "user"), Some(Kind::User));
+        assert_eq!(kind("token delete", "name"), None);
+        assert_eq!(kind("lab show", "name"), Some(Kind::LabReport));
         assert_eq!(kind("provision", "volume"), None);
     }
 

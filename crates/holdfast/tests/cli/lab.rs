@@ -4,7 +4,7 @@ use super::access::file;
 use super::*;
 
 /// What the lab's own tests write.
-const SAMPLE: &str = include_str!("../../../lab/src/sheet/sample.json");
+pub const SAMPLE: &str = include_str!("../../../lab/src/sheet/sample.json");
 
 #[test]
 fn a_report_of_the_lab_is_kept() {
