@@ -127,7 +127,8 @@ pub struct CommandCounters {
 pub struct PathCounters {
     /// The iSCSI name of the initiator.
     pub initiator: String,
-    /// The id of the volume; none for commands to a LUN without one.
+    /// The id of the volume; none for commands to a LUN without one, and for all that was done to
+    /// volumes that are gone.
     pub volume_id: Option<u64>,
     /// The name of the volume, if it still exists.
     pub volume: Option<String>,

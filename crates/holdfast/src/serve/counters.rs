@@ -1,6 +1,7 @@
 //! What the front end has done: the counters that hosts show (esxtop), seen from the array.
 
 mod class;
+mod retired;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -161,7 +162,8 @@ impl PathCounters {
 pub struct PathSnapshot {
     /// The iSCSI name of the initiator.
     pub initiator: String,
-    /// The volume; `None` for commands to a LUN that the initiator has no volume at.
+    /// The volume; `None` for commands to a LUN that the initiator has no volume at, and for what
+    /// was done to volumes that are gone.
     pub volume: Option<VolumeId>,
     /// In the order of [`Class::ALL`].
     pub classes: [ClassSnapshot; Class::ALL.len()],

@@ -46,6 +46,41 @@ fn a_copy_is_counted_where_it_read_and_where_it_wrote() {
 }
 
 #[test]
+fn what_was_done_to_a_volume_that_is_gone_stays_counted_for_its_initiator() {
+    let counters = Counters::new(1, 0);
+    let key = ("iqn.a".to_owned(), Some(VolumeId(7)));
+    let path = counters.path(&key.0, key.1);
+    path.count(Class::Copy, true, 4096, Duration::from_micros(30));
+    path.count_reserve(0x16);
+    path.count_zeros(512);
+    counters.count_copy(
+        "iqn.a",
+        &Copied { source: VolumeId(7), destination: key.1.unwrap(), bytes: 9 },
+    );
+    let session = path.clone();
+    // A session may count more.
+    assert!(!counters.retire(&key, &path));
+    drop(session);
+    assert!(!counters.retire(&key, &Arc::default()));
+    let before = counters.totals();
+    assert!(counters.retire(&key, &path));
+    assert_eq!(counters.totals(), before);
+    let [rest] = &counters.paths()[..] else { panic!("one path is left") };
+    assert_eq!((rest.initiator.as_str(), rest.volume), ("iqn.a", None));
+    assert_eq!((rest.classes, rest.reserves, rest.zeros_bytes), (before, 1, 512));
+    let copied = CopySnapshot { commands: 1, bytes: 9 };
+    assert_eq!((rest.copied_from, rest.copied_to), (copied, copied));
+    // It is gone once, and another volume of the initiator adds to it.
+    assert!(!counters.retire(&key, &path));
+    let next = (key.0, Some(VolumeId(8)));
+    let path = counters.path(&next.0, next.1);
+    path.count(Class::Copy, true, 8192, Duration::ZERO);
+    assert!(counters.retire(&next, &path));
+    let copies = counters.paths()[0].classes[Class::Copy as usize];
+    assert_eq!((copies.ok, copies.bytes, copies.largest_bytes), (2, 12_288, 8192));
+}
+
+#[test]
 fn ports_are_counted_by_all_threads() {
     let counters = Counters::new(2, 2);
     for thread in [0, 1] {

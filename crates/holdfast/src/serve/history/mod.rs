@@ -21,8 +21,8 @@ use super::counters::{ClassSnapshot, Counters, PathCounters, PathKey};
 
 /// From one sample to the next.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Every so many samples it is looked how the pool stands.
-const CAPACITY_EVERY: u64 = 10;
+/// Every so many samples it is looked how the pool stands, and which volumes are gone.
+const LOOK_EVERY: u64 = 10;
 /// How many paths are taken over while the lock is held.
 const PIECE: usize = 64;
 
@@ -107,7 +107,12 @@ impl Samples {
 
     /// What was done since the last time, in so long.
     fn take(&mut self, now_ms: u64, covered: Duration) -> Tick {
+        let looks = self.taken.is_multiple_of(LOOK_EVERY);
+        self.taken += 1;
         self.find_paths();
+        if looks {
+            self.retire_gone();
+        }
         let covered_ms = u64::try_from(covered.as_millis()).unwrap_or(u64::MAX);
         let mut array = Activity::default();
         let mut objects: BTreeMap<Object, Activity> = BTreeMap::new();
@@ -127,8 +132,6 @@ impl Samples {
         for activity in objects.values_mut() {
             *activity = activity.with_peaks(covered_ms);
         }
-        let looks = self.taken.is_multiple_of(CAPACITY_EVERY);
-        self.taken += 1;
         Tick {
             now_ms,
             covered_ms,
@@ -160,6 +163,27 @@ impl Samples {
                 watched.host = self.array.host_id(initiator);
             }
             self.generation = generation;
+        }
+    }
+
+    /// Lets go of the counters of volumes that are gone: what they have counted goes on among what
+    /// their initiators did without a volume, of which so much is no news.
+    fn retire_gone(&mut self) {
+        let is_gone = |id| self.array.volume_name(id).is_none();
+        let gone = self.paths.keys().filter(|(_, volume)| volume.is_some_and(is_gone));
+        let gone: Vec<PathKey> = gone.cloned().collect();
+        for key in gone {
+            if !self.counters.retire(&key, &self.paths[&key].path) {
+                // A session has not seen it yet: next time.
+                continue;
+            }
+            let Some(Watched { host, before, .. }) = self.paths.remove(&key) else { continue };
+            let path = self.counters.path(&key.0, None);
+            let rest = Watched { path, host, before: Default::default() };
+            let rest = self.paths.entry((key.0, None)).or_insert(rest);
+            for (sum, part) in rest.before.iter_mut().zip(before) {
+                *sum = sum.plus(part);
+            }
         }
     }
 }
@@ -200,8 +224,8 @@ fn capacity(array: &Array) -> Capacity {
 
 #[cfg(test)]
 mod tests {
-    use array::{HostName, InitiatorName, NewHost};
-    use block::VolumeId;
+    use array::{HostName, InitiatorName, NewHost, NewVolume, Reduction, VolumeName};
+    use block::{LogicalBlockSize, VolumeId, VolumeLimits};
 
     use super::super::counters::Class;
     use super::*;
@@ -211,8 +235,8 @@ mod tests {
         assert_eq!(Class::ALL.map(Class::name), history::CLASSES);
     }
 
-    #[test]
-    fn what_was_done_is_of_the_volume_and_of_the_host_whose_name_it_is() {
+    /// An array with a host, and its counters.
+    fn watched() -> (tempfile::TempDir, Arc<Array>, Arc<Counters>, Samples, Object) {
         let directory = tempfile::tempdir().unwrap();
         let disk = sys::FileDisk::create(&directory.path().join("pool"), 512 << 20).unwrap();
         store::Store::create(&disk, &[7; 64]).unwrap();
@@ -226,14 +250,20 @@ mod tests {
             created_ms: 1,
         });
         let counters = Arc::new(Counters::new(1, 1));
-        let mut samples = Samples::new(array, counters.clone());
+        let host = Object::Host(host.unwrap().id);
+        let samples = Samples::new(array.clone(), counters.clone());
+        (directory, array, counters, samples, host)
+    }
+
+    #[test]
+    fn what_was_done_is_of_the_volume_and_of_the_host_whose_name_it_is() {
+        let (_directory, _, counters, mut samples, host) = watched();
         assert_eq!(samples.take(1, Duration::from_secs(1)).objects, BTreeMap::new());
         let own = counters.path("iqn.2026-01.com.example:a", Some(VolumeId(9)));
         let strange = counters.path("iqn.2026-01.com.example:b", None);
         own.count(Class::Read, true, 4096, Duration::from_micros(300));
         strange.count(Class::Other, false, 0, Duration::ZERO);
         let tick = samples.take(2, Duration::from_millis(500));
-        let host = Object::Host(host.unwrap().id);
         assert_eq!(tick.objects.keys().copied().collect::<Vec<_>>(), [host, Object::Volume(9)]);
         let read = tick.objects[&host].0[0];
         assert_eq!((read.ok, read.bytes, read.per_s_max), (1, 4096, 2));
@@ -241,5 +271,49 @@ mod tests {
         let nothing = samples.take(3, Duration::from_secs(1));
         assert_eq!((nothing.array, nothing.objects.len()), (Activity::default(), 0));
         assert!(tick.capacity.is_none());
+    }
+
+    #[test]
+    fn counters_of_volumes_that_are_gone_are_let_go_and_counted_once() {
+        let (_directory, array, counters, mut samples, host) = watched();
+        let initiator = "iqn.2026-01.com.example:a";
+        let volume = array.create_volume(NewVolume {
+            name: VolumeName::new("v").unwrap(),
+            size_bytes: 1 << 20,
+            logical_block: LogicalBlockSize::default(),
+            reduction: Reduction::default(),
+            limits: VolumeLimits::default(),
+            created_ms: 1,
+        });
+        let path = counters.path(initiator, Some(volume.unwrap().id));
+        let read = |count| path.count(Class::Read, true, count, Duration::ZERO);
+        // For as long as it takes until it looks again.
+        let mut done = || {
+            let mut bytes = 0;
+            for _ in 0..LOOK_EVERY {
+                let tick = samples.take(2, Duration::from_secs(1));
+                let of_host = tick.objects.get(&host).map_or(0, |done| done.0[0].bytes);
+                assert_eq!(of_host, tick.array.0[0].bytes);
+                bytes += of_host;
+            }
+            (bytes, samples.paths.len())
+        };
+        read(512);
+        assert_eq!(done(), (512, 1));
+        array.destroy_volume("v", 2).unwrap();
+        read(1024);
+        assert_eq!(done(), (1024, 1));
+        array.eradicate_volume("v").unwrap();
+        // The session has not seen it yet: what it counts is not lost.
+        read(2048);
+        assert_eq!(done(), (2048, 1));
+        read(4096);
+        drop(path);
+        assert_eq!(done(), (4096, 1));
+        assert_eq!((counters.path_count(), done()), (1, (0, 1)));
+        let rest = counters.paths().remove(0);
+        assert_eq!((rest.volume, rest.classes[0].bytes), (None, 7680));
+        counters.path(initiator, None).count(Class::Other, false, 0, Duration::ZERO);
+        assert_eq!(done(), (0, 1));
     }
 }
