@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SerialNumber};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ParsedCertificate;
 use sha2::{Digest, Sha256};
 use time::{Duration, OffsetDateTime};
@@ -18,6 +18,7 @@ use x509_cert::der::Decode;
 
 use super::args::Fingerprint;
 use super::config::Config;
+use super::credentials::Credentials;
 use super::failure::Failure;
 use super::pool::Place;
 use super::private;
@@ -37,16 +38,12 @@ const HTTP_1_1: &[u8] = b"http/1.1";
 pub struct ServerIdentity {
     /// How it speaks TLS: 1.2 or 1.3.
     pub tls: Arc<ServerConfig>,
-    /// Of its certificate.
-    pub fingerprint: Fingerprint,
-    /// The file that its certificate stands in.
-    pub path: PathBuf,
-    /// When the certificate ends, in milliseconds since 1970; none where that can't be read.
-    pub ends_ms: Option<u64>,
+    /// Its certificate.
+    pub credentials: Arc<Credentials>,
 }
 
 /// When a certificate ends, in milliseconds since 1970.
-fn ends_ms(certificate: &CertificateDer<'_>) -> Option<u64> {
+pub fn ends_ms(certificate: &CertificateDer<'_>) -> Option<u64> {
     let parsed = x509_cert::Certificate::from_der(certificate).ok()?;
     let ends = parsed.tbs_certificate().validity().not_after.to_unix_duration();
     u64::try_from(ends.as_millis()).ok()
@@ -100,25 +97,14 @@ pub fn directory(config: &Config, place: &Place, pool_id: [u8; 16]) -> Result<Pa
 }
 
 fn load(certificate: &Path, key: &Path) -> Result<ServerIdentity, Failure> {
-    let refuse = |path: &Path, error: &dyn std::fmt::Display| {
-        Failure::Machine(format!("can't use {}: {error}", path.display()))
-    };
-    let chain = read_certificates(certificate)?;
-    let first = chain.first().ok_or_else(|| refuse(certificate, &"it holds no certificate"))?;
-    let (fingerprint, ends_ms) = (fingerprint(first), ends_ms(first));
-    if ends_ms.is_none() {
-        tracing::warn!("can't read when {} ends", certificate.display());
-    }
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| refuse(key, &error))?;
+    let credentials = Arc::new(Credentials::load(certificate, key)?);
     let mut tls = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .map_err(|error| refuse(certificate, &error))?
+        .map_err(|error| Failure::Machine(format!("can't speak TLS: {error}")))?
         .with_no_client_auth()
-        .with_single_cert(chain, secret)
-        .map_err(|error| refuse(certificate, &error))?;
+        .with_cert_resolver(credentials.clone());
     tls.alpn_protocols = vec![HTTP_1_1.to_vec()];
-    let path = certificate.to_owned();
-    Ok(ServerIdentity { tls: Arc::new(tls), fingerprint, path, ends_ms })
+    Ok(ServerIdentity { tls: Arc::new(tls), credentials })
 }
 
 /// All certificates of a file.
@@ -130,7 +116,7 @@ pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fa
 
 /// Makes a certificate that vouches for itself. The key is written first: a certificate without
 /// one would be taken for whole.
-fn make(certificate: &Path, key: &Path, api: IpAddr) -> Result<(), Failure> {
+pub fn make(certificate: &Path, key: &Path, api: IpAddr) -> Result<(), Failure> {
     let made = generate(names(api)).map_err(|error| {
         Failure::Machine(format!("can't make a certificate for management: {error}"))
     })?;
@@ -216,13 +202,13 @@ mod tests {
         let of = |api: &str| of_array(&Config::default(), &place, [7; 16], address(api)).unwrap();
         let first = of("192.0.2.1:80");
         let now_ms = u64::try_from(OffsetDateTime::now_utc().unix_timestamp()).unwrap() * 1000;
-        let days = (first.ends_ms.unwrap() - now_ms) / 86_400_000;
+        let days = (first.credentials.ends_ms().unwrap() - now_ms) / 86_400_000;
         assert!((3649..=3650).contains(&days), "{days}");
         let mode = |name| fs::metadata(pool.join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(KEY_FILE), mode(CERTIFICATE_FILE)), (0o600, 0o644));
-        assert_eq!(of("127.0.0.1:80").fingerprint, first.fingerprint);
+        assert_eq!(of("127.0.0.1:80").credentials.fingerprint(), first.credentials.fingerprint());
         let chain = read_certificates(&pool.join(CERTIFICATE_FILE)).unwrap();
-        assert_eq!((chain.len(), fingerprint(&chain[0])), (1, first.fingerprint));
+        assert_eq!((chain.len(), fingerprint(&chain[0])), (1, first.credentials.fingerprint()));
         let parsed = ParsedCertificate::try_from(&chain[0]).unwrap();
         for (name, is_named) in [
             ("localhost", true),
@@ -238,8 +224,8 @@ mod tests {
         // One without the other is of no use: both are made anew.
         fs::remove_file(pool.join(KEY_FILE)).unwrap();
         let second = of("127.0.0.1:80");
-        assert_ne!(second.fingerprint, first.fingerprint);
-        assert_eq!(of("127.0.0.1:80").fingerprint, second.fingerprint);
+        assert_ne!(second.credentials.fingerprint(), first.credentials.fingerprint());
+        assert_eq!(of("127.0.0.1:80").credentials.fingerprint(), second.credentials.fingerprint());
     }
 
     #[test]

@@ -92,6 +92,15 @@ impl Registered {
         Ok(registered)
     }
 
+    /// Writes them anew, with what has changed.
+    pub fn write_again(&self, run: &RunFile) {
+        for path in &self.paths {
+            if let Err(error) = write_run_file(path, run) {
+                tracing::warn!("{} stays as it was: {error}", path.display());
+            }
+        }
+    }
+
     fn write(&mut self, path: &Path, run: &RunFile) -> Result<(), Failure> {
         write_run_file(path, run).map_err(|error| Failure::of_file("write", path, &error))?;
         self.paths.push(path.to_owned());

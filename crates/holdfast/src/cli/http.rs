@@ -270,7 +270,8 @@ mod tests {
         let (bound, identity) = (bound(), identity());
         let address = bound.address;
         let _server = start(bound, Some(identity.tls.clone()));
-        let right = Trust::Fingerprint(identity.fingerprint).client().unwrap().unwrap();
+        let right =
+            Trust::Fingerprint(identity.credentials.fingerprint()).client().unwrap().unwrap();
         assert!(ask(address, &right).unwrap().ends_with("to 127.0.0.1"));
         for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
             let builder = ClientConfig::builder_with_provider(certificate::provider());
@@ -278,15 +279,15 @@ mod tests {
                 .with_protocol_versions(&[version])
                 .unwrap()
                 .dangerous()
-                .with_custom_certificate_verifier(pinned(identity.fingerprint))
+                .with_custom_certificate_verifier(pinned(identity.credentials.fingerprint()))
                 .with_no_client_auth();
             assert!(ask(address, &Arc::new(client)).unwrap().ends_with("to 127.0.0.1"));
         }
-        let mut other = identity.fingerprint;
+        let mut other = identity.credentials.fingerprint();
         other.0[0] ^= 1;
         let wrong = Trust::Fingerprint(other).client().unwrap().unwrap();
         let told = ask(address, &wrong).unwrap_err().to_string();
-        assert!(told.contains(&identity.fingerprint.to_string()), "{told}");
+        assert!(told.contains(&identity.credentials.fingerprint().to_string()), "{told}");
         // In the clear there is no answer.
         let answer = converse(connect(address)).unwrap_or_default();
         assert!(!answer.contains("to 127"), "{answer}");
@@ -297,7 +298,7 @@ mod tests {
         let (bound, identity) = (bound(), identity());
         let address = bound.address;
         let _server = start(bound, Some(identity.tls.clone()));
-        let tls = Trust::Fingerprint(identity.fingerprint).client().unwrap().unwrap();
+        let tls = Trust::Fingerprint(identity.credentials.fingerprint()).client().unwrap().unwrap();
         let mut silent: Vec<_> = (0..100).map(|_| connect(address)).collect();
         // One that says a little of a handshake.
         silent[0].write_all(&[22, 3, 1]).unwrap();

@@ -9,8 +9,9 @@
 //!   [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`lab`],
 //!   [`raw`], [`completion`], [`inspect`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`http`]
-//!   server, the [`certificate`] of that, the [`web`] page and the small parts ([`access`],
-//!   [`telemetry`], [`supervisor`], [`notify`]) that join crates which don't know each other,
+//!   server, the [`certificate`] of that and who renews it ([`credentials`]), the [`web`] page and
+//!   the small parts ([`access`], [`telemetry`], [`supervisor`], [`notify`]) that join crates which
+//!   don't know each other,
 //! * [`size`], [`offload`], [`output`], [`mounting`]: what people type and read, [`flat`]: CSV,
 //!   [`private`]: files that only their owner may read.
 
@@ -24,6 +25,7 @@ mod client;
 mod completion;
 mod config;
 mod connection;
+mod credentials;
 mod device;
 mod discover;
 mod failure;

@@ -15,6 +15,7 @@ use super::access::HostAccess;
 use super::args::{ApiPlace, Common, PortalArg, ServeArgs};
 use super::certificate::{self, ServerIdentity};
 use super::config::{Config, Durability, LogLevel};
+use super::credentials::Renewer;
 use super::discover::{Registered, RunFile};
 use super::failure::Failure;
 use super::first::First;
@@ -207,7 +208,7 @@ struct Manager<'a> {
     opened: Opened,
     /// What a pool that was made now is told with.
     first: Option<First>,
-    running: Option<(Registered, Server, Sampler, Watcher)>,
+    running: Option<(Renewer, Server, Sampler, Watcher)>,
 }
 
 impl Manager<'_> {
@@ -220,7 +221,7 @@ impl Manager<'_> {
             v: 1,
             api: bound.address,
             token: token.expose().to_owned(),
-            fingerprint: self.identity.as_ref().map(|identity| identity.fingerprint.to_string()),
+            fingerprint: self.fingerprint(),
             pid: std::process::id(),
             pool: self.place.pool.clone(),
         };
@@ -258,9 +259,18 @@ impl Manager<'_> {
         let server = bound
             .start(tls, move || web::before(api::router(interface)))
             .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
-        self.running = Some((Registered::new(&run)?, server, sampler, watcher));
+        let credentials = self.identity.as_ref().map(|identity| identity.credentials.clone());
+        let renewer = Renewer::start(credentials, Registered::new(&run)?, run)
+            .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
+        self.running = Some((renewer, server, sampler, watcher));
         self.announce(&running.portals, api, &self.place.pool)?;
         supervisor::tell_ready()
+    }
+
+    /// Of the certificate; none where there is none.
+    fn fingerprint(&self) -> Option<String> {
+        let identity = self.identity.as_ref()?;
+        Some(identity.credentials.fingerprint().to_string())
     }
 
     /// Starts to look for what is wrong, and to tell of it.
@@ -268,17 +278,19 @@ impl Manager<'_> {
         let failed = |error: std::io::Error| Failure::Machine(format!("can't watch: {error}"));
         let destinations = std::mem::take(&mut self.opened.destinations);
         let notifier = Arc::new(Notifier::start(destinations).map_err(failed)?);
-        let certificate = self.identity.as_ref().and_then(|identity| {
-            let path = identity.path.display().to_string();
-            Some(Certificate { path, ends_ms: identity.ends_ms? })
-        });
+        let credentials = self.identity.as_ref().map(|identity| identity.credentials.clone());
+        let certificate = move || {
+            let credentials = credentials.as_ref()?;
+            let path = credentials.path().display().to_string();
+            Some(Certificate { path, ends_ms: credentials.ends_ms()? })
+        };
         let sources = alerts::Sources {
             array: self.opened.array.clone(),
             counters: running.counters.clone(),
             observer: running.observer.clone(),
             portals: running.portals.len(),
             device: self.place.data.display().to_string(),
-            certificate,
+            certificate: Box::new(certificate),
         };
         let watcher = Watcher::start(sources, notifier.clone()).map_err(failed)?;
         Ok((notifier, watcher))
@@ -292,7 +304,7 @@ impl Manager<'_> {
         pool: &Path,
     ) -> Result<(), Failure> {
         let target = self.opened.settings.target_name.to_string();
-        let fingerprint = self.identity.as_ref().map(|identity| identity.fingerprint.to_string());
+        let fingerprint = self.fingerprint();
         let scheme = if fingerprint.is_some() { "https" } else { "http" };
         let first = self.first.as_ref();
         let beginning = first.map(|first| first.beginning(&self.opened.array, portals, &target));

@@ -88,7 +88,7 @@ const SHORT_PAUSE: Duration = Duration::from_millis(2);
 
 /// What makes a thread run that works beside the front ends.
 #[derive(Default)]
-pub(super) struct Bell {
+pub struct Bell {
     state: Mutex<BellState>,
     rung: Condvar,
 }
@@ -131,14 +131,17 @@ impl Bell {
 
 /// A thread that works whenever its bell rings, and as often as the work says. It ends when this
 /// is dropped.
-pub(super) struct Attendant {
+pub struct Attendant {
     bell: Arc<Bell>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Attendant {
     /// `work` returns how long it rests behind that, unless the bell rings.
-    pub(super) fn start(
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
+    pub fn start(
         name: &str,
         bell: Arc<Bell>,
         mut work: impl FnMut(&Bell) -> Duration + Send + 'static,

@@ -66,7 +66,7 @@ use store::{Store, StoreError};
 use sys::FileDisk;
 
 pub use self::history::Sampler;
-pub use background::{Shutdown, now_ms};
+pub use background::{Attendant, Shutdown, now_ms};
 pub use counters::Counters;
 pub use device::{DeviceSnapshot, TransferSnapshot};
 pub use saver::ReservationRecords;

@@ -156,3 +156,38 @@ fn a_certificate_that_is_given_is_used_and_must_fit() {
     let words: Vec<&str> = words.into_iter().chain([config.as_str()]).collect();
     assert_eq!(world.output(&words).status.code(), Some(4));
 }
+
+#[test]
+fn a_renewed_certificate_is_shown_without_a_restart() {
+    let (world, other) = (World::new(), World::new());
+    world.make_pool();
+    other.make_pool();
+    // One that was made for another array will do.
+    let second = other.serve(&[]);
+    let renewed = second.told["fingerprint"].as_str().unwrap().to_owned();
+    second.stop();
+    let array = world.serve(&[]);
+    let api = array.told["api"].as_str().unwrap();
+    let run_file = world.pool().join("array.run");
+    for name in ["api-certificate.pem", "api-key.pem"] {
+        std::fs::copy(other.pool().join(name), world.pool().join(name)).unwrap();
+    }
+    let told = || {
+        let run: Value = serde_json::from_slice(&std::fs::read(&run_file).unwrap()).unwrap();
+        run["fingerprint"].as_str().unwrap().to_owned()
+    };
+    let mut turns = 0..1200;
+    while told() != renewed {
+        assert!(turns.next().is_some(), "it was never shown");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    // Verbs that find the array by its run file, and who was told.
+    assert_eq!(world.json(&["status"])["portals"], array.told["portals"]);
+    let token = run_file.to_str().unwrap();
+    let status = as_user(&["status"], api, token, ["--fingerprint", &renewed]);
+    assert_eq!(world.json(&status)["portals"], array.told["portals"]);
+    let old = array.told["fingerprint"].as_str().unwrap();
+    world.refusal(3, &as_user(&["status"], api, token, ["--fingerprint", old]));
+    array.stop();
+    assert!(!run_file.exists());
+}

@@ -35,8 +35,8 @@ pub struct Sources {
     pub portals: usize,
     /// The device or file of the pool.
     pub device: String,
-    /// None where management is not encrypted.
-    pub certificate: Option<Certificate>,
+    /// The certificate that is shown now; none where management is not encrypted.
+    pub certificate: Box<dyn Fn() -> Option<Certificate> + Send>,
 }
 
 /// What a look saw.
@@ -128,7 +128,7 @@ impl Sources {
             portals: self.portals,
             hosts: self.hosts(),
             refused: self.observer.refused(),
-            certificate: self.certificate.clone(),
+            certificate: (self.certificate)(),
             notifications: notifier.troubles(),
         }
     }
