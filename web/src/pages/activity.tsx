@@ -76,13 +76,20 @@ function Charts(props: { samples: Sample[]; spanMs: number; children?: ReactNode
   return (
     <div className="charts">
       <Chart title="IOPS" series={drawn.iops} show={perSecond} {...common} />
-      <Chart title="Bandwidth" series={drawn.bandwidth} show={bytesPerSecond} {...common} />
+      <Chart
+        title="Bandwidth"
+        series={drawn.bandwidth}
+        show={bytesPerSecond}
+        isBytes
+        {...common}
+      />
       <Chart title="Latency" series={drawn.latency} show={latency} {...common} />
       <Chart title="VAAI commands" series={drawn.offloads} show={perSecond} {...common} />
       <Chart
         title="VAAI work that no host did"
         series={drawn.offloaded}
         show={bytesPerSecond}
+        isBytes
         {...common}
       />
       {children}
@@ -126,7 +133,13 @@ function CapacityCharts({ found, spanMs }: { found: HistorySamples; spanMs: numb
   const common = { times: drawn.times, spanMs };
   return (
     <>
-      <Chart title="Capacity over time" series={drawn.capacity} show={amount} {...common} />
+      <Chart
+        title="Capacity over time"
+        series={drawn.capacity}
+        show={amount}
+        isBytes
+        {...common}
+      />
       <Chart title="Reduction" series={drawn.reduction} show={ratio} {...common} />
     </>
   );

@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 
+import { axisPx, BINARY_STEPS } from "../lib/axis";
 import { useIsDark } from "../lib/theme";
 
 export interface Series {
@@ -21,10 +22,11 @@ export interface ChartProps {
   show: (value: number | null) => string;
   /** How long a time is shown, in milliseconds: 0 for minutes. */
   spanMs?: number;
+  /** Values are bytes: lines across are at whole KiB, MiB and so on. */
+  isBytes?: boolean;
 }
 
 const HEIGHT_PX = 170;
-const AXIS_PX = 64;
 
 const property = (name: string) =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -64,8 +66,9 @@ function options(props: ChartProps, width: number, at: (index: number | null) =>
         ...axis,
         grid: lines,
         ticks: { show: false },
-        size: AXIS_PX,
+        size: (_plot, labels) => axisPx(labels),
         space: 36,
+        ...(props.isBytes && { incrs: BINARY_STEPS }),
         values: (_plot, values) => values.map((value) => props.show(value)),
       },
     ],
