@@ -83,7 +83,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Keep the report on the array by this name, beside writing it: `holdfast lab show` shows it.
-    #[arg(long, value_name = "NAME", requires = "holdfast")]
+    #[arg(long, value_name = "NAME", requires = "holdfast", value_parser = report_name)]
     pub keep: Option<String>,
     /// How to connect.
     #[command(flatten)]
@@ -161,6 +161,24 @@ pub fn run(args: &RunArgs) -> Result<(), String> {
     }
     errors.extend(kept.and_then(|kept| kept.keep(&store).err()));
     if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
+}
+
+/// A name that arrays take for a report: told before hours of a run, not behind them.
+fn report_name(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric();
+    let fits = (1..=63).contains(&text.len())
+        && text.chars().all(|c| is_plain(c) || c == '-' || c == '_')
+        && text.starts_with(is_plain)
+        && text.ends_with(is_plain)
+        && !text.chars().all(|c| c.is_ascii_digit());
+    match fits {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("a report's name is 1 to 63 of A-Z a-z 0-9 - _, with a letter or a mark, and \
+                      begins and ends with a letter or digit"
+                .into())
+        }
+    }
 }
 
 /// What the array is to keep of a run.
@@ -280,4 +298,20 @@ fn about(
         portals: parameters.portals.clone(),
         hosts: parameters.hosts,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_a_name_that_arrays_take() {
+        let longest = "a".repeat(63);
+        for name in ["weekly", "A-1_b", &longest] {
+            assert_eq!(report_name(name).as_deref(), Ok(name));
+        }
+        for name in ["", "a b", "a/b", "ä", "-a", "a_", "2026", &"a".repeat(64)] {
+            assert!(report_name(name).is_err(), "{name}");
+        }
+    }
 }
