@@ -6,7 +6,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::arrays::{COMPATIBLE_VERSION, listed_by_name, short};
-use super::{Answer, ItemsOf, ListParams, Listed, MaybeNamed, NameParams, Query, Refusals};
+use super::{
+    Answer, ItemsOf, ListParams, Listed, MaybeNamed, NameParams, Query, Refusals, Refused,
+};
 use crate::Shared;
 use crate::devices::CONTROLLER;
 
@@ -197,4 +199,28 @@ pub(super) async fn network_interfaces(State(interface): Shared, query: Query) -
         interface.facts.portals.iter().enumerate().map(one).collect()
     })
     .await
+}
+
+/// Settings of the parts of the array: refused, there are none.
+#[utoipa::path(
+    patch,
+    path = "/api/2.{minor}/hardware",
+    tag = "hardware",
+    params(NameParams),
+    responses(Refusals)
+)]
+pub(super) async fn change_hardware() -> Refused {
+    Refused::unsupported("", "Settings of hardware")
+}
+
+/// Settings of interfaces: refused, the operating system has them.
+#[utoipa::path(
+    patch,
+    path = "/api/2.{minor}/network-interfaces",
+    tag = "hardware",
+    params(NameParams),
+    responses(Refusals)
+)]
+pub(super) async fn change_interfaces() -> Refused {
+    Refused::unsupported("", "Settings of the network, which are the operating system's")
 }

@@ -219,7 +219,7 @@ pub(super) async fn create(
 fn refuse_fabrics(names: &[&Vec<String>]) -> Result<(), Refused> {
     match names.iter().all(|names| names.is_empty()) {
         true => Ok(()),
-        false => Err(Refused::unsupported("", "Fibre Channel or NVMe")),
+        false => Err(Refused::unsupported("", "Fibre Channel and NVMe")),
     }
 }
 

@@ -15,7 +15,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use super::{Answer, Listed, Listing, Query, Refused, answer};
 use crate::{Interface, Shared};
 
-/// What there is none of: path, what it is called, whether clients try to make one.
+/// What there is none of: path, what it is called, whether clients try to make or to change one.
 const NONE: &[(&str, &str, bool)] = &[
     ("active-directory", "Active Directory accounts", true),
     ("admins/cache", "Users of a directory service", false),
@@ -24,11 +24,10 @@ const NONE: &[(&str, &str, bool)] = &[
     ("apps", "Apps", false),
     ("apps/nodes", "Apps", false),
     ("arrays/cloud-capacity", "Capacity of a cloud", false),
-    ("arrays/eula", "Licence agreements to sign", false),
+    ("arrays/eula", "Licence agreements to sign", true),
     ("array-connections", "Replication to other arrays", true),
     ("array-connections/path", "Replication to other arrays", false),
     ("certificates", "Certificates to manage", true),
-    ("container-default-protections", "Default protection", false),
     ("directories", "Directories", true),
     ("directories/performance", "Directories", false),
     ("directories/policies", "Policies", false),
@@ -36,11 +35,11 @@ const NONE: &[(&str, &str, bool)] = &[
     ("directories/policies/snapshot", "Policies", true),
     ("directory-exports", "Directory exports", true),
     ("directory-quotas", "Directory quotas", true),
-    ("directory-services", "Directory services", false),
-    ("directory-services/roles", "Directory services", false),
+    ("directory-services", "Directory services", true),
+    ("directory-services/roles", "Directory services", true),
     ("directory-snapshots", "Directory snapshots", true),
-    ("dns", "DNS settings", false),
-    ("drives", "Drives that the array knows of", false),
+    ("dns", "DNS settings", true),
+    ("drives", "Drives that the array knows of", true),
     ("file-systems", "File systems", true),
     ("fleets", "Fleets of arrays", true),
     ("fleets/members", "Fleets of arrays", true),
@@ -66,7 +65,7 @@ const NONE: &[(&str, &str, bool)] = &[
     ("policies/autodir", "Policies", true),
     ("policies/nfs", "Policies", true),
     ("policies/nfs/client-rules", "Policies", true),
-    ("policies/password", "Policies", false),
+    ("policies/password", "Policies", true),
     ("policies/quota", "Policies", true),
     ("policies/quota/members", "Policies", true),
     ("policies/quota/rules", "Policies", true),
@@ -94,7 +93,7 @@ const NONE: &[(&str, &str, bool)] = &[
     ("subnets", "Subnets", true),
     ("subscription-assets", "Subscription assets", false),
     ("syslog-servers", "Syslog servers", true),
-    ("syslog-servers/settings", "Syslog servers", false),
+    ("syslog-servers/settings", "Syslog servers", true),
     ("virtual-machines", "Virtual machines", false),
     ("virtual-machine-snapshots", "Virtual machines", false),
     ("volumes/volume-groups", "Volume groups", true),
@@ -106,23 +105,40 @@ const NONE: &[(&str, &str, bool)] = &[
     ("workloads", "Workloads", true),
 ];
 
-/// What there is exactly one of, which says that there is nothing behind it, with its path.
-fn single() -> [(&'static str, Value); 7] {
+/// What there is exactly one of, which says that there is nothing behind it: its path, what it is
+/// called, and it. Clients try to set it up.
+fn single() -> [(&'static str, &'static str, Value); 8] {
     let none = json!({});
     [
         // There are no passwords to have rules for.
-        ("admins/settings", json!({"single_sign_on_enabled": false})),
+        (
+            "admins/settings",
+            "Settings of all users",
+            json!({"min_password_length": 0, "single_sign_on_enabled": false}),
+        ),
         // No key lets another array connect.
-        ("array-connections/connection-key", json!({"connection_key": ""})),
-        ("smi-s", json!({"slp_enabled": false, "wbem_https_enabled": false})),
-        ("smtp-servers", json!({"name": "none"})),
+        (
+            "array-connections/connection-key",
+            "Replication to other arrays",
+            json!({"connection_key": ""}),
+        ),
+        // Of the array itself, which has no name there: what clients name it by is empty.
+        (
+            "container-default-protections",
+            "Default protection",
+            json!({"name": "", "type": "", "default_protections": []}),
+        ),
+        ("smi-s", "SMI-S", json!({"slp_enabled": false, "wbem_https_enabled": false})),
+        ("smtp-servers", "SMTP settings", json!({"name": "none"})),
         (
             "snmp-agents",
+            "SNMP",
             json!({"name": "none", "engine_id": "", "version": "v2c", "v2c": none, "v3": none}),
         ),
-        ("subscriptions", json!({"id": "none", "service": "none"})),
+        ("subscriptions", "Subscriptions", json!({"id": "none", "service": "none"})),
         (
             "support",
+            "Remote support",
             json!({
                 "phonehome_enabled": false,
                 "proxy": "",
@@ -170,6 +186,7 @@ async fn list(interface: Arc<Interface>, mut query: Query, items: Vec<Plain>) ->
     }
     for kind in [
         "array",
+        "file_system",
         "group",
         "local_pod",
         "member",
@@ -193,25 +210,32 @@ async fn list(interface: Arc<Interface>, mut query: Query, items: Vec<Plain>) ->
 /// The routes of these lists, with their descriptions.
 pub(super) fn routes() -> OpenApiRouter<Arc<Interface>> {
     let none = NONE.iter().map(|(path, what, is_made)| {
-        let mut methods: MethodRouter<Arc<Interface>> =
+        let methods =
             get(|State(interface): Shared, query: Query| list(interface, query, Vec::new()));
-        let refuse = move || async move { Err::<(), _>(Refused::unsupported("", what)) };
-        if *is_made {
-            methods = methods.post(refuse).patch(refuse).delete(refuse);
-        }
-        described(path, what, *is_made, methods)
+        let methods = if *is_made { refusing(methods, what) } else { methods };
+        described(path, &format!("{what}: there are none."), what, *is_made, methods)
     });
-    let single = single().into_iter().map(|(path, item)| {
+    let single = single().into_iter().map(|(path, what, item)| {
         let methods = get(move |State(interface): Shared, query: Query| {
             list(interface, query, vec![Plain(item)])
         });
-        described(path, "What is not set up", false, methods)
+        described(path, &format!("{what}: nothing is set up."), what, true, refusing(methods, what))
     });
     none.chain(single).fold(OpenApiRouter::new(), OpenApiRouter::routes)
 }
 
+/// Refuses to make or to change what there is none of.
+fn refusing(
+    methods: MethodRouter<Arc<Interface>>,
+    what: &'static str,
+) -> MethodRouter<Arc<Interface>> {
+    let refuse = move || async move { Err::<(), _>(Refused::unsupported("", what)) };
+    methods.post(refuse).patch(refuse).delete(refuse)
+}
+
 fn described(
     path: &str,
+    text: &str,
     what: &str,
     is_made: bool,
     methods: MethodRouter<Arc<Interface>>,
@@ -234,10 +258,9 @@ fn described(
         .description("What there is.")
         .content("application/json", content)
         .build();
-    let text = format!("{what}: there are none.");
     let listing =
         <super::ListParams as utoipa::IntoParams>::into_params(|| Some(ParameterIn::Query));
-    let listed = operation(text).response("200", page).parameters(Some(listing)).build();
+    let listed = operation(text.to_owned()).response("200", page).parameters(Some(listing)).build();
     let mut paths = Paths::new();
     paths.paths.insert(path.clone(), PathItem::new(HttpMethod::Get, listed));
     if is_made && let Some(item) = paths.paths.get_mut(&path) {

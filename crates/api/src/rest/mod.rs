@@ -152,9 +152,9 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(performance_lists::of_volumes))
         .routes(routes!(performance_lists::of_hosts))
         .routes(routes!(hardware::controllers))
-        .routes(routes!(hardware::hardware))
+        .routes(routes!(hardware::hardware, hardware::change_hardware))
         .routes(routes!(hardware::ports))
-        .routes(routes!(hardware::network_interfaces))
+        .routes(routes!(hardware::network_interfaces, hardware::change_interfaces))
         .routes(routes!(volumes::list, volumes::create, volumes::change, volumes::eradicate))
         .routes(routes!(volume_space::list))
         .routes(routes!(

@@ -61,7 +61,7 @@ impl Refused {
 
     /// Something that this array does not do, and does not pretend to.
     pub(crate) fn unsupported(context: &str, what: &str) -> Self {
-        let refused = Self::bad(context, format!("{what} is not supported by this array."));
+        let refused = Self::bad(context, format!("Not supported by this array: {what}."));
         Self { code: "not_supported", ..refused }
     }
 
