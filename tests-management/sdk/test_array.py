@@ -87,16 +87,32 @@ def test_what_there_is_none_of(client):
         client.get_dns,
         client.get_file_systems,
         client.get_certificates,
-        client.get_container_default_protections,
     ):
         assert good(ask()) == [], ask
     assert names(client.get_alerts(filter="state='open'")) == []
     assert one(client.get_subscriptions()).service == "none"
     assert one(client.get_support()).phonehome_enabled is False
     assert one(client.get_smtp_servers()).name == "none"
+    assert one(client.get_container_default_protections()).default_protections == []
     assert len(good(client.get_array_connections_connection_key())) == 1
     refused(client.get_pods(names=["pod1"]), "does not exist")
     refused(client.post_pods(names=["pod1"], pod=flasharray.PodPost()), "not supported")
+    # As an answer, not as a method that is not there: the client ends with an exception at that.
+    mail = flasharray.SmtpServer(sender_domain="example.com")
+    refused(client.patch_smtp_servers(smtp=mail), "not supported")
+    calls_home = flasharray.Support(phonehome_enabled=True)
+    refused(client.patch_support(support=calls_home), "not supported")
+    default = flasharray.ContainerDefaultProtection(default_protections=[])
+    refused(
+        client.patch_container_default_protections(
+            names=["array"], container_default_protection=default
+        ),
+        "not supported",
+    )
+    refused(
+        client.patch_hardware(names=["CT0"], hardware=flasharray.Hardware(identify_enabled=True)),
+        "not supported",
+    )
 
 
 def test_volumes_have_the_names_that_clients_make_of_serials(started):

@@ -209,7 +209,7 @@ pub(super) async fn create(State(interface): Shared, mut query: Query) -> Answer
     let names = query.required("names")?;
     for parameter in ["source_names", "source_ids", "overwrite"] {
         if query.text(parameter).is_some_and(|text| text != "false") {
-            return Err(Refused::unsupported(parameter, "copying protection groups"));
+            return Err(Refused::unsupported(parameter, "Copying protection groups"));
         }
     }
     query.end()?;

@@ -43,7 +43,7 @@ impl Query {
         match self.text("context_names").as_deref() {
             None | Some("") => Ok(self),
             Some(name) if unquoted(name).eq_ignore_ascii_case(&array()) => Ok(self),
-            Some(_) => Err(Refused::unsupported("context_names", "managing another array")),
+            Some(_) => Err(Refused::unsupported("context_names", "Managing another array")),
         }
     }
 

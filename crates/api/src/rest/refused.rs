@@ -61,7 +61,7 @@ impl Refused {
 
     /// Something that this array does not do, and does not pretend to.
     pub(crate) fn unsupported(context: &str, what: &str) -> Self {
-        let refused = Self::bad(context, format!("Not supported by this array: {what}."));
+        let refused = Self::bad(context, format!("{what}: not supported by this array."));
         Self { code: "not_supported", ..refused }
     }
 

@@ -225,7 +225,7 @@ pub(super) async fn create(
     query.flag("with_default_protection")?;
     query.end()?;
     if asked.subtype.as_deref().is_some_and(|subtype| subtype != "regular") {
-        return Err(Refused::unsupported("subtype", "another subtype than `regular`"));
+        return Err(Refused::unsupported("subtype", "Another subtype than `regular`"));
     }
     answer(interface, move |interface| {
         let array = &interface.array;

@@ -163,7 +163,7 @@ async fn protection_groups_have_schedules_and_an_end() {
         (json!({"snapshot_schedule": {"frequency": 1}}), "5 minutes"),
         (json!({"snapshot_schedule": {"at": 5}}), "whole days"),
         (json!({"source_retention": {"all_for_sec": 0}}), "kept"),
-        (json!({"replication_schedule": {"enabled": true}}), "Not supported"),
+        (json!({"replication_schedule": {"enabled": true}}), "not supported"),
         (json!({"destroyed": true, "name": "h"}), "destroyed"),
     ] {
         let told = world.refused("PATCH", group, Some(wrong)).await;
