@@ -212,33 +212,24 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Interface>> {
     let none = NONE.iter().map(|(path, what, is_made)| {
         let methods =
             get(|State(interface): Shared, query: Query| list(interface, query, Vec::new()));
-        let methods = if *is_made { refusing(methods, what) } else { methods };
-        described(path, &format!("{what}: there are none."), what, *is_made, methods)
+        described(path, format!("{what}: there are none."), is_made.then_some(what), methods)
     });
     let single = single().into_iter().map(|(path, what, item)| {
         let methods = get(move |State(interface): Shared, query: Query| {
             list(interface, query, vec![Plain(item)])
         });
-        described(path, &format!("{what}: nothing is set up."), what, true, refusing(methods, what))
+        described(path, format!("{what}: nothing is set up."), Some(what), methods)
     });
     none.chain(single).fold(OpenApiRouter::new(), OpenApiRouter::routes)
 }
 
-/// Refuses to make or to change what there is none of.
-fn refusing(
-    methods: MethodRouter<Arc<Interface>>,
-    what: &'static str,
-) -> MethodRouter<Arc<Interface>> {
-    let refuse = move || async move { Err::<(), _>(Refused::unsupported("", what)) };
-    methods.post(refuse).patch(refuse).delete(refuse)
-}
-
+/// A list with its description. Where clients try to make or to change what it has not (`refused`),
+/// they are told that it is not supported.
 fn described(
     path: &str,
-    text: &str,
-    what: &str,
-    is_made: bool,
-    methods: MethodRouter<Arc<Interface>>,
+    text: String,
+    refused: Option<&'static str>,
+    mut methods: MethodRouter<Arc<Interface>>,
 ) -> UtoipaMethodRouter<Arc<Interface>> {
     let path = format!("/api/2.{{minor}}/{path}");
     let refusal = || {
@@ -260,10 +251,12 @@ fn described(
         .build();
     let listing =
         <super::ListParams as utoipa::IntoParams>::into_params(|| Some(ParameterIn::Query));
-    let listed = operation(text.to_owned()).response("200", page).parameters(Some(listing)).build();
+    let listed = operation(text).response("200", page).parameters(Some(listing)).build();
     let mut paths = Paths::new();
     paths.paths.insert(path.clone(), PathItem::new(HttpMethod::Get, listed));
-    if is_made && let Some(item) = paths.paths.get_mut(&path) {
+    if let Some((what, item)) = refused.zip(paths.paths.get_mut(&path)) {
+        let refuse = move || async move { Err::<(), _>(Refused::unsupported("", what)) };
+        methods = methods.post(refuse).patch(refuse).delete(refuse);
         let refused = operation(format!("{what}: refused, as it is not supported.")).build();
         item.post = Some(refused.clone());
         item.patch = Some(refused.clone());

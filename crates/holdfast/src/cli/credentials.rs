@@ -37,7 +37,7 @@ impl Credentials {
     /// # Errors
     /// Where one can't be read, or they do not belong together.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, Failure> {
-        let shown = RwLock::new(read(certificate, key)?);
+        let shown = RwLock::new(pair(read_certificates(certificate)?, certificate, key)?);
         let credentials = Self { certificate: certificate.to_owned(), key: key.to_owned(), shown };
         if credentials.ends_ms().is_none() {
             tracing::warn!("can't read when {} ends", certificate.display());
@@ -65,10 +65,11 @@ impl Credentials {
     /// # Errors
     /// Those of [`Credentials::load`]: the old ones stay.
     fn renew(&self) -> Result<bool, Failure> {
-        if read_certificates(&self.certificate)? == self.shown.read().cert {
+        let chain = read_certificates(&self.certificate)?;
+        if chain == self.shown.read().cert {
             return Ok(false);
         }
-        *self.shown.write() = read(&self.certificate, &self.key)?;
+        *self.shown.write() = pair(chain, &self.certificate, &self.key)?;
         Ok(true)
     }
 }
@@ -79,12 +80,15 @@ impl ResolvesServerCert for Credentials {
     }
 }
 
-/// A chain with one certificate at least, and the key of the first.
-fn read(certificate: &Path, key: &Path) -> Result<Arc<CertifiedKey>, Failure> {
+/// The chain that was read of `certificate`, of one at least, with the key of its first.
+fn pair(
+    chain: Vec<CertificateDer<'static>>,
+    certificate: &Path,
+    key: &Path,
+) -> Result<Arc<CertifiedKey>, Failure> {
     let refuse = |path: &Path, error: &dyn Display| {
         Failure::Machine(format!("can't use {}: {error}", path.display()))
     };
-    let chain: Vec<CertificateDer<'static>> = read_certificates(certificate)?;
     if chain.is_empty() {
         return Err(refuse(certificate, &"it holds no certificate"));
     }
@@ -93,10 +97,10 @@ fn read(certificate: &Path, key: &Path) -> Result<Arc<CertifiedKey>, Failure> {
     both.map(Arc::new).map_err(|error| refuse(certificate, &error))
 }
 
-/// Looks for a renewed certificate until it is dropped; then the run files go away.
+/// Looks for a renewed certificate until it is dropped; then the run files go away. Dropped in the
+/// order of the fields: the thread writes the run files.
 pub struct Renewer {
-    /// Before the run files go, which it writes.
-    thread: Option<Attendant>,
+    _thread: Option<Attendant>,
     _registered: Arc<Registered>,
 }
 
@@ -119,13 +123,7 @@ impl Renewer {
                 LOOK_INTERVAL
             })
         };
-        Ok(Self { thread: credentials.map(watch).transpose()?, _registered: registered })
-    }
-}
-
-impl Drop for Renewer {
-    fn drop(&mut self) {
-        drop(self.thread.take());
+        Ok(Self { _thread: credentials.map(watch).transpose()?, _registered: registered })
     }
 }
 

@@ -15,7 +15,7 @@ use super::access::HostAccess;
 use super::args::{ApiPlace, Common, PortalArg, ServeArgs};
 use super::certificate::{self, ServerIdentity};
 use super::config::{Config, Durability, LogLevel};
-use super::credentials::Renewer;
+use super::credentials::{Credentials, Renewer};
 use super::discover::{Registered, RunFile};
 use super::failure::Failure;
 use super::first::First;
@@ -214,6 +214,8 @@ struct Manager<'a> {
 impl Manager<'_> {
     fn start(&mut self, running: Running) -> Result<(), Failure> {
         let Some(bound) = self.bound.take() else { return Ok(()) };
+        let failed =
+            |error: io::Error| Failure::Machine(format!("can't start management: {error}"));
         let mut entropy = [0; 32];
         sys::entropy(&mut entropy).map_err(|error| Failure::Machine(error.to_string()))?;
         let token = Token::from_entropy(&entropy);
@@ -233,8 +235,7 @@ impl Manager<'_> {
         };
         let (notifier, watcher) = self.watch(&running)?;
         let (array, counters) = (self.opened.array.clone(), running.counters.clone());
-        let sampler = Sampler::start(self.directory.as_deref(), array, counters)
-            .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
+        let sampler = Sampler::start(self.directory.as_deref(), array, counters).map_err(failed)?;
         let interface = Arc::new(Interface {
             array: self.opened.array.clone(),
             access: Access::new(token, sources()),
@@ -256,21 +257,23 @@ impl Manager<'_> {
         });
         let api = bound.address;
         let tls = self.identity.as_ref().map(|identity| identity.tls.clone());
-        let server = bound
-            .start(tls, move || web::before(api::router(interface)))
-            .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
-        let credentials = self.identity.as_ref().map(|identity| identity.credentials.clone());
-        let renewer = Renewer::start(credentials, Registered::new(&run)?, run)
-            .map_err(|error| Failure::Machine(format!("can't start management: {error}")))?;
+        let server =
+            bound.start(tls, move || web::before(api::router(interface))).map_err(failed)?;
+        let renewer =
+            Renewer::start(self.credentials(), Registered::new(&run)?, run).map_err(failed)?;
         self.running = Some((renewer, server, sampler, watcher));
         self.announce(&running.portals, api, &self.place.pool)?;
         supervisor::tell_ready()
     }
 
-    /// Of the certificate; none where there is none.
+    /// The certificate and its key; none where management is not encrypted.
+    fn credentials(&self) -> Option<Arc<Credentials>> {
+        self.identity.as_ref().map(|identity| identity.credentials.clone())
+    }
+
+    /// Of the certificate.
     fn fingerprint(&self) -> Option<String> {
-        let identity = self.identity.as_ref()?;
-        Some(identity.credentials.fingerprint().to_string())
+        self.credentials().map(|credentials| credentials.fingerprint().to_string())
     }
 
     /// Starts to look for what is wrong, and to tell of it.
@@ -278,7 +281,7 @@ impl Manager<'_> {
         let failed = |error: std::io::Error| Failure::Machine(format!("can't watch: {error}"));
         let destinations = std::mem::take(&mut self.opened.destinations);
         let notifier = Arc::new(Notifier::start(destinations).map_err(failed)?);
-        let credentials = self.identity.as_ref().map(|identity| identity.credentials.clone());
+        let credentials = self.credentials();
         let certificate = move || {
             let credentials = credentials.as_ref()?;
             let path = credentials.path().display().to_string();
