@@ -103,33 +103,33 @@ fn list(client: &Client, form: Form) -> Result<(), Failure> {
 
 /// A line for each case; one for a scenario without any.
 fn lines(measured: &LabMeasured) -> Vec<Line<'_>> {
-    let of_scenario = |scenario| {
-        let LabScenario { cases, .. } = scenario;
-        let none = cases.is_empty().then(|| line(scenario, None));
-        cases.iter().map(|case| line(scenario, Some(case))).chain(none)
-    };
-    measured.scenarios.iter().flat_map(of_scenario).collect()
-}
-
-fn line<'a>(scenario: &'a LabScenario, case: Option<&'a LabCase>) -> Line<'a> {
-    Line {
-        scenario: &scenario.id,
-        title: &scenario.title,
-        source: scenario.source.as_deref(),
-        published: scenario.published.as_ref(),
-        state: scenario.state,
-        aims: scenario.aims.len(),
-        aims_met: met(scenario),
-        quantity: &scenario.quantity,
-        unit: &scenario.unit,
-        ratio_of: scenario.ratio_of,
-        case: case.map(|case| case.case.as_str()),
-        off: case.and_then(|case| case.off),
-        on: case.and_then(|case| case.on),
-        ratio: case.and_then(|case| case.ratio),
-        too_fast: case.is_some_and(|case| case.too_fast),
-        in_software: case.is_some_and(|case| case.in_software),
+    let mut lines = Vec::new();
+    for scenario in &measured.scenarios {
+        let line = |case: Option<&'_ LabCase>| Line {
+            scenario: &scenario.id,
+            title: &scenario.title,
+            source: scenario.source.as_deref(),
+            published: scenario.published.as_ref(),
+            state: scenario.state,
+            aims: scenario.aims.len(),
+            aims_met: met(scenario),
+            quantity: &scenario.quantity,
+            unit: &scenario.unit,
+            ratio_of: scenario.ratio_of,
+            case: None,
+            off: case.and_then(|case| case.off),
+            on: case.and_then(|case| case.on),
+            ratio: case.and_then(|case| case.ratio),
+            too_fast: case.is_some_and(|case| case.too_fast),
+            in_software: case.is_some_and(|case| case.in_software),
+        };
+        let cases = scenario.cases.iter();
+        lines.extend(cases.map(|case| Line { case: Some(&case.case), ..line(Some(case)) }));
+        if scenario.cases.is_empty() {
+            lines.push(line(None));
+        }
     }
+    lines
 }
 
 fn text(report: &LabReport) -> String {
@@ -153,8 +153,8 @@ fn text(report: &LabReport) -> String {
 
 /// What was measured, on what.
 fn about(report: &LabReport) -> Vec<(&'static str, String)> {
+    let LabMeasured { settings, machine, .. } = &report.measured;
     let measured = &report.measured;
-    let LabMeasured { settings, machine, .. } = measured;
     let divided = |scale| match scale {
         1 => String::from("the papers'"),
         scale => format!("the papers' divided by {scale}"),
