@@ -5,7 +5,7 @@
 
 use format::codec::Reader;
 use format::log::{LogPosition, RECORD_HEADER_BYTES};
-use format::map::{MapEntry, NODE_BYTES, Node};
+use format::map::{Fanout, MapEntry, NODE_BYTES, Node};
 use format::page::{PageRef, REFS_PER_DIRECTORY, StreamRef, TableRoot};
 use format::page::{decode_stream_piece, encode_stream_piece};
 use format::row::{ROW_BYTES, SEGMENT_ROW_BYTES};
@@ -117,10 +117,10 @@ fn node_row(raw: &[u8; ROW_BYTES]) {
 }
 
 fn volume_row(raw: &[u8; ROW_BYTES]) {
-    let Some(row) = VolumeRow::decode(raw) else { return };
+    let Some(row) = VolumeRow::decode(raw, Fanout::DEFAULT) else { return };
     let mut encoded = [0; ROW_BYTES];
     row.encode(&mut encoded);
-    assert_eq!(VolumeRow::decode(&encoded), Some(row));
+    assert_eq!(VolumeRow::decode(&encoded, Fanout::DEFAULT), Some(row));
 }
 
 fn segment_row(raw: &[u8; SEGMENT_ROW_BYTES]) {
@@ -249,7 +249,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let place = Place { segment: 2, offset_units: 128 };
     let mut node = [0; NODE_BYTES + 1];
     node[0] = 1;
-    Node::uniform(MapEntry::Chunk(ChunkId(9))).encode(&mut node[1..]);
+    Node::uniform(MapEntry::Chunk(ChunkId(9)), Fanout::DEFAULT).encode(&mut node[1..]);
     let row = NodeRow {
         place,
         reference_count: 1,

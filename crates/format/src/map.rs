@@ -8,15 +8,21 @@
 //!                       zeros or a pattern for all of them.
 //! ```
 
+use block::BLOCK_BYTES;
+use block::request::limits::VOLUME_BYTES_MAX;
+
 use crate::FormatError;
 use crate::codec::{put, u64_at};
 
-/// Entries in a node.
-pub const NODE_FANOUT: usize = 256;
+/// Entries that a node has room for.
+pub const NODE_ENTRIES: usize = 256;
 /// Bytes of a node.
-pub const NODE_BYTES: usize = NODE_FANOUT * 8;
-/// The highest level: a node of level 5 spans 4 PiB, the largest volume 64 TiB.
-pub const LEVEL_MAX: u8 = 5;
+pub const NODE_BYTES: usize = NODE_ENTRIES * 8;
+/// The highest level at any fan-out: with four entries a node, one of it spans the largest volume.
+/// With 256 that is level 5 ([`Fanout::level_max`]).
+pub const LEVEL_MAX: u8 = 17;
+/// The largest volume, 64 TiB, in blocks.
+const VOLUME_BLOCKS_MAX: u64 = VOLUME_BYTES_MAX / BLOCK_BYTES;
 
 const KIND_SHIFT: u32 = 60;
 const ID_MASK: u64 = (1 << KIND_SHIFT) - 1;
@@ -83,27 +89,71 @@ impl MapEntry {
     }
 }
 
-/// How many blocks a node of `level` spans; a level of 0 is a block itself.
-pub fn span_blocks(level: u8) -> u64 {
-    debug_assert!(level <= LEVEL_MAX);
-    1 << (8 * u32::from(level))
+/// How many of its entries a node uses: 256 in every pool. A simulator may take fewer, so that
+/// small volumes have maps of many levels; the rest of each node stays holes. A pool does not say
+/// what it was made with, so it must always be opened with the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fanout {
+    log2: u8,
 }
 
-/// The lowest level whose node spans `blocks`.
-pub fn level_for(blocks: u64) -> u8 {
-    (1..LEVEL_MAX).find(|&level| span_blocks(level) >= blocks).unwrap_or(LEVEL_MAX)
+impl Fanout {
+    /// That of every pool.
+    pub const DEFAULT: Self = Self { log2: 8 };
+
+    /// With `entries` a node: a power of two from 4 to 256.
+    pub fn of_entries(entries: usize) -> Option<Self> {
+        let valid = entries.is_power_of_two() && (4..=NODE_ENTRIES).contains(&entries);
+        valid.then_some(Self { log2: entries.trailing_zeros() as u8 })
+    }
+
+    /// How many entries of a node are used.
+    pub fn entries(self) -> usize {
+        1 << self.log2
+    }
+
+    /// The highest level: a node of it spans the largest volume, 64 TiB.
+    pub fn level_max(self) -> u8 {
+        (VOLUME_BLOCKS_MAX.ilog2() as u8).div_ceil(self.log2)
+    }
+
+    /// How many blocks a node of `level` spans; a level of 0 is a block itself.
+    #[inline]
+    pub fn span_blocks(self, level: u8) -> u64 {
+        debug_assert!(level <= self.level_max());
+        1 << (u32::from(self.log2) * u32::from(level))
+    }
+
+    /// The lowest level whose node spans `blocks`.
+    pub fn level_for(self, blocks: u64) -> u8 {
+        let max = self.level_max();
+        (1..max).find(|&level| self.span_blocks(level) >= blocks).unwrap_or(max)
+    }
+}
+
+impl Default for Fanout {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
 }
 
 /// A node in memory: the entries as they are stored, all of them known to decode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    raw: [u64; NODE_FANOUT],
+    raw: [u64; NODE_ENTRIES],
 }
 
 impl Node {
     /// A node that says `entry` of everything.
-    pub fn uniform(entry: MapEntry) -> Self {
-        Self { raw: [entry.encode(); NODE_FANOUT] }
+    pub fn uniform(entry: MapEntry, fanout: Fanout) -> Self {
+        let mut node = Self::empty();
+        node.raw[..fanout.entries()].fill(entry.encode());
+        node
+    }
+
+    /// A node of holes.
+    pub fn empty() -> Self {
+        Self { raw: [MapEntry::Hole.encode(); NODE_ENTRIES] }
     }
 
     /// The entry at `index` (0..256).
@@ -116,9 +166,9 @@ impl Node {
         self.raw[index] = entry.encode();
     }
 
-    /// All entries, in order.
+    /// All entries, in order; those that are not used are holes.
     pub fn entries(&self) -> impl Iterator<Item = MapEntry> + '_ {
-        (0..NODE_FANOUT).map(|index| self.get(index))
+        (0..NODE_ENTRIES).map(|index| self.get(index))
     }
 
     /// Writes it to `out`, which has [`NODE_BYTES`].
@@ -133,7 +183,7 @@ impl Node {
         if bytes.len() != NODE_BYTES {
             return Err(FormatError { what: "a node has 2048 bytes", offset: 0 });
         }
-        let mut node = Self::uniform(MapEntry::Hole);
+        let mut node = Self::empty();
         for (index, slot) in node.raw.iter_mut().enumerate() {
             let offset = index * 8;
             let raw = u64_at(bytes, offset);
@@ -176,10 +226,10 @@ mod tests {
     #[test]
     fn a_leaf_names_no_nodes_and_an_inner_node_no_chunks() {
         let mut bytes = [0; NODE_BYTES];
-        Node::uniform(MapEntry::Chunk(ChunkId(9))).encode(&mut bytes);
+        Node::uniform(MapEntry::Chunk(ChunkId(9)), Fanout::DEFAULT).encode(&mut bytes);
         assert!(Node::decode(&bytes, 1).is_ok());
         assert!(Node::decode(&bytes, 2).is_err());
-        Node::uniform(MapEntry::Node(NodeId(9))).encode(&mut bytes);
+        Node::uniform(MapEntry::Node(NodeId(9)), Fanout::DEFAULT).encode(&mut bytes);
         assert!(Node::decode(&bytes, 1).is_err());
         assert!(Node::decode(&bytes, 2).is_ok());
     }
@@ -187,7 +237,7 @@ mod tests {
     #[test]
     fn golden_bytes_of_a_node() {
         let mut bytes = [0xff; NODE_BYTES];
-        let mut node = Node::uniform(MapEntry::Hole);
+        let mut node = Node::empty();
         node.set(1, MapEntry::Pattern(0xdead_beef));
         node.set(2, MapEntry::Chunk(ChunkId(0x0102_0304)));
         node.encode(&mut bytes);
@@ -198,10 +248,24 @@ mod tests {
 
     #[test]
     fn levels_span_what_they_say() {
-        assert_eq!(span_blocks(1) * 4096, 1 << 20);
-        assert_eq!(span_blocks(2) * 4096, 256 << 20);
-        assert_eq!(level_for(1), 1);
-        assert_eq!(level_for(257), 2);
-        assert_eq!(level_for((64 << 40) / 4096), 5);
+        let fanout = Fanout::DEFAULT;
+        assert_eq!(fanout.span_blocks(1) * 4096, 1 << 20);
+        assert_eq!(fanout.span_blocks(2) * 4096, 256 << 20);
+        assert_eq!(fanout.level_for(1), 1);
+        assert_eq!(fanout.level_for(257), 2);
+        assert_eq!(fanout.level_for(VOLUME_BLOCKS_MAX), 5);
+        assert_eq!(fanout.level_max(), 5);
+    }
+
+    #[test]
+    fn a_small_fanout_makes_high_maps() {
+        let four = Fanout::of_entries(4).unwrap();
+        assert_eq!((four.span_blocks(1), four.span_blocks(3)), (4, 64));
+        assert_eq!(four.level_for(65), 4);
+        assert_eq!(four.level_max(), LEVEL_MAX);
+        assert!(four.span_blocks(LEVEL_MAX) >= VOLUME_BLOCKS_MAX);
+        for entries in [0, 1, 2, 3, 5, 512] {
+            assert_eq!(Fanout::of_entries(entries), None);
+        }
     }
 }

@@ -30,7 +30,7 @@ use block::request::limits::VOLUME_BYTES_MAX;
 pub use crate::chunk_row::{ChunkRow, Codec, GROUP_BLOCKS_MAX, Handling};
 use crate::codec::{put, u32_at, u40_at, u64_at};
 use crate::geometry::Place;
-use crate::map::{LEVEL_MAX, MapEntry, span_blocks};
+use crate::map::{Fanout, LEVEL_MAX, MapEntry};
 
 /// Bytes of a row of the chunk, node and volume tables.
 pub const ROW_BYTES: usize = 32;
@@ -135,11 +135,11 @@ impl VolumeRow {
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
-    pub fn decode(raw: &[u8]) -> Option<Self> {
+    pub fn decode(raw: &[u8], fanout: Fanout) -> Option<Self> {
         let root = MapEntry::decode(u64_at(raw, 0)).ok()?;
         let level = raw[16];
         let possible = matches!(root, MapEntry::Hole | MapEntry::Node(_));
-        if raw[17] != 1 || level == 0 || level > LEVEL_MAX || !possible {
+        if raw[17] != 1 || level == 0 || level > fanout.level_max() || !possible {
             return None;
         }
         let snapshot = match raw[18] {
@@ -148,7 +148,7 @@ impl VolumeRow {
             _ => return None,
         };
         let size_blocks = u64_at(raw, 8);
-        let spanned = size_blocks <= span_blocks(level).min(VOLUME_BYTES_MAX / BLOCK_BYTES);
+        let spanned = size_blocks <= fanout.span_blocks(level).min(VOLUME_BYTES_MAX / BLOCK_BYTES);
         let handling = Handling::decode(raw[19])?;
         spanned.then_some(Self { root, size_blocks, level, handling, snapshot })
     }
@@ -234,7 +234,11 @@ mod tests {
             [(1, 256, true), (1, 257, false), (5, 1 << 34, true), (5, (1 << 34) + 1, false)]
         {
             row(level, size_blocks).encode(&mut raw);
-            assert_eq!(VolumeRow::decode(&raw).is_some(), fits, "{size_blocks} at {level}");
+            assert_eq!(
+                VolumeRow::decode(&raw, Fanout::DEFAULT).is_some(),
+                fits,
+                "{size_blocks} at {level}"
+            );
         }
     }
 
@@ -293,9 +297,9 @@ mod tests {
         assert_eq!(NodeRow::count_references(&mut [0; ROW_BYTES], 1), None);
         raw = [0; ROW_BYTES];
         volume.encode(&mut raw);
-        assert_eq!(VolumeRow::decode(&raw), Some(volume));
+        assert_eq!(VolumeRow::decode(&raw, Fanout::DEFAULT), Some(volume));
         raw[18] = 2; // flags that nobody knows
-        assert_eq!(VolumeRow::decode(&raw), None);
+        assert_eq!(VolumeRow::decode(&raw, Fanout::DEFAULT), None);
         assert_eq!(SegmentRow::decode(&segment.encode()), Some(segment));
     }
 
@@ -304,6 +308,6 @@ mod tests {
         let raw = [0; ROW_BYTES];
         assert_eq!(ChunkRow::decode(&raw), None);
         assert_eq!(NodeRow::decode(&raw), None);
-        assert_eq!(VolumeRow::decode(&raw), None);
+        assert_eq!(VolumeRow::decode(&raw, Fanout::DEFAULT), None);
     }
 }

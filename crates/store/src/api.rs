@@ -8,6 +8,7 @@ use format::Handling;
 use crate::edit::Edit;
 use crate::fetch::Fetch;
 use crate::put::Candidate;
+use crate::tuning::Tuning;
 
 /// Which sink an answer goes to, and what it is called there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -287,6 +288,8 @@ pub struct OpenOptions {
     pub memory_bytes: u64,
     /// Bytes of log behind a checkpoint that make the next one due.
     pub checkpoint_log_bytes: u64,
+    /// Sizes that a simulator makes small; everybody else takes the default.
+    pub tuning: Tuning,
 }
 
 impl Default for OpenOptions {
@@ -295,6 +298,7 @@ impl Default for OpenOptions {
             durability: Durability::Commit,
             memory_bytes: 1 << 30,
             checkpoint_log_bytes: 512 << 20,
+            tuning: Tuning::DEFAULT,
         }
     }
 }

@@ -39,13 +39,13 @@ impl Store {
 
     /// Submits entries once nothing is under way that could make them touch what was not read.
     fn submit_change(&self, token: Token, entries: Vec<Entry>) -> Result<Submitted, StoreError> {
-        let touched = touched_by(&entries);
+        let touched = touched_by(&entries, self.world.medium.tuning.fanout);
         loop {
             let seen = self.world.grafts();
             preload::entries(&self.world, &entries).map_err(StoreError::Volume)?;
             let mut writer = self.writer.lock();
-            let unsettled =
-                writer.awaits_grafts(&touched) || writer.was_grafted(&self.world, &touched, seen);
+            let unsettled = writer.awaits_grafts(&self.world, &touched)
+                || writer.was_grafted(&self.world, &touched, seen);
             if !unsettled || writer.failed {
                 return Ok(writer.submit(&self.world, token, Job::Entries(entries)));
             }

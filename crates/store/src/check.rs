@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use format::geometry::UNITS_PER_BLOCK;
-use format::map::span_blocks;
 use format::{ChunkId, ChunkRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
 
 use crate::groups::GroupReader;
@@ -115,7 +114,7 @@ impl Checker<'_> {
             if volume.id.0 >= state.next_volume {
                 self.find(format!("volume {} has an id that was not given yet", volume.id));
             }
-            if span_blocks(map.level) < map.size_blocks {
+            if self.world.span_blocks(map.level) < map.size_blocks {
                 self.find(format!("the map of volume {} is too low for its size", volume.id));
             }
         }
@@ -135,7 +134,9 @@ impl Checker<'_> {
     fn entry(&mut self, entry: MapEntry, level: u8) -> Counts {
         match entry {
             MapEntry::Hole => Counts::default(),
-            MapEntry::Zero | MapEntry::Pattern(_) => Counts { mapped: span_blocks(level), data: 0 },
+            MapEntry::Zero | MapEntry::Pattern(_) => {
+                Counts { mapped: self.world.span_blocks(level), data: 0 }
+            }
             MapEntry::Chunk(id) => {
                 *self.chunk_references.entry(id).or_default() += 1;
                 Counts { mapped: 1, data: 1 }

@@ -1,6 +1,5 @@
 //! What a copy takes from its source: references on everything in a range, without moving it.
 
-use format::map::{NODE_FANOUT, span_blocks};
 use format::{ChunkId, MapEntry, NodeId, VolumeRow};
 
 use crate::StoreError;
@@ -67,27 +66,27 @@ impl Editor<'_> {
         pieces: &mut Vec<Piece>,
     ) -> Result<(), StoreError> {
         let start = wanted.start.max(base);
-        let end = wanted.end.min(base + span_blocks(level));
+        let end = wanted.end.min(base + self.world.span_blocks(level));
         let to = wanted.to + (start - wanted.start);
-        if let Some((node, to)) = graft_of(entry, level, base, wanted) {
-            push_nodes(pieces, to, std::iter::once(node), level);
+        if let Some((node, to)) = graft_of(entry, self.world.span_blocks(level), base, wanted) {
+            let span = self.world.span_blocks(level);
+            push_nodes(pieces, to, std::iter::once(node), (level, span));
             return Ok(());
         }
         match entry {
             MapEntry::Node(id) => {
                 let node = self.world.nodes.get(&self.world.medium, id, level)?;
-                let span = span_blocks(level - 1);
+                let span = self.world.span_blocks(level - 1);
                 // All of these is wanted; they can be named where they come to stand, or none can.
                 let whole = (start - base).div_ceil(span)..(end - base) / span;
                 let shifted_to = |index: u64| (wanted.to + base + index * span) - wanted.start;
                 let grafts = shifted_to(whole.start).is_multiple_of(span);
                 let mut index = (start - base) / span;
                 while index <= (end - 1 - base) / span {
-                    debug_assert!(index < NODE_FANOUT as u64);
                     let child = node.get(index as usize);
                     if grafts && whole.contains(&index) && node_of(child).is_some() {
                         let run = (index..whole.end).map_while(|at| node_of(node.get(at as usize)));
-                        index += push_nodes(pieces, shifted_to(index), run, level - 1);
+                        index += push_nodes(pieces, shifted_to(index), run, (level - 1, span));
                         continue;
                     }
                     self.gather_entry(child, level - 1, base + index * span, wanted, pieces)?;
@@ -106,9 +105,8 @@ impl Editor<'_> {
 
 /// The node that the destination can name as it is, and where: all of it is wanted, and it comes to
 /// stand where a node of its level can.
-fn graft_of(entry: MapEntry, level: u8, base: u64, wanted: Wanted) -> Option<(NodeId, u64)> {
+fn graft_of(entry: MapEntry, span: u64, base: u64, wanted: Wanted) -> Option<(NodeId, u64)> {
     let MapEntry::Node(node) = entry else { return None };
-    let span = span_blocks(level);
     if base < wanted.start || base + span > wanted.end {
         return None;
     }
@@ -141,7 +139,7 @@ fn push_nodes(
     pieces: &mut Vec<Piece>,
     start: u64,
     run: impl Iterator<Item = NodeId>,
-    level: u8,
+    (level, span): (u8, u64),
 ) -> u64 {
     let run = run.map(Referenced::unread);
     if let Some(last) = pieces.last_mut()
@@ -152,14 +150,14 @@ fn push_nodes(
         let before = nodes.len();
         nodes.extend(run);
         let count = (nodes.len() - before) as u64;
-        last.count += count * span_blocks(level);
+        last.count += count * span;
         return count;
     }
-    let mut nodes = Vec::with_capacity(NODE_FANOUT);
+    let mut nodes = Vec::with_capacity(run.size_hint().1.unwrap_or(1));
     nodes.extend(run);
     let count = nodes.len() as u64;
     let content = Content::Nodes(nodes, level);
-    pieces.push(Piece { start, count: count * span_blocks(level), content });
+    pieces.push(Piece { start, count: count * span, content });
     count
 }
 

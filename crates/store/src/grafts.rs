@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use block::{BlockCount, BlockRange, VolumeId};
-use format::map::span_blocks;
+use format::map::Fanout;
 use format::{Entry, MapEntry};
 use smallvec::SmallVec;
 
@@ -65,20 +65,20 @@ impl Graft {
         [graft(source, false), graft(target, true)]
     }
 
-    fn concern_any(&self, touched: &[Touch]) -> bool {
-        touched.iter().any(|touch| self.concerns(touch))
+    fn concern_any(&self, touched: &[Touch], fanout: Fanout) -> bool {
+        touched.iter().any(|touch| self.concerns(touch, fanout))
     }
 
-    fn concerns(&self, touch: &Touch) -> bool {
+    fn concerns(&self, touch: &Touch, fanout: Fanout) -> bool {
         self.volume == touch.volume
             && overlap(self.range, touch.range)
             && (self.sets || touch.sets)
-            && !(touch.whole && self.range.count.0 < span_blocks(2))
+            && !(touch.whole && self.range.count.0 < fanout.span_blocks(2))
     }
 }
 
-fn is_whole_leaves(range: BlockRange) -> bool {
-    let leaf = span_blocks(1);
+fn is_whole_leaves(range: BlockRange, fanout: Fanout) -> bool {
+    let leaf = fanout.span_blocks(1);
     range.start.0.is_multiple_of(leaf) && range.count.0.is_multiple_of(leaf)
 }
 
@@ -93,13 +93,13 @@ impl Step {
         }
     }
 
-    fn touched(&self) -> impl Iterator<Item = Touch> {
+    fn touched(&self, fanout: Fanout) -> impl Iterator<Item = Touch> + use<> {
         let (volume, range) = self.target();
         let source = self.source();
-        let whole = is_whole_leaves(range)
+        let whole = is_whole_leaves(range, fanout)
             && match self {
                 Self::Fill { entry, .. } => !matches!(entry, MapEntry::Chunk(_)),
-                Self::Copy { .. } => source.is_some_and(|(_, from)| is_whole_leaves(from)),
+                Self::Copy { .. } => source.is_some_and(|(_, from)| is_whole_leaves(from, fanout)),
                 _ => false,
             };
         let taken = source.map(|(volume, range)| Touch { volume, range, sets: false, whole });
@@ -109,20 +109,20 @@ impl Step {
 
 impl Edit {
     /// What it looks into.
-    pub(crate) fn touched(&self) -> SmallVec<[Touch; 2]> {
-        self.steps.iter().flat_map(Step::touched).collect()
+    pub(crate) fn touched(&self, fanout: Fanout) -> SmallVec<[Touch; 2]> {
+        self.steps.iter().flat_map(|step| step.touched(fanout)).collect()
     }
 }
 
 /// What an administrator's change looks into. Most of them change roots only.
-pub(crate) fn touched_by(entries: &[Entry]) -> Vec<Touch> {
-    entries.iter().filter_map(touched_by_entry).collect()
+pub(crate) fn touched_by(entries: &[Entry], fanout: Fanout) -> Vec<Touch> {
+    entries.iter().filter_map(|entry| touched_by_entry(entry, fanout)).collect()
 }
 
-fn touched_by_entry(entry: &Entry) -> Option<Touch> {
+fn touched_by_entry(entry: &Entry, fanout: Fanout) -> Option<Touch> {
     match entry {
         Entry::VolumeResize { volume, size_blocks } => {
-            let start = size_blocks - size_blocks % span_blocks(1);
+            let start = size_blocks - size_blocks % fanout.span_blocks(1);
             let count = BlockCount(u64::MAX - start);
             let range = BlockRange { count, ..BlockRange::new(start, 0) };
             Some(Touch { volume: *volume, range, sets: true, whole: false })
@@ -145,8 +145,9 @@ impl Writer {
     }
 
     /// Whether a graft that is not applied yet changes what is looked into.
-    pub(crate) fn awaits_grafts(&self, touched: &[Touch]) -> bool {
-        !self.early() && self.unapplied_grafts().any(|graft| graft.concern_any(touched))
+    pub(crate) fn awaits_grafts(&self, world: &World, touched: &[Touch]) -> bool {
+        let fanout = world.medium.tuning.fanout;
+        !self.early() && self.unapplied_grafts().any(|graft| graft.concern_any(touched, fanout))
     }
 
     /// Whether one was applied since there were `seen`, and has changed what was looked into.
@@ -154,7 +155,8 @@ impl Writer {
         let count = (world.grafts() - seen) as usize;
         let applied = &self.applied_grafts.0;
         let mut since = applied.iter().rev().take(count);
-        count > applied.len() || since.any(|graft| graft.concern_any(touched))
+        let fanout = world.medium.tuning.fanout;
+        count > applied.len() || since.any(|graft| graft.concern_any(touched, fanout))
     }
 
     fn unapplied_grafts(&self) -> impl Iterator<Item = &Graft> {

@@ -138,8 +138,8 @@ impl Writer {
             self.overflow.push_back((token, Job::Edit(edit)));
             return Submitted::Queued;
         }
-        let touched = edit.touched();
-        if self.awaits_others(&edit) || self.awaits_grafts(&touched) {
+        let touched = edit.touched(world.medium.tuning.fanout);
+        if self.awaits_others(&edit) || self.awaits_grafts(world, &touched) {
             self.deferred.push((token, edit));
             return Submitted::Queued;
         }

@@ -76,6 +76,7 @@ mod store;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tuning;
 mod verify;
 mod volumes;
 mod wait;
@@ -91,6 +92,7 @@ pub use api::{
 };
 pub use check::{CheckOptions, CheckReport};
 pub use format::Handling;
+pub use format::map::Fanout;
 pub use inspect::{InspectOptions, InspectReport, inspect};
 pub use maintain::Next;
 pub use optimize::OptimizeStatus;
@@ -98,6 +100,7 @@ pub use scrub::{
     DamageList, DamagedRange, Finding, Repair, ScrubStatus, ScrubStep, TableName, What,
 };
 pub use store::Store;
+pub use tuning::Tuning;
 
 /// Units of 64 bytes that a node takes on the medium.
 const NODE_UNITS: u32 = (format::map::NODE_BYTES as u64 / format::PLACE_UNIT_BYTES) as u32;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use format::map::{Node, span_blocks};
+use format::map::{Fanout, Node};
 use format::{ChunkId, MapEntry, NodeId, NodeRow, Place, VolumeRow};
 use smallvec::SmallVec;
 
@@ -51,11 +51,15 @@ impl Editor<'_> {
         Ok(())
     }
 
+    fn fanout(&self) -> Fanout {
+        self.world.medium.tuning.fanout
+    }
+
     /// Puts a level on top of a map, so that it spans 256 times as much.
     pub(crate) fn raise(&mut self, map: &mut VolumeRow) -> Result<(), StoreError> {
         if map.root != MapEntry::Hole {
             let counts = self.world.counts(map.root, map.level)?;
-            let mut node = Node::uniform(MapEntry::Hole);
+            let mut node = Node::empty();
             node.set(0, map.root);
             map.root = MapEntry::Node(self.new_node(node, map.level + 1, counts)?);
         }
@@ -73,7 +77,7 @@ impl Editor<'_> {
         value: Value<'_>,
     ) -> Result<MapEntry, StoreError> {
         if start == 0
-            && count == span_blocks(level)
+            && count == self.world.span_blocks(level)
             && let Some(new) = whole(level, value)
         {
             self.release(entry)?;
@@ -99,14 +103,14 @@ impl Editor<'_> {
         }
         let id = self.own(entry, level)?;
         let node = self.world.nodes.get(&self.world.medium, id, level)?;
-        let span = span_blocks(level - 1);
+        let span = self.world.span_blocks(level - 1);
         let mut changes: Vec<Change<'_>> = Vec::new();
         let (mut before, mut after) = (Counts::default(), Counts::default());
         let mut at = start;
         while at < start + count {
             let (index, offset) = ((at / span) as usize, at % span);
             let whole_children = (start + count - at) / span;
-            let value = advance(value, at - start);
+            let value = advance(value, at - start, self.fanout());
             if offset == 0 && whole_children > 0 && whole(level - 1, value).is_some() {
                 let children = index..index + whole_children as usize;
                 before += self.release_all(&node, children.clone(), level - 1)?;
@@ -143,10 +147,11 @@ impl Editor<'_> {
         level: u8,
     ) -> Result<Counts, StoreError> {
         let mut counts = Counts::default();
+        let span = self.world.span_blocks(level);
         let nodes = replaced.filter_map(|index| match node.get(index) {
             MapEntry::Node(id) => Some(id),
             other => {
-                counts += Counts::uniform(other, span_blocks(level));
+                counts += Counts::uniform(other, span);
                 None
             }
         });
@@ -167,7 +172,7 @@ impl Editor<'_> {
             return Ok(entry);
         }
         let mut entry = entry;
-        if count == span_blocks(1) && !self.is_readable(entry, 1) {
+        if count == self.world.span_blocks(1) && !self.is_readable(entry, 1) {
             // Nothing of it is left, and nothing of it is needed.
             self.release(entry)?;
             entry = MapEntry::Hole;
@@ -220,7 +225,7 @@ impl Editor<'_> {
     fn own(&mut self, entry: MapEntry, level: u8) -> Result<NodeId, StoreError> {
         let MapEntry::Node(id) = entry else {
             let counts = self.world.counts(entry, level)?;
-            return self.new_node(Node::uniform(entry), level, counts);
+            return self.new_node(Node::uniform(entry, self.fanout()), level, counts);
         };
         let medium = &self.world.medium;
         let row = self.world.nodes.row(medium, id)?;
@@ -370,10 +375,10 @@ fn whole_counts(value: Value<'_>, children: usize, span: u64) -> Counts {
 }
 
 /// The value `blocks` further on.
-fn advance(value: Value<'_>, blocks: u64) -> Value<'_> {
+fn advance(value: Value<'_>, blocks: u64, fanout: Fanout) -> Value<'_> {
     match value {
         Value::Graft { nodes, level } => {
-            let skipped = ((blocks / span_blocks(level)) as usize).min(nodes.len());
+            let skipped = ((blocks / fanout.span_blocks(level)) as usize).min(nodes.len());
             Value::Graft { nodes: &nodes[skipped..], level }
         }
         Value::Run { first, counted } => Value::Run { first: ChunkId(first.0 + blocks), counted },

@@ -8,7 +8,7 @@ use format::map::{NODE_BYTES, Node};
 use format::page::{PAGE_BYTES, PageRef, StreamRef, decode_stream_piece};
 use format::{Geometry, Keys, PLACE_UNIT_BYTES, Place};
 
-use crate::StoreError;
+use crate::{StoreError, Tuning};
 
 /// The device, how it is divided, and the keys of its checksums.
 pub(crate) struct Medium {
@@ -17,6 +17,7 @@ pub(crate) struct Medium {
     /// Goes up when the pool grows, before anything is placed in the new segments.
     segment_count: AtomicU32,
     pub(crate) keys: Keys,
+    pub(crate) tuning: Tuning,
 }
 
 fn damaged(what: &str, place: Place) -> StoreError {
@@ -26,9 +27,14 @@ fn damaged(what: &str, place: Place) -> StoreError {
 }
 
 impl Medium {
-    pub(crate) fn new(disk: Arc<dyn sys::Disk>, geometry: Geometry, keys: Keys) -> Self {
+    pub(crate) fn new(
+        disk: Arc<dyn sys::Disk>,
+        geometry: Geometry,
+        keys: Keys,
+        tuning: Tuning,
+    ) -> Self {
         let Geometry { segment_bytes, segment_count } = geometry;
-        Self { disk, segment_bytes, segment_count: AtomicU32::new(segment_count), keys }
+        Self { disk, segment_bytes, segment_count: AtomicU32::new(segment_count), keys, tuning }
     }
 
     /// How the pool is divided now.

@@ -164,7 +164,9 @@ impl Nodes {
 
     /// The row of a node that must exist.
     pub(crate) fn row(&self, medium: &Medium, id: NodeId) -> Result<NodeRow, StoreError> {
-        self.table.get(medium, id.0, NodeRow::decode)?.ok_or_else(|| missing(id))
+        let row = self.table.get(medium, id.0, NodeRow::decode)?;
+        let possible = |row: &NodeRow| row.level <= medium.tuning.fanout.level_max();
+        row.filter(possible).ok_or_else(|| missing(id))
     }
 
     /// Changes the row of a node that must exist.

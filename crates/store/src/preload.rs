@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use block::{BlockNumber, BlockRange, VolumeError, VolumeId};
-use format::map::{LEVEL_MAX, NODE_FANOUT, Node, span_blocks};
+use format::map::{Fanout, LEVEL_MAX, Node};
 use format::page::ROWS_PER_PAGE;
 use format::{ChunkId, ChunkRow, Entry, MapEntry, NodeId, VolumeRow};
 
@@ -78,10 +78,10 @@ struct Blocks {
 
 impl Blocks {
     /// Which entries of a node of `level`, from block `base` on, span some of them.
-    fn children(self, base: u64, level: u8) -> Range<u64> {
-        let span = span_blocks(level - 1);
+    fn children(self, base: u64, level: u8, fanout: Fanout) -> Range<u64> {
+        let span = fanout.span_blocks(level - 1);
         let first = self.start.saturating_sub(base) / span;
-        first..self.end.saturating_sub(base).div_ceil(span).min(NODE_FANOUT as u64)
+        first..self.end.saturating_sub(base).div_ceil(span).min(fanout.entries() as u64)
     }
 }
 
@@ -94,6 +94,10 @@ struct Looker<'a> {
 impl<'a> Looker<'a> {
     fn new(world: &'a World) -> Self {
         Self { world, node_page: None }
+    }
+
+    fn fanout(&self) -> Fanout {
+        self.world.medium.tuning.fanout
     }
 
     fn step(&mut self, step: &Step) -> Result<(), Unreadable> {
@@ -177,8 +181,8 @@ impl<'a> Looker<'a> {
             let blocks = Blocks {
                 start,
                 end: start + count,
-                whole_level: (1..=LEVEL_MAX)
-                    .take_while(|level| shift.is_multiple_of(span_blocks(*level)))
+                whole_level: (1..=self.fanout().level_max())
+                    .take_while(|level| shift.is_multiple_of(self.world.span_blocks(*level)))
                     .last()
                     .unwrap_or(0),
             };
@@ -219,7 +223,7 @@ impl<'a> Looker<'a> {
         let MapEntry::Node(id) = entry else { return Ok(()) };
         let medium = &self.world.medium;
         let row = self.world.nodes.row(medium, id).map_err(|_| at)?;
-        let whole = blocks.start <= base && blocks.end >= base + span_blocks(level);
+        let whole = blocks.start <= base && blocks.end >= base + self.world.span_blocks(level);
         if whole && level <= blocks.whole_level {
             return Ok(());
         }
@@ -230,11 +234,11 @@ impl<'a> Looker<'a> {
             Err(_) => return Err(at),
         };
         let shared = shared || row.reference_count > 1;
-        let set = blocks.children(base, level);
-        let touched = if shared { 0..NODE_FANOUT as u64 } else { set.clone() };
+        let set = blocks.children(base, level, self.fanout());
+        let touched = if shared { 0..self.fanout().entries() as u64 } else { set.clone() };
         for index in touched {
             let child = node.get(index as usize);
-            let start = base + index * span_blocks(level - 1);
+            let start = base + index * self.world.span_blocks(level - 1);
             let at = BlockNumber(start.max(blocks.start));
             match (set.contains(&index), level) {
                 (_, 1) => self.block_row(child, at)?,
@@ -258,15 +262,20 @@ impl<'a> Looker<'a> {
             MapEntry::Node(id) => id,
             other => return self.block_row(other, at),
         };
-        let whole = blocks.start <= base && blocks.end >= base + span_blocks(level);
+        let whole = blocks.start <= base && blocks.end >= base + self.world.span_blocks(level);
         if whole && level <= blocks.whole_level {
             return self.node_row(entry, at);
         }
         let node: std::sync::Arc<Node> =
             self.world.nodes.get(&self.world.medium, id, level).map_err(|_| at)?;
-        for index in blocks.children(base, level) {
+        for index in blocks.children(base, level, self.fanout()) {
             let child = node.get(index as usize);
-            self.source(child, level - 1, base + index * span_blocks(level - 1), blocks)?;
+            self.source(
+                child,
+                level - 1,
+                base + index * self.world.span_blocks(level - 1),
+                blocks,
+            )?;
         }
         Ok(())
     }

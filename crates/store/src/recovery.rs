@@ -108,7 +108,7 @@ impl Store {
         plausible::check_superblock(&superblock)?;
         let geometry = superblock.geometry;
         let keys = Keys::derive(&superblock.root_key);
-        let medium = Medium::new(disk, geometry, keys);
+        let medium = Medium::new(disk, geometry, keys, options.tuning);
         let mut checkpointer = Checkpointer::new(superblock.clone());
         let budgets = Budgets::split(options.memory_bytes, geometry.pool_bytes());
         let (world, state) = load_checkpoint(medium, budgets, &mut checkpointer)?;
@@ -259,7 +259,7 @@ fn load_volumes(world: &World, state: &mut State) -> Result<(), StoreError> {
     let mut failed = None;
     world.volume_table.visit(&world.medium, &mut |_| {}, &mut |id, raw| {
         let id = VolumeId(id);
-        match VolumeRow::decode(raw) {
+        match VolumeRow::decode(raw, world.medium.tuning.fanout) {
             Some(row) => {
                 state.provisioned_blocks += crate::volumes::provisioned(&row);
                 volumes.insert(id, Arc::new(Volume { id, map: RwLock::new(Some(row)) }));

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use block::VolumeId;
-use format::map::{level_for, span_blocks};
 use format::{Handling, MapEntry, VolumeRow};
 use parking_lot::RwLock;
 
@@ -26,7 +25,7 @@ pub(crate) fn create(
     let row = VolumeRow {
         root: MapEntry::Hole,
         size_blocks,
-        level: level_for(size_blocks),
+        level: world.medium.tuning.fanout.level_for(size_blocks),
         snapshot: false,
         handling: Handling::default(),
     };
@@ -116,7 +115,7 @@ pub(crate) fn resize(
             let value = Value::Uniform(MapEntry::Hole);
             Editor { world, state }.set(map, size_blocks, old - size_blocks, value)?;
         }
-        while span_blocks(map.level) < size_blocks {
+        while world.span_blocks(map.level) < size_blocks {
             Editor { world, state }.raise(map)?;
         }
         map.size_blocks = size_blocks;

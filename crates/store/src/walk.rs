@@ -1,7 +1,6 @@
 //! Walking a volume's map, for readers and for the writer alike.
 
 use block::BlockRange;
-use format::map::{NODE_FANOUT, span_blocks};
 use format::{MapEntry, VolumeRow};
 
 use crate::StoreError;
@@ -37,15 +36,15 @@ fn walk_entry(
     visit: &mut impl FnMut(Run) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let start = range.start.0.max(base);
-    let end = range.end().0.min(base + span_blocks(level));
+    let end = range.end().0.min(base + world.span_blocks(level));
     let MapEntry::Node(id) = entry else {
         return visit(Run { start, count: end - start, entry });
     };
     let node = world.nodes.get(&world.medium, id, level)?;
-    let child_span = span_blocks(level - 1);
+    let child_span = world.span_blocks(level - 1);
     let first = (start - base) / child_span;
     let last = (end - 1 - base) / child_span;
-    debug_assert!(last < NODE_FANOUT as u64);
+    debug_assert!(last < world.medium.tuning.fanout.entries() as u64);
     for index in first..=last {
         let child_base = base + index * child_span;
         walk_entry(world, node.get(index as usize), level - 1, child_base, range, visit)?;

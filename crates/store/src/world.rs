@@ -140,6 +140,12 @@ impl World {
         MemoryStatus { data_cache_bytes, ..self.memory.status(&self.budgets) }
     }
 
+    /// How many blocks an entry of a node of `level` + 1 spans.
+    #[inline]
+    pub(crate) fn span_blocks(&self, level: u8) -> u64 {
+        self.medium.tuning.fanout.span_blocks(level)
+    }
+
     pub(crate) fn volume(&self, id: VolumeId) -> Option<Arc<Volume>> {
         self.volumes.read().get(&id).cloned()
     }
@@ -308,7 +314,7 @@ impl World {
     pub(crate) fn counts(&self, entry: MapEntry, level: u8) -> Result<Counts, StoreError> {
         Ok(match entry {
             MapEntry::Hole | MapEntry::Zero | MapEntry::Pattern(_) => {
-                Counts::uniform(entry, format::map::span_blocks(level))
+                Counts::uniform(entry, self.span_blocks(level))
             }
             MapEntry::Chunk(_) => Counts { mapped: 1, data: 1 },
             MapEntry::Node(id) => {

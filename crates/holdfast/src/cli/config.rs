@@ -254,6 +254,7 @@ impl Config {
             durability: self.durability.of_store(),
             memory_bytes: self.memory,
             checkpoint_log_bytes: self.checkpoint_log,
+            tuning: store::Tuning::DEFAULT,
         }
     }
 

@@ -40,7 +40,8 @@ impl Store {
         let token = self.world.images.token();
         drop(checkpointer);
         let (disk, lsn) = (self.world.medium.disk.clone(), superblock.log.lsn);
-        let medium = Medium::new(disk, superblock.geometry, Keys::derive(&superblock.root_key));
+        let keys = Keys::derive(&superblock.root_key);
+        let medium = Medium::new(disk, superblock.geometry, keys, self.options.tuning);
         let budgets = Budgets::of_metadata(memory_bytes);
         let (world, state) = load_checkpoint(medium, budgets, &mut Checkpointer::new(superblock))?;
         Ok(Image { world, state, lsn, _token: token })

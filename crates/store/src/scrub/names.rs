@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use block::{BlockCount, BlockNumber, SECTORS_PER_BLOCK, SectorRange, VolumeId};
-use format::map::{LEVEL_MAX, Node, span_blocks};
+use format::map::{Fanout, LEVEL_MAX, Node};
 use format::{MapEntry, NodeId, VolumeRow};
 
 use super::aliases::Aliases;
@@ -95,15 +95,16 @@ impl Step<'_> {
     /// map may change meanwhile: what is told is what some moment of this pass has seen.
     fn look(&mut self, naming: &mut Naming, map: &VolumeRow) -> Seen {
         let world = &self.store.world;
+        let fanout = world.medium.tuning.fanout;
         let mut seen = Seen { damaged: Vec::new(), next: 0, nodes: 0 };
         let (mut entry, mut level, mut base) = (map.root, map.level, 0);
         loop {
-            let end = base + span_blocks(level);
+            let end = base + world.span_blocks(level);
             seen.next = end;
             let id = match entry {
                 MapEntry::Node(id) if !naming.clean.contains(&id) => id,
                 _ => {
-                    naming.leave(end, 0);
+                    naming.leave(fanout, end, 0);
                     return seen;
                 }
             };
@@ -112,18 +113,18 @@ impl Step<'_> {
             let Ok(node) = world.nodes.get(&world.medium, id, level) else {
                 let what = self.unreadable(id);
                 seen.damaged.push((what, naming.block, end - naming.block));
-                naming.leave(end, 1);
+                naming.leave(fanout, end, 1);
                 return seen;
             };
             if level == 1 {
                 self.leaf(&node, base, &naming.aliases, &mut seen);
-                naming.leave(end, seen.damaged.len() as u64);
+                naming.leave(fanout, end, seen.damaged.len() as u64);
                 return seen;
             }
             level -= 1;
-            let index = (naming.block - base) / span_blocks(level);
+            let index = (naming.block - base) / world.span_blocks(level);
             entry = node.get(index as usize);
-            base += index * span_blocks(level);
+            base += index * world.span_blocks(level);
         }
     }
 
@@ -171,9 +172,9 @@ impl Naming {
 
     /// The walk has seen all up to `end`: nodes that end there, and in which nothing was damaged,
     /// need not be seen again.
-    fn leave(&mut self, end: u64, damaged: u64) {
-        for level in 1..=LEVEL_MAX {
-            if !end.is_multiple_of(span_blocks(level)) {
+    fn leave(&mut self, fanout: Fanout, end: u64, damaged: u64) {
+        for level in 1..=fanout.level_max() {
+            if !end.is_multiple_of(fanout.span_blocks(level)) {
                 break;
             }
             let Some(tracked) = self.tracked[usize::from(level)].take() else { continue };

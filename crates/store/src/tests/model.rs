@@ -351,10 +351,15 @@ impl Model {
     }
 }
 
-fn run_all(actions: &[Action], durability: crate::Durability) {
+/// With few entries a node, so that these small volumes have maps of many levels.
+fn small() -> crate::Tuning {
+    crate::Tuning { fanout: crate::Fanout::of_entries(4).unwrap() }
+}
+
+fn run_all(actions: &[Action], durability: crate::Durability, tuning: crate::Tuning) {
     // In every second case with as little memory as can be.
     let memory_bytes = if actions.len().is_multiple_of(2) { 0 } else { 1 << 20 };
-    let options = OpenOptions { durability, memory_bytes, ..OpenOptions::default() };
+    let options = OpenOptions { durability, memory_bytes, tuning, ..OpenOptions::default() };
     let mut model = Model::new(options);
     for action in actions {
         model.run(action);
@@ -384,13 +389,22 @@ proptest! {
     fn the_store_does_what_a_naive_model_does(
         actions in proptest::collection::vec(action(), 1..40),
     ) {
-        run_all(&actions, crate::Durability::Commit);
+        run_all(&actions, crate::Durability::Commit, crate::Tuning::DEFAULT);
     }
 
     #[test]
     fn so_it_does_when_it_answers_from_memory(
         actions in proptest::collection::vec(action(), 1..40),
     ) {
-        run_all(&actions, crate::Durability::Flush);
+        run_all(&actions, crate::Durability::Flush, crate::Tuning::DEFAULT);
+    }
+
+    #[test]
+    fn so_it_does_with_maps_of_many_levels(
+        actions in proptest::collection::vec(action(), 1..40),
+        early in any::<bool>(),
+    ) {
+        let durability = if early { crate::Durability::Flush } else { crate::Durability::Commit };
+        run_all(&actions, durability, small());
     }
 }

@@ -18,6 +18,7 @@ const COLD: OpenOptions = OpenOptions {
     memory_bytes: 2 << 20,
     durability: crate::Durability::Commit,
     checkpoint_log_bytes: 1 << 40,
+    tuning: crate::Tuning::DEFAULT,
 };
 
 /// A pool of all kinds of things: a volume of data, zeros, patterns and holes, a second one that
