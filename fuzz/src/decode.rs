@@ -104,7 +104,7 @@ fn chunk_row(raw: &[u8; ROW_BYTES]) {
     for change in [1, -1, i32::MIN] {
         let mut counted = *raw;
         let count = ChunkRow::count_references(&mut counted, change);
-        assert_eq!(count, row.reference_count.checked_add_signed(change));
+        assert_eq!(count, format::row::counted(row.reference_count, change));
     }
 }
 

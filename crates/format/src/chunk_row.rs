@@ -67,6 +67,21 @@ impl Handling {
     }
 }
 
+/// The count of references that stays as it is: what has been named so often is never freed.
+pub const REFERENCES_STUCK: u32 = u32::MAX;
+
+/// A count of references after a change; `None` if there were fewer than are taken off.
+#[inline]
+pub fn counted(count: u32, change: i32) -> Option<u32> {
+    if count == REFERENCES_STUCK {
+        return Some(count);
+    }
+    match change {
+        0.. => Some(count.saturating_add_signed(change)),
+        _ => count.checked_add_signed(change),
+    }
+}
+
 /// Where a chunk is, and how often it is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkRow {
@@ -84,7 +99,7 @@ pub struct ChunkRow {
     pub handling: Handling,
     /// The chunk that holds its content, where it has none of its own: an older one.
     pub original: Option<ChunkId>,
-    /// How many entries of live leaves name it, and how many aliases.
+    /// How many entries of live nodes name it, and how many aliases.
     pub reference_count: u32,
     /// The hash of its 4 KiB, which is also their checksum.
     pub fingerprint: Fingerprint,
@@ -115,14 +130,15 @@ impl ChunkRow {
         })
     }
 
-    /// Counts references of a stored row up or down, without decoding the rest, and returns how
-    /// many there are then; `None` where the row is free, or the count would leave its range.
+    /// Counts references of a stored row up or down ([`counted`]), without decoding the rest, and
+    /// returns how many there are then; `None` where the row is free, or the count would fall below
+    /// zero.
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
     pub fn count_references(raw: &mut [u8], change: i32) -> Option<u32> {
         Codec::decode(raw[10])?;
-        let count = u32_at(raw, 12).checked_add_signed(change)?;
+        let count = counted(u32_at(raw, 12), change)?;
         put(raw, 12, &count.to_le_bytes());
         Some(count)
     }

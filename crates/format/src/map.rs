@@ -5,8 +5,12 @@
 //!                       bits  0..60  pattern: the 32 bits that repeat; chunk, node: the id
 //! node, 2048 bytes      256 entries. Level 1 (a leaf): an entry a block. Level n > 1: an entry
 //!                       for each 256^(n-1) blocks, which is a node of level n-1, or a hole,
-//!                       zeros or a pattern for all of them.
+//!                       zeros, a pattern or a chunk for all of them.
 //! ```
+//!
+//! A chunk in a node above the leaves is a block that repeats. Such an entry names the chunk once,
+//! whatever it spans. Pools that were made before there was this kind of entry have chunks in leaves
+//! only, and are read as they are; a version that does not know it refuses the node.
 
 use block::BLOCK_BYTES;
 use block::request::limits::VOLUME_BYTES_MAX;
@@ -45,7 +49,7 @@ pub enum MapEntry {
     Zero,
     /// Written with these 32 bits (as they stand in memory, little endian), repeated.
     Pattern(u32),
-    /// A block, by its chunk.
+    /// A block, by its chunk; above the leaves, many blocks that are all this one.
     Chunk(ChunkId),
     /// A part of the map, by its node.
     Node(NodeId),
@@ -78,7 +82,7 @@ impl MapEntry {
         }
     }
 
-    /// Whether it says something of all blocks below it alike.
+    /// Whether it says something of all blocks below it alike, and names nothing.
     pub fn is_uniform(self) -> bool {
         matches!(self, Self::Hole | Self::Zero | Self::Pattern(_))
     }
@@ -178,7 +182,7 @@ impl Node {
         }
     }
 
-    /// Reads it; `level` says whether its entries name chunks or nodes.
+    /// Reads it; `level` says whether its entries may name nodes.
     pub fn decode(bytes: &[u8], level: u8) -> Result<Self, FormatError> {
         if bytes.len() != NODE_BYTES {
             return Err(FormatError { what: "a node has 2048 bytes", offset: 0 });
@@ -188,12 +192,7 @@ impl Node {
             let offset = index * 8;
             let raw = u64_at(bytes, offset);
             let entry = MapEntry::decode(raw).map_err(|error| FormatError { offset, ..error })?;
-            let wrong = match entry {
-                MapEntry::Chunk(_) => level != 1,
-                MapEntry::Node(_) => level == 1,
-                _ => false,
-            };
-            if wrong {
+            if level == 1 && matches!(entry, MapEntry::Node(_)) {
                 return Err(FormatError { what: "an entry that its level can't have", offset });
             }
             *slot = raw;
@@ -224,11 +223,11 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_names_no_nodes_and_an_inner_node_no_chunks() {
+    fn a_leaf_names_no_nodes() {
         let mut bytes = [0; NODE_BYTES];
         Node::uniform(MapEntry::Chunk(ChunkId(9)), Fanout::DEFAULT).encode(&mut bytes);
         assert!(Node::decode(&bytes, 1).is_ok());
-        assert!(Node::decode(&bytes, 2).is_err());
+        assert!(Node::decode(&bytes, 2).is_ok(), "a block that repeats");
         Node::uniform(MapEntry::Node(NodeId(9)), Fanout::DEFAULT).encode(&mut bytes);
         assert!(Node::decode(&bytes, 1).is_err());
         assert!(Node::decode(&bytes, 2).is_ok());

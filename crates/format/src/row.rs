@@ -23,11 +23,16 @@
 //! 19  1  handling: 1 uncompressed, 2 unshared
 //! 20 12  zero
 //! ```
+//!
+//! A reference count that has come to 2^32 - 1 stays there: nobody knows any more how many names
+//! there are, so what it counts is never freed.
 
 use block::BLOCK_BYTES;
 use block::request::limits::VOLUME_BYTES_MAX;
 
-pub use crate::chunk_row::{ChunkRow, Codec, GROUP_BLOCKS_MAX, Handling};
+pub use crate::chunk_row::{
+    ChunkRow, Codec, GROUP_BLOCKS_MAX, Handling, REFERENCES_STUCK, counted,
+};
 use crate::codec::{put, u32_at, u40_at, u64_at};
 use crate::geometry::Place;
 use crate::map::{Fanout, LEVEL_MAX, MapEntry};
@@ -88,8 +93,9 @@ impl NodeRow {
 }
 
 impl NodeRow {
-    /// Counts references of a stored row up or down, without decoding the rest, and returns how
-    /// many there are then; `None` where the row is free, or the count would leave its range.
+    /// Counts references of a stored row up or down ([`counted`]), without decoding the rest, and
+    /// returns how many there are then; `None` where the row is free, or the count would fall below
+    /// zero.
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
@@ -97,7 +103,7 @@ impl NodeRow {
         if raw[31] != 1 {
             return None;
         }
-        let count = u32_at(raw, 8).checked_add_signed(change)?;
+        let count = counted(u32_at(raw, 8), change)?;
         put(raw, 8, &count.to_le_bytes());
         Some(count)
     }
@@ -274,6 +280,10 @@ mod tests {
         assert_eq!(ChunkRow::count_references(&mut raw, 2), Some(5));
         assert_eq!(ChunkRow::count_references(&mut raw, -2), Some(3));
         assert_eq!(ChunkRow::count_references(&mut raw, -4), None);
+        assert_eq!(counted(u32::MAX - 1, 1), Some(u32::MAX));
+        assert_eq!(counted(u32::MAX - 1, 256), Some(u32::MAX));
+        assert_eq!(counted(u32::MAX, -1), Some(u32::MAX));
+        assert_eq!(counted(u32::MAX - 1, -1), Some(u32::MAX - 2));
         assert_eq!(ChunkRow::count_references(&mut [0; ROW_BYTES], 1), None);
         assert_eq!(raw[..12], [7, 0, 0, 0, 4, 3, 2, 1, 64, 0, 2, 0x7d]);
         let original = Some(ChunkId(0x0102_0304_0506));

@@ -130,7 +130,7 @@ fn fits(map: &VolumeRow, start: u64, count: u64) -> bool {
 fn set_by(entry: &Entry) -> Option<(VolumeId, u64, u64, Value<'static>)> {
     match entry {
         Entry::Map { volume, start, count, first } => {
-            let value = Value::Run { first: *first, counted: false };
+            let value = Value::Run { first: *first };
             Some((*volume, *start, u64::from(*count), value))
         }
         Entry::Fill { volume, start, count, entry: MapEntry::Chunk(id) } => {
@@ -203,7 +203,7 @@ fn copy(
         }
         Ok(())
     })?;
-    Ok(())
+    Editor { world, state }.let_go(&pieces)
 }
 
 /// Frees the chunks of a record that nothing names, but for the staged ones.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use format::geometry::UNITS_PER_BLOCK;
+use format::row::REFERENCES_STUCK;
 use format::{ChunkId, ChunkRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
 
 use crate::groups::GroupReader;
@@ -39,8 +40,8 @@ const FINDINGS_MAX: usize = 1000;
 struct Checker<'a> {
     world: &'a World,
     report: CheckReport,
-    chunk_references: HashMap<ChunkId, u32>,
-    node_references: HashMap<NodeId, u32>,
+    chunk_references: HashMap<ChunkId, u64>,
+    node_references: HashMap<NodeId, u64>,
     node_counts: HashMap<NodeId, Counts>,
     live_units: HashMap<u32, u64>,
     /// Where log and checkpoints go on: nothing live stands in these segments from there on.
@@ -78,6 +79,12 @@ impl Store {
         checker.space(&writer.state)?;
         Ok(checker.report)
     }
+}
+
+/// Whether a count is wrong of what has so many names; `waits`: none is what it may have. A count
+/// that is stuck says only that there may be many.
+fn is_miscounted(counted: u32, named: u64, waits: bool) -> bool {
+    counted != REFERENCES_STUCK && (u64::from(counted) != named || named == 0 && !waits)
 }
 
 impl Checker<'_> {
@@ -133,13 +140,9 @@ impl Checker<'_> {
     /// One more entry says this; returns what is below it.
     fn entry(&mut self, entry: MapEntry, level: u8) -> Counts {
         match entry {
-            MapEntry::Hole => Counts::default(),
-            MapEntry::Zero | MapEntry::Pattern(_) => {
-                Counts { mapped: self.world.span_blocks(level), data: 0 }
-            }
             MapEntry::Chunk(id) => {
                 *self.chunk_references.entry(id).or_default() += 1;
-                Counts { mapped: 1, data: 1 }
+                Counts::alike(entry, self.world.span_blocks(level))
             }
             MapEntry::Node(id) => {
                 *self.node_references.entry(id).or_default() += 1;
@@ -148,6 +151,7 @@ impl Checker<'_> {
                     None => self.children(id, level),
                 }
             }
+            alike => Counts::alike(alike, self.world.span_blocks(level)),
         }
     }
 
@@ -194,7 +198,7 @@ impl Checker<'_> {
             }
             self.add_live(row.place, NODE_UNITS);
             let named = self.node_references.remove(&id).unwrap_or(0);
-            if named != row.reference_count || named == 0 && !state.pending.contains(&id) {
+            if is_miscounted(row.reference_count, named, state.pending.contains(&id)) {
                 let counted = row.reference_count;
                 self.find(format!("node {} is named {named} times, but {counted} counted", id.0));
             }
@@ -236,7 +240,7 @@ impl Checker<'_> {
                 .range(..=id.0)
                 .next_back()
                 .is_some_and(|(first, count)| id.0 < first + u64::from(*count));
-            if named != row.reference_count || named == 0 && !staged {
+            if is_miscounted(row.reference_count, named, staged) {
                 let counted = row.reference_count;
                 self.find(format!("chunk {} is named {named} times, but {counted} counted", id.0));
             }

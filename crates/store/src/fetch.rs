@@ -14,7 +14,7 @@ use crate::walk::walk;
 use crate::world::{Volume, World};
 
 /// The content of one block.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Content {
     /// It is here.
     Ready(Frame),
@@ -86,16 +86,14 @@ impl Fetch {
         let mut at = range.start;
         let walked = walk(world, map, range, &mut |run| {
             at = BlockNumber(run.start);
-            if let MapEntry::Chunk(id) = run.entry {
-                let content = self.locate_chunk(world, id)?;
-                self.blocks.push(FetchedBlock { block: at, entry: run.entry, content });
-            } else {
-                let frame = uniform_frame(run.entry);
-                for block in run.start..run.start + run.count {
-                    let content = Content::Ready(frame.clone());
-                    let block = BlockNumber(block);
-                    self.blocks.push(FetchedBlock { block, entry: run.entry, content });
-                }
+            // Blocks that are alike are looked up once, and read once.
+            let content = match run.entry {
+                MapEntry::Chunk(id) => self.locate_chunk(world, id)?,
+                entry => Content::Ready(uniform_frame(entry)),
+            };
+            for block in run.start..run.start + run.count {
+                let (block, content) = (BlockNumber(block), content.clone());
+                self.blocks.push(FetchedBlock { block, entry: run.entry, content });
             }
             at = BlockNumber(run.start + run.count);
             Ok(())
@@ -209,10 +207,16 @@ impl Fetch {
             })
             .collect();
         let mut group = Unpacked::default();
+        // The block before, which this one may be again.
+        let mut last: Option<(ChunkId, Content)> = None;
         for block in &mut self.blocks {
             let Content::Device { read, frame, chunk, fingerprint, stored } = block.content else {
                 continue;
             };
+            if let Some((_, content)) = last.as_ref().filter(|(same, _)| *same == chunk) {
+                block.content = content.clone();
+                continue;
+            }
             let frames = read_frames.get(read).and_then(Option::as_ref);
             let found = frames
                 .and_then(|frames| frames.get(frame..frame + stored.frames))
@@ -225,6 +229,7 @@ impl Fetch {
                 }
                 None => Content::Lost,
             };
+            last = Some((chunk, block.content.clone()));
         }
     }
 

@@ -18,7 +18,9 @@ pub(crate) struct Piece {
 #[derive(Clone, Debug)]
 enum Content {
     Uniform(MapEntry),
-    Chunks(ChunkId),
+    /// All the same chunk, which bears one reference for them ([`Editor::let_go`]).
+    Same(ChunkId),
+    Blocks(Vec<MapEntry>),
     Nodes(Vec<Referenced>, u8),
 }
 
@@ -27,7 +29,8 @@ impl Piece {
     pub(crate) fn value(&self) -> Value<'_> {
         match &self.content {
             Content::Uniform(entry) => Value::Uniform(*entry),
-            Content::Chunks(first) => Value::Run { first: *first, counted: true },
+            Content::Same(chunk) => Value::Same(*chunk),
+            Content::Blocks(entries) => Value::Blocks(entries),
             Content::Nodes(nodes, level) => Value::Graft { nodes, level: *level },
         }
     }
@@ -93,13 +96,30 @@ impl Editor<'_> {
                     index += 1;
                 }
             }
-            MapEntry::Chunk(first) => {
-                self.world.reference_chunks(std::iter::once(first))?;
-                push_chunk(pieces, to, first);
+            entry if level == 0 => {
+                if let MapEntry::Chunk(chunk) = entry {
+                    self.world.reference_chunk(chunk, 1)?;
+                }
+                push_block(pieces, to, entry);
             }
-            uniform => push_uniform(pieces, to, end - start, uniform),
+            MapEntry::Chunk(chunk) => {
+                if push_alike(pieces, to, end - start, entry) {
+                    self.world.reference_chunk(chunk, 1)?;
+                }
+            }
+            _ => drop(push_alike(pieces, to, end - start, entry)),
         }
         Ok(())
+    }
+
+    /// Lets go of pieces that were set: of what they held so that it could be named.
+    pub(crate) fn let_go(&mut self, pieces: &[Piece]) -> Result<(), StoreError> {
+        let held = pieces.iter().filter_map(|piece| match piece.content {
+            Content::Same(chunk) => Some(chunk),
+            _ => None,
+        });
+        let world = self.world;
+        world.release_chunks(self.state, held, |id| world.drop_content(id))
     }
 }
 
@@ -122,16 +142,17 @@ struct Wanted {
     to: u64,
 }
 
-fn push_chunk(pieces: &mut Vec<Piece>, start: u64, chunk: ChunkId) {
+/// Adds a block of a leaf.
+fn push_block(pieces: &mut Vec<Piece>, start: u64, entry: MapEntry) {
     if let Some(last) = pieces.last_mut()
         && last.start + last.count == start
-        && let Content::Chunks(first) = last.content
-        && first.0 + last.count == chunk.0
+        && let Content::Blocks(entries) = &mut last.content
     {
+        entries.push(entry);
         last.count += 1;
         return;
     }
-    pieces.push(Piece { start, count: 1, content: Content::Chunks(chunk) });
+    pieces.push(Piece { start, count: 1, content: Content::Blocks(vec![entry]) });
 }
 
 /// Adds nodes that follow each other, and says how many there were.
@@ -161,14 +182,23 @@ fn push_nodes(
     count
 }
 
-fn push_uniform(pieces: &mut Vec<Piece>, start: u64, count: u64, entry: MapEntry) {
+/// Adds blocks that are all alike; whether they are a piece of their own.
+fn push_alike(pieces: &mut Vec<Piece>, start: u64, count: u64, entry: MapEntry) -> bool {
+    let content = match entry {
+        MapEntry::Chunk(chunk) => Content::Same(chunk),
+        entry => Content::Uniform(entry),
+    };
     if let Some(last) = pieces.last_mut()
         && last.start + last.count == start
-        && let Content::Uniform(same) = last.content
-        && same == entry
+        && match (&last.content, &content) {
+            (Content::Uniform(a), Content::Uniform(b)) => a == b,
+            (Content::Same(a), Content::Same(b)) => a == b,
+            _ => false,
+        }
     {
         last.count += count;
-        return;
+        return false;
     }
-    pieces.push(Piece { start, count, content: Content::Uniform(entry) });
+    pieces.push(Piece { start, count, content });
+    true
 }

@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 
 use block::{BlockCount, BlockRange, VolumeId};
+use format::Entry;
 use format::map::Fanout;
-use format::{Entry, MapEntry};
 use smallvec::SmallVec;
 
 use crate::edit::{Edit, Step};
@@ -98,7 +98,7 @@ impl Step {
         let source = self.source();
         let whole = is_whole_leaves(range, fanout)
             && match self {
-                Self::Fill { entry, .. } => !matches!(entry, MapEntry::Chunk(_)),
+                Self::Fill { .. } | Self::Repeat { .. } => true,
                 Self::Copy { .. } => source.is_some_and(|(_, from)| is_whole_leaves(from, fanout)),
                 _ => false,
             };

@@ -40,7 +40,8 @@ pub struct MapRun {
     pub block: u64,
     /// How many.
     pub count: u64,
-    /// What they are: `hole`, `zero`, `pattern`, or `data` with the first chunk's id.
+    /// What they are: `hole`, `zero`, `pattern`, `data` with the first chunk's id, or `repeated
+    /// data` with that of the one chunk.
     pub kind: String,
 }
 
@@ -144,18 +145,20 @@ fn map_of(store: &Store, id: VolumeId) -> Result<Vec<MapRun>, StoreError> {
             MapEntry::Chunk(id) => Some(id.0),
             _ => None,
         };
-        let follows = chunk.is_some() && last_chunk.map(|last: u64| last + 1) == chunk;
-        last_chunk = chunk;
+        let repeats = chunk.is_some() && run.count > 1;
+        let follows = chunk.is_some() && last_chunk.map(|last: u64| last + 1) == chunk && !repeats;
+        last_chunk = chunk.filter(|_| !repeats);
         let kind = match run.entry {
             MapEntry::Hole => "hole".to_string(),
             MapEntry::Zero => "zero".to_string(),
             MapEntry::Pattern(bits) => format!("pattern {bits:08x}"),
+            MapEntry::Chunk(id) if repeats => format!("repeated data {}", id.0),
             MapEntry::Chunk(id) => format!("data {}", id.0),
             MapEntry::Node(id) => format!("node {}", id.0),
         };
         let room = runs.len() < MAP_RUNS_MAX;
         match runs.last_mut() {
-            Some(last) if follows || chunk.is_none() && last.kind == kind => {
+            Some(last) if follows || (repeats || chunk.is_none()) && last.kind == kind => {
                 last.count += run.count;
             }
             _ if room => {

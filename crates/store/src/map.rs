@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use format::map::{Fanout, Node};
+use format::row::counted;
 use format::{ChunkId, MapEntry, NodeId, NodeRow, Place, VolumeRow};
 use smallvec::SmallVec;
 
@@ -21,8 +22,10 @@ pub(crate) enum Value<'a> {
     Uniform(MapEntry),
     /// All the same chunk.
     Same(ChunkId),
-    /// Consecutive chunks. `counted`: they bear the references already.
-    Run { first: ChunkId, counted: bool },
+    /// Consecutive chunks.
+    Run { first: ChunkId },
+    /// What each block is, one by one; the chunks bear the references already.
+    Blocks(&'a [MapEntry]),
     /// Nodes of one level in a row, which bear the references already.
     Graft { nodes: &'a [Referenced], level: u8 },
 }
@@ -44,7 +47,7 @@ impl Editor<'_> {
     ) -> Result<(), StoreError> {
         if count > 0 {
             map.root = self.set_entry(map.root, map.level, start, count, value)?;
-            if map.root.is_uniform() && map.root != MapEntry::Hole {
+            if !matches!(map.root, MapEntry::Hole | MapEntry::Node(_)) {
                 map.root = MapEntry::Node(self.own(map.root, map.level)?);
             }
         }
@@ -76,12 +79,20 @@ impl Editor<'_> {
         count: u64,
         value: Value<'_>,
     ) -> Result<MapEntry, StoreError> {
-        if start == 0
-            && count == self.world.span_blocks(level)
-            && let Some(new) = whole(level, value)
-        {
-            self.release(entry)?;
-            return Ok(new);
+        if start == 0 && count == self.world.span_blocks(level) {
+            if let Some(new) = whole(level, value) {
+                self.reference_same(value, 1)?;
+                self.release(entry)?;
+                return Ok(new);
+            }
+            if let Some(new) = alike(value, count) {
+                if let MapEntry::Chunk(chunk) = new {
+                    // Each block has named it, and one entry does from here on.
+                    self.world.reference_chunk(chunk, 1 - count as i32)?;
+                }
+                self.release(entry)?;
+                return Ok(new);
+            }
         }
         if level == 1 {
             self.set_leaf(entry, start, count, value)
@@ -98,7 +109,7 @@ impl Editor<'_> {
         count: u64,
         value: Value<'_>,
     ) -> Result<MapEntry, StoreError> {
-        if entry.is_uniform() && matches!(value, Value::Uniform(new) if new == entry) {
+        if says(value, entry) {
             return Ok(entry);
         }
         let id = self.own(entry, level)?;
@@ -113,6 +124,7 @@ impl Editor<'_> {
             let value = advance(value, at - start, self.fanout());
             if offset == 0 && whole_children > 0 && whole(level - 1, value).is_some() {
                 let children = index..index + whole_children as usize;
+                self.reference_same(value, children.len() as i32)?;
                 before += self.release_all(&node, children.clone(), level - 1)?;
                 after += whole_counts(value, children.len(), span);
                 changes.push(Change::Whole(children, value));
@@ -146,19 +158,31 @@ impl Editor<'_> {
         replaced: Range<usize>,
         level: u8,
     ) -> Result<Counts, StoreError> {
+        let world = self.world;
+        let span = world.span_blocks(level);
         let mut counts = Counts::default();
-        let span = self.world.span_blocks(level);
+        let mut chunks: SmallVec<[ChunkId; 8]> = SmallVec::new();
         let nodes = replaced.filter_map(|index| match node.get(index) {
             MapEntry::Node(id) => Some(id),
             other => {
-                counts += Counts::uniform(other, span);
+                chunks.extend(chunk_of(other));
+                counts += Counts::alike(other, span);
                 None
             }
         });
         let pending = &mut self.state.pending;
-        let released = self.world.nodes.release_all(&self.world.medium, nodes, pending)?;
+        let released = world.nodes.release_all(&world.medium, nodes, pending)?;
         counts += released;
+        world.release_chunks(self.state, chunks.into_iter(), |id| world.drop_content(id))?;
         Ok(counts)
+    }
+
+    /// So many more entries say `value`, if that is a chunk: each names it once, whatever it spans.
+    fn reference_same(&self, value: Value<'_>, entries: i32) -> Result<(), StoreError> {
+        match value {
+            Value::Same(chunk) => self.world.reference_chunk(chunk, entries),
+            _ => Ok(()),
+        }
     }
 
     fn set_leaf(
@@ -168,12 +192,17 @@ impl Editor<'_> {
         count: u64,
         value: Value<'_>,
     ) -> Result<MapEntry, StoreError> {
-        if entry.is_uniform() && matches!(value, Value::Uniform(new) if new == entry) {
+        if says(value, entry) {
             return Ok(entry);
         }
+        // Before anything is released: it may name the same.
+        if !matches!(value, Value::Blocks(_)) {
+            let named = (0..count).filter_map(|offset| chunk_of(block_entry(value, offset)));
+            self.world.reference_chunks(named)?;
+        }
         let mut entry = entry;
-        if count == self.world.span_blocks(1) && !self.is_readable(entry, 1) {
-            // Nothing of it is left, and nothing of it is needed.
+        if count == self.world.span_blocks(1) && !self.is_own(entry, 1) {
+            // Nothing of it is left, and nothing of it is needed; perhaps it can't be read.
             self.release(entry)?;
             entry = MapEntry::Hole;
         }
@@ -181,10 +210,6 @@ impl Editor<'_> {
         let (mut before, mut after) = (Counts::default(), Counts::default());
         for offset in 0..count {
             after += self.world.counts(block_entry(value, offset), 0)?;
-        }
-        if !matches!(value, Value::Run { counted: true, .. }) {
-            let named = (0..count).filter_map(|offset| chunk_of(block_entry(value, offset)));
-            self.world.reference_chunks(named)?;
         }
         let mut replaced: SmallVec<[MapEntry; 8]> = SmallVec::with_capacity(count as usize);
         self.world.nodes.change(&self.world.medium, id, |node| {
@@ -205,8 +230,12 @@ impl Editor<'_> {
         Ok(MapEntry::Node(id))
     }
 
-    fn is_readable(&self, entry: MapEntry, level: u8) -> bool {
-        node_of(entry).is_none_or(|id| self.world.nodes.get(&self.world.medium, id, level).is_ok())
+    /// Whether it is a node that only this entry names, and that can be read.
+    fn is_own(&self, entry: MapEntry, level: u8) -> bool {
+        let nodes = &self.world.nodes;
+        let medium = &self.world.medium;
+        let named_once = |id| nodes.row(medium, id).is_ok_and(|row| row.reference_count == 1);
+        node_of(entry).is_some_and(|id| named_once(id) && nodes.get(medium, id, level).is_ok())
     }
 
     fn adjust(&mut self, id: NodeId, before: Counts, after: Counts) -> Result<(), StoreError> {
@@ -225,6 +254,10 @@ impl Editor<'_> {
     fn own(&mut self, entry: MapEntry, level: u8) -> Result<NodeId, StoreError> {
         let MapEntry::Node(id) = entry else {
             let counts = self.world.counts(entry, level)?;
+            if let MapEntry::Chunk(chunk) = entry {
+                // One entry names it, and then each of the node's does.
+                self.world.reference_chunk(chunk, self.fanout().entries() as i32 - 1)?;
+            }
             return self.new_node(Node::uniform(entry, self.fanout()), level, counts);
         };
         let medium = &self.world.medium;
@@ -237,10 +270,7 @@ impl Editor<'_> {
         let mut nodes: Vec<Referenced> =
             node.entries().filter_map(node_of).map(Referenced::unread).collect();
         self.world.nodes.reference_all(medium, &mut nodes)?;
-        if row.reference_count == 0 {
-            return Err(miscounted(id));
-        }
-        self.world.nodes.update_row(medium, id, |row| row.reference_count -= 1)?;
+        self.count_down(id)?;
         let counts = Counts { mapped: row.mapped_blocks, data: row.data_blocks };
         self.new_node(Node::clone(&node), level, counts)
     }
@@ -270,17 +300,22 @@ impl Editor<'_> {
                 world.release_chunks(self.state, std::iter::once(id), drop_content)
             }
             MapEntry::Node(id) => {
-                let left = self.world.nodes.update_row(&self.world.medium, id, |row| {
-                    row.reference_count = row.reference_count.checked_sub(1)?;
-                    Some(row.reference_count)
-                })?;
-                if left.ok_or_else(|| miscounted(id))? == 0 {
+                if self.count_down(id)? == 0 {
                     self.state.pending.push(id);
                 }
                 Ok(())
             }
             _ => Ok(()),
         }
+    }
+
+    /// One entry less names a node; how many are left.
+    fn count_down(&self, id: NodeId) -> Result<u32, StoreError> {
+        let left = self.world.nodes.update_row(&self.world.medium, id, |row| {
+            row.reference_count = counted(row.reference_count, -1)?;
+            Some(row.reference_count)
+        })?;
+        left.ok_or_else(|| miscounted(id))
     }
 
     /// Frees up to `nodes_max` pending nodes; those that can't be read are put aside. The content
@@ -326,15 +361,32 @@ pub(crate) fn node_of(entry: MapEntry) -> Option<NodeId> {
     }
 }
 
+/// Whether blocks that `entry` says are what `value` says already.
+fn says(value: Value<'_>, entry: MapEntry) -> bool {
+    match value {
+        Value::Uniform(new) => entry.is_uniform() && new == entry,
+        Value::Same(chunk) => entry == MapEntry::Chunk(chunk),
+        _ => false,
+    }
+}
+
 /// The one entry that says `value` of a whole span of `level`, if there is one.
 fn whole(level: u8, value: Value<'_>) -> Option<MapEntry> {
     match value {
         Value::Uniform(entry) => Some(entry),
+        Value::Same(chunk) => Some(MapEntry::Chunk(chunk)),
         Value::Graft { nodes, level: at } if at == level => {
             nodes.first().map(|node| MapEntry::Node(node.id))
         }
         _ => None,
     }
+}
+
+/// What all of the first `count` blocks of a value are that says each one's own.
+fn alike(value: Value<'_>, count: u64) -> Option<MapEntry> {
+    let Value::Blocks(entries) = value else { return None };
+    let (first, others) = entries.get(..count as usize)?.split_first()?;
+    others.iter().all(|other| other == first).then_some(*first)
 }
 
 /// What becomes of entries of an inner node.
@@ -356,7 +408,12 @@ impl Change<'_> {
             Self::Whole(range, Value::Uniform(entry)) => {
                 range.clone().for_each(|index| node.set(index, *entry));
             }
-            Self::Whole(_, Value::Same(_) | Value::Run { .. }) => {}
+            Self::Whole(range, Value::Same(chunk)) => {
+                range.clone().for_each(|index| node.set(index, MapEntry::Chunk(*chunk)));
+            }
+            Self::Whole(_, Value::Blocks(_) | Value::Run { .. }) => {
+                unreachable!("no entry says several blocks of these")
+            }
         }
     }
 }
@@ -368,8 +425,11 @@ fn whole_counts(value: Value<'_>, children: usize, span: u64) -> Counts {
         Value::Graft { nodes, .. } => {
             nodes.iter().take(children).for_each(|node| counts += node.counts);
         }
-        Value::Uniform(entry) => counts = Counts::uniform(entry, span * children as u64),
-        _ => {}
+        Value::Uniform(entry) => counts = Counts::alike(entry, span * children as u64),
+        Value::Same(chunk) => {
+            counts = Counts::alike(MapEntry::Chunk(chunk), span * children as u64);
+        }
+        Value::Blocks(_) | Value::Run { .. } => {}
     }
     counts
 }
@@ -381,8 +441,9 @@ fn advance(value: Value<'_>, blocks: u64, fanout: Fanout) -> Value<'_> {
             let skipped = ((blocks / fanout.span_blocks(level)) as usize).min(nodes.len());
             Value::Graft { nodes: &nodes[skipped..], level }
         }
-        Value::Run { first, counted } => Value::Run { first: ChunkId(first.0 + blocks), counted },
-        other => other,
+        Value::Run { first } => Value::Run { first: ChunkId(first.0 + blocks) },
+        Value::Blocks(entries) => Value::Blocks(&entries[(blocks as usize).min(entries.len())..]),
+        alike @ (Value::Uniform(_) | Value::Same(_)) => alike,
     }
 }
 
@@ -391,7 +452,8 @@ fn block_entry(value: Value<'_>, offset: u64) -> MapEntry {
     match value {
         Value::Uniform(entry) => entry,
         Value::Same(chunk) => MapEntry::Chunk(chunk),
-        Value::Run { first, .. } => MapEntry::Chunk(ChunkId(first.0 + offset)),
+        Value::Run { first } => MapEntry::Chunk(ChunkId(first.0 + offset)),
+        Value::Blocks(entries) => entries[offset as usize],
         Value::Graft { .. } => unreachable!("a graft is as long as its node's span"),
     }
 }

@@ -56,14 +56,10 @@ pub(crate) fn entries(world: &World, entries: &[Entry]) -> Result<(), VolumeErro
 
 /// Reads what freeing a node will touch, but for what is below its children.
 pub(crate) fn freeing(world: &World, id: NodeId) -> Result<(), StoreError> {
-    let (node, level) = world.nodes.find(&world.medium, id)?;
+    let (node, _) = world.nodes.find(&world.medium, id)?;
     world.nodes.row(&world.medium, id)?;
     let mut looker = Looker::new(world);
-    let at = BlockNumber(0);
-    let readable = match level {
-        1 => node.entries().try_for_each(|entry| looker.block_row(entry, at)),
-        _ => node.entries().try_for_each(|entry| looker.node_row(entry, at)),
-    };
+    let readable = node.entries().try_for_each(|entry| looker.row(entry, BlockNumber(0)));
     readable.map_err(|_| StoreError::Damaged(format!("node {} can't be freed", id.0)))
 }
 
@@ -114,7 +110,7 @@ impl<'a> Looker<'a> {
                 Ok(())
             }
             Step::Fill { volume, range, .. } => self.set(*volume, *range, LEVEL_MAX),
-            Step::Repeat { volume, range, .. } => self.set(*volume, *range, 0),
+            Step::Repeat { volume, range, .. } => self.set(*volume, *range, LEVEL_MAX),
             Step::Linked { volume, range, runs } => {
                 for (start, run) in run_starts(range.start, runs) {
                     let whole_level =
@@ -220,7 +216,7 @@ impl<'a> Looker<'a> {
         shared: bool,
     ) -> Result<(), Unreadable> {
         let at = BlockNumber(base.max(blocks.start));
-        let MapEntry::Node(id) = entry else { return Ok(()) };
+        let MapEntry::Node(id) = entry else { return self.block_row(entry, at) };
         let medium = &self.world.medium;
         let row = self.world.nodes.row(medium, id).map_err(|_| at)?;
         let whole = blocks.start <= base && blocks.end >= base + self.world.span_blocks(level);
@@ -240,10 +236,9 @@ impl<'a> Looker<'a> {
             let child = node.get(index as usize);
             let start = base + index * self.world.span_blocks(level - 1);
             let at = BlockNumber(start.max(blocks.start));
-            match (set.contains(&index), level) {
-                (_, 1) => self.block_row(child, at)?,
-                (true, _) => self.target(child, level - 1, start, blocks, shared)?,
-                (false, _) => self.node_row(child, at)?,
+            match set.contains(&index) && level > 1 {
+                true => self.target(child, level - 1, start, blocks, shared)?,
+                false => self.row(child, at)?,
             }
         }
         Ok(())
@@ -278,6 +273,14 @@ impl<'a> Looker<'a> {
             )?;
         }
         Ok(())
+    }
+
+    /// The row of what an entry names.
+    fn row(&mut self, entry: MapEntry, at: BlockNumber) -> Result<(), Unreadable> {
+        match entry {
+            MapEntry::Node(_) => self.node_row(entry, at),
+            entry => self.block_row(entry, at),
+        }
     }
 
     /// The row of the chunk that an entry names, if it names one. Where that is an alias, the row

@@ -6,7 +6,7 @@ use format::{MapEntry, VolumeRow};
 use crate::StoreError;
 use crate::world::World;
 
-/// A run of blocks with one entry: many for a hole, zeros or a pattern, one for a chunk.
+/// A run of blocks with one entry, which is no node: they are all alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) start: u64,

@@ -188,6 +188,14 @@ impl World {
         Ok(())
     }
 
+    /// So many more entries name a chunk.
+    pub(crate) fn reference_chunk(&self, id: ChunkId, entries: i32) -> Result<(), StoreError> {
+        let counted = self
+            .chunks
+            .update(&self.medium, id.0, |raw| ChunkRow::count_references(raw, entries))?;
+        counted.map(drop).ok_or_else(|| missing_chunk(id))
+    }
+
     /// One entry less names each of some chunks; the last one frees it. `freed` is told then: the
     /// content is to be taken out of the cache ([`World::drop_content`]), now or later.
     pub(crate) fn release_chunks(
@@ -313,14 +321,11 @@ impl World {
     /// Mapped and data blocks below an entry of a node of `level` + 1 (0: a block).
     pub(crate) fn counts(&self, entry: MapEntry, level: u8) -> Result<Counts, StoreError> {
         Ok(match entry {
-            MapEntry::Hole | MapEntry::Zero | MapEntry::Pattern(_) => {
-                Counts::uniform(entry, self.span_blocks(level))
-            }
-            MapEntry::Chunk(_) => Counts { mapped: 1, data: 1 },
             MapEntry::Node(id) => {
                 let row = self.nodes.row(&self.medium, id)?;
                 Counts { mapped: row.mapped_blocks, data: row.data_blocks }
             }
+            alike => Counts::alike(alike, self.span_blocks(level)),
         })
     }
 }
@@ -340,11 +345,12 @@ impl std::ops::AddAssign for Counts {
 }
 
 impl Counts {
-    /// Of blocks that are all what this entry says, which names nothing.
-    pub(crate) fn uniform(entry: MapEntry, blocks: u64) -> Self {
+    /// Of blocks that are all what this entry says, which is no node.
+    pub(crate) fn alike(entry: MapEntry, blocks: u64) -> Self {
         match entry {
             MapEntry::Zero | MapEntry::Pattern(_) => Self { mapped: blocks, data: 0 },
-            _ => Self::default(),
+            MapEntry::Chunk(_) => Self { mapped: blocks, data: blocks },
+            MapEntry::Hole | MapEntry::Node(_) => Self::default(),
         }
     }
 }

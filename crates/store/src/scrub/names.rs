@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use block::{BlockCount, BlockNumber, SECTORS_PER_BLOCK, SectorRange, VolumeId};
 use format::map::{Fanout, LEVEL_MAX, Node};
-use format::{MapEntry, NodeId, VolumeRow};
+use format::{ChunkId, MapEntry, NodeId, VolumeRow};
 
 use super::aliases::Aliases;
 use super::{DamagedRange, Repair, Step, What};
@@ -103,6 +103,14 @@ impl Step<'_> {
             seen.next = end;
             let id = match entry {
                 MapEntry::Node(id) if !naming.clean.contains(&id) => id,
+                // A block that repeats.
+                MapEntry::Chunk(id) => {
+                    let what = self.damage_of(id, &naming.aliases);
+                    let count = end - naming.block;
+                    seen.damaged.extend(what.map(|what| (what, naming.block, count)));
+                    naming.leave(fanout, end, seen.damaged.len() as u64);
+                    return seen;
+                }
                 _ => {
                     naming.leave(fanout, end, 0);
                     return seen;
@@ -128,10 +136,14 @@ impl Step<'_> {
         }
     }
 
+    fn damage_of(&self, id: ChunkId, aliases: &Aliases) -> Option<What> {
+        self.scrub.findings.of_chunk(id).or(aliases.damage_of(id))
+    }
+
     fn leaf(&self, node: &Node, base: u64, aliases: &Aliases, seen: &mut Seen) {
         for (index, entry) in node.entries().enumerate() {
             if let MapEntry::Chunk(id) = entry
-                && let Some(what) = self.scrub.findings.of_chunk(id).or(aliases.damage_of(id))
+                && let Some(what) = self.damage_of(id, aliases)
             {
                 seen.damaged.push((what, base + index as u64, 1));
             }

@@ -10,6 +10,7 @@ mod model;
 mod optimize;
 mod reclaim;
 mod reduction;
+mod repeated;
 mod snapshots;
 mod space;
 

@@ -104,7 +104,7 @@ pub(super) fn action() -> impl Strategy<Value = Action> {
         1 => (v.clone(), range()).prop_map(|(volume, (start, count))| {
             Action::Zero { volume, start, count }
         }),
-        1 => (v.clone(), range(), any::<u8>(), any::<bool>()).prop_map(
+        2 => (v.clone(), range(), any::<u8>(), any::<bool>()).prop_map(
             |(volume, (start, count), byte, uniform)| {
                 Action::Fill { volume, start, count, byte, uniform }
             }
