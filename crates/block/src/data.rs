@@ -319,7 +319,9 @@ impl DataIn {
 
     /// All of it in one piece.
     pub fn to_vec(&self) -> Vec<u8> {
-        self.slices().flatten().copied().collect()
+        let mut out = Vec::with_capacity(self.len);
+        self.slices().for_each(|slice| out.extend_from_slice(slice));
+        out
     }
 }
 

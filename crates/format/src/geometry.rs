@@ -2,7 +2,9 @@
 //!
 //! A pool is divided into segments of one size. Segment 0 holds the superblocks; the others hold
 //! either log records or metadata. The size grows with the pool so that there are at most 65,536
-//! of them, and their table stays within 1 MiB whatever the pool's size.
+//! of them, and their table stays within 1 MiB whatever the pool's size. Segment 0 has 16 MiB at
+//! least, so that the superblocks stand where they do also where segments are smaller, as they are
+//! in the simulator ([`Geometry::of_segments`]).
 
 use block::BLOCK_BYTES;
 
@@ -12,10 +14,14 @@ use crate::FormatError;
 pub const PLACE_UNIT_BYTES: u64 = 64;
 /// Units in a 4 KiB block.
 pub const UNITS_PER_BLOCK: u32 = (BLOCK_BYTES / PLACE_UNIT_BYTES) as u32;
-/// The smallest segment. The largest log record fits in it twice.
+/// The smallest segment of a pool that is used. The largest log record fits in it twice.
 pub const SEGMENT_BYTES_MIN: u64 = 16 << 20;
+/// The smallest segment at all, for tests: every boundary is met soon.
+pub const SEGMENT_BYTES_TEST_MIN: u64 = 64 << 10;
 /// The largest segment.
 pub const SEGMENT_BYTES_MAX: u64 = 4 << 30;
+/// The fewest segments in a pool, that of the superblocks included.
+pub const SEGMENTS_MIN: u64 = 16;
 /// The most segments in a pool.
 pub const SEGMENTS_MAX: u64 = 65_536;
 /// The smallest pool: the log, two checkpoints and the reserve need room beside the data.
@@ -43,7 +49,7 @@ impl Place {
 /// How a pool is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Bytes in a segment: a power of two, at least 16 MiB.
+    /// Bytes in a segment other than segment 0: a power of two, at least 16 MiB (64 KiB in tests).
     pub segment_bytes: u64,
     /// How many segments there are, the one of the superblocks included.
     pub segment_count: u32,
@@ -66,18 +72,46 @@ impl Geometry {
         Ok(Self { segment_bytes, segment_count })
     }
 
+    /// As many segments of this size as `capacity_bytes` hold, whatever the pool's size: for tests,
+    /// which want many small ones.
+    pub fn of_segments(segment_bytes: u64, capacity_bytes: u64) -> Result<Self, FormatError> {
+        let one = Self { segment_bytes, segment_count: 1 };
+        let segment_count = one.count_in(capacity_bytes).min(SEGMENTS_MAX) as u32;
+        Self { segment_count, ..one }.check(capacity_bytes)
+    }
+
     /// Checks what was read from a superblock.
     pub fn check(self, capacity_bytes: u64) -> Result<Self, FormatError> {
+        let is_small = self.segment_bytes < SEGMENT_BYTES_MIN;
         let fits = self.segment_bytes.is_power_of_two()
-            && (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&self.segment_bytes)
-            && u64::from(self.segment_count) <= SEGMENTS_MAX
-            && (POOL_BYTES_MIN..=capacity_bytes).contains(&self.pool_bytes());
+            && (SEGMENT_BYTES_TEST_MIN..=SEGMENT_BYTES_MAX).contains(&self.segment_bytes)
+            && (SEGMENTS_MIN..=SEGMENTS_MAX).contains(&u64::from(self.segment_count))
+            && (is_small || self.pool_bytes() >= POOL_BYTES_MIN)
+            && self.pool_bytes() <= capacity_bytes;
         if fits { Ok(self) } else { Err(FormatError { what: "impossible geometry", offset: 0 }) }
+    }
+
+    /// Bytes of segment 0.
+    fn first_bytes(self) -> u64 {
+        self.segment_bytes.max(SEGMENT_BYTES_MIN)
+    }
+
+    /// How many segments of this size fit into so many bytes, that of the superblocks included.
+    pub fn count_in(self, capacity_bytes: u64) -> u64 {
+        match capacity_bytes.checked_sub(self.first_bytes()) {
+            Some(behind) if self.segment_bytes > 0 => 1 + behind / self.segment_bytes,
+            _ => 0,
+        }
     }
 
     /// Bytes of all segments together, the one of the superblocks included.
     pub fn pool_bytes(self) -> u64 {
-        u64::from(self.segment_count) * self.segment_bytes
+        self.first_bytes() + self.usable_bytes()
+    }
+
+    /// Bytes of all segments together that log and metadata can be in.
+    pub fn usable_bytes(self) -> u64 {
+        u64::from(self.segment_count.saturating_sub(1)) * self.segment_bytes
     }
 
     /// Blocks of 4 KiB in a segment.
@@ -87,8 +121,11 @@ impl Geometry {
 
     /// Where on the device a place is, in bytes.
     pub fn offset_bytes(self, place: Place) -> u64 {
-        u64::from(place.segment) * self.segment_bytes
-            + u64::from(place.offset_units) * PLACE_UNIT_BYTES
+        let start = match u64::from(place.segment) {
+            0 => 0,
+            segment => self.first_bytes() + (segment - 1) * self.segment_bytes,
+        };
+        start + u64::from(place.offset_units) * PLACE_UNIT_BYTES
     }
 
     /// Whether `bytes` from `place` on are inside one segment that can hold data.
@@ -128,5 +165,24 @@ mod tests {
         let none = Geometry { segment_bytes: SEGMENT_BYTES_MIN, segment_count: 0 };
         assert!(none.check(1 << 30).is_err());
         assert!(Geometry { segment_count: 16, ..none }.check(1 << 30).is_ok());
+        assert!(Geometry { segment_count: 15, ..none }.check(1 << 30).is_err());
+        let huge = Geometry { segment_bytes: u64::MAX, segment_count: u32::MAX };
+        assert!(huge.check(u64::MAX).is_err());
+        assert!(Geometry { segment_bytes: 0, ..huge }.check(u64::MAX).is_err());
+    }
+
+    #[test]
+    fn small_segments_stand_behind_the_superblocks() {
+        let geometry = Geometry::of_segments(64 << 10, (16 << 20) + (40 << 16) + 1).unwrap();
+        assert_eq!((geometry.segment_count, geometry.usable_bytes()), (41, 40 << 16));
+        assert_eq!(geometry.offset_bytes(Place { segment: 1, offset_units: 0 }), 16 << 20);
+        let last = Place { segment: 40, offset_units: 1023 };
+        assert_eq!(geometry.offset_bytes(last) + 64, geometry.pool_bytes());
+        assert!(geometry.contains(last, 64) && !geometry.contains(last, 65));
+        assert!(geometry.check(geometry.pool_bytes() - 1).is_err());
+        assert!(Geometry::of_segments(32 << 10, 1 << 30).is_err());
+        assert!(Geometry::of_segments(64 << 10, (16 << 20) + (14 << 16)).is_err());
+        let usual = Geometry::for_capacity(1 << 30).unwrap();
+        assert_eq!(Geometry::of_segments(16 << 20, 1 << 30), Ok(usual));
     }
 }

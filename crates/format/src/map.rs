@@ -104,6 +104,8 @@ pub struct Fanout {
 impl Fanout {
     /// That of every pool.
     pub const DEFAULT: Self = Self { log2: 8 };
+    /// The smallest there is: four entries.
+    pub const SMALL: Self = Self { log2: 2 };
 
     /// With `entries` a node: a power of two from 4 to 256.
     pub fn of_entries(entries: usize) -> Option<Self> {

@@ -72,6 +72,8 @@ pub(crate) struct Desk {
     pub(crate) rng: Rng,
     pub(crate) generator: Generator,
     pub(crate) durable_answers: bool,
+    /// Whether the device has FUA.
+    pub(crate) fua: bool,
     /// Whether the pool may be full.
     pub(crate) may_be_full: bool,
     /// The commits in hand.
@@ -103,6 +105,7 @@ impl Desk {
             rng,
             generator,
             durable_answers,
+            fua: false,
             may_be_full: false,
             commits: Vec::new(),
             time: 0,
@@ -278,6 +281,10 @@ impl Desk {
         let (commit, step) = self.commits.swap_remove(index);
         let next = match step {
             CommitStep::Write if commit.frames.is_empty() => Ok(CommitStep::Flush),
+            CommitStep::Write if commit.flush && self.fua => self
+                .disk
+                .write_durable(commit.offset_bytes, &commit.frames)
+                .map(|()| CommitStep::Finish),
             CommitStep::Write => self
                 .disk
                 .write(commit.offset_bytes, &commit.frames)

@@ -16,17 +16,18 @@
 //! - A device that lies, and loses what it said it had flushed, is outside of what the store
 //!   promises: [`Faults::lying_flush`] is a canary, with which the checker *must* find a loss.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use block::{Frame, FrameMut, SECTOR_BYTES};
+use block::{Frame, FrameMut};
 
+use crate::device::Device;
+pub use crate::device::Survival;
 use crate::rng::{Rng, mix};
 
 mod faults;
 
-pub use faults::{Faults, Struck, Survival, WriteFault};
+pub use faults::{Faults, Struck, WriteFault};
 
 const BLOCK: u64 = block::BLOCK_BYTES;
 
@@ -40,11 +41,7 @@ pub struct SimDisk {
 
 struct Inner {
     len_bytes: u64,
-    durable: BTreeMap<u64, Frame>,
-    /// What reads see: all that was written.
-    seen: BTreeMap<u64, Frame>,
-    /// Block number and content of each block of each write since the last flush.
-    unflushed: Vec<Vec<(u64, Frame)>>,
+    device: Device,
     /// Writes and flushes until now.
     io_count: u64,
     /// The I/O at which the power fails.
@@ -75,18 +72,11 @@ fn power_failed() -> io::Error {
 }
 
 fn hash_bytes(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    bytes.chunks(8).fold(0xcbf2_9ce4_8422_2325, |hash, part| {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x100_0000_01b3).rotate_left(29)
     })
-}
-
-fn overlay(below: Option<&Frame>, above: &Frame, keep: impl Fn(usize) -> bool) -> Frame {
-    let mut frame = below.cloned().unwrap_or_else(Frame::zeros).into_mut();
-    for sector in (0..8).filter(|sector| keep(*sector)) {
-        let range = sector * SECTOR_BYTES as usize..(sector + 1) * SECTOR_BYTES as usize;
-        frame[range.clone()].copy_from_slice(&above[range]);
-    }
-    frame.freeze()
 }
 
 impl Inner {
@@ -98,6 +88,13 @@ impl Inner {
         if let Some(log) = &mut self.log {
             log.push(format!("io {io}: {kind} at {offset:#x}, {blocks} blocks, {content:016x}"));
         }
+    }
+
+    fn restart(&mut self) {
+        self.dead = false;
+        self.failed = false;
+        self.fuse = None;
+        self.error_at = None;
     }
 
     /// Counts a write or a flush; whether it is to be done, and whether it is to be answered.
@@ -125,9 +122,7 @@ impl SimDisk {
     pub fn new(len_bytes: u64, seed: u64) -> Self {
         let inner = Inner {
             len_bytes,
-            durable: BTreeMap::new(),
-            seen: BTreeMap::new(),
-            unflushed: Vec::new(),
+            device: Device::default(),
             io_count: 0,
             fuse: None,
             error_at: None,
@@ -231,28 +226,20 @@ impl SimDisk {
     pub fn crash(&self, survival: Survival, rng: &mut Rng) {
         let mut inner = lock(&self.inner);
         let inner = &mut *inner;
-        for write in std::mem::take(&mut inner.unflushed) {
-            let sectors = write.len() as u64 * 8;
-            let (whole, mostly) = (rng.chance(50), rng.chance(50));
-            let odd = [rng.below(sectors), rng.below(sectors)];
-            for (index, (number, above)) in write.into_iter().enumerate() {
-                let coins = rng.draw();
-                let keep = |sector: usize| match survival {
-                    Survival::Nothing => false,
-                    Survival::All => true,
-                    Survival::Writes => whole,
-                    Survival::Sectors => coins >> sector & 1 == 1,
-                    Survival::Torn => odd.contains(&(index as u64 * 8 + sector as u64)) != mostly,
-                };
-                let frame = overlay(inner.durable.get(&number), &above, keep);
-                inner.durable.insert(number, frame);
-            }
-        }
-        inner.seen = inner.durable.clone();
-        inner.dead = false;
-        inner.failed = false;
-        inner.fuse = None;
-        inner.error_at = None;
+        inner.device.lose_power(survival, rng);
+        inner.restart();
+    }
+
+    /// Whoever uses the disk starts anew; it has lost nothing.
+    pub fn restart(&self) {
+        lock(&self.inner).restart();
+    }
+
+    /// The device writes back some of its cache.
+    pub fn write_back(&self) {
+        let inner = &mut *lock(&self.inner);
+        inner.note("write back", 0, 0, 0);
+        inner.device.write_back(&mut inner.rng);
     }
 
     /// Turns one bit of a block that was written, other than those of segment 0 (whose loss no
@@ -260,18 +247,45 @@ impl SimDisk {
     pub fn rot(&self, rng: &mut Rng) -> Option<u64> {
         let mut inner = lock(&self.inner);
         let first = format::geometry::SEGMENT_BYTES_MIN / BLOCK;
-        let numbers: Vec<u64> = inner.seen.range(first..).map(|(number, _)| *number).collect();
+        let numbers = inner.device.written_from(first);
         if numbers.is_empty() {
             return None;
         }
         let number = numbers[rng.below(numbers.len() as u64) as usize];
         let bit = rng.below(BLOCK * 8);
-        let mut frame = inner.seen.get(&number).cloned()?.into_mut();
+        let mut frame = inner.device.read(number).cloned()?.into_mut();
         frame[(bit / 8) as usize] ^= 1 << (bit % 8);
-        let frame = frame.freeze();
-        inner.durable.insert(number, frame.clone());
-        inner.seen.insert(number, frame);
+        inner.device.rot(number, frame.freeze());
         Some(number)
+    }
+
+    /// A write, plain or FUA.
+    fn put(&self, offset_bytes: u64, frames: &[Frame], fua: bool) -> io::Result<()> {
+        let result = {
+            let mut inner = lock(&self.inner);
+            assert!(offset_bytes.is_multiple_of(BLOCK), "a write that is not aligned");
+            assert!(
+                offset_bytes + frames.len() as u64 * BLOCK <= inner.len_bytes,
+                "a write past the end"
+            );
+            let (done, result) = inner.count();
+            if done {
+                let content =
+                    frames.iter().fold(0, |hash, frame| mix(hash ^ hash_bytes(&frame[..])));
+                let kind = if fua { "write durably" } else { "write" };
+                inner.note(kind, offset_bytes, frames.len(), content);
+                let blocks = (offset_bytes / BLOCK..).zip(frames.iter().cloned()).collect();
+                let blocks = inner.strike(blocks);
+                match (&result, fua && !inner.faults.lying_flush) {
+                    (Ok(()), true) => inner.device.write_fua(blocks),
+                    (Ok(()), false) => inner.device.write(blocks),
+                    (Err(_), _) => inner.device.write_failed(blocks),
+                }
+            }
+            result
+        };
+        self.after();
+        result
     }
 
     fn after(&self) {
@@ -321,7 +335,7 @@ impl sys::Disk for SimDisk {
             first += other;
         }
         for (number, frame) in (first..).zip(frames.iter_mut()) {
-            match inner.seen.get(&number) {
+            match inner.device.read(number) {
                 Some(stored) => frame.copy_from_slice(&stored[..]),
                 None => frame.fill(0),
             }
@@ -332,31 +346,15 @@ impl sys::Disk for SimDisk {
     }
 
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
-        let result = {
-            let mut inner = lock(&self.inner);
-            assert!(offset_bytes.is_multiple_of(BLOCK), "a write that is not aligned");
-            assert!(
-                offset_bytes + frames.len() as u64 * BLOCK <= inner.len_bytes,
-                "a write past the end"
-            );
-            let (done, result) = inner.count();
-            if done {
-                let content =
-                    frames.iter().fold(0, |hash, frame| mix(hash ^ hash_bytes(&frame[..])));
-                inner.note("write", offset_bytes, frames.len(), content);
-                let blocks = (offset_bytes / BLOCK..).zip(frames.iter().cloned()).collect();
-                let blocks = inner.strike(blocks);
-                if result.is_ok() {
-                    inner.seen.extend(blocks.iter().cloned());
-                }
-                if !blocks.is_empty() {
-                    inner.unflushed.push(blocks);
-                }
-            }
-            result
-        };
-        self.after();
-        result
+        self.put(offset_bytes, frames, false)
+    }
+
+    fn write_durable(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        if lock(&self.inner).faults.no_fua {
+            self.put(offset_bytes, frames, false)?;
+            return self.flush();
+        }
+        self.put(offset_bytes, frames, true)
     }
 
     fn flush(&self) -> io::Result<()> {
@@ -367,9 +365,7 @@ impl sys::Disk for SimDisk {
                 inner.note("flush", 0, 0, 0);
             }
             if result.is_ok() && !inner.faults.lying_flush {
-                for write in std::mem::take(&mut inner.unflushed) {
-                    inner.durable.extend(write);
-                }
+                inner.device.flush();
             }
             result
         };

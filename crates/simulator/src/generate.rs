@@ -57,6 +57,28 @@ pub struct Mix {
     pub weights: [u64; 8],
     /// The longest write, in sectors.
     pub write_sectors_max: u64,
+    /// Where ranges begin and end.
+    pub shape: Shape,
+}
+
+/// Where ranges begin and end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Anywhere, at blocks, or at MiBs, which is what a leaf of a map spans.
+    Usual,
+    /// Anywhere, at blocks, or at what nodes of four entries span, and a block before or behind
+    /// that.
+    Small,
+}
+
+impl Shape {
+    /// A range of up to `count_max` sectors.
+    fn range(self, size: u64, count_max: u64, rng: &mut Rng) -> SectorRange {
+        match self {
+            Self::Usual => any_range(size, count_max, rng),
+            Self::Small => small_range(size, count_max, rng),
+        }
+    }
 }
 
 /// Blocks that are written again and again.
@@ -107,13 +129,13 @@ impl Generator {
     pub fn request(&mut self, now: &State, rng: &mut Rng) -> Generated {
         let slot = rng.below(now.live as u64) as usize;
         let mut made = match rng.weighted(&self.mix.weights) {
-            0 => Self::read(now, slot, rng),
+            0 => self.read(now, slot, rng),
             1 => self.write(now, slot, rng),
             2 => self.compare_and_write(now, slot, rng),
-            3 => Self::zero(now, slot, rng),
+            3 => self.zero(now, slot, rng),
             4 => self.fill(now, slot, rng),
-            5 => Self::unmap(now, slot, rng),
-            6 => Self::copy(now, slot, rng),
+            5 => self.unmap(now, slot, rng),
+            6 => self.copy(now, slot, rng),
             _ => Generated {
                 label: format!("flush {slot}"),
                 request: VolumeRequest::Flush { volume: now.volumes[slot].id },
@@ -128,8 +150,8 @@ impl Generator {
         made
     }
 
-    fn read(now: &State, slot: usize, rng: &mut Rng) -> Generated {
-        let range = any_range(size(now, slot), 1024, rng);
+    fn read(&self, now: &State, slot: usize, rng: &mut Rng) -> Generated {
+        let range = self.mix.shape.range(size(now, slot), 1024, rng);
         Generated {
             label: format!("read {slot} {range:?}"),
             request: VolumeRequest::Read { volume: now.volumes[slot].id, range },
@@ -141,7 +163,7 @@ impl Generator {
     }
 
     fn write(&mut self, now: &State, slot: usize, rng: &mut Rng) -> Generated {
-        let mut range = any_range(size(now, slot), self.mix.write_sectors_max, rng);
+        let mut range = self.mix.shape.range(size(now, slot), self.mix.write_sectors_max, rng);
         if self.mix.write_sectors_max > 2 * MIB && rng.chance(70) {
             range.count.0 = self.mix.write_sectors_max.min(size(now, slot) - range.start.0);
         }
@@ -153,7 +175,7 @@ impl Generator {
     }
 
     fn compare_and_write(&mut self, now: &State, slot: usize, rng: &mut Rng) -> Generated {
-        let range = any_range(size(now, slot), 16, rng);
+        let range = self.mix.shape.range(size(now, slot), 16, rng);
         let volume = now.volumes[slot].id;
         let mut compared = bytes_of(&held(now, slot, range));
         let wrong = rng.chance(25).then(|| rng.below(compared.len() as u64) as usize);
@@ -173,8 +195,8 @@ impl Generator {
         made
     }
 
-    fn zero(now: &State, slot: usize, rng: &mut Rng) -> Generated {
-        let range = any_range(size(now, slot), 2 * MIB, rng);
+    fn zero(&self, now: &State, slot: usize, rng: &mut Rng) -> Generated {
+        let range = self.mix.shape.range(size(now, slot), 2 * MIB, rng);
         let fua = rng.chance(15);
         let request = VolumeRequest::Zero { volume: now.volumes[slot].id, range, fua };
         let tags = vec![0; range.count.0 as usize];
@@ -182,7 +204,7 @@ impl Generator {
     }
 
     fn fill(&mut self, now: &State, slot: usize, rng: &mut Rng) -> Generated {
-        let range = any_range(size(now, slot), 2 * MIB, rng);
+        let range = self.mix.shape.range(size(now, slot), 2 * MIB, rng);
         let block: Vec<Tag> = if rng.chance(30) {
             vec![pattern_tag(rng.draw() as u32); 8]
         } else {
@@ -198,10 +220,10 @@ impl Generator {
         changing(format!("fill {slot} {range:?} fua {fua}"), request, slot, range, tags, fua)
     }
 
-    fn unmap(now: &State, slot: usize, rng: &mut Rng) -> Generated {
+    fn unmap(&self, now: &State, slot: usize, rng: &mut Rng) -> Generated {
         let mut ranges: Vec<SectorRange> = Vec::new();
         for _ in 0..rng.between(1, 4) {
-            let range = any_range(size(now, slot), 2 * MIB, rng);
+            let range = self.mix.shape.range(size(now, slot), 2 * MIB, rng);
             if !ranges.iter().any(|other| other.overlaps(range)) {
                 ranges.push(range);
             }
@@ -222,7 +244,7 @@ impl Generator {
     }
 
     /// One or two segments, which do not overlap each other's sectors.
-    fn copy(now: &State, slot: usize, rng: &mut Rng) -> Generated {
+    fn copy(&self, now: &State, slot: usize, rng: &mut Rng) -> Generated {
         let mut made = Generated {
             label: String::from("copy"),
             request: VolumeRequest::Copy { segments: Vec::new() },
@@ -238,10 +260,15 @@ impl Generator {
         let slot = if rng.chance(25) { rng.below(all) as usize } else { slot };
         for _ in 0..rng.between(1, 2) {
             let to_slot = rng.below(now.live as u64) as usize;
-            let from = any_range(size(now, slot), 2 * MIB, rng);
-            let mut to = any_range(size(now, to_slot), 2 * MIB, rng);
+            let from = self.mix.shape.range(size(now, slot), 2 * MIB, rng);
+            let mut to = self.mix.shape.range(size(now, to_slot), 2 * MIB, rng);
             if rng.chance(60) {
                 to.start.0 = to.start.0 / 8 * 8 + from.start.0 % 8;
+            }
+            if self.mix.shape == Shape::Small && slot == to_slot && rng.chance(40) {
+                // Over itself, by some blocks.
+                let shift = rng.below(5) * 8;
+                to.start.0 = (from.start.0 + shift).min(size(now, slot) - 1);
             }
             // Only copies that keep their place in the block may be long: others move data.
             let limit = if to.start.0 % 8 == from.start.0 % 8 { 2 * MIB } else { 500 };
@@ -312,4 +339,32 @@ fn any_range(size: u64, count_max: u64, rng: &mut Rng) -> SectorRange {
         _ => (rng.below(size.div_ceil(MIB)) * MIB, rng.between(1, 2) * MIB),
     };
     SectorRange::new(start, count.min(count_max).min(size - start))
+}
+
+/// A range of up to `count_max` sectors: aligned to nothing, to blocks, or to what a node of four
+/// entries spans, there perhaps a block too long or too short, at either end.
+fn small_range(size: u64, count_max: u64, rng: &mut Rng) -> SectorRange {
+    let (start, end) = match rng.below(6) {
+        0 | 1 => {
+            let start = rng.below(size);
+            (start, start + rng.between(1, 40))
+        }
+        2 => {
+            let start = rng.below(size / 8) * 8;
+            (start, start + rng.between(1, 16) * 8)
+        }
+        _ => {
+            let span = 32 << (2 * rng.below(4));
+            let start = rng.below(size.div_ceil(span)) * span;
+            let end = start + rng.between(1, 4) * span;
+            let off = |at: u64, rng: &mut Rng| match rng.below(5) {
+                0 => at + 8,
+                1 => at.saturating_sub(8),
+                _ => at,
+            };
+            (off(start, rng).min(size - 1), off(end, rng))
+        }
+    };
+    let count = end.saturating_sub(start).clamp(1, count_max);
+    SectorRange::new(start, count.min(size - start))
 }

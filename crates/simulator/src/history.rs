@@ -79,8 +79,8 @@ fn locked(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
 }
 
 fn options(plan: &Plan) -> OpenOptions {
-    let Plan { durability, memory_bytes, .. } = *plan;
-    OpenOptions { durability, memory_bytes, ..OpenOptions::default() }
+    let Plan { durability, memory_bytes, checkpoint_log_bytes, tuning, .. } = *plan;
+    OpenOptions { durability, memory_bytes, checkpoint_log_bytes, tuning }
 }
 
 fn text(error: StoreError) -> String {
@@ -92,7 +92,7 @@ impl History {
         let mut entropy = [0; 64];
         let mut rng = Rng::new(plan.seed);
         entropy.iter_mut().for_each(|byte| *byte = rng.draw() as u8);
-        Store::create(&*disk, &entropy).map_err(text)?;
+        Store::create_with_segments(&*disk, &entropy, plan.segment_bytes).map_err(text)?;
         let store = Arc::new(Store::open(disk.clone(), options(plan)).map_err(text)?);
         let mut volumes = Vec::new();
         let mut change = Change::default();
@@ -111,8 +111,10 @@ impl History {
         let generator = Generator::new(plan.mix);
         let mut desk = Desk::new(disk.clone(), model, generator, rng.clone(), durable);
         desk.may_be_full = plan.may_be_full;
+        desk.fua = plan.fua;
         desk.sink = store.register_sink(desk.mailbox.clone());
-        disk.set_faults(Faults { lying_flush: plan.lying_flush, ..Faults::default() });
+        let (lying_flush, no_fua) = (plan.lying_flush, !plan.fua);
+        disk.set_faults(Faults { lying_flush, no_fua, ..Faults::default() });
         let (first_io, first_read) = (disk.io_count(), disk.read_count());
         disk.set_fuse(plan.fuse.map(|io| first_io + io));
         let history = Self {
@@ -146,7 +148,8 @@ impl History {
             return self.crash();
         }
         let crash = u64::from(self.plan.random_crashes);
-        match self.rng.weighted(&[180, 5, 2, 4, 1, crash, crash, 4, 1]) {
+        let kill = u64::from(self.plan.kills);
+        match self.rng.weighted(&[180, 5, 2, 4, 1, crash, crash, 4, 1, kill, kill]) {
             0 if store.checkpoint_due() && self.rng.chance(20) => self.checkpoint(&store),
             0 if store.maintenance_due() && self.rng.chance(15) => self.maintain(&store),
             0 => locked(&self.desk).step(&store),
@@ -167,6 +170,14 @@ impl History {
             }
             7 => self.background(&store),
             8 => self.grow(&store),
+            9 => {
+                drop(store);
+                self.kill()
+            }
+            10 => {
+                self.disk.write_back();
+                Ok(())
+            }
             _ => {
                 let io = Some(self.disk.io_count() + self.rng.between(1, 40));
                 if self.rng.chance(70) {

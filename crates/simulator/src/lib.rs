@@ -15,13 +15,15 @@
 //! - [`misplaced`]: a write is lost, lands at another place or in part, and the device says that it
 //!   is done; it must be found.
 //!
-//! What the disk may do to the store stands at the top of [`disk`]. For pools that no memory holds
+//! What a device keeps and loses stands at the top of [`device`], and what it may do wrong beside
+//! that at the top of [`disk`]. For pools that no memory holds
 //! there is a [`synthetic`] one, without faults.
 
 pub mod contended;
 pub mod content;
 pub mod damage;
 mod desk;
+pub mod device;
 pub mod disk;
 mod generate;
 pub mod history;

@@ -3,6 +3,7 @@
 //! ```text
 //! simulator --seeds 1..1000 [--durability commit|flush] [--steps N] [--full]
 //! simulator --seed N --trace
+//! simulator --seeds 1..1000 --small
 //! simulator --seeds 1..1000 --misplaced
 //! ```
 
@@ -14,13 +15,15 @@ use simulator::{Plan, Summary, run};
 use store::Durability;
 
 const USAGE: &str = "usage: simulator [--seeds FROM..TO | --seed N] [--durability commit|flush] \
-                     [--steps N] [--full] [--trace] [--misplaced]";
+                     [--steps N] [--full | --small] [--trace] [--misplaced]";
 
 struct Arguments {
     seeds: std::ops::Range<u64>,
     durabilities: Vec<Durability>,
     steps: Option<u64>,
     full: bool,
+    /// Segments of 64 KiB.
+    small: bool,
     trace: bool,
     /// Histories in which a write is lost, or lands elsewhere or in part.
     misplaced: bool,
@@ -33,6 +36,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
         durabilities,
         steps: None,
         full: false,
+        small: false,
         trace: false,
         misplaced: false,
     };
@@ -56,6 +60,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
             }
             "--steps" => arguments.steps = Some(words.next()?.parse().ok()?),
             "--full" => arguments.full = true,
+            "--small" => arguments.small = true,
             "--trace" => arguments.trace = true,
             "--misplaced" => arguments.misplaced = true,
             _ => return None,
@@ -68,6 +73,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
 fn plan(arguments: &Arguments, seed: u64, durability: Durability) -> Plan {
     let mut plan = if arguments.full {
         Plan::full_pool(seed, durability)
+    } else if arguments.small {
+        Plan::small_segments(seed, durability)
     } else {
         Plan::of_seed(seed, durability)
     };

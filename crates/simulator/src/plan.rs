@@ -2,10 +2,11 @@
 
 use std::ops::AddAssign;
 
-use store::Durability;
+use format::geometry::SEGMENT_BYTES_MIN;
+use store::{Durability, Tuning};
 
 use crate::disk::Survival;
-use crate::generate::{MIB, Mix};
+use crate::generate::{MIB, Mix, Shape};
 
 /// How many recoveries in a row a plan can strike.
 pub const OPEN_FUSES: usize = 3;
@@ -20,6 +21,12 @@ pub struct Plan {
     /// How many steps: each starts a request, does a device read, takes a commit a step further,
     /// or is one of the rare ones.
     pub steps: u64,
+    /// Bytes of a segment.
+    pub segment_bytes: u64,
+    /// The store's sizes.
+    pub tuning: Tuning,
+    /// Bytes of log that make a checkpoint due.
+    pub checkpoint_log_bytes: u64,
     /// Bytes of the pool at first.
     pub pool_bytes: u64,
     /// Bytes up to which it is made bigger, step by step.
@@ -44,6 +51,12 @@ pub struct Plan {
     pub survival: Option<Survival>,
     /// Seeds what survives, and nothing else.
     pub survival_seed: u64,
+    /// Whether the process is also killed, so that the device keeps its cache until the power
+    /// fails, and whether the device writes back some of that by itself.
+    pub kills: bool,
+    /// Whether a durable write of the device covers itself alone (FUA), or it has none, and a
+    /// flush follows the write.
+    pub fua: bool,
     /// The canary: flushes do nothing.
     pub lying_flush: bool,
     /// Whether requests may be refused because the pool is full.
@@ -59,18 +72,27 @@ impl Plan {
             seed,
             durability,
             steps: 300,
+            segment_bytes: SEGMENT_BYTES_MIN,
+            tuning: Tuning::DEFAULT,
+            checkpoint_log_bytes: 512 << 20,
             pool_bytes: 256 << 20,
             pool_bytes_max: 512 << 20,
             volumes: 2,
             generations: 1,
             volume_sectors: 3 * MIB,
             memory_bytes: if seed.is_multiple_of(2) { 1 << 20 } else { 0 },
-            mix: Mix { weights: [4, 8, 3, 1, 1, 2, 4, 1], write_sectors_max: 512 },
+            mix: Mix {
+                weights: [4, 8, 3, 1, 1, 2, 4, 1],
+                write_sectors_max: 512,
+                shape: Shape::Usual,
+            },
             random_crashes: true,
             fuse: None,
             open_fuses: [None; OPEN_FUSES],
             survival: None,
             survival_seed: seed,
+            kills: false,
+            fua: seed % 3 > 0,
             lying_flush: false,
             may_be_full: false,
             log: false,
@@ -88,10 +110,44 @@ impl Plan {
             volume_sectors: 80 * MIB,
             steps: 900,
             pool_bytes_max: 320 << 20,
-            mix: Mix { weights: [2, 20, 1, 0, 1, 1, 1, 1], write_sectors_max: 4 * MIB },
+            mix: Mix {
+                weights: [2, 20, 1, 0, 1, 1, 1, 1],
+                write_sectors_max: 4 * MIB,
+                shape: Shape::Usual,
+            },
             may_be_full: true,
             ..Self::new(seed, durability)
         }
+    }
+
+    /// Segments of 64 KiB, nodes of four entries, records of some blocks, checkpoints all the
+    /// time: the log laps its pool, and every boundary is met again and again. The seed says which
+    /// of four pools it is: with room, with many volumes, with a deep map, and full.
+    pub fn small_segments(seed: u64, durability: Durability) -> Self {
+        let usual = Self {
+            segment_bytes: 64 << 10,
+            tuning: Tuning::SMALL,
+            checkpoint_log_bytes: 256 << 10,
+            memory_bytes: if seed.is_multiple_of(3) { 256 << 10 } else { 0 },
+            steps: 600,
+            volume_sectors: MIB / 2,
+            mix: Mix {
+                weights: [3, 8, 2, 1, 1, 2, 6, 1],
+                write_sectors_max: 64,
+                shape: Shape::Small,
+            },
+            kills: true,
+            ..Self::new(seed, durability)
+        };
+        let small = match seed / 2 % 4 {
+            0 => usual,
+            1 => Self { volumes: 5, generations: 2, volume_sectors: MIB / 8, ..usual },
+            2 => Self { volumes: 1, generations: 2, volume_sectors: 8 * MIB, ..usual },
+            _ => Self { volume_sectors: 2 * MIB, may_be_full: true, ..usual },
+        };
+        let segments = if small.may_be_full { 48 } else { 112 };
+        let pool_bytes = SEGMENT_BYTES_MIN + segments * small.segment_bytes;
+        Self { pool_bytes, pool_bytes_max: pool_bytes + 16 * small.segment_bytes, ..small }
     }
 
     /// The plan that a seed alone stands for: every eighth is longer, so that what needs time to go
@@ -131,7 +187,9 @@ pub struct Summary {
     pub io_count: u64,
     /// Crashes.
     pub crashes: u64,
-    /// Of them, how many struck a recovery from one before.
+    /// How often the process was killed.
+    pub kills: u64,
+    /// Of the crashes, how many struck a recovery from one before.
     pub recovery_crashes: u64,
     /// Writes and flushes that failed by themselves.
     pub write_errors: u64,
@@ -159,6 +217,7 @@ impl AddAssign<&Summary> for Summary {
         self.read_count += other.read_count;
         self.io_count += other.io_count;
         self.crashes += other.crashes;
+        self.kills += other.kills;
         self.recovery_crashes += other.recovery_crashes;
         self.write_errors += other.write_errors;
         self.checks += other.checks;
@@ -169,7 +228,7 @@ impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { answers, changes, refused_full, taken_busy, growths, .. } = self;
         let Self { checkpoints, turns, read_count, io_count, crashes, .. } = self;
-        let Self { recovery_crashes, write_errors, checks, trace, .. } = self;
+        let Self { recovery_crashes, kills, write_errors, checks, trace, .. } = self;
         let operations = self.operations();
         writeln!(
             f,
@@ -179,8 +238,8 @@ impl std::fmt::Display for Summary {
         )?;
         writeln!(
             f,
-            "{crashes} crashes ({recovery_crashes} of them in recovery), {write_errors} write \
-             errors, {checks} checks against the model"
+            "{crashes} crashes ({recovery_crashes} of them in recovery), {kills} kills, {write_errors} \
+             write errors, {checks} checks against the model"
         )?;
         write!(f, "{io_count} writes and flushes, {read_count} reads, trace {trace:016x}")
     }

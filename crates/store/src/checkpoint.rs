@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use block::{BLOCK_BYTES, FrameMut, VolumeError};
 use format::map::NODE_BYTES;
-use format::page::{PAGE_BYTES, PageRef, STREAM_PIECE_BYTES_MAX, StreamRef, encode_stream_piece};
+use format::page::{PAGE_BYTES, PageRef, StreamRef, encode_stream_piece};
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 use format::{Geometry, NodeId, PLACE_UNIT_BYTES, Place, SegmentState, Superblock};
 
@@ -330,7 +330,7 @@ fn add_stream(
     placed: &mut Vec<(Place, u32)>,
 ) -> Result<StreamRef, StoreError> {
     let mut next = StreamRef::default();
-    let pieces: Vec<&[u8]> = content.chunks(STREAM_PIECE_BYTES_MAX).collect();
+    let pieces: Vec<&[u8]> = content.chunks(medium.tuning.stream_piece_bytes_max).collect();
     for part in pieces.into_iter().rev() {
         let units = stream_units(part.len());
         let place = placer.place(units)?;
@@ -371,7 +371,7 @@ fn add_segment_stream(
     let mut parts = Vec::new();
     let mut at = 0;
     while at < length {
-        let bytes = (length - at).min(STREAM_PIECE_BYTES_MAX);
+        let bytes = (length - at).min(medium.tuning.stream_piece_bytes_max);
         let units = stream_units(bytes);
         let place = placer.place(units)?;
         placed.push((place, units));

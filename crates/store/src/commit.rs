@@ -2,7 +2,7 @@
 
 use block::{BLOCK_BYTES, Frame, VolumeError, VolumeReply};
 use format::geometry::UNITS_PER_BLOCK;
-use format::log::header_blocks;
+use format::log::{RECORD_ENTRIES_BYTES_MAX, header_blocks};
 use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
 
 use crate::apply::apply_all;
@@ -13,8 +13,6 @@ use crate::world::World;
 use crate::writer::{Answer, Writer};
 use crate::{Commit, StoreError};
 
-/// Dropped nodes that may wait for [`crate::Store::housekeep`]: leaves of 64 GiB.
-const PENDING_NODES_MAX: usize = 65_536;
 /// Nodes freed with each commit while more wait, so that their number is bounded.
 const PENDING_NODES_PER_COMMIT: usize = 16;
 
@@ -36,11 +34,14 @@ impl Writer {
         if !self.wants_commit() {
             return None;
         }
+        self.log_released(world);
         let mut record = std::mem::take(&mut self.open);
         if record.entries.is_empty() {
             return Some(self.flush_only(record));
         }
         record.close();
+        let readable = record.entries_bytes <= RECORD_ENTRIES_BYTES_MAX;
+        assert!(readable, "recovery takes no record with so many entries");
         let header = header_blocks(record.entries_bytes);
         let blocks = header + record.frames.len() as u32;
         if !self.make_room(blocks) {
@@ -96,6 +97,7 @@ impl Writer {
     /// Moves to the following segment if `blocks` do not fit this one. `false`: the pool is full
     /// to the last segment.
     fn make_room(&mut self, blocks: u32) -> bool {
+        assert!(blocks <= self.blocks_per_segment, "a record never crosses a segment");
         if blocks <= self.segment_rest_blocks() {
             return true;
         }
@@ -187,7 +189,7 @@ impl Writer {
             }
             self.grafted(world, std::mem::take(&mut done.record.grafts));
         }
-        if self.state.pending.len() > PENDING_NODES_MAX {
+        if self.state.pending.len() > self.tuning.pending_nodes_max {
             let mut editor = Editor { world, state: &mut self.state };
             editor.free_pending(PENDING_NODES_PER_COMMIT)?;
         }

@@ -30,7 +30,7 @@ impl Store {
         let reserve = reserve_segments(self.world.medium.geometry().segment_count);
         let short = writer.state.segments.free_count() <= reserve + reserve / 2;
         let geometry = self.world.medium.geometry();
-        let segments_bytes = geometry.segment_bytes.max(geometry.pool_bytes() / 16);
+        let segments_bytes = geometry.segment_bytes.max(geometry.usable_bytes() / 16);
         writer.log_bytes >= self.options.checkpoint_log_bytes
             || short && writer.log_bytes >= segments_bytes
     }

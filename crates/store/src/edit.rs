@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use block::request::limits::{COPY_SEGMENTS_MAX, TRANSFER_BYTES_MAX, UNMAP_RANGES_MAX};
 use block::{
-    BLOCK_BYTES, BlockCount, BlockNumber, BlockRange, CopySegment, DataOut, Frame, FrameMut,
+    BlockCount, BlockNumber, BlockRange, CopySegment, DataOut, Frame, FrameMut,
     SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, SectorCount, SectorRange, VolumeError, VolumeId,
     VolumeRequest,
 };
@@ -20,10 +20,8 @@ use crate::classify::uniform_entry;
 use crate::compare::Compare;
 use crate::put::Put;
 use crate::record::contains;
-use crate::stage::{LinkedRun, PARTS_MAX, Staging};
-
-/// The most blocks that one edit brings as data.
-pub(crate) const EDIT_BLOCKS_MAX: u64 = TRANSFER_BYTES_MAX / BLOCK_BYTES + 2;
+use crate::stage::{LinkedRun, Staging};
+use crate::tuning::Tuning;
 
 /// One step of an edit, in whole blocks.
 #[derive(Debug)]
@@ -95,6 +93,8 @@ pub(crate) type Wanted = BTreeMap<(VolumeId, BlockNumber), Vec<Gather>>;
 pub(crate) trait Sizes {
     /// The size of a volume, or why there is none.
     fn size(&self, volume: VolumeId) -> Result<SectorCount, VolumeError>;
+    /// How much an edit, and a part of one, may bring.
+    fn tuning(&self) -> &Tuning;
 }
 
 impl Edit {
@@ -294,7 +294,7 @@ impl Edit {
         }
         let mut edit = Edit::default();
         let moved: u64 = segments.iter().map(moved_blocks).sum();
-        let staged = moved + 2 * segments.len() as u64 > EDIT_BLOCKS_MAX;
+        let staged = moved + 2 * segments.len() as u64 > sizes.tuning().edit_blocks_max;
         for (index, segment) in segments.iter().enumerate() {
             let from = SectorRange { start: segment.source_start, count: segment.count };
             let to = SectorRange { start: segment.destination_start, count: segment.count };
@@ -303,8 +303,9 @@ impl Edit {
             if to.is_empty() || segment.source == segment.destination && from == to {
                 continue;
             }
-            edit.copy_segment(&segments[..=index], to, staged);
-            if edit.part_count() > PARTS_MAX {
+            let part_blocks_max = staged.then_some(sizes.tuning().part_blocks_max);
+            edit.copy_segment(&segments[..=index], to, part_blocks_max);
+            if edit.part_count() > sizes.tuning().parts_max() {
                 return Err(VolumeError::TooLong);
             }
         }
@@ -313,8 +314,13 @@ impl Edit {
         Ok(edit)
     }
 
-    /// Adds the steps of the last of `segments`.
-    fn copy_segment(&mut self, segments: &[CopySegment], to: SectorRange, staged: bool) {
+    /// Adds the steps of the last of `segments`, which is staged in parts if these have a size.
+    fn copy_segment(
+        &mut self,
+        segments: &[CopySegment],
+        to: SectorRange,
+        part_blocks_max: Option<u64>,
+    ) {
         let segment = segments[segments.len() - 1];
         let (edges, inner) = if moved_blocks(&segment) == 0 {
             let (edges, inner) = Self::split_edges(to);
@@ -326,12 +332,12 @@ impl Edit {
                 self.steps.push(Step::Copy { source, from, destination, to: inner });
             }
             (edges, BlockRange::default())
-        } else if staged {
+        } else if part_blocks_max.is_some() {
             Self::split_edges(to)
         } else {
             (vec![to], BlockRange::default())
         };
-        self.stage(segments, inner);
+        self.stage(segments, inner, part_blocks_max.unwrap_or(u64::MAX));
         for edge in edges {
             let blocks = edge.covering_blocks();
             let frames = blocks_of(blocks).map(|_| FrameMut::stale().freeze()).collect();

@@ -47,14 +47,14 @@ impl Store {
 
     fn grown_geometry(&self, old: Geometry, capacity_bytes: u64) -> Result<Geometry, StoreError> {
         let size = |text: String| Err(StoreError::Size(text));
-        let count = capacity_bytes / old.segment_bytes;
+        let count = old.count_in(capacity_bytes);
         let has = old.pool_bytes();
         if count <= u64::from(old.segment_count) {
             let step = old.segment_bytes;
             return size(format!("the pool has {has} bytes, and grows in steps of {step}"));
         }
         if count > SEGMENTS_MAX {
-            let most = SEGMENTS_MAX * old.segment_bytes;
+            let most = Geometry { segment_count: SEGMENTS_MAX as u32, ..old }.pool_bytes();
             return size(format!("a pool that was made this small holds at most {most} bytes"));
         }
         Ok(Geometry { segment_count: count as u32, ..old })
@@ -70,7 +70,7 @@ impl Store {
         let segment_bytes = geometry.segment_bytes;
         let reserve = reserve_segments(geometry.segment_count);
         let writer = &mut *self.writer.lock();
-        let capacity = geometry.pool_bytes() - segment_bytes;
+        let capacity = geometry.usable_bytes();
         if writer.room_for(&self.world, 1) == Room::None {
             return (capacity, capacity);
         }

@@ -80,11 +80,23 @@ impl Writer {
 
     /// A long copy has failed: what it has brought is not wanted.
     pub(crate) fn release_staged(&mut self, world: &World, edit: &Edit) {
-        let first = self.open.entries.len();
-        for (chunk, count) in edit.staged_chunks() {
-            self.open.entries.push(Entry::Release { first: chunk, count });
+        self.released.extend(edit.staged_chunks());
+        self.log_released(world);
+    }
+
+    /// Adds to the open record as much of what was staged for nothing as fits. The rest goes with
+    /// records to come; a recovery that finds none of them releases it all the same.
+    pub(crate) fn log_released(&mut self, world: &World) {
+        while let Some((first, count)) = self.released.pop() {
+            let entry = Entry::Release { first, count };
+            let at = self.open.entries.len();
+            if !self.has_room(0, entry.encoded_bytes()) {
+                self.released.push((first, count));
+                return;
+            }
+            self.open.entries.push(entry);
+            self.count_entries(world, at);
         }
-        self.count_entries(world, first);
     }
 
     /// Counts the entries from `first` on, and applies them where that is done early. `false`: the

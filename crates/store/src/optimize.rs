@@ -22,7 +22,6 @@ use crate::dedup::is_shareable;
 use crate::groups::GroupReader;
 use crate::pages::FastState;
 use crate::part::Part;
-use crate::relocate::MOVE_BLOCKS_MAX;
 use crate::store::Store;
 use crate::verify::{Stored, read_chunk};
 
@@ -291,7 +290,7 @@ impl Store {
             }
             return Ok(Some(Stage::Packing { segments, current }));
         }
-        let count = current.len().min(MOVE_BLOCKS_MAX);
+        let count = current.len().min(self.options.tuning.move_blocks_max);
         let batch: Vec<Stored> = current.drain(..count).collect();
         if !self.move_chunks(&batch)? {
             return Err(VolumeError::NoSpace.into());

@@ -8,8 +8,6 @@
 use crate::store::Store;
 use crate::writer::Writer;
 
-/// What hosts may write ahead of the work.
-const BUDGET_BYTES_MAX: i64 = 1 << 20;
 /// From this shortage on (in thousandths) hosts are paced.
 pub(crate) const PACED_PERMILLE: u64 = 600;
 
@@ -48,7 +46,7 @@ impl Writer {
         }
         let share_permille =
             generosity_permille(shortage_permille) * dead_units / live_units.max(1);
-        let budget_bytes = self.budget_bytes().unwrap_or(BUDGET_BYTES_MAX);
+        let budget_bytes = self.budget_bytes().unwrap_or(self.tuning.pace_bytes_max.into());
         self.pace = Some(Pace { budget_bytes, share_permille });
     }
 
@@ -65,9 +63,10 @@ impl Writer {
     }
 
     fn win(&mut self, worked_bytes: u64) {
+        let most = i64::from(self.tuning.pace_bytes_max);
         if let Some(pace) = &mut self.pace {
             let won = worked_bytes * pace.share_permille / 1000;
-            pace.budget_bytes = (pace.budget_bytes + won as i64).min(BUDGET_BYTES_MAX);
+            pace.budget_bytes = (pace.budget_bytes + won as i64).min(most);
         }
     }
 }

@@ -13,7 +13,6 @@ use format::{PLACE_UNIT_BYTES, SegmentRow, SegmentState};
 
 use crate::compact::Compactor;
 use crate::pace::PACED_PERMILLE;
-use crate::relocate::{MOVE_BLOCKS_MAX, MOVE_HEADER_BLOCKS};
 use crate::segments::reserve_segments;
 use crate::store::Store;
 use crate::verify::Stored;
@@ -22,15 +21,9 @@ use crate::{Next, StoreError};
 
 /// The segment that the log is in, and the one that follows it.
 const LOG_SEGMENTS_MIN: usize = 2;
-/// Blocks moved with one commit while hosts write: 256 KiB, so that theirs are held up little.
-const MOVE_BLOCKS_BUSY: usize = 64;
 /// What is moved at the most for jobs that wait for space, or all that the pool has if that is
 /// less: 1 GiB. Longer than that takes no host waits.
 const MOVED_FOR_STARVED_BYTES_MAX: u64 = 1 << 30;
-/// The least that is worth a record of its own at the end of a segment.
-const MOVE_BLOCKS_MIN: u32 = 16;
-/// What can be moved in a row, at most, for what hosts have written: 2 MiB.
-const CREDIT_BYTES_MAX: u64 = 2 << 20;
 
 /// What is emptied now, and how fast.
 #[derive(Default)]
@@ -107,6 +100,7 @@ impl Store {
     /// Moves some of what is live in the segment that is being emptied, if hosts have written
     /// enough since. What waits for space is refused when nothing can be gained any more.
     pub(crate) fn reclaim_turn(&self) -> Result<Next, StoreError> {
+        let tuning = &self.options.tuning;
         let reclaimer = &mut *self.reclaiming.lock();
         let shortage = self.shortage();
         if shortage.starving && self.writer.lock().moved_for_starved() > self.moved_bytes_max() {
@@ -131,13 +125,14 @@ impl Store {
         let at_once = shortage.starving || written == 0 && idle;
         let credit = reclaimer.credit_bytes + shortage.credit(written, victim);
         reclaimer.seen_bytes = hosts_bytes;
-        reclaimer.credit_bytes = credit.min(CREDIT_BYTES_MAX);
-        let batch_bytes = MOVE_BLOCKS_BUSY as u64 * BLOCK_BYTES;
+        reclaimer.credit_bytes = credit.min(tuning.move_credit_bytes_max);
+        let batch_bytes = tuning.move_blocks_busy as u64 * BLOCK_BYTES;
         if !at_once && reclaimer.credit_bytes < batch_bytes {
             return Ok(Next::Soon);
         }
         reclaimer.credit_bytes = reclaimer.credit_bytes.saturating_sub(batch_bytes);
-        let blocks = if shortage.exhausted { MOVE_BLOCKS_MAX } else { MOVE_BLOCKS_BUSY };
+        let blocks =
+            if shortage.exhausted { tuning.move_blocks_max } else { tuning.move_blocks_busy };
         if self.move_some(reclaimer, blocks)? {
             return Ok(Next::AtOnce);
         }
@@ -158,7 +153,7 @@ impl Store {
             return self.free_any();
         }
         while reclaimer.victim.is_some() {
-            if !self.move_some(&mut reclaimer, MOVE_BLOCKS_MAX)? {
+            if !self.move_some(&mut reclaimer, self.options.tuning.move_blocks_max)? {
                 return self.free_any();
             }
         }
@@ -169,9 +164,10 @@ impl Store {
     /// room for them.
     fn move_some(&self, reclaimer: &mut Reclaimer, blocks: usize) -> Result<bool, StoreError> {
         let Some(mut victim) = reclaimer.victim.take() else { return Ok(true) };
+        let tuning = &self.options.tuning;
         // What would not fit behind the log's end would leave the rest of its segment empty.
-        let rest = self.writer.lock().segment_rest_blocks().saturating_sub(MOVE_HEADER_BLOCKS);
-        let fitting = if rest >= MOVE_BLOCKS_MIN { blocks.min(rest as usize) } else { blocks };
+        let rest = self.writer.lock().segment_rest_blocks().saturating_sub(tuning.move_header_blocks());
+        let fitting = if rest >= tuning.move_blocks_min { blocks.min(rest as usize) } else { blocks };
         let batch: Vec<Stored> = victim.live.drain(..fitting.min(victim.live.len())).collect();
         if !self.move_chunks(&batch)? {
             return Ok(false);

@@ -18,6 +18,7 @@ use crate::pack::Packed;
 use crate::pages::FastState;
 use crate::put::Put;
 use crate::stage::{LinkedRun, run_starts};
+use crate::tuning::LINKED_RUN_BYTES_MAX;
 use crate::writer::Relocation;
 
 /// Blocks of compressed groups as they were written, by their chunks.
@@ -335,7 +336,7 @@ pub(crate) fn entries_bytes_max(edit: &Edit) -> usize {
         .iter()
         .map(|step| match step {
             Step::Put(put) => 64 + put.frames.len() * 64,
-            Step::Linked { runs, .. } => runs.len() * 40,
+            Step::Linked { runs, .. } => runs.len() * LINKED_RUN_BYTES_MAX,
             _ => 128,
         })
         .sum()

@@ -46,9 +46,28 @@ fn damaged(error: FormatError) -> StoreError {
 impl Store {
     /// Makes a pool on `disk`. `entropy` is random: the pool's name and its keys come from it.
     pub fn create(disk: &dyn sys::Disk, entropy: &[u8; 64]) -> Result<(), StoreError> {
+        Self::create_divided(disk, entropy, Geometry::for_capacity(disk.len_bytes()))
+    }
+
+    /// Makes a pool of segments of this size, however many that are, for tests: with small ones
+    /// each boundary is met soon. It opens with options that fit it ([`crate::Tuning`]) and no
+    /// others.
+    pub fn create_with_segments(
+        disk: &dyn sys::Disk,
+        entropy: &[u8; 64],
+        segment_bytes: u64,
+    ) -> Result<(), StoreError> {
+        let geometry = Geometry::of_segments(segment_bytes, disk.len_bytes());
+        Self::create_divided(disk, entropy, geometry)
+    }
+
+    fn create_divided(
+        disk: &dyn sys::Disk,
+        entropy: &[u8; 64],
+        geometry: Result<Geometry, FormatError>,
+    ) -> Result<(), StoreError> {
+        let geometry = geometry.map_err(|error| StoreError::Size(error.what.to_string()))?;
         let capacity_bytes = disk.len_bytes();
-        let geometry = Geometry::for_capacity(capacity_bytes)
-            .map_err(|error| StoreError::Size(error.what.to_string()))?;
         let mut pool_id = [0; 16];
         pool_id.copy_from_slice(&entropy[..16]);
         let mut root_key = [0; 32];
@@ -107,6 +126,7 @@ impl Store {
         let superblock = newest_superblock(&*disk)?;
         plausible::check_superblock(&superblock)?;
         let geometry = superblock.geometry;
+        options.tuning.check(geometry)?;
         let keys = Keys::derive(&superblock.root_key);
         let medium = Medium::new(disk, geometry, keys, options.tuning);
         let mut checkpointer = Checkpointer::new(superblock.clone());
@@ -115,7 +135,7 @@ impl Store {
         let mut writer = Writer::new(
             state,
             superblock.epoch,
-            options.durability,
+            &options,
             superblock.log,
             geometry.blocks_per_segment(),
         );

@@ -4,7 +4,7 @@
 //! chunk is live there if its row still says so. Live chunks join a new record with a `Relocate`
 //! entry; their rows change, and no map is touched, however many clones share them.
 
-use block::{FRAME_BYTES, Frame};
+use block::Frame;
 use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkRow, Codec, Entry, PLACE_UNIT_BYTES, Place};
 
@@ -14,12 +14,6 @@ use crate::recovery::LogReader;
 use crate::store::Store;
 use crate::verify::{Stored, read_chunks};
 use crate::writer::Relocation;
-
-/// Blocks moved with one commit, where nobody minds: 1 MiB.
-pub(crate) const MOVE_BLOCKS_MAX: usize = 256;
-
-/// Blocks that header and entries of such a commit take at most: a chunk needs less than 64 bytes.
-pub(crate) const MOVE_HEADER_BLOCKS: u32 = 1 + (MOVE_BLOCKS_MAX * 64 / FRAME_BYTES) as u32;
 
 impl Store {
     /// The live chunks that the records of a segment brought, in the order of their places.

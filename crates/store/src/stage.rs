@@ -16,10 +16,6 @@ use format::{ChunkId, Keys, MapEntry};
 use crate::classify::{Class, classify};
 use crate::edit::{Edit, Gather, Step, Wanted, blocks_of, gather_of, origin_of};
 
-/// Blocks in a part: 4 MiB.
-pub(crate) const PART_BLOCKS_MAX: u64 = 1024;
-/// The most parts of one copy, 32 GiB: the entries that name them must fit one record.
-pub(crate) const PARTS_MAX: usize = 8192;
 /// A part with more runs than this is stored as it is, zeros and all, so that it stays one entry.
 const PART_RUNS_MAX: usize = 4;
 
@@ -48,6 +44,8 @@ pub(crate) struct Staging {
     segments: Vec<CopySegment>,
     parts: VecDeque<Part>,
     current: Option<Part>,
+    /// Runs of the parts that were brought.
+    named_runs: usize,
     pub(crate) frames: Vec<Frame>,
     pub(crate) classes: Vec<Class>,
     /// What the last commit wants, while a part is brought.
@@ -70,12 +68,17 @@ impl Edit {
     }
 
     /// Adds steps that name `inner` once its parts were brought.
-    pub(crate) fn stage(&mut self, segments: &[CopySegment], inner: BlockRange) {
+    pub(crate) fn stage(
+        &mut self,
+        segments: &[CopySegment],
+        inner: BlockRange,
+        part_blocks_max: u64,
+    ) {
         let Some(segment) = segments.last() else { return };
         let volume = segment.destination;
         let mut at = inner.start.0;
         while at < inner.end().0 {
-            let count = PART_BLOCKS_MAX.min(inner.end().0 - at);
+            let count = part_blocks_max.min(inner.end().0 - at);
             let range = BlockRange::new(at, count);
             let part = Part { step: self.steps.len(), segments: segments.len(), volume, range };
             self.staging.parts.push_back(part);
@@ -127,14 +130,16 @@ impl Edit {
     }
 
     /// Looks at the blocks of the part under way.
-    pub(crate) fn classify_part(&mut self, keys: &Keys) {
+    pub(crate) fn classify_part(&mut self, keys: &Keys, runs_max: usize) {
         let staging = &mut self.staging;
+        // Each part still to come has one run at least.
+        let left = runs_max.saturating_sub(staging.named_runs + staging.parts.len());
         staging.classes = staging.frames.iter().map(|frame| classify(keys, frame)).collect();
         let runs = staging.classes.chunk_by(|a, b| match (a, b) {
             (Class::Data(_), Class::Data(_)) => true,
             (a, b) => a == b,
         });
-        if runs.count() > PART_RUNS_MAX {
+        if runs.count() > PART_RUNS_MAX.min(left) {
             let sums = staging.frames.iter().map(|frame| keys.fingerprint(&frame[..]));
             staging.classes = sums.map(Class::Data).collect();
         }
@@ -147,6 +152,7 @@ impl Edit {
         self.wanted = std::mem::take(&mut staging.last_wanted);
         staging.frames.clear();
         staging.classes.clear();
+        staging.named_runs += runs.len();
         if let Some(Step::Linked { runs: named, .. }) = self.steps.get_mut(part.step) {
             *named = runs;
         }

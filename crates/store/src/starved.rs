@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 use block::{BLOCK_BYTES, VolumeError};
 use format::log::header_blocks;
 
-use crate::relocate::MOVE_HEADER_BLOCKS;
 use crate::segments::reserve_segments;
 use crate::store::Store;
 use crate::world::World;
@@ -51,7 +50,7 @@ impl Writer {
     /// segment that the log is in is no use to anything else.
     pub(crate) fn has_room_to_move(&mut self, blocks: usize) -> bool {
         let here = self.segment_rest_blocks() as usize;
-        let headers = header_blocks(self.open.entries_bytes) + MOVE_HEADER_BLOCKS;
+        let headers = header_blocks(self.open.entries_bytes) + self.tuning.move_header_blocks();
         self.open.payload_blocks() + blocks + headers as usize <= here
             || self.state.segments.free_count() > RESERVE_FOR_CHECKPOINT
     }

@@ -19,7 +19,7 @@ use crate::world::{Volume, World};
 use crate::writer::{Answer, Job, Submitted, Writer};
 use crate::{
     Commit, Durability, OpenOptions, Outcome, PoolStatus, ReadOperation, Sink, SinkId, Started,
-    Token, VolumeStatus, WrittenBytes,
+    Token, Tuning, VolumeStatus, WrittenBytes,
 };
 
 /// The store. Shared by all threads behind an [`Arc`].
@@ -45,6 +45,10 @@ impl Sizes for World {
     fn size(&self, id: VolumeId) -> Result<SectorCount, VolumeError> {
         let map = self.map_of(id).ok_or(VolumeError::NoSuchVolume(id))?;
         Ok(SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK))
+    }
+
+    fn tuning(&self) -> &Tuning {
+        &self.medium.tuning
     }
 }
 
@@ -226,7 +230,8 @@ impl Store {
         }
         // A part may be read at any time of the copy.
         edit.expectations.clear();
-        edit.classify_part(&self.world.medium.keys);
+        let runs_max = self.world.medium.tuning.named_runs_max();
+        edit.classify_part(&self.world.medium.keys, runs_max);
         self.submit_job(Job::Stage(edit), token)
     }
 

@@ -1,7 +1,17 @@
 //! Sizes that decide where boundaries are, and that a simulator makes small, so that it meets each
 //! boundary thousands of times a second.
 
+use block::BLOCK_BYTES;
+use block::request::limits::TRANSFER_BYTES_MAX;
+use format::Geometry;
+use format::log::{RECORD_ENTRIES_BYTES_MAX, header_blocks};
 use format::map::Fanout;
+use format::page::STREAM_PIECE_BYTES_MAX;
+
+use crate::StoreError;
+
+/// Bytes that the entry of a run takes at most which a staged copy names.
+pub(crate) const LINKED_RUN_BYTES_MAX: usize = 40;
 
 /// Sizes of a store. Every pool has the default; another is for a simulator, and a pool that was
 /// made with one must always be opened with the same.
@@ -9,15 +19,125 @@ use format::map::Fanout;
 pub struct Tuning {
     /// How many entries of a map's node are used.
     pub fanout: Fanout,
+    /// Payload blocks in a record at most: 6 MiB. With its entries a record fits any segment twice.
+    pub record_blocks_max: usize,
+    /// Bytes of entries in a record at most.
+    pub record_entries_bytes_max: usize,
+    /// Commits that may be on their way to the device at once. A durable write takes a device
+    /// several times as long as it takes to begin it.
+    pub commits_in_flight_max: usize,
+    /// A record is cut to what is left of its segment if at least so many blocks are left: 1 MiB.
+    pub segment_rest_blocks_min: u32,
+    /// The most blocks that one edit brings as data: a copy that must move more is staged.
+    pub edit_blocks_max: u64,
+    /// Blocks in a part of a staged copy: 4 MiB.
+    pub part_blocks_max: u64,
+    /// Blocks moved with one commit, where nobody minds: 1 MiB.
+    pub move_blocks_max: usize,
+    /// Blocks moved with one commit while hosts write: 256 KiB, so that theirs are held up little.
+    pub move_blocks_busy: usize,
+    /// The least that is worth a record of its own at the end of a segment.
+    pub move_blocks_min: u32,
+    /// What can be moved in a row, at most, for what hosts have written: 2 MiB.
+    pub move_credit_bytes_max: u64,
+    /// What hosts may write ahead of the work, while they are paced: 1 MiB.
+    pub pace_bytes_max: u32,
+    /// Dropped nodes that may wait for [`crate::Store::housekeep`]: leaves of 64 GiB.
+    pub pending_nodes_max: usize,
+    /// Bytes of a stream of a checkpoint in one piece.
+    pub stream_piece_bytes_max: usize,
 }
 
 impl Tuning {
     /// That of every pool.
-    pub const DEFAULT: Self = Self { fanout: Fanout::DEFAULT };
+    pub const DEFAULT: Self = Self {
+        fanout: Fanout::DEFAULT,
+        record_blocks_max: 1536,
+        record_entries_bytes_max: RECORD_ENTRIES_BYTES_MAX,
+        commits_in_flight_max: 4,
+        segment_rest_blocks_min: 256,
+        edit_blocks_max: TRANSFER_BYTES_MAX / BLOCK_BYTES + 2,
+        part_blocks_max: 1024,
+        move_blocks_max: 256,
+        move_blocks_busy: 64,
+        move_blocks_min: 16,
+        move_credit_bytes_max: 2 << 20,
+        pace_bytes_max: 1 << 20,
+        pending_nodes_max: 65_536,
+        stream_piece_bytes_max: STREAM_PIECE_BYTES_MAX,
+    };
+
+    /// For segments of 64 KiB, of which a record takes three quarters. Hosts write 32 KiB at once
+    /// at most.
+    pub const SMALL: Self = Self {
+        fanout: Fanout::SMALL,
+        record_blocks_max: 10,
+        record_entries_bytes_max: 4000,
+        commits_in_flight_max: 4,
+        segment_rest_blocks_min: 3,
+        edit_blocks_max: 10,
+        part_blocks_max: 4,
+        move_blocks_max: 8,
+        move_blocks_busy: 4,
+        move_blocks_min: 2,
+        move_credit_bytes_max: 32 << 10,
+        pace_bytes_max: 32 << 10,
+        pending_nodes_max: 16,
+        stream_piece_bytes_max: 6000,
+    };
+
+    /// The most parts of one staged copy, 32 GiB by default: the entries that name them fit one
+    /// record.
+    pub(crate) fn parts_max(&self) -> usize {
+        (self.named_runs_max() / 2).clamp(1, 8192)
+    }
+
+    /// The most runs that the parts of a staged copy can have together.
+    pub(crate) fn named_runs_max(&self) -> usize {
+        // The rest is for the blocks at the ends of its segments.
+        (self.record_entries_bytes_max * 7 / 8).saturating_div(LINKED_RUN_BYTES_MAX)
+    }
+
+    /// Blocks that header and entries of a record take at most.
+    pub(crate) fn header_blocks_max(&self) -> u32 {
+        header_blocks(self.record_entries_bytes_max)
+    }
+
+    /// Blocks that header and entries take at most of a commit that moves something: a chunk needs
+    /// less than 64 bytes.
+    pub(crate) fn move_header_blocks(&self) -> u32 {
+        header_blocks(self.move_blocks_max * 64)
+    }
+
+    /// Refuses a pool whose segments are smaller than what is to be written into one of them.
+    pub(crate) fn check(&self, geometry: Geometry) -> Result<(), StoreError> {
+        let payload = self.record_blocks_max.max(self.edit_blocks_max as usize) as u32;
+        let record = self.header_blocks_max() + payload;
+        let piece = self.stream_piece_bytes_max.div_ceil(BLOCK_BYTES as usize) as u32 + 1;
+        if record.max(piece) <= geometry.blocks_per_segment() {
+            return Ok(());
+        }
+        let bytes = geometry.segment_bytes;
+        Err(StoreError::Size(format!("its segments of {bytes} bytes are too small for a record")))
+    }
 }
 
 impl Default for Tuning {
     fn default() -> Self {
         Self::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_tuning_fits_its_segments_and_no_smaller_ones() {
+        let usual = Geometry::for_capacity(1 << 30).unwrap();
+        let small = Geometry::of_segments(64 << 10, 32 << 20).unwrap();
+        assert!(Tuning::DEFAULT.check(usual).is_ok() && Tuning::SMALL.check(usual).is_ok());
+        assert!(Tuning::SMALL.check(small).is_ok());
+        assert!(matches!(Tuning::DEFAULT.check(small), Err(StoreError::Size(_))));
     }
 }

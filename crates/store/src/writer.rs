@@ -7,9 +7,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use block::{BLOCK_BYTES, FRAME_BYTES, Frame, VolumeError, VolumeReply};
-use format::log::RECORD_ENTRIES_BYTES_MAX;
-use format::{Entry, LogPosition};
+use block::{FRAME_BYTES, Frame, VolumeError, VolumeReply};
+use format::{ChunkId, Entry, LogPosition};
 
 use crate::commit::InFlight;
 use crate::edit::Edit;
@@ -18,17 +17,7 @@ use crate::pace::Pace;
 use crate::record::{Originals, Record, contains, entry_target};
 use crate::walk::entry_of;
 use crate::world::{State, World};
-use crate::{Durability, Token, WrittenBytes};
-
-/// Payload blocks in a record at most: 6 MiB. With its entries a record fits any segment twice.
-const RECORD_BLOCKS_MAX: usize = 1536;
-/// Commits that may be on their way to the device at once. A durable write takes a device several
-/// times as long as it takes to begin it.
-const COMMITS_IN_FLIGHT_MAX: usize = 4;
-/// A record is cut to what is left of its segment if at least so many blocks are left: 1 MiB.
-const SEGMENT_REST_BLOCKS_MIN: u32 = 256;
-/// Blocks for header and entries that are kept free when a record is cut to a segment's rest.
-const HEADER_BLOCKS_MAX: u32 = (RECORD_ENTRIES_BYTES_MAX / BLOCK_BYTES as usize) as u32 + 1;
+use crate::{Durability, OpenOptions, Token, Tuning, WrittenBytes};
 
 /// Something that changes the pool.
 #[derive(Debug)]
@@ -85,6 +74,7 @@ pub(crate) struct Writer {
     pub(crate) state: State,
     pub(crate) epoch: u64,
     pub(crate) durability: Durability,
+    pub(crate) tuning: Tuning,
     pub(crate) open: Record,
     /// Records that were sealed and are not applied yet, oldest first: on their way to the device,
     /// or landed.
@@ -125,20 +115,23 @@ pub(crate) struct Writer {
     pub(crate) commit_count: u64,
     /// Segments that could not be emptied: what is live in them is damaged.
     pub(crate) unreclaimable: BTreeSet<u32>,
+    /// Chunks that were staged for nothing and are still to be released: first id and count.
+    pub(crate) released: Vec<(ChunkId, u32)>,
 }
 
 impl Writer {
     pub(crate) fn new(
         state: State,
         epoch: u64,
-        durability: Durability,
+        options: &OpenOptions,
         position: LogPosition,
         blocks_per_segment: u32,
     ) -> Self {
         Self {
             state,
             epoch,
-            durability,
+            durability: options.durability,
+            tuning: options.tuning,
             open: Record::default(),
             sealed: VecDeque::new(),
             overflow: VecDeque::new(),
@@ -161,6 +154,7 @@ impl Writer {
             log_segments: BTreeSet::from([position.segment, position.next_segment]),
             commit_count: 0,
             unreclaimable: BTreeSet::new(),
+            released: Vec::new(),
         }
     }
 
@@ -199,7 +193,7 @@ impl Writer {
             sizes.fold((0, 0), |(count, most), size| (count + 1, usize::max(most, size)));
         // A flush covers what was written before it began: with early answers, which flush only now
         // and then, nothing may overtake.
-        let most = if self.early() { 1 } else { COMMITS_IN_FLIGHT_MAX };
+        let most = if self.early() { 1 } else { self.tuning.commits_in_flight_max };
         count == 0 || count < most && self.open.waiting.len() >= largest
     }
 
@@ -233,11 +227,12 @@ impl Writer {
     pub(crate) fn has_room(&self, blocks: usize, bytes: usize) -> bool {
         let empty = self.open.is_empty();
         let rest = self.segment_rest_blocks();
-        let cut = rest >= SEGMENT_REST_BLOCKS_MIN + HEADER_BLOCKS_MAX;
-        let limit = if cut { (rest - HEADER_BLOCKS_MAX) as usize } else { RECORD_BLOCKS_MAX };
+        let (most, header) = (self.tuning.record_blocks_max, self.tuning.header_blocks_max());
+        let cut = rest >= self.tuning.segment_rest_blocks_min + header;
+        let limit = if cut { (rest - header) as usize } else { most };
         empty
-            || self.open.payload_blocks() + blocks <= limit.min(RECORD_BLOCKS_MAX)
-                && self.open.entries_bytes + bytes <= RECORD_ENTRIES_BYTES_MAX
+            || self.open.payload_blocks() + blocks <= limit.min(most)
+                && self.open.entries_bytes + bytes <= self.tuning.record_entries_bytes_max
     }
 
     pub(crate) fn segment_rest_blocks(&self) -> u32 {

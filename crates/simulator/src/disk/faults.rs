@@ -2,32 +2,20 @@
 
 use block::Frame;
 
-use super::{BLOCK, Inner, overlay};
+use super::{BLOCK, Inner};
+use crate::device::overlay;
 
 /// Faults other than a crash.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
-    /// Flushes do nothing: the canary.
+    /// Flushes and FUA do nothing: the canary.
     pub lying_flush: bool,
+    /// It has no FUA: a durable write is one with a flush behind it.
+    pub no_fua: bool,
     /// In so many of a thousand reads, the device reports an error.
     pub failed_reads_per_mille: u64,
     /// In so many of a thousand reads, the bytes of another place are delivered.
     pub misdirected_reads_per_mille: u64,
-}
-
-/// How much of what was not flushed survives a crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Survival {
-    /// Nothing.
-    Nothing,
-    /// All.
-    All,
-    /// Whole writes, or not.
-    Writes,
-    /// Sectors: a coin for each.
-    Sectors,
-    /// Of each write all sectors but a few, or a few sectors only.
-    Torn,
 }
 
 /// How a write is done wrongly that the device says it has done.
@@ -78,6 +66,6 @@ impl Inner {
     fn shear(&mut self, (number, above): (u64, Frame)) -> (u64, Frame) {
         // Neither all of a block nor nothing.
         let coins = self.rng.between(1, 254);
-        (number, overlay(self.seen.get(&number), &above, |sector| coins >> sector & 1 == 1))
+        (number, overlay(self.device.read(number), &above, |sector| coins >> sector & 1 == 1))
     }
 }

@@ -50,6 +50,16 @@ impl History {
         self.open()
     }
 
+    /// The process dies, and another opens the pool, from a device that has lost nothing yet.
+    pub(super) fn kill(&mut self) -> Result<(), String> {
+        locked(&self.desk).give_up();
+        self.store = None;
+        self.disk.note("kill");
+        self.done.kills += 1;
+        self.disk.restart();
+        self.open()
+    }
+
     fn lose_power(&mut self) {
         const ANY: [Survival; 5] =
             [Survival::Nothing, Survival::All, Survival::Writes, Survival::Sectors, Survival::Torn];

@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use format::geometry::SEGMENT_BYTES_MIN;
 use store::{Durability, Next, ScrubStep, Store, StoreError};
 
 use super::{History, locked};
 use crate::desk::Desk;
+use crate::plan::Plan;
 
 /// What the requests under way do between two I/Os of somebody else.
 type Meanwhile = fn(&mut Desk, &Store) -> Result<(), String>;
@@ -14,7 +16,7 @@ type Meanwhile = fn(&mut Desk, &Store) -> Result<(), String>;
 /// thread knows no such end; with much fewer, hosts that are paced would hardly get on, and the
 /// pool would never be full.
 const MAINTAIN_TURNS: usize = 100;
-/// Segments of 16 MiB by which a pool grows at most at once.
+/// Segments by which a pool grows at most at once.
 const GROWTH_SEGMENTS_MAX: u64 = 3;
 
 impl History {
@@ -116,16 +118,16 @@ impl History {
 
     /// The pool becomes bigger by some segments, if the plan lets it.
     pub(super) fn grow(&mut self, store: &Arc<Store>) -> Result<(), String> {
-        let segment_bytes = format::geometry::SEGMENT_BYTES_MIN;
+        let Plan { segment_bytes, .. } = self.plan;
         let more = segment_bytes * self.rng.between(1, GROWTH_SEGMENTS_MAX);
         // The first segment is the pool's own, and is not told as capacity.
         let next = self.capacity_bytes + more;
-        if next + segment_bytes > self.plan.pool_bytes_max {
+        if next + SEGMENT_BYTES_MIN > self.plan.pool_bytes_max {
             return Ok(());
         }
         self.capacity_bytes_next = Some(next);
         let told = format!("grow to {next:#x}");
-        if self.checkpoint_like(store, &told, |store| store.grow(next + segment_bytes))? {
+        if self.checkpoint_like(store, &told, |store| store.grow(next + SEGMENT_BYTES_MIN))? {
             self.done.growths += 1;
             (self.capacity_bytes, self.capacity_bytes_next) = (next, None);
             let found = store.pool_status().capacity_bytes;

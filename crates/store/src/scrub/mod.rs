@@ -278,7 +278,7 @@ impl Step<'_> {
     fn offset_bytes(&self, place: Place) -> u64 {
         let geometry = self.store.world.medium.geometry();
         let bytes = u64::from(place.offset_units) * format::PLACE_UNIT_BYTES;
-        u64::from(place.segment).saturating_mul(geometry.segment_bytes).saturating_add(bytes)
+        geometry.offset_bytes(Place { offset_units: 0, ..place }).saturating_add(bytes)
     }
 
     fn find(&mut self, what: What, offset_bytes: u64, repair: Repair) {

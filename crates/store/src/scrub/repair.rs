@@ -9,9 +9,6 @@ use crate::StoreError;
 use crate::store::Store;
 use crate::writer::Relocation;
 
-/// Chunks that are written anew with one commit.
-const PUT_BACK_CHUNKS_MAX: usize = 256;
-
 /// The content of a chunk that is damaged on the device.
 pub(super) struct Rescued {
     pub(super) id: ChunkId,
@@ -23,7 +20,7 @@ impl Store {
     /// Commits chunks to a new place, as reclaim does. A pool without room leaves them as they are:
     /// the next pass tries again.
     pub(super) fn put_back(&self, rescued: Vec<Rescued>) -> Result<(), StoreError> {
-        for batch in rescued.chunks(PUT_BACK_CHUNKS_MAX) {
+        for batch in rescued.chunks(self.options.tuning.move_blocks_max) {
             let entries = batch.iter().enumerate().map(|(index, chunk)| Entry::Relocate {
                 first: chunk.id,
                 payload_units: index as u32 * UNITS_PER_BLOCK,
