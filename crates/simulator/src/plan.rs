@@ -92,7 +92,7 @@ impl Plan {
             survival: None,
             survival_seed: seed,
             kills: false,
-            fua: seed % 3 > 0,
+            fua: !seed.is_multiple_of(3) && durability == Durability::Commit,
             lying_flush: false,
             may_be_full: false,
             log: false,

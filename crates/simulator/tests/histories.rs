@@ -23,12 +23,12 @@ fn assert_full(sum: &Summary) {
 
 #[test]
 fn histories_with_answers_from_the_medium() {
-    assert_full(&all(0..15, |seed| Plan::new(seed, Durability::Commit)));
+    assert_full(&all(0..20, |seed| Plan::new(seed, Durability::Commit)));
 }
 
 #[test]
 fn histories_with_answers_from_memory() {
-    assert_full(&all(0..15, |seed| Plan::new(seed, Durability::Flush)));
+    assert_full(&all(0..20, |seed| Plan::new(seed, Durability::Flush)));
 }
 
 #[test]

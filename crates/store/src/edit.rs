@@ -10,9 +10,8 @@ use std::collections::BTreeMap;
 
 use block::request::limits::{COPY_SEGMENTS_MAX, TRANSFER_BYTES_MAX, UNMAP_RANGES_MAX};
 use block::{
-    BlockCount, BlockNumber, BlockRange, CopySegment, DataOut, Frame, FrameMut,
-    SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, SectorCount, SectorRange, VolumeError, VolumeId,
-    VolumeRequest,
+    BlockCount, BlockNumber, BlockRange, CopySegment, DataOut, Frame, FrameMut, SECTOR_BYTES,
+    SECTORS_PER_BLOCK, Sector, SectorCount, SectorRange, VolumeError, VolumeId, VolumeRequest,
 };
 use format::{Fingerprint, Handling, Keys, MapEntry};
 

@@ -166,8 +166,10 @@ impl Store {
         let Some(mut victim) = reclaimer.victim.take() else { return Ok(true) };
         let tuning = &self.options.tuning;
         // What would not fit behind the log's end would leave the rest of its segment empty.
-        let rest = self.writer.lock().segment_rest_blocks().saturating_sub(tuning.move_header_blocks());
-        let fitting = if rest >= tuning.move_blocks_min { blocks.min(rest as usize) } else { blocks };
+        let rest =
+            self.writer.lock().segment_rest_blocks().saturating_sub(tuning.move_header_blocks());
+        let fitting =
+            if rest >= tuning.move_blocks_min { blocks.min(rest as usize) } else { blocks };
         let batch: Vec<Stored> = victim.live.drain(..fitting.min(victim.live.len())).collect();
         if !self.move_chunks(&batch)? {
             return Ok(false);

@@ -353,7 +353,7 @@ impl Model {
 
 /// With few entries a node, so that these small volumes have maps of many levels.
 fn small() -> crate::Tuning {
-    crate::Tuning { fanout: crate::Fanout::of_entries(4).unwrap() }
+    crate::Tuning { fanout: crate::Fanout::SMALL, ..crate::Tuning::DEFAULT }
 }
 
 fn run_all(actions: &[Action], durability: crate::Durability, tuning: crate::Tuning) {
