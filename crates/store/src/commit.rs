@@ -79,14 +79,16 @@ impl Writer {
         self.tail = next;
         self.fly(record, payload, next, self.early());
         let offset_bytes = world.medium.geometry().offset_bytes(place);
-        Some(Commit { offset_bytes, frames, flush, lsn: position.lsn })
+        let covers_earlier = self.early();
+        Some(Commit { offset_bytes, frames, flush, lsn: position.lsn, covers_earlier })
     }
 
     /// A commit without a record, for who waits for nothing but a flush.
     fn flush_only(&mut self, record: Record) -> Commit {
         let next = self.tail;
         self.fly(record, Place::NONE, next, true);
-        Commit { offset_bytes: 0, frames: Vec::new(), flush: true, lsn: next.lsn - 1 }
+        let lsn = next.lsn - 1;
+        Commit { offset_bytes: 0, frames: Vec::new(), flush: true, lsn, covers_earlier: true }
     }
 
     fn fly(&mut self, record: Record, payload: Place, next: LogPosition, applied: bool) {
@@ -144,8 +146,15 @@ impl Writer {
         self.failed |= !written;
         self.commit_count += u64::from(written);
         if commit.flush {
+            // All before the first that has not landed. Each of them was written durably, or this
+            // commit's flush covers them: with early answers it is the only one in flight.
+            debug_assert!(
+                !self.early() || self.sealed.iter().all(|sealed| sealed.written.is_some())
+            );
             let landed = self.sealed.iter().take_while(|sealed| sealed.written == Some(true));
-            self.flushed_lsn = landed.last().map_or(self.flushed_lsn, |last| last.lsn);
+            let flushed_lsn = landed.last().map_or(self.flushed_lsn, |last| last.lsn);
+            assert!(flushed_lsn >= self.flushed_lsn, "what was durable stays so");
+            self.flushed_lsn = flushed_lsn;
         }
     }
 

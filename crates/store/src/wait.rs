@@ -133,12 +133,7 @@ impl Store {
     }
 
     fn write_commit(&self, commit: &Commit) -> io::Result<()> {
-        let disk = &self.world.medium.disk;
-        match (commit.frames.is_empty(), commit.flush) {
-            (true, _) => disk.flush(),
-            (false, true) => disk.write_durable(commit.offset_bytes, &commit.frames),
-            (false, false) => disk.write(commit.offset_bytes, &commit.frames),
-        }
+        self.world.medium.disk.write_as(commit.offset_bytes, &commit.frames, commit.persist())
     }
 
     /// What gathered behind a waiting caller's commit is led by who waits for it.

@@ -4,6 +4,18 @@ use std::io;
 
 use block::{Frame, FrameMut};
 
+/// What is durable when a write has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Persist {
+    /// Nothing of it, before the next flush.
+    #[default]
+    Nothing,
+    /// What it wrote, and nothing else: earlier writes stay as they were (a device does it by FUA).
+    Itself,
+    /// What it wrote, and all writes that had returned before it began: a flush follows it.
+    All,
+}
+
 /// A disk, or a file that stands for one, addressed in bytes but moved in whole 4 KiB frames.
 ///
 /// What the store assumes of it stands in `docs/crash-consistency.md`: a write that was followed
@@ -27,9 +39,25 @@ pub trait Disk: Send + Sync {
     /// Makes all writes durable that have returned.
     fn flush(&self) -> io::Result<()>;
 
-    /// Writes and makes durable, in one step where the disk can.
+    /// Writes, and makes durable what it wrote, in one step where the disk can. Says nothing of
+    /// earlier writes: where those count as well, [`Disk::write_as`] with [`Persist::All`].
     fn write_durable(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
         self.write(offset_bytes, frames)?;
         self.flush()
+    }
+
+    /// Writes `frames` (perhaps none), and makes durable what `persist` says.
+    fn write_as(&self, offset_bytes: u64, frames: &[Frame], persist: Persist) -> io::Result<()> {
+        match persist {
+            Persist::Nothing => self.write(offset_bytes, frames),
+            Persist::Itself if frames.is_empty() => Ok(()),
+            Persist::Itself => self.write_durable(offset_bytes, frames),
+            Persist::All => {
+                if !frames.is_empty() {
+                    self.write(offset_bytes, frames)?;
+                }
+                self.flush()
+            }
+        }
     }
 }

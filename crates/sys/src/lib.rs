@@ -15,7 +15,7 @@ pub mod prepare;
 pub mod ring;
 
 pub use clock::Clock;
-pub use disk::Disk;
+pub use disk::{Disk, Persist};
 pub use entropy::entropy;
 pub use file::FileDisk;
 pub use prepare::Preparer;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use block::{FRAME_BYTES, Frame, FrameMut};
 use io_uring::{IoUring, opcode, squeue, types};
 
-use crate::disk::Disk;
+use crate::disk::{Disk, Persist};
 use crate::file::FileDisk;
 use crate::iovec::{self, IOVECS_MAX};
 
@@ -71,7 +71,7 @@ struct Queued {
     user_data: u64,
     offset_bytes: u64,
     buffers: Buffers,
-    durable: bool,
+    persist: Persist,
 }
 
 impl Ring {
@@ -140,13 +140,13 @@ impl Ring {
             user_data,
             offset_bytes,
             buffers: Buffers::Read(frames),
-            durable: false,
+            persist: Persist::Nothing,
         });
         Ok(())
     }
 
-    /// Queues a write of `frames` from `offset_bytes` on; `durable` ones end when they are on the
-    /// medium.
+    /// Queues a write of `frames` (perhaps none) from `offset_bytes` on, which ends when what
+    /// `persist` says is on the medium.
     ///
     /// # Errors
     /// If the range is not inside the disk.
@@ -155,7 +155,7 @@ impl Ring {
         user_data: u64,
         offset_bytes: u64,
         frames: Vec<Frame>,
-        durable: bool,
+        persist: Persist,
     ) -> io::Result<()> {
         self.disk.check_range(offset_bytes, frames.len())?;
         // The blocking engine goes through `Disk`, which does this itself.
@@ -163,7 +163,7 @@ impl Ring {
             let len_bytes = (frames.len() * FRAME_BYTES) as u64;
             self.disk.units().before_write(offset_bytes, len_bytes);
         }
-        self.queue(Queued { user_data, offset_bytes, buffers: Buffers::Write(frames), durable });
+        self.queue(Queued { user_data, offset_bytes, buffers: Buffers::Write(frames), persist });
         Ok(())
     }
 
@@ -204,11 +204,10 @@ impl Ring {
 }
 
 fn perform(disk: &FileDisk, transfer: Queued) -> Completion {
-    let Queued { user_data, offset_bytes, mut buffers, durable } = transfer;
+    let Queued { user_data, offset_bytes, mut buffers, persist } = transfer;
     let result = match &mut buffers {
         Buffers::Read(frames) => disk.read(offset_bytes, frames),
-        Buffers::Write(frames) if durable => disk.write_durable(offset_bytes, frames),
-        Buffers::Write(frames) => disk.write(offset_bytes, frames),
+        Buffers::Write(frames) => disk.write_as(offset_bytes, frames, persist),
     };
     Completion { user_data, buffers, result }
 }
@@ -274,14 +273,15 @@ impl Uring {
             self.slots.push(Slot::default());
             (self.slots.len() - 1) as u32
         });
-        // Nothing to write, durably, is a flush.
+        // A flag on the write covers that write alone, and there is room for it on one call only.
         let one_call = (1..=IOVECS_MAX * FRAME_BYTES).contains(&queued.buffers.len_bytes());
+        let dsync = queued.persist == Persist::Itself && one_call;
         self.slots[index as usize].transfer = Some(Transfer {
             user_data: queued.user_data,
             offset_bytes: queued.offset_bytes,
             done_bytes: 0,
-            dsync: queued.durable && one_call,
-            sync_after: queued.durable && !one_call,
+            dsync,
+            sync_after: queued.persist != Persist::Nothing && !dsync,
             buffers: queued.buffers,
         });
         self.ready.push_back(index);

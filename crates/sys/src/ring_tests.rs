@@ -45,8 +45,8 @@ fn write_and_read_back(mut ring: Ring) {
     let sizes = [1, 3, 1024, 1025, 2600, 1, 1, 1, 64, 2];
     let place = |index: usize| (index as u64) << 24;
     for (index, size) in sizes.into_iter().enumerate() {
-        let durable = index % 2 == 0 || size > 1024;
-        ring.write(index as u64, place(index), frames(index, size), durable).unwrap();
+        let persist = [Persist::Nothing, Persist::Itself, Persist::All][index % 3];
+        ring.write(index as u64, place(index), frames(index, size), persist).unwrap();
     }
     assert_eq!(ring.in_flight(), sizes.len());
     ring.submit().unwrap();
@@ -94,7 +94,7 @@ fn the_blocking_engine_does_the_same() {
 fn ranges_outside_of_the_disk_are_refused() {
     let (_dir, disk) = disk(1 << 20);
     for mut ring in [Ring::new(disk.clone(), 4), Ring::blocking(disk)] {
-        assert!(ring.write(1, 1 << 20, frames(1, 1), true).is_err());
+        assert!(ring.write(1, 1 << 20, frames(1, 1), Persist::Itself).is_err());
         assert!(ring.read(1, u64::MAX - 4095, vec![FrameMut::stale()]).is_err());
         assert!(ring.read(1, 100, vec![FrameMut::stale()]).is_err());
         assert_eq!(ring.in_flight(), 0);
@@ -123,7 +123,7 @@ fn dropping_a_ring_waits_for_the_kernel() {
     for round in 0..20 {
         let mut ring = Ring::new(disk.clone(), 64);
         for index in 0..32 {
-            ring.write(index, index << 20, frames(round, 64), false).unwrap();
+            ring.write(index, index << 20, frames(round, 64), Persist::Nothing).unwrap();
         }
         ring.submit().unwrap();
         drop(ring);
@@ -175,7 +175,7 @@ fn measure_ring() {
             let base = (frames_each as u64 - 2) * (12 << 20);
             for index in 0..count {
                 let at = base + index * frames_each as u64 * 4096;
-                ring.write(index, at, frames(1, frames_each), true).unwrap();
+                ring.write(index, at, frames(1, frames_each), Persist::Itself).unwrap();
                 ring.submit().unwrap();
                 collect(&mut ring, 1);
             }
@@ -187,4 +187,54 @@ fn measure_ring() {
         }
         drop(background);
     }
+}
+
+/// The kernel's own view of a step: `struct io_uring_sqe` of `linux/io_uring.h`.
+fn submitted(entry: &squeue::Entry) -> (u8, i32) {
+    assert_eq!(size_of::<squeue::Entry>(), 64);
+    // SAFETY: an entry is the kernel's plain structure of 64 bytes, all of which are initialised.
+    let bytes: [u8; 64] = unsafe { std::mem::transmute_copy(entry) };
+    (bytes[0], i32::from_le_bytes([bytes[28], bytes[29], bytes[30], bytes[31]]))
+}
+
+const WRITEV: u8 = 2;
+const FSYNC: u8 = 3;
+const FSYNC_DATASYNC: i32 = 1;
+
+/// The steps of a write of so many frames, each of which moves all that it can.
+fn steps_of(frame_count: usize, persist: Persist) -> Vec<(u8, i32)> {
+    let (_dir, disk) = disk(1 << 20);
+    let mut uring = Uring::new(&disk, 4).unwrap();
+    let buffers = Buffers::Write(frames(0, frame_count));
+    uring.queue(Queued { user_data: 0, offset_bytes: 0, buffers, persist });
+    uring.ready.clear();
+    let mut steps = Vec::new();
+    loop {
+        let slot = &mut uring.slots[0];
+        let step = submitted(&next_step(slot));
+        steps.push(step);
+        let moved: usize = slot.iovecs.iter().map(|iovec| iovec.iov_len).sum();
+        let result = if step.0 == FSYNC { 0 } else { moved as i32 };
+        match slot.transfer.as_mut().unwrap().after(result) {
+            Progress::More => assert!(steps.len() < 9),
+            Progress::Ended(result) => {
+                result.unwrap();
+                return steps;
+            }
+        }
+    }
+}
+
+/// What is durable is what the kernel was asked for. A flush of its own is needed where earlier
+/// writes count: `RWF_DSYNC` covers the write that carries it, and no other.
+#[test]
+fn the_kernel_is_asked_for_what_must_be_durable() {
+    let dsync = (WRITEV, libc::RWF_DSYNC);
+    let (plain, flush) = ((WRITEV, 0), (FSYNC, FSYNC_DATASYNC));
+    assert_eq!(steps_of(3, Persist::Nothing), [plain]);
+    assert_eq!(steps_of(3, Persist::Itself), [dsync]);
+    assert_eq!(steps_of(3, Persist::All), [plain, flush]);
+    assert_eq!(steps_of(IOVECS_MAX + 1, Persist::Itself), [plain, plain, flush]);
+    assert_eq!(steps_of(IOVECS_MAX + 1, Persist::All), [plain, plain, flush]);
+    assert_eq!(steps_of(0, Persist::All), [flush]);
 }

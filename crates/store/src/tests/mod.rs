@@ -8,6 +8,7 @@ mod integrity;
 mod memory;
 mod model;
 mod optimize;
+mod power;
 mod reclaim;
 mod reduction;
 mod repeated;

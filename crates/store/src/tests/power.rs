@@ -1,0 +1,135 @@
+//! A device with a cache of its own, which loses what was not flushed: plain writes, FUA, flushes.
+
+use std::collections::HashMap;
+
+use super::*;
+use crate::Durability;
+
+/// What a device with a volatile cache and FUA holds.
+#[derive(Default)]
+struct Cells {
+    durable: HashMap<u64, Frame>,
+    cached: HashMap<u64, Frame>,
+}
+
+/// A disk that loses its cache when the power fails. A durable write makes itself durable, and no
+/// other write.
+pub(super) struct PowerDisk {
+    cells: Mutex<Cells>,
+    len_bytes: u64,
+}
+
+impl PowerDisk {
+    pub(super) fn new(len_bytes: u64) -> Arc<Self> {
+        Arc::new(Self { cells: Mutex::default(), len_bytes })
+    }
+
+    /// The power fails: of what was in the cache, nothing is left.
+    pub(super) fn lose_power(&self) {
+        self.cells.lock().cached.clear();
+    }
+}
+
+impl sys::Disk for PowerDisk {
+    fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        let cells = self.cells.lock();
+        for (number, frame) in (offset_bytes / 4096..).zip(frames) {
+            match cells.cached.get(&number).or_else(|| cells.durable.get(&number)) {
+                Some(stored) => frame.copy_from_slice(&stored[..]),
+                None => frame.fill(0),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        let numbered = (offset_bytes / 4096..).zip(frames.iter().cloned());
+        self.cells.lock().cached.extend(numbered);
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        let cells = &mut *self.cells.lock();
+        cells.durable.extend(cells.cached.drain());
+        Ok(())
+    }
+
+    fn write_durable(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        let cells = &mut *self.cells.lock();
+        for (number, frame) in (offset_bytes / 4096..).zip(frames) {
+            cells.cached.remove(&number);
+            cells.durable.insert(number, frame.clone());
+        }
+        Ok(())
+    }
+}
+
+fn open(disk: &Arc<PowerDisk>, durability: Durability) -> Store {
+    let options = OpenOptions { durability, ..OpenOptions::default() };
+    Store::open(disk.clone(), options).unwrap()
+}
+
+fn put(store: &Store, volume: VolumeId, block: u64, seed: u64, fua: bool) {
+    let range = SectorRange::new(block * 8, 8);
+    let data = DataOut::from_bytes(&distinct(8, seed), 0);
+    store.execute(VolumeRequest::Write { volume, range, data, fua }).unwrap();
+}
+
+/// What FUA and SYNCHRONIZE CACHE promise covers all that was answered before, also on a device
+/// that takes a durable write without flushing its cache.
+#[test]
+fn a_flush_covers_earlier_records_on_a_device_with_fua() {
+    for by_fua in [true, false] {
+        for unflushed in [1, 2, 7] {
+            let disk = PowerDisk::new(256 << 20);
+            Store::create(&*disk, &[7; 64]).unwrap();
+            let store = open(&disk, Durability::Flush);
+            let id = volume(&store, MIB);
+            for round in 0..3 {
+                for block in 0..unflushed {
+                    put(&store, id, block, 1 + round * 100 + block, false);
+                }
+                match by_fua {
+                    true => put(&store, id, 50, 1 + round * 100 + 50, true),
+                    false => {
+                        // It joins the record of the last write, or has none of its own.
+                        put(&store, id, 50, 1 + round * 100 + 50, false);
+                        store.execute(VolumeRequest::Flush { volume: id }).unwrap();
+                    }
+                }
+            }
+            put(&store, id, 60, 999, false);
+            drop(store);
+            disk.lose_power();
+            let store = open(&disk, Durability::Flush);
+            for block in (0..unflushed).chain([50]) {
+                let kept = read(&store, id, block * 8, 8);
+                assert!(kept == distinct(8, 201 + block), "block {block} was flushed");
+            }
+            assert_eq!(read(&store, id, 480, 8), vec![0; 4096], "nobody has flushed it");
+            assert_sound(&store);
+        }
+    }
+}
+
+/// With `durability = "commit"` a record is durable by itself before it is answered, so that all
+/// before `flushed_lsn` are; no flush is asked for.
+#[test]
+fn each_answered_record_is_durable_by_itself() {
+    let disk = PowerDisk::new(256 << 20);
+    Store::create(&*disk, &[7; 64]).unwrap();
+    let store = open(&disk, Durability::Commit);
+    let id = volume(&store, MIB);
+    (0..40).for_each(|block| put(&store, id, block, 1 + block, false));
+    drop(store);
+    disk.lose_power();
+    let store = open(&disk, Durability::Commit);
+    for block in 0..40 {
+        assert!(read(&store, id, block * 8, 8) == distinct(8, 1 + block), "block {block}");
+    }
+    assert_sound(&store);
+}
