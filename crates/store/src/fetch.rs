@@ -118,7 +118,13 @@ impl Fetch {
             if let Some(frame) = world.unplaced.read().get(&id) {
                 return Ok(Content::Ready(frame.clone()));
             }
+            // Before the row is read: between the two its chunk could move, and the segment that the
+            // row names be freed and written again. What was dead when this token was given out is
+            // named by no row any more.
+            self.token.get_or_insert_with(|| world.reader_token());
             let row = world.chunk(id)?;
+            #[cfg(test)]
+            world.call_hook();
             match row.original {
                 // Originals are older, so that this ends, whatever the rows say.
                 Some(original) if original < id => id = original,
@@ -135,9 +141,7 @@ impl Fetch {
         if misplaced || !world.medium.geometry().contains(row.place, stored_bytes) {
             return Content::Lost;
         }
-        if self.token.is_none() {
-            self.token = Some(world.reader_token());
-        }
+        debug_assert!(self.token.is_some(), "the row was read without a token");
         let (count, skip) = covering_blocks(row.place.offset_units, row.stored_units);
         let (read, frame) = self.add_read(world, row.place, count);
         let stored = Stored { shape: row.shape(), skip, frames: count };

@@ -43,9 +43,13 @@ impl Store {
     /// Reads those of some chunks that are still in their place, and commits them to a new one.
     /// `false`: the writer has no room.
     pub(crate) fn move_chunks(&self, chunks: &[Stored]) -> Result<bool, StoreError> {
-        let still: Vec<Stored> =
-            chunks.iter().copied().filter(|chunk| self.is_still(chunk)).collect();
-        let relocation = self.relocation(&still);
+        let relocation = {
+            // Before the rows are looked at: see `Fetch`.
+            let _token = self.world.reader_token();
+            let still: Vec<Stored> =
+                chunks.iter().copied().filter(|chunk| self.is_still(chunk)).collect();
+            self.relocation(&still)
+        };
         if relocation.entries.is_empty() {
             return Ok(true);
         }

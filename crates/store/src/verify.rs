@@ -31,6 +31,9 @@ pub(crate) enum Damage {
 
 /// Reads a chunk from its place on the device, never from memory, and compares it with its
 /// fingerprint. The row must have a place: an alias has none, and is as good as its original.
+///
+/// The caller has seen to it that the place is not written again since the row was read: it holds
+/// a reader's token that it took *before* it read the row, or the checkpointer, or the whole pool.
 pub(crate) fn read_chunk(
     world: &World,
     reader: &mut GroupReader,

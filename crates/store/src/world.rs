@@ -61,6 +61,9 @@ pub(crate) struct World {
     pub(crate) images: Readers,
     /// How many grafts were applied: see `grafts`.
     grafts: AtomicU64,
+    /// Called once, when the row of a chunk was read for a reader.
+    #[cfg(test)]
+    pub(crate) hook: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 /// What only the writer changes.
@@ -123,6 +126,17 @@ impl World {
             readers: Readers::default(),
             images: Readers::default(),
             grafts: AtomicU64::new(0),
+            #[cfg(test)]
+            hook: Mutex::default(),
+        }
+    }
+
+    /// What a test wants to happen between the row of a chunk and its bytes.
+    #[cfg(test)]
+    pub(crate) fn call_hook(&self) {
+        let hook = self.hook.lock().take();
+        if let Some(hook) = hook {
+            hook();
         }
     }
 

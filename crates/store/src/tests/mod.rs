@@ -9,6 +9,7 @@ mod memory;
 mod model;
 mod optimize;
 mod power;
+mod readers;
 mod reclaim;
 mod reduction;
 mod repeated;

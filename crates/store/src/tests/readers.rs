@@ -1,0 +1,50 @@
+//! Readers of the device, and segments that are freed and written again under them.
+
+use super::*;
+
+/// Between the look at a chunk's row and the read of its bytes the chunk moves, a checkpoint frees
+/// its segment, and the log goes over it. The reader has to find what the row said.
+#[test]
+fn a_reader_finds_what_a_row_said_whatever_happens_meanwhile() {
+    let disk = MemoryDisk::new(256 << 20);
+    Store::create(&*disk, &[7; 64]).unwrap();
+    let options = OpenOptions { memory_bytes: 0, ..OpenOptions::default() };
+    let store = Store::open(disk.clone(), options.clone()).unwrap();
+    let [id, other] = [volume(&store, 8 * MIB), volume(&store, 64 * MIB)];
+    write(&store, id, 0, &distinct(8, 1)).unwrap();
+    write(&store, other, 0, &distinct(2048, 2)).unwrap();
+    while store.writer.lock().position.segment == 1 {
+        write(&store, other, 2048, &distinct(2048, 3)).unwrap();
+        write(&store, other, 2048, &distinct(2048, 4)).unwrap();
+    }
+    store.checkpoint().unwrap();
+    drop(store);
+    let device = disk.clone();
+    let store = Arc::new(Store::open(disk, options).unwrap());
+    let place = store.world.chunk(format::ChunkId(1)).unwrap().place;
+    let segment = place.segment;
+    let place = store.world.medium.geometry().offset_bytes(place);
+    let hooked = store.clone();
+    *store.world.hook.lock() = Some(Box::new(move || {
+        let live = hooked.live_chunks(segment).unwrap();
+        assert!(hooked.move_chunks(&live).unwrap());
+        hooked.checkpoint().unwrap();
+        let freed = hooked.writer.lock().state.segments.row(segment).state;
+        assert_eq!(freed, format::SegmentState::Free);
+        // The lowest free segment is written next, and the log goes through several.
+        for seed in 0..40 {
+            write(&hooked, other, 4096, &distinct(2048, 100 + seed)).unwrap();
+        }
+    }));
+    assert!(read(&store, id, 0, 8) == distinct(8, 1));
+    assert!(store.world.hook.lock().is_none(), "the row was read");
+    // And behind that it is written again.
+    for seed in 0..40 {
+        write(&store, other, 4096, &distinct(2048, 200 + seed)).unwrap();
+    }
+    let mut frame = [FrameMut::stale()];
+    sys::Disk::read(&*device, place, &mut frame).unwrap();
+    assert!(frame[0][..] != distinct(8, 1)[..], "the place of the chunk is never written again");
+    assert!(read(&store, id, 0, 8) == distinct(8, 1));
+    assert_sound(&store);
+}
