@@ -1,5 +1,6 @@
-//! The superblock: what names all else. Two copies are written in turn, so that one is always
-//! whole; the valid one with the higher sequence counts.
+//! The superblock: what names all else. Two copies are written one after the other, so that one is
+//! always whole; the valid one with the higher sequence counts. Once both are written they differ
+//! in their sequence alone.
 //!
 //! ```text
 //!    0  8  magic "HOLDFAST"         112  8  next chunk id

@@ -3,10 +3,14 @@
 use std::collections::HashMap;
 
 use format::geometry::UNITS_PER_BLOCK;
+use format::log::LogPosition;
 use format::row::REFERENCES_STUCK;
 use format::{ChunkId, ChunkRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
 
 use crate::groups::GroupReader;
+use crate::plausible::payload_is_intact;
+use crate::recovery::LogReader;
+use crate::replay::{next_record, payload_place};
 use crate::store::Store;
 use crate::verify::read_chunk;
 use crate::world::{Counts, State, World};
@@ -30,6 +34,8 @@ pub struct CheckReport {
     pub nodes: u64,
     /// How many chunks.
     pub chunks: u64,
+    /// How many records of the log.
+    pub records: u64,
     /// How many chunks were read and compared.
     pub chunks_read: u64,
 }
@@ -52,11 +58,11 @@ impl Store {
     /// Counts everything again, and compares. Holds the writer's lock all the while: for a pool
     /// that is not in use.
     pub fn check(&self, options: CheckOptions) -> Result<CheckReport, StoreError> {
-        let (streams, metadata) = {
+        let (streams, metadata, begin) = {
             let checkpointer = self.checkpointing.lock();
             let superblock = checkpointer.superblock();
             let metadata = (superblock.metadata_segment, superblock.metadata_block);
-            (checkpointer.streams.clone(), metadata)
+            (checkpointer.streams.clone(), metadata, superblock.log)
         };
         let writer = self.writer.lock();
         let log = writer.tail;
@@ -76,6 +82,7 @@ impl Store {
             checker.add_live(*place, *units);
         }
         checker.segments(&writer.state);
+        checker.log(begin, writer.position.lsn);
         checker.space(&writer.state)?;
         Ok(checker.report)
     }
@@ -276,6 +283,34 @@ impl Checker<'_> {
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Reads the records that recovery would, from the checkpoint's position to the log's end, and
+    /// compares all of their payload with its fingerprints.
+    fn log(&mut self, begin: LogPosition, end_lsn: u64) {
+        let medium = &self.world.medium;
+        let mut reader = LogReader::new(medium);
+        let mut at = begin;
+        while at.lsn < end_lsn {
+            let found = next_record(&mut reader, &at, 0).ok().flatten();
+            let Some(found) = found else {
+                let LogPosition { segment, block, lsn, .. } = at;
+                self.find(format!(
+                    "record {lsn} of the log, at block {block} of segment {segment}, can't be read"
+                ));
+                return;
+            };
+            self.report.records += 1;
+            let payload = payload_place(&found);
+            if !payload_is_intact(medium, payload, &found.entries).unwrap_or(false) {
+                let LogPosition { segment, block, lsn, .. } = found.at;
+                self.find(format!(
+                    "the payload of record {lsn} of the log, at block {block} of segment \
+                     {segment}, is not what was written"
+                ));
+            }
+            at = found.behind();
+        }
     }
 
     fn segments(&mut self, state: &State) {

@@ -5,7 +5,9 @@
 //!    up, so that parents know places and checksums. What is captured is shared, not copied: the
 //!    first change behind the capture copies the page.
 //! 2. Without the lock, write all of it into metadata segments, and flush.
-//! 3. Write the superblock, the older of the two copies, and flush. From here on it is the truth.
+//! 3. Write the superblock over the older of the two copies, and flush. From here on it is the
+//!    truth. Then write it over the other copy as well, and flush: no bit that turns in one of them
+//!    leads back to an earlier state.
 //! 4. Free the segments in which nothing was live at the capture.
 
 use std::collections::BTreeSet;
@@ -49,12 +51,26 @@ impl Checkpointer {
         self.superblock.geometry = geometry;
     }
 
-    /// Writes a superblock over the older copy.
+    /// Writes a superblock over both copies: first the older one, and when that is durable its
+    /// successor, which says the same, over the other. So one of them is whole at any time, and
+    /// both say the same when this returns.
     pub(crate) fn write_superblock(
         &mut self,
         medium: &Medium,
         superblock: Superblock,
     ) -> Result<(), StoreError> {
+        let twin = Superblock { sequence: superblock.sequence + 1, ..superblock.clone() };
+        self.write_older_copy(medium, superblock)?;
+        self.write_older_copy(medium, twin)
+    }
+
+    /// Writes a superblock over the older copy.
+    pub(crate) fn write_older_copy(
+        &mut self,
+        medium: &Medium,
+        superblock: Superblock,
+    ) -> Result<(), StoreError> {
+        assert_eq!(superblock.sequence, self.superblock.sequence + 1, "the older copy is the next");
         let offset = SUPERBLOCK_OFFSETS_BYTES[(superblock.sequence % 2) as usize];
         let frame = FrameMut::from_bytes(&superblock.encode()).freeze();
         medium.disk.write(offset, &[frame])?;

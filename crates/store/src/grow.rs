@@ -5,13 +5,13 @@
 //! | 1. the disk has the new length, durably | the old pool on a longer disk |
 //! | 2. the segment table has rows for the new segments, which nobody may open yet | the same |
 //! | 3. a checkpoint, whose superblock names the new capacity | the new pool |
-//! | 4. the other copy of the superblock is written as well | the new pool |
+//! | 4. the same checkpoint has written the other copy as well | the new pool |
 //! | 5. the new segments may be opened | the new pool |
 //!
 //! So no record names a segment that the superblock from which it is found does not have.
 
+use format::Geometry;
 use format::geometry::SEGMENTS_MAX;
-use format::{Geometry, Superblock};
 
 use crate::StoreError;
 use crate::segments::reserve_segments;
@@ -37,9 +37,6 @@ impl Store {
         self.writer.lock().state.segments.extend(geometry.segment_count);
         checkpointer.grow(capacity_bytes, geometry);
         self.checkpoint_with(&mut checkpointer)?;
-        let written = checkpointer.superblock();
-        let twin = Superblock { sequence: written.sequence + 1, ..written.clone() };
-        checkpointer.write_superblock(&self.world.medium, twin)?;
         self.world.medium.grown(geometry);
         self.writer.lock().state.segments.open_up(old.segment_count);
         Ok(())

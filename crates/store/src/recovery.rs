@@ -106,9 +106,12 @@ impl Store {
             disk.write(offset, &[zero()])?;
         }
         disk.flush()?;
-        let frame = FrameMut::from_bytes(&superblock.encode()).freeze();
-        disk.write(SUPERBLOCK_OFFSETS_BYTES[1], &[frame])?;
-        disk.flush()?;
+        for sequence in [1, 2] {
+            let copy = Superblock { sequence, ..superblock.clone() };
+            let frame = FrameMut::from_bytes(&copy.encode()).freeze();
+            disk.write(SUPERBLOCK_OFFSETS_BYTES[(sequence % 2) as usize], &[frame])?;
+            disk.flush()?;
+        }
         Ok(())
     }
 
@@ -146,7 +149,8 @@ impl Store {
         Ok(Store::assemble(world, writer, checkpointer, options))
     }
 
-    /// From here on records of the epoch before are refused.
+    /// From here on records of the epoch before are refused. Both copies say so before the first
+    /// record is written: the loss of one must not make these records those of a later epoch.
     fn begin_epoch(&mut self) -> Result<(), StoreError> {
         let mut checkpointer = self.checkpointing.lock();
         let old = checkpointer.superblock().clone();
@@ -341,9 +345,14 @@ impl<'a> LogReader<'a> {
         let end = self.window_offset_bytes + self.window.len() as u64 * BLOCK_BYTES;
         if !(self.window_offset_bytes..end).contains(&offset_bytes) {
             let left = (self.medium.disk.len_bytes() - offset_bytes) / BLOCK_BYTES;
-            self.window.resize_with(left.min(WINDOW_BLOCKS) as usize, FrameMut::stale);
-            self.medium.disk.read(offset_bytes, &mut self.window)?;
-            self.window_offset_bytes = offset_bytes;
+            let mut window = std::mem::take(&mut self.window);
+            window.resize_with(left.min(WINDOW_BLOCKS) as usize, FrameMut::stale);
+            if self.medium.disk.read(offset_bytes, &mut window).is_err() {
+                // A bad block must not stand for its neighbours.
+                window.truncate(1);
+                self.medium.disk.read(offset_bytes, &mut window)?;
+            }
+            (self.window, self.window_offset_bytes) = (window, offset_bytes);
         }
         Ok(&self.window[((offset_bytes - self.window_offset_bytes) / BLOCK_BYTES) as usize])
     }
@@ -363,8 +372,12 @@ impl<'a> LogReader<'a> {
         segment: u32,
         block: u32,
     ) -> Result<Option<(RecordHeader, Vec<Entry>)>, StoreError> {
-        let Some(first) = self.blocks(segment, block, 1)? else { return Ok(None) };
-        let Ok(header) = RecordHeader::decode(&first) else { return Ok(None) };
+        let place = Place { segment, offset_units: block.saturating_mul(UNITS_PER_BLOCK) };
+        if !self.medium.geometry().contains(place, BLOCK_BYTES) {
+            return Ok(None);
+        }
+        let first = self.frame(self.medium.geometry().offset_bytes(place))?;
+        let Ok(header) = RecordHeader::decode(&first[..]) else { return Ok(None) };
         let count = u32::from(header.header_blocks);
         let Some(record) = self.blocks(segment, block, count)? else { return Ok(None) };
         let end = u64::from(block) + header.total_blocks();

@@ -1,5 +1,7 @@
 //! Following the log from the newest checkpoint to its end.
 
+use std::collections::BTreeSet;
+
 use block::BLOCK_BYTES;
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::LogPosition;
@@ -12,9 +14,6 @@ use crate::plausible::{check_log_segments, check_record, payload_is_intact};
 use crate::recovery::LogReader;
 use crate::world::World;
 use crate::writer::Writer;
-
-/// How far behind the log's end a segment is searched for records that prove it wrong: 64 MiB.
-const LOST_RECORD_BLOCKS_MAX: u32 = 16_384;
 
 /// A record that was found, and where.
 pub(crate) struct Found {
@@ -94,21 +93,43 @@ fn no_superblock_is_lost(header: &RecordHeader, epoch: u64) -> Result<(), StoreE
     )))
 }
 
-/// At the log's end: whether a record behind it says that one was flushed which is not there. A
-/// crash can't leave that; a damaged record does, and must not pass for the end.
+/// At the log's end: whether a later record says that one was flushed which is not there. A crash
+/// can't leave that; a damaged record does, and must not pass for the end.
 fn no_record_is_lost(reader: &mut LogReader<'_>, end: &LogPosition) -> Result<(), StoreError> {
-    let blocks = reader.medium.geometry().blocks_per_segment().min(LOST_RECORD_BLOCKS_MAX);
-    let here = (end.block..blocks).map(|block| (end.segment, block));
-    for (segment, block) in here.chain([(end.next_segment, 0)]) {
-        let Some((header, _)) = reader.record_at(segment, block)? else { continue };
-        if header.lsn > end.lsn && header.flushed_lsn >= end.lsn {
-            return Err(StoreError::Damaged(format!(
-                "record {} of the log was flushed but can't be read, at block {} of segment {}",
-                end.lsn, end.block, end.segment
-            )));
+    let Some(witness) = find_witness(reader, end) else { return Ok(()) };
+    Err(StoreError::Damaged(format!(
+        "record {} of the log was flushed but can't be read, at block {} of segment {} or at the \
+         start of segment {}; record {} is there and proves it",
+        end.lsn, end.block, end.segment, end.next_segment, witness.lsn
+    )))
+}
+
+/// The first record found behind `end` that says that the one which is missing there was flushed.
+///
+/// The missing one is either here or the first of the next segment, and what followed it is behind
+/// it, or in a segment that a later record names. All of that is searched, to the last block: a
+/// record that is not found proves nothing. Older records that still stand there have lower LSNs,
+/// and those of an epoch that was given up know of no flush that far.
+pub(crate) fn find_witness(reader: &mut LogReader<'_>, end: &LogPosition) -> Option<RecordHeader> {
+    let blocks = reader.medium.geometry().blocks_per_segment();
+    let mut seen = BTreeSet::from([end.segment, end.next_segment]);
+    let mut search = vec![(end.next_segment, 0), (end.segment, end.block)];
+    while let Some((segment, first)) = search.pop() {
+        for block in first..blocks {
+            // What can't be read is no witness.
+            let Ok(Some((header, _))) = reader.record_at(segment, block) else { continue };
+            if header.lsn <= end.lsn {
+                continue;
+            }
+            if header.flushed_lsn >= end.lsn {
+                return Some(header);
+            }
+            if seen.insert(header.next_segment) {
+                search.push((header.next_segment, 0));
+            }
         }
     }
-    Ok(())
+    None
 }
 
 /// The record at a position, here or in the next segment, of this epoch or a later one.

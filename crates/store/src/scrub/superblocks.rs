@@ -11,7 +11,7 @@ use crate::recovery::read_superblocks;
 
 impl Step<'_> {
     /// Compares both copies with what memory knows of them. The store that is open has written
-    /// both of them whole: it took its epoch with the one, and the other is what it opened.
+    /// both of them whole when it took its epoch.
     ///
     /// A bad copy is written over in its place, so a crash meanwhile leaves it as bad as it is: the
     /// newest once more as it was, the older one as the newest's successor, which says the same.
@@ -32,7 +32,7 @@ impl Step<'_> {
                 medium.disk.flush()?;
             } else {
                 let next = Superblock { sequence: newest.sequence + 1, ..newest.clone() };
-                self.checkpointer.write_superblock(medium, next)?;
+                self.checkpointer.write_older_copy(medium, next)?;
             }
             let offset_bytes = SUPERBLOCK_OFFSETS_BYTES[copy];
             self.find(What::Superblock(copy as u8), offset_bytes, Repair::Done);

@@ -5,6 +5,7 @@ mod damaged;
 mod failing;
 mod grow;
 mod integrity;
+mod log_end;
 mod memory;
 mod model;
 mod optimize;

@@ -1,0 +1,170 @@
+//! Where the log ends, and where it only seems to: damage to headers, superblocks, and the
+//! segments around them.
+
+use format::geometry::UNITS_PER_BLOCK;
+use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
+use format::{LogPosition, Place};
+
+use super::*;
+use crate::StoreError;
+
+/// Turns a bit of a record's header.
+fn spoil(disk: &MemoryDisk, store: &Store, at: LogPosition) {
+    let place = Place { segment: at.segment, offset_units: at.block * UNITS_PER_BLOCK };
+    flip(disk, store.world.medium.geometry().offset_bytes(place) + 100);
+}
+
+fn flip(disk: &MemoryDisk, byte: u64) {
+    let mut frames = [FrameMut::stale()];
+    sys::Disk::read(disk, byte / 4096 * 4096, &mut frames).unwrap();
+    let [mut frame] = frames;
+    frame[(byte % 4096) as usize] ^= 1;
+    sys::Disk::write(disk, byte / 4096 * 4096, &[frame.freeze()]).unwrap();
+}
+
+fn is_refused(disk: &Arc<MemoryDisk>) -> bool {
+    match Store::open(disk.clone(), OpenOptions::default()) {
+        Ok(_) => false,
+        Err(StoreError::Damaged(text)) => text.contains("was flushed but can't be read"),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn position(store: &Store) -> LogPosition {
+    store.writer.lock().position
+}
+
+/// Writes until the next record begins a segment, and says where it will be.
+fn fill_segment(store: &Store, id: VolumeId) -> LogPosition {
+    let mut seed = 1;
+    let mut before = position(store);
+    loop {
+        write(store, id, 0, &distinct(2048, seed)).unwrap();
+        let now = position(store);
+        if now.segment != before.segment {
+            return LogPosition { segment: now.segment, block: 0, ..before };
+        }
+        (before, seed) = (now, seed + 1);
+    }
+}
+
+/// The first record of a segment is proven by those behind it, in the segment that it is itself in.
+#[test]
+fn the_loss_of_a_segments_first_record_is_noticed() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 8 * MIB);
+    let first = fill_segment(&store, id);
+    (0..3).for_each(|at| write(&store, id, at * 8, &distinct(8, 7000 + at)).unwrap());
+    spoil(&disk, &store, first);
+    drop(store);
+    assert!(is_refused(&disk), "what was answered behind it would be rolled back in silence");
+}
+
+/// As the one before, with a gap over all that is left of one segment and all of the next: the
+/// records behind name the segments that they are in.
+#[test]
+fn witnesses_are_looked_for_in_the_segments_that_records_name() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 8 * MIB);
+    let first = fill_segment(&store, id);
+    let second = fill_segment(&store, id);
+    assert_ne!(first.segment, second.segment);
+    write(&store, id, 0, &distinct(8, 9000)).unwrap();
+    let end = position(&store);
+    spoil(&disk, &store, first);
+    // Only the record that begins the second segment, and the one behind it, are left of it all.
+    for block in 1..4096 {
+        let at = LogPosition { block, ..first };
+        let header = crate::recovery::LogReader::new(&store.world.medium)
+            .record_at(at.segment, at.block)
+            .unwrap();
+        if let Some((header, _)) = header
+            && header.lsn + 3 < end.lsn
+            && header.lsn > first.lsn + 1
+        {
+            spoil(&disk, &store, at);
+        }
+    }
+    drop(store);
+    assert!(is_refused(&disk));
+}
+
+/// A pool of more than 4 TiB has segments of more than 64 MiB: the log's end may be anywhere in
+/// them.
+#[test]
+fn the_loss_of_a_record_is_noticed_wherever_in_a_large_segment() {
+    let disk = MemoryDisk::new(9 << 40);
+    Store::create(&*disk, &[7; 64]).unwrap();
+    let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+    assert!(store.world.medium.geometry().segment_bytes > 64 << 20);
+    let id = volume(&store, 128 * MIB);
+    let mut seed = 0;
+    while position(&store).block < 17_000 {
+        seed += 1;
+        write(&store, id, 0, &distinct(2048, seed)).unwrap();
+    }
+    let at = position(&store);
+    (0..3).for_each(|at| write(&store, id, at * 8, &distinct(8, 7000 + at)).unwrap());
+    spoil(&disk, &store, at);
+    drop(store);
+    assert!(is_refused(&disk));
+}
+
+/// The check of a pool that is not in use reads all of the log, also what recovery takes on trust.
+#[test]
+fn the_check_proves_the_log_with_its_payload() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, MIB);
+    let at = position(&store);
+    // Overwritten at once: no map names the damaged block any more, and recovery trusts it.
+    (0..3).for_each(|seed| write(&store, id, 0, &distinct(8, seed + 1)).unwrap());
+    let payload = Place { segment: at.segment, offset_units: (at.block + 1) * UNITS_PER_BLOCK };
+    flip(&disk, store.world.medium.geometry().offset_bytes(payload) + 5);
+    drop(store);
+    let store = Store::open(disk, OpenOptions::default()).unwrap();
+    let report = store.check(CheckOptions::default()).unwrap();
+    assert_eq!(report.records, 4);
+    let [finding] = &report.findings[..] else { panic!("{:?}", report.findings) };
+    assert!(finding.contains(&format!("payload of record {}", at.lsn)), "{finding}");
+}
+
+/// Either copy of the superblock may be lost at any time: right after opening, behind a checkpoint,
+/// and behind growing. The pool opens by the other one, with all that was answered.
+#[test]
+fn either_superblock_may_be_lost_at_any_time() {
+    for copy in SUPERBLOCK_OFFSETS_BYTES {
+        let disk = MemoryDisk::new(512 << 20);
+        Store::create(&*disk, &[7; 64]).unwrap();
+        flip(&disk, copy + 77);
+        let mut store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+        let id = volume(&store, 8 * MIB);
+        for round in 0..6 {
+            let data = distinct(256, round + 1);
+            write(&store, id, round * 256, &data).unwrap();
+            match round {
+                2 => store.checkpoint().unwrap(),
+                3 => store.grow(1 << 30).unwrap(),
+                4 => {
+                    // Nothing is left of the log that led to this state.
+                    store.checkpoint().unwrap();
+                    fill_segment(&store, id);
+                    fill_segment(&store, id);
+                    write(&store, id, 0, &[0; 1 << 20]).unwrap();
+                    (0..=round).for_each(|round| {
+                        write(&store, id, round * 256, &distinct(256, round + 1)).unwrap();
+                    });
+                    store.checkpoint().unwrap();
+                }
+                _ => {}
+            }
+            drop(store);
+            flip(&disk, copy + 77 + round);
+            store = Store::open(disk.clone(), OpenOptions::default())
+                .unwrap_or_else(|error| panic!("copy at {copy}, round {round}: {error}"));
+            for round in 0..=round {
+                assert!(read(&store, id, round * 256, 256) == distinct(256, round + 1));
+            }
+            assert_sound(&store);
+        }
+    }
+}
