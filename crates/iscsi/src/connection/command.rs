@@ -151,6 +151,7 @@ impl Connection {
         if incoming.received >= incoming.wanted {
             incoming.unsolicited = false;
         }
+        self.order_came(&task);
         self.tasks.insert(tag, task);
         match admission {
             Admission::Held => self.held.push((bhs.cmd_sn(), Held::Command(tag, serial))),
@@ -178,8 +179,10 @@ impl Connection {
             return;
         }
         if task.incoming.is_done() {
-            match task.incoming.fault {
-                None => self.deliver(tag),
+            let fault = task.incoming.fault;
+            match fault {
+                None if self.may_deliver(tag) => self.deliver(tag),
+                None => {}
                 Some(fault) => self.fail_task(tag, fault),
             }
         } else if !task.incoming.unsolicited && task.incoming.fault.is_none() {

@@ -88,6 +88,7 @@ impl Connection {
             }
         }
         self.feed_starved();
+        self.deliver_waiting();
         affected.into_iter().map(|(tag, serial)| self.handle(tag, serial)).collect()
     }
 

@@ -3,6 +3,7 @@
 mod command;
 mod data_out;
 mod management;
+mod order;
 mod receive;
 mod requests;
 mod respond;
@@ -97,6 +98,8 @@ pub struct Connection {
     tasks: Tasks,
     next_serial: u32,
     held: Vec<(u32, Held)>,
+    /// Tasks that wait for their turn.
+    order: order::Order,
     /// Tasks that wait for memory: tag and serial number.
     starved: VecDeque<(u32, u32)>,
     /// Memory for data that was or will be asked for.
@@ -137,6 +140,7 @@ impl Connection {
             tasks: Tasks::default(),
             next_serial: 0,
             held: Vec::new(),
+            order: order::Order::default(),
             starved: VecDeque::new(),
             granted_bytes: 0,
             immediate: 0,

@@ -25,6 +25,7 @@ impl Connection {
                 self.answer(task.initiator_task_tag, &done, response);
             }
             self.feed_starved();
+            self.deliver_waiting();
         }
     }
 
@@ -32,6 +33,7 @@ impl Connection {
     pub fn forget(&mut self, task: TaskHandle) {
         if self.remove(task).is_some() {
             self.feed_starved();
+            self.deliver_waiting();
         }
     }
 
@@ -60,6 +62,7 @@ impl Connection {
     /// Gives back what a task took.
     pub(super) fn release(&mut self, task: &Task) {
         self.granted_bytes -= task.incoming.granted;
+        self.order_went(task);
         self.free_place(task.immediate);
     }
 

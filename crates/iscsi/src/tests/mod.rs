@@ -4,6 +4,7 @@ mod data;
 mod fuzz;
 mod login;
 mod management;
+mod order;
 mod sessions;
 
 use std::io::{IoSlice, IoSliceMut};
