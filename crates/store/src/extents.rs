@@ -1,15 +1,25 @@
 //! Which parts of a volume are mapped, for GET LBA STATUS.
+//!
+//! A look is bounded by its work, and not by what it covers: a hole is one entry however long it is,
+//! and a node that is mapped all over, or nowhere, is told by its row without its entries. What is
+//! further away than the work goes is for the next request.
 
 use block::{
-    LbaExtent, LbaState, Sector, SectorCount, SectorRange, VolumeError, VolumeId, VolumeReply,
+    BlockRange, LbaExtent, LbaState, Sector, SectorCount, SectorRange, VolumeError, VolumeId,
+    VolumeReply,
 };
-use format::MapEntry;
+use format::{MapEntry, NodeId, VolumeRow};
 
+use crate::StoreError;
 use crate::store::Store;
-use crate::walk::walk;
+use crate::world::World;
 
-/// How much one look for extents covers: 1 GiB.
-const EXTENTS_SECTORS_MAX: u64 = (1 << 30) / block::SECTOR_BYTES;
+/// Nodes that one look reads: each may have to be fetched from the device.
+const NODES_MAX: usize = 64;
+/// Rows of nodes that one look asks for.
+const ROWS_MAX: usize = 1024;
+/// Entries that one look passes.
+const ENTRIES_MAX: usize = 16_384;
 
 impl Store {
     pub(crate) fn extents(
@@ -24,37 +34,124 @@ impl Store {
         if !range.fits(SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK)) {
             return Err(VolumeError::OutOfRange);
         }
-        // A walk holds the volume's lock: what is further away is for the next request.
-        let range = SectorRange::new(range.start.0, range.count.0.min(EXTENTS_SECTORS_MAX));
-        let mut extents: Vec<LbaExtent> = Vec::new();
-        let mut next = range.start;
-        let walked = walk(&self.world, map, range.covering_blocks(), &mut |run| {
-            let state =
-                if run.entry == MapEntry::Hole { LbaState::Deallocated } else { LbaState::Mapped };
-            let start = block::BlockNumber(run.start).sector();
-            push_extent(&mut extents, clip(start, run.count, range), state);
-            next = block::BlockNumber(run.start + run.count).sector();
-            Ok(())
-        });
-        walked.map_err(|_| VolumeError::Medium { sector: next })?;
-        extents.truncate(limit);
-        Ok(VolumeReply::Extents(extents))
+        let mut look = Look::new(&self.world, range, limit);
+        match look.at_map(map) {
+            Ok(()) => Ok(VolumeReply::Extents(look.found)),
+            // What was found before is told; the next look begins where this one failed.
+            Err(_) if !look.found.is_empty() => Ok(VolumeReply::Extents(look.found)),
+            Err(_) => Err(VolumeError::Medium { sector: look.next }),
+        }
+    }
+}
+
+/// One look: what it has found, and how much more it may do.
+struct Look<'a> {
+    world: &'a World,
+    range: SectorRange,
+    blocks: BlockRange,
+    limit: usize,
+    found: Vec<LbaExtent>,
+    /// Behind what was found.
+    next: Sector,
+    nodes_left: usize,
+    rows_left: usize,
+    entries_left: usize,
+}
+
+impl<'a> Look<'a> {
+    fn new(world: &'a World, range: SectorRange, limit: usize) -> Self {
+        Self {
+            world,
+            range,
+            blocks: range.covering_blocks(),
+            limit: limit.max(1),
+            found: Vec::new(),
+            next: range.start,
+            nodes_left: NODES_MAX,
+            rows_left: ROWS_MAX,
+            entries_left: ENTRIES_MAX,
+        }
+    }
+
+    fn at_map(&mut self, map: &VolumeRow) -> Result<(), StoreError> {
+        if self.range.is_empty() {
+            return Ok(());
+        }
+        self.at_entry(map.root, map.level, 0).map(drop)
+    }
+
+    /// Looks at what an entry spans. Whether there is work left.
+    fn at_entry(&mut self, entry: MapEntry, level: u8, base: u64) -> Result<bool, StoreError> {
+        if self.entries_left == 0 {
+            return Ok(false);
+        }
+        self.entries_left -= 1;
+        let span = self.world.span_blocks(level);
+        let MapEntry::Node(id) = entry else {
+            let mapped = entry != MapEntry::Hole;
+            return Ok(self.tell(base, span, mapped));
+        };
+        match self.is_mapped(id, span)? {
+            Some(mapped) => Ok(self.tell(base, span, mapped)),
+            None => self.at_node(id, level, base),
+        }
+    }
+
+    /// Whether a node is mapped all over, or nowhere; `None` if neither, or if that is not known
+    /// cheaply.
+    fn is_mapped(&mut self, id: NodeId, span: u64) -> Result<Option<bool>, StoreError> {
+        if self.rows_left == 0 {
+            return Ok(None);
+        }
+        self.rows_left -= 1;
+        let mapped = self.world.nodes.row(&self.world.medium, id)?.mapped_blocks;
+        Ok(match mapped {
+            0 => Some(false),
+            mapped if mapped == span => Some(true),
+            _ => None,
+        })
+    }
+
+    fn at_node(&mut self, id: NodeId, level: u8, base: u64) -> Result<bool, StoreError> {
+        if self.nodes_left == 0 || self.rows_left == 0 {
+            return Ok(false);
+        }
+        self.nodes_left -= 1;
+        let node = self.world.nodes.get(&self.world.medium, id, level)?;
+        let child_span = self.world.span_blocks(level - 1);
+        let end = self.blocks.end().0.min(base + self.world.span_blocks(level));
+        let first = (self.blocks.start.0.max(base) - base) / child_span;
+        let last = (end - 1 - base) / child_span;
+        for index in first..=last {
+            let child_base = base + index * child_span;
+            if !self.at_entry(node.get(index as usize), level - 1, child_base)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Notes the state of some blocks, as far as they are asked for. Whether more fits.
+    fn tell(&mut self, base: u64, blocks: u64, mapped: bool) -> bool {
+        let state = if mapped { LbaState::Mapped } else { LbaState::Deallocated };
+        let range = clip(base, blocks, self.range);
+        debug_assert_eq!(range.start, self.next, "extents are consecutive");
+        if let Some(last) = self.found.last_mut().filter(|last| last.state == state) {
+            last.range.count.0 += range.count.0;
+        } else if self.found.len() == self.limit {
+            return false;
+        } else {
+            self.found.push(LbaExtent { range, state });
+        }
+        self.next = Sector(range.start.0 + range.count.0);
+        true
     }
 }
 
 /// The part of some blocks that is inside `range`.
-fn clip(start: Sector, blocks: u64, range: SectorRange) -> SectorRange {
-    let first = start.0.max(range.start.0);
-    let end = (start.0 + blocks * block::SECTORS_PER_BLOCK).min(range.start.0 + range.count.0);
+fn clip(start: u64, blocks: u64, range: SectorRange) -> SectorRange {
+    let sectors = |blocks: u64| blocks.saturating_mul(block::SECTORS_PER_BLOCK);
+    let first = sectors(start).max(range.start.0);
+    let end = sectors(start.saturating_add(blocks)).min(range.start.0 + range.count.0);
     SectorRange::new(first, end - first)
-}
-
-fn push_extent(extents: &mut Vec<LbaExtent>, range: SectorRange, state: LbaState) {
-    if let Some(last) = extents.last_mut()
-        && last.state == state
-    {
-        last.range.count.0 += range.count.0;
-        return;
-    }
-    extents.push(LbaExtent { range, state });
 }

@@ -2,6 +2,7 @@
 
 mod copies;
 mod damaged;
+mod extents;
 mod failing;
 mod grow;
 mod integrity;
