@@ -1,15 +1,16 @@
 //! What goes on with a command when the volume has answered: its next request, or its end.
 
-use block::{DataIn, VolumeError, VolumeReply, VolumeRequest};
+use block::{DataIn, LbaExtent, VolumeError, VolumeId, VolumeReply, VolumeRequest};
 
 use crate::long::{LongRead, LongWrite};
 use crate::nexus::Nexus;
 use crate::or_write::OrWrite;
+use crate::provisioning::LbaStatus;
 use crate::response::{Pending, Response, Rest, Status, Step};
 use crate::sense::{Sense, SenseKey};
 use crate::server::DeviceServer;
-use crate::verify::Verification;
-use crate::{copy, log, provisioning};
+use crate::verify::{Verification, WriteVerify};
+use crate::{copy, log};
 
 /// Whether a command goes on.
 enum Next {
@@ -29,7 +30,7 @@ pub(crate) fn finish(
     let next = match rest {
         Rest::Copy(rest) => return copy::finish(server, nexus, *rest, result.map_err(told)),
         Rest::OrWrite(write) => or_write(nexus, write, result, told)?,
-        rest => go_on(nexus, rest, block_sectors, result.map_err(told)?)?,
+        rest => go_on(server, nexus, volume, rest, result.map_err(told)?)?,
     };
     Ok(match next {
         Next::Done(response) => Step::Done(response),
@@ -40,22 +41,38 @@ pub(crate) fn finish(
 }
 
 /// A command whose request has succeeded.
-fn go_on(nexus: &Nexus, rest: Rest, block_sectors: u64, reply: VolumeReply) -> Result<Next, Sense> {
+fn go_on(
+    server: &DeviceServer,
+    nexus: &Nexus,
+    volume: VolumeId,
+    rest: Rest,
+    reply: VolumeReply,
+) -> Result<Next, Sense> {
     Ok(match (rest, reply) {
         (Rest::Answer, VolumeReply::Done) => Next::Done(Response::good()),
         (Rest::Answer, VolumeReply::Data(data)) => Next::Done(Response::data(data)),
         (Rest::Verify(verification), VolumeReply::Data(data)) => verify(verification, &data)?,
         (Rest::Read(read), VolumeReply::Data(data)) => read_on(nexus, read, data)?,
-        (Rest::Write { write, verify }, VolumeReply::Done) => write_on(nexus, write, verify),
-        (Rest::LbaStatus { allocation_length }, VolumeReply::Extents(extents)) => {
-            let data = provisioning::lba_status_data(&extents, block_sectors.max(1));
-            Next::Done(Response::parameters(&data, allocation_length))
+        (Rest::Write(write), VolumeReply::Done) => write_on(nexus, write),
+        (Rest::WriteVerify(rest), reply) => write_verify(nexus, rest, reply)?,
+        (Rest::LbaStatus(status), VolumeReply::Extents(extents)) => lba_status(status, extents)?,
+        (Rest::Sanitize, VolumeReply::Done) => {
+            server.rods.revoke(volume);
+            Next::Done(Response::good())
         }
         (Rest::SpaceLog { allocation_length }, VolumeReply::Space(space)) => {
             Next::Done(Response::parameters(&log::provisioning_data(space), allocation_length))
         }
         // The volume's answer does not belong to the request: a fault of ours, told as such.
         _ => return Err(Sense::INTERNAL_FAILURE),
+    })
+}
+
+fn lba_status(mut status: Box<LbaStatus>, extents: Vec<LbaExtent>) -> Result<Next, Sense> {
+    status.take(extents)?;
+    Ok(match status.next() {
+        Some(request) => Next::Request(Rest::LbaStatus(status), request),
+        None => Next::Done(status.answer()),
     })
 }
 
@@ -78,17 +95,33 @@ fn verify(mut verification: Box<Verification>, data: &DataIn) -> Result<Next, Se
     })
 }
 
-fn write_on(nexus: &Nexus, mut write: Box<LongWrite>, verify: Option<Box<Verification>>) -> Next {
+fn write_on(nexus: &Nexus, mut write: Box<LongWrite>) -> Next {
     if write.is_preempted(nexus) {
         return Next::Done(Response::with_status(Status::TaskAborted));
     }
-    if let Some(request) = write.next() {
-        return Next::Request(Rest::Write { write, verify }, request);
-    }
-    match verify.and_then(|verify| verify.next().map(|request| (verify, request))) {
-        Some((verify, request)) => Next::Request(Rest::Verify(verify), request),
+    match write.next() {
+        Some(request) => Next::Request(Rest::Write(write), request),
         None => Next::Done(Response::good()),
     }
+}
+
+fn write_verify(
+    nexus: &Nexus,
+    mut rest: Box<WriteVerify>,
+    reply: VolumeReply,
+) -> Result<Next, Sense> {
+    if rest.is_preempted(nexus) {
+        return Ok(Next::Done(Response::with_status(Status::TaskAborted)));
+    }
+    let request = match reply {
+        VolumeReply::Done => rest.written(),
+        VolumeReply::Data(data) => rest.read(&data)?,
+        _ => return Err(Sense::INTERNAL_FAILURE),
+    };
+    Ok(match request {
+        Some(request) => Next::Request(Rest::WriteVerify(rest), request),
+        None => Next::Done(Response::good()),
+    })
 }
 
 fn or_write(

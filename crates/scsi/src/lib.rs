@@ -25,6 +25,7 @@ mod mode;
 mod nexus;
 mod opcodes;
 mod or_write;
+mod parked;
 mod provisioning;
 mod read_write;
 mod reservations;
@@ -52,6 +53,7 @@ pub use sense::{FieldPointer, Sense, SenseKey};
 pub use server::DeviceServer;
 pub use statistics::{Statistics, UnitStatistics};
 pub use table::commands;
+pub use verify::verified_blocks;
 
 #[cfg(test)]
 mod tests;

@@ -10,9 +10,14 @@ use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeRequest}
 use crate::nexus::{Nexus, PreemptionMark};
 use crate::sense::Sense;
 
-/// Takes the next piece off the front of a range; `None` where nothing is left.
-pub(crate) fn take_piece(left: &mut SectorRange) -> Option<SectorRange> {
-    let room = TRANSFER_BYTES_MAX - left.start.offset_in_block_bytes() as u64;
+/// What one step of a command reads and then works on by itself (VERIFY compares, ORWRITE sets
+/// bits): so little that a thread is free again at once.
+pub(crate) const STEP_BYTES_MAX: u64 = 1 << 20;
+
+/// Takes the next piece off the front of a range, up to `bytes_max` of it, which are whole blocks
+/// of 4 KiB; `None` if nothing is left.
+pub(crate) fn take_piece(left: &mut SectorRange, bytes_max: u64) -> Option<SectorRange> {
+    let room = bytes_max - left.start.offset_in_block_bytes() as u64;
     let piece = left.take_front(room / SECTOR_BYTES);
     (!piece.is_empty()).then_some(piece)
 }
@@ -47,7 +52,7 @@ impl LongRead {
 
     /// The next piece to read; `None` at the end.
     pub(crate) fn next(&mut self) -> Option<VolumeRequest> {
-        let range = take_piece(&mut self.left)?;
+        let range = take_piece(&mut self.left, TRANSFER_BYTES_MAX)?;
         self.asked_bytes += range.count.0 * SECTOR_BYTES;
         Some(VolumeRequest::Read { volume: self.volume, range })
     }
@@ -98,7 +103,7 @@ impl LongWrite {
 
     /// The next piece to write; `None` at the end.
     pub(crate) fn next(&mut self) -> Option<VolumeRequest> {
-        let range = take_piece(&mut self.left)?;
+        let range = take_piece(&mut self.left, TRANSFER_BYTES_MAX)?;
         let data = self.data.take_front((range.count.0 * SECTOR_BYTES) as usize);
         Some(VolumeRequest::Write { volume: self.volume, range, data, fua: self.fua })
     }

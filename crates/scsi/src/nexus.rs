@@ -1,6 +1,12 @@
 //! I_T nexuses: an initiator port, a target port, and what the host has still to be told.
+//!
+//! Unit attentions (SAM-5, 5.14) queue for each logical unit. The first that a new nexus is told of
+//! each unit is what has happened to it before ([`Attention::is_reset`]): the array was started
+//! (29h/00h), or an earlier session of the same nexus was lost (29h/07h), and with it what RESERVE
+//! held. What was not told yet when a session is lost is told to the next one: see
+//! [`crate::parked`].
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -32,9 +38,16 @@ pub struct InitiatorPort {
 
 /// What a unit attention tells (SAM-5, 5.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Attention {
-    /// BUS DEVICE RESET FUNCTION OCCURRED.
+    /// POWER ON, RESET, OR BUS DEVICE RESET OCCURRED: whatever was set up before is gone.
+    PowerOn = 1,
+    /// SCSI BUS RESET OCCURRED: a hard reset, of the whole target.
+    TargetReset,
+    /// BUS DEVICE RESET FUNCTION OCCURRED: a reset of the logical unit.
     Reset,
+    /// I_T NEXUS LOSS OCCURRED.
+    NexusLoss,
     /// CAPACITY DATA HAS CHANGED.
     Capacity,
     /// INQUIRY DATA HAS CHANGED.
@@ -58,10 +71,31 @@ pub(crate) enum Attention {
 }
 
 impl Attention {
+    /// All, by their numbers, from 1.
+    const ALL: [Self; 14] = [
+        Self::PowerOn,
+        Self::TargetReset,
+        Self::Reset,
+        Self::NexusLoss,
+        Self::Capacity,
+        Self::Inquiry,
+        Self::Luns,
+        Self::ModeParameters,
+        Self::SoftThreshold,
+        Self::AccessState,
+        Self::ReservationsPreempted,
+        Self::ReservationsReleased,
+        Self::RegistrationsPreempted,
+        Self::CommandsCleared,
+    ];
+
     /// As sense data.
     pub(crate) fn sense(self) -> Sense {
         let (asc, ascq) = match self {
+            Self::PowerOn => (0x29, 0x00),
+            Self::TargetReset => (0x29, 0x02),
             Self::Reset => (0x29, 0x03),
+            Self::NexusLoss => (0x29, 0x07),
             Self::Capacity => (0x2a, 0x09),
             Self::Inquiry => (0x3f, 0x03),
             Self::Luns => (0x3f, 0x0e),
@@ -75,6 +109,98 @@ impl Attention {
         };
         Sense::new(SenseKey::UnitAttention, asc, ascq)
     }
+
+    /// Whether it is of ASC 29h: these come before all others (SAM-5, table 52).
+    pub(crate) fn is_reset(self) -> bool {
+        matches!(self, Self::PowerOn | Self::TargetReset | Self::Reset | Self::NexusLoss)
+    }
+
+    /// Whether it tells of reservations, which outlive a session, as it does.
+    pub(crate) fn is_of_reservations(self) -> bool {
+        matches!(
+            self,
+            Self::ReservationsPreempted | Self::ReservationsReleased | Self::RegistrationsPreempted
+        )
+    }
+}
+
+/// The unit attentions of a logical unit, the next one in the low four bits, each kind at most
+/// once: so a queue costs as much as a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Queue(u64);
+
+impl Queue {
+    fn iter(self) -> impl Iterator<Item = Attention> {
+        let kinds = (0..Attention::ALL.len()).map(move |at| (self.0 >> (4 * at)) & 0xf);
+        kinds.take_while(|kind| *kind > 0).map(|kind| Attention::ALL[kind as usize - 1])
+    }
+
+    fn collect(kinds: impl Iterator<Item = Attention>) -> Self {
+        Self(kinds.enumerate().fold(0, |all, (at, kind)| all | (kind as u64) << (4 * at)))
+    }
+
+    /// Adds one at the end, or before all others if it is of a reset.
+    pub(crate) fn push(&mut self, what: Attention) {
+        if self.iter().any(|queued| queued == what) {
+            return;
+        }
+        let old = *self;
+        *self = if what.is_reset() {
+            Self::collect([what].into_iter().chain(old.iter()))
+        } else {
+            Self::collect(old.iter().chain([what]))
+        };
+    }
+
+    fn pop(&mut self) -> Option<Attention> {
+        let first = self.iter().next();
+        self.0 >>= 4;
+        first
+    }
+
+    /// Keeps those that are meant.
+    pub(crate) fn retain(&mut self, meant: impl Fn(Attention) -> bool) {
+        *self = Self::collect(self.iter().filter(|what| meant(*what)));
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// The units of which the host has not been told yet what has happened before its session.
+#[derive(Debug)]
+struct Untold {
+    what: Attention,
+    /// All units that were there at login, in order.
+    ids: Vec<VolumeId>,
+    /// A bit for each that was not told.
+    bits: Vec<u64>,
+    left: usize,
+}
+
+impl Untold {
+    fn new(what: Attention, mut ids: Vec<VolumeId>) -> Self {
+        ids.sort_unstable();
+        ids.dedup();
+        let left = ids.len();
+        Self { what, bits: vec![u64::MAX; left.div_ceil(64)], ids, left }
+    }
+
+    /// Whether it has still to be told of this one; from now on not.
+    fn take(&mut self, volume: VolumeId) -> bool {
+        let Ok(at) = self.ids.binary_search(&volume) else { return false };
+        let bit = 1 << (at % 64);
+        let is_left = self.bits[at / 64] & bit != 0;
+        self.bits[at / 64] &= !bit;
+        self.left -= usize::from(is_left);
+        is_left
+    }
+
+    fn has(&self, volume: VolumeId) -> bool {
+        let found = self.ids.binary_search(&volume);
+        found.is_ok_and(|at| self.bits[at / 64] & 1 << (at % 64) != 0)
+    }
 }
 
 /// One I_T nexus. Made by [`crate::DeviceServer::new_nexus`].
@@ -82,7 +208,7 @@ impl Attention {
 pub struct Nexus {
     initiator: InitiatorPort,
     target_port: u16,
-    /// The generation of the last map that was seen; `u64::MAX` before the first.
+    /// The generation of the last map that was seen.
     generation: AtomicU64,
     /// How many units have attentions pending, so that the usual command takes no lock.
     attentive: AtomicUsize,
@@ -90,32 +216,75 @@ pub struct Nexus {
     pub(crate) copies: Arc<Mutex<CopyLists>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    seen: Option<Arc<LunMap>>,
+    seen: Arc<LunMap>,
+    /// The volumes in it, in order.
+    ids: Vec<VolumeId>,
     /// How often PREEMPT AND ABORT named this nexus, by volume.
     preemptions: BTreeMap<VolumeId, u64>,
-    /// Each kind stands in a queue at most once, which bounds it.
-    queues: BTreeMap<VolumeId, VecDeque<Attention>>,
+    untold: Untold,
+    queues: BTreeMap<VolumeId, Queue>,
+}
+
+fn ids_of(luns: &LunMap) -> Vec<VolumeId> {
+    let mut ids: Vec<VolumeId> = luns.luns.values().map(|volume| volume.id).collect();
+    ids.sort_unstable();
+    ids
 }
 
 impl State {
     fn push(&mut self, volume: VolumeId, what: Attention) {
-        let queue = self.queues.entry(volume).or_default();
-        if !queue.contains(&what) {
-            queue.push_back(what);
+        match self.untold.what {
+            // That the array was started tells of everything before.
+            Attention::PowerOn if what.is_reset() && self.untold.has(volume) => return,
+            // A reset comes before the loss of a nexus, and tells of as much.
+            Attention::NexusLoss if what.is_reset() => {
+                self.untold.take(volume);
+            }
+            _ => {}
         }
+        self.queues.entry(volume).or_default().push(what);
+    }
+
+    fn take(&mut self, volume: VolumeId) -> Option<Attention> {
+        if self.untold.left > 0 && self.untold.take(volume) {
+            return Some(self.untold.what);
+        }
+        let queue = self.queues.get_mut(&volume)?;
+        let what = queue.pop();
+        if queue.is_empty() {
+            self.queues.remove(&volume);
+        }
+        what
+    }
+
+    fn pending(&self) -> usize {
+        self.untold.left + self.queues.len()
     }
 }
 
 impl Nexus {
-    pub(crate) fn new(initiator: InitiatorPort, target_port: u16) -> Self {
+    /// A nexus that sees these units, and is told first what has happened to each of them. `queues`
+    /// are left from before.
+    pub(crate) fn new(
+        initiator: InitiatorPort,
+        target_port: u16,
+        luns: &Arc<LunMap>,
+        happened: Attention,
+        queues: BTreeMap<VolumeId, Queue>,
+    ) -> Self {
+        let ids = ids_of(luns);
+        let untold = Untold::new(happened, ids.clone());
+        let preemptions = BTreeMap::new();
+        let mut state = State { seen: luns.clone(), ids, preemptions, untold, queues };
+        state.queues.retain(|id, _| state.ids.binary_search(id).is_ok());
         Self {
             initiator,
             target_port,
-            generation: AtomicU64::new(u64::MAX),
-            attentive: AtomicUsize::new(0),
-            state: Mutex::default(),
+            generation: AtomicU64::new(luns.generation),
+            attentive: AtomicUsize::new(state.pending()),
+            state: Mutex::new(state),
             copies: Arc::default(),
         }
     }
@@ -141,53 +310,69 @@ impl Nexus {
     #[cold]
     fn see_change(&self, luns: &Arc<LunMap>) {
         let mut state = self.state.lock();
-        if let Some(old) = state.seen.take() {
-            if old.generation >= luns.generation {
-                state.seen = Some(old); // another command of this nexus saw a newer one
-                return;
-            }
-            let ids = |map: &LunMap| -> Vec<_> {
-                map.luns.iter().map(|(&lun, volume)| (lun, volume.id)).collect()
-            };
-            let moved = ids(&old) != ids(luns);
-            for (lun, volume) in &luns.luns {
-                let before = old.luns.get(lun).filter(|before| before.id == volume.id);
-                if before.is_some_and(|before| before.size != volume.size) {
-                    state.push(volume.id, Attention::Capacity);
-                }
-                // INQUIRY and VPD data tell what can be offloaded (SPC-4, 6.6.1).
-                if before.is_some_and(|before| before.offloads != volume.offloads) {
-                    state.push(volume.id, Attention::Inquiry);
-                }
-                if moved {
-                    state.push(volume.id, Attention::Luns);
-                }
-            }
-            state.queues.retain(|id, _| luns.luns.values().any(|volume| volume.id == *id));
+        let old = state.seen.clone();
+        if old.generation >= luns.generation {
+            return; // another command of this nexus saw a newer one
         }
-        state.seen = Some(luns.clone());
-        self.attentive.store(state.queues.len(), Ordering::Release);
+        let named = |map: &'_ LunMap| -> Vec<_> {
+            map.luns.iter().map(|(&lun, volume)| (lun, volume.id)).collect()
+        };
+        let moved = named(&old) != named(luns);
+        for (lun, volume) in &luns.luns {
+            let before = old.luns.get(lun).filter(|before| before.id == volume.id);
+            if before.is_some_and(|before| before.size != volume.size) {
+                state.push(volume.id, Attention::Capacity);
+            }
+            // INQUIRY and VPD data tell what can be offloaded (SPC-4, 6.6.1).
+            if before.is_some_and(|before| before.offloads != volume.offloads) {
+                state.push(volume.id, Attention::Inquiry);
+            }
+            if moved {
+                state.push(volume.id, Attention::Luns);
+            }
+        }
+        let ids = ids_of(luns);
+        state.queues.retain(|id, _| ids.binary_search(id).is_ok());
+        state.ids = ids;
+        state.seen = luns.clone();
+        self.attentive.store(state.pending(), Ordering::Release);
         self.generation.store(luns.generation, Ordering::Release);
     }
 
     /// Queues a unit attention, if this nexus can reach the volume.
     pub(crate) fn attend(&self, volume: VolumeId, what: Attention) {
         let mut state = self.state.lock();
-        let reachable = |map: &Arc<LunMap>| map.luns.values().any(|seen| seen.id == volume);
-        if state.seen.as_ref().is_some_and(reachable) {
+        if state.ids.binary_search(&volume).is_ok() {
             state.push(volume, what);
-            self.attentive.store(state.queues.len(), Ordering::Release);
+            self.attentive.store(state.pending(), Ordering::Release);
         }
     }
 
     /// Queues a unit attention on each volume that this nexus can reach, and that is `meant`.
     pub(crate) fn attend_where(&self, what: Attention, meant: impl Fn(&VolumeAttributes) -> bool) {
         let mut state = self.state.lock();
-        let Some(map) = state.seen.clone() else { return };
+        let map = state.seen.clone();
         for volume in map.luns.values().filter(|volume| meant(volume)) {
             state.push(volume.id, what);
         }
-        self.attentive.store(state.queues.len(), Ordering::Release);
+        self.attentive.store(state.pending(), Ordering::Release);
+    }
+
+    /// What is left to tell when the session is lost: whether a reset is, and what of reservations.
+    pub(crate) fn leave(&self) -> (bool, BTreeMap<VolumeId, Queue>) {
+        let mut state = self.state.lock();
+        let first = state.untold.what;
+        let untold = state.untold.left > 0 && first != Attention::NexusLoss;
+        let is_reset = |queue: &Queue| {
+            queue.iter().any(|what| what.is_reset() && what != Attention::NexusLoss)
+        };
+        let resets = untold || state.queues.values().any(is_reset);
+        let mut queues = std::mem::take(&mut state.queues);
+        queues.retain(|_, queue| {
+            queue.retain(Attention::is_of_reservations);
+            !queue.is_empty()
+        });
+        (resets, queues)
     }
 
     /// PREEMPT AND ABORT named this nexus: its commands on the volume do nothing more.
@@ -200,19 +385,15 @@ impl Nexus {
         self.state.lock().preemptions.get(&volume).copied().unwrap_or(0)
     }
 
-    /// Takes the oldest unit attention of a volume.
+    /// Takes the next unit attention of a volume.
     #[inline]
     pub(crate) fn take_attention(&self, volume: VolumeId) -> Option<Attention> {
         if self.attentive.load(Ordering::Acquire) == 0 {
             return None;
         }
         let mut state = self.state.lock();
-        let queue = state.queues.get_mut(&volume)?;
-        let what = queue.pop_front();
-        if queue.is_empty() {
-            state.queues.remove(&volume);
-        }
-        self.attentive.store(state.queues.len(), Ordering::Release);
+        let what = state.take(volume);
+        self.attentive.store(state.pending(), Ordering::Release);
         what
     }
 
@@ -223,10 +404,19 @@ impl Nexus {
         }
         let mut state = self.state.lock();
         state.queues.retain(|_, queue| {
-            queue.retain(|what| *what != Attention::Luns);
+            queue.retain(|what| what != Attention::Luns);
             !queue.is_empty()
         });
-        self.attentive.store(state.queues.len(), Ordering::Release);
+        self.attentive.store(state.pending(), Ordering::Release);
+    }
+
+    /// As if each unit had told already what has happened before the login.
+    #[cfg(test)]
+    pub(crate) fn skip_first_attentions(&self) {
+        let mut state = self.state.lock();
+        let what = state.untold.what;
+        state.untold = Untold::new(what, Vec::new());
+        self.attentive.store(state.pending(), Ordering::Release);
     }
 }
 

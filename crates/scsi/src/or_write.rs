@@ -6,7 +6,7 @@
 
 use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeRequest};
 
-use crate::long::take_piece;
+use crate::long::{STEP_BYTES_MAX, take_piece};
 use crate::nexus::{Nexus, PreemptionMark};
 use crate::read_write::{Arrived, Extent, arrived, fua, refuse_protection};
 use crate::response::{Command, Rest, request};
@@ -32,7 +32,7 @@ pub(crate) struct OrWrite {
 impl OrWrite {
     /// Turns to the next piece: its first read; `None` at the end.
     pub(crate) fn next(&mut self) -> Option<VolumeRequest> {
-        self.piece = take_piece(&mut self.left)?;
+        self.piece = take_piece(&mut self.left, STEP_BYTES_MAX)?;
         let bytes = (self.piece.count.0 * SECTOR_BYTES) as usize;
         self.bits = self.mask.take_front(bytes).to_vec();
         Some(self.read())

@@ -1,15 +1,85 @@
 //! GET LBA STATUS (SBC-3, 5.3).
+//!
+//! The volume is asked for extents again and again, until the answer is full or the command has
+//! worked enough: each request does a bounded part of the work, whatever it covers, so that one
+//! answer may reach over all of an empty volume. What is missing at the end is asked for by the
+//! next command, which SBC-3 allows.
 
-use block::{LbaExtent, LbaState, SectorRange, VolumeRequest};
+use block::{LbaExtent, LbaState, SectorRange, VolumeId, VolumeRequest};
 
 use crate::capacity::blocks;
-use crate::response::{Command, Rest, request};
+use crate::response::{Command, Response, Rest, Step, request};
 use crate::sense::Sense;
 use crate::server::Context;
 use crate::table::Outcome;
 
 /// The most descriptors in one answer, so that one command costs little memory: 64 KiB.
 const DESCRIPTORS_MAX: usize = 4096;
+/// The most requests of one command.
+pub(crate) const REQUESTS_MAX: u32 = 64;
+/// The most logical blocks in one descriptor: what 32 bits can hold, in whole MiB, so that the next
+/// one begins where hosts may unmap.
+const DESCRIPTOR_BLOCKS_MAX: u64 = u32::MAX as u64 & !0x7ff;
+
+const HEADER_BYTES: usize = 8;
+const DESCRIPTOR_BYTES: usize = 16;
+
+/// A GET LBA STATUS that is not over.
+#[derive(Debug)]
+pub(crate) struct LbaStatus {
+    volume: VolumeId,
+    block_sectors: u64,
+    /// What was not told yet.
+    left: SectorRange,
+    /// What was, consecutive extents in different states.
+    found: Vec<LbaExtent>,
+    /// How many descriptors the answer has room for.
+    descriptors: usize,
+    requests_left: u32,
+    allocation_length: usize,
+}
+
+impl LbaStatus {
+    /// What to ask for next; `None` where the answer is complete, or long enough.
+    pub(crate) fn next(&mut self) -> Option<VolumeRequest> {
+        let count = |extent: &LbaExtent| {
+            (extent.range.count.0 / self.block_sectors).div_ceil(DESCRIPTOR_BLOCKS_MAX)
+        };
+        let told: u64 = self.found.iter().map(count).sum();
+        // The last extent may go on: it is known whole when another one has begun.
+        if told > self.descriptors as u64 || self.left.is_empty() || self.requests_left == 0 {
+            return None;
+        }
+        self.requests_left -= 1;
+        // One more than there is room for, and one that goes on with the last.
+        let limit = self.descriptors.saturating_sub(self.found.len()) + 2;
+        Some(VolumeRequest::Extents { volume: self.volume, range: self.left, limit })
+    }
+
+    /// Takes what was found for [`LbaStatus::next`]: consecutive, from the start of its range.
+    pub(crate) fn take(&mut self, extents: Vec<LbaExtent>) -> Result<(), Sense> {
+        if extents.is_empty() {
+            return Err(Sense::INTERNAL_FAILURE); // it would be asked for again for ever
+        }
+        for extent in extents {
+            if extent.range.is_empty() || extent.range.start != self.left.start {
+                return Err(Sense::INTERNAL_FAILURE);
+            }
+            self.left.take_front(extent.range.count.0);
+            match self.found.last_mut().filter(|last| last.state == extent.state) {
+                Some(last) => last.range.count.0 += extent.range.count.0,
+                None => self.found.push(extent),
+            }
+        }
+        Ok(())
+    }
+
+    /// The answer.
+    pub(crate) fn answer(&self) -> Response {
+        let data = lba_status_data(&self.found, self.block_sectors, self.descriptors);
+        Response::parameters(&data, self.allocation_length)
+    }
+}
 
 pub(crate) fn get_lba_status(context: &Context<'_>, command: Command) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);
@@ -18,15 +88,25 @@ pub(crate) fn get_lba_status(context: &Context<'_>, command: Command) -> Outcome
         return Err(Sense::OUT_OF_RANGE);
     }
     let start = lba * volume.logical_block.sectors();
-    let range = SectorRange::new(start, volume.size.0.saturating_sub(start));
-    let limit = (allocation_length.saturating_sub(8) / 16).clamp(1, DESCRIPTORS_MAX);
-    let extents = VolumeRequest::Extents { volume: volume.id, range, limit };
-    Ok(request(volume, None, Rest::LbaStatus { allocation_length }, extents))
+    let room = allocation_length.saturating_sub(HEADER_BYTES) / DESCRIPTOR_BYTES;
+    let mut status = Box::new(LbaStatus {
+        volume: volume.id,
+        block_sectors: volume.logical_block.sectors(),
+        left: SectorRange::new(start, volume.size.0.saturating_sub(start)),
+        found: Vec::new(),
+        descriptors: room.clamp(1, DESCRIPTORS_MAX),
+        requests_left: REQUESTS_MAX,
+        allocation_length,
+    });
+    match status.next() {
+        Some(first) => Ok(request(volume, None, Rest::LbaStatus(status), first)),
+        None => Ok(Step::Done(status.answer())),
+    }
 }
 
 /// The parameter data (SBC-3, 5.3.2). An extent that a descriptor's 32 bits can't hold takes more.
-pub(crate) fn lba_status_data(extents: &[LbaExtent], block_sectors: u64) -> Vec<u8> {
-    let mut out = vec![0; 8];
+fn lba_status_data(extents: &[LbaExtent], block_sectors: u64, descriptors: usize) -> Vec<u8> {
+    let mut out = vec![0; HEADER_BYTES];
     for extent in extents {
         let status = match extent.state {
             LbaState::Mapped => 0,
@@ -34,13 +114,13 @@ pub(crate) fn lba_status_data(extents: &[LbaExtent], block_sectors: u64) -> Vec<
         };
         let mut lba = extent.range.start.0 / block_sectors;
         let mut left = extent.range.count.0 / block_sectors;
-        while left > 0 && out.len() < 8 + 16 * DESCRIPTORS_MAX {
-            let count = u32::try_from(left).unwrap_or(u32::MAX);
+        while left > 0 && out.len() < HEADER_BYTES + DESCRIPTOR_BYTES * descriptors {
+            let count = left.min(DESCRIPTOR_BLOCKS_MAX);
             out.extend(lba.to_be_bytes());
-            out.extend(count.to_be_bytes());
+            out.extend((count as u32).to_be_bytes());
             out.extend([status, 0, 0, 0]);
-            lba += u64::from(count);
-            left -= u64::from(count);
+            lba += count;
+            left -= count;
         }
     }
     let length = (out.len() - 4) as u32;

@@ -139,7 +139,7 @@ pub(crate) fn write(context: &Context<'_>, command: Command) -> Outcome {
         Ok(Arrived { data, range, wanted }) if is_long(range) => {
             let mut write = Box::new(LongWrite::new(context.nexus, volume.id, range, data, fua));
             let first = write.next().ok_or(Sense::INTERNAL_FAILURE)?;
-            Ok(request(volume, Some(wanted), Rest::Write { write, verify: None }, first))
+            Ok(request(volume, Some(wanted), Rest::Write(write), first))
         }
         Ok(Arrived { data, range, wanted }) => {
             let write = VolumeRequest::Write { volume: volume.id, range, data, fua };

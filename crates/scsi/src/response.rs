@@ -6,8 +6,9 @@ use crate::cdb::Cdb;
 use crate::copy::CopyRest;
 use crate::long::{LongRead, LongWrite};
 use crate::or_write::OrWrite;
+use crate::provisioning::LbaStatus;
 use crate::sense::Sense;
-use crate::verify::Verification;
+use crate::verify::{Verification, WriteVerify};
 
 /// A command as the transport received it, with all of its data.
 #[derive(Debug)]
@@ -172,14 +173,18 @@ pub(crate) enum Rest {
     Answer,
     /// Keep what was read, and read on.
     Read(Box<LongRead>),
-    /// Write on; then verify, if that is asked for.
-    Write { write: Box<LongWrite>, verify: Option<Box<Verification>> },
+    /// Write on.
+    Write(Box<LongWrite>),
+    /// Read back what was written, and write on.
+    WriteVerify(Box<WriteVerify>),
     /// Compare what was read, and read on.
     Verify(Box<Verification>),
     /// Write what was read with more bits set, and go on.
     OrWrite(Box<OrWrite>),
-    /// Make GET LBA STATUS data.
-    LbaStatus { allocation_length: usize },
+    /// Answer GOOD, and end the tokens of the volume: what it held is gone for good.
+    Sanitize,
+    /// Make GET LBA STATUS data of what was found, and look on.
+    LbaStatus(Box<LbaStatus>),
     /// Make the logical block provisioning log page.
     SpaceLog { allocation_length: usize },
     /// Keep the result of a copy.

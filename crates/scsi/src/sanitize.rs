@@ -1,9 +1,11 @@
 //! SANITIZE (SBC-4, 4.11 and 5.31): all of the volume is unmapped in one commit, and then reads as
-//! zeros.
+//! zeros; tokens that were made of it end.
 //!
-//! BLOCK ERASE and CRYPTOGRAPHIC ERASE both do that. OVERWRITE is not offered: a log never writes
-//! to the place where the old data is, so to answer it would tell of something that was not done.
-//! The operation can't fail half-way, so there is no failure mode to leave.
+//! That is BLOCK ERASE as far as a host can see. The bytes stand on the device until their place is
+//! written again, and snapshots keep what they hold, as no host may change them. CRYPTOGRAPHIC
+//! ERASE is not offered, as there is no key to throw away. Nor is OVERWRITE: a log never writes to
+//! the place where the old data is. To answer these would tell of something that was not done. The
+//! operation can't fail half-way, so there is no failure mode to leave.
 
 use block::{SectorRange, VolumeRequest};
 
@@ -25,13 +27,13 @@ fn check_reserved(command: &Command) -> Result<(), Sense> {
     }
 }
 
-/// BLOCK ERASE and CRYPTOGRAPHIC ERASE. IMMED allows an early answer, which is not needed.
-pub(crate) fn erase(context: &Context<'_>, command: Command) -> Outcome {
+/// BLOCK ERASE. IMMED allows an early answer, which is not needed.
+pub(crate) fn block_erase(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     check_reserved(&command)?;
     let ranges = vec![SectorRange::new(0, volume.size.0)];
     let unmap = VolumeRequest::Unmap { volume: volume.id, ranges };
-    Ok(request(volume, None, Rest::Answer, unmap))
+    Ok(request(volume, None, Rest::Sanitize, unmap))
 }
 
 /// EXIT FAILURE MODE: the last operation did not fail, so there is nothing to do.

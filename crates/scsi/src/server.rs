@@ -1,5 +1,6 @@
 //! The device server: routes commands, and finishes them when the volume has answered.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 
 use block::{
@@ -15,8 +16,9 @@ use crate::copy::rod::{RodVolume, Rods};
 use crate::finish::finish;
 use crate::luns::{Lun, decode};
 use crate::nexus::{Attention, InitiatorPort, Nexus, TargetPort};
-use crate::reservations::Reservations;
+use crate::parked::ParkedNexuses;
 use crate::reservations::persistent::Effect;
+use crate::reservations::{NexusId, Reservations};
 use crate::response::{Command, Pending, Response, Status, Step};
 use crate::sense::Sense;
 use crate::statistics::Statistics;
@@ -34,7 +36,14 @@ pub struct DeviceServer {
     pub(crate) statistics: Arc<dyn Statistics>,
     pub(crate) access_states: AccessStates,
     pub(crate) thresholds: Thresholds,
-    nexuses: Mutex<Vec<Weak<Nexus>>>,
+    nexuses: Mutex<Nexuses>,
+}
+
+/// The nexuses with a session, and what those without one will be told. A nexus is in one of both.
+#[derive(Debug, Default)]
+pub(crate) struct Nexuses {
+    live: Vec<Weak<Nexus>>,
+    pub(crate) parked: ParkedNexuses,
 }
 
 /// What a logical unit number leads to.
@@ -113,12 +122,21 @@ impl DeviceServer {
         self.rods.sweep(run)
     }
 
-    /// A new I_T nexus, for a session that just logged in over the port with this relative id.
-    pub fn new_nexus(&self, initiator: InitiatorPort, target_port: u16) -> Arc<Nexus> {
-        let nexus = Arc::new(Nexus::new(initiator, target_port));
+    /// A new I_T nexus, for a session that just logged in over the port with this relative id, and
+    /// that sees these units. Each of them tells it first that the array was started, or that an
+    /// earlier session of the nexus was lost.
+    pub fn new_nexus(
+        &self,
+        initiator: InitiatorPort,
+        target_port: u16,
+        luns: &Arc<LunMap>,
+    ) -> Arc<Nexus> {
+        let id = NexusId { initiator, target_port };
         let mut all = self.nexuses.lock();
-        all.retain(|nexus| nexus.strong_count() > 0);
-        all.push(Arc::downgrade(&nexus));
+        let (happened, queues) = all.parked.take(&id);
+        let nexus = Arc::new(Nexus::new(id.initiator, target_port, luns, happened, queues));
+        all.live.retain(|nexus| nexus.strong_count() > 0);
+        all.live.push(Arc::downgrade(&nexus));
         nexus
     }
 
@@ -217,54 +235,72 @@ impl DeviceServer {
         if let Lun::Unit(lun) = decode(lun)
             && let Some(volume) = luns.luns.get(&lun)
         {
-            self.reset_volume(volume.id);
+            self.reset_volumes([volume.id].into_iter(), Attention::Reset);
         }
     }
 
-    /// TARGET WARM or COLD RESET: [`DeviceServer::lun_reset`] of every unit that the nexus sees.
+    /// TARGET WARM or COLD RESET: a hard reset (SAM-5, 6.3.2) of every unit that the nexus sees.
     pub fn target_reset(&self, luns: &Arc<LunMap>) {
-        for volume in luns.luns.values() {
-            self.reset_volume(volume.id);
-        }
+        self.reset_volumes(luns.luns.values().map(|volume| volume.id), Attention::TargetReset);
     }
 
-    fn reset_volume(&self, volume: VolumeId) {
-        self.reservations.reset(volume);
-        self.controls.set(volume, Controls::default());
-        for nexus in self.live_nexuses() {
-            nexus.attend(volume, Attention::Reset);
+    fn reset_volumes(&self, volumes: impl Iterator<Item = VolumeId>, what: Attention) {
+        let nexuses = {
+            let mut all = self.nexuses.lock();
+            all.parked.reset();
+            all.live()
+        };
+        for volume in volumes {
+            self.reservations.reset(volume);
+            self.controls.set(volume, Controls::default());
+            nexuses.iter().for_each(|nexus| nexus.attend(volume, what));
         }
     }
 
     /// I_T NEXUS LOSS (SAM-5, 6.3.4): the session ended. SPC-2 reservations that it held end;
-    /// persistent ones stay.
+    /// persistent ones stay. The next session of the nexus is told.
     pub fn nexus_loss(&self, nexus: &Nexus) {
         self.reservations.nexus_loss(nexus);
-        self.nexuses.lock().retain(|other| !std::ptr::eq(other.as_ptr(), nexus));
+        let mut all = self.nexuses.lock();
+        all.live.retain(|other| !std::ptr::eq(other.as_ptr(), nexus));
+        let (resets, queues) = nexus.leave();
+        all.parked.leave(NexusId::of(nexus), resets, queues);
     }
 
-    /// The volume was destroyed: its reservations and access states go with it. Its id is never
-    /// used again.
+    /// The volume was destroyed: its reservations and access states go with it, and its tokens end.
+    /// Its id is never used again.
     pub fn volume_destroyed(&self, volume: VolumeId) {
         self.reservations.forget(volume);
         self.controls.set(volume, Controls::default());
         self.access_states.forget(volume);
+        self.rods.revoke(volume);
+        self.nexuses.lock().parked.forget(volume);
     }
 
     /// Does to others what a change of reservations does: ends what is left of the commands of
     /// those that are aborted (PREEMPT AND ABORT), and queues a unit attention with each of those
-    /// that are told and have a session.
+    /// that are told. Who has no session is told at the next login.
     pub(crate) fn deliver(&self, volume: VolumeId, effect: &Effect) {
         if effect.told.is_empty() && effect.aborted.is_empty() {
             return;
         }
-        for nexus in self.live_nexuses() {
-            if effect.aborted.iter().any(|id| id.is(&nexus)) {
+        let mut named: HashMap<&NexusId, Named> = HashMap::new();
+        for id in &effect.aborted {
+            named.entry(id).or_default().is_aborted = true;
+        }
+        for (id, what) in &effect.told {
+            named.entry(id).or_default().told.push(*what);
+        }
+        let mut all = self.nexuses.lock();
+        for nexus in all.live() {
+            let Some(named) = named.remove(&NexusId::of(&nexus)) else { continue };
+            if named.is_aborted {
                 nexus.preempt(volume);
             }
-            for (_, what) in effect.told.iter().filter(|(id, _)| id.is(&nexus)) {
-                nexus.attend(volume, *what);
-            }
+            named.told.iter().for_each(|what| nexus.attend(volume, *what));
+        }
+        for (id, Named { told, .. }) in named {
+            told.iter().for_each(|what| all.parked.attend(id, volume, *what));
         }
     }
 
@@ -283,21 +319,36 @@ impl DeviceServer {
         nexus.attend(volume, Attention::CommandsCleared);
     }
 
-    /// The initiator ports with a session that belong to the initiator of this name.
-    pub(crate) fn initiator_ports(&self, name: &str) -> Vec<InitiatorPort> {
-        let mut ports: Vec<InitiatorPort> = self
-            .live_nexuses()
-            .iter()
-            .filter(|nexus| nexus.initiator().name == name)
-            .map(|nexus| nexus.initiator().clone())
-            .collect();
-        ports.sort();
-        ports.dedup();
+    /// The initiator ports with a session, by the names of their initiators.
+    pub(crate) fn ports_by_name(&self) -> BTreeMap<String, Vec<InitiatorPort>> {
+        let mut ports: BTreeMap<String, Vec<InitiatorPort>> = BTreeMap::new();
+        for nexus in self.live_nexuses() {
+            let port = nexus.initiator().clone();
+            ports.entry(port.name.clone()).or_default().push(port);
+        }
         ports
     }
 
     pub(crate) fn live_nexuses(&self) -> Vec<Arc<Nexus>> {
-        self.nexuses.lock().iter().filter_map(Weak::upgrade).collect()
+        self.nexuses.lock().live()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn parked_count(&self) -> usize {
+        self.nexuses.lock().parked.len()
+    }
+}
+
+/// What a change of reservations does to one nexus.
+#[derive(Default)]
+struct Named {
+    is_aborted: bool,
+    told: Vec<Attention>,
+}
+
+impl Nexuses {
+    fn live(&self) -> Vec<Arc<Nexus>> {
+        self.live.iter().filter_map(Weak::upgrade).collect()
     }
 }
 

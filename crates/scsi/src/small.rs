@@ -1,5 +1,5 @@
-//! Commands of a few lines: TEST UNIT READY, REQUEST SENSE, START STOP UNIT, PREVENT ALLOW MEDIUM
-//! REMOVAL, READ DEFECT DATA.
+//! Commands of a few lines: TEST UNIT READY, REQUEST SENSE, START STOP UNIT, SEND DIAGNOSTIC,
+//! PREVENT ALLOW MEDIUM REMOVAL, READ DEFECT DATA.
 
 use crate::response::{Command, Response, Step};
 use crate::sense::Sense;
@@ -47,6 +47,21 @@ pub(crate) fn start_stop_unit(context: &Context<'_>, command: Command) -> Outcom
         return Err(Sense::cdb_field(4, 1)); // RMB is 0
     }
     let _ = start; // a stop is accepted, and the unit stays ready
+    Ok(Step::Done(Response::good()))
+}
+
+/// SEND DIAGNOSTIC (SPC-4, 6.42): the default self-test, which is passed by a unit that answers (a
+/// pool that can't be used has no units). There are no other tests, and no diagnostic pages, so no
+/// parameter list.
+pub(crate) fn send_diagnostic(context: &Context<'_>, command: Command) -> Outcome {
+    context.volume()?;
+    let cdb = &command.cdb;
+    if cdb.u8(1) >> 5 != 0 {
+        return Err(Sense::cdb_field(1, 7)); // SELF-TEST CODE: background and foreground tests
+    }
+    if cdb.u16(3) != 0 {
+        return Err(Sense::cdb_bytes(3)); // PARAMETER LIST LENGTH
+    }
     Ok(Step::Done(Response::good()))
 }
 

@@ -1,27 +1,39 @@
 //! VERIFY and WRITE AND VERIFY (SBC-3, 5.38 to 5.42, 5.45 to 5.47).
 //!
-//! Verifying reads: the store checks each block against the checksum that its parent holds. A long
-//! range is read in pieces, one request after the other.
+//! Verifying reads: the store checks each block against the checksum that its parent holds. What is
+//! verified by one command is no more than MAXIMUM TRANSFER LENGTH, which constrains VERIFICATION
+//! LENGTH whether or not data is sent (SBC-3, 5.38), and is read in steps of [`STEP_BYTES_MAX`].
 
-use block::request::limits::TRANSFER_BYTES_MAX;
-use block::{
-    DataIn, DataOut, FRAME_BYTES, SECTOR_BYTES, Sector, SectorRange, VolumeId, VolumeRequest,
-};
+use block::{DataIn, DataOut, FRAME_BYTES, SECTOR_BYTES, SectorRange, VolumeId, VolumeRequest};
 
-use crate::long::LongWrite;
+use crate::cdb::Cdb;
+use crate::long::{LongWrite, STEP_BYTES_MAX, take_piece};
+use crate::nexus::Nexus;
 use crate::read_write::{Arrived, Extent, arrived, lay_out, refuse_protection};
 use crate::response::{Command, Response, Rest, Step, request};
 use crate::sense::{Sense, SenseKey};
 use crate::server::Context;
 use crate::table::Outcome;
 
+/// The logical blocks that a command reads without sending them: what a VERIFY is worth, where
+/// commands are counted by what they read and write.
+pub fn verified_blocks(cdb: &Cdb) -> Option<u64> {
+    matches!(cdb.opcode(), 0x2f | 0x8f | 0xaf).then(|| Extent::of(cdb).blocks)
+}
+
 /// What is still to be read, and what it shall be equal to.
 #[derive(Debug)]
 pub(crate) struct Verification {
     volume: VolumeId,
-    range: SectorRange,
+    /// What was not asked for yet.
+    left: SectorRange,
+    /// Bytes that were asked for, and are still to be compared.
+    asked_bytes: usize,
     expected: Option<Expected>,
+    /// Bytes that were compared.
     done_bytes: usize,
+    /// Where the first of them stands in what the host has sent.
+    base_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -33,22 +45,26 @@ enum Expected {
 }
 
 impl Verification {
+    fn new(volume: VolumeId, left: SectorRange, expected: Option<Expected>) -> Self {
+        Self { volume, left, asked_bytes: 0, expected, done_bytes: 0, base_bytes: 0 }
+    }
+
     /// The next piece to read; `None` at the end.
-    pub(crate) fn next(&self) -> Option<VolumeRequest> {
-        let piece = self.range.count.0.min(TRANSFER_BYTES_MAX / SECTOR_BYTES);
-        let range = SectorRange::new(self.range.start.0, piece);
-        (piece > 0).then_some(VolumeRequest::Read { volume: self.volume, range })
+    pub(crate) fn next(&mut self) -> Option<VolumeRequest> {
+        let range = take_piece(&mut self.left, STEP_BYTES_MAX)?;
+        self.asked_bytes = (range.count.0 * SECTOR_BYTES) as usize;
+        Some(VolumeRequest::Read { volume: self.volume, range })
     }
 
     /// Takes what was read for [`Verification::next`].
     pub(crate) fn check(&mut self, data: &DataIn) -> Result<(), Sense> {
+        if data.len() != self.asked_bytes {
+            return Err(Sense::INTERNAL_FAILURE); // not what was asked for
+        }
         for piece in data.slices() {
             self.compare(piece)?;
             self.done_bytes += piece.len();
         }
-        let sectors = (data.len() as u64 / SECTOR_BYTES).clamp(1, self.range.count.0.max(1));
-        self.range.start = Sector(self.range.start.0 + sectors);
-        self.range.count.0 = self.range.count.0.saturating_sub(sectors);
         Ok(())
     }
 
@@ -68,7 +84,9 @@ impl Verification {
             let got = &piece[at..at + n];
             if let Some(differs) = got.iter().zip(want).position(|(a, b)| a != b) {
                 let miscompare = Sense::new(SenseKey::Miscompare, 0x1d, 0);
-                return Err(miscompare.with_information((offset + differs) as u64));
+                return Err(
+                    miscompare.with_information((self.base_bytes + offset + differs) as u64)
+                );
             }
             at += n;
         }
@@ -81,7 +99,7 @@ pub(crate) fn verify(context: &Context<'_>, command: Command) -> Outcome {
     let extent = Extent::of(cdb);
     refuse_protection(cdb)?;
     let check = cdb.u8(1) >> 1 & 3;
-    let range = if check == 1 { extent.transfer(volume)? } else { extent.sectors(volume)? };
+    let range = extent.transfer(volume)?;
     let block = volume.logical_block.bytes();
     let wanted = match check {
         0 => 0,
@@ -99,7 +117,7 @@ pub(crate) fn verify(context: &Context<'_>, command: Command) -> Outcome {
         1 => Some(Expected::All(lay_out(command.data_out, wanted as usize, 0))),
         _ => Some(Expected::Each(lay_out(command.data_out, wanted as usize, 0).to_vec())),
     };
-    let verification = Verification { volume: volume.id, range, expected, done_bytes: 0 };
+    let mut verification = Verification::new(volume.id, range, expected);
     match verification.next() {
         None => answer(Response::good()),
         Some(read) => Ok(request(volume, Some(wanted), Rest::Verify(Box::new(verification)), read)),
@@ -119,16 +137,64 @@ pub(crate) fn write_and_verify(context: &Context<'_>, command: Command) -> Outco
         Ok(arrived) => arrived,
         Err(step) => return Ok(step),
     };
-    let expected = (check == 1).then(|| {
-        let mut copy = DataOut::new(data.len(), 0);
-        for at in (0..data.len()).step_by(FRAME_BYTES) {
-            data.read_at(at, copy.slice_from_mut(at));
-        }
-        Expected::All(copy)
-    });
-    let verification = Verification { volume: volume.id, range, expected, done_bytes: 0 };
-    let mut write = Box::new(LongWrite::new(context.nexus, volume.id, range, data, true));
-    let first = write.next().ok_or(Sense::INTERNAL_FAILURE)?;
-    let rest = Rest::Write { write, verify: Some(Box::new(verification)) };
-    Ok(request(volume, Some(wanted), rest, first))
+    let write = LongWrite::new(context.nexus, volume.id, range, data, true);
+    let mut rest = Box::new(WriteVerify::new(volume.id, write, check == 1));
+    let first = rest.next().ok_or(Sense::INTERNAL_FAILURE)?;
+    Ok(request(volume, Some(wanted), Rest::WriteVerify(rest), first))
+}
+
+/// A WRITE AND VERIFY that is not over: each piece is written, and read back before the next one,
+/// so that no more than one piece is kept for the comparison.
+#[derive(Debug)]
+pub(crate) struct WriteVerify {
+    volume: VolumeId,
+    write: LongWrite,
+    compares: bool,
+    /// Bytes of the pieces before the one under way.
+    base_bytes: usize,
+    /// How to verify the piece under way.
+    check: Verification,
+}
+
+impl WriteVerify {
+    fn new(volume: VolumeId, write: LongWrite, compares: bool) -> Self {
+        let check = Verification::new(volume, SectorRange::default(), None);
+        Self { volume, write, compares, base_bytes: 0, check }
+    }
+
+    /// Turns to the next piece: its write; `None` at the end.
+    fn next(&mut self) -> Option<VolumeRequest> {
+        let request = self.write.next()?;
+        let VolumeRequest::Write { range, data, .. } = &request else { return None };
+        let expected = self.compares.then(|| Expected::All(copy_of(data)));
+        let base_bytes = self.base_bytes;
+        self.base_bytes += data.len();
+        self.check =
+            Verification { base_bytes, ..Verification::new(self.volume, *range, expected) };
+        Some(request)
+    }
+
+    /// The piece was written: what to do next, `None` at the end.
+    pub(crate) fn written(&mut self) -> Option<VolumeRequest> {
+        self.check.next().or_else(|| self.next())
+    }
+
+    /// A part of the piece was read: what to do next, `None` at the end.
+    pub(crate) fn read(&mut self, data: &DataIn) -> Result<Option<VolumeRequest>, Sense> {
+        self.check.check(data)?;
+        Ok(self.written())
+    }
+
+    /// Whether PREEMPT AND ABORT has named the nexus while there was something left to write.
+    pub(crate) fn is_preempted(&self, nexus: &Nexus) -> bool {
+        self.write.is_preempted(nexus)
+    }
+}
+
+fn copy_of(data: &DataOut) -> DataOut {
+    let mut copy = DataOut::new(data.len(), 0);
+    for at in (0..data.len()).step_by(FRAME_BYTES) {
+        data.read_at(at, copy.slice_from_mut(at));
+    }
+    copy
 }

@@ -63,6 +63,8 @@ pub(crate) struct Designator {
 
 /// Bytes of a T10 vendor identification.
 const VENDOR_BYTES: usize = 8;
+/// The longest designator that a CSCD descriptor holds.
+const CSCD_NAME_BYTES_MAX: usize = 20;
 const BINARY: u8 = 1;
 const ASCII: u8 = 2;
 const UTF8: u8 = 3;
@@ -84,24 +86,38 @@ pub(crate) fn designators(vendor: &str, volume: &VolumeAttributes) -> Vec<Design
     ]
 }
 
-/// Whether one of the names of a volume that fit a CSCD descriptor (20 bytes) is this. Looks at
-/// many volumes for a command, so it makes no copies.
-pub(crate) fn is_named(
-    vendor: &str,
-    volume: &VolumeAttributes,
-    code_set: u8,
-    kind: u8,
-    name: &[u8],
-) -> bool {
-    match (code_set, kind) {
-        (BINARY, 3) => name == volume.naa,
-        (BINARY, 2) => name == eui(&volume.naa),
-        (ASCII, 1) => name.split_at_checked(VENDOR_BYTES).is_some_and(|(first, serial)| {
-            let mut own = [0; VENDOR_BYTES];
-            put_text(&mut own, vendor);
-            first == own && serial == volume.serial.as_bytes()
-        }),
-        _ => false,
+/// A name that fits a CSCD descriptor: code set, designator type, length, and bytes with zeros after
+/// them. Many are compared for a command, so it is no allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CscdName {
+    kind: (u8, u8),
+    len: u8,
+    bytes: [u8; CSCD_NAME_BYTES_MAX],
+}
+
+impl CscdName {
+    /// The name in a descriptor; `None` if it is longer than one holds.
+    pub(crate) fn new(kind: (u8, u8), name: &[u8]) -> Option<Self> {
+        let mut bytes = [0; CSCD_NAME_BYTES_MAX];
+        bytes.get_mut(..name.len())?.copy_from_slice(name);
+        Some(Self { kind, len: name.len() as u8, bytes })
+    }
+
+    /// The name that a volume has of this code set and designator type.
+    pub(crate) fn of(vendor: &str, volume: &VolumeAttributes, kind: (u8, u8)) -> Option<Self> {
+        match kind {
+            (BINARY, 3) => Self::new(kind, &volume.naa),
+            (BINARY, 2) => Self::new(kind, &eui(&volume.naa)),
+            (ASCII, 1) => {
+                let serial = volume.serial.as_bytes();
+                let mut own = [0; CSCD_NAME_BYTES_MAX];
+                let len = VENDOR_BYTES + serial.len();
+                put_text(&mut own[..VENDOR_BYTES], vendor);
+                own.get_mut(VENDOR_BYTES..len)?.copy_from_slice(serial);
+                Self::new(kind, &own[..len])
+            }
+            _ => None,
+        }
     }
 }
 
@@ -160,7 +176,7 @@ fn device_identification(context: &Context<'_>, volume: &VolumeAttributes) -> Ve
 
 fn extended_inquiry(volume: &VolumeAttributes) -> Vec<u8> {
     let mut out = vec![0; 60];
-    out[1] = 0x01; // SIMPSUP
+    out[1] = 0x07; // HEADSUP, ORDSUP, SIMPSUP
     out[2] = u8::from(volume.write_cache); // V_SUP
     out[3] = 0x01; // LUICLR
     out
@@ -198,8 +214,8 @@ fn block_limits(volume: &VolumeAttributes) -> Vec<u8> {
 fn block_characteristics() -> Vec<u8> {
     let mut out = vec![0; 60];
     out[1] = 0x01; // no rotation
-    // WABEREQ, WACEREQ: after an erasing SANITIZE blocks can be read, and are zeros.
-    out[3] = 0x50;
+    // WABEREQ: after SANITIZE: BLOCK ERASE blocks can be read, and are zeros.
+    out[3] = 0x40;
     out
 }
 

@@ -190,9 +190,18 @@ fn identity(settings: &Settings) -> ArrayIdentity {
     ArrayIdentity {
         vendor: "HOLDFAST".into(),
         product: "Holdfast".into(),
-        revision: env!("CARGO_PKG_VERSION").chars().take(4).collect(),
+        revision: revision(env!("CARGO_PKG_VERSION")),
         target_name: settings.target_name.to_string(),
     }
+}
+
+/// PRODUCT REVISION LEVEL of a version: what fits four characters and can be told apart, which is
+/// `major.minor`, without the dot where that takes too much room.
+fn revision(version: &str) -> String {
+    let mut parts = version.split(['.', '-', '+']);
+    let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let with_dot = format!("{major}.{minor}");
+    if with_dot.len() <= 4 { with_dot } else { format!("{major}{minor}") }
 }
 
 /// The management of an array that serves. Dropped in the order of the fields of `running`: the
@@ -375,5 +384,13 @@ mod tests {
         assert!(address("[::1]:80", false, true).is_ok());
         assert!(address("localhost:80", true, false).is_err());
         assert!(api_address(None, false, false).unwrap().ip().is_loopback());
+    }
+
+    #[test]
+    fn a_revision_is_never_cut_in_the_middle_of_a_number() {
+        for (version, told) in [("0.1.0", "0.1"), ("1.12.3", "1.12"), ("10.12.0-rc1", "1012")] {
+            assert_eq!(revision(version), told);
+        }
+        assert!((1..=4).contains(&revision(env!("CARGO_PKG_VERSION")).len()));
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use block::{LunMap, SectorRange, VolumeAttributes, VolumeId, VolumeReply, VolumeRequest};
-use iscsi::{Command, TaskHandle, TaskResponse};
-use scsi::{Response, Status, Step};
+use iscsi::{Command, TaskAttribute, TaskHandle, TaskResponse};
+use scsi::{Response, Sense, Status, Step};
 use store::{Outcome, Started, Token};
 
 use super::counters::{Class, PathCounters};
@@ -36,6 +36,7 @@ impl FrontEnd {
             nexus: nexus.clone(),
             pending: None,
             waiting: None,
+            parked: None,
             held: None,
             gathers: false,
             operation: None,
@@ -50,7 +51,11 @@ impl FrontEnd {
             copies: Vec::new(),
             started: shared.clock.now(),
         });
+        if command.attribute == TaskAttribute::Aca {
+            return self.finish(index, Response::check(Sense::INVALID_MESSAGE));
+        }
         let moved = u64::from(command.expected_in_bytes.max(command.expected_out_bytes));
+        let moved = moved.max(verified_bytes(&cdb, command.lun, &luns));
         let command = scsi::Command {
             lun: command.lun,
             cdb,
@@ -72,8 +77,13 @@ impl FrontEnd {
         Token { sink: self.sink, id: self.tasks.name(index) }
     }
 
-    /// Does a command's next steps, until it waits or is over.
-    pub(super) fn advance(&mut self, index: usize, mut step: Step) {
+    /// Does a command's next steps, until it waits or is over, or this turn has done enough.
+    pub(super) fn advance(&mut self, index: usize, step: Step) {
+        self.go_on(index, step, false);
+    }
+
+    /// The same. `is_next`: the step was parked, and is the next that may be done.
+    pub(super) fn go_on(&mut self, index: usize, mut step: Step, mut is_next: bool) {
         loop {
             let (request, pending) = match step {
                 Step::Done(response) => return self.finish(index, response),
@@ -86,6 +96,12 @@ impl FrontEnd {
                 // Between two requests of one command: the rest of it is not wanted any more.
                 return self.finish(index, Response::with_status(Status::TaskAborted));
             }
+            let is_next = std::mem::take(&mut is_next);
+            let Some((request, pending)) = self.start_or_park(index, request, pending, is_next)
+            else {
+                return;
+            };
+            let Some(task) = self.tasks.get_mut(index) else { return };
             let gathers = pending.gathers();
             task.pending = Some(pending);
             task.bytes += bytes_of(&request);
@@ -287,6 +303,13 @@ pub(super) fn lun_fields(number: u16) -> impl Iterator<Item = [u8; 8]> {
     };
     let peripheral = (number < 0x100).then(|| field(number));
     peripheral.into_iter().chain([field(0x4000 | (number & 0x3fff))])
+}
+
+/// The bytes that a command reads without sending them; 0 for all but VERIFY.
+fn verified_bytes(cdb: &scsi::Cdb, lun: [u8; 8], luns: &LunMap) -> u64 {
+    let blocks = scsi::verified_blocks(cdb).unwrap_or(0);
+    let block = attributes_at(luns, lun).map_or(0, |volume| volume.logical_block.bytes());
+    blocks.saturating_mul(block)
 }
 
 /// How many bytes of volumes a request is about.

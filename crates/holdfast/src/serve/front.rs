@@ -22,6 +22,7 @@ use super::sockets::Peer;
 use super::storage::Writing;
 use super::tasks::Tasks;
 use super::throttle::Tended;
+use super::turn::Turn;
 
 /// What a thread's poller calls the waker of its mailbox.
 pub(super) const WAKER: Token = Token(0);
@@ -49,6 +50,8 @@ pub(super) struct FrontEnd {
     pub(super) tasks: Tasks,
     /// Long reads that wait until their connection may run another, by their tasks' names.
     pub(super) waiting: VecDeque<u64>,
+    /// What this turn may still do, and what waits for the next one.
+    pub(super) turn: Turn,
     /// The limits of volumes that this thread looks after, and the generation of the LUN maps then.
     pub(super) tended: Vec<Tended>,
     pub(super) tended_generation: u64,
@@ -95,6 +98,7 @@ impl FrontEnd {
             places: HashMap::new(),
             tasks: Tasks::default(),
             waiting: VecDeque::new(),
+            turn: Turn::default(),
             tended: Vec::new(),
             tended_generation: 0,
             commits: Vec::new(),
@@ -141,7 +145,7 @@ impl FrontEnd {
     /// Whether there is something to do that the poller does not know of.
     fn has_work(&self) -> bool {
         let blocking = self.ring.poll_fd().is_none() && self.ring.in_flight() > 0;
-        blocking || !self.ready.is_empty() || mailbox::has_own_outcomes()
+        blocking || !self.ready.is_empty() || self.turn.has_parked() || mailbox::has_own_outcomes()
     }
 
     fn sleep_time(&self) -> Duration {
@@ -182,6 +186,7 @@ impl FrontEnd {
     /// Everything that can be done without waiting: what came, what ended, one commit for all of
     /// it, and one send a connection.
     fn turn(&mut self, woken: bool, now: Duration) {
+        self.turn.begin();
         if woken {
             self.read_mailbox();
         }
@@ -190,6 +195,7 @@ impl FrontEnd {
             self.receive(slot, now);
         }
         self.tend_buckets(now);
+        self.work_off_parked();
         self.work_off_disk();
         self.start_commit();
         self.submit();

@@ -76,6 +76,7 @@ impl FrontEnd {
         if info.discovery {
             return;
         }
+        let luns = peer.refresh_luns(&*shared.luns, &info.initiator_name).clone();
         let mut sessions = shared.sessions.lock();
         // Under the lock: what has ended must not begin once more.
         if peer.connection.is_closed() {
@@ -91,7 +92,7 @@ impl FrontEnd {
             return;
         }
         let port = InitiatorPort { name: info.initiator_name.clone(), isid: info.isid };
-        let nexus = shared.scsi.new_nexus(port, info.portal_tag);
+        let nexus = shared.scsi.new_nexus(port, info.portal_tag, &luns);
         tracing::info!("{} logged in at portal {}", info.initiator_name, info.portal_tag);
         let session = Arc::new(Session::new(info.clone(), nexus, peer.connection.peer()));
         sessions.by_id.insert(info.session, session.clone());

@@ -52,6 +52,7 @@ mod tasks;
 mod threads;
 mod throttle;
 mod tokens;
+mod turn;
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use store::ReadOperation;
 use super::counters::{Class, Copied, PathCounters};
 use super::management::Watch;
 use super::throttle::{Bucket, Held};
+use super::turn::Parked;
 
 /// From here on a write of zeros is one that WRITE SAME is for, in bytes: hosts zero disks in
 /// pieces like that, and file systems write blocks of zeros that are shorter.
@@ -27,6 +28,8 @@ pub(super) struct Task {
     pub pending: Option<scsi::Pending>,
     /// The first request of a long read that has to wait ([`super::gather`]).
     pub waiting: Option<VolumeRequest>,
+    /// The next request, while it waits for a later turn of the thread ([`super::turn`]).
+    pub parked: Option<Box<Parked>>,
     /// The command, while it waits for the limits of its volume.
     pub held: Option<Box<Held>>,
     /// Whether it is the long read that its connection has under way.

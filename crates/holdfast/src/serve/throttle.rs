@@ -8,7 +8,7 @@
 //! by messages, those of other threads.
 //!
 //! Reads, writes and offloads count as one each, and reads and writes with the bytes that they
-//! move; all else passes. The bucket holds [`BURST`] of each limit: what was not used for a while.
+//! move; VERIFY is a read that sends nothing, so its bytes count; all else passes. The bucket holds [`BURST`] of each limit: what was not used for a while.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -148,6 +148,15 @@ impl Throttles {
     }
 }
 
+/// The bytes that a command counts with, as one command; `None` for one that passes.
+fn charged_bytes(class: Class, verifies: bool, moved: u64) -> Option<u64> {
+    match class {
+        Class::Read | Class::Write => Some(moved),
+        Class::Other => verifies.then_some(moved),
+        _ => Some(0),
+    }
+}
+
 /// A command that waits before it begins.
 pub(super) struct Held {
     pub(super) command: scsi::Command,
@@ -162,7 +171,7 @@ pub(super) struct Tended {
 
 impl FrontEnd {
     /// Gives a command back if it may begin now, and keeps it with its task if it has to wait.
-    /// `moved`: the bytes that it moves.
+    /// `moved`: the bytes that it moves, or reads.
     pub(super) fn throttle(
         &mut self,
         index: usize,
@@ -171,11 +180,8 @@ impl FrontEnd {
         command: scsi::Command,
     ) -> Option<scsi::Command> {
         let class = self.tasks.get_mut(index)?.class;
-        let bytes = match class {
-            Class::Other => return Some(command),
-            Class::Read | Class::Write => moved,
-            _ => 0,
-        };
+        let verifies = scsi::verified_blocks(&command.cdb).is_some();
+        let Some(bytes) = charged_bytes(class, verifies, moved) else { return Some(command) };
         let now = self.shared.clock.now();
         let ticket = Ticket { thread: self.index, task: self.tasks.name(index), bytes };
         match bucket.enter(ticket, now) {

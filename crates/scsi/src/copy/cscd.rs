@@ -1,5 +1,6 @@
 //! What a CSCD descriptor names: a volume that the sender may reach, or nothing.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use block::{Offload, VolumeAttributes};
@@ -8,19 +9,39 @@ use crate::copy::parse::{CscdDescriptor, List};
 use crate::copy::{NO_SUCH_CSCD, NOT_REACHABLE, WRONG_TYPE};
 use crate::sense::{FieldPointer, Sense};
 use crate::server::{Context, Unit};
-use crate::vpd::is_named;
+use crate::vpd::CscdName;
 
 /// The id that names the logical unit to which the command was sent (SPC-4, table 146).
 pub(crate) const OWN_UNIT: u16 = 0xffff;
 
-/// NAA designators: binary, type 3.
-const NAA: (u8, u8) = (1, 3);
-
 /// A descriptor, looked up.
 pub(crate) type Cscd = Result<Arc<VolumeAttributes>, Sense>;
 
-/// Looks a descriptor up among the volumes of the sender.
-pub(crate) fn resolve(context: &Context<'_>, descriptor: &CscdDescriptor) -> Cscd {
+/// Looks descriptors up among the volumes of the sender, with one look at each volume however many
+/// descriptors there are.
+pub(crate) fn resolve(context: &Context<'_>, descriptors: &[CscdDescriptor]) -> Vec<Cscd> {
+    let kind = |descriptor: &CscdDescriptor| (descriptor.code_set, descriptor.designator_type);
+    let name =
+        |descriptor: &CscdDescriptor| CscdName::new(kind(descriptor), &descriptor.designator);
+    let mut named: HashMap<CscdName, Option<&Arc<VolumeAttributes>>> =
+        descriptors.iter().filter_map(name).map(|name| (name, None)).collect();
+    let mut kinds: Vec<(u8, u8)> = descriptors.iter().map(kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let vendor = &context.server.identity.vendor;
+    for volume in context.luns.luns.values() {
+        for name in kinds.iter().filter_map(|kind| CscdName::of(vendor, volume, *kind)) {
+            if let Some(found) = named.get_mut(&name) {
+                found.get_or_insert(volume);
+            }
+        }
+    }
+    let found = |descriptor| named.get(&name(descriptor)?).copied().flatten();
+    descriptors.iter().map(|descriptor| check(descriptor, found(descriptor))).collect()
+}
+
+/// Whether a volume may take part as the descriptor says.
+fn check(descriptor: &CscdDescriptor, volume: Option<&Arc<VolumeAttributes>>) -> Cscd {
     let failed = |sense: Sense| {
         let byte = u16::try_from(descriptor.at).unwrap_or(u16::MAX);
         Sense { field: Some(FieldPointer { in_cdb: false, byte, bit: None }), ..sense }
@@ -28,7 +49,7 @@ pub(crate) fn resolve(context: &Context<'_>, descriptor: &CscdDescriptor) -> Csc
     if descriptor.nul || descriptor.association != 0 {
         return Err(failed(NOT_REACHABLE));
     }
-    let volume = by_designator(context, descriptor)
+    let volume = volume
         // A volume whose Full Copy was switched off takes no part in a copy of another either.
         .filter(|volume| volume.offloads.has(Offload::ExtendedCopy))
         .ok_or_else(|| failed(NOT_REACHABLE))?;
@@ -39,23 +60,7 @@ pub(crate) fn resolve(context: &Context<'_>, descriptor: &CscdDescriptor) -> Csc
     if descriptor.block_bytes != 0 && u64::from(descriptor.block_bytes) != block {
         return Err(failed(Sense::new(crate::sense::SenseKey::CopyAborted, 0x26, 0)));
     }
-    Ok(volume)
-}
-
-fn by_designator(
-    context: &Context<'_>,
-    descriptor: &CscdDescriptor,
-) -> Option<Arc<VolumeAttributes>> {
-    let CscdDescriptor { code_set, designator_type, designator, .. } = descriptor;
-    if (*code_set, *designator_type) == NAA {
-        let naa: &[u8; 16] = designator.as_slice().try_into().ok()?;
-        return context.luns.by_naa(naa).cloned();
-    }
-    let vendor = &context.server.identity.vendor;
-    let named = |volume: &&Arc<VolumeAttributes>| {
-        is_named(vendor, volume, *code_set, *designator_type, designator)
-    };
-    context.luns.luns.values().find(named).cloned()
+    Ok(volume.clone())
 }
 
 /// The volume that a segment names by the id of a descriptor.

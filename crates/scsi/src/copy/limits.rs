@@ -5,7 +5,9 @@ use block::request::limits::COPY_SEGMENTS_MAX;
 use block::{Offload, Offloads, VolumeAttributes};
 
 use crate::copy::cscd::OWN_UNIT;
-use crate::copy::rod::{INACTIVITY_S_DEFAULT, INACTIVITY_S_MAX, RANGES_MAX, ROD_BYTES_MAX};
+use crate::copy::rod::{
+    INACTIVITY_S_DEFAULT, INACTIVITY_S_MAX, LIFETIME_S_MAX, RANGES_MAX, ROD_BYTES_MAX,
+};
 use crate::copy::token::{BLOCK_ZERO, POINT_IN_TIME};
 use crate::table::entries;
 
@@ -115,7 +117,7 @@ fn rod_token_limits(volume: &VolumeAttributes) -> Vec<u8> {
 fn rod_token_features() -> Vec<u8> {
     let mut out = vec![0; 12];
     out.extend(INACTIVITY_S_DEFAULT.to_be_bytes()); // MINIMUM TOKEN LIFETIME
-    out.extend(u32::MAX.to_be_bytes()); // MAXIMUM TOKEN LIFETIME: while it is used
+    out.extend(LIFETIME_S_MAX.to_be_bytes()); // MAXIMUM TOKEN LIFETIME
     out.extend(INACTIVITY_S_MAX.to_be_bytes());
     out.resize(42, 0);
     let mut disks = vec![0, 0, 0, 44, 0, 0, 0, 0];

@@ -173,8 +173,7 @@ fn start(
 
 /// The segments as requests, up to the first that can't be processed: its number and why.
 fn resolve(context: &Context<'_>, list: &List) -> (Vec<CopySegment>, Option<(usize, Sense)>) {
-    let cscds: Vec<Cscd> =
-        list.cscds.iter().map(|descriptor| cscd::resolve(context, descriptor)).collect();
+    let cscds = cscd::resolve(context, &list.cscds);
     let mut out = Vec::with_capacity(list.segments.len());
     for (index, segment) in list.segments.iter().enumerate() {
         match resolve_one(context, list, &cscds, segment) {

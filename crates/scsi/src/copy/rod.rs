@@ -3,11 +3,15 @@
 //! A ROD is a copy, by metadata, of ranges of a volume into a volume of the array's own that no
 //! host sees: what the ranges held at one moment ("point in time copy"). Writing it elsewhere is
 //! one more copy of that kind. A token lives until nobody has used it for its inactivity timeout,
-//! until it is deleted, or until the array ends: the next start finds RODs that no token names.
+//! for [`LIFETIME_S_MAX`] at most, until it is deleted, until the volume that it was made of is
+//! sanitized or eradicated, or until the array ends: the next start finds RODs that no token names.
+//!
+//! Tokens are shared among initiators as they come: one may have as many as are left over for all
+//! others ([`State::has_room_for`]), so each initiator gets some, whatever another one takes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use block::request::limits::LEAF_BYTES;
 use block::{SECTOR_BYTES, SectorCount, SectorRange, VolumeAttributes, VolumeId, VolumeRequest};
@@ -27,6 +31,8 @@ pub(crate) const ROD_BYTES_MAX: u64 = 16 << 30;
 pub(crate) const INACTIVITY_S_MAX: u32 = 3600;
 /// What holds where POPULATE TOKEN says nothing, and the shortest.
 pub(crate) const INACTIVITY_S_DEFAULT: u32 = 300;
+/// The longest time for which a token can be used, however often it is.
+pub(crate) const LIFETIME_S_MAX: u32 = 24 * 3600;
 /// Tokens that have ended and are remembered, to say why they are no good.
 const ENDED_MAX: usize = 1024;
 /// RODs that are freed together: their pieces fit one UNMAP.
@@ -38,6 +44,8 @@ const NO_ROOM: Sense = Sense::new(SenseKey::IllegalRequest, 0x55, 0x0d);
 const UNKNOWN: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x04);
 /// INVALID TOKEN OPERATION, TOKEN CORRUPT.
 const CORRUPT: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x05);
+/// INVALID TOKEN OPERATION, TOKEN REVOKED.
+const REVOKED: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x06);
 /// INVALID TOKEN OPERATION, TOKEN EXPIRED.
 const EXPIRED: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x07);
 /// INVALID TOKEN OPERATION, TOKEN DELETED.
@@ -64,7 +72,12 @@ pub(crate) struct Rod {
     pub token: Token,
     /// Who made it: nobody else is told that it exists.
     pub initiator: String,
+    /// The volume that it is a copy of.
+    source: VolumeId,
+    /// What the volume held is gone for good, and with it what this stands for.
+    is_revoked: AtomicBool,
     inactivity_ms: u64,
+    made_ms: u64,
     last_used_ms: AtomicU64,
 }
 
@@ -123,7 +136,7 @@ impl Rods {
         initiator: &str,
     ) -> Result<Arc<Rod>, Sense> {
         let mut state = self.state.lock();
-        if state.tokens.len() + state.unnamed.len() >= TOKENS_MAX {
+        if !state.has_room_for(initiator) {
             return Err(NO_ROOM);
         }
         let mut pieces = Vec::with_capacity(ranges.len());
@@ -142,7 +155,10 @@ impl Rods {
             pieces,
             token: token::build(&self.key, id, source, bytes),
             initiator: initiator.to_owned(),
+            source: source.id,
+            is_revoked: AtomicBool::new(false),
             inactivity_ms: u64::from(inactivity_s) * 1000,
+            made_ms: self.now_ms.load(Ordering::Relaxed),
             last_used_ms: AtomicU64::new(0),
         });
         state.unnamed.push(rod.clone());
@@ -155,6 +171,24 @@ impl Rods {
         let mut state = self.state.lock();
         state.unnamed.retain(|other| other.id != rod.id);
         state.tokens.insert(rod.id, rod.clone());
+        if rod.is_revoked.load(Ordering::Relaxed) {
+            state.end(rod.id, REVOKED);
+        }
+    }
+
+    /// What a volume held is gone for good: the tokens that were made of it end, and those whose
+    /// copy is still under way.
+    pub(crate) fn revoke(&self, source: VolumeId) {
+        let mut state = self.state.lock();
+        // With the lock held, so that none is published between.
+        let of_source = |rod: &&Arc<Rod>| rod.source == source;
+        for rod in state.unnamed.iter().filter(of_source) {
+            rod.is_revoked.store(true, Ordering::Relaxed);
+        }
+        let tokens = state.tokens.values().filter(of_source);
+        for id in tokens.map(|rod| rod.id).collect::<Vec<_>>() {
+            state.end(id, REVOKED);
+        }
     }
 
     /// What a token stands for. Holding it keeps the ROD as it is.
@@ -214,11 +248,21 @@ impl Rods {
 
 impl Rod {
     fn is_expired(&self, now_ms: u64) -> bool {
-        now_ms.saturating_sub(self.last_used_ms.load(Ordering::Relaxed)) > self.inactivity_ms
+        let unused_ms = now_ms.saturating_sub(self.last_used_ms.load(Ordering::Relaxed));
+        let age_ms = now_ms.saturating_sub(self.made_ms);
+        unused_ms > self.inactivity_ms || age_ms > u64::from(LIFETIME_S_MAX) * 1000
     }
 }
 
 impl State {
+    /// Whether an initiator may have one more: while it has fewer than are free. So whoever comes
+    /// second can have half of what the first has left, and so on, but nobody is shut out.
+    fn has_room_for(&self, initiator: &str) -> bool {
+        let all = || self.tokens.values().chain(&self.unnamed);
+        let own = all().filter(|rod| rod.initiator == initiator).count();
+        own < TOKENS_MAX.saturating_sub(all().count())
+    }
+
     /// Room for a piece, at the same place in its leaf as the range: so whole leaves are shared.
     fn allocate(&mut self, range: SectorRange, size: SectorCount) -> Option<SectorRange> {
         let place = self.room(self.cursor, range, size).or_else(|| self.room(0, range, size))?;

@@ -18,6 +18,7 @@ pub(crate) mod spc2;
 mod transport_id;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use block::VolumeId;
@@ -27,7 +28,7 @@ use crate::nexus::{InitiatorPort, Nexus};
 use crate::table::Access;
 
 /// The two ends of an I_T nexus, which outlive its sessions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NexusId {
     pub initiator: InitiatorPort,
     pub target_port: u16,
@@ -147,6 +148,10 @@ pub(crate) struct VolumeState {
     /// Who holds it by RESERVE.
     pub spc2: Option<NexusId>,
     pub saving: saving::Saving,
+    /// Whether it is among those that [`Reservations::used`] counts.
+    counted: bool,
+    /// Whether the volume was destroyed: who still has the state at hand changes nothing by it.
+    gone: bool,
 }
 
 impl VolumeState {
@@ -179,12 +184,13 @@ impl VolumeState {
     }
 }
 
-/// The reservations of all volumes.
+/// The reservations of all volumes. Each volume has a lock of its own: what is done to one holds up
+/// no command of another.
 #[derive(Debug, Default)]
 pub(crate) struct Reservations {
     /// How many volumes have any.
     used: AtomicUsize,
-    volumes: RwLock<BTreeMap<VolumeId, VolumeState>>,
+    volumes: RwLock<BTreeMap<VolumeId, Arc<RwLock<VolumeState>>>>,
 }
 
 impl Reservations {
@@ -194,47 +200,77 @@ impl Reservations {
         if self.used.load(Ordering::Acquire) == 0 {
             return false;
         }
-        let volumes = self.volumes.read();
-        volumes.get(&volume).is_some_and(|state| state.conflict(nexus, access))
+        self.find(volume).is_some_and(|state| state.read().conflict(nexus, access))
     }
 
-    /// Looks at or changes the state of a volume.
+    /// The state of a volume, if it has one. The lock over all volumes is let go before that of the
+    /// volume is taken.
+    fn find(&self, volume: VolumeId) -> Option<Arc<RwLock<VolumeState>>> {
+        self.volumes.read().get(&volume).cloned()
+    }
+
+    /// Looks at the state of a volume.
+    pub(crate) fn look<T>(&self, volume: VolumeId, act: impl FnOnce(&VolumeState) -> T) -> T {
+        match self.find(volume) {
+            Some(state) => act(&state.read()),
+            None => act(&VolumeState::default()),
+        }
+    }
+
+    /// Changes the state of a volume.
     pub(crate) fn with<T>(&self, volume: VolumeId, act: impl FnOnce(&mut VolumeState) -> T) -> T {
-        let mut volumes = self.volumes.write();
-        let out = act(volumes.entry(volume).or_default());
-        self.count(&volumes);
+        let found = self.find(volume);
+        let state =
+            found.unwrap_or_else(|| self.volumes.write().entry(volume).or_default().clone());
+        let mut state = state.write();
+        let out = act(&mut state);
+        self.count(&mut state);
         out
     }
 
-    fn count(&self, volumes: &BTreeMap<VolumeId, VolumeState>) {
-        let used = volumes.values().filter(|state| state.is_used()).count();
-        self.used.store(used, Ordering::Release);
+    /// Counts the volume as used, or no more.
+    fn count(&self, state: &mut VolumeState) {
+        let used = state.is_used() && !state.gone;
+        if used && !state.counted {
+            self.used.fetch_add(1, Ordering::AcqRel);
+        } else if !used && state.counted {
+            self.used.fetch_sub(1, Ordering::AcqRel);
+        }
+        state.counted = used;
     }
 
     /// A reset of the logical unit: RESERVE ends, persistent reservations stay.
     pub(crate) fn reset(&self, volume: VolumeId) {
-        let mut volumes = self.volumes.write();
-        if let Some(state) = volumes.get_mut(&volume) {
-            state.spc2 = None;
+        if self.find(volume).is_some() {
+            self.with(volume, |state| state.spc2 = None);
         }
-        self.count(&volumes);
     }
 
     /// The volume was destroyed.
     pub(crate) fn forget(&self, volume: VolumeId) {
-        let mut volumes = self.volumes.write();
-        volumes.remove(&volume);
-        self.count(&volumes);
+        let removed = self.volumes.write().remove(&volume);
+        if let Some(state) = removed {
+            let mut state = state.write();
+            state.gone = true;
+            self.count(&mut state);
+        }
     }
 
     /// The loss of a nexus: what it held by RESERVE ends.
     pub(crate) fn nexus_loss(&self, nexus: &Nexus) {
-        let mut volumes = self.volumes.write();
-        for state in volumes.values_mut() {
-            if state.spc2.as_ref().is_some_and(|holder| holder.is(nexus)) {
-                state.spc2 = None;
+        if self.used.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let all: Vec<_> = self.volumes.read().values().cloned().collect();
+        for state in all {
+            let held = |state: &VolumeState| state.spc2.as_ref().is_some_and(|id| id.is(nexus));
+            if held(&state.read()) {
+                let mut state = state.write();
+                if held(&state) {
+                    state.spc2 = None;
+                    self.count(&mut state);
+                }
             }
         }
-        self.count(&volumes);
     }
 }

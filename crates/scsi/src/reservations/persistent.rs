@@ -1,7 +1,10 @@
 //! PERSISTENT RESERVE OUT (SPC-4, 6.16 and 5.13).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::register::{
-    ACTION_KEY_AT, FLAGS_AT, IDS_AT, PORT_AT, UNREG_AT, register, register_and_move,
+    ACTION_KEY_AT, FLAGS_AT, IDS_AT, NO_ROOM, PORT_AT, REGISTRANTS_MAX, UNREG_AT, at_ports,
+    register, register_and_move,
 };
 use super::saving::Changed;
 use super::transport_id::{self, TransportId};
@@ -18,6 +21,10 @@ const LIST_BYTES: usize = 24;
 const IDS_LENGTH_BYTES: usize = 4;
 /// The shortest TransportID.
 const ID_BYTES_MIN: usize = 24;
+/// The longest parameter list: a TransportID for each nexus that can register, the name in it as
+/// long as names get. What is longer is refused before its bytes are looked at.
+pub(crate) const LIST_BYTES_MAX: usize =
+    LIST_BYTES + IDS_LENGTH_BYTES + REGISTRANTS_MAX * transport_id::BYTES_MAX;
 
 pub(super) const REGISTER: u8 = 0;
 const RESERVE: u8 = 1;
@@ -58,9 +65,9 @@ pub(super) struct Asked<'a> {
     pub aptpl: bool,
     /// The target ports to register with: that of the nexus, or all with ALL_TG_PT.
     pub ports: Vec<u16>,
-    /// With SPEC_I_PT, the initiator ports of the list, or what is wrong with it. That is told only
-    /// where the list is not ignored.
-    pub listed: Option<Result<Vec<InitiatorPort>, Sense>>,
+    /// With SPEC_I_PT, the nexuses of the list, each once and no more than can register, or what is
+    /// wrong with it. That is told only where the list is not ignored.
+    pub listed: Option<Result<Vec<NexusId>, Sense>>,
     /// For REGISTER AND MOVE: the nexus to move to, or what is wrong with it.
     pub moved_to: Option<Result<NexusId, Sense>>,
     /// UNREG of REGISTER AND MOVE.
@@ -69,8 +76,11 @@ pub(super) struct Asked<'a> {
 
 pub(crate) fn out(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
-    // What the CDB says must have come: so memory is bounded by what was sent.
-    let list = parameter_list(&command.data_out, command.cdb.u32(5) as usize)?;
+    let length = command.cdb.u32(5) as usize;
+    if length > LIST_BYTES_MAX {
+        return Err(Sense::PARAMETER_LIST_LENGTH);
+    }
+    let list = parameter_list(&command.data_out, length)?;
     let asked = read(context, &command, &list)?;
     let server = context.server;
     let changed = server.reservations.with(volume.id, |state| {
@@ -145,11 +155,6 @@ fn read_basic(context: &Context<'_>, list: &[u8], asked: &mut Asked<'_>) -> Resu
     if lists_ports && asked.action != REGISTER {
         return Err(Sense::parameter(FLAGS_AT, 0));
     }
-    if lists_ports {
-        asked.listed = Some(read_list(context, list)?);
-    } else if list.len() != LIST_BYTES {
-        return Err(Sense::PARAMETER_LIST_LENGTH); // 6.16.2
-    }
     // ALL_TG_PT and APTPL are ignored by all other actions.
     if matches!(asked.action, REGISTER | REGISTER_AND_IGNORE) {
         asked.aptpl = aptpl;
@@ -157,42 +162,65 @@ fn read_basic(context: &Context<'_>, list: &[u8], asked: &mut Asked<'_>) -> Resu
             asked.ports = context.server.ports.iter().map(|port| port.relative_id).collect();
         }
     }
+    if lists_ports {
+        asked.listed = Some(read_list(context, list, &asked.ports)?);
+    } else if list.len() != LIST_BYTES {
+        return Err(Sense::PARAMETER_LIST_LENGTH); // 6.16.2
+    }
     Ok(())
 }
 
-/// The list of TransportIDs behind the basic one. A list that is longer than the parameter list is
-/// told at once; else what is wrong in it stands in the inner result.
+/// The list of TransportIDs after the basic one, as nexuses with `ports`. A list that is longer than
+/// the parameter list is told at once; else what is wrong in it stands in the inner result: that it
+/// names more than can register, too, which is found before it is expanded.
 fn read_list(
     context: &Context<'_>,
     list: &[u8],
-) -> Result<Result<Vec<InitiatorPort>, Sense>, Sense> {
+    ports: &[u16],
+) -> Result<Result<Vec<NexusId>, Sense>, Sense> {
     let start = LIST_BYTES + IDS_LENGTH_BYTES;
     let length = be_u32(list, IDS_AT) as usize;
     if list.len() < start || list.len() - start < length {
         return Err(Sense::PARAMETER_LIST_LENGTH);
     }
-    let mut ports = Vec::new();
+    let named = named_ports(context, list, start, start + length, ports.len());
+    Ok(named.map(|named| named.iter().flat_map(|initiator| at_ports(initiator, ports)).collect()))
+}
+
+/// The initiator ports that the TransportIDs in `list[start..end]` name, each once.
+fn named_ports(
+    context: &Context<'_>,
+    list: &[u8],
+    start: usize,
+    end: usize,
+    target_ports: usize,
+) -> Result<BTreeSet<InitiatorPort>, Sense> {
+    let most = REGISTRANTS_MAX / target_ports.max(1);
+    let mut named = BTreeSet::new();
+    // Who has a session is looked up once, and each name is looked up once.
+    let mut sessions: Option<BTreeMap<String, Vec<InitiatorPort>>> = None;
     let mut at = start;
-    while at < start + length {
+    while at < end {
         let bad = Sense::parameter(at, 0);
-        let Some((id, bytes)) = transport_id::read(&list[at..start + length]) else {
-            return Ok(Err(bad));
-        };
+        let (id, bytes) = transport_id::read(&list[at..end]).ok_or(bad)?;
         match id {
-            TransportId::Port(port) => ports.push(port),
-            // All ports of that name that are known here (SPC-4, 7.6.4.6): those with a session.
-            // Where there are none it would register nobody, which GOOD must not stand for.
-            TransportId::Device(name) => {
-                let known = context.server.initiator_ports(&name);
-                if known.is_empty() {
-                    return Ok(Err(bad));
-                }
-                ports.extend(known);
+            TransportId::Port(port) => {
+                named.insert(port);
             }
+            // All ports of that name that are known here (SPC-4, 7.6.4.6): those with a session.
+            // If there are none it would register nobody, which GOOD must not stand for.
+            TransportId::Device(name) => {
+                let sessions = sessions.get_or_insert_with(|| context.server.ports_by_name());
+                let known = sessions.get_mut(&name).ok_or(bad)?;
+                named.append(&mut known.drain(..).collect());
+            }
+        }
+        if named.len() > most {
+            return Err(NO_ROOM);
         }
         at += bytes;
     }
-    Ok(Ok(ports))
+    Ok(named)
 }
 
 /// The parameter list of REGISTER AND MOVE (SPC-4, 6.16.4).

@@ -1,6 +1,8 @@
 //! Registrations: REGISTER, REGISTER AND IGNORE EXISTING KEY, REGISTER AND MOVE (SPC-4, 5.13.7,
 //! 5.13.8 and 5.13.11.2.3).
 
+use std::collections::HashSet;
+
 use super::persistent::{Asked, Effect, REGISTER, Refusal, tell_others};
 use super::{NexusId, Registrant, Registry, Reservation};
 use crate::nexus::{Attention, InitiatorPort};
@@ -48,7 +50,7 @@ pub(super) fn register(registry: &mut Registry, asked: &Asked<'_>) -> Result<Eff
     if asked.listed.is_some() && own.is_some() {
         return Err(Refusal::Check(Sense::parameter(FLAGS_AT, 0))); // table 67, note c
     }
-    let ours = at_ports(asked.nexus.initiator(), asked);
+    let ours = at_ports(asked.nexus.initiator(), &asked.ports);
     refuse_other_keys(registry, asked, &ours)?;
     if asked.action_key == 0 {
         return Ok(unregister_all(registry, asked, &ours));
@@ -57,22 +59,34 @@ pub(super) fn register(registry: &mut Registry, asked: &Asked<'_>) -> Result<Eff
     for nexus in ours {
         registry.put(nexus, asked.action_key)?;
     }
-    let listed = asked.listed.clone().unwrap_or(Ok(Vec::new())).map_err(Refusal::Check)?;
-    let theirs = listed.iter().filter(|initiator| *initiator != asked.nexus.initiator());
-    let theirs: Vec<NexusId> = theirs.flat_map(|initiator| at_ports(initiator, asked)).collect();
-    if theirs.iter().any(|nexus| registry.key_at(nexus).is_some()) {
-        return Err(Refusal::Check(Sense::parameter(IDS_AT, 0))); // table 67, note b
-    }
-    for nexus in theirs {
-        registry.put(nexus, asked.action_key)?;
+    match &asked.listed {
+        None => {}
+        Some(Err(sense)) => return Err(Refusal::Check(*sense)),
+        Some(Ok(listed)) => add_all(registry, asked, listed)?,
     }
     Ok(Effect::default())
 }
 
+/// Registers those that are listed (each once), none of whom may be registered yet.
+fn add_all(registry: &mut Registry, asked: &Asked<'_>, listed: &[NexusId]) -> Result<(), Refusal> {
+    let own = asked.nexus.initiator();
+    let theirs = || listed.iter().filter(|nexus| nexus.initiator != *own);
+    let known: HashSet<&NexusId> = registry.registrants.iter().map(|who| &who.nexus).collect();
+    if theirs().any(|nexus| known.contains(nexus)) {
+        return Err(Refusal::Check(Sense::parameter(IDS_AT, 0))); // table 67, note b
+    }
+    if known.len() + theirs().count() > REGISTRANTS_MAX {
+        return Err(Refusal::Check(NO_ROOM));
+    }
+    let registrant = |nexus: &NexusId| Registrant { nexus: nexus.clone(), key: asked.action_key };
+    registry.registrants.extend(theirs().map(registrant));
+    Ok(())
+}
+
 /// The nexuses of an initiator port with the target ports that were asked for.
-fn at_ports(initiator: &InitiatorPort, asked: &Asked<'_>) -> Vec<NexusId> {
+pub(super) fn at_ports(initiator: &InitiatorPort, ports: &[u16]) -> Vec<NexusId> {
     let nexus = |port: &u16| NexusId { initiator: initiator.clone(), target_port: *port };
-    asked.ports.iter().map(nexus).collect()
+    ports.iter().map(nexus).collect()
 }
 
 /// With ALL_TG_PT it is as if REGISTER had come through each target port (SPC-4, 6.16.3): where one

@@ -12,7 +12,7 @@ fn answer(
     body: impl FnOnce(&VolumeState) -> Vec<u8>,
 ) -> Outcome {
     let volume = context.volume()?;
-    let out = context.server.reservations.with(volume.id, |state| {
+    let out = context.server.reservations.look(volume.id, |state| {
         let body = body(state);
         let mut out = state.generation.to_be_bytes().to_vec();
         out.extend((body.len() as u32).to_be_bytes());
@@ -52,7 +52,7 @@ const ALLOWED: u8 = 0x80 | 0b100 << 4;
 /// REPORT CAPABILITIES (SPC-4, 6.15.4): all six types.
 pub(crate) fn report_capabilities(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
-    let kept = context.server.reservations.with(volume.id, |state| state.is_kept());
+    let kept = context.server.reservations.look(volume.id, |state| state.is_kept());
     let out = [0, 8, CAPABLE, ALLOWED | u8::from(kept), 0xea, 0x01, 0, 0];
     Ok(Step::Done(Response::parameters(&out, command.cdb.u16(7).into())))
 }

@@ -17,6 +17,11 @@ const SEPARATOR: &[u8] = b",i,0x";
 /// The longest iSCSI name (RFC 7143, 4.2.7.1).
 const NAME_BYTES_MAX: usize = 223;
 
+/// The longest TransportID that can be right, but for what it is padded with beyond need: the
+/// longest name, the separator, 12 digits and a null, in whole words.
+pub(crate) const BYTES_MAX: usize =
+    HEADER_BYTES + (NAME_BYTES_MAX + SEPARATOR.len() + 12 + 1).next_multiple_of(4);
+
 /// What a TransportID names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TransportId {

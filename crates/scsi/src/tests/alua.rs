@@ -14,7 +14,7 @@ fn world() -> World {
     };
     let ports = vec![port(1, 1), port(2, 1), port(3, 7)];
     world.start(ports, [5; 32]);
-    world.nexus = world.server.new_nexus(initiator("a"), 1);
+    world.nexus = world.log_in(initiator("a"), 1);
     world.good(&[0; 6], &[]);
     world
 }
@@ -65,7 +65,7 @@ fn groups_name_their_ports_in_both_formats() {
     assert_eq!((&long[..8], &long[8..]), (&[0, 0, 0, 32, 0x10, 0, 0, 0][..], &body[..]));
     assert_eq!(world.sense(&report(2), &[]), (5, 0x24, 0));
     assert_eq!(world.good(&[0x12, 0, 0, 0, 96, 0], &[])[5] & 0x30, 0x30, "TPGS");
-    let nexus = world.server.new_nexus(initiator("b"), 3);
+    let nexus = world.log_in(initiator("b"), 3);
     let page = world.run_as(&nexus, 0, &[0x12, 1, 0x83, 4, 0, 0], &[]).data_in.to_vec();
     let group = page.windows(8).find(|w| w[..4] == [0x51, 0x95, 0, 4]).unwrap();
     assert_eq!(group[4..], [0, 0, 0, 7], "the group of port 3");
@@ -88,7 +88,7 @@ fn states_are_of_one_unit_and_those_that_are_not_named_stay() {
 #[test]
 fn a_path_serves_in_each_state_what_the_standard_lists() {
     let mut world = world();
-    let other = world.server.new_nexus(initiator("a"), 3);
+    let other = world.log_in(initiator("a"), 3);
     world.run_as(&other, 0, &[0; 6], &[]);
     // Command, in standby, in unavailable.
     let cases: [(Vec<u8>, bool, bool); 16] = [
@@ -135,8 +135,8 @@ fn a_path_serves_in_each_state_what_the_standard_lists() {
 #[test]
 fn every_other_nexus_is_told_once_and_only_of_a_change() {
     let mut world = world();
-    let others = [(1, "b"), (2, "a"), (3, "a")]
-        .map(|(port, name)| world.server.new_nexus(initiator(name), port));
+    let others =
+        [(1, "b"), (2, "a"), (3, "a")].map(|(port, name)| world.log_in(initiator(name), port));
     for nexus in &others {
         world.run_as(nexus, 0, &[0; 6], &[]);
     }
@@ -157,7 +157,7 @@ fn a_unit_without_an_active_path_can_be_had_back_over_any() {
     let mut world = world();
     change(&mut world, &[(3, 1), (2, 7)]);
     assert_eq!(world.sense(&cdb_16(0x88, 0, 0, 8), &[]), (2, 4, 0x0c));
-    let other = world.server.new_nexus(initiator("b"), 3);
+    let other = world.log_in(initiator("b"), 3);
     assert_eq!(triple(&world.run_as(&other, 0, &[0; 6], &[])), (2, 4, 0x0b));
     let list = list(&[(0, 1)]);
     assert_eq!(world.run_as(&other, 0, &set(list.len()), &list).status, Status::Good);
@@ -195,7 +195,7 @@ fn a_list_that_is_wrong_changes_nothing() {
 #[test]
 fn a_write_exclusive_reservation_of_another_bars_setting_states() {
     let mut world = world();
-    let other = world.server.new_nexus(initiator("b"), 3);
+    let other = world.log_in(initiator("b"), 3);
     world.run_as(&other, 0, &[0; 6], &[]);
     world.good(&[0x16, 0, 0, 0, 0, 0], &[]);
     let list = list(&[(1, 1)]);

@@ -2,7 +2,7 @@
 
 use super::world::{World, cdb_10, naa, pattern, triple};
 use crate::response::{Response, Status};
-use crate::vpd::{designators, is_named};
+use crate::vpd::{CscdName, designators};
 use block::{VolumeError, VolumeId};
 
 /// An identification descriptor with an NAA name.
@@ -299,7 +299,7 @@ fn results_are_held_only_where_asked_and_only_for_the_nexus() {
     assert_eq!(world.good(&results(0, 5), &[]), [0, 0, 0, 8, 1, 0, 1, 0, 0, 0, 0x10, 0]);
     assert_eq!(world.good(&results(1, 5), &[]), [0, 0, 0, 0]);
     assert_eq!(world.sense(&results(0, 6), &[]), (5, 0x24, 0));
-    let other = world.server.new_nexus(super::world::initiator("b"), 1);
+    let other = world.log_in(super::world::initiator("b"), 1);
     assert_eq!(triple(&world.run_as(&other, 0, &results(0, 5), &[])), (5, 0x24, 0));
     for id in 10..200 {
         xcopy(&mut world, &copy(id, 0));
@@ -383,10 +383,11 @@ fn each_name_on_the_volume_page_that_fits_a_descriptor_is_known() {
         for own in designators("HOLDFAST", volume).iter().filter(|own| own.bytes.len() <= 20) {
             names += 1;
             for (other, volume) in &world.luns.luns {
-                let known = is_named("HOLDFAST", volume, own.code_set, own.kind, &own.bytes);
-                assert_eq!(known, other == lun);
+                let kind = (own.code_set, own.kind);
+                let name = CscdName::of("HOLDFAST", volume, kind);
+                assert_eq!(name == CscdName::new(kind, &own.bytes), other == lun);
+                assert!(name.is_some());
             }
-            assert!(!is_named("HOLDFAST", volume, own.code_set, own.kind, &own.bytes[..7]));
         }
     }
     assert_eq!(names, 9);

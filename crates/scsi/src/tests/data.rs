@@ -1,8 +1,10 @@
 //! Commands that move or change data.
 
 use super::world::{World, cdb_10, cdb_16, pattern, triple};
-use crate::response::Status;
-use block::{Sector, VolumeError, VolumeId};
+use crate::response::{Status, Step};
+use block::{
+    LbaExtent, LbaState, Sector, SectorRange, VolumeError, VolumeId, VolumeReply, VolumeRequest,
+};
 
 #[test]
 fn what_was_written_is_read_in_every_length_of_cdb() {
@@ -285,4 +287,109 @@ fn every_command_that_needs_a_lost_block_tells_its_lba() {
     world.failure = Some(VolumeError::Medium { sector: Sector(8 * 3 + 5) });
     let response = world.run_on(2, &cdb_10(0x28, 0, 2, 4), &[]);
     assert_eq!(response.sense.unwrap().information, Some(3), "in blocks of 4096");
+}
+
+/// What GET LBA STATUS tells: LBA, blocks and status.
+fn status_of(data: &[u8]) -> Vec<(u64, u32, u8)> {
+    let length = u32::from_be_bytes(data[..4].try_into().unwrap()) as usize;
+    assert_eq!(length + 4, data.len());
+    let of = |d: &[u8]| {
+        let lba = u64::from_be_bytes(d[..8].try_into().unwrap());
+        (lba, u32::from_be_bytes(d[8..12].try_into().unwrap()), d[12])
+    };
+    data[8..].chunks(16).map(of).collect()
+}
+
+/// Asks for the status of all of LUN 0 as qemu does, one descriptor a command; `next` answers what
+/// the volume is asked. The descriptors, and how many commands and requests that took.
+fn map_all(
+    sectors: u64,
+    room: u32,
+    mut next: impl FnMut(SectorRange, usize) -> Vec<LbaExtent>,
+) -> (Vec<(u64, u32, u8)>, usize, usize) {
+    let mut world = World::new();
+    let mut luns = (*world.luns).clone();
+    let mut volume = (*luns.luns[&0]).clone();
+    volume.size.0 = sectors;
+    luns.luns.insert(0, volume.into());
+    world.luns = luns.into();
+    let (mut all, mut commands, mut requests) = (Vec::new(), 0, 0);
+    let mut lba = 0;
+    while lba < sectors {
+        commands += 1;
+        let nexus = world.nexus.clone();
+        let mut step = world.start_as(&nexus, 0, &cdb_16(0x9e, 0x12, lba, room), &[]);
+        let response = loop {
+            match step {
+                Step::Done(response) => break response,
+                Step::Request { request: VolumeRequest::Extents { range, limit, .. }, pending } => {
+                    requests += 1;
+                    let extents = VolumeReply::Extents(next(range, limit));
+                    step = world.server.resume(&nexus, pending, Ok(extents));
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(response.status, Status::Good);
+        let told = status_of(&response.data_in.to_vec());
+        let (last, blocks, _) = *told.last().expect("each command tells something");
+        lba = last + u64::from(blocks);
+        all.extend(told);
+    }
+    (all, commands, requests)
+}
+
+#[test]
+fn an_empty_volume_of_64_tib_is_mapped_by_a_handful_of_commands() {
+    let sectors = 64 << 31;
+    let hole = |range, _| vec![LbaExtent { range, state: LbaState::Deallocated }];
+    let (all, commands, requests) = map_all(sectors, 24, hole);
+    assert_eq!((all.len(), commands, requests), (33, 33, 33), "2 TiB is what a descriptor holds");
+    assert!(all.iter().all(|(lba, _, state)| lba % 2048 == 0 && *state == 1));
+    let (all, commands, requests) = map_all(sectors, 1 << 16, hole);
+    assert_eq!((all.len(), commands, requests), (33, 1, 1), "as many as there is room for");
+}
+
+#[test]
+fn an_extent_is_told_whole_that_the_volume_gives_in_parts() {
+    // A volume that tells 1 MiB a request: mapped up to 16 MiB, then a hole of 1 TiB.
+    let mapped = 16 << 11;
+    let parts = |range: SectorRange, _| {
+        let state = if range.start.0 < mapped { LbaState::Mapped } else { LbaState::Deallocated };
+        vec![LbaExtent { range: SectorRange::new(range.start.0, range.count.0.min(2048)), state }]
+    };
+    let (all, commands, requests) = map_all(48 << 11, 24, parts);
+    assert_eq!(all, [(0, mapped as u32, 0), (mapped, 32 << 11, 1)]);
+    assert_eq!((commands, requests), (2, 17 + 32), "the second extent shows that the first ended");
+    // However little a request tells, a command ends.
+    let (all, commands, requests) = map_all(256 << 11, 24, |range, _| {
+        let range = SectorRange::new(range.start.0, range.count.0.min(2048));
+        vec![LbaExtent { range, state: LbaState::Mapped }]
+    });
+    assert_eq!((all.len(), commands, requests), (4, 4, 256));
+}
+
+#[test]
+fn no_more_is_asked_for_than_there_is_room_for() {
+    let mut most = 0;
+    let (all, commands, _) = map_all(1 << 20, 8 + 16 * 5, |range, limit| {
+        most = most.max(limit);
+        let blocks = (0..limit as u64).map_while(|n| {
+            let at = range.start.0 + 8 * n;
+            let state = if at / 8 % 2 == 0 { LbaState::Mapped } else { LbaState::Deallocated };
+            (at < 1 << 20).then_some(LbaExtent { range: SectorRange::new(at, 8), state })
+        });
+        blocks.collect()
+    });
+    assert_eq!((all.len(), most), (1 << 17, 7));
+    assert_eq!(commands, (1_usize << 17).div_ceil(5));
+}
+
+#[test]
+fn the_default_self_test_is_passed_and_there_is_no_other() {
+    let mut world = World::new();
+    world.good(&[0x1d, 0x04, 0, 0, 0, 0], &[]);
+    world.good(&[0x1d, 0x00, 0, 0, 0, 0], &[]);
+    assert_eq!(world.sense(&[0x1d, 0x20, 0, 0, 0, 0], &[]), (5, 0x24, 0));
+    assert_eq!(world.sense(&[0x1d, 0x10, 0, 0, 8, 0], &[0; 8]), (5, 0x24, 0));
 }

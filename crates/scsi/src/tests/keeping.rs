@@ -30,9 +30,9 @@ fn kept() -> Hosts {
 /// The power fails; the hosts log in again.
 fn restart(hosts: &mut Hosts) {
     hosts.world.restart();
-    hosts.a = hosts.world.server.new_nexus(initiator("a"), 1);
-    hosts.b = hosts.world.server.new_nexus(initiator("b"), 2);
-    hosts.c = hosts.world.server.new_nexus(initiator("c"), 1);
+    hosts.a = hosts.world.log_in(initiator("a"), 1);
+    hosts.b = hosts.world.log_in(initiator("b"), 2);
+    hosts.c = hosts.world.log_in(initiator("c"), 1);
 }
 
 fn is_kept(hosts: &mut Hosts) -> bool {

@@ -4,6 +4,7 @@ use block::request::limits::{COMMAND_BYTES_MAX, TRANSFER_BYTES_MAX};
 use block::{DataIn, DataOut, VolumeError, VolumeId, VolumeReply, VolumeRequest};
 
 use super::world::{World, cdb_16, pattern, triple};
+use crate::long::STEP_BYTES_MAX;
 use crate::response::{Command, Response, Status, Step};
 use crate::{Cdb, data_out_phase};
 
@@ -18,6 +19,8 @@ struct Long {
     fails: Option<usize>,
     /// The request after which another nexus sends a PERSISTENT RESERVE OUT, and its CDB.
     preempts: Option<(usize, [u8; 10])>,
+    /// A byte that the medium does not hold as it was written.
+    flips: Option<usize>,
 }
 
 impl Long {
@@ -29,7 +32,7 @@ impl Long {
         luns.luns.insert(0, volume.into());
         world.luns = luns.into();
         let bytes = vec![0; BLOCKS as usize * 512];
-        Self { world, bytes, requests: Vec::new(), fails: None, preempts: None }
+        Self { world, bytes, requests: Vec::new(), fails: None, preempts: None, flips: None }
     }
 
     fn serve(&mut self, request: VolumeRequest) -> Result<VolumeReply, VolumeError> {
@@ -49,7 +52,10 @@ impl Long {
             return Ok(VolumeReply::Data(DataIn::from_bytes(&self.bytes[span])));
         };
         assert_eq!(data.phase(), range.start.offset_in_block_bytes());
-        self.bytes[span].copy_from_slice(&data.to_vec());
+        self.bytes[span.clone()].copy_from_slice(&data.to_vec());
+        if let Some(at) = self.flips.filter(|at| span.contains(at)) {
+            self.bytes[at] ^= 1;
+        }
         Ok(VolumeReply::Done)
     }
 
@@ -77,7 +83,7 @@ impl Long {
 impl Long {
     /// PERSISTENT RESERVE OUT of another nexus, which has registered before: it preempts key 1.
     fn reserve_as_other(&mut self, cdb: &[u8]) {
-        let other = self.world.server.new_nexus(super::world::initiator("b"), 2);
+        let other = self.world.log_in(super::world::initiator("b"), 2);
         let mut list = vec![0; 24];
         for (cdb, own, action) in [(&[0x5f, 6, 0, 0, 0, 0, 0, 0, 24, 0][..], 0, 2), (cdb, 2, 1)] {
             (list[7], list[15]) = (own, action);
@@ -168,14 +174,59 @@ fn a_piece_that_fails_ends_the_command_and_is_told() {
 }
 
 #[test]
-fn a_long_write_is_verified_after_all_of_it() {
+fn each_piece_of_a_long_write_is_verified_before_the_next() {
     let mut long = Long::new();
     let data = pattern(20_000 * 512, 4);
     let response = long.run(&cdb_16(0x8e, 0x02, 1, 20_000), &data);
     assert_eq!(response.status, Status::Good, "{:?}", response.sense);
-    let kinds: Vec<bool> = long.requests.iter().map(|(writes, ..)| *writes).collect();
-    assert_eq!(kinds, [true, true, true, false, false, false]);
     assert!(long.bytes[512..][..data.len()] == data);
+    let (mut written, mut verified) = (1, 1);
+    for (writes, start, count) in &long.requests {
+        if *writes {
+            assert_eq!((*start, verified), (written, written), "all before it was read back");
+            written += count;
+        } else {
+            assert_eq!(*start, verified);
+            assert!(count * 512 <= STEP_BYTES_MAX);
+            verified += count;
+        }
+    }
+    assert_eq!((written, verified), (20_001, 20_001));
+}
+
+#[test]
+fn a_byte_that_was_not_written_as_sent_is_told_where_the_host_has_sent_it() {
+    let mut long = Long::new();
+    long.flips = Some(10_000 * 512 + 7);
+    let response = long.run(&cdb_16(0x8e, 0x02, 0, 20_000), &pattern(20_000 * 512, 4));
+    assert_eq!(triple(&response), (0xe, 0x1d, 0));
+    assert_eq!(response.sense.unwrap().information, Some(10_000 * 512 + 7));
+}
+
+#[test]
+fn verify_is_done_in_small_steps_and_no_longer_than_a_transfer() {
+    let longest = (COMMAND_BYTES_MAX / 512) as u32;
+    for flags in [0x00, 0x02, 0x06] {
+        let mut long = Long::new();
+        let bytes = [0, longest as usize * 512, 0, 512][usize::from(flags >> 1)];
+        let response = long.run(&cdb_16(0x8f, flags, 3, longest), &vec![0; bytes]);
+        assert_eq!(response.status, Status::Good, "{:?}", response.sense);
+        let steps = long.requests.len() as u64;
+        assert!((32..=33).contains(&steps), "{steps} steps");
+        assert!(long.requests.iter().all(|(_, _, count)| count * 512 <= STEP_BYTES_MAX));
+        assert_eq!(long.requests.iter().map(|(_, _, count)| count).sum::<u64>(), longest.into());
+        // MAXIMUM TRANSFER LENGTH constrains VERIFICATION LENGTH (SBC-3, 5.38), data or not.
+        let response = long.run(&cdb_16(0x8f, flags, 0, longest + 1), &vec![0; bytes + 512]);
+        assert_eq!(triple(&response), (5, 0x24, 0));
+        assert_eq!(response.sense.unwrap().field.unwrap().byte, 10);
+        assert_eq!(long.requests.len() as u64, steps, "nothing is read for it");
+    }
+    let mut twelve = vec![0xaf, 0, 0, 0, 0, 0];
+    twelve.extend((longest + 1).to_be_bytes());
+    twelve.extend([0, 0]);
+    assert_eq!(triple(&Long::new().run(&twelve, &[])), (5, 0x24, 0));
+    assert_eq!(crate::verified_blocks(&Cdb::new(&twelve)), Some(u64::from(longest) + 1));
+    assert_eq!(crate::verified_blocks(&Cdb::new(&cdb_16(0x88, 0, 0, 9))), None);
 }
 
 #[test]

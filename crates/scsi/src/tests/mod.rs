@@ -1,7 +1,9 @@
 //! Commands from hand-made CDBs against volumes in memory.
 
 mod alua;
+mod attentions;
 mod barred;
+mod bounded;
 mod copy;
 mod data;
 mod discovery;

@@ -97,7 +97,7 @@ fn a_command_is_unknown_while_its_offload_is_off_and_works_when_it_is_on_again()
 #[test]
 fn other_volumes_keep_theirs_and_each_nexus_is_told_once() {
     let mut world = World::new();
-    let other = world.server.new_nexus(initiator("b"), 2);
+    let other = world.log_in(initiator("b"), 2);
     for lun in [0, 300] {
         world.run_on(lun, &[0; 6], &[]);
         world.run_as(&other, lun, &[0; 6], &[]);

@@ -2,15 +2,17 @@
 
 use super::reservations::{Hosts, KEY_A, KEY_B, keys, out, report};
 use super::world::{initiator, triple};
+use crate::nexus::InitiatorPort;
+use crate::reservations::persistent::LIST_BYTES_MAX;
 use crate::response::Status;
 
 const ALL_TG_PT: u8 = 0x04;
 const SPEC_I_PT: u8 = 0x08;
 
 /// PERSISTENT RESERVE OUT with a list of this length.
-fn long_out(action: u8, list: &[u8]) -> Vec<u8> {
+pub(super) fn long_out(action: u8, list: &[u8]) -> Vec<u8> {
     let mut cdb = out(action, 0);
-    cdb[7..9].copy_from_slice(&(list.len() as u16).to_be_bytes());
+    cdb[5..9].copy_from_slice(&(list.len() as u32).to_be_bytes());
     cdb
 }
 
@@ -25,7 +27,7 @@ fn id(format: u8, text: &str) -> Vec<u8> {
     out
 }
 
-fn port_id(name: &str) -> Vec<u8> {
+pub(super) fn port_id(name: &str) -> Vec<u8> {
     id(1, &format!("iqn.2026-01.example:{name},i,0x00023d000001"))
 }
 
@@ -36,7 +38,7 @@ fn flagged(key: u64, action_key: u64, flags: u8) -> Vec<u8> {
 }
 
 /// A list with SPEC_I_PT.
-fn listing(key: u64, action_key: u64, flags: u8, ids: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn listing(key: u64, action_key: u64, flags: u8, ids: &[Vec<u8>]) -> Vec<u8> {
     let ids = ids.concat();
     let mut list = flagged(key, action_key, flags | SPEC_I_PT);
     list.extend((ids.len() as u32).to_be_bytes());
@@ -57,7 +59,7 @@ fn moving(key: u64, action_key: u64, flags: u8, port: u16, id: &[u8]) -> Vec<u8>
 /// READ FULL STATUS: the name's last letter, target port, key and whether it holds, of each.
 fn status(hosts: &mut Hosts) -> Vec<(char, u16, u64, bool)> {
     let c = hosts.c.clone();
-    let data = hosts.run(&c, &[0x5e, 3, 0, 0, 0, 0, 0, 0x40, 0, 0], &[]).data_in.to_vec();
+    let data = hosts.run(&c, &[0x5e, 3, 0, 0, 0, 0, 0, 0xff, 0xff, 0], &[]).data_in.to_vec();
     let mut left = &data[8..];
     let mut out = Vec::new();
     while !left.is_empty() {
@@ -81,7 +83,7 @@ fn all_target_ports_are_registered_and_unregistered_together() {
         let list = flagged(0, KEY_A, ALL_TG_PT);
         assert_eq!(hosts.run(&a, &out(action, 0), &list).status, Status::Good);
         assert_eq!(status(&mut hosts), [('a', 1, KEY_A, false), ('a', 2, KEY_A, false)]);
-        let other = hosts.world.server.new_nexus(initiator("a"), 2);
+        let other = hosts.world.log_in(initiator("a"), 2);
         hosts.out(&a, 1, 1, KEY_A, 0);
         assert_eq!(hosts.out(&other, 1, 1, KEY_A, 0).status, Status::ReservationConflict);
         assert_eq!(status(&mut hosts)[0], ('a', 1, KEY_A, true));
@@ -99,7 +101,7 @@ fn all_target_ports_are_registered_and_unregistered_together() {
 fn another_key_at_another_port_is_a_conflict_and_nothing_is_done() {
     let mut hosts = Hosts::new();
     let a = hosts.a.clone();
-    let other = hosts.world.server.new_nexus(initiator("a"), 2);
+    let other = hosts.world.log_in(initiator("a"), 2);
     hosts.out(&other, 0, 0, 0, KEY_B);
     let list = flagged(0, KEY_A, ALL_TG_PT);
     assert_eq!(hosts.run(&a, &out(0, 0), &list).status, Status::ReservationConflict);
@@ -121,7 +123,7 @@ fn listed_initiator_ports_are_registered_too() {
     assert_eq!(response.transfer_bytes_wanted, Some(list.len() as u64));
     let all = [('a', 1, KEY_A, false), ('x', 1, KEY_A, false), ('y', 1, KEY_A, false)];
     assert_eq!(status(&mut hosts), all);
-    let y = hosts.world.server.new_nexus(initiator("y"), 1);
+    let y = hosts.world.log_in(initiator("y"), 1);
     assert_eq!(hosts.out(&y, 1, 3, KEY_A, 0).status, Status::Good, "it is registered");
     hosts.out(&y, 3, 0, KEY_A, 0);
     hosts.run(&a, &[0; 6], &[]); // a unit attention tells of that
@@ -219,6 +221,47 @@ fn registrations_are_bounded_and_a_list_that_does_not_fit_does_nothing() {
     assert_eq!(triple(&hosts.out(&b, 0, 0, 0, KEY_B)), (5, 0x55, 0x04));
 }
 
+/// What a list stands for is found to be too much before it is expanded: a list of 8 MB that names
+/// an initiator with 20 sessions again and again was 160 registrations for each of its bytes.
+#[test]
+fn a_list_is_refused_before_it_is_copied_or_expanded() {
+    let mut hosts = Hosts::new();
+    let a = hosts.a.clone();
+    // Longer than any list can be that is right.
+    let list = listing(0, KEY_A, 0, &vec![port_id("x"); 4000]);
+    assert!(list.len() > LIST_BYTES_MAX);
+    assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x1a, 0));
+    let mut cdb = out(0, 0);
+    cdb[5..9].fill(0xff);
+    assert_eq!(triple(&hosts.run(&a, &cdb, &list)), (5, 0x1a, 0));
+    // The longest one with the shortest names of devices, each of which has many ports.
+    let many: Vec<_> = (0..600_u16).map(|n| port("many", n)).collect();
+    let sessions: Vec<_> = many.iter().map(|port| hosts.world.log_in(port.clone(), 1)).collect();
+    let device = id(0, "iqn.2026-01.example:many");
+    let count = (LIST_BYTES_MAX - 28) / device.len();
+    let list = listing(0, KEY_A, 0, &vec![device.clone(); count]);
+    assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x55, 0x04));
+    assert_eq!(status(&mut hosts), []);
+    // As many as there is room for are registered, each once, however often they are named.
+    sessions[511..].iter().for_each(|nexus| hosts.world.server.nexus_loss(nexus));
+    assert_eq!(hosts.run(&a, &long_out(0, &list), &list).status, Status::Good);
+    assert_eq!(status(&mut hosts).len(), 512);
+    // With all target ports it is twice as many.
+    let mut hosts = Hosts::new();
+    let (a, some) = (hosts.a.clone(), &many[..256]);
+    let sessions: Vec<_> = some.iter().map(|port| hosts.world.log_in(port.clone(), 1)).collect();
+    let list = listing(0, KEY_A, ALL_TG_PT, std::slice::from_ref(&device));
+    assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x55, 0x04));
+    hosts.world.server.nexus_loss(&sessions[0]);
+    assert_eq!(hosts.run(&a, &long_out(0, &list), &list).status, Status::Good);
+    assert_eq!(status(&mut hosts).len(), 512);
+}
+
+fn port(name: &str, number: u16) -> InitiatorPort {
+    let [high, low] = number.to_be_bytes();
+    InitiatorPort { isid: [0, 2, 0x3d, 0, high, low], ..initiator(name) }
+}
+
 #[test]
 fn a_reservation_moves_to_the_nexus_that_is_named() {
     for (unreg, own_stays) in [(0, true), (2, false)] {
@@ -234,7 +277,7 @@ fn a_reservation_moves_to_the_nexus_that_is_named() {
         let held = hosts.run(&b, &report(1), &[]).data_in.to_vec();
         assert_eq!((held[8..16].to_vec(), held[21]), (0xdddd_u64.to_be_bytes().to_vec(), 6));
         assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "it was not released: no attention");
-        let d = hosts.world.server.new_nexus(initiator("d"), 2);
+        let d = hosts.world.log_in(initiator("d"), 2);
         assert_eq!(hosts.out(&d, 2, 6, 0xdddd, 0).status, Status::Good, "it is the holder");
         assert_eq!(hosts.run(&d, &report(1), &[]).data_in.len(), 8);
     }

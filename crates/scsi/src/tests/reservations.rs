@@ -36,8 +36,8 @@ impl Hosts {
     pub(super) fn new() -> Self {
         let mut world = World::new();
         let a = world.nexus.clone();
-        let b = world.server.new_nexus(initiator("b"), 2);
-        let c = world.server.new_nexus(initiator("c"), 1);
+        let b = world.log_in(initiator("b"), 2);
+        let c = world.log_in(initiator("c"), 1);
         for nexus in [&a, &b, &c] {
             world.run_as(nexus, 0, &[0; 6], &[]);
         }

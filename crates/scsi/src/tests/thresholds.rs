@@ -26,7 +26,7 @@ fn world() -> World {
 #[test]
 fn each_nexus_is_told_once_on_each_unit_when_a_threshold_is_crossed() {
     let mut world = world();
-    let other = world.server.new_nexus(initiator("b"), 2);
+    let other = world.log_in(initiator("b"), 2);
     world.run_as(&other, 0, &[0; 6], &[]);
     space(&world, &[80], 799);
     world.good(&[0; 6], &[]);
@@ -39,7 +39,7 @@ fn each_nexus_is_told_once_on_each_unit_when_a_threshold_is_crossed() {
     assert_eq!(triple(&world.run_as(&other, 0, &[0; 6], &[])), (6, 0x38, 0x07));
     assert_eq!(world.run_as(&other, 0, &[0; 6], &[]).status, Status::Good);
     // Who comes later was not there when it happened.
-    let late = world.server.new_nexus(initiator("c"), 1);
+    let late = world.log_in(initiator("c"), 1);
     space(&world, &[80], 901);
     assert_eq!(world.run_as(&late, 0, &[0; 6], &[]).status, Status::Good);
 }
@@ -147,6 +147,7 @@ fn a_unit_without_provisioning_management_has_no_thresholds() {
     let volume = (*luns.luns[&0]).clone();
     luns.luns.insert(0, Arc::new(VolumeAttributes { offloads, ..volume }));
     world.luns = luns.into();
+    world.nexus = world.log_in(initiator("b"), 1);
     space(&world, &[80], 500);
     world.good(&[0; 6], &[]);
     space(&world, &[80], 900);

@@ -107,6 +107,13 @@ impl World {
         self.server = server(self.server.identity.clone(), ports, key);
     }
 
+    /// Starts the array again with room for tokens that no test fills.
+    pub(crate) fn start_roomy(&mut self) {
+        let (identity, ports) = (self.server.identity.clone(), self.server.ports.clone());
+        let rods = RodVolume { id: ROD_VOLUME, size: SectorCount(1 << 37), key: [5; 32] };
+        self.server = DeviceServer::new(identity, ports, rods, Arc::new(Counted));
+    }
+
     pub(crate) fn new() -> Self {
         let identity = ArrayIdentity {
             vendor: "HOLDFAST".into(),
@@ -129,10 +136,12 @@ impl World {
         let sectors = ROD_SECTORS as usize;
         let bytes = vec![0; sectors * SECTOR];
         disks.insert(ROD_VOLUME, Disk { bytes, mapped: vec![false; sectors] });
-        let nexus = server.new_nexus(initiator("a"), 1);
+        let luns = Arc::new(luns);
+        let nexus = server.new_nexus(initiator("a"), 1, &luns);
+        nexus.skip_first_attentions();
         Self {
             server,
-            luns: Arc::new(luns),
+            luns,
             disks,
             nexus,
             failure: None,
@@ -140,6 +149,13 @@ impl World {
             kept: BTreeMap::new(),
             save_failure: None,
         }
+    }
+
+    /// A nexus that logs in, and has been told already of what happened before.
+    pub(crate) fn log_in(&self, initiator: InitiatorPort, target_port: u16) -> Arc<Nexus> {
+        let nexus = self.server.new_nexus(initiator, target_port, &self.luns);
+        nexus.skip_first_attentions();
+        nexus
     }
 
     /// Runs a command of the first nexus to LUN 0.

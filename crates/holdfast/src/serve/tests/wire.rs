@@ -20,13 +20,15 @@ pub(super) struct Initiator {
     stream: TcpStream,
     tag: u32,
     cmd_sn: u32,
+    /// ASC and ASCQ of the first unit attention of LUN 1 and 2.
+    first_told: [(u8, u8); 2],
 }
 
 impl Initiator {
     pub(super) fn login(portal: SocketAddr, name: &str) -> Self {
         let stream = TcpStream::connect(portal).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        let mut this = Self { stream, tag: 0, cmd_sn: 1 };
+        let mut this = Self { stream, tag: 0, cmd_sn: 1, first_told: [(0, 0); 2] };
         let keys = format!(
             "InitiatorName=iqn.2026-01.example:{name}\0TargetName={TARGET}\0SessionType=Normal\0\
              InitialR2T=Yes\0ImmediateData=No\0"
@@ -39,7 +41,18 @@ impl Initiator {
         this.send(bhs, keys.as_bytes());
         let (bhs, _) = this.receive(LOGIN_RESPONSE);
         assert_eq!(bhs[36..38], [0, 0], "the login fails");
+        this.first_told = [1, 2].map(|lun| this.told_first(lun));
         this
+    }
+
+    /// What a LUN tells a new session first, as hosts ask for it: its unit attention.
+    fn told_first(&mut self, lun: u8) -> (u8, u8) {
+        let (status, sense) = self.ready(lun);
+        assert_eq!(status, 2);
+        assert_eq!(self.ready(lun), (0, None));
+        let (key, asc, ascq) = sense.unwrap();
+        assert_eq!(key, 6);
+        (asc, ascq)
     }
 
     fn send(&mut self, mut bhs: [u8; 48], data: &[u8]) {
@@ -79,23 +92,121 @@ impl Initiator {
         self.tag
     }
 
-    /// TEST UNIT READY: the status, and sense key, ASC and ASCQ.
+    /// TEST UNIT READY of LUN 1.
     fn test_unit_ready(&mut self) -> (u8, Option<(u8, u8, u8)>) {
-        self.command(TEST_UNIT_READY, 0, 0);
+        self.ready(1)
+    }
+
+    /// TEST UNIT READY: the status, and sense key, ASC and ASCQ.
+    fn ready(&mut self, lun: u8) -> (u8, Option<(u8, u8, u8)>) {
+        self.command_to(lun, TEST_UNIT_READY, 0, 0);
         let (bhs, data) = self.receive(SCSI_RESPONSE);
         // Behind a length of two bytes the sense data stands in fixed format.
         (bhs[3], (data.len() > 15).then(|| (data[4] & 0x0f, data[14], data[15])))
     }
 
-    /// An immediate task management request about LUN 1: its response.
-    pub(super) fn manage(&mut self, function: u8) -> u8 {
+    /// A command without data, to be sent later.
+    fn command_bytes(&mut self, lun: u8, cdb: [u8; 10]) -> [u8; 48] {
+        let mut bhs = [0; 48];
+        (bhs[0], bhs[1], bhs[9]) = (0x01, 0x80, lun);
+        bhs[24..28].copy_from_slice(&self.cmd_sn.to_be_bytes());
+        bhs[32..42].copy_from_slice(&cdb);
+        self.cmd_sn += 1;
+        self.tag += 1;
+        bhs[16..20].copy_from_slice(&self.tag.to_be_bytes());
+        bhs
+    }
+
+    /// An immediate task management request about LUN 1, to be sent later.
+    fn management_bytes(&mut self, function: u8) -> [u8; 48] {
         let mut bhs = [0; 48];
         (bhs[0], bhs[1], bhs[9]) = (0x42, 0x80 | function, 1);
         bhs[20..24].fill(0xff);
         bhs[24..28].copy_from_slice(&self.cmd_sn.to_be_bytes());
-        self.send(bhs, &[]);
+        self.tag += 1;
+        bhs[16..20].copy_from_slice(&self.tag.to_be_bytes());
+        bhs
+    }
+
+    /// The opcode of the next PDU.
+    fn next_opcode(&mut self) -> u8 {
+        let mut bhs = [0; 48];
+        self.stream.read_exact(&mut bhs).unwrap();
+        let length = u32::from_be_bytes([0, bhs[5], bhs[6], bhs[7]]) as usize;
+        self.stream.read_exact(&mut vec![0; length.next_multiple_of(4)]).unwrap();
+        bhs[0] & 0x3f
+    }
+
+    /// An immediate task management request about LUN 1: its response.
+    pub(super) fn manage(&mut self, function: u8) -> u8 {
+        let bytes = self.management_bytes(function);
+        self.stream.write_all(&bytes).unwrap();
         self.receive(MANAGEMENT_RESPONSE).0[2]
     }
+}
+
+#[test]
+fn a_session_is_told_that_the_array_was_started_or_the_one_before_was_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = dir.path().join("pool");
+    create_pool(&pool);
+    for _ in 0..2 {
+        let array = serve(&pool, 2);
+        let portal = array.running.portals[0];
+        let first = Initiator::login(portal, "one");
+        assert_eq!(first.first_told, [(0x29, 0x00); 2], "power on");
+        // The next one takes its place: the first is lost before it begins.
+        let second = Initiator::login(portal, "one");
+        assert_eq!(second.first_told, [(0x29, 0x07); 2], "nexus loss");
+        assert_eq!(Initiator::login(portal, "two").first_told, [(0x29, 0x00); 2]);
+        drop((first, second));
+        array.stop();
+    }
+}
+
+/// A hundred VERIFYs that the store answers at once are work for many turns: what comes after them,
+/// an abort as well as the commands of another host, is seen between them.
+#[test]
+fn many_long_verifies_do_not_keep_an_abort_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = dir.path().join("pool");
+    create_pool(&pool);
+    let array = serve(&pool, 1);
+    let mut loud = Initiator::login(array.running.portals[0], "loud");
+    let verify = [0x2f, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0];
+    const VERIFIES: usize = 100;
+    // All in one piece, so that the target has the abort as soon as the last of them.
+    let mut burst: Vec<u8> = (0..VERIFIES).flat_map(|_| loud.command_bytes(1, verify)).collect();
+    burst.extend(loud.management_bytes(2));
+    loud.stream.write_all(&burst).unwrap();
+    let mut answered = 0;
+    while loud.next_opcode() == SCSI_RESPONSE {
+        answered += 1;
+    }
+    // A turn reads 4 MiB and each VERIFY is 32 MiB, so few are done while the burst is taken in.
+    assert!(answered < VERIFIES / 2, "{answered} of {VERIFIES} were done before ABORT TASK SET");
+    assert_eq!(loud.ready(1), (0, None));
+    drop(loud);
+    array.stop();
+}
+
+#[test]
+fn the_attribute_aca_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = dir.path().join("pool");
+    create_pool(&pool);
+    let array = serve(&pool, 1);
+    let mut one = Initiator::login(array.running.portals[0], "one");
+    for (attribute, status) in [(1, 0), (2, 0), (3, 0), (4, 2)] {
+        one.command(TEST_UNIT_READY, attribute, 0);
+        let (bhs, data) = one.receive(SCSI_RESPONSE);
+        assert_eq!(bhs[3], status, "attribute {attribute}");
+        if status == 2 {
+            assert_eq!((data[4] & 0x0f, data[14], data[15]), (5, 0x49, 0), "INVALID MESSAGE ERROR");
+        }
+    }
+    drop(one);
+    array.stop();
 }
 
 #[test]

@@ -112,3 +112,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_verify_costs_what_it_reads_and_what_looks_costs_nothing() {
+    assert_eq!(charged_bytes(Class::of_opcode(0x8f), true, 32 << 20), Some(32 << 20));
+    assert_eq!(charged_bytes(Class::of_opcode(0x28), false, 4096), Some(4096));
+    assert_eq!(charged_bytes(Class::of_opcode(0x93), false, 512), Some(0));
+    assert_eq!(charged_bytes(Class::of_opcode(0x00), false, 0), None);
+}

@@ -1,0 +1,190 @@
+//! How much a thread does in one turn, so that no command holds up the others: what the store answers
+//! at once is a loop without an end in sight (a VERIFY of cached data, a hundred of them), and while
+//! it runs no socket is read, no abort seen and no answer sent.
+//!
+//! A turn starts requests that are worth up to [`TURN_BYTES`] of work, and the one that passes it.
+//! What is left is parked with its task and goes on in later turns: one request of a connection
+//! after one of the next, whatever each of them has queued. Small requests are never parked.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use block::{SectorRange, VolumeRequest};
+use scsi::{Pending, Step};
+
+use super::front::FrontEnd;
+
+/// Work of a turn: at the slowest that data is read, checked and packed, a few milliseconds.
+const TURN_BYTES: u64 = 4 << 20;
+/// Requests that cost no more go on at once, as many as come.
+const SMALL_BYTES: u64 = 64 << 10;
+/// What it costs to look for extents: some nodes of the map, which may have to be read.
+const EXTENTS_BYTES: u64 = 512 << 10;
+/// What a range costs whose length does not matter: the nodes down to both of its ends.
+const RANGE_BYTES: u64 = 16 << 10;
+
+/// A request that waits for a later turn, with the rest of its command.
+pub(super) type Parked = (VolumeRequest, Pending);
+
+/// What a turn may still do, and the tasks that wait for the next ones.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    left_bytes: u64,
+    /// The names of tasks, by the places of their connections.
+    parked: BTreeMap<usize, VecDeque<u64>>,
+    /// The connection that had its turn last.
+    last: usize,
+}
+
+impl Turn {
+    /// A new turn begins.
+    pub(super) fn begin(&mut self) {
+        self.left_bytes = TURN_BYTES;
+    }
+
+    /// Whether a request of this cost may start now. `is_next`: it was parked, and is the next one.
+    fn takes(&mut self, cost_bytes: u64, is_next: bool) -> bool {
+        if cost_bytes <= SMALL_BYTES {
+            return true;
+        }
+        if self.left_bytes == 0 || !(is_next || self.parked.is_empty()) {
+            return false;
+        }
+        self.left_bytes = self.left_bytes.saturating_sub(cost_bytes);
+        true
+    }
+
+    /// One that has begun goes on before those of its connection that have not.
+    fn park(&mut self, connection: usize, task: u64, has_begun: bool) {
+        let queue = self.parked.entry(connection).or_default();
+        match has_begun {
+            true => queue.push_front(task),
+            false => queue.push_back(task),
+        }
+    }
+
+    /// The next task that may go on in this turn.
+    fn next(&mut self) -> Option<u64> {
+        if self.left_bytes == 0 {
+            return None;
+        }
+        let after = self.parked.range(self.last + 1..).next().or(self.parked.iter().next());
+        let connection = *after?.0;
+        let queue = self.parked.get_mut(&connection)?;
+        let task = queue.pop_front();
+        if queue.is_empty() {
+            self.parked.remove(&connection);
+        }
+        self.last = connection;
+        task
+    }
+
+    /// Whether there is work for the next turn.
+    pub(super) fn has_parked(&self) -> bool {
+        !self.parked.is_empty()
+    }
+}
+
+/// What it costs a thread to start a request, in bytes that it reads, compares or packs.
+fn cost_bytes(request: &VolumeRequest) -> u64 {
+    let bytes = |range: &SectorRange| range.bytes().unwrap_or(u64::MAX);
+    match request {
+        VolumeRequest::Read { range, .. }
+        | VolumeRequest::Write { range, .. }
+        | VolumeRequest::CompareAndWrite { range, .. } => bytes(range),
+        VolumeRequest::Zero { .. } | VolumeRequest::Fill { .. } => RANGE_BYTES,
+        VolumeRequest::Unmap { ranges, .. } => ranges.len() as u64 * RANGE_BYTES,
+        VolumeRequest::Copy { segments } => 2 * segments.len() as u64 * RANGE_BYTES,
+        VolumeRequest::Extents { .. } => EXTENTS_BYTES,
+        VolumeRequest::Flush { .. } | VolumeRequest::Space { .. } => 0,
+    }
+}
+
+impl FrontEnd {
+    /// Gives a request back if it may start in this turn, and parks it with its task if not.
+    pub(super) fn start_or_park(
+        &mut self,
+        index: usize,
+        request: VolumeRequest,
+        pending: Pending,
+        is_next: bool,
+    ) -> Option<Parked> {
+        if self.turn.takes(cost_bytes(&request), is_next) {
+            return Some((request, pending));
+        }
+        let name = self.tasks.name(index);
+        let task = self.tasks.get_mut(index)?;
+        self.turn.park(task.connection, name, task.bytes > 0);
+        task.parked = Some(Box::new((request, pending)));
+        None
+    }
+
+    /// Goes on with tasks that were parked, as far as this turn takes it.
+    pub(super) fn work_off_parked(&mut self) {
+        while let Some(name) = self.turn.next() {
+            let Some(index) = self.tasks.find(name) else { continue };
+            let Some(task) = self.tasks.get_mut(index) else { continue };
+            let (slot, parked) = (task.connection, task.parked.take());
+            if let Some((request, pending)) = parked.map(|parked| *parked) {
+                self.go_on(index, Step::Request { request, pending }, true);
+                self.touch(slot);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_turn_does_so_much_and_parks_the_rest_in_order() {
+        let mut turn = Turn::default();
+        turn.begin();
+        let mut started = 0;
+        for task in 0..100 {
+            if turn.takes(MIB, false) {
+                started += 1;
+            } else {
+                turn.park(7, task, false);
+            }
+        }
+        assert_eq!(started, TURN_BYTES / MIB);
+        assert!(turn.takes(4096, false), "what is small is not held up");
+        assert!(turn.has_parked() && turn.next().is_none());
+        let mut order = Vec::new();
+        while turn.has_parked() {
+            turn.begin();
+            assert!(!turn.takes(MIB, false), "nobody overtakes");
+            while let Some(task) = turn.next() {
+                assert!(turn.takes(MIB, true));
+                order.push(task);
+            }
+        }
+        assert_eq!(order, (4..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn connections_take_turns_whatever_each_has_parked() {
+        let mut turn = Turn::default();
+        for (connection, task) in [(3, 30), (3, 31), (3, 32), (3, 33), (5, 50), (9, 90), (9, 91)] {
+            turn.park(connection, task, false);
+        }
+        turn.begin();
+        let order: Vec<u64> = std::iter::from_fn(|| turn.next()).collect();
+        assert_eq!(order, [30, 50, 90, 31, 91, 32, 33]);
+        turn.park(3, 35, false);
+        turn.park(3, 34, true);
+        assert_eq!([turn.next(), turn.next()], [Some(34), Some(35)], "what has begun is finished");
+    }
+
+    #[test]
+    fn one_request_of_any_size_goes_in_each_turn() {
+        let mut turn = Turn::default();
+        turn.begin();
+        assert!(turn.takes(64 * MIB, false) && !turn.takes(MIB, false));
+        turn.begin();
+        assert!(turn.takes(64 * MIB, false));
+    }
+}

@@ -1,0 +1,163 @@
+//! What a nexus is told of the time before its session (29h), and that nothing of it gets lost.
+
+use std::sync::Arc;
+
+use super::registering::{listing, long_out, port_id};
+use super::reservations::{Hosts, KEY_A, KEY_B, keys, out};
+use super::world::{World, cdb_10, initiator, triple};
+use crate::nexus::Nexus;
+use crate::response::Status;
+
+const POWER_ON: (u8, u8, u8) = (6, 0x29, 0x00);
+const TARGET_RESET: (u8, u8, u8) = (6, 0x29, 0x02);
+const UNIT_RESET: (u8, u8, u8) = (6, 0x29, 0x03);
+const NEXUS_LOSS: (u8, u8, u8) = (6, 0x29, 0x07);
+const REGISTRATIONS_PREEMPTED: (u8, u8, u8) = (6, 0x2a, 0x05);
+
+/// What TEST UNIT READY is answered with until it is good.
+fn told(world: &mut World, nexus: &Nexus, lun: u16) -> Vec<(u8, u8, u8)> {
+    let mut all = Vec::new();
+    loop {
+        let response = world.run_as(nexus, lun, &[0; 6], &[]);
+        if response.status == Status::Good {
+            return all;
+        }
+        all.push(triple(&response));
+        assert!(all.len() < 20, "{all:02x?}");
+    }
+}
+
+fn again(world: &mut World, nexus: &Arc<Nexus>) -> Arc<Nexus> {
+    world.server.nexus_loss(nexus);
+    world.server.new_nexus(nexus.initiator().clone(), nexus.target_port(), &world.luns)
+}
+
+#[test]
+fn each_unit_tells_a_new_nexus_once_that_the_array_was_started() {
+    let mut world = World::new();
+    let nexus = world.server.new_nexus(initiator("b"), 2, &world.luns);
+    // INQUIRY, REPORT LUNS and REQUEST SENSE are done; REQUEST SENSE takes it along.
+    for cdb in [&[0x12, 0, 0, 0, 96, 0][..], &[0xa0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]] {
+        assert_eq!(world.run_as(&nexus, 0, cdb, &[]).status, Status::Good);
+    }
+    assert_eq!(triple(&world.run_as(&nexus, 0, &cdb_10(0x2a, 0, 0, 1), &[1; 512])), POWER_ON);
+    assert!(world.requests.is_empty(), "and nothing was written");
+    assert_eq!(told(&mut world, &nexus, 0), []);
+    assert_eq!(told(&mut world, &nexus, 300), [POWER_ON]);
+    let sense = world.run_as(&nexus, 2, &[3, 1, 0, 0, 255, 0], &[]).data_in.to_vec();
+    assert_eq!(sense[..4], [0x72, 6, 0x29, 0x00]);
+    assert_eq!(told(&mut world, &nexus, 2), []);
+}
+
+#[test]
+fn a_host_that_logs_in_again_is_told_what_it_has_lost() {
+    let mut world = World::new();
+    let a = world.nexus.clone();
+    assert_eq!(world.run_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[]).status, Status::Good);
+    let a = again(&mut world, &a);
+    // It must not take the unit as reserved still.
+    assert_eq!(triple(&world.run_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[])), NEXUS_LOSS);
+    assert_eq!(told(&mut world, &a, 0), []);
+    assert_eq!(told(&mut world, &a, 300), [NEXUS_LOSS]);
+    // LUN 2 has not told of the loss before last: once is enough.
+    let a = again(&mut world, &a);
+    assert_eq!(told(&mut world, &a, 2), [NEXUS_LOSS]);
+}
+
+#[test]
+fn a_restart_is_told_however_often_a_host_comes_before_it_listens() {
+    let mut world = World::new();
+    let nexus = world.server.new_nexus(initiator("b"), 2, &world.luns);
+    assert_eq!(told(&mut world, &nexus, 0), [POWER_ON]);
+    // LUN 300 has not told yet.
+    let nexus = again(&mut world, &nexus);
+    assert_eq!(told(&mut world, &nexus, 300), [POWER_ON]);
+    for lun in [0, 2] {
+        assert_eq!(told(&mut world, &nexus, lun), [POWER_ON]);
+    }
+    let nexus = again(&mut world, &nexus);
+    assert_eq!(told(&mut world, &nexus, 300), [NEXUS_LOSS]);
+}
+
+#[test]
+fn resets_come_before_all_else_and_are_told_to_whom_has_no_session_too() {
+    let mut world = World::new();
+    let (a, luns) = (world.nexus.clone(), world.luns.clone());
+    let gone = world.log_in(initiator("gone"), 1);
+    world.server.nexus_loss(&gone);
+    world.server.commands_cleared(&a, block::VolumeId(1));
+    world.server.lun_reset(&luns, [0; 8]);
+    world.server.target_reset(&luns);
+    assert_eq!(told(&mut world, &a, 0), [TARGET_RESET, UNIT_RESET, (6, 0x2f, 0)]);
+    for lun in [2, 300] {
+        assert_eq!(told(&mut world, &a, lun), [TARGET_RESET]);
+    }
+    let gone = world.server.new_nexus(initiator("gone"), 1, &luns);
+    assert_eq!(told(&mut world, &gone, 0), [POWER_ON], "power on, reset, or bus device reset");
+    // What was started tells of a reset before the first command, too; the loss of a nexus is less.
+    let fresh = world.server.new_nexus(initiator("fresh"), 1, &luns);
+    let a = again(&mut world, &a);
+    world.server.lun_reset(&luns, [0; 8]);
+    assert_eq!(told(&mut world, &fresh, 0), [POWER_ON]);
+    assert_eq!(told(&mut world, &a, 0), [UNIT_RESET]);
+}
+
+#[test]
+fn attentions_queue_from_login_on() {
+    let mut hosts = Hosts::registered();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    let b = again(&mut hosts.world, &b);
+    // b has sent no command of its new session.
+    assert_eq!(hosts.out(&a, 5, 0, KEY_A, KEY_B).status, Status::Good);
+    assert_eq!(told(&mut hosts.world, &b, 0), [NEXUS_LOSS, REGISTRATIONS_PREEMPTED]);
+}
+
+#[test]
+fn who_is_preempted_without_a_session_is_told_at_the_next_login() {
+    let mut hosts = Hosts::registered();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    hosts.world.server.nexus_loss(&b);
+    assert_eq!(hosts.out(&a, 5, 0, KEY_A, KEY_B).status, Status::Good);
+    let b = hosts.world.server.new_nexus(initiator("b"), 2, &hosts.world.luns);
+    assert_eq!(told(&mut hosts.world, &b, 0), [NEXUS_LOSS, REGISTRATIONS_PREEMPTED]);
+    assert_eq!(told(&mut hosts.world, &b, 300), [NEXUS_LOSS]);
+    // One that never had a session: another has registered it.
+    let c = hosts.c.clone();
+    let list = listing(0, KEY_B, 0, &[port_id("d")]);
+    assert_eq!(hosts.run(&c, &long_out(0, &list), &list).status, Status::Good);
+    assert_eq!(hosts.out(&a, 3, 0, KEY_A, 0).status, Status::Good, "CLEAR");
+    let d = hosts.world.server.new_nexus(initiator("d"), 1, &hosts.world.luns);
+    assert_eq!(told(&mut hosts.world, &d, 0), [POWER_ON, (6, 0x2a, 0x03)]);
+    // It was told before the session was lost, or it is told after.
+    told(&mut hosts.world, &d, 2);
+    told(&mut hosts.world, &d, 300);
+    let d = again(&mut hosts.world, &d);
+    assert_eq!(told(&mut hosts.world, &d, 0), [NEXUS_LOSS]);
+}
+
+#[test]
+fn what_was_not_told_of_reservations_is_told_in_the_next_session() {
+    let mut hosts = Hosts::registered();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    hosts.run(&a, &out(1, 5), &keys(KEY_A, 0));
+    hosts.run(&a, &out(2, 5), &keys(KEY_A, 0));
+    hosts.out(&a, 4, 0, KEY_A, KEY_B);
+    let b = again(&mut hosts.world, &b);
+    let all = [NEXUS_LOSS, (6, 0x2a, 0x04), REGISTRATIONS_PREEMPTED];
+    assert_eq!(told(&mut hosts.world, &b, 0), all);
+}
+
+#[test]
+fn what_is_kept_of_nexuses_without_a_session_is_bounded_and_forgetting_is_told() {
+    let mut world = World::new();
+    for n in 0..5000 {
+        let nexus = world.log_in(initiator(&format!("n{n:04}")), 1);
+        world.server.nexus_loss(&nexus);
+    }
+    assert_eq!(world.server.parked_count(), 4096);
+    let (first, last) = (initiator("n0000"), initiator("n4999"));
+    let forgotten = world.server.new_nexus(first, 1, &world.luns);
+    assert_eq!(told(&mut world, &forgotten, 0), [POWER_ON]);
+    let known = world.server.new_nexus(last, 1, &world.luns);
+    assert_eq!(told(&mut world, &known, 0), [NEXUS_LOSS]);
+}

@@ -1,0 +1,382 @@
+//! Bounded work: the largest legal form of every command of the table, against volumes of 64 TiB, a
+//! host with all the LUNs that there can be, and as many registrations. Each step that a command
+//! takes moves a bounded number of bytes, there are a bounded number of steps, and what is kept and
+//! answered has a bound too, whatever the command says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use block::request::limits::{
+    COMMAND_BYTES_MAX, COPY_SEGMENTS_MAX, TRANSFER_BYTES_MAX, UNMAP_RANGES_MAX, VOLUME_BYTES_MAX,
+};
+use block::{
+    DataIn, DataOut, FRAME_BYTES, Frame, LbaExtent, LbaState, LogicalBlockSize, LunMap,
+    SECTOR_BYTES, SectorRange, SpaceUse, VolumeId, VolumeReply, VolumeRequest,
+};
+
+use super::registering::{listing, port_id};
+use super::world::{World, cdb_10, cdb_16, initiator, volume};
+use crate::copy::rod::{RANGES_MAX, ROD_BYTES_MAX};
+use crate::long::STEP_BYTES_MAX;
+use crate::nexus::InitiatorPort;
+use crate::reservations::persistent::LIST_BYTES_MAX;
+use crate::response::{Command, Response, Status, Step};
+use crate::table::{COMMANDS, Entry};
+use crate::{Cdb, SavedRegistration, SavedReservations, data_out_phase};
+
+/// The most requests that one command may become: 32 MiB in steps of 1 MiB, each read and written,
+/// and one more where they are not aligned.
+const REQUESTS_MAX: usize = 66;
+/// The most bytes of an answer that is not read from a volume: what READ FULL STATUS tells of the
+/// longest names, before it is cut.
+const ANSWER_BYTES_MAX: usize = 256 << 10;
+/// The blocks of LUN 0, of 512 bytes.
+const BLOCKS: u64 = VOLUME_BYTES_MAX / SECTOR_BYTES;
+
+/// What a command took.
+#[derive(Debug, Default)]
+struct Work {
+    requests: usize,
+    read_bytes_max: u64,
+    write_bytes_max: u64,
+}
+
+/// The most that there can be of everything.
+fn largest_world() -> World {
+    let mut world = World::new();
+    world.start_roomy();
+    let mut luns = BTreeMap::new();
+    for lun in 0..=16_383_u16 {
+        let mut one = (*volume(1, LogicalBlockSize::B512)).clone();
+        one.id = VolumeId(u64::from(lun) + 1_000);
+        one.size.0 = BLOCKS;
+        one.naa[8..10].copy_from_slice(&lun.to_be_bytes());
+        one.serial = format!("HF{lun:08}");
+        luns.insert(lun, Arc::new(one));
+    }
+    world.luns = Arc::new(LunMap { generation: 2, luns });
+    world.nexus = world.log_in(initiator("all"), 1);
+    let registration = |n: u16| {
+        let [high, low] = n.to_be_bytes();
+        let name = format!("{:a<223}", "iqn.2026-01.example:");
+        let initiator = InitiatorPort { name, isid: [0, 0, 0, 0, high, low] };
+        SavedRegistration { initiator, target_port: 1, key: 1 }
+    };
+    let registrations = (0..512).map(registration).collect();
+    let saved = SavedReservations { registrations, reservation: None };
+    // LUN 1 has as many as there can be; LUN 0 has room for a list.
+    assert!(world.server.restore_reservations(VolumeId(1_001), saved));
+    world
+}
+
+/// Answers as a volume would of which nothing is the same twice, at no cost.
+fn serve(request: &VolumeRequest, work: &mut Work) -> VolumeReply {
+    work.requests += 1;
+    match request {
+        VolumeRequest::Read { range, .. } => {
+            let bytes = range.bytes().unwrap();
+            work.read_bytes_max = work.read_bytes_max.max(bytes);
+            let phase = range.start.offset_in_block_bytes();
+            let frames = (phase + bytes as usize).div_ceil(FRAME_BYTES);
+            let zeros = std::iter::repeat_with(Frame::zeros).take(frames);
+            VolumeReply::Data(DataIn::from_frames(zeros, phase, bytes as usize))
+        }
+        VolumeRequest::Write { range, .. } | VolumeRequest::CompareAndWrite { range, .. } => {
+            work.write_bytes_max = work.write_bytes_max.max(range.bytes().unwrap());
+            VolumeReply::Done
+        }
+        VolumeRequest::Unmap { ranges, .. } => {
+            assert!(ranges.len() <= UNMAP_RANGES_MAX);
+            VolumeReply::Done
+        }
+        VolumeRequest::Copy { segments } => {
+            assert!(segments.len() <= COPY_SEGMENTS_MAX);
+            VolumeReply::Done
+        }
+        VolumeRequest::Extents { range, limit, .. } => {
+            // A volume of which every second block is mapped, and that tells little at once.
+            let extents = (0..(*limit).min(100) as u64).map(|n| {
+                let at = range.start.0 + 8 * n;
+                let state = [LbaState::Mapped, LbaState::Deallocated][(at / 8 % 2) as usize];
+                LbaExtent { range: SectorRange::new(at, 8), state }
+            });
+            VolumeReply::Extents(extents.collect())
+        }
+        VolumeRequest::Space { .. } => VolumeReply::Space(SpaceUse::default()),
+        VolumeRequest::Zero { .. } | VolumeRequest::Fill { .. } | VolumeRequest::Flush { .. } => {
+            VolumeReply::Done
+        }
+    }
+}
+
+fn run(world: &mut World, lun: u16, cdb: &[u8], data: &[u8]) -> (Response, Work) {
+    let (nexus, luns) = (world.nexus.clone(), world.luns.clone());
+    let command = Command {
+        lun: crate::luns::encode(lun),
+        cdb: Cdb::new(cdb),
+        data_out: DataOut::from_bytes(data, data_out_phase(cdb)),
+        expected_in_bytes: u32::MAX.into(),
+    };
+    let mut work = Work::default();
+    let mut step = world.server.execute(&nexus, &luns, command);
+    loop {
+        match step {
+            Step::Done(response) => return (response, work),
+            Step::Request { request, pending } => {
+                assert!(work.requests < REQUESTS_MAX, "{cdb:02x?} goes on");
+                let reply = serve(&request, &mut work);
+                step = world.server.resume(&nexus, pending, Ok(reply));
+            }
+            Step::Persist { volume, pending } => {
+                world.save(volume);
+                step = world.server.resume_saved(pending);
+            }
+        }
+    }
+}
+
+/// Sets the length fields of a CDB to the most that they hold, all of them allocation lengths.
+fn full(entry: &Entry, at: std::ops::Range<usize>) -> Vec<u8> {
+    let mut cdb = vec![0; entry.usage.len()];
+    cdb[0] = entry.opcode;
+    cdb[1] = entry.action.unwrap_or(0);
+    cdb[at].fill(0xff);
+    cdb
+}
+
+fn third_party(action: u8, list: &[u8]) -> Vec<u8> {
+    let mut cdb = vec![0; 16];
+    (cdb[0], cdb[1]) = (0x83, action);
+    cdb[10..14].copy_from_slice(&(list.len() as u32).to_be_bytes());
+    cdb
+}
+
+/// 64 descriptors, of volumes all over the map, and 64 segments of nearly 4 GiB between them.
+fn copy_list(world: &World, lid4: bool) -> Vec<u8> {
+    let (mut cscds, mut segments) = (Vec::new(), Vec::new());
+    for n in 0..64_u16 {
+        let name = world.luns.luns[&(n * 255 + 1)].naa;
+        cscds.extend([0xe4, 0, 0, 0, 1, 3, 0, 16]);
+        cscds.extend(name);
+        cscds.extend([0; 4]);
+        cscds.extend([0, 0, 2, 0]);
+        let (from, to) = (n + u16::from(lid4), (n + 1) % 64 + u16::from(lid4));
+        segments.extend([0x0a, 0, 0, 28]);
+        segments.extend([from.to_be_bytes(), to.to_be_bytes()].concat());
+        segments.extend(0xffff_fe00_u32.to_be_bytes());
+        segments.extend([3_u64.to_be_bytes(), 11_u64.to_be_bytes()].concat());
+        segments.extend([0; 4]);
+    }
+    let (cscd, segment) = (cscds.len() as u16, segments.len() as u16);
+    let mut list = vec![0; if lid4 { 48 } else { 16 }];
+    if lid4 {
+        (list[0], list[1], list[3], list[16]) = (1, 0x18, 0x20, 0xff);
+        list[42..44].copy_from_slice(&cscd.to_be_bytes());
+        list[44..46].copy_from_slice(&segment.to_be_bytes());
+    } else {
+        list[1] = 0x18;
+        list[2..4].copy_from_slice(&cscd.to_be_bytes());
+        list[10..12].copy_from_slice(&segment.to_be_bytes());
+    }
+    list.extend(cscds);
+    list.extend(segments);
+    list
+}
+
+/// Ranges that make up the most that one token stands for, all at odd places.
+fn ranges(mut list: Vec<u8>) -> Vec<u8> {
+    let blocks = (ROD_BYTES_MAX / SECTOR_BYTES / RANGES_MAX as u64) as u32;
+    let at = list.len() - 2;
+    list[at..].copy_from_slice(&(RANGES_MAX as u16 * 16).to_be_bytes());
+    for n in 0..RANGES_MAX as u64 {
+        list.extend((n * (1 << 32) + 5).to_be_bytes());
+        list.extend(blocks.to_be_bytes());
+        list.extend([0; 4]);
+    }
+    let length = (list.len() - 2) as u16;
+    list[..2].copy_from_slice(&length.to_be_bytes());
+    list
+}
+
+/// PERSISTENT RESERVE OUT; REGISTER with the longest list that is taken, of one name that is as
+/// long as names get.
+fn reserve_out(action: u8) -> (Vec<u8>, Vec<u8>) {
+    let mut list = vec![0; 24];
+    (list[7], list[15]) = (1, 1);
+    match action {
+        0 => {
+            list = listing(0, 1, 0, &[]);
+            while list.len() + port_id("x").len() <= LIST_BYTES_MAX {
+                list.extend(port_id("x"));
+            }
+            let ids = (list.len() - 28) as u32;
+            list[24..28].copy_from_slice(&ids.to_be_bytes());
+        }
+        3 => list[15] = 0,
+        7 => {
+            let id = port_id("y");
+            (list[19], list[23]) = (1, id.len() as u8);
+            list.extend(id);
+        }
+        _ => {}
+    }
+    let mut cdb = vec![0x5f, action, 1, 0, 0, 0, 0, 0, 0, 0];
+    cdb[5..9].copy_from_slice(&(list.len() as u32).to_be_bytes());
+    (cdb, list)
+}
+
+/// The pages that MODE SENSE tells, again and again.
+fn mode_list(world: &mut World, header: usize, most: usize) -> Vec<u8> {
+    let page = world.good(&[0x1a, 0x08, 0x08, 0, 255, 0], &[])[4..].to_vec();
+    let mut list = vec![0; header];
+    while list.len() + page.len() <= most {
+        list.extend(&page);
+    }
+    list
+}
+
+/// The largest legal form of a command: to which LUN, its CDB and its data.
+fn largest(world: &mut World, entry: &Entry) -> (u16, Vec<u8>, Vec<u8>) {
+    let most = (COMMAND_BYTES_MAX / SECTOR_BYTES) as u32;
+    let all = || vec![0x5a; COMMAND_BYTES_MAX as usize];
+    let short = || vec![0x5a; 65_535 * 512];
+    let twelve = |flags: u8| {
+        let mut cdb = vec![entry.opcode, flags, 0, 0, 0, 3];
+        cdb.extend(most.to_be_bytes());
+        cdb.extend([0, 0]);
+        cdb
+    };
+    let none = Vec::new;
+    let (cdb, data) = match (entry.opcode, entry.action.unwrap_or(0)) {
+        (0x00 | 0x16 | 0x17 | 0x1b | 0x1d | 0x1e | 0x25, _) => (full(entry, 0..0), none()),
+        (0x03, _) => (vec![3, 1, 0, 0, 255, 0], none()),
+        (0x08, _) => (vec![8, 0, 0, 3, 0, 0], none()),
+        (0x0a, _) => (vec![10, 0, 0, 3, 0, 0], vec![1; 256 * 512]),
+        (0x12, _) => (vec![0x12, 1, 0x83, 255, 255, 0], none()),
+        (0x15, _) => (vec![0x15, 0x10, 0, 0, 244, 0], mode_list(world, 4, 244)),
+        (0x1a, _) => (vec![0x1a, 0, 0x3f, 0xff, 255, 0], none()),
+        (0x28, _) => (cdb_10(0x28, 0, 3, 65_535), none()),
+        (0x2a | 0x2e, _) => (cdb_10(entry.opcode, 0, 3, 65_535), short()),
+        (0x2f, _) => (cdb_10(0x2f, 0x02, 3, 65_535), vec![0; 65_535 * 512]),
+        (0x34 | 0x35, _) => (cdb_10(entry.opcode, 0, 3, 65_535), none()),
+        (0x37 | 0x48 | 0x56 | 0x57, _) => (full(entry, 0..0), none()),
+        (0x41, _) => (cdb_10(0x41, 0, 3, 0), vec![0x5a; 512]),
+        (0x42, _) => {
+            let mut list = vec![0; 8];
+            for n in 0..UNMAP_RANGES_MAX as u64 {
+                list.extend((n * (1 << 24) + 3).to_be_bytes());
+                list.extend(u32::MAX.to_be_bytes());
+                list.extend([0; 4]);
+            }
+            let descriptors = (list.len() - 8) as u16;
+            list[..2].copy_from_slice(&(descriptors + 6).to_be_bytes());
+            list[2..4].copy_from_slice(&descriptors.to_be_bytes());
+            (cdb_10(0x42, 0, 0, list.len() as u16), list)
+        }
+        (0x4d, _) => (vec![0x4d, 0, 0x4c, 0, 0, 0, 0, 255, 255, 0], none()),
+        (0x55, _) => {
+            let list = mode_list(world, 8, 65_535);
+            let [high, low] = (list.len() as u16).to_be_bytes();
+            (vec![0x55, 0x10, 0, 0, 0, 0, 0, high, low, 0], list)
+        }
+        (0x5a, _) => (vec![0x5a, 0x10, 0x3f, 0xff, 0, 0, 0, 255, 255, 0], none()),
+        (0x5e, _) => return (1, full(entry, 7..9), none()),
+        (0x5f, action) => {
+            let (cdb, list) = reserve_out(action);
+            (cdb, list)
+        }
+        (0x83, action @ (0x00 | 0x01)) => {
+            let list = copy_list(world, action == 1);
+            (third_party(action, &list), list)
+        }
+        (0x83, 0x10) => {
+            let list = ranges(vec![0; 16]);
+            (third_party(0x10, &list), list)
+        }
+        (0x83, 0x11) => {
+            let mut list = vec![0; 536];
+            list[16..24].copy_from_slice(&[0xff, 0xff, 0, 1, 0, 0, 1, 0xf8]);
+            let list = ranges(list);
+            (third_party(0x11, &list), list)
+        }
+        (0x83 | 0x84, _) => (full(entry, if entry.opcode == 0x84 { 10..14 } else { 0..0 }), none()),
+        (0x88, _) => (cdb_16(0x88, 0, 3, most), none()),
+        (0x89, _) => {
+            let mut cdb = cdb_16(0x89, 0, 3, 0);
+            cdb[13] = 255;
+            (cdb, vec![0; 2 * 255 * 512])
+        }
+        (0x8a | 0x8b, _) => (cdb_16(entry.opcode, 0, 3, most), all()),
+        (0x8e, _) => (cdb_16(0x8e, 0, 3, most), all()),
+        (0x8f, _) => (cdb_16(0x8f, 0, 3, most), none()),
+        (0x90 | 0x91, _) => (cdb_16(entry.opcode, 0, 0, u32::MAX), none()),
+        (0x93, _) => (cdb_16(0x93, 0, 3, 0), vec![0x5a; 512]),
+        (0x9c, _) => {
+            let mut cdb = cdb_16(0x9c, 0, 3, 0);
+            cdb[12..14].copy_from_slice(&8192_u16.to_be_bytes());
+            (cdb, vec![0x5a; TRANSFER_BYTES_MAX as usize])
+        }
+        (0x9e, action) => (cdb_16(0x9e, action, 0, u32::MAX), none()),
+        (0xa0, _) => {
+            let mut cdb = full(entry, 6..10);
+            cdb[2] = 2;
+            (cdb, none())
+        }
+        (0xa3, _) => (full(entry, 6..10), none()),
+        (0xa4, _) => {
+            let mut list = vec![0; 4];
+            list.resize(4 + 4 * 65_536, 0);
+            list[4..].chunks_mut(4).for_each(|descriptor| descriptor[3] = 1);
+            let mut cdb = full(entry, 0..0);
+            cdb[6..10].copy_from_slice(&(list.len() as u32).to_be_bytes());
+            (cdb, list)
+        }
+        (0xa8, _) => (twelve(0), none()),
+        (0xaa | 0xae, _) => (twelve(0), all()),
+        (0xaf, _) => (twelve(0x06), vec![0; 512]),
+        (0xb7, _) => (full(entry, 6..10), none()),
+        (opcode, action) => panic!("say what the largest form of {opcode:02x}/{action:02x} is"),
+    };
+    (0, cdb, data)
+}
+
+#[test]
+fn the_largest_form_of_every_command_is_bounded_work() {
+    let mut world = largest_world();
+    for entry in COMMANDS {
+        let (lun, cdb, data) = largest(&mut world, entry);
+        let (response, work) = run(&mut world, lun, &cdb, &data);
+        let name = entry.name;
+        // Nothing was copied that could be asked for, nobody is registered, or the list is too long
+        // for what may register: all that is found at once.
+        let may_fail = matches!(entry.opcode, 0x84 | 0x5f)
+            || (entry.opcode, entry.action) == (0x83, Some(0x1c));
+        assert!(may_fail || response.status == Status::Good, "{name}: {:?}", response.sense);
+        let reads = matches!(entry.opcode, 0x08 | 0x28 | 0x88 | 0xa8);
+        let read_max = if reads { TRANSFER_BYTES_MAX } else { STEP_BYTES_MAX };
+        assert!(work.read_bytes_max <= read_max, "{name}: {work:?}");
+        assert!(work.write_bytes_max <= TRANSFER_BYTES_MAX, "{name}: {work:?}");
+        let answer_max = if reads { COMMAND_BYTES_MAX as usize } else { ANSWER_BYTES_MAX };
+        assert!(response.data_in.len() <= answer_max, "{name}: {} bytes", response.data_in.len());
+        // One that only names its range is one request, however long that is.
+        if matches!(entry.opcode, 0x41 | 0x42 | 0x48 | 0x83 | 0x93) {
+            assert!(work.requests <= 1, "{name}: {work:?}");
+        }
+    }
+}
+
+#[test]
+fn a_change_of_the_map_and_a_reset_cost_no_more_than_the_units_are_many() {
+    let mut world = largest_world();
+    let nexuses: Vec<_> = (1..9).map(|port| world.log_in(initiator("many"), port)).collect();
+    world.server.target_reset(&world.luns);
+    let mut luns = (*world.luns).clone();
+    (luns.generation, _) = (3, luns.luns.remove(&16_383));
+    world.luns = luns.into();
+    for nexus in &nexuses {
+        // The reset, that LUNs have changed, and then nothing more.
+        let told = [0, 0, 0].map(|_| world.run_as(nexus, 16_000, &[0; 6], &[]).sense);
+        let told = told.map(|sense| sense.map(|sense| (sense.asc, sense.ascq)));
+        assert_eq!(told, [Some((0x29, 0x02)), Some((0x3f, 0x0e)), None]);
+    }
+}
