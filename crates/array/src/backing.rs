@@ -26,6 +26,11 @@ pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
 
     /// How a volume stands; `None` where there is no such volume.
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus>;
+
+    /// Whether what the store knew of a volume can't be read: its I/O is MEDIUM ERROR.
+    fn is_lost(&self, _id: VolumeId) -> bool {
+        false
+    }
 }
 
 impl Backing for Store {
@@ -51,5 +56,9 @@ impl Backing for Store {
 
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
         Store::volume_status(self, id)
+    }
+
+    fn is_lost(&self, id: VolumeId) -> bool {
+        Store::is_lost(self, id)
     }
 }

@@ -129,6 +129,14 @@ impl Array {
                 blocks: None,
                 ranges_more: finding.ranges_more,
             };
+            if let What::Page { table: TableName::Volumes, .. } = finding.what {
+                // The store does not know what was there; the array knows the names.
+                let lost = self.lost_volumes().into_iter();
+                damages.extend(lost.map(|(id, range)| {
+                    let blocks = Some(self.damaged_blocks(id, range));
+                    Damage { blocks, ..damage.clone() }
+                }));
+            }
             if finding.ranges.is_empty() {
                 damages.push(damage);
                 continue;
@@ -140,6 +148,15 @@ impl Array {
             }
         }
         DamageReport { damages, findings_more, stuck_nodes }
+    }
+
+    /// The volumes and snapshots of which the store can't read what they are, and all of each.
+    fn lost_volumes(&self) -> Vec<(VolumeId, SectorRange)> {
+        let state = self.state.read();
+        let volumes = state.volumes.iter().map(|(id, volume)| (*id, volume.record.size));
+        let snapshots = state.snapshots.iter().map(|(id, snapshot)| (*id, snapshot.size));
+        let lost = volumes.chain(snapshots).filter(|(id, _)| self.backing.is_lost(*id));
+        lost.map(|(id, size)| (id, SectorRange::new(0, size.0))).collect()
     }
 
     pub(crate) fn damaged_blocks(&self, volume_id: VolumeId, range: SectorRange) -> DamagedBlocks {

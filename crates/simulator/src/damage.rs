@@ -103,7 +103,8 @@ pub fn inflict(seed: u64, damage: Damage) -> Result<Seen, String> {
     seen.found_by_scrub = findings.len() as u64;
     seen.blocks_named = named.len() as u64;
     // What rotted stays as it is; a read that fails or goes astray is right the next time.
-    if matches!(damage, Damage::Rot(_)) && named != lost {
+    // Of a volume whose row is lost nobody knows the blocks.
+    if matches!(damage, Damage::Rot(_)) && named != lost && !store.is_lost(volume) {
         return Err(format!("seed {seed}: scrub named {named:?}, and reads lost {lost:?}"));
     }
     Ok(seen)

@@ -89,8 +89,15 @@ impl Store {
     /// A volume id that was never given before (durable once it was used in a change).
     pub fn allocate_volume_id(&self) -> VolumeId {
         let mut writer = self.writer.lock();
-        let id = VolumeId(writer.state.next_volume);
-        writer.state.next_volume += 1;
+        let next = &mut writer.state.next_volume;
+        // A row in a page that can't be read could not be made: the ids that are left in it are
+        // given up. Where none is found, the change says so.
+        let mut free = *next;
+        if self.world.volume_table.find_rows(&self.world.medium, &mut free, 1) {
+            *next = free;
+        }
+        let id = VolumeId(*next);
+        *next += 1;
         id
     }
 }
@@ -165,7 +172,7 @@ impl Planner<'_> {
         if self.named.contains(&id) {
             return Err(invalid(format!("volume {id} is changed twice in one change")));
         }
-        let row = self.world.map_of(id).ok_or(VolumeError::NoSuchVolume(id))?;
+        let row = self.world.map_of(id).ok_or_else(|| self.world.missing(id))?;
         Ok(row.snapshot)
     }
 

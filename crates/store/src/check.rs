@@ -12,6 +12,7 @@ use crate::plausible::payload_is_intact;
 use crate::recovery::LogReader;
 use crate::replay::{next_record, payload_place};
 use crate::store::Store;
+use crate::table::LostPage;
 use crate::verify::read_chunk;
 use crate::world::{Counts, State, World};
 use crate::{NODE_UNITS, StoreError};
@@ -101,6 +102,14 @@ impl Checker<'_> {
         }
     }
 
+    /// Pages of rows that can't be read: what is told of the rows in them follows from that.
+    fn lost_rows(&mut self, of: &str, pages: Vec<LostPage>) {
+        for LostPage { rows, error, .. } in pages {
+            let last = rows.end - 1;
+            self.find(format!("the rows of {of} {} to {last} can't be read: {error}", rows.start));
+        }
+    }
+
     fn add_live(&mut self, place: Place, units: u32) {
         if place.is_none() {
             return;
@@ -183,16 +192,18 @@ impl Checker<'_> {
         let world = self.world;
         let mut rows = Vec::new();
         let mut pages = Vec::new();
-        world.nodes.table.visit(
+        let lost = world.nodes.table.visit(
             &world.medium,
             &mut |page| pages.push(page.place),
             &mut |id, raw| rows.push((NodeId(id), NodeRow::decode(raw))),
-        )?;
-        world.volume_table.visit(
+        );
+        self.lost_rows("nodes", lost);
+        let lost = world.volume_table.visit(
             &world.medium,
             &mut |page| pages.push(page.place),
             &mut |_, _| {},
-        )?;
+        );
+        self.lost_rows("volumes", lost);
         pages.into_iter().for_each(|place| self.add_live(place, UNITS_PER_BLOCK));
         for (id, row) in rows {
             self.report.nodes += 1;
@@ -224,9 +235,12 @@ impl Checker<'_> {
         let world = self.world;
         let mut rows = Vec::new();
         let mut pages = Vec::new();
-        world.chunks.visit(&world.medium, &mut |page| pages.push(page.place), &mut |id, raw| {
-            rows.push((ChunkId(id), ChunkRow::decode(raw)))
-        })?;
+        let lost = world.chunks.visit(
+            &world.medium,
+            &mut |page| pages.push(page.place),
+            &mut |id, raw| rows.push((ChunkId(id), ChunkRow::decode(raw))),
+        );
+        self.lost_rows("chunks", lost);
         pages.into_iter().for_each(|place| self.add_live(place, UNITS_PER_BLOCK));
         let mut reader = GroupReader::default();
         for (_, row) in &rows {

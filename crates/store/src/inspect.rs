@@ -4,12 +4,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use block::{BlockRange, VolumeId};
-use format::MapEntry;
+use block::{BlockRange, SECTOR_BYTES, VolumeId};
+use format::{MapEntry, Superblock};
 
 use crate::recovery::read_superblocks;
 use crate::walk::walk;
-use crate::{CheckOptions, CheckReport, OpenOptions, Store, StoreError};
+use crate::{CheckOptions, CheckReport, DamagedRange, LostBlocks, OpenOptions, Store, StoreError};
 
 /// What to look at.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,8 +45,19 @@ pub struct MapRun {
     pub kind: String,
 }
 
-/// What was seen.
+/// Blocks of a volume that can't be read.
 #[derive(Clone, Debug, serde::Serialize)]
+pub struct LostRange {
+    /// The volume or snapshot.
+    pub volume: u64,
+    /// The first byte.
+    pub offset_bytes: u64,
+    /// How many.
+    pub length_bytes: u64,
+}
+
+/// What was seen.
+#[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct InspectReport {
     /// The pool's name, in hexadecimal.
     pub pool_id: String,
@@ -70,6 +81,12 @@ pub struct InspectReport {
     pub snapshots: Vec<(u64, u64, u64)>,
     /// The map that was asked for.
     pub map: Vec<MapRun>,
+    /// Volumes and snapshots may be among these ids whose rows can't be read: first and last.
+    pub lost_volumes: Vec<(u64, u64)>,
+    /// The blocks of volumes and snapshots that can't be read.
+    pub lost: Vec<LostRange>,
+    /// How many ranges of such blocks there are besides.
+    pub lost_more: u64,
     /// How much was checked.
     pub check: CheckReport,
     /// What is wrong, a line each; empty if all is well.
@@ -102,8 +119,23 @@ pub fn inspect(
             },
         })
         .collect();
-    let store = Store::load(disk, OpenOptions { memory_bytes: 0, ..OpenOptions::default() })?;
-    let check = store.check(CheckOptions { data: options.data })?;
+    let loaded = Store::load(disk, OpenOptions { memory_bytes: 0, ..OpenOptions::default() });
+    let store = match loaded {
+        Ok(store) => store,
+        Err(StoreError::Damaged(text)) => {
+            let superblock = copies.iter().flatten().max_by_key(|copy| copy.sequence);
+            return Ok(of_unopenable(superblock, superblocks, text));
+        }
+        Err(error) => return Err(error),
+    };
+    let mut check = store.check(CheckOptions { data: options.data })?;
+    // Which blocks are lost is asked only where something is.
+    let lost = match check.findings.is_empty() {
+        true => LostBlocks::default(),
+        false => store.lost_blocks(options.data),
+    };
+    let lost_volumes: Vec<(u64, u64)> =
+        store.world.lost_volumes.read().iter().map(|(_, ids)| (ids.start, ids.end - 1)).collect();
     let status = store.pool_status();
     let (next_lsn, segment_bytes) =
         (store.writer.lock().position.lsn, store.world.medium.geometry().segment_bytes);
@@ -118,10 +150,45 @@ pub fn inspect(
         allocated_bytes: status.allocated_bytes,
         volumes: volumes(&store, false),
         snapshots: volumes(&store, true),
-        map: options.volume.map_or(Ok(Vec::new()), |id| map_of(&store, id))?,
+        map: match options.volume.map(|id| map_of(&store, id)).transpose() {
+            Ok(map) => map.unwrap_or_default(),
+            Err(StoreError::Damaged(text)) => {
+                check.findings.push(text);
+                Vec::new()
+            }
+            Err(error) => return Err(error),
+        },
+        lost_volumes,
+        lost: lost.ranges.iter().map(lost_range).collect(),
+        lost_more: lost.ranges_more,
         findings: check.findings.clone(),
         check,
     })
+}
+
+/// What can be told of a pool that does not open.
+fn of_unopenable(
+    superblock: Option<&Superblock>,
+    superblocks: Vec<SuperblockReport>,
+    text: String,
+) -> InspectReport {
+    let known = superblock.map(|superblock| InspectReport {
+        pool_id: superblock.pool_id.iter().map(|byte| format!("{byte:02x}")).collect(),
+        capacity_bytes: superblock.capacity_bytes,
+        segment_bytes: superblock.geometry.segment_bytes,
+        next_lsn: superblock.log.lsn,
+        ..InspectReport::default()
+    });
+    let finding = format!("the pool does not open: {text}");
+    InspectReport { superblocks, findings: vec![finding], ..known.unwrap_or_default() }
+}
+
+fn lost_range(lost: &DamagedRange) -> LostRange {
+    LostRange {
+        volume: lost.volume.0,
+        offset_bytes: lost.range.start.0 * SECTOR_BYTES,
+        length_bytes: lost.range.count.0 * SECTOR_BYTES,
+    }
 }
 
 fn volumes(store: &Store, snapshots: bool) -> Vec<(u64, u64, u64)> {
@@ -201,13 +268,23 @@ impl fmt::Display for InspectReport {
         for (id, size, mapped) in &self.snapshots {
             writeln!(f, "snapshot    {id}: {size} bytes, {mapped} mapped")?;
         }
+        for (first, last) in &self.lost_volumes {
+            writeln!(f, "lost        what volumes {first} to {last} are, if there are such")?;
+        }
+        for LostRange { volume, offset_bytes, length_bytes } in &self.lost {
+            writeln!(f, "lost        volume {volume}: {length_bytes} bytes at {offset_bytes}")?;
+        }
+        if self.lost_more > 0 {
+            writeln!(f, "lost        and {} ranges more", self.lost_more)?;
+        }
         for run in &self.map {
             writeln!(f, "map         block {} + {}: {}", run.block, run.count, run.kind)?;
         }
-        let CheckReport { volumes, nodes, chunks, chunks_read, .. } = &self.check;
+        let CheckReport { volumes, nodes, chunks, chunks_read, records, .. } = &self.check;
         writeln!(
             f,
-            "checked     {volumes} volumes, {nodes} nodes, {chunks} chunks ({chunks_read} read)"
+            "checked     {volumes} volumes, {nodes} nodes, {chunks} chunks ({chunks_read} read), \
+             {records} records"
         )?;
         for finding in &self.findings {
             writeln!(f, "finding     {finding}")?;

@@ -49,6 +49,7 @@ mod images;
 mod index;
 mod inspect;
 mod join;
+mod lost;
 mod maintain;
 mod map;
 mod medium;
@@ -93,7 +94,8 @@ pub use api::{
 pub use check::{CheckOptions, CheckReport};
 pub use format::Handling;
 pub use format::map::Fanout;
-pub use inspect::{InspectOptions, InspectReport, inspect};
+pub use inspect::{InspectOptions, InspectReport, LostRange, inspect};
+pub use lost::LostBlocks;
 pub use maintain::Next;
 pub use optimize::OptimizeStatus;
 pub use scrub::{

@@ -32,6 +32,7 @@ use crate::plausible::{self, check_run};
 use crate::replay::replay;
 use crate::segments::Segments;
 use crate::store::Store;
+use crate::table::LostPage;
 use crate::world::{State, Volume, World};
 use crate::writer::Writer;
 use crate::{OpenOptions, StoreError};
@@ -144,7 +145,7 @@ impl Store {
         );
         writer.find_ids(&world, 0);
         replay(&world, &mut writer, &superblock)?;
-        release_staged(&world, &mut writer.state)?;
+        release_staged(&world, &mut writer.state);
         world.begin_refill(writer.state.next_chunk);
         Ok(Store::assemble(world, writer, checkpointer, options))
     }
@@ -278,10 +279,27 @@ pub(crate) fn load_checkpoint(
     Ok((world, state))
 }
 
+/// Volumes whose rows can't be read are lost, and the others are there.
 fn load_volumes(world: &World, state: &mut State) -> Result<(), StoreError> {
+    let mut lost = read_volumes(world, state)?;
+    if !lost.is_empty() {
+        // What fails once may be the way there, not the page.
+        lost = read_volumes(world, state)?;
+    }
+    // Ids that were not given yet are nobody's loss.
+    lost.retain(|page| page.rows.start < state.next_volume);
+    let ids =
+        lost.iter().map(|page| (page.key, page.rows.start..state.next_volume.min(page.rows.end)));
+    *world.lost_volumes.write() = ids.collect();
+    Ok(())
+}
+
+fn read_volumes(world: &World, state: &mut State) -> Result<Vec<LostPage>, StoreError> {
     let mut volumes = world.volumes.write();
+    volumes.clear();
+    state.provisioned_blocks = 0;
     let mut failed = None;
-    world.volume_table.visit(&world.medium, &mut |_| {}, &mut |id, raw| {
+    let lost = world.volume_table.visit(&world.medium, &mut |_| {}, &mut |id, raw| {
         let id = VolumeId(id);
         match VolumeRow::decode(raw, world.medium.tuning.fanout) {
             Some(row) => {
@@ -290,23 +308,24 @@ fn load_volumes(world: &World, state: &mut State) -> Result<(), StoreError> {
             }
             None => failed = Some(id),
         }
-    })?;
+    });
     match failed {
         Some(id) => Err(StoreError::Damaged(format!("the row of volume {id} is impossible"))),
-        None => Ok(()),
+        None => Ok(lost),
     }
 }
 
 /// The log has ended. Staged chunks belong to a command that was not finished, or to none at all:
-/// they go.
-fn release_staged(world: &World, state: &mut State) -> Result<(), StoreError> {
+/// they go. One whose row can't be read stays staged, and its space in use.
+fn release_staged(world: &World, state: &mut State) {
     state.replaying = false;
     for (first, count) in std::mem::take(&mut state.staged) {
         for id in first..first + u64::from(count) {
-            world.free_unnamed_chunk(state, ChunkId(id))?;
+            if world.free_unnamed_chunk(state, ChunkId(id)).is_err() {
+                state.staged.insert(id, 1);
+            }
         }
     }
-    Ok(())
 }
 
 /// Reads the log in large pieces.

@@ -163,7 +163,11 @@ fn open_segments(writer: &mut Writer, at: &LogPosition) -> Result<(), StoreError
 fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
     open_segments(writer, &record.at)?;
     let payload = Payload::stored(payload_place(record));
-    apply_all(world, &mut writer.state, &record.entries, payload)?;
+    apply_all(world, &mut writer.state, &record.entries, payload).map_err(|error| {
+        // To go on without it would count references wrongly, and so free what is in use.
+        let lsn = record.header.lsn;
+        StoreError::Damaged(format!("record {lsn} of the log can't be applied: {error}"))
+    })?;
     writer.log_bytes += record.header.total_blocks() * BLOCK_BYTES;
     writer.recovered(record.behind());
     Ok(())

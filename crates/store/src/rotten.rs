@@ -14,16 +14,32 @@ impl Table {
         let mut tries = 2 * REFS_PER_DIRECTORY;
         let mut page = *first / ROWS_PER_PAGE;
         while page <= (*first + count.max(1) - 1) / ROWS_PER_PAGE {
-            if self.read_page(medium, (0, page), |_| ()).is_err() {
-                *first = (page + 1) * ROWS_PER_PAGE;
-                tries -= 1;
-                if tries == 0 {
-                    return false;
-                }
+            let Some(level) = self.unreadable_level(medium, page) else {
+                page += 1;
+                continue;
+            };
+            // Behind all that is below what can't be read.
+            let below = REFS_PER_DIRECTORY.pow(u32::from(level));
+            page = (page / below + 1) * below;
+            *first = page * ROWS_PER_PAGE;
+            tries -= 1;
+            if tries == 0 {
+                return false;
             }
-            page += 1;
         }
         true
+    }
+
+    /// The level of what can't be read on the way to a row page: 0 for the page itself.
+    fn unreadable_level(&self, medium: &Medium, page: u64) -> Option<u8> {
+        let height = self.root.read().height;
+        let is_unreadable = |level: &u8| {
+            let number = page / REFS_PER_DIRECTORY.pow(u32::from(*level));
+            self.read_page(medium, (*level, number), |_| ()).is_err()
+        };
+        self.read_page(medium, (0, page), |_| ()).err()?;
+        // All below the topmost one that can't be read can't be, either.
+        (0..=height).rev().find(is_unreadable)
     }
 
     /// A page as it is in memory, if it is there.

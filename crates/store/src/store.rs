@@ -63,10 +63,10 @@ impl Store {
         let superblock = checkpointer.superblock();
         Self {
             pool_id: superblock.pool_id,
+            scrub: Mutex::new(crate::scrub::Scrub::of_lost_volumes(&world)),
             world,
             writer: Mutex::new(writer),
             checkpointing: Mutex::new(checkpointer),
-            scrub: Mutex::default(),
             optimizing: Default::default(),
             reclaiming: Mutex::default(),
             accounting: crate::accounting::Accounting::default(),
@@ -91,6 +91,9 @@ impl Store {
 
     /// Starts a request.
     pub fn start(&self, request: VolumeRequest, token: Token) -> Started {
+        if let Some(lost) = self.world.lost_target(&request) {
+            return Started::Done(Err(lost));
+        }
         match request {
             VolumeRequest::Read { volume, range } => self.start_read(volume, range),
             VolumeRequest::Flush { volume } => self.start_flush(volume, token),
@@ -368,7 +371,8 @@ impl Store {
     pub fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
         let volume = self.world.volume(id)?;
         let map = (*volume.map.read())?;
-        let counts = self.world.counts(map.root, map.level).ok()?;
+        // What is below a row that can't be read can't be counted either.
+        let counts = self.world.counts(map.root, map.level).unwrap_or_default();
         Some(VolumeStatus {
             id,
             size: SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK),

@@ -312,14 +312,25 @@ impl Table {
         Ok(reference)
     }
 
+    /// Where a page is on the medium, if the directory above it can be read.
+    pub(crate) fn stored_at(&self, medium: &Medium, key: PageKey) -> Option<PageRef> {
+        let root = *self.root.read();
+        if key.0 >= root.height {
+            return Some(root.page);
+        }
+        let index = (key.1 % REFS_PER_DIRECTORY) as usize;
+        let parent = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
+        self.read_page(medium, parent, |page| PageRef::in_directory(page, index)).ok()
+    }
+
     /// Calls `visit_page` for every page that is stored, and `visit_row` for every row that is in
-    /// use (for `check`).
+    /// use. Goes on behind a page that can't be read, and returns what could not.
     pub(crate) fn visit(
         &self,
         medium: &Medium,
         visit_page: &mut dyn FnMut(PageRef),
         visit_row: &mut dyn FnMut(u64, &[u8]),
-    ) -> Result<(), StoreError> {
+    ) -> Vec<LostPage> {
         let root = *self.root.read();
         let mut above_changed = BTreeSet::new();
         for &(mut key) in &*self.dirty.lock() {
@@ -328,19 +339,19 @@ impl Table {
                 above_changed.insert(key);
             }
         }
-        let mut visit = Visit { above_changed, visit_page, visit_row };
-        self.visit_below(medium, (root.height, 0), &mut visit)
+        let mut visit = Visit { above_changed, visit_page, visit_row, lost: Vec::new() };
+        self.visit_below(medium, (root.height, 0), &mut visit);
+        visit.lost
     }
 
-    fn visit_below(
-        &self,
-        medium: &Medium,
-        key: PageKey,
-        visit: &mut Visit<'_>,
-    ) -> Result<(), StoreError> {
+    fn visit_below(&self, medium: &Medium, key: PageKey, visit: &mut Visit<'_>) {
         let found = self.look(medium, key, |found| {
             found.map(|(page, stored)| (FrameMut::from_bytes(page), stored))
-        })?;
+        });
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return visit.lost.push(LostPage { key, rows: rows_of(key), error }),
+        };
         if let Some((_, stored)) = &found
             && !stored.is_none()
         {
@@ -357,11 +368,25 @@ impl Table {
         } else if found.is_some() || visit.above_changed.contains(&key) {
             for index in 0..REFS_PER_DIRECTORY {
                 let child = (key.0 - 1, key.1 * REFS_PER_DIRECTORY + index);
-                self.visit_below(medium, child, visit)?;
+                self.visit_below(medium, child, visit);
             }
         }
-        Ok(())
     }
+}
+
+/// A page that can't be read.
+#[derive(Debug)]
+pub(crate) struct LostPage {
+    pub(crate) key: PageKey,
+    /// The rows that are in it, or below it.
+    pub(crate) rows: std::ops::Range<u64>,
+    pub(crate) error: StoreError,
+}
+
+/// The rows in a page, or below a directory.
+pub(crate) fn rows_of(key: PageKey) -> std::ops::Range<u64> {
+    let span = rows_below(key.0);
+    key.1.saturating_mul(span)..(key.1 + 1).saturating_mul(span)
 }
 
 /// What is told of a table while it is walked.
@@ -371,4 +396,5 @@ struct Visit<'a> {
     above_changed: BTreeSet<PageKey>,
     visit_page: &'a mut dyn FnMut(PageRef),
     visit_row: &'a mut dyn FnMut(u64, &[u8]),
+    lost: Vec<LostPage>,
 }

@@ -16,7 +16,7 @@ use crate::index::Index;
 use crate::medium::Medium;
 use crate::memory::{Budgets, Memory};
 use crate::nodes::Nodes;
-use crate::pages::FastState;
+use crate::pages::{FastState, PageKey};
 use crate::scrub::TableName;
 use crate::segments::{ReaderToken, Readers, Segments};
 use crate::table::Table;
@@ -45,6 +45,8 @@ pub(crate) struct World {
     pub(crate) memory: Arc<Memory>,
     pub(crate) volumes: RwLock<HashMap<VolumeId, Arc<Volume>, FastState>>,
     pub(crate) volume_table: Table,
+    /// Ids whose rows can't be read: of volumes that are there, or are not, nobody knows.
+    pub(crate) lost_volumes: RwLock<Vec<(PageKey, std::ops::Range<u64>)>>,
     pub(crate) nodes: Nodes,
     pub(crate) chunks: Table,
     /// The content of chunks. Chunk ids are never used twice, so nothing in it can be stale.
@@ -115,6 +117,7 @@ impl World {
             budgets,
             volumes: RwLock::new(HashMap::default()),
             volume_table: Table::new(volumes, &memory),
+            lost_volumes: RwLock::default(),
             nodes: Nodes::new(nodes, &memory),
             chunks: Table::new(chunks, &memory),
             memory,

@@ -141,7 +141,10 @@ impl State {
     ) -> Result<(), Error> {
         let refuse = |why: &str| Err(Error::Damaged(format!("snapshot {id} {why}")));
         let stored = backing.volume_status(id);
-        if stored.map(|status| (status.size, status.snapshot)) != Some((snapshot.size, true)) {
+        let lost = stored.is_none() && backing.is_lost(id);
+        let fits =
+            stored.map(|status| (status.size, status.snapshot)) == Some((snapshot.size, true));
+        if !fits && !lost {
             return refuse("is not in the store with the size it should have");
         }
         match self.volumes.get(&snapshot.source) {

@@ -78,7 +78,11 @@ impl State {
     fn load_volume(&mut self, backing: &dyn Backing, volume: VolumeRecord) -> Result<(), Error> {
         let name = volume.name.to_string();
         let stored = backing.volume_status(volume.id);
-        if stored.map(|status| (status.size, status.snapshot)) != Some((volume.size, false)) {
+        // One that the store has lost to damage stays known: hosts get MEDIUM ERROR, not silence.
+        let lost = stored.is_none() && backing.is_lost(volume.id);
+        let fits =
+            stored.map(|status| (status.size, status.snapshot)) == Some((volume.size, false));
+        if !fits && !lost {
             let what = format!("volume {name} is not in the store with the size it should have");
             return Err(Error::Damaged(what));
         }
@@ -90,6 +94,9 @@ impl State {
     }
 
     fn load_token_volume(&mut self, backing: &dyn Backing, id: VolumeId) -> Result<(), Error> {
+        if backing.volume_status(id).is_none() && backing.is_lost(id) {
+            return Ok(()); // another is made: nothing in it outlives a start
+        }
         if backing.volume_status(id).is_none() {
             return Err(Error::Damaged("the array's own volume is not in the store".into()));
         }

@@ -103,9 +103,12 @@ fn tally(
     mut chunks: Owners<ChunkId>,
 ) -> Result<(Tally, u64), StoreError> {
     let mut rows = BTreeMap::new();
-    world.chunks.visit(&world.medium, &mut |_| {}, &mut |id, raw| {
+    let lost = world.chunks.visit(&world.medium, &mut |_| {}, &mut |id, raw| {
         rows.extend(ChunkRow::decode(raw).map(|row| (ChunkId(id), row)));
-    })?;
+    });
+    if let Some(lost) = lost.into_iter().next() {
+        return Err(lost.error);
+    }
     let mut tally = Tally::new(owner_count);
     let mut unnamed_units = 0;
     for (id, row) in rows.iter().rev() {

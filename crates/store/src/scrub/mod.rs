@@ -36,6 +36,7 @@ use crate::checkpoint::Checkpointer;
 use crate::groups::GroupReader;
 use crate::store::Store;
 use crate::verify::{Stored, read_chunk, read_chunks};
+use crate::world::World;
 use findings::Findings;
 use names::Naming;
 use pages::StoredTree;
@@ -110,6 +111,35 @@ pub(crate) struct Scrub {
     pass: Option<Pass>,
     findings: Findings,
     status: ScrubStatus,
+}
+
+impl Scrub {
+    /// What opening the pool has found already: pages of the volume table that can't be read.
+    pub(crate) fn of_lost_volumes(world: &World) -> Self {
+        let mut scrub = Self::default();
+        for ((level, number), _) in &*world.lost_volumes.read() {
+            let table = TableName::Volumes;
+            let stored = world.volume_table.stored_at(&world.medium, (*level, *number));
+            let place = stored.map_or(Place::NONE, |page| page.place);
+            scrub.status.findings += 1;
+            scrub.findings.add(Finding {
+                what: What::Page { table, level: *level, number: *number },
+                offset_bytes: offset_bytes_of(world, place),
+                found_s: 0,
+                repair: Repair::Impossible,
+                ranges: Vec::new(),
+                ranges_more: 0,
+                pass: 0,
+            });
+        }
+        scrub
+    }
+}
+
+fn offset_bytes_of(world: &World, place: Place) -> u64 {
+    let bytes = u64::from(place.offset_units) * format::PLACE_UNIT_BYTES;
+    let geometry = world.medium.geometry();
+    geometry.offset_bytes(Place { offset_units: 0, ..place }).saturating_add(bytes)
 }
 
 impl Store {
@@ -276,9 +306,7 @@ impl Step<'_> {
     }
 
     fn offset_bytes(&self, place: Place) -> u64 {
-        let geometry = self.store.world.medium.geometry();
-        let bytes = u64::from(place.offset_units) * format::PLACE_UNIT_BYTES;
-        geometry.offset_bytes(Place { offset_units: 0, ..place }).saturating_add(bytes)
+        offset_bytes_of(&self.store.world, place)
     }
 
     fn find(&mut self, what: What, offset_bytes: u64, repair: Repair) {
