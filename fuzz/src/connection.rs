@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use block::DataIn;
 use iscsi::{
-    AbortScope, Event, ManagementHandle, ManagementOutcome, Target, TaskHandle, TaskResponse,
+    Event, ManagementFunction, ManagementHandle, ManagementOutcome, Target, TaskHandle, TaskResponse,
 };
 
 use crate::input::{Input, Script};
@@ -106,8 +106,15 @@ impl World {
                 self.commands.push((at, command.task));
             }
             Event::TaskManagement(request) => {
-                self.commands.retain(|(_, task)| !request.affected.contains(task));
-                for task in request.affected {
+                let connection = &mut self.peers[at].connection;
+                let ends = |task: TaskHandle, lun: [u8; 8]| match request.function {
+                    ManagementFunction::AbortTask { task: one } => task == one,
+                    ManagementFunction::TargetWarmReset => true,
+                    _ => lun == request.lun,
+                };
+                let ended = connection.abort_before(request.handle, ends);
+                self.commands.retain(|(_, task)| !ended.contains(task));
+                for task in ended {
                     self.peers[at].connection.forget(task);
                 }
                 self.managements.push((at, request.handle));
@@ -245,8 +252,8 @@ impl World {
 
     fn abort(&mut self, at: usize, input: &mut Input<'_>) {
         let lun = [0, input.u8() & 3, 0, 0, 0, 0, 0, 0];
-        let scope = input.pick(&[AbortScope::All, AbortScope::Lun(lun)]);
-        let aborted = self.peers[at].connection.abort(scope);
+        let all = input.pick(&[true, false]);
+        let aborted = self.peers[at].connection.abort(|_, of| all || of == lun);
         self.commands.retain(|(_, task)| !aborted.contains(task));
         for task in aborted {
             self.peers[at].connection.forget(task);

@@ -60,6 +60,7 @@ pub fn target() -> Arc<Target> {
         },
         access: Arc::new(Known),
         data_out_phase: scsi::data_out_phase,
+        data_out_bytes: |_, _, cdb| Some(scsi::data_out_bytes(cdb, 512)),
     })
 }
 

@@ -124,6 +124,7 @@ pub(crate) async fn change_settings(
             offloads: asked.offloads.switches(),
             space_thresholds: asked.space_thresholds.map(SpaceThresholds::new).transpose()?,
             eradication_delay_s: asked.eradication_delay_s,
+            chap_required: asked.chap_required,
         };
         Ok(Json(interface.array.change_settings(change)?.into()))
     })

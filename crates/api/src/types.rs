@@ -287,6 +287,9 @@ pub struct ArraySettings {
     /// For how many seconds what is destroyed can be recovered.
     #[schema(example = 86400)]
     pub eradication_delay_s: u64,
+    /// Whether hosts without CHAP are refused at login.
+    #[serde(default)]
+    pub chap_required: bool,
 }
 
 impl From<array::Settings> for ArraySettings {
@@ -298,6 +301,7 @@ impl From<array::Settings> for ArraySettings {
             offloads: settings.offloads.into(),
             space_thresholds: settings.space_thresholds.percents().to_vec(),
             eradication_delay_s: settings.eradication_delay_s,
+            chap_required: settings.chap_required,
         }
     }
 }
@@ -324,4 +328,7 @@ pub struct ArraySettingsChange {
     /// From 1 second to 30 days. What is destroyed already keeps the time that it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eradication_delay_s: Option<u64>,
+    /// See [`ArraySettings::chap_required`]. Sessions that there are go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap_required: Option<bool>,
 }

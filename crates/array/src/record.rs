@@ -104,6 +104,9 @@ struct SettingsRow {
     /// Rows of before there was a delay have none, and get the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     eradication_delay_s: Option<u64>,
+    /// Rows of before it could be set have none: then it is not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    chap_required: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -193,6 +196,7 @@ pub(crate) fn settings(settings: &Settings) -> Result<Vec<u8>, Error> {
         offloads_off: off(settings.offloads),
         space_thresholds: Some(settings.space_thresholds.percents().to_vec()),
         eradication_delay_s: Some(settings.eradication_delay_s),
+        chap_required: settings.chap_required,
     })
 }
 
@@ -315,6 +319,7 @@ fn decode_settings(key: &[u8], row: &SettingsRow) -> Result<Stored, Error> {
             None => SpaceThresholds::default(),
         },
         eradication_delay_s: row.eradication_delay_s.unwrap_or(eradication::DELAY_DEFAULT_S),
+        chap_required: row.chap_required,
     }))
 }
 

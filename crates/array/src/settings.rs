@@ -22,6 +22,8 @@ pub struct Settings {
     /// For how many seconds a destroyed volume or snapshot can be recovered: what is destroyed
     /// already keeps the time that it was given.
     pub eradication_delay_s: u64,
+    /// Whether hosts without CHAP are refused, from their next login on.
+    pub chap_required: bool,
 }
 
 /// What to set; `None` leaves it as it is.
@@ -39,6 +41,8 @@ pub struct SettingsChange {
     pub space_thresholds: Option<SpaceThresholds>,
     /// See [`Settings::eradication_delay_s`]: in [`crate::ERADICATION_DELAY_S`].
     pub eradication_delay_s: Option<u64>,
+    /// See [`Settings::chap_required`].
+    pub chap_required: Option<bool>,
 }
 
 impl Settings {
@@ -53,6 +57,7 @@ impl Settings {
             offloads: Offloads::ALL,
             space_thresholds: SpaceThresholds::default(),
             eradication_delay_s: eradication::DELAY_DEFAULT_S,
+            chap_required: false,
         })
     }
 
@@ -63,6 +68,7 @@ impl Settings {
         self.offloads = switched(self.offloads, &change.offloads);
         self.space_thresholds = change.space_thresholds.unwrap_or(self.space_thresholds);
         self.eradication_delay_s = change.eradication_delay_s.unwrap_or(self.eradication_delay_s);
+        self.chap_required = change.chap_required.unwrap_or(self.chap_required);
         self
     }
 }
@@ -76,6 +82,11 @@ impl Array {
     /// The settings.
     pub fn settings(&self) -> Settings {
         self.state.read().settings.clone()
+    }
+
+    /// Whether hosts without CHAP are refused: [`Settings::chap_required`].
+    pub fn is_chap_required(&self) -> bool {
+        self.state.read().settings.chap_required
     }
 
     /// What the array is called: [`Settings::name`].

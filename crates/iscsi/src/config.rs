@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use block::LunMap;
+
 /// One address where the target listens (RFC 7143, 4.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Portal {
@@ -25,6 +27,8 @@ pub struct Limits {
     pub immediate_commands_per_connection: u32,
     /// Sessions, discovery included.
     pub sessions: usize,
+    /// Sessions of one initiator, discovery included: what it has of paths to all portals.
+    pub sessions_per_initiator: usize,
     /// Connections in a session (MaxConnections). 1..=65535.
     pub connections_per_session: u16,
     /// MaxRecvDataSegmentLength as declared to initiators, in bytes. 512..=16777215.
@@ -42,6 +46,14 @@ pub struct Limits {
     /// wait for their R2T, and one that never fits until it is alone. Unsolicited data comes on
     /// top: FirstBurstLength for each command.
     pub data_out_bytes_per_connection: usize,
+    /// The memory for data of all connections, in both directions, in bytes. At least twice what
+    /// one command may bring. Beyond it each initiator has 1 MiB.
+    pub data_bytes: usize,
+    /// How long a connection may be without data that was asked for, or take nothing of what it is
+    /// sent, before it is closed.
+    pub data_timeout: Duration,
+    /// About how many PDUs are worked on in one call.
+    pub pdus_per_call: u32,
     /// Answers that wait to be sent, in bytes, above which nothing more is received.
     pub output_bytes: usize,
     /// Text of one negotiation (login or text request), in bytes.
@@ -60,6 +72,7 @@ impl Default for Limits {
             commands_per_session: 128,
             immediate_commands_per_connection: 32,
             sessions: 1024,
+            sessions_per_initiator: 64,
             connections_per_session: 8,
             receive_segment_bytes: 262_144,
             burst_bytes: 1 << 20,
@@ -67,6 +80,9 @@ impl Default for Limits {
             outstanding_r2t: 4,
             data_out_bytes_per_command: block::request::limits::COMMAND_BYTES_MAX as u32,
             data_out_bytes_per_connection: 32 << 20,
+            data_bytes: 256 << 20,
+            data_timeout: Duration::from_secs(30),
+            pdus_per_call: 64,
             output_bytes: 16 << 20,
             text_bytes: 65_536,
             login_timeout: Duration::from_secs(15),
@@ -90,6 +106,9 @@ impl Limits {
         self.outstanding_r2t = self.outstanding_r2t.clamp(1, 64);
         self.data_out_bytes_per_command =
             self.data_out_bytes_per_command.clamp(self.first_burst_bytes, 1 << 30);
+        self.data_bytes = self.data_bytes.max(2 * self.data_out_bytes_per_command as usize);
+        self.sessions_per_initiator = self.sessions_per_initiator.max(1);
+        self.pdus_per_call = self.pdus_per_call.max(1);
         self.text_bytes = self.text_bytes.max(8192);
         self
     }
@@ -111,6 +130,10 @@ pub struct TargetConfig {
     /// Where in its 4 KiB block the data of a CDB starts, in bytes (0..4096), so that data is
     /// received as the volume's blocks are laid out. Any CDB may come, of 16 bytes and more.
     pub data_out_phase: fn(&[u8]) -> usize,
+    /// How many bytes a CDB takes from the initiator, for a logical unit among those that its
+    /// initiator sees ([`crate::Connection::set_luns`]); `None` where that is not known. What an
+    /// initiator announces beyond that is never asked for.
+    pub data_out_bytes: fn(&LunMap, [u8; 8], &[u8]) -> Option<u64>,
 }
 
 impl fmt::Debug for TargetConfig {

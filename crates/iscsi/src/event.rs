@@ -29,6 +29,8 @@ pub struct ManagementHandle {
     pub connection: ConnectionId,
     pub(crate) initiator_task_tag: u32,
     pub(crate) immediate: bool,
+    /// The serial number of the last task that came before it.
+    pub(crate) after: u32,
 }
 
 /// Who talks to whom: the I_T nexus (RFC 7143, 4.4.1; SAM-5, 4.7).
@@ -147,7 +149,8 @@ pub struct TaskResponse {
 /// What a task management request asks (RFC 7143, 11.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManagementFunction {
-    /// ABORT TASK. (Of a task that is not there, or has not all its data: answered here.)
+    /// ABORT TASK. (Of a task that is not there, or has not all its data: answered here.) No
+    /// status of its will be sent any more.
     AbortTask {
         /// The task.
         task: TaskHandle,
@@ -158,11 +161,22 @@ pub enum ManagementFunction {
     ClearTaskSet,
     /// LOGICAL UNIT RESET.
     LogicalUnitReset,
-    /// TARGET WARM RESET: as LOGICAL UNIT RESET for all logical units.
+    /// TARGET WARM RESET: as LOGICAL UNIT RESET for all logical units that the initiator sees.
+    /// (TARGET COLD RESET would end the sessions of all initiators, and is not supported.)
     TargetWarmReset,
-    /// TARGET COLD RESET: as warm; then all connections are to be closed
-    /// ([`crate::Connection::close`]).
-    TargetColdReset,
+}
+
+impl ManagementFunction {
+    /// What RFC 7143, 11.5.1, calls it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::AbortTask { .. } => "ABORT TASK",
+            Self::AbortTaskSet => "ABORT TASK SET",
+            Self::ClearTaskSet => "CLEAR TASK SET",
+            Self::LogicalUnitReset => "LOGICAL UNIT RESET",
+            Self::TargetWarmReset => "TARGET WARM RESET",
+        }
+    }
 }
 
 /// A task management request.
@@ -176,10 +190,6 @@ pub struct TaskManagement {
     pub function: ManagementFunction,
     /// The logical unit.
     pub lun: [u8; 8],
-    /// The tasks *of this connection* that it ends and that the layer above holds, those that an
-    /// earlier request aborted and that have not ended yet included. No status of
-    /// theirs will be sent any more. Those of other connections: [`crate::Connection::abort`].
-    pub affected: Vec<TaskHandle>,
 }
 
 /// The answer to a task management request (RFC 7143, 11.6.1).
@@ -197,15 +207,6 @@ pub enum ManagementOutcome {
     AuthorizationFailed,
     /// The function is rejected.
     Rejected,
-}
-
-/// Which tasks [`crate::Connection::abort`] ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AbortScope {
-    /// Those on one logical unit.
-    Lun([u8; 8]),
-    /// All.
-    All,
 }
 
 /// What happened.

@@ -4,7 +4,10 @@
 //! 20 CID; 24 CmdSN. Response: the same flags; 2 Version-max; 3 Version-active; 8..14 ISID;
 //! 14 TSIH; 36 status class; 37 status detail.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::chap::{Chap, ChapKeys};
 use crate::event::Event;
@@ -35,6 +38,7 @@ impl Status {
     pub(crate) const SESSION_TYPE: Self = Self(2, 9);
     pub(crate) const NO_SUCH_SESSION: Self = Self(2, 10);
     pub(crate) const INVALID_DURING_LOGIN: Self = Self(2, 11);
+    pub(crate) const SERVICE_UNAVAILABLE: Self = Self(3, 1);
     pub(crate) const OUT_OF_RESOURCES: Self = Self(3, 2);
 }
 
@@ -69,6 +73,8 @@ struct Leader {
 pub(crate) struct Login {
     target: Arc<Target>,
     portal_tag: u16,
+    /// Where the initiator is.
+    peer: IpAddr,
     entropy: [u8; 32],
     leader: Option<Leader>,
     stage: u8,
@@ -81,14 +87,24 @@ pub(crate) struct Login {
     chap: Option<Chap>,
     /// Whether an authentication method was agreed on, or none is needed.
     method: bool,
+    /// Whether it had to prove itself and could not, as often as its address may: told to people.
+    spent: bool,
+    /// The keys that came in this stage, but for those that say who is there.
+    seen: BTreeSet<String>,
     negotiator: Negotiator,
 }
 
 impl Login {
-    pub(crate) fn new(target: Arc<Target>, portal_tag: u16, entropy: [u8; 32]) -> Self {
+    pub(crate) fn new(
+        target: Arc<Target>,
+        portal_tag: u16,
+        peer: IpAddr,
+        entropy: [u8; 32],
+    ) -> Self {
         Self {
             target,
             portal_tag,
+            peer,
             entropy,
             leader: None,
             stage: 0,
@@ -98,6 +114,8 @@ impl Login {
             initiator_name: None,
             chap: None,
             method: false,
+            spent: false,
+            seen: BTreeSet::new(),
             negotiator: Negotiator::new(),
         }
     }
@@ -149,8 +167,18 @@ impl Login {
         answer
     }
 
+    /// Whether its address has no guess left since this login failed.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.spent
+    }
+
     /// Takes a request.
-    pub(crate) fn request(&mut self, bhs: &Bhs, data: &[u8]) -> Result<Reply, Status> {
+    pub(crate) fn request(
+        &mut self,
+        bhs: &Bhs,
+        data: &[u8],
+        now: Duration,
+    ) -> Result<Reply, Status> {
         self.requests += 1;
         self.check_header(bhs)?;
         if self.requests > REQUESTS_MAX
@@ -164,7 +192,7 @@ impl Login {
         if bhs.flags() & CONTINUE == 0 {
             let pairs = text::parse(&std::mem::take(&mut self.partial));
             let pairs = pairs.ok_or(Status::INITIATOR_ERROR)?;
-            transit = self.keys(&pairs, bhs.flags() & TRANSIT != 0, &mut text)?;
+            transit = self.keys(&pairs, bhs.flags() & TRANSIT != 0, now, &mut text)?;
         }
         // Only an initiator that sends hundreds of unknown keys gets so long an answer.
         if text.len() > REPLY_BYTES_MAX {
@@ -175,6 +203,7 @@ impl Login {
         if transit {
             answer.0[1] |= TRANSIT | next;
             self.stage = next;
+            self.seen.clear();
         }
         answer.put(8, &bhs.array::<8>(8));
         answer.put_u32(16, bhs.task_tag());
@@ -218,8 +247,10 @@ impl Login {
         &mut self,
         pairs: &[(String, String)],
         transit: bool,
+        now: Duration,
         out: &mut Vec<u8>,
     ) -> Result<bool, Status> {
+        self.check_repeated(pairs)?;
         if self.initiator_name.is_none() {
             self.identify(pairs)?;
             if !self.negotiator.discovery {
@@ -232,7 +263,7 @@ impl Login {
         }
         let rest = pairs.iter().filter(|(key, _)| !is_identity(key));
         if self.stage == 0 {
-            self.security(rest, out)?;
+            self.security(rest, now, out)?;
             let done = self.is_authenticated();
             // Whoever wants to go on without having begun to prove itself never will.
             if transit && !done && !self.method {
@@ -254,6 +285,23 @@ impl Login {
         }
         self.negotiator.declare(limits, out);
         Ok(transit)
+    }
+
+    /// A key that comes again ends the login (RFC 7143, 6.3), but for those that say who is there:
+    /// some initiators say that in each stage.
+    fn check_repeated(&mut self, pairs: &[(String, String)]) -> Result<(), Status> {
+        for (at, (key, value)) in pairs.iter().enumerate() {
+            let is_new = match is_identity(key) {
+                true => !pairs[..at].iter().any(|(other, _)| other == key),
+                // What answers an offer of ours offers nothing.
+                false if matches!(value.as_str(), "NotUnderstood" | "Irrelevant") => true,
+                false => self.seen.insert(key.clone()),
+            };
+            if !is_new {
+                return Err(Status::INITIATOR_ERROR);
+            }
+        }
+        Ok(())
     }
 
     fn is_authenticated(&self) -> bool {
@@ -296,6 +344,7 @@ impl Login {
     fn security<'a>(
         &mut self,
         pairs: impl Iterator<Item = &'a (String, String)>,
+        now: Duration,
         out: &mut Vec<u8>,
     ) -> Result<(), Status> {
         let mut keys = ChapKeys::default();
@@ -308,7 +357,16 @@ impl Login {
             }
         }
         match &mut self.chap {
-            Some(chap) if self.method => chap.step(&keys, out).map_err(|_| Status::AUTHENTICATION),
+            Some(chap) if self.method => {
+                // Before anything is looked at that tells right from wrong.
+                if !self.target.may_guess(self.peer, now) {
+                    return Err(Status::SERVICE_UNAVAILABLE);
+                }
+                chap.step(&keys, out).map_err(|_| {
+                    self.spent = self.target.failed_guess(self.peer, now);
+                    Status::AUTHENTICATION
+                })
+            }
             _ => Ok(()),
         }
     }
@@ -327,7 +385,7 @@ impl Login {
     }
 }
 
-/// Keys that say who is there. They may be repeated; only the first ones count.
+/// Keys that say who is there. They may come again with another request; the first ones count.
 fn is_identity(key: &str) -> bool {
     matches!(key, "InitiatorName" | "InitiatorAlias" | "TargetName" | "SessionType")
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::budget::Share;
 use crate::event::{ConnectionId, NexusInfo};
 use crate::negotiate::Params;
 
@@ -46,6 +47,8 @@ pub(crate) struct Session {
     pub(crate) nexus: Arc<NexusInfo>,
     /// What the leading login agreed on.
     pub(crate) params: Params,
+    /// Its initiator's part of the memory for data.
+    pub(crate) share: Arc<Share>,
     expected: AtomicU32,
     max: AtomicU32,
     dead: AtomicBool,
@@ -53,10 +56,17 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(nexus: NexusInfo, params: Params, cmd_sn: u32, window: u32) -> Self {
+    pub(crate) fn new(
+        nexus: NexusInfo,
+        params: Params,
+        share: Arc<Share>,
+        cmd_sn: u32,
+        window: u32,
+    ) -> Self {
         Self {
             nexus: Arc::new(nexus),
             params,
+            share,
             expected: AtomicU32::new(cmd_sn),
             max: AtomicU32::new(cmd_sn.wrapping_add(window).wrapping_sub(1)),
             dead: AtomicBool::new(false),

@@ -2,13 +2,17 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::budget::Budget;
 use crate::config::TargetConfig;
 use crate::event::{ConnectionId, NexusInfo, SessionId};
+use crate::guesses::Guesses;
 use crate::negotiate::Params;
 use crate::session::{JoinError, Member, Session};
 
@@ -17,6 +21,8 @@ pub struct Target {
     config: TargetConfig,
     next_connection: AtomicU64,
     sessions: Mutex<Table>,
+    budget: Arc<Budget>,
+    guesses: Mutex<Guesses>,
 }
 
 #[derive(Default)]
@@ -61,7 +67,13 @@ impl Target {
     /// A target without sessions.
     pub fn new(mut config: TargetConfig) -> Arc<Target> {
         config.limits = config.limits.clamped();
-        Arc::new(Self { config, next_connection: AtomicU64::new(1), sessions: Mutex::default() })
+        Arc::new(Self {
+            budget: Budget::new(config.limits.data_bytes),
+            config,
+            next_connection: AtomicU64::new(1),
+            sessions: Mutex::default(),
+            guesses: Mutex::default(),
+        })
     }
 
     /// What it was made with, the limits brought into their ranges.
@@ -72,6 +84,21 @@ impl Target {
     /// The sessions that there are.
     pub fn sessions(&self) -> Vec<Arc<NexusInfo>> {
         self.sessions.lock().by_tsih.values().map(|session| session.nexus.clone()).collect()
+    }
+
+    /// The memory that data on its way takes, of all connections.
+    pub fn data_bytes(&self) -> usize {
+        self.budget.used()
+    }
+
+    /// Whether somebody at this address may try to prove itself.
+    pub(crate) fn may_guess(&self, address: IpAddr, now: Duration) -> bool {
+        self.guesses.lock().may(address, now)
+    }
+
+    /// Somebody there has failed to. Whether it may not try again for now.
+    pub(crate) fn failed_guess(&self, address: IpAddr, now: Duration) -> bool {
+        self.guesses.lock().failed(address, now)
     }
 
     pub(crate) fn new_connection_id(&self) -> ConnectionId {
@@ -102,10 +129,13 @@ impl Target {
         }
         let mut table = self.sessions.lock();
         let replaces = table.remove_same_port(claim, &mut wake);
-        if table.by_tsih.len() >= self.config.limits.sessions {
+        let limits = &self.config.limits;
+        let is_own = |session: &&Arc<Session>| session.nexus.initiator_name == claim.initiator_name;
+        let own = table.by_tsih.values().filter(is_own).count();
+        if table.by_tsih.len() >= limits.sessions || own >= limits.sessions_per_initiator {
             return Err(ClaimError::OutOfResources);
         }
-        let session = table.insert(claim, self.config.limits.commands_per_session)?;
+        let session = table.insert(claim, limits.commands_per_session, &self.budget)?;
         session.join(member, &mut wake).map_err(|_| ClaimError::TooManyConnections)?;
         Ok(Established { session, is_new: true, replaces, wake })
     }
@@ -152,7 +182,12 @@ impl Table {
         }
     }
 
-    fn insert(&mut self, claim: &Claim<'_>, window: u32) -> Result<Arc<Session>, ClaimError> {
+    fn insert(
+        &mut self,
+        claim: &Claim<'_>,
+        window: u32,
+        budget: &Arc<Budget>,
+    ) -> Result<Arc<Session>, ClaimError> {
         let tsih = (1..=u16::MAX)
             .map(|step| self.last_tsih.wrapping_add(step))
             .find(|tsih| *tsih != 0 && !self.by_tsih.contains_key(tsih))
@@ -168,7 +203,8 @@ impl Table {
             discovery: claim.discovery,
             terms: claim.params.terms(window),
         };
-        let session = Arc::new(Session::new(nexus, claim.params, claim.cmd_sn, window));
+        let share = budget.share(claim.initiator_name);
+        let session = Arc::new(Session::new(nexus, claim.params, share, claim.cmd_sn, window));
         self.by_tsih.insert(tsih, session.clone());
         Ok(session)
     }

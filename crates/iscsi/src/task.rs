@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::time::Duration;
 
 use block::DataOut;
 
@@ -18,6 +19,10 @@ pub(crate) enum TaskState {
     Delivered,
 }
 
+/// SCSI status codes (SAM-5, 5.3.1).
+const CHECK_CONDITION: u8 = 0x02;
+const TASK_SET_FULL: u8 = 0x28;
+
 /// What SCSI is told of data that came wrong (RFC 7143, 11.4.7.2): ABORTED COMMAND, ASC, ASCQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DataFault {
@@ -27,12 +32,15 @@ pub(crate) enum DataFault {
     Amount,
     /// 0Ch/0Ch: data that nobody asked for.
     Unexpected,
+    /// It came unasked, and there was no memory for it: TASK SET FULL.
+    NoMemory,
 }
 
 impl DataFault {
-    /// Fixed-format sense data (SPC-4, 4.5.3).
-    pub(crate) fn sense(self) -> Vec<u8> {
+    /// The status, and with CHECK CONDITION fixed-format sense data (SPC-4, 4.5.3).
+    pub(crate) fn status(self) -> (u8, Vec<u8>) {
         let (asc, ascq) = match self {
+            Self::NoMemory => return (TASK_SET_FULL, Vec::new()),
             Self::Crc => (0x47, 0x05),
             Self::Amount => (0x0c, 0x0d),
             Self::Unexpected => (0x0c, 0x0c),
@@ -43,7 +51,7 @@ impl DataFault {
         sense[7] = 10;
         sense[12] = asc;
         sense[13] = ascq;
-        sense
+        (CHECK_CONDITION, sense)
     }
 }
 
@@ -57,6 +65,8 @@ pub(crate) struct Task {
     pub(crate) immediate: bool,
     pub(crate) expected_out: u32,
     pub(crate) expected_in: u32,
+    /// What the CDB takes from the initiator, where that is known.
+    pub(crate) transfer_out: Option<u64>,
     pub(crate) state: TaskState,
     pub(crate) aborted: bool,
     pub(crate) incoming: Collect,
@@ -69,6 +79,12 @@ pub(crate) struct Collect {
     pub(crate) data: DataOut,
     /// How much memory was granted to it, beyond that for data that comes unasked.
     pub(crate) granted: usize,
+    /// How much it has of its initiator's share: for its data, in whichever direction.
+    pub(crate) taken: usize,
+    /// Whether the layer above waits for more of that.
+    pub(crate) waits: bool,
+    /// When it was asked for data, or announced it.
+    pub(crate) asked_at: Duration,
     /// How much is to come: what was announced, up to a limit.
     pub(crate) wanted: u32,
     /// How much has come.

@@ -37,6 +37,7 @@ mod small;
 mod statistics;
 mod table;
 mod thresholds;
+mod transfer;
 mod unmap;
 mod verify;
 mod vpd;
@@ -53,6 +54,7 @@ pub use sense::{FieldPointer, Sense, SenseKey};
 pub use server::DeviceServer;
 pub use statistics::{Statistics, UnitStatistics};
 pub use table::commands;
+pub use transfer::data_out_bytes;
 pub use verify::verified_blocks;
 
 #[cfg(test)]

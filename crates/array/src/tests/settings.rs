@@ -106,7 +106,21 @@ fn rows_from_before_the_switches_have_all_on() {
     let array = Array::open(store, false).unwrap();
     assert_eq!(array.settings().offloads, Offloads::ALL);
     assert_eq!(array.settings().space_thresholds.percents(), [80]);
+    assert!(!array.is_chap_required());
     assert_eq!(array.volume("a").unwrap().offloads_in_effect, Offloads::ALL);
+}
+
+#[test]
+fn chap_is_required_once_it_is_set_and_after_a_restart() {
+    let (store, array) = new_array();
+    assert!(!array.is_chap_required());
+    let change = SettingsChange { chap_required: Some(true), ..Default::default() };
+    assert!(array.change_settings(change).unwrap().chap_required);
+    let array = Array::open(store.clone(), false).unwrap();
+    assert!(array.is_chap_required());
+    let change = SettingsChange { chap_required: Some(false), ..Default::default() };
+    array.change_settings(change).unwrap();
+    assert!(!Array::open(store, false).unwrap().is_chap_required());
 }
 
 #[test]

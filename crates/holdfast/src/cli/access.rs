@@ -44,7 +44,7 @@ impl Access for HostAccess {
     fn initiator(&self, initiator_name: &str) -> Option<InitiatorAccess> {
         let initiator = self.array.initiator(initiator_name)?;
         match initiator.chap {
-            None if self.defaults.required => None,
+            None if self.defaults.required || self.array.is_chap_required() => None,
             chap => Some(InitiatorAccess { chap: chap.map(|chap| self.credentials(chap)) }),
         }
     }

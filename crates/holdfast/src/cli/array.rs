@@ -15,12 +15,13 @@ pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let settings: ArraySettings = match verb {
         ArrayVerb::Show => client.get(PATH)?,
-        ArrayVerb::Set { offload, space_thresholds, name, eradication_delay } => {
+        ArrayVerb::Set { offload, space_thresholds, name, eradication_delay, chap_required } => {
             let change = ArraySettingsChange {
                 name: name.clone(),
                 offloads: offload::change(offload),
                 space_thresholds: space_thresholds.clone().map(|Thresholds(percents)| percents),
                 eradication_delay_s: *eradication_delay,
+                chap_required: *chap_required,
                 ..ArraySettingsChange::default()
             };
             client.patch(PATH, &change)?
@@ -37,6 +38,7 @@ fn text(settings: &ArraySettings) -> String {
         ("Offloads", offload::text(&settings.offloads)),
         ("Space thresholds", thresholds(&settings.space_thresholds)),
         ("Eradication delay", format!("{} s", settings.eradication_delay_s)),
+        ("CHAP required", if settings.chap_required { "yes" } else { "no" }.to_owned()),
     ])
 }
 

@@ -65,7 +65,7 @@ impl RunFile {
 
     /// Whether its process still exists. Another may have its number: then nobody answers.
     fn is_alive(&self) -> bool {
-        Path::new("/proc").join(self.pid.to_string()).exists()
+        is_alive(self.pid)
     }
 }
 
@@ -82,6 +82,7 @@ impl Registered {
             registered.write(&run.pool.join(RUN_FILE), run)?;
         }
         let directory = user_directory();
+        remove_stale(&directory);
         let listed = private::make_directory(&directory).and_then(|()| {
             let path = directory.join(format!("{}.run", run.pid));
             write_run_file(&path, run).map(|()| registered.paths.push(path))
@@ -116,6 +117,29 @@ impl Drop for Registered {
             }
         }
     }
+}
+
+/// Removes what processes left that were killed. Another process may have such a number by now: then
+/// its file goes when that one has ended.
+fn remove_stale(directory: &Path) {
+    if private::check_owner(directory).is_err() {
+        return; // it is not there yet, or somebody else's
+    }
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_run = path.extension().is_some_and(|end| end == "run");
+        let pid = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u32>().ok());
+        let Some(pid) = pid.filter(|_| is_run) else { continue };
+        if !is_alive(pid)
+            && let Err(error) = fs::remove_file(&path)
+        {
+            tracing::warn!("can't remove {}: {error}", path.display());
+        }
+    }
+}
+
+fn is_alive(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
 }
 
 fn write_run_file(path: &Path, run: &RunFile) -> io::Result<()> {
@@ -300,4 +324,28 @@ impl TokenFile {
 
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_processes_that_are_gone_are_removed_and_others_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = format!("{}.run", std::process::id());
+        // No process has a number this high (Linux, PID_MAX_LIMIT: 4,194,304).
+        for name in ["4999999.run", "4999998.run", &own, "notes.run", "4999997.txt"] {
+            fs::write(dir.path().join(name), "{}").unwrap();
+        }
+        remove_stale(dir.path());
+        let entries = fs::read_dir(dir.path()).unwrap().flatten();
+        let mut left: Vec<String> =
+            entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        left.sort();
+        let mut wanted = vec![own, "4999997.txt".to_owned(), "notes.run".to_owned()];
+        wanted.sort();
+        assert_eq!(left, wanted);
+        remove_stale(&dir.path().join("not-there"));
+    }
 }

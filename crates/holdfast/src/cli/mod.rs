@@ -11,7 +11,7 @@
 //! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`http`]
 //!   server, the [`certificate`] of that and who renews it ([`credentials`]), the [`web`] page and
 //!   the small parts ([`access`], [`telemetry`], [`supervisor`], [`notify`]) that join crates which
-//!   don't know each other,
+//!   don't know each other; [`panics`]: none is survived,
 //! * [`size`], [`offload`], [`output`], [`mounting`]: what people type and read, [`flat`]: CSV,
 //!   [`private`]: files that only their owner may read.
 
@@ -47,6 +47,7 @@ mod notify;
 mod offload;
 mod optimize;
 mod output;
+mod panics;
 mod pool;
 mod private;
 mod protection;
@@ -114,7 +115,10 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
     let common = &cli.common;
     match &cli.verb {
         Verb::Pool(verb) => pool::run(common, verb)?,
-        Verb::Serve(options) => serve::run(common, options)?,
+        Verb::Serve(options) => {
+            panics::end_the_process();
+            serve::run(common, options)?;
+        }
         Verb::Volume(verb) => volume::run(common, verb)?,
         Verb::Snapshot(verb) => snapshot::run(common, verb)?,
         Verb::Group(verb) => group::run(common, verb)?,

@@ -29,11 +29,14 @@ impl FrontEnd {
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
         let cdb = scsi::Cdb::new(command.cdb.bytes());
         let (path, bucket) = peer.path(&shared, &nexus.initiator().name, command.lun, &luns);
+        let volume = volume_at(&luns, command.lun);
         path.count_reserve(cdb.opcode());
         let index = self.tasks.insert(Task {
             connection: slot,
             handle: command.task,
             nexus: nexus.clone(),
+            volume,
+            has_memory: false,
             pending: None,
             waiting: None,
             parked: None,
@@ -244,9 +247,12 @@ impl Peer {
         if current.is_none() {
             self.paths.clear();
         }
-        let (_, luns) =
-            self.luns.insert(current.unwrap_or_else(|| (generation, maps.lun_map(initiator))));
-        luns
+        let current = current.unwrap_or_else(|| {
+            let luns = maps.lun_map(initiator);
+            self.connection.set_luns(luns.clone());
+            (generation, luns)
+        });
+        &self.luns.insert(current).1
     }
 
     /// The counters of a LUN, and what its volume is limited by.
@@ -295,14 +301,10 @@ fn attributes_at(luns: &LunMap, lun: [u8; 8]) -> Option<&VolumeAttributes> {
     luns.luns.get(&lun_number(lun)?).map(Arc::as_ref)
 }
 
-/// The LUN fields by which a number can be addressed.
-pub(super) fn lun_fields(number: u16) -> impl Iterator<Item = [u8; 8]> {
-    let field = |first: u16| {
-        let [high, low] = first.to_be_bytes();
-        [high, low, 0, 0, 0, 0, 0, 0]
-    };
-    let peripheral = (number < 0x100).then(|| field(number));
-    peripheral.into_iter().chain([field(0x4000 | (number & 0x3fff))])
+/// How much a CDB takes from the host; `None` where there is no volume.
+pub(super) fn data_out_bytes(luns: &LunMap, lun: [u8; 8], cdb: &[u8]) -> Option<u64> {
+    let volume = attributes_at(luns, lun)?;
+    Some(scsi::data_out_bytes(cdb, volume.logical_block.bytes()))
 }
 
 /// The bytes that a command reads without sending them; 0 for all but VERIFY.
@@ -337,12 +339,12 @@ mod tests {
 
     #[test]
     fn a_lun_is_found_by_each_of_its_fields() {
-        for number in [0, 1, 255, 256, 16_383] {
-            for field in lun_fields(number) {
-                assert_eq!(lun_number(field), Some(number));
-            }
+        for number in [0_u16, 1, 255, 256, 16_383] {
+            let [high, low] = number.to_be_bytes();
+            assert_eq!(lun_number([0x40 | high, low, 0, 0, 0, 0, 0, 0]), Some(number));
+            let peripheral = (number < 256).then_some(number);
+            assert_eq!(lun_number([high, low, 0, 0, 0, 0, 0, 0]), peripheral);
         }
-        assert_eq!(lun_fields(300).count(), 1);
         assert_eq!(lun_number([0x80, 1, 0, 0, 0, 0, 0, 0]), None);
         assert_eq!(lun_number([0, 1, 0, 1, 0, 0, 0, 0]), None);
     }

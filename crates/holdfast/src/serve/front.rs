@@ -69,6 +69,8 @@ pub(super) struct FrontEnd {
     outcomes: Vec<(u64, Outcome)>,
     messages: Vec<Message>,
     pub(super) patience: Patience,
+    /// When the turn began.
+    pub(super) now: Duration,
     next_tick: Duration,
     /// When the end comes whatever is left, once it was asked for.
     stop_at: Option<Duration>,
@@ -113,6 +115,7 @@ impl FrontEnd {
             outcomes: Vec::new(),
             messages: Vec::new(),
             patience: Patience::default(),
+            now: Duration::ZERO,
             next_tick: Duration::ZERO,
             stop_at: None,
         }
@@ -187,10 +190,11 @@ impl FrontEnd {
     /// it, and one send a connection.
     fn turn(&mut self, woken: bool, now: Duration) {
         self.turn.begin();
+        self.now = now;
         if woken {
             self.read_mailbox();
         }
-        self.listeners.accept(&self.shared);
+        self.listeners.accept(&self.shared, now);
         for slot in std::mem::take(&mut self.ready) {
             self.receive(slot, now);
         }
@@ -251,11 +255,10 @@ impl FrontEnd {
                 Message::Saved(task) => self.reservations_saved(task),
                 Message::Admitted(task) => self.begin_held(task),
                 Message::Wake(id) => self.wake(id),
-                Message::Abort(what, watch) => self.abort_here(what, None, &watch),
+                Message::Abort(what, watch) => self.abort_here(&what, None, &watch),
                 Message::WatchAll(watch) => self.tasks.watch_all(&watch),
                 Message::Watched(id) => self.watched(id),
                 Message::Resume(id) => self.resume_session(id),
-                Message::CloseAll => self.close_all(),
                 Message::Stop => self.stop(),
             }
         }
@@ -280,6 +283,7 @@ impl FrontEnd {
         if ready.is_err() || self.stop_at.is_some() {
             self.free_peers.push(slot);
             self.wire().connections.fetch_sub(1, Ordering::Relaxed);
+            self.shared.addresses.leave(peer.ip());
             return;
         }
         let now = self.shared.clock.now();
@@ -313,7 +317,11 @@ impl FrontEnd {
         let Some(peer) = self.peers[slot].as_mut() else { return };
         peer.in_ready = false;
         if self.stop_at.is_some() {
-            return;
+            return self.touch(slot);
+        }
+        // What comes is parsed by what the host sees now.
+        if let Some(nexus) = peer.session.as_ref().map(|session| session.nexus.clone()) {
+            peer.refresh_luns(&*self.shared.luns, nexus.initiator().name.as_str());
         }
         let more = peer.receive(now, self.shared.counters.wire_of(self.index));
         self.work_off_events(slot);
@@ -330,6 +338,7 @@ impl FrontEnd {
             if peer.held.is_some() {
                 return;
             }
+            peer.connection.set_time(self.now);
             let Some(event) = peer.connection.next_event() else { return };
             match event {
                 Event::Command(command) => self.execute(slot, command),
@@ -353,7 +362,7 @@ impl FrontEnd {
             peer.transmit(self.shared.counters.wire_of(self.index));
             if peer.is_over() {
                 self.close(slot);
-            } else if std::mem::take(&mut peer.blocked) && peer.readable {
+            } else if std::mem::take(&mut peer.blocked) && peer.readable || peer.has_more() {
                 self.push_ready(slot);
             }
         }
@@ -382,6 +391,12 @@ impl FrontEnd {
     /// Closes a connection's socket, and tells what ended with it.
     fn close(&mut self, slot: usize) {
         let Some(mut peer) = self.peers[slot].take() else { return };
+        if let Some(why) = peer.connection.take_complaint() {
+            let (address, nexus) = (peer.connection.peer(), peer.connection.nexus());
+            let name = nexus.map_or("", |nexus| &nexus.initiator_name);
+            tracing::warn!("the connection of {name} at {address} was closed: {why}");
+        }
+        self.shared.addresses.leave(peer.connection.peer().ip());
         // Dropping the socket takes it out of the poller, too.
         let _ = self.poll.registry().deregister(&mut peer.stream);
         self.free_peers.push(slot);
@@ -389,15 +404,6 @@ impl FrontEnd {
         self.shared.places.lock().remove(&peer.id);
         self.wire().connections.fetch_sub(1, Ordering::Relaxed);
         self.connection_ended(peer.connection.end());
-    }
-
-    fn close_all(&mut self) {
-        for slot in 0..self.peers.len() {
-            if let Some(peer) = self.peers[slot].as_mut() {
-                peer.connection.close();
-                self.touch(slot);
-            }
-        }
     }
 
     fn wire(&self) -> &WireCounters {

@@ -1,11 +1,19 @@
-//! Long reads, whose answer is gathered from several requests: one at a time on a connection, and
-//! none while its host does not take what it has asked for. So what long reads hold is bounded by
-//! the number of connections, whatever their windows.
+//! Reads wait for memory: each command that reads takes what its answer needs of its initiator's
+//! share before it begins, and gives it back when the answer was sent.
+//!
+//! Long reads, whose answer is gathered from several requests, are one at a time on a connection
+//! besides, and none begins while its host does not take what it has asked for.
 
 use block::VolumeRequest;
+use block::request::limits::COMMAND_BYTES_MAX;
 use scsi::{Response, Status, Step};
 
 use super::front::FrontEnd;
+use super::sockets::Peer;
+use super::tasks::Task;
+
+/// Reads up to this need no permission: what they hold is bounded by the windows.
+const SMALL_BYTES: u64 = 4096;
 
 impl FrontEnd {
     /// Gives a request back if it may be run now, and keeps it with its task if it has to wait.
@@ -16,41 +24,44 @@ impl FrontEnd {
         gathers: bool,
     ) -> Option<VolumeRequest> {
         let task = self.tasks.get_mut(index)?;
-        if !gathers || task.gathers {
+        if (!gathers || task.gathers) && (task.has_memory || read_bytes(&request) <= SMALL_BYTES) {
             return Some(request);
         }
-        if let Some(peer) = self.peers[task.connection].as_mut() {
-            if peer.gathers || peer.connection.is_output_full() {
-                task.waiting = Some(request);
-                self.waiting.push_back(self.tasks.name(index));
-                return None;
-            }
-            (peer.gathers, task.gathers) = (true, true);
+        if let Some(peer) = self.peers[task.connection].as_mut()
+            && !may_begin(task, peer, &request, gathers)
+        {
+            task.waiting = Some(request);
+            self.waiting.push_back(self.tasks.name(index));
+            return None;
         }
         Some(request)
     }
 
-    /// Goes on with long reads that waited, and ends those that were aborted. Returns whether there
-    /// were any, as then there may be answers to send.
+    /// Goes on with reads that waited, and ends those that were aborted. Returns whether there were
+    /// any, as then there may be answers to send.
     pub(super) fn start_waiting(&mut self) -> bool {
         let mut some = false;
         for _ in 0..self.waiting.len() {
             let Some(name) = self.waiting.pop_front() else { break };
             let Some(index) = self.tasks.find(name) else { continue };
             let Some(task) = self.tasks.get_mut(index) else { continue };
-            let peer = self.peers[task.connection].as_ref();
+            let peer = self.peers[task.connection].as_mut();
             let same = peer.filter(|peer| peer.id == task.handle.connection);
-            let blocked =
-                |peer: &super::sockets::Peer| peer.gathers || peer.connection.is_output_full();
-            if !task.aborted && same.is_some_and(blocked) {
-                self.waiting.push_back(name);
-                continue;
+            let is_wanted = !task.aborted && same.is_some();
+            if is_wanted && let (Some(peer), Some(request)) = (same, task.waiting.take()) {
+                let gathers = task.pending.as_ref().is_some_and(scsi::Pending::gathers);
+                let begins = may_begin(task, peer, &request, gathers);
+                task.waiting = Some(request);
+                if !begins {
+                    self.waiting.push_back(name);
+                    continue;
+                }
             }
             some = true;
-            let (aborted, slot) = (task.aborted || same.is_none(), task.connection);
+            let slot = task.connection;
             let step = task.waiting.take().zip(task.pending.take());
             match step {
-                Some((request, pending)) if !aborted => {
+                Some((request, pending)) if is_wanted => {
                     task.bytes = 0; // counted again when it starts
                     self.advance(index, Step::Request { request, pending });
                 }
@@ -59,5 +70,32 @@ impl FrontEnd {
             self.touch(slot);
         }
         some
+    }
+}
+
+/// Whether a read may begin now; then it has what it needs for that.
+fn may_begin(task: &mut Task, peer: &mut Peer, request: &VolumeRequest, gathers: bool) -> bool {
+    let is_next = gathers && !task.gathers;
+    if is_next && (peer.gathers || peer.connection.is_output_full()) {
+        return false;
+    }
+    // What is read in pieces keeps all of them, or one at a time: none is longer than the first.
+    let bytes = if gathers { COMMAND_BYTES_MAX } else { read_bytes(request) };
+    if bytes > SMALL_BYTES && !task.has_memory {
+        task.has_memory = peer.connection.reserve(task.handle, bytes as usize);
+        if !task.has_memory {
+            return false;
+        }
+    }
+    if is_next {
+        (peer.gathers, task.gathers) = (true, true);
+    }
+    true
+}
+
+fn read_bytes(request: &VolumeRequest) -> u64 {
+    match request {
+        VolumeRequest::Read { range, .. } => range.bytes().unwrap_or(0),
+        _ => 0,
     }
 }

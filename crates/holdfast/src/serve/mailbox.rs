@@ -1,6 +1,7 @@
 //! What front-end threads tell each other, and what the store tells them.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -33,23 +34,32 @@ pub(super) enum Message {
     Watched(u64),
     /// A session that had to wait for the end of another may go on.
     Resume(ConnectionId),
-    /// Close all connections (TARGET COLD RESET).
-    CloseAll,
     /// Finish what is under way, and end.
     Stop,
 }
 
-/// Which tasks are to be ended.
-#[derive(Clone, Copy, Debug)]
+/// Which tasks are to be ended: by their volume, whatever its number is for their hosts, and however
+/// that is written.
+#[derive(Clone, Debug)]
 pub(super) enum AbortWhat {
-    /// Those of any session on a volume.
-    Volume(VolumeId),
-    /// As this, and the other sessions are told of those of theirs: CLEAR TASK SET of the one.
+    /// Those of any session on some volumes.
+    Volumes(Arc<BTreeSet<VolumeId>>),
+    /// Those of any session on a volume; the other sessions are told of those of theirs: CLEAR TASK
+    /// SET of the one.
     TaskSet(VolumeId, SessionId),
-    /// Those of one session on a logical unit.
-    SessionLun(SessionId, [u8; 8]),
-    /// All.
-    Everything,
+    /// Those of one session on a volume.
+    OfSession(SessionId, VolumeId),
+}
+
+impl AbortWhat {
+    /// Whether tasks on this volume are meant, of this session.
+    pub(super) fn has(&self, volume: VolumeId, session: SessionId) -> bool {
+        match self {
+            Self::Volumes(volumes) => volumes.contains(&volume),
+            Self::TaskSet(of, _) => *of == volume,
+            Self::OfSession(by, of) => (*by, *of) == (session, volume),
+        }
+    }
 }
 
 /// Messages to a thread, which is woken for the first of them only.

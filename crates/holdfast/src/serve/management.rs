@@ -5,17 +5,17 @@
 //! answered when the last of them has ended, on whichever thread. Who waits is told by a [`Watch`],
 //! of which each task holds a share: when the last share is dropped, a message is sent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use block::LunMap;
 use iscsi::{
-    AbortScope, ConnectionId, Ended, ManagementFunction, ManagementOutcome, NexusInfo, SessionId,
-    TaskHandle, TaskManagement,
+    ConnectionId, Ended, ManagementFunction, ManagementHandle, ManagementOutcome, NexusInfo,
+    SessionId, TaskHandle, TaskManagement,
 };
 use scsi::{InitiatorPort, Response};
 
-use super::commands::{lun_fields, volume_at};
+use super::commands::volume_at;
 use super::front::FrontEnd;
 use super::mailbox::{AbortWhat, Mailbox, Message};
 use super::sessions::Session;
@@ -93,7 +93,7 @@ impl FrontEnd {
         }
         let port = InitiatorPort { name: info.initiator_name.clone(), isid: info.isid };
         let nexus = shared.scsi.new_nexus(port, info.portal_tag, &luns);
-        tracing::info!("{} logged in at portal {}", info.initiator_name, info.portal_tag);
+        tracing::debug!("{} logged in at portal {}", info.initiator_name, info.portal_tag);
         let session = Arc::new(Session::new(info.clone(), nexus, peer.connection.peer()));
         sessions.by_id.insert(info.session, session.clone());
         peer.session = Some(session);
@@ -126,13 +126,11 @@ impl FrontEnd {
         let session = last.and_then(|id| self.shared.sessions.lock().by_id.get(&id).cloned());
         let purpose = session.map_or(Purpose::Nothing, Purpose::EndSession);
         let watch = self.watch(purpose);
-        for task in ended.tasks {
-            self.tasks.abort(task, &watch);
-        }
+        self.tasks.abort(&ended.tasks.into_iter().collect(), &watch);
     }
 
     fn end_session(&mut self, session: &Session) {
-        tracing::info!("the session of {} ended", session.info.initiator_name);
+        tracing::debug!("the session of {} ended", session.info.initiator_name);
         self.shared.scsi.nexus_loss(&session.nexus);
         let mut sessions = self.shared.sessions.lock();
         sessions.by_id.remove(&session.info.session);
@@ -147,12 +145,15 @@ impl FrontEnd {
             return peer.connection.respond_management(request.handle, ManagementOutcome::Rejected);
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
-        tracing::info!("{} asks for {:?}", nexus.initiator().name, request.function);
+        tracing::info!("{} asks for {}", nexus.initiator().name, request.function.name());
         let volume = volume_at(&luns, request.lun);
         let what = match (request.function, volume) {
             (ManagementFunction::AbortTask { .. }, _) => None,
-            (ManagementFunction::TargetWarmReset | ManagementFunction::TargetColdReset, _) => {
-                Some(AbortWhat::Everything)
+            // What the initiator does not see is not its to reset (RFC 7143, 11.5.1: access
+            // controls).
+            (ManagementFunction::TargetWarmReset, _) => {
+                let seen = luns.luns.values().map(|volume| volume.id);
+                Some(AbortWhat::Volumes(Arc::new(seen.collect())))
             }
             // All others are about a logical unit.
             (_, None) => {
@@ -160,65 +161,67 @@ impl FrontEnd {
                 peer.connection.respond_management(request.handle, outcome);
                 return self.touch(slot);
             }
-            (ManagementFunction::AbortTaskSet, _) => {
-                Some(AbortWhat::SessionLun(request.session, request.lun))
+            (ManagementFunction::AbortTaskSet, Some(volume)) => {
+                Some(AbortWhat::OfSession(request.session, volume))
             }
             (ManagementFunction::ClearTaskSet, Some(volume)) => {
                 Some(AbortWhat::TaskSet(volume, request.session))
             }
-            (_, Some(volume)) => Some(AbortWhat::Volume(volume)),
+            (_, Some(volume)) => Some(AbortWhat::Volumes(Arc::new([volume].into()))),
         };
-        let affected = request.affected.clone();
+        let (function, handle) = (request.function, request.handle);
         let watch = self.watch(Purpose::Answer { slot, request: Box::new(request), luns });
-        for task in affected {
-            self.tasks.abort(task, &watch);
+        if let ManagementFunction::AbortTask { task } = function {
+            self.tasks.abort(&[task].into(), &watch);
         }
         if let Some(what) = what {
-            self.abort_here(what, Some(slot), &watch);
+            self.abort_here(&what, Some(handle), &watch);
             for (index, mailbox) in shared.mailboxes.iter().enumerate() {
                 if index != self.index {
-                    mailbox.post(Message::Abort(what, watch.clone()));
+                    mailbox.post(Message::Abort(what.clone(), watch.clone()));
                 }
             }
         }
     }
 
-    /// Ends tasks of this thread's connections, except of the one on which that was asked for.
+    /// Ends tasks of this thread's connections; of that on which it was asked for, those that came
+    /// before. What is under way is known by the volume that it began on, what is not by what its
+    /// host sees now.
     pub(super) fn abort_here(
         &mut self,
-        what: AbortWhat,
-        except: Option<usize>,
+        what: &AbortWhat,
+        by: Option<ManagementHandle>,
         watch: &Arc<Watch>,
     ) {
-        for slot in (0..self.peers.len()).filter(|slot| Some(*slot) != except) {
+        let shared = self.shared.clone();
+        let volumes = self.tasks.volumes();
+        let mut affected: HashSet<TaskHandle> = HashSet::new();
+        for slot in 0..self.peers.len() {
             let Some(peer) = self.peers[slot].as_mut() else { continue };
-            let scopes: Vec<AbortScope> = match what {
-                AbortWhat::Everything => vec![AbortScope::All],
-                AbortWhat::SessionLun(session, lun) => {
-                    let same = peer.session.as_ref().is_some_and(|s| s.info.session == session);
-                    same.then_some(AbortScope::Lun(lun)).into_iter().collect()
-                }
-                AbortWhat::Volume(volume) | AbortWhat::TaskSet(volume, _) => {
-                    let luns = peer.luns.iter().flat_map(|(_, map)| &map.luns);
-                    luns.filter(|(_, attributes)| attributes.id == volume)
-                        .flat_map(|(number, _)| lun_fields(*number))
-                        .map(AbortScope::Lun)
-                        .collect()
-                }
+            let Some(session) = peer.session.clone() else { continue };
+            let luns = peer.refresh_luns(&*shared.luns, &session.info.initiator_name).clone();
+            let id = session.info.session;
+            let ends = |task: TaskHandle, lun: [u8; 8]| {
+                let volume = volumes.get(&task).copied().or_else(|| volume_at(&luns, lun));
+                volume.is_some_and(|volume| what.has(volume, id))
             };
+            if !peer.connection.has_tasks(ends) {
+                // Those that an earlier request aborted are still to be waited for.
+                affected.extend(peer.connection.abort(ends));
+                continue;
+            }
             if let AbortWhat::TaskSet(volume, by) = what
-                && scopes.iter().any(|scope| peer.connection.has_tasks(*scope))
-                && let Some(other) = peer.session.as_ref().filter(|s| s.info.session != by)
+                && id != *by
             {
-                self.shared.scsi.commands_cleared(&other.nexus, volume);
+                shared.scsi.commands_cleared(&session.nexus, *volume);
             }
-            for scope in scopes {
-                for task in peer.connection.abort(scope) {
-                    self.tasks.abort(task, watch);
-                }
-            }
+            affected.extend(match by.filter(|by| by.connection == peer.id) {
+                Some(by) => peer.connection.abort_before(by, ends),
+                None => peer.connection.abort(ends),
+            });
             self.touch(slot);
         }
+        self.tasks.abort(&affected, watch);
     }
 
     /// All that a watch waited for has ended.
@@ -248,25 +251,17 @@ impl FrontEnd {
     }
 
     fn answer(&mut self, slot: usize, request: &TaskManagement, luns: &Arc<LunMap>) {
-        let function = request.function;
-        match function {
+        match request.function {
             ManagementFunction::LogicalUnitReset => {
                 self.shared.scsi.lun_reset(luns, request.lun);
             }
-            ManagementFunction::TargetWarmReset | ManagementFunction::TargetColdReset => {
-                self.shared.scsi.target_reset(luns);
-            }
+            ManagementFunction::TargetWarmReset => self.shared.scsi.target_reset(luns),
             _ => {}
         }
         let peer = self.peers[slot].as_mut();
         if let Some(peer) = peer.filter(|peer| peer.id == request.handle.connection) {
             peer.connection.respond_management(request.handle, ManagementOutcome::Complete);
             self.touch(slot);
-        }
-        if function == ManagementFunction::TargetColdReset {
-            for mailbox in self.shared.mailboxes.iter() {
-                mailbox.post(Message::CloseAll);
-            }
         }
     }
 }

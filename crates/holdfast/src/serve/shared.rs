@@ -15,6 +15,7 @@ use sys::{Clock, FileDisk};
 use super::background::{Bell, Shutdown};
 use super::counters::Counters;
 use super::front::WAKER;
+use super::listen::Addresses;
 use super::mailbox::{Mailbox, Message};
 use super::management::Sessions;
 use super::saver::SaverQueue;
@@ -32,6 +33,7 @@ pub(super) struct Shared {
     pub clock: Clock,
     pub mailboxes: Arc<Vec<Arc<Mailbox>>>,
     pub shutdown: Shutdown,
+    pub addresses: Addresses,
     pub sessions: Mutex<Sessions>,
     pub refusals: Refusals,
     pub troubles: Troubles,
@@ -78,6 +80,7 @@ impl Shared {
             limits: options.limits.clone(),
             access: options.access.clone(),
             data_out_phase: scsi::data_out_phase,
+            data_out_bytes: super::commands::data_out_bytes,
         });
         Ok(Arc::new(Self {
             store: options.store.clone(),
@@ -88,6 +91,7 @@ impl Shared {
             clock: Clock::start(),
             shutdown: Shutdown::new(mailboxes.clone()),
             mailboxes,
+            addresses: Addresses::default(),
             sessions: Mutex::default(),
             refusals: Refusals::default(),
             troubles: Troubles::default(),

@@ -15,6 +15,8 @@ use super::throttle::Bucket;
 
 /// Reads of one connection in a turn, so that one that sends fast does not starve the others.
 const READS_PER_TURN: usize = 1;
+/// Sends of one connection in a turn, for the same reason.
+const SENDS_PER_TURN: usize = 4;
 /// The most that is given to one send: about what a socket's buffer takes.
 const SEND_BYTES_MAX: usize = 1 << 20;
 
@@ -78,8 +80,20 @@ impl Peer {
         }
     }
 
+    /// Whether there is something to do in another turn that the poller does not know of.
+    pub(super) fn has_more(&self) -> bool {
+        let connection = &self.connection;
+        let sends = self.writable && !self.lost && connection.has_output();
+        sends || connection.has_input() || connection.has_events() && self.held.is_none()
+    }
+
     /// Receives some of what there is. Returns whether there may be more for another turn.
     pub(super) fn receive(&mut self, now: Duration, wire: &WireCounters) -> bool {
+        if self.connection.has_input() {
+            self.connection.set_time(now);
+            self.connection.go_on();
+            return true;
+        }
         for _ in 0..READS_PER_TURN {
             if !self.readable || self.lost {
                 return false;
@@ -124,7 +138,10 @@ impl Peer {
 
     /// Sends what the socket takes.
     pub(super) fn transmit(&mut self, wire: &WireCounters) {
-        while self.writable && !self.lost && self.connection.has_output() {
+        for _ in 0..SENDS_PER_TURN {
+            if !self.writable || self.lost || !self.connection.has_output() {
+                return;
+            }
             let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(64);
             self.connection.transmit_slices(&mut slices, SEND_BYTES_MAX);
             let wanted: usize = slices.iter().map(|slice| slice.len()).sum();

@@ -1,9 +1,10 @@
 //! The commands that a thread has under way.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use block::{CopySegment, DataOut, VolumeRequest};
+use block::{CopySegment, DataOut, VolumeId, VolumeRequest};
 use iscsi::TaskHandle;
 use store::ReadOperation;
 
@@ -24,6 +25,10 @@ pub(super) struct Task {
     pub handle: TaskHandle,
     /// The session's nexus.
     pub nexus: Arc<scsi::Nexus>,
+    /// The volume that it was sent to.
+    pub volume: Option<VolumeId>,
+    /// Whether it has memory for what it reads.
+    pub has_memory: bool,
     /// What SCSI waits with, while the store has the request.
     pub pending: Option<scsi::Pending>,
     /// The first request of a long read that has to wait ([`super::gather`]).
@@ -154,10 +159,21 @@ impl Tasks {
         }
     }
 
-    /// Marks a task as aborted, to be watched. Costs a look at all of them: aborts are rare.
-    pub(super) fn abort(&mut self, handle: TaskHandle, watch: &Arc<Watch>) {
+    /// The volumes of all tasks under way that have one.
+    pub(super) fn volumes(&self) -> HashMap<TaskHandle, VolumeId> {
+        let tasks = self.entries.iter().filter_map(|entry| entry.task.as_ref());
+        tasks.filter_map(|task| Some((task.handle, task.volume?))).collect()
+    }
+
+    /// Marks tasks as aborted, to be watched. Costs one look at all of them, however many there
+    /// are.
+    pub(super) fn abort(&mut self, handles: &HashSet<TaskHandle>, watch: &Arc<Watch>) {
+        if handles.is_empty() {
+            return;
+        }
         for (index, entry) in self.entries.iter_mut().enumerate() {
-            let Some(task) = entry.task.as_mut().filter(|task| task.handle == handle) else {
+            let Some(task) = entry.task.as_mut().filter(|task| handles.contains(&task.handle))
+            else {
                 continue;
             };
             task.aborted = true;

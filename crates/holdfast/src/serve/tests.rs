@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use store::{Change, OpenOptions, VolumeChange};
 
 mod limits;
+mod resets;
 mod wire;
 
 use super::counters::Class;
@@ -44,8 +45,16 @@ impl Access for Open {
 }
 
 impl LunMaps for Open {
-    fn lun_map(&self, _: &str) -> Arc<LunMap> {
-        self.0.lock().clone()
+    /// Some see other numbers, and some only a part.
+    fn lun_map(&self, initiator_name: &str) -> Arc<LunMap> {
+        let all = self.0.lock().clone();
+        let seen: &[(u16, u16)] = match initiator_name.rsplit(':').next() {
+            Some("swapped") => &[(1, 2), (5, 1)],
+            Some("blind") => &[(2, 2)],
+            _ => return all,
+        };
+        let luns = seen.iter().map(|(lun, of)| (*lun, all.luns[of].clone())).collect();
+        Arc::new(LunMap { generation: all.generation, luns })
     }
 
     fn generation(&self) -> u64 {

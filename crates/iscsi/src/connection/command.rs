@@ -36,7 +36,10 @@ impl Connection {
                 self.release_held();
             }
             Ok(mut task) => {
-                let sink = Sink::Data(std::mem::take(&mut task.incoming.data), 0);
+                let sink = match task.incoming.fault {
+                    None => Sink::Data(std::mem::take(&mut task.incoming.data), 0),
+                    Some(_) => Sink::Discard,
+                };
                 self.take(bhs, Plan::Command(task, admission), sink);
             }
             Err(reason) => {
@@ -76,12 +79,16 @@ impl Connection {
             immediate: bhs.immediate(),
             expected_out,
             expected_in,
+            transfer_out: None,
             state: TaskState::Held,
             aborted: false,
-            incoming: Collect { unsolicited, ..Collect::default() },
+            incoming: Collect { unsolicited, asked_at: self.clock.now(), ..Collect::default() },
         };
         if expected_out > 0 {
             self.make_room(&mut task, bhs.data_bytes(), admission);
+        }
+        if task.incoming.unsolicited {
+            self.clock.expect_data();
         }
         Ok(task)
     }
@@ -102,24 +109,37 @@ impl Connection {
         }
     }
 
-    /// Room for all the data where there is memory for it, else for what comes unasked.
+    /// Room for all the data where there is memory for it, else for what comes unasked; and if
+    /// there is none for that either, the command will be answered with TASK SET FULL.
     fn make_room(&mut self, task: &mut Task, data_bytes: usize, admission: Admission) {
         let config = self.target.config();
-        let wanted = task.expected_out.min(config.limits.data_out_bytes_per_command);
-        let unasked = if task.incoming.unsolicited {
-            wanted.min(self.params.first_burst_bytes) as usize
-        } else {
-            data_bytes
+        let unasked = match task.incoming.unsolicited {
+            true => task.expected_out.min(self.params.first_burst_bytes),
+            false => data_bytes as u32,
         };
+        task.transfer_out = (config.data_out_bytes)(&self.luns, task.lun, task.cdb.bytes());
+        let transfer = task.transfer_out.map_or(u32::MAX, |bytes| bytes.min(1 << 31) as u32);
+        // What comes unasked comes, whether the command takes it or not.
+        let useful = task.expected_out.min(transfer.max(unasked));
+        let wanted = useful.min(config.limits.data_out_bytes_per_command);
         let phase = (config.data_out_phase)(task.cdb.bytes()) % FRAME_BYTES;
-        let all = wanted as usize;
-        let more = all.saturating_sub(unasked);
-        let now = admission == Admission::Now && self.has_memory(more);
-        let granted = if now { more } else { 0 };
+        let (all, first) = (wanted as usize, wanted.min(unasked) as usize);
+        let share = self.session.as_ref().map(|session| session.share.clone());
+        let try_take = |bytes| share.as_ref().is_none_or(|share| share.try_take(bytes, self.id));
+        let now = admission == Admission::Now && self.starved.is_empty();
+        let room = if now && self.has_memory(all - first) && try_take(all) {
+            all
+        } else if try_take(first) {
+            first
+        } else {
+            task.incoming.fault = Some(DataFault::NoMemory);
+            0
+        };
         task.incoming.wanted = wanted;
-        task.incoming.data = DataOut::new(all.min(unasked) + granted, phase);
-        task.incoming.granted = granted;
-        self.granted_bytes += granted;
+        task.incoming.data = DataOut::new(room, phase);
+        task.incoming.taken = room;
+        task.incoming.granted = room.saturating_sub(first);
+        self.granted_bytes += task.incoming.granted;
     }
 
     /// Whether so many bytes more may be granted. One task always gets them, so that some go on.
@@ -146,9 +166,9 @@ impl Connection {
         incoming.unsolicited_end = incoming.received;
         if !right {
             self.reject(bhs, RejectReason::DataDigest);
-            incoming.fault = Some(DataFault::Crc);
+            incoming.fault = incoming.fault.or(Some(DataFault::Crc));
         }
-        if incoming.received >= incoming.wanted {
+        if incoming.received >= incoming.wanted && incoming.fault.is_none() {
             incoming.unsolicited = false;
         }
         self.order_came(&task);
@@ -223,7 +243,10 @@ impl Connection {
         if all == have {
             return true;
         }
-        if !self.has_memory(all - have) {
+        let share = self.session.as_ref().map(|session| session.share.clone());
+        if !self.has_memory(all - have)
+            || share.is_some_and(|share| !share.take(all - have, self.id))
+        {
             return false;
         }
         let Some(task) = self.tasks.get_mut(&tag) else { return false };
@@ -237,6 +260,7 @@ impl Connection {
             at += n;
         }
         incoming.granted += all - have;
+        incoming.taken += all - have;
         incoming.data = data;
         self.granted_bytes += all - have;
         true

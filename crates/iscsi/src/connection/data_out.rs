@@ -51,6 +51,9 @@ impl Connection {
         };
         let incoming = &mut task.incoming;
         let placed = matches!(sink, Sink::Data(..));
+        if placed {
+            self.clock.data_came(bytes);
+        }
         if let Sink::Data(data, _) = sink {
             incoming.data = data;
         }
@@ -99,6 +102,8 @@ impl Connection {
             }
             let sn = incoming.asked;
             incoming.asked += 1;
+            incoming.asked_at = self.clock.now();
+            self.clock.expect_data();
             let ttt = transfer_tag(task.serial, sn);
             if end - start >= BULK_BYTES {
                 self.receive.bulk = true;
@@ -110,6 +115,9 @@ impl Connection {
 
     /// Goes on with tasks that waited for memory.
     pub(super) fn feed_starved(&mut self) {
+        if self.starved.is_empty() {
+            return;
+        }
         while let Some((tag, serial)) = self.starved.front().copied() {
             let there = self.tasks.get(&tag).is_some_and(|task| task.serial == serial);
             if there && !self.grow(tag) {
@@ -119,6 +127,9 @@ impl Connection {
             if there {
                 self.solicit(tag);
             }
+        }
+        if let Some(share) = self.share() {
+            share.forget(self.id);
         }
     }
 }

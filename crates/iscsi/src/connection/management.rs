@@ -6,11 +6,10 @@ use block::DataOut;
 
 use super::{Connection, Held, StatSn};
 use crate::event::{
-    AbortScope, Event, ManagementFunction, ManagementHandle, ManagementOutcome, TaskHandle,
-    TaskManagement,
+    Event, ManagementFunction, ManagementHandle, ManagementOutcome, TaskHandle, TaskManagement,
 };
 use crate::pdu::{Bhs, RejectReason, build};
-use crate::session::Admission;
+use crate::session::{Admission, before};
 use crate::task::{Task, TaskState};
 use crate::transmit::OutData;
 
@@ -42,30 +41,37 @@ impl Connection {
         }
     }
 
-    /// Ends tasks because of a request on another connection. Returns those that the layer above
-    /// holds: nothing will be sent for them, and [`Connection::forget`] or
-    /// [`Connection::respond`] frees them.
-    pub fn abort(&mut self, scope: AbortScope) -> Vec<TaskHandle> {
-        self.abort_where(|_, task| match scope {
-            AbortScope::All => true,
-            AbortScope::Lun(lun) => task.lun == lun,
+    /// Ends tasks because of a request on another connection: those that `ends` says, by what they
+    /// are called and the logical unit as it stood in the PDU. Returns those that the layer above
+    /// holds, those included that an earlier request aborted and that have not ended yet: nothing
+    /// will be sent for them, and [`Connection::forget`] or [`Connection::respond`] frees them.
+    pub fn abort(&mut self, mut ends: impl FnMut(TaskHandle, [u8; 8]) -> bool) -> Vec<TaskHandle> {
+        let connection = self.id;
+        self.abort_where(|tag, task| {
+            let handle = TaskHandle { connection, initiator_task_tag: tag, serial: task.serial };
+            ends(handle, task.lun)
         })
     }
 
+    /// The same because of a request on this connection: only what came before it ends.
+    pub fn abort_before(
+        &mut self,
+        request: ManagementHandle,
+        mut ends: impl FnMut(TaskHandle, [u8; 8]) -> bool,
+    ) -> Vec<TaskHandle> {
+        self.abort(|handle, lun| !before(request.after, handle.serial) && ends(handle, lun))
+    }
+
     /// Whether [`Connection::abort`] would end anything, be it here or in the layer above.
-    pub fn has_tasks(&self, scope: AbortScope) -> bool {
-        self.tasks.values().any(|task| {
-            let in_scope = match scope {
-                AbortScope::All => true,
-                AbortScope::Lun(lun) => task.lun == lun,
-            };
-            in_scope && !task.aborted
-        })
+    pub fn has_tasks(&self, mut is: impl FnMut(TaskHandle, [u8; 8]) -> bool) -> bool {
+        let mut tasks = self.tasks.iter().filter(|(_, task)| !task.aborted);
+        tasks.any(|(tag, task)| is(self.handle(*tag, task.serial), task.lun))
     }
 
     fn abort_where(&mut self, mut ends: impl FnMut(u32, &Task) -> bool) -> Vec<TaskHandle> {
         let mut affected = Vec::new();
         let mut gone = Vec::new();
+        let mut given = 0;
         for (tag, task) in &mut self.tasks {
             if !ends(*tag, task) {
                 continue;
@@ -78,6 +84,7 @@ impl Connection {
                 // window would grow with each abort.
                 task.aborted = true;
                 task.incoming.data = DataOut::default();
+                given += std::mem::take(&mut task.incoming.taken);
             } else {
                 gone.push(*tag);
             }
@@ -87,6 +94,7 @@ impl Connection {
                 self.release(&task);
             }
         }
+        self.give(given);
         self.feed_starved();
         self.deliver_waiting();
         affected.into_iter().map(|(tag, serial)| self.handle(tag, serial)).collect()
@@ -103,19 +111,17 @@ impl Connection {
             }
             self.immediate += 1;
         }
-        let lun = bhs.lun();
-        let on_lun = |_: u32, task: &Task| task.lun == lun;
-        let (function, affected) = match bhs.flags() & 0x7f {
+        let function = match bhs.flags() & 0x7f {
             1 => return self.abort_task(bhs, session),
-            2 => (ManagementFunction::AbortTaskSet, self.abort_where(on_lun)),
-            4 => (ManagementFunction::ClearTaskSet, self.abort_where(on_lun)),
-            5 => (ManagementFunction::LogicalUnitReset, self.abort_where(on_lun)),
-            6 => (ManagementFunction::TargetWarmReset, self.abort_where(|_, _| true)),
-            7 => (ManagementFunction::TargetColdReset, self.abort_where(|_, _| true)),
+            2 => ManagementFunction::AbortTaskSet,
+            4 => ManagementFunction::ClearTaskSet,
+            5 => ManagementFunction::LogicalUnitReset,
+            6 => ManagementFunction::TargetWarmReset,
             8 => return self.manage_at_once(bhs, NO_REASSIGNMENT),
+            // TARGET COLD RESET (7), too: it ends the sessions of all initiators.
             _ => return self.manage_at_once(bhs, NOT_SUPPORTED),
         };
-        self.pass_on(bhs, session, function, affected);
+        self.pass_on(bhs, session, function);
     }
 
     fn abort_task(&mut self, bhs: &Bhs, session: crate::event::SessionId) {
@@ -125,7 +131,7 @@ impl Connection {
             return match affected.first().copied() {
                 Some(task) => {
                     let function = ManagementFunction::AbortTask { task };
-                    self.pass_on(bhs, session, function, affected);
+                    self.pass_on(bhs, session, function);
                 }
                 // It was still waiting for its data or its turn.
                 None => self.manage_at_once(bhs, COMPLETE),
@@ -157,12 +163,12 @@ impl Connection {
         bhs: &Bhs,
         session: crate::event::SessionId,
         function: ManagementFunction,
-        affected: Vec<TaskHandle>,
     ) {
         let handle = ManagementHandle {
             connection: self.id,
             initiator_task_tag: bhs.task_tag(),
             immediate: bhs.immediate(),
+            after: self.next_serial,
         };
         self.managements.push(handle);
         let lun = bhs.lun();
@@ -171,7 +177,6 @@ impl Connection {
             session,
             function,
             lun,
-            affected,
         }));
     }
 }

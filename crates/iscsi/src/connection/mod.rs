@@ -17,6 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use block::LunMap;
+
+use crate::budget::Share;
 use crate::event::{ConnectionId, Ended, Event, NexusInfo, TaskHandle};
 use crate::login::Login;
 use crate::negotiate::Params;
@@ -26,6 +29,11 @@ use crate::session::{Admission, Session, before};
 use crate::target::Target;
 use crate::task::{Task, TaskState, Tasks};
 use crate::transmit::{OutData, Transmit};
+
+/// Output that may wait on each connection, however little memory there is, in bytes.
+const OUTPUT_BYTES_FREE: usize = 262_144;
+/// From how many bytes on a change of what waits to be sent is told to the share.
+const OUTPUT_STEP_BYTES: usize = 16_384;
 
 /// How a connection came to be.
 #[derive(Clone)]
@@ -104,6 +112,16 @@ pub struct Connection {
     starved: VecDeque<(u32, u32)>,
     /// Memory for data that was or will be asked for.
     granted_bytes: usize,
+    /// Output that its initiator's share of the memory knows of, in bytes.
+    shared_output: usize,
+    /// Data of requests in `held` that are no commands, in bytes.
+    held_bytes: usize,
+    /// Whether there may be PDUs in the buffer that were not looked at.
+    input_left: bool,
+    /// What the initiator sees, for the length of its commands.
+    luns: Arc<LunMap>,
+    /// Why it was closed, where people should know.
+    complaint: Option<&'static str>,
     /// Immediate requests that are not answered.
     immediate: u32,
     /// Task management requests that are not answered.
@@ -121,7 +139,8 @@ impl Connection {
     pub fn new(target: Arc<Target>, opening: Opening) -> Connection {
         let portal_tag =
             target.config().portals.get(opening.portal_index).map_or(1, |portal| portal.tag);
-        let login = Login::new(target.clone(), portal_tag, opening.entropy);
+        let peer = opening.peer.ip();
+        let login = Login::new(target.clone(), portal_tag, peer, opening.entropy);
         Self {
             id: target.new_connection_id(),
             clock: time::Clock::new(opening.now),
@@ -143,6 +162,11 @@ impl Connection {
             order: order::Order::default(),
             starved: VecDeque::new(),
             granted_bytes: 0,
+            shared_output: 0,
+            held_bytes: 0,
+            input_left: false,
+            luns: Arc::default(),
+            complaint: None,
             immediate: 0,
             managements: Vec::new(),
             text: None,
@@ -175,15 +199,49 @@ impl Connection {
     /// Where the next bytes from the socket go, in order, appended to `out`: the receive buffer,
     /// or, in the middle of a long data segment, the frames of its command first, so that data is
     /// not copied. At most 257 slices. None where nothing is to be received: the connection is
-    /// closed, or so much output waits that the peer has to take some first. What is read has to
+    /// closed, so much output waits that the peer has to take some first, or there is enough to do
+    /// ([`Connection::has_input`]). What is read has to
     /// be told to [`Connection::received`] before anything else is called.
     pub fn receive_slices<'a>(&'a mut self, out: &mut Vec<IoSliceMut<'a>>) {
-        if !self.closed && !self.is_output_full() {
+        if !self.closed && !self.input_left && !self.is_output_full() {
             self.receive.slices(out);
         }
     }
 
-    /// `bytes` were read into the slices, from the first on. Parses all there is.
+    /// What the initiator sees: asked for the length of its commands. To be told before what was
+    /// received since it changed.
+    pub fn set_luns(&mut self, luns: Arc<LunMap>) {
+        self.luns = luns;
+    }
+
+    /// Whether [`Connection::go_on`] has something to do: more was received than one call works
+    /// on, and there is room for answers.
+    pub fn has_input(&self) -> bool {
+        self.input_left && !self.closed && !self.is_output_full()
+    }
+
+    /// Whether [`Connection::next_event`] has something already.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Works on what was received, and not looked at yet.
+    pub fn go_on(&mut self) {
+        if self.has_input() {
+            self.process();
+        }
+    }
+
+    /// Why it was closed, once, where that is worth a line in a log.
+    pub fn take_complaint(&mut self) -> Option<&'static str> {
+        self.complaint.take()
+    }
+
+    fn complain(&mut self, why: &'static str) {
+        self.complaint = Some(why);
+    }
+
+    /// `bytes` were read into the slices, from the first on. Parses some of what there is.
     ///
     /// # Panics
     /// If `bytes` is more than the slices had room for.
@@ -195,12 +253,24 @@ impl Connection {
         self.process();
     }
 
-    /// What happened, in order.
+    /// What happened, in order. A command that was aborted meanwhile never happened.
     pub fn next_event(&mut self) -> Option<Event> {
         if self.events.is_empty() {
             self.look_around();
         }
-        self.events.pop_front()
+        loop {
+            match self.events.pop_front()? {
+                Event::Command(command) if self.is_aborted(command.task) => {
+                    self.forget(command.task);
+                }
+                event => return Some(event),
+            }
+        }
+    }
+
+    fn is_aborted(&self, handle: TaskHandle) -> bool {
+        let task = self.tasks.get(&handle.initiator_task_tag);
+        task.is_none_or(|task| task.serial != handle.serial || task.aborted)
     }
 
     /// What to send next: appends slices of up to `bytes_max` bytes in all (at most 512 slices).
@@ -213,11 +283,11 @@ impl Connection {
     /// # Panics
     /// If `bytes` is more than there was.
     pub fn transmitted(&mut self, bytes: usize) {
-        let was_full = self.is_output_full();
         self.transmit.transmitted(bytes);
-        if was_full && !self.is_output_full() {
-            self.process();
-        }
+        let left = self.has_output();
+        self.clock.taken(left);
+        self.share_output();
+        self.go_on();
     }
 
     /// Whether there is something to send.
@@ -248,7 +318,36 @@ impl Connection {
     /// Whether so much waits to be sent that nothing more is received, and nothing long should be
     /// prepared ([`crate::Limits::output_bytes`]).
     pub fn is_output_full(&self) -> bool {
-        self.transmit.waiting_bytes() > self.target.config().limits.output_bytes
+        let waiting = self.transmit.waiting_bytes();
+        waiting > self.target.config().limits.output_bytes
+            || waiting > OUTPUT_BYTES_FREE && self.share().is_some_and(|share| share.is_over())
+    }
+
+    fn share(&self) -> Option<&Share> {
+        self.session.as_ref().map(|session| &*session.share)
+    }
+
+    /// Tells the share how much waits to be sent, where that has changed by much.
+    fn share_output(&mut self) {
+        let waiting = if self.ended { 0 } else { self.transmit.waiting_bytes() };
+        if waiting.abs_diff(self.shared_output) < OUTPUT_STEP_BYTES && !self.ended {
+            return;
+        }
+        let Some(session) = &self.session else { return };
+        match waiting.checked_sub(self.shared_output) {
+            Some(more) => session.share.add(more),
+            None => session.share.give(self.shared_output - waiting, &mut self.wake),
+        }
+        self.shared_output = waiting;
+        self.tell_wakes();
+    }
+
+    /// Gives memory back.
+    fn give(&mut self, bytes: usize) {
+        if let Some(session) = &self.session {
+            session.share.give(bytes, &mut self.wake);
+            self.tell_wakes();
+        }
     }
 
     /// Whether another connection made it close.
@@ -263,6 +362,7 @@ impl Connection {
             self.closed = true;
         } else {
             self.release_held();
+            self.feed_starved();
         }
     }
 
@@ -282,6 +382,8 @@ impl Connection {
         bhs.put_u32(28, expected);
         bhs.put_u32(32, max);
         self.transmit.push(bhs, data);
+        self.clock.has_output();
+        self.share_output();
     }
 
     /// Rejects a PDU.
@@ -308,6 +410,9 @@ impl Connection {
     }
 
     fn tell_wakes(&mut self) {
+        if self.ended {
+            return; // [`Ended::wake`] tells
+        }
         for connection in self.wake.drain(..) {
             if connection != self.id {
                 self.events.push_back(Event::Wake { connection });
@@ -336,7 +441,10 @@ impl Connection {
             let Some(next) = next else { return };
             match self.held.swap_remove(next).1 {
                 Held::Command(tag, serial) => self.activate(tag, serial),
-                Held::Other(bhs, data) => self.execute(&bhs, data),
+                Held::Other(bhs, data) => {
+                    self.held_bytes -= data.len();
+                    self.execute(&bhs, data);
+                }
                 Held::Nothing => self.free_place(false),
             }
         }
@@ -360,8 +468,13 @@ impl Connection {
                 ended.tasks.push(self.handle(*tag, task.serial));
             }
         }
+        let taken = self.tasks.values().map(|task| task.incoming.taken).sum();
         self.tasks.clear();
+        self.share_output();
+        self.give(taken);
         if let Some(session) = self.session.clone() {
+            session.share.forget(self.id);
+            ended.wake.append(&mut self.wake);
             for _ in 0..places {
                 session.free_place();
             }

@@ -8,15 +8,26 @@ use crate::receive::{Header, Incoming, Sink};
 use crate::session::{Admission, Member};
 use crate::transmit::OutData;
 
+/// Data of pings and texts that wait for requests before them, in bytes.
+const HELD_BYTES_MAX: usize = 65_536;
+
 impl Connection {
-    /// Takes all PDUs that are there.
+    /// Takes the PDUs that are there, as far as there is room for answers, and not too many at
+    /// once: others wait meanwhile.
     pub(super) fn process(&mut self) {
-        while !self.closed && !self.is_output_full() {
+        let mut left = self.target.config().limits.pdus_per_call;
+        self.input_left = false;
+        while !self.closed {
+            if left == 0 || self.is_output_full() {
+                self.input_left = true;
+                return;
+            }
             if self.receive.in_data() {
                 match self.receive.finish() {
                     Some((incoming, right)) => self.finish(incoming, right),
                     None => return,
                 }
+                left -= 1;
                 continue;
             }
             match self.receive.header() {
@@ -103,14 +114,21 @@ impl Connection {
             return;
         }
         match admission {
-            Admission::Held => self.held.push((bhs.cmd_sn(), Held::Other(bhs, data))),
+            Admission::Held if self.held_bytes + data.len() > HELD_BYTES_MAX => {
+                // Who sends so much out of order is no initiator that can be followed.
+                self.protocol_error(&bhs);
+            }
+            Admission::Held => {
+                self.held_bytes += data.len();
+                self.held.push((bhs.cmd_sn(), Held::Other(bhs, data)));
+            }
             _ => self.execute(&bhs, data),
         }
     }
 
     fn login_request(&mut self, bhs: &Bhs, data: &[u8]) {
         let Some(mut login) = self.login.take() else { return };
-        let reply = login.request(bhs, data);
+        let reply = login.request(bhs, data, self.clock.now());
         let reply = match reply {
             Ok(reply) if !reply.complete => {
                 self.login = Some(login);
@@ -130,6 +148,9 @@ impl Connection {
             }
             Err(status) => {
                 self.events.extend(login.refused(status));
+                if login.is_spent() {
+                    self.complain("its address has failed to authenticate, and has to wait");
+                }
                 self.login = Some(login);
                 let refusal = Login::refusal(bhs, status);
                 self.send(refusal, OutData::None, StatSn::Advance);

@@ -9,7 +9,6 @@ use crate::task::{DataFault, Task};
 use crate::transmit::OutData;
 
 const GOOD: u8 = 0x00;
-const CHECK_CONDITION: u8 = 0x02;
 /// The most sense data that is sent (SPC-4, 4.5.1).
 const SENSE_BYTES_MAX: usize = 252;
 /// The most data in one Data-In, whatever the initiator takes: the others' answers wait behind it.
@@ -41,11 +40,24 @@ impl Connection {
     pub(super) fn fail_task(&mut self, tag: u32, fault: DataFault) {
         let Some(serial) = self.tasks.get(&tag).map(|task| task.serial) else { return };
         let handle = self.handle(tag, serial);
-        let sense = fault.sense();
-        self.respond(
-            handle,
-            TaskResponse { status: CHECK_CONDITION, sense, ..TaskResponse::default() },
-        );
+        let (status, sense) = fault.status();
+        self.respond(handle, TaskResponse { status, sense, ..TaskResponse::default() });
+    }
+
+    /// Takes memory for what a command will bring to the initiator, until it is answered. False
+    /// where there is none: to be tried again when the connection is woken ([`crate::Event::Wake`]).
+    pub fn reserve(&mut self, task: TaskHandle, bytes: usize) -> bool {
+        let tag = task.initiator_task_tag;
+        let Some(found) = self.tasks.get_mut(&tag).filter(|found| found.serial == task.serial)
+        else {
+            return true; // nobody waits for it any more
+        };
+        let granted = self.session.as_ref().is_none_or(|s| s.share.take(bytes, self.id));
+        found.incoming.waits = !granted;
+        if granted {
+            found.incoming.taken += bytes;
+        }
+        granted
     }
 
     fn remove(&mut self, handle: TaskHandle) -> Option<Task> {
@@ -63,13 +75,20 @@ impl Connection {
     pub(super) fn release(&mut self, task: &Task) {
         self.granted_bytes -= task.incoming.granted;
         self.order_went(task);
+        if let Some(share) = self.share().filter(|_| task.incoming.waits) {
+            share.forget(self.id);
+        }
+        self.give(task.incoming.taken);
         self.free_place(task.immediate);
     }
 
     fn answer(&mut self, tag: u32, task: &Task, response: TaskResponse) {
         let TaskResponse { status, sense, mut data, transfer_bytes_wanted } = response;
         let expected = task.expected_out.max(task.expected_in);
-        let unsaid = if task.expected_out > 0 { u64::from(expected) } else { data.len() as u64 };
+        let unsaid = match task.expected_out {
+            0 => data.len() as u64,
+            _ => task.transfer_out.unwrap_or(u64::from(expected)),
+        };
         let residual = Residual::of(expected, transfer_bytes_wanted.unwrap_or(unsaid));
         data.truncate(task.expected_in as usize);
         let collapse = status == GOOD && sense.is_empty() && !data.is_empty();

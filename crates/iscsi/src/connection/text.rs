@@ -3,6 +3,8 @@
 //!
 //! Flags: F 80h, C 40h. 20..24 Target Transfer Tag: FFFFFFFFh begins an exchange.
 
+use std::collections::BTreeSet;
+
 use super::{Connection, StatSn};
 use crate::pdu::{Bhs, FINAL, NO_TAG, RejectReason, build};
 use crate::text;
@@ -17,6 +19,8 @@ pub(super) struct Exchange {
     request: Vec<u8>,
     /// What is still to be answered.
     reply: Vec<u8>,
+    /// The keys that came.
+    seen: BTreeSet<String>,
 }
 
 impl Connection {
@@ -28,7 +32,12 @@ impl Connection {
             _ if tag == NO_TAG => {
                 self.next_serial = self.next_serial.wrapping_add(1);
                 let transfer_tag = self.next_serial & 0x7fff_ffff;
-                Exchange { transfer_tag, request: Vec::new(), reply: Vec::new() }
+                Exchange {
+                    transfer_tag,
+                    request: Vec::new(),
+                    reply: Vec::new(),
+                    seen: BTreeSet::new(),
+                }
             }
             _ => return self.reject(bhs, RejectReason::InvalidField),
         };
@@ -41,6 +50,10 @@ impl Connection {
             let Some(pairs) = text::parse(&std::mem::take(&mut exchange.request)) else {
                 return self.reject(bhs, RejectReason::Protocol);
             };
+            // The exchange is over then (RFC 7143, 6.4), and nothing of it holds.
+            if pairs.iter().any(|(key, _)| !exchange.seen.insert(key.clone())) {
+                return self.reject(bhs, RejectReason::Protocol);
+            }
             for (key, value) in &pairs {
                 self.text_key(key, value, &mut exchange.reply);
             }

@@ -1,56 +1,176 @@
-//! What time does: login timeout, pings (RFC 7143, 11.19), and the end of those that take nothing.
+//! What time does: login timeout, pings (RFC 7143, 11.19), and the end of those that keep data back
+//! or take nothing.
 
 use std::time::Duration;
 
 use super::{Connection, StatSn};
 use crate::pdu::{NO_TAG, build};
+use crate::task::{DataFault, TaskState};
 use crate::transmit::OutData;
+
+/// How much data has to come while some is overdue, in [`crate::Limits::data_timeout`]: a slow
+/// line brings that, and who only pretends to be one does not get far.
+const PROGRESS_BYTES: u64 = 65_536;
+/// After how many times that timeout the data of a command must be there, however slow the line.
+const TIMEOUTS_MAX: u32 = 10;
 
 /// When what happened.
 #[derive(Debug)]
 pub(super) struct Clock {
+    now: Duration,
     opened: Duration,
     heard: Duration,
     pinged: Option<Duration>,
     closed: Option<Duration>,
+    /// Since when data is counted, and how much has come; none where nobody waits for any.
+    data: Option<(Duration, u64)>,
+    /// Since when nothing was taken of what waits to be sent.
+    stuck: Option<Duration>,
 }
 
 impl Clock {
     pub(super) fn new(now: Duration) -> Self {
-        Self { opened: now, heard: now, pinged: None, closed: None }
+        Self { now, opened: now, heard: now, pinged: None, closed: None, data: None, stuck: None }
+    }
+
+    /// The time, as it was told last.
+    pub(super) fn now(&self) -> Duration {
+        self.now
     }
 
     /// The peer sent something: it lives.
     pub(super) fn heard(&mut self, now: Duration) {
+        self.now = now;
         self.heard = now;
         self.pinged = None;
+    }
+
+    /// Some data is to come.
+    pub(super) fn expect_data(&mut self) {
+        self.data.get_or_insert((self.now, 0));
+    }
+
+    /// Some data has come.
+    pub(super) fn data_came(&mut self, bytes: usize) {
+        if let Some((_, count)) = &mut self.data {
+            *count += bytes as u64;
+        }
+    }
+
+    /// Something waits to be sent.
+    pub(super) fn has_output(&mut self) {
+        self.stuck.get_or_insert(self.now);
+    }
+
+    /// The peer took some of it; `left` is whether there is more.
+    pub(super) fn taken(&mut self, left: bool) {
+        self.stuck = left.then_some(self.now);
     }
 }
 
 impl Connection {
-    /// Lets time pass: login timeout, pings.
+    /// Tells the time. To be told before answers and events of a later moment.
+    pub fn set_time(&mut self, now: Duration) {
+        self.clock.now = self.clock.now.max(now);
+    }
+
+    /// Lets time pass: login timeout, pings, data that does not come.
     pub fn tick(&mut self, now: Duration) {
+        self.set_time(now);
         self.look_around();
         if self.closed {
             let closed = *self.clock.closed.get_or_insert(now);
             let timeout = self.target.config().limits.ping_timeout;
             if now >= closed + timeout {
-                self.transmit.clear();
+                self.drop_output();
             }
             return;
         }
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return;
         }
-        if self.login.is_some() || self.clock.pinged.is_some() {
-            self.closed = true;
-            self.clock.closed = Some(now);
-            return;
+        self.refuse_starved(now);
+        if self.is_stuck(now) {
+            self.complain("it takes nothing of what it has asked for");
+            self.drop_output();
+            return self.end_at(now);
         }
-        self.clock.pinged = Some(now);
-        self.next_serial = self.next_serial.wrapping_add(1);
-        let ttt = self.next_serial & 0x7fff_ffff;
-        self.send(build::nop_in([0; 8], NO_TAG, ttt), OutData::None, StatSn::Current);
+        if self.is_data_late(now) {
+            self.complain("it does not send the data of its commands");
+            return self.end_at(now);
+        }
+        if self.login.is_some()
+            || self.clock.pinged.is_some_and(|at| now >= at + self.ping_timeout())
+        {
+            return self.end_at(now);
+        }
+        if self.clock.pinged.is_none() && now >= self.clock.heard + self.ping_after() {
+            self.clock.pinged = Some(now);
+            self.next_serial = self.next_serial.wrapping_add(1);
+            let ttt = self.next_serial & 0x7fff_ffff;
+            self.send(build::nop_in([0; 8], NO_TAG, ttt), OutData::None, StatSn::Current);
+        }
+    }
+
+    /// Commands that found no memory for long are answered with TASK SET FULL: what they wait for may
+    /// wait for them, such as a later one that is ORDERED and has taken it.
+    fn refuse_starved(&mut self, now: Duration) {
+        let timeout = self.target.config().limits.data_timeout;
+        let late: Vec<(u32, u32)> = self.starved.iter().copied().collect();
+        for (tag, serial) in late {
+            let task = self.tasks.get(&tag).filter(|task| task.serial == serial);
+            if task.is_some_and(|task| now >= task.incoming.asked_at + timeout) {
+                self.starved.retain(|waiting| *waiting != (tag, serial));
+                self.fail_task(tag, DataFault::NoMemory);
+            }
+        }
+    }
+
+    fn end_at(&mut self, now: Duration) {
+        self.closed = true;
+        self.clock.closed = Some(now);
+    }
+
+    fn drop_output(&mut self) {
+        self.transmit.clear();
+        self.clock.taken(false);
+        self.share_output();
+    }
+
+    fn ping_after(&self) -> Duration {
+        self.target.config().limits.ping_after
+    }
+
+    fn ping_timeout(&self) -> Duration {
+        self.target.config().limits.ping_timeout
+    }
+
+    /// A peer that takes nothing can't be asked whether it lives either.
+    fn stuck_at(&self) -> Option<Duration> {
+        self.clock.stuck.map(|since| since + self.ping_after() + self.ping_timeout())
+    }
+
+    fn is_stuck(&self, now: Duration) -> bool {
+        self.stuck_at().is_some_and(|at| now >= at)
+    }
+
+    /// Whether data is overdue. Looks at all tasks, once in each timeout.
+    fn is_data_late(&mut self, now: Duration) -> bool {
+        let timeout = self.target.config().limits.data_timeout;
+        let Some((_, came)) = self.clock.data.filter(|(since, _)| now >= *since + timeout) else {
+            return false;
+        };
+        let due = self.tasks.values().filter(|task| {
+            let incoming = &task.incoming;
+            let is_asked = incoming.unsolicited || incoming.asked > incoming.answered;
+            task.state != TaskState::Delivered && !task.aborted && is_asked
+        });
+        let first = due.map(|task| task.incoming.asked_at).min();
+        self.clock.data = first.map(|_| (now, 0));
+        first.is_some_and(|first| {
+            let late = now.saturating_sub(first);
+            late >= timeout && came < PROGRESS_BYTES || late >= timeout * TIMEOUTS_MAX
+        })
     }
 
     /// When [`Connection::tick`] has something to do.
@@ -63,9 +183,13 @@ impl Connection {
         if self.login.is_some() {
             return Some(self.clock.opened + limits.login_timeout);
         }
-        Some(match self.clock.pinged {
+        // Should ever nobody be told that there is memory again.
+        let starved = (!self.starved.is_empty()).then_some(self.clock.now);
+        let data = self.clock.data.map(|(since, _)| since + limits.data_timeout);
+        let ping = match self.clock.pinged {
             Some(pinged) => pinged + limits.ping_timeout,
             None => self.clock.heard + limits.ping_after,
-        })
+        };
+        [Some(ping), data, self.stuck_at(), starved].into_iter().flatten().min()
     }
 }

@@ -307,6 +307,46 @@ fn what_is_longer_than_a_command_may_bring_is_not_asked_for() {
 }
 
 #[test]
+fn no_data_is_asked_for_that_the_command_does_not_take() {
+    let target = target();
+    let mut peer = Peer::logged_in(&target, &[("InitialR2T", "No"), ("FirstBurstLength", "1024")]);
+    // VERIFY of two blocks, announced with 64 KiB: what comes unasked is taken, and no more.
+    for (tag, flags, unasked, asked) in [(1, 0xa1, 0, 1024), (2, 0xa1, 512, 512), (3, 0x21, 0, 0)] {
+        let mut bhs = peer.command(flags, tag, 65_536, 0x2f);
+        bhs.0[32 + 8] = 2;
+        peer.send(bhs, &pattern(unasked));
+        if flags & 0x80 == 0 {
+            peer.send(peer.data_out(tag, NO_TAG, 0, 0, true), &pattern(1024));
+        }
+        if asked > 0 {
+            let (r2t, _) = peer.expect(opcode::R2T);
+            assert_eq!((r2t.u32(40), r2t.u32(44)), (unasked as u32, asked));
+            let bhs = peer.data_out(tag, r2t.u32(20), 0, unasked as u32, true);
+            peer.send(bhs, &pattern(asked as usize));
+        }
+        let command = peer.next_command();
+        assert_eq!((command.data_out.len(), command.expected_out_bytes), (1024, 65_536));
+        peer.connection.respond(command.task, TaskResponse::default());
+        let (bhs, _) = peer.expect(opcode::RESPONSE);
+        assert_eq!((bhs.flags(), bhs.u32(44)), (0x82, 65_536 - 1024), "an underflow");
+    }
+    // One that takes nothing gets nothing.
+    let bhs = peer.command(0xa1, 4, 1 << 20, 0x2f);
+    peer.send(bhs, b"");
+    let command = peer.next_command();
+    peer.connection.respond(command.task, TaskResponse::default());
+    assert_eq!(peer.expect(opcode::RESPONSE).0.u32(44), 1 << 20);
+    // And one that takes more than was announced has an overflow.
+    let mut bhs = peer.command(0xa1, 5, 512, 0x2f);
+    bhs.0[32 + 8] = 3;
+    peer.send(bhs, &pattern(512));
+    let command = peer.next_command();
+    peer.connection.respond(command.task, TaskResponse::default());
+    let (bhs, _) = peer.expect(opcode::RESPONSE);
+    assert_eq!((bhs.flags(), bhs.u32(44)), (0x84, 1024));
+}
+
+#[test]
 fn an_extended_cdb_is_put_together() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);

@@ -36,7 +36,7 @@ fn serve(peer: &mut Peer, answer: bool) {
                 peer.connection.respond(command.task, good(&pattern(700)));
             }
             Event::TaskManagement(request) => {
-                for task in request.affected {
+                for task in peer.connection.abort_before(request.handle, |_, _| true) {
                     peer.connection.forget(task);
                 }
                 peer.connection.respond_management(request.handle, ManagementOutcome::Complete);
@@ -81,6 +81,7 @@ proptest! {
         }
         peer.connection.tick(Duration::from_secs(1000));
         peer.connection.end();
+        prop_assert_eq!(target.data_bytes(), 0);
         prop_assert!(target.sessions().is_empty());
     }
 

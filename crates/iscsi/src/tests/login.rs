@@ -29,6 +29,10 @@ fn every_refusal_has_its_status() {
     assert_eq!(status(&[i, t], 0x84), (2, 0), "a transit backwards");
     assert_eq!(status(&[i, t], 0xc7), (2, 0), "T and C");
     assert_eq!(status(&[i, t, ("InitialR2T", "No"), ("InitialR2T", "No")], 0x87), (2, 0));
+    // Of unknown keys, too, and of those that say who is there.
+    assert_eq!(status(&[i, t, ("X-com.example.a", "1"), ("X-com.example.a", "2")], 0x87), (2, 0));
+    assert_eq!(status(&[i, i, t], 0x87), (2, 0));
+    assert_eq!(status(&[i, t, ("CHAP_A", "5"), ("CHAP_A", "7")], 0x81), (2, 0));
 }
 
 #[test]
@@ -248,7 +252,8 @@ fn in_a_normal_session_only_its_own_target_is_told() {
 fn a_long_text_answer_comes_in_pieces() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[("MaxRecvDataSegmentLength", "512")]);
-    let text = "X-key=1\0".repeat(100);
+    let keys = |value: &str| (0..100).map(|n| format!("X-{n}={value}\0")).collect::<String>();
+    let text = keys("1");
     let mut bhs = Bhs::answer(opcode::TEXT | 0x40, 0x80);
     bhs.put_u32(16, 5);
     bhs.put_u32(20, NO_TAG);
@@ -265,7 +270,29 @@ fn a_long_text_answer_comes_in_pieces() {
         bhs.put_u32(20, answer.u32(20));
         peer.send(bhs, b"");
     }
-    assert_eq!(all, "X-key=NotUnderstood\0".repeat(100).into_bytes());
+    assert_eq!(all, keys("NotUnderstood").into_bytes());
+}
+
+/// RFC 7143, 6.4: a key that comes twice in one exchange is a protocol error, and ends it.
+#[test]
+fn a_key_twice_in_a_text_request_is_rejected() {
+    let target = target();
+    let mut peer = Peer::logged_in(&target, &[]);
+    for keys in [
+        "SendTargets=\0SendTargets=\0",
+        "X-a=1\0X-a=1\0",
+        "MaxRecvDataSegmentLength=512\0MaxRecvDataSegmentLength=1024\0",
+    ] {
+        let mut bhs = Bhs::answer(opcode::TEXT | 0x40, 0x80);
+        bhs.put_u32(16, 5);
+        bhs.put_u32(20, NO_TAG);
+        peer.send(bhs, keys.as_bytes());
+        assert_eq!(peer.expect(opcode::REJECT).0.0[2], 4, "{keys}");
+        peer.expect_silence();
+        assert!(!peer.connection.is_closed());
+        peer.send(bhs, b"SendTargets=\0");
+        assert!(!peer.expect(opcode::TEXT_RESPONSE).1.is_empty(), "another exchange goes on");
+    }
 }
 
 #[test]

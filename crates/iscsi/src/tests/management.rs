@@ -36,9 +36,9 @@ fn an_aborted_task_sends_no_status_and_the_answer_waits_for_its_end() {
     }
     let first = asked(&mut peer);
     assert_eq!(first.function, ManagementFunction::AbortTask { task });
-    assert_eq!((first.affected, first.lun), (vec![task], LUN));
+    assert_eq!(first.lun, LUN);
     let again = asked(&mut peer);
-    assert_eq!(again.affected, [task], "it has not ended yet");
+    assert_eq!(again.function, first.function, "it has not ended yet");
     peer.connection.respond(task, good(b"data"));
     peer.expect_silence();
     peer.connection.respond_management(first.handle, ManagementOutcome::Complete);
@@ -111,7 +111,6 @@ fn sets_and_resets_name_the_tasks_they_end() {
         (4, ManagementFunction::ClearTaskSet),
         (5, ManagementFunction::LogicalUnitReset),
         (6, ManagementFunction::TargetWarmReset),
-        (7, ManagementFunction::TargetColdReset),
     ] {
         let mut peer = Peer::logged_in(&target, &[]);
         let here = peer.command(0xc1, 1, 4, 0x28);
@@ -125,11 +124,18 @@ fn sets_and_resets_name_the_tasks_they_end() {
         let one = peer.next_command().task;
         let two = peer.next_command().task;
         request(&mut peer, function, NO_TAG, 0);
-        let mut request = asked(&mut peer);
+        let late = peer.command(0xc1, 4, 4, 0x28);
+        peer.send(late, b"");
+        let request = asked(&mut peer);
         assert_eq!(request.function, expected);
-        request.affected.sort_by_key(|task| task.initiator_task_tag);
         let all = function >= 6;
-        assert_eq!(request.affected, if all { vec![one, two] } else { vec![one] });
+        let ends = |_: TaskHandle, lun: [u8; 8]| all || lun == LUN;
+        let mut affected = peer.connection.abort_before(request.handle, ends);
+        affected.sort_by_key(|task| task.initiator_task_tag);
+        assert_eq!(affected, if all { vec![one, two] } else { vec![one] });
+        let late = peer.next_command().task;
+        peer.connection.respond(late, good(b""));
+        peer.expect(opcode::RESPONSE);
         peer.connection.forget(one);
         peer.connection.respond(two, good(b"data"));
         peer.connection.respond_management(request.handle, ManagementOutcome::Complete);
@@ -147,7 +153,7 @@ fn sets_and_resets_name_the_tasks_they_end() {
 fn what_is_not_supported_is_said() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
-    for (function, response) in [(3, 5), (8, 4), (9, 5), (0x7f, 5)] {
+    for (function, response) in [(3, 5), (7, 5), (8, 4), (9, 5), (0x7f, 5)] {
         request(&mut peer, function, NO_TAG, 0);
         assert_eq!(answer(&mut peer), response);
     }
@@ -164,10 +170,10 @@ fn another_connection_can_end_tasks() {
     }
     let one = peer.next_command().task;
     let two = peer.next_command().task;
-    let scope = AbortScope::Lun([0, 1, 0, 0, 0, 0, 0, 0]);
-    assert!(peer.connection.has_tasks(scope) && peer.connection.has_tasks(AbortScope::All));
-    assert_eq!(peer.connection.abort(scope), [one]);
-    assert!(!peer.connection.has_tasks(scope) && peer.connection.has_tasks(AbortScope::All));
+    let first = |_: TaskHandle, lun: [u8; 8]| lun == [0, 1, 0, 0, 0, 0, 0, 0];
+    assert!(peer.connection.has_tasks(first));
+    assert_eq!(peer.connection.abort(first), [one]);
+    assert!(!peer.connection.has_tasks(first) && peer.connection.has_tasks(|task, _| task == two));
     peer.connection.respond(one, good(b"data"));
     peer.expect_silence();
     peer.connection.respond(two, good(b"data"));
@@ -184,4 +190,30 @@ fn the_end_tells_what_was_outstanding() {
     let bhs = peer.command(0xa1, 2, 4, 0x2a);
     peer.send(bhs, b"");
     assert_eq!(peer.connection.end().tasks, [task]);
+}
+
+/// A command whose event was not taken yet when another connection ends it: it never happens.
+#[test]
+fn what_is_aborted_before_it_was_taken_is_never_done() {
+    let target = target();
+    let mut peer = Peer::logged_in(&target, &[]);
+    while peer.event().is_some() {}
+    let bhs = peer.command(0xc1, 1, 4, 0x28);
+    peer.send(bhs, b"");
+    assert_eq!(peer.connection.abort(|_, _| true).len(), 1);
+    assert!(peer.no_command());
+    assert_eq!(peer.connection.outstanding(), 0);
+    peer.expect_silence();
+}
+
+#[test]
+fn requests_are_called_as_the_standard_calls_them() {
+    let target = target();
+    let mut peer = Peer::logged_in(&target, &[]);
+    while peer.event().is_some() {}
+    let names = [(2, "ABORT TASK SET"), (4, "CLEAR TASK SET"), (5, "LOGICAL UNIT RESET")];
+    for (function, name) in names {
+        request(&mut peer, function, NO_TAG, 0);
+        assert_eq!(asked(&mut peer).function.name(), name);
+    }
 }

@@ -4,6 +4,7 @@ mod data;
 mod fuzz;
 mod login;
 mod management;
+mod memory;
 mod order;
 mod sessions;
 
@@ -51,6 +52,8 @@ pub(super) fn target_with(limits: Limits) -> Arc<Target> {
         limits,
         access: Arc::new(Known),
         data_out_phase: |cdb| usize::from(cdb[9]) * 512 % 4096,
+        // A command of the tests that says how much it takes, in blocks.
+        data_out_bytes: |_, _, cdb| (cdb[0] == 0x2f).then(|| u64::from(cdb[8]) * 512),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use clap::{ArgGroup, Subcommand};
 
+use super::volume::parse_on_off;
 use crate::cli::offload::{self, Switch};
 
 /// `array …`.
@@ -27,6 +28,9 @@ pub enum ArrayVerb {
         /// For how many seconds what is destroyed from now on can be recovered: up to 30 days.
         #[arg(long, group = "what", value_name = "SECONDS")]
         eradication_delay: Option<u64>,
+        /// Refuse hosts without CHAP, from their next login on.
+        #[arg(long, group = "what", value_name = "on|off", value_parser = parse_on_off)]
+        chap_required: Option<bool>,
     },
 }
 

@@ -134,7 +134,7 @@ pub struct ReductionArgs {
     pub compression: Option<bool>,
 }
 
-fn parse_on_off(text: &str) -> Result<bool, String> {
+pub(super) fn parse_on_off(text: &str) -> Result<bool, String> {
     match text {
         "on" => Ok(true),
         "off" => Ok(false),

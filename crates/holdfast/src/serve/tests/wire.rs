@@ -49,8 +49,11 @@ impl Initiator {
     fn told_first(&mut self, lun: u8) -> (u8, u8) {
         let (status, sense) = self.ready(lun);
         assert_eq!(status, 2);
-        assert_eq!(self.ready(lun), (0, None));
         let (key, asc, ascq) = sense.unwrap();
+        if key == 5 {
+            return (asc, ascq); // it has no such unit
+        }
+        assert_eq!(self.ready(lun), (0, None));
         assert_eq!(key, 6);
         (asc, ascq)
     }
@@ -92,13 +95,40 @@ impl Initiator {
         self.tag
     }
 
+    /// The data of an R2T, all of it in one piece.
+    pub(super) fn answer(&mut self, r2t: &[u8; 48]) {
+        let mut bhs = [0; 48];
+        (bhs[0], bhs[1]) = (0x05, 0x80);
+        let bytes = u32::from_be_bytes(r2t[44..48].try_into().unwrap()) as usize;
+        bhs[20..24].copy_from_slice(&r2t[20..24]);
+        bhs[40..44].copy_from_slice(&r2t[40..44]);
+        // Data has the tag of its command.
+        let tag = std::mem::replace(&mut self.tag, 0);
+        self.tag = u32::from_be_bytes(r2t[16..20].try_into().unwrap()) - 1;
+        self.send(bhs, &vec![7; bytes]);
+        self.tag = tag;
+    }
+
+    /// Begins a write to a LUN that is written like this, and gets as far as its R2T.
+    pub(super) fn begin_write(&mut self, lun: [u8; 2]) -> [u8; 48] {
+        let mut bhs = [0; 48];
+        (bhs[0], bhs[1]) = (0x01, 0xa0);
+        bhs[8..10].copy_from_slice(&lun);
+        bhs[20..24].copy_from_slice(&4096_u32.to_be_bytes());
+        bhs[24..28].copy_from_slice(&self.cmd_sn.to_be_bytes());
+        bhs[32..42].copy_from_slice(&WRITE_10);
+        self.cmd_sn += 1;
+        self.send(bhs, &[]);
+        self.receive(R2T).0
+    }
+
     /// TEST UNIT READY of LUN 1.
-    fn test_unit_ready(&mut self) -> (u8, Option<(u8, u8, u8)>) {
+    pub(super) fn test_unit_ready(&mut self) -> (u8, Option<(u8, u8, u8)>) {
         self.ready(1)
     }
 
     /// TEST UNIT READY: the status, and sense key, ASC and ASCQ.
-    fn ready(&mut self, lun: u8) -> (u8, Option<(u8, u8, u8)>) {
+    pub(super) fn ready(&mut self, lun: u8) -> (u8, Option<(u8, u8, u8)>) {
         self.command_to(lun, TEST_UNIT_READY, 0, 0);
         let (bhs, data) = self.receive(SCSI_RESPONSE);
         // Behind a length of two bytes the sense data stands in fixed format.
@@ -139,7 +169,13 @@ impl Initiator {
 
     /// An immediate task management request about LUN 1: its response.
     pub(super) fn manage(&mut self, function: u8) -> u8 {
-        let bytes = self.management_bytes(function);
+        self.manage_at(function, [0, 1])
+    }
+
+    /// The same about a LUN that is written like this.
+    pub(super) fn manage_at(&mut self, function: u8, lun: [u8; 2]) -> u8 {
+        let mut bytes = self.management_bytes(function);
+        bytes[8..10].copy_from_slice(&lun);
         self.stream.write_all(&bytes).unwrap();
         self.receive(MANAGEMENT_RESPONSE).0[2]
     }

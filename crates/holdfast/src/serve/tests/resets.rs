@@ -1,0 +1,93 @@
+//! Which tasks a task management request ends: by the volume, and never beyond what its sender sees.
+
+use super::wire::Initiator;
+use super::{create_pool, serve};
+
+const ABORT_TASK_SET: u8 = 2;
+const CLEAR_TASK_SET: u8 = 4;
+const LUN_RESET: u8 = 5;
+const WARM_RESET: u8 = 6;
+const COLD_RESET: u8 = 7;
+const SCSI_RESPONSE: u8 = 0x21;
+
+/// Unit attentions of the start and of logins don't matter here.
+fn settle(initiator: &mut Initiator, luns: &[u8]) {
+    for lun in luns {
+        while initiator.ready(*lun).0 != 0 {}
+    }
+}
+
+#[test]
+fn a_target_reset_stays_within_what_its_sender_sees() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = dir.path().join("pool");
+    create_pool(&pool);
+    for threads in [1, 2] {
+        let array = serve(&pool, threads);
+        let portal = array.running.portals[0];
+        let mut writer = Initiator::login(portal, "writer");
+        let mut blind = Initiator::login(portal, "blind");
+        let mut seer = Initiator::login(portal, "seer");
+        settle(&mut writer, &[1, 2]);
+        settle(&mut blind, &[2]);
+        settle(&mut seer, &[1, 2]);
+        let hidden = writer.begin_write([0, 1]);
+        let shared = writer.begin_write([0, 2]);
+        assert_eq!(blind.manage(WARM_RESET), 0);
+        writer.answer(&shared);
+        writer.answer(&hidden);
+        let (bhs, _) = writer.receive(SCSI_RESPONSE);
+        assert_eq!((bhs[3], &bhs[16..20]), (0, &hidden[16..20]), "only the hidden one is answered");
+        assert_eq!(writer.ready(1), (0, None));
+        assert_eq!(writer.ready(2), (2, Some((6, 0x29, 0x02))));
+        // One that sees the unit ends its tasks, and all are told.
+        let ended = writer.begin_write([0, 1]);
+        assert_eq!(seer.manage(WARM_RESET), 0);
+        writer.answer(&ended);
+        assert_eq!(writer.ready(1), (2, Some((6, 0x29, 0x02))));
+        // Nobody ends the sessions of others.
+        assert_eq!(seer.manage(COLD_RESET), 5);
+        settle(&mut blind, &[2]);
+        settle(&mut writer, &[1, 2]);
+        drop((writer, blind, seer));
+        array.stop();
+    }
+}
+
+#[test]
+fn a_task_set_is_that_of_a_volume_whatever_its_number_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = dir.path().join("pool");
+    create_pool(&pool);
+    for threads in [1, 2] {
+        let array = serve(&pool, threads);
+        let portal = array.running.portals[0];
+        let mut writer = Initiator::login(portal, "writer");
+        let mut swapped = Initiator::login(portal, "swapped");
+        settle(&mut writer, &[1, 2]);
+        settle(&mut swapped, &[1, 5]);
+        // Volume 1 is LUN 5 there; the one at LUN 1 goes on.
+        for function in [CLEAR_TASK_SET, LUN_RESET] {
+            let first = writer.begin_write([0, 1]);
+            let second = writer.begin_write([0, 2]);
+            assert_eq!(swapped.manage_at(function, [0x40, 5]), 0);
+            writer.answer(&first);
+            writer.answer(&second);
+            let (bhs, _) = writer.receive(SCSI_RESPONSE);
+            assert_eq!((bhs[3], &bhs[16..20]), (0, &second[16..20]));
+            assert_eq!(writer.ready(1).0, 2, "it is told");
+            assert_eq!(writer.ready(2), (0, None));
+            settle(&mut swapped, &[5]);
+        }
+        // One number has two forms (SAM-5, 4.7.7).
+        for (written, named) in [([0x40, 1], [0, 1]), ([0, 1], [0x40, 1])] {
+            let one = writer.begin_write(written);
+            assert_eq!(writer.manage_at(ABORT_TASK_SET, named), 0);
+            writer.answer(&one);
+            assert_eq!(writer.test_unit_ready(), (0, None), "what was aborted is not answered");
+        }
+        assert_eq!(writer.manage_at(LUN_RESET, [0, 77]), 2, "there is no such unit");
+        drop((writer, swapped));
+        array.stop();
+    }
+}

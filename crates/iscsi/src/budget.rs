@@ -1,0 +1,281 @@
+//! Memory for data on its way, over all connections: one budget, in which each initiator has a
+//! share.
+//!
+//! An initiator may take as much as is free after it has taken it: one alone gets half of the
+//! budget, two a third each, and whoever comes next always finds as much as each of the others has.
+//! Whatever the others do, each has [`FLOOR_BYTES`]: their number is the administrator's, as only
+//! initiators of hosts log in. Who holds nothing and wants more than is free has that much set
+//! aside until it is there, so that long commands are not starved by many short ones.
+//!
+//! Who gets nothing waits, and is woken when something is given back. What is taken comes back when
+//! the command is answered and its data sent; how long that may take is bounded by
+//! [`crate::Limits::data_timeout`].
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::event::ConnectionId;
+
+/// What each initiator has at least.
+pub(crate) const FLOOR_BYTES: usize = 1 << 20;
+/// How many of those that wait are woken when something is given back.
+const WOKEN: usize = 4;
+
+/// The memory of all connections.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    bytes_max: usize,
+    used: AtomicUsize,
+    shares: Mutex<HashMap<String, Weak<Share>>>,
+    /// Bytes that are set aside; who for stands in `waiting`.
+    aside: AtomicUsize,
+    /// How many wait.
+    waiters: AtomicUsize,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    queue: VecDeque<ConnectionId>,
+    /// For whom [`Budget::aside`] is.
+    favoured: Option<ConnectionId>,
+}
+
+/// What an initiator has taken, over all its sessions.
+#[derive(Debug)]
+pub(crate) struct Share {
+    budget: Arc<Budget>,
+    used: AtomicUsize,
+}
+
+impl Budget {
+    pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            bytes_max,
+            used: AtomicUsize::new(0),
+            shares: Mutex::default(),
+            aside: AtomicUsize::new(0),
+            waiters: AtomicUsize::new(0),
+            waiting: Mutex::default(),
+        })
+    }
+
+    /// The share of the initiator of this name.
+    pub(crate) fn share(self: &Arc<Self>, initiator_name: &str) -> Arc<Share> {
+        let mut shares = self.shares.lock();
+        if let Some(share) = shares.get(initiator_name).and_then(Weak::upgrade) {
+            return share;
+        }
+        shares.retain(|_, share| share.strong_count() > 0);
+        let share = Arc::new(Share { budget: self.clone(), used: AtomicUsize::new(0) });
+        shares.insert(initiator_name.to_owned(), Arc::downgrade(&share));
+        share
+    }
+
+    /// What all have taken.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+impl Share {
+    /// Takes so many bytes if they are to be had. Otherwise the connection waits.
+    pub(crate) fn take(&self, bytes: usize, connection: ConnectionId) -> bool {
+        let taken = self.try_take(bytes, connection);
+        let budget = &*self.budget;
+        if taken && budget.waiters.load(Ordering::Relaxed) == 0 {
+            return true;
+        }
+        let mut waiting = budget.waiting.lock();
+        if taken {
+            waiting.forget(connection, budget);
+            return true;
+        }
+        if !waiting.queue.contains(&connection) {
+            waiting.queue.push_back(connection);
+        }
+        if waiting.favoured.is_none() && self.used.load(Ordering::Relaxed) == 0 {
+            waiting.favoured = Some(connection);
+            budget.aside.store(bytes, Ordering::Relaxed);
+        }
+        budget.waiters.store(waiting.queue.len(), Ordering::Relaxed);
+        drop(waiting);
+        // What was given back meanwhile woke nobody.
+        let taken = self.try_take(bytes, connection);
+        if taken {
+            budget.waiting.lock().forget(connection, budget);
+        }
+        taken
+    }
+
+    /// Takes so many bytes if they are to be had now.
+    pub(crate) fn try_take(&self, bytes: usize, connection: ConnectionId) -> bool {
+        let budget = &*self.budget;
+        let own = self.used.fetch_add(bytes, Ordering::Relaxed);
+        let all = budget.used.fetch_add(bytes, Ordering::Relaxed);
+        let mut aside = budget.aside.load(Ordering::Relaxed);
+        if aside > 0 && budget.waiting.lock().favoured == Some(connection) {
+            aside = 0;
+        }
+        let free = budget.bytes_max.saturating_sub(all.saturating_add(aside));
+        let granted =
+            own + bytes <= FLOOR_BYTES || bytes <= free && (own == 0 || own + bytes <= free);
+        if !granted {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+            budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        granted
+    }
+
+    /// Takes what is there already: it can't be refused, and slows its owner down instead.
+    pub(crate) fn add(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.budget.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives back. Adds to `wake` who may try again.
+    pub(crate) fn give(&self, bytes: usize, wake: &mut Vec<ConnectionId>) {
+        let own = self.used.fetch_sub(bytes, Ordering::Relaxed);
+        let all = self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(own >= bytes && all >= bytes, "more memory was given back than was taken");
+        if bytes > 0 && self.budget.waiters.load(Ordering::Relaxed) > 0 {
+            self.budget.waiting.lock().next(wake);
+        }
+    }
+
+    /// A connection waits no more.
+    pub(crate) fn forget(&self, connection: ConnectionId) {
+        if self.budget.waiters.load(Ordering::Relaxed) > 0 {
+            self.budget.waiting.lock().forget(connection, &self.budget);
+        }
+    }
+
+    /// Whether it has more than an equal share, so that it has to give back before it gets more.
+    pub(crate) fn is_over(&self) -> bool {
+        let own = self.used.load(Ordering::Relaxed);
+        own > FLOOR_BYTES && own > self.budget.bytes_max.saturating_sub(self.budget.used())
+    }
+}
+
+impl Waiting {
+    /// Those who wait longest, who stand behind the others from here on.
+    fn next(&mut self, wake: &mut Vec<ConnectionId>) {
+        let favoured = self.favoured.into_iter().collect::<Vec<_>>();
+        let count = self.queue.len().min(WOKEN);
+        let first: Vec<ConnectionId> = self.queue.iter().take(count).copied().collect();
+        self.queue.rotate_left(count);
+        for connection in favoured.into_iter().chain(first) {
+            if !wake.contains(&connection) {
+                wake.push(connection);
+            }
+        }
+    }
+
+    fn forget(&mut self, connection: ConnectionId, budget: &Budget) {
+        self.queue.retain(|waiting| *waiting != connection);
+        budget.waiters.store(self.queue.len(), Ordering::Relaxed);
+        if self.favoured == Some(connection) {
+            self.favoured = None;
+            budget.aside.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn id(n: u64) -> ConnectionId {
+        ConnectionId(n)
+    }
+
+    /// Takes MiBs until none is to be had; how many.
+    fn greedy(share: &Share, connection: u64) -> usize {
+        (0..).take_while(|_| share.take(MIB, id(connection))).count()
+    }
+
+    #[test]
+    fn one_gets_half_and_those_who_come_later_find_a_fair_share() {
+        let budget = Budget::new(64 * MIB);
+        let shares = [0, 1, 2].map(|n| budget.share(&format!("iqn.{n}")));
+        assert_eq!(greedy(&shares[0], 1), 32);
+        assert_eq!(greedy(&shares[1], 2), 16);
+        assert_eq!(greedy(&shares[2], 3), 8);
+        assert!(Arc::ptr_eq(&shares[0], &budget.share("iqn.0")), "one for all its sessions");
+        // The first one is above its share now, and can't win back what it gives.
+        assert!(shares[0].is_over() && !shares[2].is_over());
+        shares[0].give(8 * MIB, &mut Vec::new());
+        assert_eq!(greedy(&shares[0], 1), 0);
+        assert_eq!(greedy(&shares[2], 3), 4);
+    }
+
+    #[test]
+    fn each_has_its_floor_whatever_the_others_have() {
+        let budget = Budget::new(4 * MIB);
+        let hog = budget.share("hog");
+        hog.add(100 * MIB);
+        for n in 0..100 {
+            let share = budget.share(&format!("iqn.{n}"));
+            assert!(share.take(FLOOR_BYTES, id(n)), "{n}");
+            assert!(!share.take(1, id(n)));
+            share.forget(id(n));
+            share.give(FLOOR_BYTES, &mut Vec::new());
+        }
+        let mut wake = Vec::new();
+        hog.give(100 * MIB, &mut wake);
+        assert_eq!((budget.used(), wake), (0, vec![]));
+    }
+
+    #[test]
+    fn a_long_command_of_one_who_holds_nothing_is_not_starved() {
+        let budget = Budget::new(32 * MIB);
+        let shares: Vec<_> = (0..15).map(|n| budget.share(&format!("iqn.{n}"))).collect();
+        let long = budget.share("long");
+        for (n, share) in shares.iter().enumerate() {
+            greedy(share, n as u64);
+        }
+        assert!(!long.take(16 * MIB, id(99)));
+        // Each gives one back and wants another, for ever.
+        let mut rounds = 0;
+        loop {
+            let mut wake = Vec::new();
+            for (n, share) in shares.iter().enumerate() {
+                if share.used.load(Ordering::Relaxed) >= MIB {
+                    share.give(MIB, &mut wake);
+                }
+                share.take(MIB, id(n as u64));
+            }
+            if wake.contains(&id(99)) && long.take(16 * MIB, id(99)) {
+                break;
+            }
+            rounds += 1;
+            assert!(rounds < 100, "it is starved");
+        }
+        assert!(shares.iter().all(|share| share.used.load(Ordering::Relaxed) <= 2 * MIB));
+    }
+
+    #[test]
+    fn who_waits_is_woken_in_turn_and_who_left_is_not() {
+        let budget = Budget::new(4 * MIB);
+        let hog = budget.share("hog");
+        hog.add(8 * MIB);
+        let shares: Vec<_> = (0..10).map(|n| budget.share(&format!("iqn.{n}"))).collect();
+        for (n, share) in shares.iter().enumerate() {
+            assert!(!share.take(2 * MIB, id(n as u64)));
+        }
+        shares[2].forget(id(2));
+        let mut woken = std::collections::BTreeSet::new();
+        for _ in 0..4 {
+            let mut wake = Vec::new();
+            hog.give(1, &mut wake);
+            assert!(wake.len() <= WOKEN + 1);
+            woken.extend(wake.iter().map(|connection| connection.0));
+        }
+        assert_eq!(woken.into_iter().collect::<Vec<_>>(), [0, 1, 3, 4, 5, 6, 7, 8, 9]);
+    }
+}
