@@ -19,7 +19,7 @@ use crate::nexus::{Attention, InitiatorPort, Nexus, TargetPort};
 use crate::parked::ParkedNexuses;
 use crate::reservations::persistent::Effect;
 use crate::reservations::{NexusId, Reservations};
-use crate::response::{Command, Pending, Response, Status, Step};
+use crate::response::{Command, Pending, Response, Rest, Status, Step};
 use crate::sense::Sense;
 use crate::statistics::Statistics;
 use crate::table::{self, Access, Entry};
@@ -195,6 +195,16 @@ impl DeviceServer {
             return Err(check(Sense::WRITE_PROTECTED));
         }
         (entry.run)(context, command).map_err(check)
+    }
+
+    /// Whether reservations bar the first request of a command that has waited since it was
+    /// routed: PREEMPT AND ABORT has not waited for it, so it must not begin behind it.
+    pub fn is_barred_now(&self, nexus: &Nexus, pending: &Pending) -> bool {
+        let access = match pending.rest {
+            Rest::OrWrite(_) | Rest::Write(_) | Rest::WriteVerify(_) => Access::Write,
+            _ => Access::Read,
+        };
+        self.reservations.conflict(pending.volume, nexus, access)
     }
 
     #[inline]

@@ -61,6 +61,11 @@ impl FrontEnd {
             let slot = task.connection;
             let step = task.waiting.take().zip(task.pending.take());
             match step {
+                Some((_, pending))
+                    if is_wanted && self.shared.scsi.is_barred_now(&task.nexus, &pending) =>
+                {
+                    self.finish(index, Response::with_status(Status::ReservationConflict));
+                }
                 Some((request, pending)) if is_wanted => {
                     task.bytes = 0; // counted again when it starts
                     self.advance(index, Step::Request { request, pending });

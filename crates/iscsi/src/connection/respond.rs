@@ -52,7 +52,16 @@ impl Connection {
         else {
             return true; // nobody waits for it any more
         };
-        let granted = self.session.as_ref().is_none_or(|s| s.share.take(bytes, self.id));
+        // What holds memory does not wait for more, as others like it may hold the rest. A read
+        // back is about as long as the data that it is for.
+        let must = found.incoming.taken.saturating_mul(8) >= bytes;
+        let granted = self.session.as_ref().is_none_or(|session| match must {
+            true => {
+                session.share.add(bytes);
+                true
+            }
+            false => session.share.take(bytes, self.id),
+        });
         found.incoming.waits = !granted;
         if granted {
             found.incoming.taken += bytes;
