@@ -168,38 +168,53 @@ impl Queue {
     }
 }
 
-/// The units of which the host has not been told yet what has happened before its session.
+/// Units that have the same to tell: a bit for each, as it may be all of them.
 #[derive(Debug)]
-struct Untold {
-    what: Attention,
-    /// All units that were there at login, in order.
+struct Marks {
+    /// All units that may be marked, in order.
     ids: Vec<VolumeId>,
-    /// A bit for each that was not told.
     bits: Vec<u64>,
+    /// How many are.
     left: usize,
 }
 
-impl Untold {
-    fn new(what: Attention, mut ids: Vec<VolumeId>) -> Self {
-        ids.sort_unstable();
-        ids.dedup();
-        let left = ids.len();
-        Self { what, bits: vec![u64::MAX; left.div_ceil(64)], ids, left }
+impl Marks {
+    fn none(ids: Vec<VolumeId>) -> Self {
+        Self { bits: vec![0; ids.len().div_ceil(64)], ids, left: 0 }
     }
 
-    /// Whether it has still to be told of this one; from now on not.
+    fn all(ids: Vec<VolumeId>) -> Self {
+        let left = ids.len();
+        Self { bits: vec![u64::MAX; left.div_ceil(64)], ids, left }
+    }
+
+    fn set(&mut self, at: usize) {
+        let bit = 1 << (at % 64);
+        self.left += usize::from(self.bits[at / 64] & bit == 0);
+        self.bits[at / 64] |= bit;
+    }
+
+    /// Whether a unit is marked; from now on it is not.
     fn take(&mut self, volume: VolumeId) -> bool {
         let Ok(at) = self.ids.binary_search(&volume) else { return false };
         let bit = 1 << (at % 64);
-        let is_left = self.bits[at / 64] & bit != 0;
+        let is_marked = self.bits[at / 64] & bit != 0;
         self.bits[at / 64] &= !bit;
-        self.left -= usize::from(is_left);
-        is_left
+        self.left -= usize::from(is_marked);
+        is_marked
     }
 
     fn has(&self, volume: VolumeId) -> bool {
         let found = self.ids.binary_search(&volume);
         found.is_ok_and(|at| self.bits[at / 64] & 1 << (at % 64) != 0)
+    }
+
+    /// The same marks for other units, of those that are in both.
+    fn moved_to(&self, ids: &[VolumeId]) -> Self {
+        let mut moved = Self::none(ids.to_vec());
+        let kept = |at: &usize| self.left > 0 && self.has(ids[*at]);
+        (0..ids.len()).filter(kept).for_each(|at| moved.set(at));
+        moved
     }
 }
 
@@ -223,33 +238,62 @@ struct State {
     ids: Vec<VolumeId>,
     /// How often PREEMPT AND ABORT named this nexus, by volume.
     preemptions: BTreeMap<VolumeId, u64>,
-    untold: Untold,
+    /// What has happened before the session, and which units have not told of it.
+    happened: Attention,
+    untold: Marks,
+    /// Units that have still to tell of a hard reset.
+    reset: Marks,
     queues: BTreeMap<VolumeId, Queue>,
 }
 
 fn ids_of(luns: &LunMap) -> Vec<VolumeId> {
     let mut ids: Vec<VolumeId> = luns.luns.values().map(|volume| volume.id).collect();
     ids.sort_unstable();
+    ids.dedup();
     ids
 }
 
 impl State {
     fn push(&mut self, volume: VolumeId, what: Attention) {
-        match self.untold.what {
-            // That the array was started tells of everything before.
-            Attention::PowerOn if what.is_reset() && self.untold.has(volume) => return,
-            // A reset comes before the loss of a nexus, and tells of as much.
-            Attention::NexusLoss if what.is_reset() => {
-                self.untold.take(volume);
-            }
-            _ => {}
+        if what.is_reset() && self.is_told_anyway(volume) {
+            return;
         }
         self.queues.entry(volume).or_default().push(what);
     }
 
+    /// A reset of a unit comes: whether the host is told of as much anyway, as the array was started
+    /// and that was not told yet. The loss of a nexus is less than a reset, and is not told then.
+    fn is_told_anyway(&mut self, volume: VolumeId) -> bool {
+        match self.happened {
+            Attention::PowerOn => self.untold.has(volume),
+            _ => {
+                self.untold.take(volume);
+                false
+            }
+        }
+    }
+
+    /// Marks those of these volumes, which are in order, that this nexus sees.
+    fn mark_reset(&mut self, volumes: &[VolumeId]) {
+        if self.reset.ids != self.ids {
+            self.reset = self.reset.moved_to(&self.ids);
+        }
+        let (mut at, mut left) = (0, volumes);
+        while let (Some(own), [volume, rest @ ..]) = (self.ids.get(at).copied(), left) {
+            if own == *volume && !self.is_told_anyway(own) {
+                self.reset.set(at);
+            }
+            at += usize::from(own <= *volume);
+            left = if *volume <= own { rest } else { left };
+        }
+    }
+
     fn take(&mut self, volume: VolumeId) -> Option<Attention> {
         if self.untold.left > 0 && self.untold.take(volume) {
-            return Some(self.untold.what);
+            return Some(self.happened);
+        }
+        if self.reset.left > 0 && self.reset.take(volume) {
+            return Some(Attention::TargetReset);
         }
         let queue = self.queues.get_mut(&volume)?;
         let what = queue.pop();
@@ -260,7 +304,7 @@ impl State {
     }
 
     fn pending(&self) -> usize {
-        self.untold.left + self.queues.len()
+        self.untold.left + self.reset.left + self.queues.len()
     }
 }
 
@@ -275,9 +319,15 @@ impl Nexus {
         queues: BTreeMap<VolumeId, Queue>,
     ) -> Self {
         let ids = ids_of(luns);
-        let untold = Untold::new(happened, ids.clone());
-        let preemptions = BTreeMap::new();
-        let mut state = State { seen: luns.clone(), ids, preemptions, untold, queues };
+        let mut state = State {
+            seen: luns.clone(),
+            preemptions: BTreeMap::new(),
+            happened,
+            untold: Marks::all(ids.clone()),
+            reset: Marks::none(Vec::new()),
+            ids,
+            queues,
+        };
         state.queues.retain(|id, _| state.ids.binary_search(id).is_ok());
         Self {
             initiator,
@@ -348,6 +398,14 @@ impl Nexus {
         }
     }
 
+    /// A hard reset of these volumes, which are in order: of those that this nexus can reach. Costs
+    /// little for each, as there may be many of both.
+    pub(crate) fn attend_reset(&self, volumes: &[VolumeId]) {
+        let mut state = self.state.lock();
+        state.mark_reset(volumes);
+        self.attentive.store(state.pending(), Ordering::Release);
+    }
+
     /// Queues a unit attention on each volume that this nexus can reach, and that is `meant`.
     pub(crate) fn attend_where(&self, what: Attention, meant: impl Fn(&VolumeAttributes) -> bool) {
         let mut state = self.state.lock();
@@ -361,12 +419,9 @@ impl Nexus {
     /// What is left to tell when the session is lost: whether a reset is, and what of reservations.
     pub(crate) fn leave(&self) -> (bool, BTreeMap<VolumeId, Queue>) {
         let mut state = self.state.lock();
-        let first = state.untold.what;
-        let untold = state.untold.left > 0 && first != Attention::NexusLoss;
-        let is_reset = |queue: &Queue| {
-            queue.iter().any(|what| what.is_reset() && what != Attention::NexusLoss)
-        };
-        let resets = untold || state.queues.values().any(is_reset);
+        let untold = state.untold.left > 0 && state.happened == Attention::PowerOn;
+        let queued = || state.queues.values().any(|queue| queue.iter().any(Attention::is_reset));
+        let resets = untold || state.reset.left > 0 || queued();
         let mut queues = std::mem::take(&mut state.queues);
         queues.retain(|_, queue| {
             queue.retain(Attention::is_of_reservations);
@@ -414,8 +469,7 @@ impl Nexus {
     #[cfg(test)]
     pub(crate) fn skip_first_attentions(&self) {
         let mut state = self.state.lock();
-        let what = state.untold.what;
-        state.untold = Untold::new(what, Vec::new());
+        state.untold = Marks::none(Vec::new());
         self.attentive.store(state.pending(), Ordering::Release);
     }
 }

@@ -245,26 +245,27 @@ impl DeviceServer {
         if let Lun::Unit(lun) = decode(lun)
             && let Some(volume) = luns.luns.get(&lun)
         {
-            self.reset_volumes([volume.id].into_iter(), Attention::Reset);
+            self.reset_volumes(&[volume.id], |nexus| nexus.attend(volume.id, Attention::Reset));
         }
     }
 
     /// TARGET WARM or COLD RESET: a hard reset (SAM-5, 6.3.2) of every unit that the nexus sees.
     pub fn target_reset(&self, luns: &Arc<LunMap>) {
-        self.reset_volumes(luns.luns.values().map(|volume| volume.id), Attention::TargetReset);
+        let mut volumes: Vec<VolumeId> = luns.luns.values().map(|volume| volume.id).collect();
+        volumes.sort_unstable();
+        self.reset_volumes(&volumes, |nexus| nexus.attend_reset(&volumes));
     }
 
-    fn reset_volumes(&self, volumes: impl Iterator<Item = VolumeId>, what: Attention) {
-        let nexuses = {
-            let mut all = self.nexuses.lock();
-            all.parked.reset();
-            all.live()
-        };
+    /// Resets what is kept of volumes, and tells nexuses of it, those without a session too.
+    fn reset_volumes(&self, volumes: &[VolumeId], tell: impl Fn(&Nexus)) {
         for volume in volumes {
-            self.reservations.reset(volume);
-            self.controls.set(volume, Controls::default());
-            nexuses.iter().for_each(|nexus| nexus.attend(volume, what));
+            self.reservations.reset(*volume);
+            self.controls.set(*volume, Controls::default());
         }
+        // With the lock held, so that no session is lost between.
+        let mut all = self.nexuses.lock();
+        all.parked.reset();
+        all.live().iter().for_each(|nexus| tell(nexus));
     }
 
     /// I_T NEXUS LOSS (SAM-5, 6.3.4): the session ended. SPC-2 reservations that it held end;

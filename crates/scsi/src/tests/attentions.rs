@@ -161,3 +161,31 @@ fn what_is_kept_of_nexuses_without_a_session_is_bounded_and_forgetting_is_told()
     let known = world.server.new_nexus(last, 1, &world.luns);
     assert_eq!(told(&mut world, &known, 0), [NEXUS_LOSS]);
 }
+
+/// Units by their own ids, whatever part of them a nexus sees, and after a change of what it sees.
+#[test]
+fn a_hard_reset_is_told_by_the_units_that_were_reset_and_no_others() {
+    let mut world = World::new();
+    let all = world.luns.clone();
+    let some = |keep: &[u16]| {
+        let mut luns = (*all).clone();
+        luns.luns.retain(|lun, _| keep.contains(lun));
+        luns.generation += 1;
+        Arc::new(luns)
+    };
+    let (few, other) = (some(&[0, 300]), some(&[2, 300]));
+    let nexus = world.server.new_nexus(initiator("b"), 1, &few);
+    nexus.skip_first_attentions();
+    world.server.target_reset(&other);
+    world.luns = few;
+    assert_eq!(told(&mut world, &nexus, 0), []);
+    // It sees more, and what was marked before stays.
+    let mut more = (*all).clone();
+    more.generation += 2;
+    world.luns = more.into();
+    assert_eq!(told(&mut world, &nexus, 300), [TARGET_RESET, (6, 0x3f, 0x0e)]);
+    world.server.target_reset(&other);
+    assert_eq!(told(&mut world, &nexus, 2), [TARGET_RESET, (6, 0x3f, 0x0e)]);
+    assert_eq!(told(&mut world, &nexus, 300), [TARGET_RESET]);
+    assert_eq!(told(&mut world, &nexus, 0), [(6, 0x3f, 0x0e)]);
+}
