@@ -80,14 +80,16 @@ pub enum VolumeRequest {
         /// Force unit access.
         fua: bool,
     },
-    /// Deallocate ranges, down to single sectors; they read as zeros. All ranges or none.
+    /// Deallocate ranges, down to single sectors; they read as zeros. A few dozen ranges are
+    /// all done or none; of more each 4 KiB block is.
     Unmap {
         /// The volume.
         volume: VolumeId,
         /// The ranges, in any order; they may overlap.
         ranges: Vec<SectorRange>,
     },
-    /// Copy ranges, in their order, all or none, without moving data.
+    /// Copy ranges, in their order, without moving data where that can be. All or none if it takes
+    /// little; else each 4 KiB block is done or not, until it is answered.
     Copy {
         /// The ranges.
         segments: Vec<CopySegment>,

@@ -201,7 +201,15 @@ impl Desk {
         self.time += 1;
         let id = self.next_id;
         self.disk.note(&format!("start {id}: {label}"));
-        let by_block = matches!(request, block::VolumeRequest::Write { .. });
+        let by_block = match &request {
+            block::VolumeRequest::Write { .. } => true,
+            // What may take several commits is there by pieces of whole blocks.
+            block::VolumeRequest::Copy { segments } => {
+                let blocks = segments.iter().map(|segment| segment.count.0.div_ceil(8));
+                store.tuning().may_split(blocks)
+            }
+            _ => false,
+        };
         let started = self.time;
         let operation = None;
         let op = Op { id, label, reads, writes, expected, fua, by_block, started, operation };

@@ -19,6 +19,7 @@ use crate::classify::uniform_entry;
 use crate::compare::Compare;
 use crate::put::Put;
 use crate::record::contains;
+use crate::rest::{Rest, UNMAP_PIECE_RANGES, is_in_place};
 use crate::stage::{LinkedRun, Staging};
 use crate::tuning::Tuning;
 
@@ -73,7 +74,7 @@ impl Step {
 pub(crate) struct Edit {
     pub(crate) steps: Vec<Step>,
     pub(crate) fua: bool,
-    compare: Option<Compare>,
+    pub(crate) compare: Option<Compare>,
     /// What the map said of the wanted blocks when they were read.
     pub(crate) expectations: Vec<(VolumeId, BlockNumber, MapEntry)>,
     /// The blocks that must be read, with the sectors that are taken from each.
@@ -81,8 +82,14 @@ pub(crate) struct Edit {
     pub(crate) staging: Staging,
     /// [`crate::world::World::grafts`] when all that it touches was read.
     pub(crate) grafts_seen: u64,
+    /// What it costs to apply it, as far as that grows with what it finds: see `take`.
+    pub(crate) work: u64,
+    /// The segments of a copy that is one commit, or is still taken for that.
+    pub(crate) copied: Vec<CopySegment>,
+    /// What is left of it, where it is done in pieces.
+    pub(crate) rest: Option<Rest>,
     /// What the host named, other than in a copy.
-    asked: Vec<SectorRange>,
+    pub(crate) asked: Vec<SectorRange>,
 }
 
 /// Blocks that must be read, with the sectors that are taken from each.
@@ -139,7 +146,15 @@ impl Edit {
                 for &range in &ranges {
                     edit.check(volume, range, sizes)?;
                 }
-                edit.unmap(volume, ranges)?;
+                if ranges.len() > UNMAP_RANGES_MAX {
+                    return Err(VolumeError::TooLong);
+                }
+                let ranges = merge(ranges);
+                if ranges.len() > UNMAP_PIECE_RANGES {
+                    edit.rest = Some(Rest::Unmap { volume, ranges: ranges.into(), piece: 0 });
+                } else {
+                    edit.unmap(volume, ranges.into_iter());
+                }
                 Ok(edit)
             }
             VolumeRequest::Copy { segments } => Edit::plan_copy(&segments, sizes),
@@ -238,12 +253,9 @@ impl Edit {
     }
 
     /// Several ranges may each cover a part of one block: what they leave of it is gathered once.
-    fn unmap(&mut self, volume: VolumeId, ranges: Vec<SectorRange>) -> Result<(), VolumeError> {
-        if ranges.len() > UNMAP_RANGES_MAX {
-            return Err(VolumeError::TooLong);
-        }
+    pub(crate) fn unmap(&mut self, volume: VolumeId, ranges: impl Iterator<Item = SectorRange>) {
         let mut partial: BTreeMap<BlockNumber, u8> = BTreeMap::new();
-        for range in merge(ranges) {
+        for range in ranges {
             let (edges, range) = Self::split_edges(range);
             if range.count.0 > 0 {
                 self.steps.push(Step::Fill { volume, range, entry: MapEntry::Hole });
@@ -267,7 +279,6 @@ impl Edit {
                 self.gather_sector(at, (volume, Sector(block.sector().0 + at)));
             }
         }
-        Ok(())
     }
 
     fn repeat(&mut self, volume: VolumeId, range: SectorRange, pattern: &Frame) {
@@ -292,25 +303,39 @@ impl Edit {
             return Err(VolumeError::TooLong);
         }
         let mut edit = Edit::default();
+        for segment in segments {
+            let from = SectorRange { start: segment.source_start, count: segment.count };
+            edit.check(segment.source, from, sizes)?;
+            edit.check(segment.destination, destination_of(segment), sizes)?;
+        }
+        edit.asked.clear();
         let moved: u64 = segments.iter().map(moved_blocks).sum();
         let staged = moved + 2 * segments.len() as u64 > sizes.tuning().edit_blocks_max;
+        if staged && sizes.tuning().is_too_long_to_stage(segments.iter().map(moved_blocks)) {
+            // The commit that names all of it would take long.
+            edit.rest = Some(Rest::of_copy(segments));
+            return Ok(edit);
+        }
+        let part_blocks_max = staged.then_some(sizes.tuning().part_blocks_max);
         for (index, segment) in segments.iter().enumerate() {
-            let from = SectorRange { start: segment.source_start, count: segment.count };
-            let to = SectorRange { start: segment.destination_start, count: segment.count };
-            edit.check(segment.source, from, sizes)?;
-            edit.check(segment.destination, to, sizes)?;
-            if to.is_empty() || segment.source == segment.destination && from == to {
-                continue;
-            }
-            let part_blocks_max = staged.then_some(sizes.tuning().part_blocks_max);
-            edit.copy_segment(&segments[..=index], to, part_blocks_max);
-            if edit.part_count() > sizes.tuning().parts_max() {
-                return Err(VolumeError::TooLong);
+            if segment.count.0 > 0 && !is_in_place(segment) {
+                edit.copy_segment(&segments[..=index], destination_of(segment), part_blocks_max);
             }
         }
         edit.stage_segments(segments);
-        edit.asked.clear();
+        edit.copied = segments.to_vec();
         Ok(edit)
+    }
+
+    /// Adds the steps of a piece of a segment: so many sectors, from one of its own on.
+    pub(crate) fn copy_piece(&mut self, segment: &CopySegment, offset: u64, count: u64) {
+        let piece = CopySegment {
+            source_start: Sector(segment.source_start.0 + offset),
+            destination_start: Sector(segment.destination_start.0 + offset),
+            count: SectorCount(count),
+            ..*segment
+        };
+        self.copy_segment(&[piece], destination_of(&piece), None);
     }
 
     /// Adds the steps of the last of `segments`, which is staged in parts if these have a size.
@@ -425,8 +450,12 @@ impl Edit {
     }
 }
 
+fn destination_of(segment: &CopySegment) -> SectorRange {
+    SectorRange { start: segment.destination_start, count: segment.count }
+}
+
 /// How many blocks a segment must move, because its ends are not aligned alike.
-fn moved_blocks(segment: &CopySegment) -> u64 {
+pub(crate) fn moved_blocks(segment: &CopySegment) -> u64 {
     let phase = |sector: Sector| sector.0 % SECTORS_PER_BLOCK;
     if phase(segment.source_start) == phase(segment.destination_start) {
         return 0;

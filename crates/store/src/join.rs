@@ -146,7 +146,7 @@ impl Writer {
             Ok(edit) => edit,
             Err(submitted) => return submitted,
         };
-        if !self.has_room(blocks, entries_bytes_max(&edit)) {
+        if !self.has_room(blocks, entries_bytes_max(&edit)) || !self.has_time(world, edit.work) {
             self.overflow.push_back((token, Job::Edit(edit)));
             return Submitted::Queued;
         }
@@ -163,10 +163,14 @@ impl Writer {
         if edit.steps.is_empty() {
             return Submitted::Done(Ok(VolumeReply::Done));
         }
-        if self.was_grafted(world, &touched, edit.grafts_seen)
-            && let Err(error) = preload::edit(world, &edit)
-        {
-            return self.refused(world, &edit, error);
+        let mut edit = edit;
+        if self.was_grafted(world, &touched, edit.grafts_seen) {
+            match preload::edit(world, &mut edit) {
+                Ok(true) => {}
+                // It is too much for one commit by now.
+                Ok(false) => return Submitted::Stale(edit),
+                Err(error) => return self.refused(world, &edit, error),
+            }
         }
         if !self.find_ids(world, blocks) {
             return self.refused(world, &edit, VolumeError::NoSpace);
@@ -176,12 +180,24 @@ impl Writer {
             return Submitted::Stale(edit.forget());
         }
         let first = self.open.entries.len();
+        let rest = edit.take_rest();
         let fua = edit.fua;
+        self.open.work += edit.work;
         self.written.hosts_bytes += edit.put_bytes();
         for step in edit.steps {
             self.open.add_step(&mut self.state.next_chunk, step);
         }
-        self.joined(world, token, first, fua)
+        let Some(rest) = rest else { return self.joined(world, token, first, fua) };
+        if !self.count_entries(world, first) {
+            return Submitted::Done(Err(VolumeError::WriteFailed));
+        }
+        self.open.staging.push((token, rest));
+        Submitted::Queued
+    }
+
+    /// Whether the open record can take so much more work.
+    fn has_time(&self, world: &World, work: u64) -> bool {
+        self.open.work == 0 || self.open.work + work <= world.medium.tuning.commit_work
     }
 
     /// Gives the edit back if there is room for what it brings; else it waits for some as the job

@@ -68,6 +68,7 @@ mod record;
 mod recovery;
 mod relocate;
 mod replay;
+mod rest;
 mod rotten;
 mod scrub;
 mod segments;
@@ -75,6 +76,7 @@ mod stage;
 mod starved;
 mod store;
 mod table;
+mod take;
 #[cfg(test)]
 mod tests;
 mod tuning;

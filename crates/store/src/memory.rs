@@ -251,6 +251,11 @@ impl Memory {
         self.misses.fetch_add(1, Relaxed);
     }
 
+    /// How often something was read from the device.
+    pub(crate) fn misses(&self) -> u64 {
+        self.misses.load(Relaxed)
+    }
+
     /// The part of the status that is known here.
     pub(crate) fn status(&self, budgets: &Budgets) -> MemoryStatus {
         let counted = self.swept.read().iter().map(|shards| shards.count()).fold(

@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use block::{BlockNumber, BlockRange, VolumeError, VolumeId};
-use format::map::{Fanout, LEVEL_MAX, Node};
+use format::map::{Fanout, LEVEL_MAX};
 use format::page::ROWS_PER_PAGE;
 use format::{ChunkId, ChunkRow, Entry, MapEntry, NodeId, VolumeRow};
 
@@ -27,19 +27,39 @@ use crate::world::World;
 /// Stands for the ids that new chunks will get: no chunk that is there comes right before it.
 const NEW_CHUNKS: ChunkId = ChunkId(1 << 62);
 
-/// The first block below which something can't be read.
-type Unreadable = BlockNumber;
+/// What one end of a range that is set costs: the way down to it.
+const END_WORK: u64 = 32;
 
-/// Reads what an edit will touch.
+/// The first block below which something can't be read.
+pub(crate) type Unreadable = BlockNumber;
+
+/// Reads what an edit will touch, and notes what it will cost. One that is done in pieces is cut to
+/// what one commit may cost; `false`: it is too much, and has to be done in pieces.
 ///
 /// # Errors
 /// [`VolumeError::Medium`] with the first sector that can't be read because of it.
-pub(crate) fn edit(world: &World, edit: &Edit) -> Result<(), VolumeError> {
+pub(crate) fn edit(world: &World, edit: &mut Edit) -> Result<bool, VolumeError> {
     let mut looker = Looker::new(world);
+    let budget = world.medium.tuning.commit_work;
+    let pieces = edit.is_in_pieces().then(|| edit.is_taken_from_its_end());
+    let (mut work, mut cut) = (0, None);
     for step in &edit.steps {
-        looker.step(step).map_err(|at| VolumeError::Medium { sector: at.sector() })?;
+        let left = budget.saturating_sub(work);
+        let (cost, enough) = looker
+            .step(step, left, pieces)
+            .map_err(|at| VolumeError::Medium { sector: at.sector() })?;
+        work += cost;
+        match (enough, pieces) {
+            (None, _) => {}
+            (Some(_), None) => return Ok(false),
+            (Some(blocks), Some(_)) => cut = Some(blocks),
+        }
     }
-    Ok(())
+    edit.work = work;
+    if let Some(blocks) = cut {
+        edit.cut(blocks);
+    }
+    Ok(true)
 }
 
 /// Reads what an administrator's change will touch.
@@ -81,22 +101,42 @@ impl Blocks {
     }
 }
 
-struct Looker<'a> {
-    world: &'a World,
+pub(crate) struct Looker<'a> {
+    pub(crate) world: &'a World,
     /// The page of rows of nodes that was read last: neighbours share one.
     node_page: Option<u64>,
+    /// The shared nodes on the way down that were looked at last, by their levels: all that they
+    /// name was.
+    shared: [Option<NodeId>; LEVEL_MAX as usize + 1],
 }
 
 impl<'a> Looker<'a> {
     fn new(world: &'a World) -> Self {
-        Self { world, node_page: None }
+        Self { world, node_page: None, shared: [None; LEVEL_MAX as usize + 1] }
     }
 
     fn fanout(&self) -> Fanout {
         self.world.medium.tuning.fanout
     }
 
-    fn step(&mut self, step: &Step) -> Result<(), Unreadable> {
+    /// What a step costs, and how many blocks of it are enough, if not all are. `pieces`: it may be
+    /// cut, and whether it is its end that is taken then.
+    fn step(
+        &mut self,
+        step: &Step,
+        budget: u64,
+        pieces: Option<bool>,
+    ) -> Result<(u64, Option<u64>), Unreadable> {
+        if let Step::Copy { source, from, destination, to } = step {
+            let (source, destination) = ((*source, from.0), (*destination, to.start.0));
+            return self.copy(source, destination, to.count.0, budget, pieces);
+        }
+        self.other_step(step)?;
+        let ends = matches!(step, Step::Fill { .. } | Step::Repeat { .. });
+        Ok((if ends { 2 * END_WORK } else { 0 }, None))
+    }
+
+    fn other_step(&mut self, step: &Step) -> Result<(), Unreadable> {
         match step {
             // The chunks that it names are looked at by who pins them (`Writer::pin_known`).
             Step::Put(put) => {
@@ -119,9 +159,7 @@ impl<'a> Looker<'a> {
                 }
                 Ok(())
             }
-            Step::Copy { source, from, destination, to } => {
-                self.copy((*source, from.0), (*destination, to.start.0), to.count.0)
-            }
+            Step::Copy { .. } => Ok(()),
         }
     }
 
@@ -171,22 +209,15 @@ impl<'a> Looker<'a> {
         (source, start): (VolumeId, u64),
         (destination, to): (VolumeId, u64),
         count: u64,
-    ) -> Result<(), Unreadable> {
-        let shift = start.abs_diff(to);
-        if let Some(map) = self.world.map_of(source) {
-            let blocks = Blocks {
-                start,
-                end: start + count,
-                whole_level: (1..=self.fanout().level_max())
-                    .take_while(|level| shift.is_multiple_of(self.world.span_blocks(*level)))
-                    .last()
-                    .unwrap_or(0),
-            };
-            self.source(map.root, map.level, 0, blocks)?;
-            let range = BlockRange::new(to, count);
-            self.set(destination, range, blocks.whole_level)?;
+        budget: u64,
+        pieces: Option<bool>,
+    ) -> Result<(u64, Option<u64>), Unreadable> {
+        let Some(map) = self.world.map_of(source) else { return Ok((0, None)) };
+        let taken = self.take(&map, start..start + count, to, budget, pieces)?;
+        for run in &taken.runs {
+            self.set(destination, BlockRange::new(run.start, run.count), run.whole_level)?;
         }
-        Ok(())
+        Ok((taken.work, (taken.blocks < count).then_some(taken.blocks)))
     }
 
     /// Blocks of a volume that are set.
@@ -231,7 +262,9 @@ impl<'a> Looker<'a> {
         };
         let shared = shared || row.reference_count > 1;
         let set = blocks.children(base, level, self.fanout());
-        let touched = if shared { 0..self.fanout().entries() as u64 } else { set.clone() };
+        let looked_at = self.shared[usize::from(level)].replace(id) == Some(id);
+        let all = shared && !looked_at;
+        let touched = if all { 0..self.fanout().entries() as u64 } else { set.clone() };
         for index in touched {
             let child = node.get(index as usize);
             let start = base + index * self.world.span_blocks(level - 1);
@@ -244,39 +277,8 @@ impl<'a> Looker<'a> {
         Ok(())
     }
 
-    /// What a copy takes from an entry.
-    fn source(
-        &mut self,
-        entry: MapEntry,
-        level: u8,
-        base: u64,
-        blocks: Blocks,
-    ) -> Result<(), Unreadable> {
-        let at = BlockNumber(base.max(blocks.start));
-        let id = match entry {
-            MapEntry::Node(id) => id,
-            other => return self.block_row(other, at),
-        };
-        let whole = blocks.start <= base && blocks.end >= base + self.world.span_blocks(level);
-        if whole && level <= blocks.whole_level {
-            return self.node_row(entry, at);
-        }
-        let node: std::sync::Arc<Node> =
-            self.world.nodes.get(&self.world.medium, id, level).map_err(|_| at)?;
-        for index in blocks.children(base, level, self.fanout()) {
-            let child = node.get(index as usize);
-            self.source(
-                child,
-                level - 1,
-                base + index * self.world.span_blocks(level - 1),
-                blocks,
-            )?;
-        }
-        Ok(())
-    }
-
     /// The row of what an entry names.
-    fn row(&mut self, entry: MapEntry, at: BlockNumber) -> Result<(), Unreadable> {
+    pub(crate) fn row(&mut self, entry: MapEntry, at: BlockNumber) -> Result<(), Unreadable> {
         match entry {
             MapEntry::Node(_) => self.node_row(entry, at),
             entry => self.block_row(entry, at),

@@ -40,7 +40,7 @@ pub(crate) struct Record {
     /// Chunks that are not to be freed before this record was applied, because it names them.
     pub(crate) pins: Vec<ChunkId>,
     pub(crate) waiting: Vec<Token>,
-    /// Long copies whose part it holds.
+    /// Requests that go on once it is durable: long copies whose part or piece it holds.
     pub(crate) staging: Vec<(Token, Box<Edit>)>,
     pub(crate) flush: bool,
     /// What its copies, clones and overwritten volumes read and set: nodes come to stand there, or
@@ -49,6 +49,8 @@ pub(crate) struct Record {
     /// Volumes that its entries end, or give another size: until they are applied, nobody knows
     /// what fits them.
     pub(crate) reshaped: Vec<VolumeId>,
+    /// What its edits cost to apply: see `take`.
+    pub(crate) work: u64,
 }
 
 impl Record {

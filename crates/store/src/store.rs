@@ -78,6 +78,11 @@ impl Store {
         }
     }
 
+    /// The sizes that it was opened with.
+    pub fn tuning(&self) -> crate::Tuning {
+        self.options.tuning
+    }
+
     /// Makes a place for answers. At most 65,535 in a store's life.
     ///
     /// # Panics
@@ -134,6 +139,18 @@ impl Store {
         }
     }
 
+    /// Ends a request that was to go on with `operation`: what it has done stays, the rest is not
+    /// wanted any more.
+    // It comes boxed from `Started`.
+    #[allow(clippy::boxed_local)]
+    pub fn abandon(&self, operation: Box<ReadOperation>) {
+        if let Pending::Edit { edit, .. } | Pending::Compare { edit, .. } | Pending::Restart(edit) =
+            operation.pending
+        {
+            self.writer.lock().release_staged(&self.world, &edit);
+        }
+    }
+
     fn start_read(&self, volume: VolumeId, range: SectorRange) -> Started {
         match self.locate(volume, range) {
             Ok(mut fetch) => {
@@ -181,6 +198,7 @@ impl Store {
 
     /// Reads what an edit needs from volumes, and submits it.
     fn start_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
+        edit.begin_piece(&self.options.tuning);
         edit.begin_part();
         if !edit.wants_blocks() {
             return self.submit(edit, token);
@@ -241,10 +259,14 @@ impl Store {
     /// An edit that was looked at goes to the writer, if all that it touches can be read.
     pub(crate) fn submit_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
         edit.grafts_seen = self.world.grafts();
-        if let Err(error) = preload::edit(&self.world, &edit) {
-            return self.give_up(&edit, error);
+        match preload::edit(&self.world, &mut edit) {
+            Ok(true) => self.submit_job(Job::Edit(edit), token),
+            Ok(false) => {
+                self.writer.lock().release_staged(&self.world, &edit);
+                self.start_edit(Box::new(edit.in_pieces()), token)
+            }
+            Err(error) => self.give_up(&edit, error),
         }
-        self.submit_job(Job::Edit(edit), token)
     }
 
     fn submit_job(&self, job: Job, token: Token) -> Started {

@@ -46,6 +46,9 @@ pub struct Tuning {
     pub pending_nodes_max: usize,
     /// Bytes of a stream of a checkpoint in one piece.
     pub stream_piece_bytes_max: usize,
+    /// What one commit may cost, in units of some tenths of a microsecond: an entry of a node that
+    /// is named or let go takes one. A copy that costs more is done in several commits.
+    pub commit_work: u64,
 }
 
 impl Tuning {
@@ -65,6 +68,7 @@ impl Tuning {
         pace_bytes_max: 1 << 20,
         pending_nodes_max: 65_536,
         stream_piece_bytes_max: STREAM_PIECE_BYTES_MAX,
+        commit_work: 8192,
     };
 
     /// For segments of 64 KiB, of which a record takes three quarters. Hosts write 32 KiB at once
@@ -84,12 +88,13 @@ impl Tuning {
         pace_bytes_max: 32 << 10,
         pending_nodes_max: 16,
         stream_piece_bytes_max: 6000,
+        commit_work: 1024,
     };
 
-    /// The most parts of one staged copy, 32 GiB by default: the entries that name them fit one
-    /// record.
+    /// The most parts of one staged copy, 64 MiB by default: the entries that name them fit one
+    /// record, and the commit that does does not take long. A longer copy is done in pieces.
     pub(crate) fn parts_max(&self) -> usize {
-        (self.named_runs_max() / 2).clamp(1, 8192)
+        (self.named_runs_max() / 2).clamp(1, 16)
     }
 
     /// The most runs that the parts of a staged copy can have together.
@@ -119,6 +124,20 @@ impl Tuning {
         }
         let bytes = geometry.segment_bytes;
         Err(StoreError::Size(format!("its segments of {bytes} bytes are too small for a record")))
+    }
+
+    /// Whether segments of which so many blocks must be moved have too many parts for one copy.
+    pub(crate) fn is_too_long_to_stage(&self, moved_blocks: impl Iterator<Item = u64>) -> bool {
+        let parts: u64 = moved_blocks.map(|blocks| blocks.div_ceil(self.part_blocks_max)).sum();
+        parts > self.parts_max() as u64
+    }
+
+    /// Whether a copy of segments with so many blocks each may take several commits, whatever its
+    /// source is: then it is not all or nothing for who reads meanwhile, nor after a crash.
+    pub fn may_split(&self, blocks: impl Iterator<Item = u64> + Clone) -> bool {
+        let work = |blocks| crate::take::work_max(self.fanout, blocks);
+        blocks.clone().map(work).sum::<u64>() >= self.commit_work
+            || self.is_too_long_to_stage(blocks.map(|blocks| blocks + 1))
     }
 }
 

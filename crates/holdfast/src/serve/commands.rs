@@ -165,6 +165,16 @@ impl FrontEnd {
     /// A queued request has ended, or must be read for again.
     pub(super) fn request_ended(&mut self, id: u64, outcome: Outcome) {
         let Some(index) = self.tasks.find(id) else { return };
+        let outcome = match outcome {
+            // Between two commits of one request: the rest of it is not wanted any more.
+            Outcome::Again(operation)
+                if self.tasks.get_mut(index).is_some_and(|task| task.aborted) =>
+            {
+                self.shared.store.abandon(operation);
+                return self.finish(index, Response::with_status(Status::TaskAborted));
+            }
+            outcome => outcome,
+        };
         let started = match outcome {
             Outcome::Reply(result) => Started::Done(result),
             Outcome::Again(operation) => Started::Read(operation),

@@ -3,7 +3,7 @@
 //! A parameter list is parsed wholly before anything happens ([`parse`]). Each CSCD descriptor is
 //! then looked up among the volumes that the *sender* may reach, and nowhere else ([`cscd`]):
 //! naming another's volume leads nowhere (CVE-2020-28374). All segments become one
-//! [`VolumeRequest::Copy`], that is one commit.
+//! [`VolumeRequest::Copy`].
 //!
 //! A segment that can't be processed ends the copy. The segments before it are copied, as the
 //! sense data names it by its number and so says that they were (SPC-4, 5.17.7.4).

@@ -272,8 +272,8 @@ pub(crate) fn all_rod_tokens(context: &Context<'_>, command: Command) -> Outcome
     answer(&command.cdb, out)
 }
 
-/// COPY OPERATION ABORT (SPC-4, 6.3). A copy is one commit and can't be called back once it is on
-/// its way; but it ends soon, and the abort is answered after that: nothing happens later.
+/// COPY OPERATION ABORT (SPC-4, 6.3). A commit can't be called back once it is on its way; but the
+/// copy ends, and the abort is answered after that: nothing happens later.
 pub(crate) fn abort(context: &Context<'_>, command: Command) -> Outcome {
     context.volume()?;
     let id = command.cdb.u32(2);

@@ -136,17 +136,26 @@ fn a_long_copy_between_alignments_is_staged_and_leaves_nothing_behind() {
     assert_sound(&store);
 }
 
+/// Writes MiBs until the pool has no room for as many more.
+fn fill(store: &Store, id: VolumeId, left_mib: u64) -> u64 {
+    let used = || store.space_use();
+    let mut mib = 0;
+    while used().0 + (left_mib << 20) < used().1 {
+        write(store, id, mib * MIB, &distinct(MIB, mib + 1)).unwrap();
+        mib += 1;
+    }
+    mib
+}
+
 #[test]
 fn a_long_copy_that_a_full_pool_ends_changes_nothing() {
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, 512 * MIB);
-    for mib in 0..100 {
-        write(&store, id, mib * MIB, &distinct(MIB, mib + 1)).unwrap();
-    }
-    let segments = vec![segment(id, 1, id, 200 * MIB, 100 * MIB - 1)];
+    let written = fill(&store, id, 40);
+    let segments = vec![segment(id, 1, id, 300 * MIB, 60 * MIB)];
     let full = store.execute(VolumeRequest::Copy { segments }).unwrap_err();
     assert_eq!(full, VolumeError::NoSpace);
-    assert_eq!(store.volume_status(id).unwrap().mapped_bytes, 100 << 20);
+    assert_eq!(store.volume_status(id).unwrap().mapped_bytes, written << 20);
     store
         .execute(VolumeRequest::Zero { volume: id, range: SectorRange::new(0, 8), fua: true })
         .unwrap();

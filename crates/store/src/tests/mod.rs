@@ -10,6 +10,7 @@ mod log_end;
 mod memory;
 mod model;
 mod optimize;
+mod pieces;
 mod power;
 mod readers;
 mod reclaim;

@@ -351,9 +351,10 @@ impl Model {
     }
 }
 
-/// With few entries a node, so that these small volumes have maps of many levels.
+/// With few entries a node, so that these small volumes have maps of many levels, and little work
+/// a commit, so that copies take many.
 fn small() -> crate::Tuning {
-    crate::Tuning { fanout: crate::Fanout::SMALL, ..crate::Tuning::DEFAULT }
+    crate::Tuning { fanout: crate::Fanout::SMALL, commit_work: 64, ..crate::Tuning::DEFAULT }
 }
 
 fn run_all(actions: &[Action], durability: crate::Durability, tuning: crate::Tuning) {
