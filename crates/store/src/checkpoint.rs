@@ -318,10 +318,10 @@ impl Store {
         checkpointer.write_superblock(medium, capture.superblock)?;
         checkpointer.streams = capture.streams;
         let (readers, images) = (self.world.readers.turn(), self.world.images.turn());
+        let dead = self.without_weightless(capture.dead);
         let mut writer = self.writer.lock();
         // What was dead at the capture is dead for good, unless the log has opened it since.
-        let still: Vec<u32> = capture
-            .dead
+        let still: Vec<u32> = dead
             .into_iter()
             .filter(|segment| {
                 !capture.log_segments.contains(segment) && !writer.log_segments.contains(segment)

@@ -84,6 +84,7 @@ mod verify;
 mod volumes;
 mod wait;
 mod walk;
+mod weightless;
 mod world;
 mod writer;
 

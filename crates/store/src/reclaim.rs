@@ -188,6 +188,7 @@ impl Store {
                 writer.unreclaimable.insert(victim.segment);
             }
         }
+        self.weigh_again(victim.segment);
         self.free_emptied(self.dead_segments_wanted())?;
         Ok(true)
     }
@@ -298,9 +299,10 @@ impl Writer {
     /// The log segment with the least live units, if those are less than `most`. Segments that
     /// recovery would read stay, and those that are nearly all live are not worth moving.
     fn least_live(&self, most: u64) -> Option<(u32, SegmentRow)> {
+        let weightless = &self.state.segments.weightless;
         let rows = self.state.segments.rows().filter(|(segment, row)| {
             row.state == SegmentState::Log
-                && (1..most).contains(&u64::from(row.live_units))
+                && ((1..most).contains(&u64::from(row.live_units)) || weightless.contains(segment))
                 && !self.log_segments.contains(segment)
                 && !self.unreclaimable.contains(segment)
         });

@@ -146,6 +146,7 @@ impl Store {
         writer.find_ids(&world, 0);
         replay(&world, &mut writer, &superblock)?;
         release_staged(&world, &mut writer.state);
+        writer.state.segments.know_from(writer.position.lsn);
         world.begin_refill(writer.state.next_chunk);
         Ok(Store::assemble(world, writer, checkpointer, options))
     }

@@ -49,6 +49,10 @@ pub(crate) struct Segments {
     /// Freed, but perhaps still read from: oldest first, log and metadata apart.
     limbo: [VecDeque<Freed>; 2],
     live_log_units: u64,
+    /// Segments that were opened from this LSN on hold nothing that counts as no unit.
+    known_from_lsn: u64,
+    /// Segments that count nothing live, and hold something all the same.
+    pub(crate) weightless: BTreeSet<u32>,
 }
 
 /// Segments that only metadata, reclaim and checkpoints may take, so that unmap and the like
@@ -66,6 +70,8 @@ impl Segments {
             free: (1..geometry.segment_count).collect(),
             limbo: Default::default(),
             live_log_units: 0,
+            known_from_lsn: 0,
+            weightless: BTreeSet::new(),
         }
     }
 
@@ -183,12 +189,27 @@ impl Segments {
         Ok(())
     }
 
+    /// Segments that are opened from here on are written by who counts each chunk.
+    pub(crate) fn know_from(&mut self, lsn: u64) {
+        self.known_from_lsn = lsn;
+    }
+
+    /// Whether all that is live in a segment counts: it holds metadata, or what was written since
+    /// the pool was opened.
+    pub(crate) fn is_known(&self, segment: u32) -> bool {
+        let row = self.rows[segment as usize];
+        row.state != SegmentState::Log || row.opened_lsn >= self.known_from_lsn
+    }
+
     /// The segments in which nothing is live, without those in `keep`.
     pub(crate) fn dead(&self, keep: &BTreeSet<u32>) -> Vec<u32> {
         (1..self.rows.len() as u32)
             .filter(|segment| {
                 let row = self.rows[*segment as usize];
-                row.state != SegmentState::Free && row.live_units == 0 && !keep.contains(segment)
+                row.state != SegmentState::Free
+                    && row.live_units == 0
+                    && !keep.contains(segment)
+                    && !self.weightless.contains(segment)
             })
             .collect()
     }

@@ -18,6 +18,7 @@ mod reduction;
 mod repeated;
 mod snapshots;
 mod space;
+mod weightless;
 
 use std::io;
 use std::sync::Arc;
