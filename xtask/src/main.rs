@@ -1,7 +1,8 @@
-//! Chores of the repository: `cargo xtask tidy | format-doc | ci | bench | soak | sim`.
+//! Chores of the repository: `cargo xtask tidy | format-doc | ci | bench | soak | sim | mutants`.
 
 mod bench;
 mod ci;
+mod mutants;
 mod sim;
 mod soak;
 mod tidy;
@@ -45,6 +46,8 @@ enum Chore {
     Soak(soak::Options),
     /// The simulator from a seed on, for some hours.
     Sim(sim::Options),
+    /// Deliberate faults, one at a time: some test must notice each.
+    Mutants(mutants::Options),
 }
 
 fn main() -> ExitCode {
@@ -68,6 +71,7 @@ fn run(arguments: Arguments) -> Result<bool> {
         Chore::Bench { arguments } => bench::run(&arguments).map(|()| true),
         Chore::Soak(options) => soak::run(&root, &options),
         Chore::Sim(options) => sim::run(&root, &options),
+        Chore::Mutants(options) => mutants::run(&root, &options),
     }
 }
 

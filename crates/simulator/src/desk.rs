@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use block::{SectorCount, VolumeError, VolumeReply};
 use store::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, Store, Token};
-use sys::Disk as _;
+use sys::{Disk as _, Persist};
 
 use crate::content::tags_of;
 use crate::disk::SimDisk;
@@ -289,14 +289,7 @@ impl Desk {
         let (commit, step) = self.commits.swap_remove(index);
         let next = match step {
             CommitStep::Write if commit.frames.is_empty() => Ok(CommitStep::Flush),
-            CommitStep::Write if commit.flush && self.fua => self
-                .disk
-                .write_durable(commit.offset_bytes, &commit.frames)
-                .map(|()| CommitStep::Finish),
-            CommitStep::Write => self
-                .disk
-                .write(commit.offset_bytes, &commit.frames)
-                .map(|()| if commit.flush { CommitStep::Flush } else { CommitStep::Finish }),
+            CommitStep::Write => self.write_commit(&commit),
             CommitStep::Flush => self.disk.flush().map(|()| CommitStep::Finish),
             CommitStep::Finish => return self.commit_ended(store, commit, Ok(())),
         };
@@ -305,6 +298,21 @@ impl Desk {
             Err(error) => return self.commit_ended(store, commit, Err(error)),
         }
         Ok(())
+    }
+
+    /// As the ring of a front end does it: a durable write where the device has one and that is
+    /// enough, or a write, and a flush behind it.
+    fn write_commit(&self, commit: &Commit) -> std::io::Result<CommitStep> {
+        let (at, frames) = (commit.offset_bytes, &commit.frames);
+        match commit.persist() {
+            Persist::Itself if self.fua => {
+                self.disk.write_durable(at, frames).map(|()| CommitStep::Finish)
+            }
+            Persist::Nothing => self.disk.write(at, frames).map(|()| CommitStep::Finish),
+            Persist::Itself | Persist::All => {
+                self.disk.write(at, frames).map(|()| CommitStep::Flush)
+            }
+        }
     }
 
     /// As a front end does it: the next commit may be taken before this one is applied.

@@ -92,7 +92,7 @@ impl Plan {
             survival: None,
             survival_seed: seed,
             kills: false,
-            fua: !seed.is_multiple_of(3) && durability == Durability::Commit,
+            fua: !seed.is_multiple_of(3),
             lying_flush: false,
             may_be_full: false,
             log: false,

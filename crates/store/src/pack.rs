@@ -283,6 +283,21 @@ mod tests {
     }
 
     #[test]
+    fn a_compressed_group_has_a_unit_for_each_block() {
+        for codec in [Codec::Lz4, Codec::Zstd] {
+            for blocks in 1..=8 {
+                let frames: Vec<Frame> = (0..blocks as u64)
+                    .map(|of| {
+                        FrameMut::from_bytes(&(of | 1 << 40).to_le_bytes().repeat(512)).freeze()
+                    })
+                    .collect();
+                let packed = compress(&frames.iter().collect::<Vec<_>>(), codec).unwrap();
+                assert!(usize::from(packed.units()) >= blocks, "{codec:?}, {blocks} blocks");
+            }
+        }
+    }
+
+    #[test]
     fn what_gains_nothing_stays_as_it_is_and_apart_from_what_does() {
         let frames = [text(1), noise(2), noise(3), text(4), text(5)];
         assert!(looks_random(&frames[1]) && !looks_random(&frames[0]));

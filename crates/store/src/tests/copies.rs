@@ -166,3 +166,39 @@ fn a_long_copy_that_a_full_pool_ends_changes_nothing() {
     drop(store);
     assert_sound(&Store::open(disk, OpenOptions::default()).unwrap());
 }
+
+/// All of a node but its last block, or its first: a node that is named whole would bring that too.
+#[test]
+fn a_copy_that_ends_a_block_before_a_node_does_takes_no_more() {
+    let (_, store) = pool(1 << 30);
+    for (blocks, level) in [(256, "a leaf"), (65_536, "a node of leaves")] {
+        let source = volume(&store, 2 * blocks * 8);
+        // So that there are nodes all the way, with data at both ends.
+        for block in [0, 1, blocks - 1, blocks, 2 * blocks - 1] {
+            write(&store, source, block * 8, &distinct(8, 1 + block)).unwrap();
+        }
+        for (from, count) in
+            [(0, blocks - 1), (1, blocks - 1), (0, blocks + 1), (0, 2 * blocks - 1)]
+        {
+            let target = volume(&store, 2 * blocks * 8);
+            let own = distinct(8, 99);
+            for block in [0, blocks - 1, blocks, blocks + 1, 2 * blocks - 1] {
+                write(&store, target, block * 8, &own).unwrap();
+            }
+            copy(&store, vec![segment(source, from * 8, target, from * 8, count * 8)]);
+            for block in [0, 1, blocks - 1, blocks, blocks + 1, 2 * blocks - 1] {
+                let whose = if (from..from + count).contains(&block) { source } else { target };
+                let told = format!("block {block} after {count} from {from}, {level}");
+                if whose == source {
+                    assert!(
+                        read(&store, target, block * 8, 8) == read(&store, source, block * 8, 8),
+                        "{told}"
+                    );
+                } else if block != 1 {
+                    assert!(read(&store, target, block * 8, 8) == own, "{told}");
+                }
+            }
+        }
+        assert_sound(&store);
+    }
+}

@@ -168,3 +168,32 @@ fn either_superblock_may_be_lost_at_any_time() {
         }
     }
 }
+
+/// The first record of a new pool, and a reader of its log.
+fn first_record(store: &Store) -> LogPosition {
+    let id = volume(store, MIB);
+    write(store, id, 0, &distinct(8, 1)).unwrap();
+    store.checkpointing.lock().superblock().log
+}
+
+#[test]
+fn a_record_of_another_chain_is_not_followed() {
+    let (_, store) = pool(1 << 30);
+    let at = first_record(&store);
+    let mut reader = crate::recovery::LogReader::new(&store.world.medium);
+    assert!(reader.record(&at).unwrap().is_some());
+    let previous = format::Seal([9; 16]);
+    assert!(reader.record(&LogPosition { previous, ..at }).unwrap().is_none());
+    assert!(reader.record(&LogPosition { lsn: at.lsn + 1, ..at }).unwrap().is_none());
+}
+
+#[test]
+fn a_record_of_an_epoch_that_was_given_up_is_not_followed() {
+    let (_, store) = pool(1 << 30);
+    let at = first_record(&store);
+    let epoch = store.pool_status().epoch;
+    let mut reader = crate::recovery::LogReader::new(&store.world.medium);
+    let mut next = |epoch| crate::replay::next_record(&mut reader, &at, epoch).unwrap();
+    assert!(next(epoch).is_some());
+    assert!(next(epoch + 1).is_none());
+}

@@ -133,3 +133,31 @@ fn the_background_pass_packs_single_blocks_together() {
     assert!(read(&store, id, 0, 4 * MIB) == data[..4 << 20]);
     assert_sound(&store);
 }
+
+/// Reclaim may have looked at a chunk before it became an alias.
+#[test]
+fn what_became_an_alias_is_not_moved() {
+    let (_, store) = pool(1 << 30);
+    let ids = [(); 2].map(|()| volume(&store, MIB));
+    let data = distinct(8, 1);
+    stored_twice(&store, &ids, &data);
+    optimize(&store, 1 << 20);
+    let is_alias =
+        |id: &u64| store.world.chunk(format::ChunkId(*id)).is_ok_and(|row| row.original.is_some());
+    let alias = (1..10).find(is_alias).unwrap();
+    let moved = format::Entry::Relocate {
+        first: format::ChunkId(alias),
+        payload_units: 0,
+        fingerprints: vec![store.world.medium.keys.fingerprint(&data)],
+    };
+    let frame = FrameMut::from_bytes(&data).freeze();
+    let relocation = crate::writer::Relocation {
+        entries: vec![moved],
+        frames: vec![frame],
+        ..crate::writer::Relocation::default()
+    };
+    assert!(store.relocate(relocation).unwrap());
+    assert!(is_alias(&alias));
+    assert_eq!(stored(&store), 4096);
+    assert_sound(&store);
+}

@@ -17,11 +17,13 @@ struct Cells {
 pub(super) struct PowerDisk {
     cells: Mutex<Cells>,
     len_bytes: u64,
+    /// Blocks that were read and were not durable.
+    cached_reads: AtomicU64,
 }
 
 impl PowerDisk {
     pub(super) fn new(len_bytes: u64) -> Arc<Self> {
-        Arc::new(Self { cells: Mutex::default(), len_bytes })
+        Arc::new(Self { cells: Mutex::default(), len_bytes, cached_reads: AtomicU64::new(0) })
     }
 
     /// The power fails: of what was in the cache, nothing is left.
@@ -38,6 +40,8 @@ impl sys::Disk for PowerDisk {
     fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
         let cells = self.cells.lock();
         for (number, frame) in (offset_bytes / 4096..).zip(frames) {
+            let is_cached = cells.cached.contains_key(&number);
+            self.cached_reads.fetch_add(u64::from(is_cached), Ordering::Relaxed);
             match cells.cached.get(&number).or_else(|| cells.durable.get(&number)) {
                 Some(stored) => frame.copy_from_slice(&stored[..]),
                 None => frame.fill(0),
@@ -132,4 +136,25 @@ fn each_answered_record_is_durable_by_itself() {
         assert!(read(&store, id, block * 8, 8) == distinct(8, 1 + block), "block {block}");
     }
     assert_sound(&store);
+}
+
+/// The process is killed, the device keeps its cache, and the next process must not build on what
+/// a power loss may still take away.
+#[test]
+fn what_a_killed_process_left_is_flushed_before_it_is_believed() {
+    let disk = PowerDisk::new(1 << 30);
+    Store::create(&*disk, &[7; 64]).unwrap();
+    let store = open(&disk, Durability::Flush);
+    let id = volume(&store, MIB);
+    for block in 0..4 {
+        put(&store, id, block, block + 1, false);
+        store.commit_here();
+    }
+    drop(store);
+    assert!(!disk.cells.lock().cached.is_empty(), "nothing was left to be flushed");
+    disk.cached_reads.store(0, Ordering::Relaxed);
+    let store = open(&disk, Durability::Flush);
+    assert_eq!(disk.cached_reads.load(Ordering::Relaxed), 0);
+    disk.lose_power();
+    assert!(read(&store, id, 24, 8) == distinct(8, 4));
 }

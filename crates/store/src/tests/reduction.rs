@@ -304,3 +304,24 @@ fn what_reclaim_moves_stays_whole() {
     let store = reopen(&disk, store);
     check(&store);
 }
+
+/// Two blocks of one fingerprint: what is found is compared, byte for byte.
+#[test]
+fn a_chunk_with_the_same_fingerprint_and_other_bytes_is_not_named() {
+    let (_, store) = pool(1 << 30);
+    let id = volume(&store, MIB);
+    let (first, second) = (distinct(8, 1), distinct(8, 2));
+    write(&store, id, 0, &first).unwrap();
+    // No two blocks are known whose fingerprints are one: the row of the first says that of the
+    // second, while its content is in the cache.
+    let sum = store.world.medium.keys.fingerprint(&second);
+    let chunk = format::ChunkId(1);
+    let mut row = store.world.chunk(chunk).unwrap();
+    row.fingerprint = sum;
+    store.world.chunks.update(&store.world.medium, chunk.0, |raw| row.encode(raw)).unwrap();
+    store.world.index.insert(sum, chunk);
+    store.world.keep_chunk(chunk, FrameMut::from_bytes(&first).freeze());
+    write(&store, id, 8, &second).unwrap();
+    assert_eq!(stored(&store), 8192);
+    assert!(read(&store, id, 8, 8) == second);
+}

@@ -5,7 +5,7 @@ use crate::pack::UNPADDED;
 
 /// Blocks whose bytes repeat every eight: eight of them take less than a unit each.
 fn repeating(blocks: u64, seed: u64) -> Vec<u8> {
-    let word = |block: u64| (seed << 32 | (block + 1) * 0x0101).to_le_bytes();
+    let word = |block: u64| ((seed << 32) | ((block + 1) * 0x0101)).to_le_bytes();
     (0..blocks).flat_map(|block| word(block).repeat(512)).collect()
 }
 

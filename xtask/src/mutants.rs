@@ -1,0 +1,296 @@
+//! `cargo xtask mutants`: deliberate faults, each of which some test must notice.
+//!
+//! `xtask/mutants/*.toml` lists them by crate: what is wrong, the edits that make it so, and the
+//! command that must fail then. They are applied one at a time to a copy of the repository below
+//! the target directory, which is built with a target directory of its own, so that only what
+//! follows from the edit is compiled again. Each command must pass without a fault first.
+//!
+//! An edit's text must stand in its file exactly once: code that moves makes a mutant fail, and
+//! with it a unit test of this module, and not pass by.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use serde::Deserialize;
+
+/// How long a command may take. A fault that makes it hang was not noticed by any test.
+const PATIENCE: Duration = Duration::from_secs(600);
+const POLL: Duration = Duration::from_millis(100);
+/// Lines of a command's output that are shown where it did not do what it must.
+const LINES_SHOWN: usize = 20;
+
+/// Which mutants.
+#[derive(Args)]
+pub struct Options {
+    /// Only those whose names contain this.
+    #[arg(long)]
+    only: Option<String>,
+    /// List them, and do nothing.
+    #[arg(long)]
+    list: bool,
+    /// Do not run the commands without a fault first.
+    #[arg(long)]
+    trust: bool,
+}
+
+/// A text in a file, and what stands there instead.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Edit {
+    file: String,
+    find: String,
+    replace: String,
+}
+
+/// A deliberate fault.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mutant {
+    name: String,
+    /// What is wrong.
+    what: String,
+    edits: Vec<Edit>,
+    /// The arguments of cargo that must fail; `--profile checked` is added to the first of them.
+    run: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    mutant: Vec<Mutant>,
+}
+
+/// How a command ended.
+enum Ended {
+    Passed,
+    Failed,
+    Hung,
+}
+
+/// All mutants, in the order of their files and within these.
+fn read_all(root: &Path) -> Result<Vec<Mutant>> {
+    let directory = root.join("xtask/mutants");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(&directory)
+        .with_context(|| directory.display().to_string())?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    paths.sort();
+    let mut all = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path)?;
+        let list: List = toml::from_str(&text).with_context(|| path.display().to_string())?;
+        all.extend(list.mutant);
+    }
+    Ok(all)
+}
+
+/// The files that a mutant changes, as they become.
+fn mutated(root: &Path, mutant: &Mutant) -> Result<BTreeMap<String, String>> {
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    for edit in &mutant.edits {
+        let text = match files.remove(&edit.file) {
+            Some(text) => text,
+            None => {
+                std::fs::read_to_string(root.join(&edit.file)).with_context(|| edit.file.clone())?
+            }
+        };
+        let count = text.matches(&edit.find).count();
+        ensure!(count == 1, "{}: its text stands {count} times in {}", mutant.name, edit.file);
+        files.insert(edit.file.clone(), text.replacen(&edit.find, &edit.replace, 1));
+    }
+    Ok(files)
+}
+
+/// Applies the mutants one after the other; false where one was not noticed.
+pub fn run(root: &Path, options: &Options) -> Result<bool> {
+    let mut mutants = read_all(root)?;
+    if let Some(only) = &options.only {
+        mutants.retain(|mutant| mutant.name.contains(only));
+    }
+    if options.list {
+        for mutant in &mutants {
+            println!("{:<36} {}", mutant.name, mutant.what);
+        }
+        return Ok(true);
+    }
+    let scratch = Scratch::new(root)?;
+    let (mut passed, mut failed) = (0, 0);
+    let mut sound: BTreeMap<Vec<String>, bool> = BTreeMap::new();
+    for mutant in &mutants {
+        let start = Instant::now();
+        if !options.trust && !sound.contains_key(&mutant.run) {
+            let passes = matches!(scratch.cargo(&mutant.run)?, Ended::Passed);
+            sound.insert(mutant.run.clone(), passes);
+        }
+        let verdict = match sound.get(&mutant.run) {
+            Some(false) => "its command fails without it".to_string(),
+            _ => scratch.judge(mutant)?,
+        };
+        let good = verdict == CAUGHT;
+        (passed, failed) = (passed + u32::from(good), failed + u32::from(!good));
+        let seconds = start.elapsed().as_secs();
+        println!("{:<36} {verdict} ({seconds} s)", mutant.name);
+        if !good {
+            println!("  {}: cargo {}", mutant.what, mutant.run.join(" "));
+            scratch.show_output()?;
+        }
+    }
+    println!("{passed} passed, {failed} failed");
+    Ok(failed == 0)
+}
+
+const CAUGHT: &str = "caught";
+
+/// The copy that faults are put into.
+struct Scratch {
+    root: PathBuf,
+    tree: PathBuf,
+    target: PathBuf,
+    output: PathBuf,
+}
+
+impl Scratch {
+    /// Brings the copy up to date: what is as it was keeps its time, so that nothing is compiled
+    /// again for it.
+    fn new(root: &Path) -> Result<Self> {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), Into::into);
+        let base = target.join("mutants");
+        let scratch = Self {
+            root: root.to_path_buf(),
+            tree: base.join("tree"),
+            target: base.join("target"),
+            output: base.join("output.txt"),
+        };
+        std::fs::create_dir_all(&scratch.tree)?;
+        for file in scratch.listed(root)? {
+            scratch.copy(&file)?;
+        }
+        Ok(scratch)
+    }
+
+    fn listed(&self, root: &Path) -> Result<Vec<String>> {
+        let out = Command::new("git")
+            .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+            .current_dir(root)
+            .output()
+            .context("git could not be started")?;
+        ensure!(out.status.success(), "git ls-files failed");
+        let names = String::from_utf8(out.stdout)?;
+        Ok(names.split('\0').filter(|name| !name.is_empty()).map(String::from).collect())
+    }
+
+    fn copy(&self, file: &str) -> Result<()> {
+        let from = self.root.join(file);
+        // What is deleted and not committed yet is listed as well.
+        if !from.is_file() {
+            return Ok(());
+        }
+        self.put(file, &std::fs::read(from)?)
+    }
+
+    fn put(&self, file: &str, bytes: &[u8]) -> Result<()> {
+        let to = self.tree.join(file);
+        if std::fs::read(&to).is_ok_and(|there| there == bytes) {
+            return Ok(());
+        }
+        if let Some(parent) = to.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(&to, bytes).with_context(|| to.display().to_string())
+    }
+
+    /// What becomes of a mutant.
+    fn judge(&self, mutant: &Mutant) -> Result<String> {
+        let files = mutated(&self.root, mutant)?;
+        for (file, text) in &files {
+            self.put(file, text.as_bytes())?;
+        }
+        let verdict = self.verdict(mutant);
+        for file in files.keys() {
+            self.copy(file)?;
+        }
+        verdict
+    }
+
+    fn verdict(&self, mutant: &Mutant) -> Result<String> {
+        // A fault that does not compile is noticed by nobody but the compiler.
+        let build = match mutant.run.first().map(String::as_str) {
+            Some("test") => {
+                [&mutant.run[..1], &["--no-run".to_string()], &mutant.run[1..]].concat()
+            }
+            Some("run") => {
+                let own = mutant.run.iter().position(|word| word == "--");
+                [&["build".to_string()], &mutant.run[1..own.unwrap_or(mutant.run.len())]].concat()
+            }
+            _ => bail!("{}: neither a test nor a run", mutant.name),
+        };
+        if !matches!(self.cargo(&build)?, Ended::Passed) {
+            return Ok("does not build".to_string());
+        }
+        Ok(match self.cargo(&mutant.run)? {
+            Ended::Failed => CAUGHT.to_string(),
+            Ended::Passed => "SURVIVED".to_string(),
+            Ended::Hung => "hung, and no test said so".to_string(),
+        })
+    }
+
+    fn cargo(&self, words: &[String]) -> Result<Ended> {
+        let (first, rest) = words.split_first().context("no command")?;
+        let output = std::fs::File::create(&self.output)?;
+        let mut child = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args([first.as_str(), "--quiet", "--profile", "checked"])
+            .args(rest)
+            .current_dir(&self.tree)
+            .env("CARGO_TARGET_DIR", &self.target)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .context("cargo could not be started")?;
+        let start = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(if status.success() { Ended::Passed } else { Ended::Failed });
+            }
+            if start.elapsed() > PATIENCE {
+                child.kill()?;
+                child.wait()?;
+                return Ok(Ended::Hung);
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn show_output(&self) -> Result<()> {
+        let text = String::from_utf8_lossy(&std::fs::read(&self.output)?).into_owned();
+        let lines: Vec<&str> = text.lines().collect();
+        let first = lines.len().saturating_sub(LINES_SHOWN);
+        lines[first..].iter().for_each(|line| println!("    {line}"));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mutant_fits_the_code_and_says_what_must_notice_it() {
+        let root = crate::repository_root().unwrap();
+        let mutants = read_all(&root).unwrap();
+        assert!(mutants.len() >= 40, "{} mutants", mutants.len());
+        let mut names = std::collections::BTreeSet::new();
+        for mutant in &mutants {
+            assert!(names.insert(&mutant.name), "{} is there twice", mutant.name);
+            assert!(!mutant.what.is_empty() && !mutant.edits.is_empty());
+            assert!(["test", "run"].contains(&mutant.run[0].as_str()), "{}", mutant.name);
+            for (file, text) in mutated(&root, mutant).unwrap() {
+                assert!(text != std::fs::read_to_string(root.join(&file)).unwrap(), "{file}");
+            }
+        }
+    }
+}
