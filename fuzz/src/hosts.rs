@@ -14,8 +14,8 @@ use scsi::{
 
 use crate::volumes::{OWN_SIZE, OWN_VOLUME, Volumes, data_out};
 
-/// The requests that a command may become: 32 MiB in steps of 1 MiB, each read and written, and some
-/// room.
+/// The requests that a command may become: 32 MiB in steps of 1 MiB, each read and written, and
+/// some room.
 const STEPS_MAX: usize = 80;
 /// What a host says it takes.
 const EXPECTED_IN_BYTES: u64 = 1 << 20;

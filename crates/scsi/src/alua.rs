@@ -21,8 +21,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use block::VolumeId;
 use parking_lot::RwLock;
 
+use crate::attention::Attention;
 use crate::bytes::{be_u8, be_u16, parameter_list};
-use crate::nexus::{Attention, Nexus};
+use crate::nexus::Nexus;
 use crate::response::{Command, Response, Step};
 use crate::sense::{Sense, SenseKey};
 use crate::server::{Context, DeviceServer};

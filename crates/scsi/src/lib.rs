@@ -10,6 +10,7 @@
 
 mod alua;
 mod atomic;
+mod attention;
 mod bytes;
 mod capacity;
 mod cdb;

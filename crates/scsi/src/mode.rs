@@ -3,10 +3,10 @@
 
 use block::VolumeAttributes;
 
+use crate::attention::Attention;
 use crate::bytes::{be_u8, be_u16, parameter_list};
 use crate::capacity::blocks;
 use crate::controls::Controls;
-use crate::nexus::Attention;
 use crate::response::{Command, Response, Step};
 use crate::sense::Sense;
 use crate::server::Context;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use block::VolumeId;
 
-use crate::nexus::{Attention, Queue};
+use crate::attention::{Attention, Queue};
 use crate::reservations::NexusId;
 
 /// Nexuses that are remembered: some times the sessions that an array can have.

@@ -74,8 +74,8 @@ impl Sense {
     pub const SAVING_NOT_SUPPORTED: Sense = Sense::new(SenseKey::IllegalRequest, 0x39, 0);
     /// INVALID FIELD IN COMMAND INFORMATION UNIT: less data came than a whole block.
     pub const INFORMATION_UNIT: Sense = Sense::new(SenseKey::IllegalRequest, 0x0e, 0x03);
-    /// INVALID MESSAGE ERROR: the task attribute ACA, as there is no auto contingent allegiance here
-    /// (NORMACA is 0; SAM-5, 8.7).
+    /// INVALID MESSAGE ERROR: the task attribute ACA, as there is no auto contingent allegiance
+    /// here (NORMACA is 0; SAM-5, 8.7).
     pub const INVALID_MESSAGE: Sense = Sense::new(SenseKey::IllegalRequest, 0x49, 0);
     /// LOGICAL UNIT SOFTWARE WRITE PROTECTED.
     pub const WRITE_PROTECTED: Sense = Sense::new(SenseKey::DataProtect, 0x27, 0x02);

@@ -10,12 +10,13 @@ use block::{
 use parking_lot::Mutex;
 
 use crate::alua::AccessStates;
+use crate::attention::Attention;
 use crate::cdb::Cdb;
 use crate::controls::{ControlTable, Controls};
 use crate::copy::rod::{RodVolume, Rods};
 use crate::finish::finish;
 use crate::luns::{Lun, decode};
-use crate::nexus::{Attention, InitiatorPort, Nexus, TargetPort};
+use crate::nexus::{InitiatorPort, Nexus, TargetPort};
 use crate::parked::ParkedNexuses;
 use crate::reservations::persistent::Effect;
 use crate::reservations::{NexusId, Reservations};

@@ -19,8 +19,8 @@
 use block::VolumeAttributes;
 use parking_lot::Mutex;
 
+use crate::attention::Attention;
 use crate::log::SET_BYTES;
-use crate::nexus::Attention;
 use crate::server::DeviceServer;
 
 /// Hysteresis is one part in so many of the pool.

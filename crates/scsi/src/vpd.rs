@@ -86,8 +86,8 @@ pub(crate) fn designators(vendor: &str, volume: &VolumeAttributes) -> Vec<Design
     ]
 }
 
-/// A name that fits a CSCD descriptor: code set, designator type, length, and bytes with zeros after
-/// them. Many are compared for a command, so it is no allocation.
+/// A name that fits a CSCD descriptor: code set, designator type, length, and bytes with zeros
+/// after them. Many are compared for a command, so it is no allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CscdName {
     kind: (u8, u8),

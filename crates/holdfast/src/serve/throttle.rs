@@ -8,7 +8,8 @@
 //! by messages, those of other threads.
 //!
 //! Reads, writes and offloads count as one each, and reads and writes with the bytes that they
-//! move; VERIFY is a read that sends nothing, so its bytes count; all else passes. The bucket holds [`BURST`] of each limit: what was not used for a while.
+//! move; VERIFY is a read that sends nothing, so its bytes count; all else passes. The bucket holds
+//! [`BURST`] of each limit: what was not used for a while.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

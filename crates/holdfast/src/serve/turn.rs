@@ -1,6 +1,6 @@
-//! How much a thread does in one turn, so that no command holds up the others: what the store answers
-//! at once is a loop without an end in sight (a VERIFY of cached data, a hundred of them), and while
-//! it runs no socket is read, no abort seen and no answer sent.
+//! How much a thread does in one turn, so that no command holds up the others: what the store
+//! answers at once is a loop without an end in sight (a VERIFY of cached data, a hundred of them),
+//! and while it runs no socket is read, no abort seen and no answer sent.
 //!
 //! A turn starts requests that are worth up to [`TURN_BYTES`] of work, and the one that passes it.
 //! What is left is parked with its task and goes on in later turns: one request of a connection

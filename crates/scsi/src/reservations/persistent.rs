@@ -9,8 +9,9 @@ use super::register::{
 use super::saving::Changed;
 use super::transport_id::{self, TransportId};
 use super::{Kind, NexusId, Registrant, Registry, Reservation};
+use crate::attention::Attention;
 use crate::bytes::{be_u8, be_u16, be_u32, be_u64, parameter_list};
-use crate::nexus::{Attention, InitiatorPort, Nexus};
+use crate::nexus::{InitiatorPort, Nexus};
 use crate::response::{Command, Pending, Response, Rest, Status, Step};
 use crate::sense::{Sense, SenseKey};
 use crate::server::Context;
@@ -170,9 +171,9 @@ fn read_basic(context: &Context<'_>, list: &[u8], asked: &mut Asked<'_>) -> Resu
     Ok(())
 }
 
-/// The list of TransportIDs after the basic one, as nexuses with `ports`. A list that is longer than
-/// the parameter list is told at once; else what is wrong in it stands in the inner result: that it
-/// names more than can register, too, which is found before it is expanded.
+/// The list of TransportIDs after the basic one, as nexuses with `ports`. A list that is longer
+/// than the parameter list is told at once; else what is wrong in it stands in the inner result:
+/// that it names more than can register, too, which is found before it is expanded.
 fn read_list(
     context: &Context<'_>,
     list: &[u8],

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use super::persistent::{Asked, Effect, REGISTER, Refusal, tell_others};
 use super::{NexusId, Registrant, Registry, Reservation};
-use crate::nexus::{Attention, InitiatorPort};
+use crate::attention::Attention;
+use crate::nexus::InitiatorPort;
 use crate::sense::{Sense, SenseKey};
 
 /// The most nexuses that can register with a volume: 64 hosts with 8 paths each. What is kept of

@@ -235,42 +235,82 @@ fn mode_list(world: &mut World, header: usize, most: usize) -> Vec<u8> {
     list
 }
 
-/// The largest legal form of a command: to which LUN, its CDB and its data.
-fn largest(world: &mut World, entry: &Entry) -> (u16, Vec<u8>, Vec<u8>) {
+/// The largest legal form of a command that names blocks: its CDB and its data.
+fn largest_of_blocks(entry: &Entry) -> Option<(Vec<u8>, Vec<u8>)> {
     let most = (COMMAND_BYTES_MAX / SECTOR_BYTES) as u32;
     let all = || vec![0x5a; COMMAND_BYTES_MAX as usize];
-    let short = || vec![0x5a; 65_535 * 512];
+    let (ten, none) = (|flags| cdb_10(entry.opcode, flags, 3, 65_535), Vec::new);
+    let sixteen = |length| cdb_16(entry.opcode, 0, 3, length);
     let twelve = |flags: u8| {
-        let mut cdb = vec![entry.opcode, flags, 0, 0, 0, 3];
-        cdb.extend(most.to_be_bytes());
-        cdb.extend([0, 0]);
-        cdb
+        let length = most.to_be_bytes();
+        [&[entry.opcode, flags, 0, 0, 0, 3][..], &length, &[0, 0]].concat()
     };
+    Some(match entry.opcode {
+        0x08 => (vec![8, 0, 0, 3, 0, 0], none()),
+        0x0a => (vec![10, 0, 0, 3, 0, 0], vec![1; 256 * 512]),
+        0x28 | 0x34 | 0x35 => (ten(0), none()),
+        0x2a | 0x2e => (ten(0), vec![0x5a; 65_535 * 512]),
+        0x2f => (ten(0x02), vec![0; 65_535 * 512]),
+        0x41 => (cdb_10(0x41, 0, 3, 0), vec![0x5a; 512]),
+        0x88 | 0x8f => (sixteen(most), none()),
+        0x89 => {
+            let mut cdb = sixteen(0);
+            cdb[13] = 255;
+            (cdb, vec![0; 2 * 255 * 512])
+        }
+        0x8a | 0x8b | 0x8e => (sixteen(most), all()),
+        0x90 | 0x91 | 0x9e => {
+            (cdb_16(entry.opcode, entry.action.unwrap_or(0), 0, u32::MAX), none())
+        }
+        0x93 => (sixteen(0), vec![0x5a; 512]),
+        0x9c => {
+            let mut cdb = sixteen(0);
+            cdb[12..14].copy_from_slice(&8192_u16.to_be_bytes());
+            (cdb, vec![0x5a; TRANSFER_BYTES_MAX as usize])
+        }
+        0xa8 => (twelve(0), none()),
+        0xaa | 0xae => (twelve(0), all()),
+        0xaf => (twelve(0x06), vec![0; 512]),
+        _ => return None,
+    })
+}
+
+/// UNMAP of as many ranges as there can be, each as long as it can be.
+fn unmap_list() -> Vec<u8> {
+    let mut list = vec![0; 8];
+    for n in 0..UNMAP_RANGES_MAX as u64 {
+        list.extend((n * (1 << 24) + 3).to_be_bytes());
+        list.extend(u32::MAX.to_be_bytes());
+        list.extend([0; 4]);
+    }
+    let descriptors = (list.len() - 8) as u16;
+    list[..2].copy_from_slice(&(descriptors + 6).to_be_bytes());
+    list[2..4].copy_from_slice(&descriptors.to_be_bytes());
+    list
+}
+
+/// As many descriptors as SET TARGET PORT GROUPS takes.
+fn group_list() -> Vec<u8> {
+    let mut list = vec![0; 4 + 4 * 65_536];
+    list[4..].chunks_mut(4).for_each(|descriptor| descriptor[3] = 1);
+    list
+}
+
+/// The largest legal form of a command: to which LUN, its CDB and its data.
+fn largest(world: &mut World, entry: &Entry) -> (u16, Vec<u8>, Vec<u8>) {
+    if let Some((cdb, data)) = largest_of_blocks(entry) {
+        return (0, cdb, data);
+    }
     let none = Vec::new;
     let (cdb, data) = match (entry.opcode, entry.action.unwrap_or(0)) {
         (0x00 | 0x16 | 0x17 | 0x1b | 0x1d | 0x1e | 0x25, _) => (full(entry, 0..0), none()),
+        (0x37 | 0x48 | 0x56 | 0x57, _) | (0x83, 0x1c) => (full(entry, 0..0), none()),
         (0x03, _) => (vec![3, 1, 0, 0, 255, 0], none()),
-        (0x08, _) => (vec![8, 0, 0, 3, 0, 0], none()),
-        (0x0a, _) => (vec![10, 0, 0, 3, 0, 0], vec![1; 256 * 512]),
         (0x12, _) => (vec![0x12, 1, 0x83, 255, 255, 0], none()),
         (0x15, _) => (vec![0x15, 0x10, 0, 0, 244, 0], mode_list(world, 4, 244)),
         (0x1a, _) => (vec![0x1a, 0, 0x3f, 0xff, 255, 0], none()),
-        (0x28, _) => (cdb_10(0x28, 0, 3, 65_535), none()),
-        (0x2a | 0x2e, _) => (cdb_10(entry.opcode, 0, 3, 65_535), short()),
-        (0x2f, _) => (cdb_10(0x2f, 0x02, 3, 65_535), vec![0; 65_535 * 512]),
-        (0x34 | 0x35, _) => (cdb_10(entry.opcode, 0, 3, 65_535), none()),
-        (0x37 | 0x48 | 0x56 | 0x57, _) => (full(entry, 0..0), none()),
-        (0x41, _) => (cdb_10(0x41, 0, 3, 0), vec![0x5a; 512]),
         (0x42, _) => {
-            let mut list = vec![0; 8];
-            for n in 0..UNMAP_RANGES_MAX as u64 {
-                list.extend((n * (1 << 24) + 3).to_be_bytes());
-                list.extend(u32::MAX.to_be_bytes());
-                list.extend([0; 4]);
-            }
-            let descriptors = (list.len() - 8) as u16;
-            list[..2].copy_from_slice(&(descriptors + 6).to_be_bytes());
-            list[2..4].copy_from_slice(&descriptors.to_be_bytes());
+            let list = unmap_list();
             (cdb_10(0x42, 0, 0, list.len() as u16), list)
         }
         (0x4d, _) => (vec![0x4d, 0, 0x4c, 0, 0, 0, 0, 255, 255, 0], none()),
@@ -281,60 +321,29 @@ fn largest(world: &mut World, entry: &Entry) -> (u16, Vec<u8>, Vec<u8>) {
         }
         (0x5a, _) => (vec![0x5a, 0x10, 0x3f, 0xff, 0, 0, 0, 255, 255, 0], none()),
         (0x5e, _) => return (1, full(entry, 7..9), none()),
-        (0x5f, action) => {
-            let (cdb, list) = reserve_out(action);
-            (cdb, list)
-        }
-        (0x83, action @ (0x00 | 0x01)) => {
-            let list = copy_list(world, action == 1);
+        (0x5f, action) => reserve_out(action),
+        (0x83, action) => {
+            let mut token = vec![0; 536];
+            token[16..24].copy_from_slice(&[0xff, 0xff, 0, 1, 0, 0, 1, 0xf8]);
+            let list = match action {
+                0x10 => ranges(vec![0; 16]),
+                0x11 => ranges(token),
+                _ => copy_list(world, action == 1),
+            };
             (third_party(action, &list), list)
         }
-        (0x83, 0x10) => {
-            let list = ranges(vec![0; 16]);
-            (third_party(0x10, &list), list)
-        }
-        (0x83, 0x11) => {
-            let mut list = vec![0; 536];
-            list[16..24].copy_from_slice(&[0xff, 0xff, 0, 1, 0, 0, 1, 0xf8]);
-            let list = ranges(list);
-            (third_party(0x11, &list), list)
-        }
-        (0x83 | 0x84, _) => (full(entry, if entry.opcode == 0x84 { 10..14 } else { 0..0 }), none()),
-        (0x88, _) => (cdb_16(0x88, 0, 3, most), none()),
-        (0x89, _) => {
-            let mut cdb = cdb_16(0x89, 0, 3, 0);
-            cdb[13] = 255;
-            (cdb, vec![0; 2 * 255 * 512])
-        }
-        (0x8a | 0x8b, _) => (cdb_16(entry.opcode, 0, 3, most), all()),
-        (0x8e, _) => (cdb_16(0x8e, 0, 3, most), all()),
-        (0x8f, _) => (cdb_16(0x8f, 0, 3, most), none()),
-        (0x90 | 0x91, _) => (cdb_16(entry.opcode, 0, 0, u32::MAX), none()),
-        (0x93, _) => (cdb_16(0x93, 0, 3, 0), vec![0x5a; 512]),
-        (0x9c, _) => {
-            let mut cdb = cdb_16(0x9c, 0, 3, 0);
-            cdb[12..14].copy_from_slice(&8192_u16.to_be_bytes());
-            (cdb, vec![0x5a; TRANSFER_BYTES_MAX as usize])
-        }
-        (0x9e, action) => (cdb_16(0x9e, action, 0, u32::MAX), none()),
+        (0x84, _) => (full(entry, 10..14), none()),
         (0xa0, _) => {
             let mut cdb = full(entry, 6..10);
             cdb[2] = 2;
             (cdb, none())
         }
-        (0xa3, _) => (full(entry, 6..10), none()),
+        (0xa3 | 0xb7, _) => (full(entry, 6..10), none()),
         (0xa4, _) => {
-            let mut list = vec![0; 4];
-            list.resize(4 + 4 * 65_536, 0);
-            list[4..].chunks_mut(4).for_each(|descriptor| descriptor[3] = 1);
-            let mut cdb = full(entry, 0..0);
+            let (mut cdb, list) = (full(entry, 0..0), group_list());
             cdb[6..10].copy_from_slice(&(list.len() as u32).to_be_bytes());
             (cdb, list)
         }
-        (0xa8, _) => (twelve(0), none()),
-        (0xaa | 0xae, _) => (twelve(0), all()),
-        (0xaf, _) => (twelve(0x06), vec![0; 512]),
-        (0xb7, _) => (full(entry, 6..10), none()),
         (opcode, action) => panic!("say what the largest form of {opcode:02x}/{action:02x} is"),
     };
     (0, cdb, data)

@@ -15,6 +15,7 @@ mod parameters;
 mod registering;
 mod reservations;
 mod thresholds;
+mod token_ends;
 mod tokens;
 mod world;
 mod writes;

@@ -8,7 +8,7 @@ use block::{DataOut, VolumeError, VolumeId, VolumeRequest};
 
 const SECTOR: usize = 512;
 
-fn cdb(action: u8, id: u32, length: usize) -> Vec<u8> {
+pub(super) fn cdb(action: u8, id: u32, length: usize) -> Vec<u8> {
     let mut cdb = vec![0x83, action, 0, 0, 0, 0];
     cdb.extend(id.to_be_bytes());
     cdb.extend((length as u32).to_be_bytes());
@@ -29,13 +29,13 @@ fn with_ranges(mut list: Vec<u8>, ranges: &[(u64, u32)]) -> Vec<u8> {
     list
 }
 
-fn populate_list(inactivity_s: u32, ranges: &[(u64, u32)]) -> Vec<u8> {
+pub(super) fn populate_list(inactivity_s: u32, ranges: &[(u64, u32)]) -> Vec<u8> {
     let mut list = vec![0; 16];
     list[4..8].copy_from_slice(&inactivity_s.to_be_bytes());
     with_ranges(list, ranges)
 }
 
-fn write_list(token: &[u8], flags: u8, offset: u64, ranges: &[(u64, u32)]) -> Vec<u8> {
+pub(super) fn write_list(token: &[u8], flags: u8, offset: u64, ranges: &[(u64, u32)]) -> Vec<u8> {
     let mut list = vec![0; 536];
     list[2] = flags;
     list[8..16].copy_from_slice(&offset.to_be_bytes());
@@ -43,7 +43,7 @@ fn write_list(token: &[u8], flags: u8, offset: u64, ranges: &[(u64, u32)]) -> Ve
     with_ranges(list, ranges)
 }
 
-fn information(id: u32) -> Vec<u8> {
+pub(super) fn information(id: u32) -> Vec<u8> {
     let mut cdb = vec![0x84, 0x07];
     cdb.extend(id.to_be_bytes());
     cdb.extend([0, 0, 0, 0, 0, 0, 4, 0, 0, 0]);
@@ -51,12 +51,12 @@ fn information(id: u32) -> Vec<u8> {
 }
 
 impl World {
-    fn send(&mut self, nexus: &Nexus, lun: u16, action: u8, list: &[u8]) -> Response {
+    pub(super) fn send(&mut self, nexus: &Nexus, lun: u16, action: u8, list: &[u8]) -> Response {
         self.run_as(nexus, lun, &cdb(action, 7, list.len()), list)
     }
 
     /// Makes a token of LUN 0, as the first nexus.
-    fn populate(&mut self, ranges: &[(u64, u32)]) -> Vec<u8> {
+    pub(super) fn populate(&mut self, ranges: &[(u64, u32)]) -> Vec<u8> {
         let list = populate_list(0, ranges);
         self.good(&cdb(0x10, 7, list.len()), &list);
         let answer = self.good(&information(7), &[]);
@@ -67,16 +67,16 @@ impl World {
         answer[38..].to_vec()
     }
 
-    fn write(&mut self, lun: u16, list: &[u8]) -> Response {
+    pub(super) fn write(&mut self, lun: u16, list: &[u8]) -> Response {
         let nexus = self.nexus.clone();
         self.send(&nexus, lun, 0x11, list)
     }
 
-    fn bytes(&self, volume: u64, lba: usize, blocks: usize) -> Vec<u8> {
+    pub(super) fn bytes(&self, volume: u64, lba: usize, blocks: usize) -> Vec<u8> {
         self.disks[&VolumeId(volume)].bytes[lba * SECTOR..(lba + blocks) * SECTOR].to_vec()
     }
 
-    fn sweep(&mut self) -> bool {
+    pub(super) fn sweep(&mut self) -> bool {
         let mut asked = None;
         let more = self.server.sweep_tokens(|request| {
             asked = Some(request);
@@ -89,7 +89,7 @@ impl World {
     }
 }
 
-fn filled() -> World {
+pub(super) fn filled() -> World {
     let mut world = World::new();
     world.good(&cdb_16(0x8a, 0, 0, 2048), &pattern(2048 * SECTOR, 3));
     world
@@ -339,87 +339,4 @@ fn a_token_of_nothing_ends_without_a_request() {
     world.server.set_time(u64::MAX);
     assert!(world.server.sweep_tokens(|request| panic!("{request:?}")));
     assert_eq!(triple(&world.write(0, &write_list(&token, 0, 0, &[(0, 1)]))), (5, 0x23, 7));
-}
-
-fn sanitize(world: &mut World) {
-    world.good(&[0x48, 0x82, 0, 0, 0, 0, 0, 0, 0, 0], &[]);
-}
-
-#[test]
-fn tokens_end_with_what_they_were_made_of() {
-    for eradicated in [false, true] {
-        let mut world = filled();
-        let token = world.populate(&[(0, 8)]);
-        let list = populate_list(0, &[(0, 8)]);
-        let nexus = world.nexus.clone();
-        assert_eq!(world.send(&nexus, 300, 0x10, &list).status, Status::Good);
-        let other = world.run_on(300, &information(7), &[]).data_in.to_vec()[38..].to_vec();
-        match eradicated {
-            true => world.server.volume_destroyed(VolumeId(1)),
-            false => sanitize(&mut world),
-        }
-        let write = write_list(&token, 0, 0, &[(64, 8)]);
-        assert_eq!(triple(&world.write(300, &write)), (5, 0x23, 6), "TOKEN REVOKED");
-        assert!(world.sweep());
-        assert_eq!(triple(&world.write(300, &write)), (5, 0x23, 6));
-        // Those of other volumes are as good as before.
-        let write = write_list(&other, 0, 0, &[(64, 8)]);
-        assert_eq!(world.write(2, &write_list(&other, 0, 0, &[(0, 1)])).status, Status::Good);
-        assert_eq!(world.write(300, &write).status, Status::Good);
-    }
-}
-
-#[test]
-fn a_token_whose_copy_was_under_way_when_its_volume_was_sanitized_is_no_good() {
-    let mut world = filled();
-    let list = populate_list(0, &[(0, 8)]);
-    let nexus = world.nexus.clone();
-    let step = world.start_as(&nexus, 0, &cdb(0x10, 7, list.len()), &list);
-    let Step::Request { request, pending } = step else { panic!("it copies") };
-    let result = world.serve(request);
-    sanitize(&mut world);
-    assert!(matches!(world.server.resume(&nexus, pending, result), Step::Done(_)));
-    let token = world.good(&information(7), &[])[38..].to_vec();
-    assert_eq!(triple(&world.write(300, &write_list(&token, 0, 0, &[(64, 8)]))), (5, 0x23, 6));
-    assert!(world.sweep());
-    assert!(!world.disks[&ROD_VOLUME].mapped.contains(&true), "what it stood for is gone");
-}
-
-#[test]
-fn a_token_lives_for_a_day_at_most_however_often_it_is_used() {
-    let mut world = filled();
-    world.server.set_time(5);
-    let token = world.populate(&[(0, 8)]);
-    let list = write_list(&token, 0, 0, &[(64, 8)]);
-    for minute in (4..24 * 60).step_by(4) {
-        world.server.set_time(5 + minute * 60_000);
-        assert_eq!(world.write(300, &list).status, Status::Good, "after {minute} minutes");
-    }
-    world.server.set_time(6 + 24 * 3_600_000);
-    assert_eq!(triple(&world.write(300, &list)), (5, 0x23, 7));
-}
-
-#[test]
-fn no_initiator_takes_all_tokens() {
-    let mut world = filled();
-    let list = populate_list(0, &[(0, 0)]); // which take no room
-    let mut all = 0;
-    for (name, at_least) in [("a", 512), ("b", 256), ("c", 128), ("d", 64)] {
-        // Over two sessions: it is the name that counts.
-        let mut sessions =
-            [1, 2].map(|port| world.log_in(initiator(name), port)).into_iter().cycle();
-        let mut made = 0;
-        let refused = loop {
-            let nexus = sessions.next().unwrap();
-            let response = world.send(&nexus, 0, 0x10, &list);
-            match response.status {
-                Status::Good => made += 1,
-                _ => break triple(&response),
-            }
-        };
-        assert_eq!(refused, (5, 0x55, 0x0d));
-        assert!(made >= at_least, "{name} made {made}");
-        all += made;
-    }
-    assert!(all < 1024);
 }

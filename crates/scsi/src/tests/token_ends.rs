@@ -1,0 +1,89 @@
+//! When tokens end with what they were made of, and who may have how many.
+
+use super::tokens::{cdb, filled, information, populate_list, write_list};
+use super::world::{ROD_VOLUME, World, initiator, triple};
+use crate::response::{Status, Step};
+use block::VolumeId;
+
+fn sanitize(world: &mut World) {
+    world.good(&[0x48, 0x82, 0, 0, 0, 0, 0, 0, 0, 0], &[]);
+}
+
+#[test]
+fn tokens_end_with_what_they_were_made_of() {
+    for eradicated in [false, true] {
+        let mut world = filled();
+        let token = world.populate(&[(0, 8)]);
+        let list = populate_list(0, &[(0, 8)]);
+        let nexus = world.nexus.clone();
+        assert_eq!(world.send(&nexus, 300, 0x10, &list).status, Status::Good);
+        let other = world.run_on(300, &information(7), &[]).data_in.to_vec()[38..].to_vec();
+        match eradicated {
+            true => world.server.volume_destroyed(VolumeId(1)),
+            false => sanitize(&mut world),
+        }
+        let write = write_list(&token, 0, 0, &[(64, 8)]);
+        assert_eq!(triple(&world.write(300, &write)), (5, 0x23, 6), "TOKEN REVOKED");
+        assert!(world.sweep());
+        assert_eq!(triple(&world.write(300, &write)), (5, 0x23, 6));
+        // Those of other volumes are as good as before.
+        let write = write_list(&other, 0, 0, &[(64, 8)]);
+        assert_eq!(world.write(2, &write_list(&other, 0, 0, &[(0, 1)])).status, Status::Good);
+        assert_eq!(world.write(300, &write).status, Status::Good);
+    }
+}
+
+#[test]
+fn a_token_whose_copy_was_under_way_when_its_volume_was_sanitized_is_no_good() {
+    let mut world = filled();
+    let list = populate_list(0, &[(0, 8)]);
+    let nexus = world.nexus.clone();
+    let step = world.start_as(&nexus, 0, &cdb(0x10, 7, list.len()), &list);
+    let Step::Request { request, pending } = step else { panic!("it copies") };
+    let result = world.serve(request);
+    sanitize(&mut world);
+    assert!(matches!(world.server.resume(&nexus, pending, result), Step::Done(_)));
+    let token = world.good(&information(7), &[])[38..].to_vec();
+    assert_eq!(triple(&world.write(300, &write_list(&token, 0, 0, &[(64, 8)]))), (5, 0x23, 6));
+    assert!(world.sweep());
+    assert!(!world.disks[&ROD_VOLUME].mapped.contains(&true), "what it stood for is gone");
+}
+
+#[test]
+fn a_token_lives_for_a_day_at_most_however_often_it_is_used() {
+    let mut world = filled();
+    world.server.set_time(5);
+    let token = world.populate(&[(0, 8)]);
+    let list = write_list(&token, 0, 0, &[(64, 8)]);
+    for minute in (4..24 * 60).step_by(4) {
+        world.server.set_time(5 + minute * 60_000);
+        assert_eq!(world.write(300, &list).status, Status::Good, "after {minute} minutes");
+    }
+    world.server.set_time(6 + 24 * 3_600_000);
+    assert_eq!(triple(&world.write(300, &list)), (5, 0x23, 7));
+}
+
+#[test]
+fn no_initiator_takes_all_tokens() {
+    let mut world = filled();
+    let list = populate_list(0, &[(0, 0)]); // which take no room
+    let mut all = 0;
+    for (name, at_least) in [("a", 512), ("b", 256), ("c", 128), ("d", 64)] {
+        // Over two sessions: it is the name that counts.
+        let mut sessions =
+            [1, 2].map(|port| world.log_in(initiator(name), port)).into_iter().cycle();
+        let mut made = 0;
+        let refused = loop {
+            let nexus = sessions.next().unwrap();
+            let response = world.send(&nexus, 0, 0x10, &list);
+            match response.status {
+                Status::Good => made += 1,
+                _ => break triple(&response),
+            }
+        };
+        assert_eq!(refused, (5, 0x55, 0x0d));
+        assert!(made >= at_least, "{name} made {made}");
+        all += made;
+    }
+    assert!(all < 1024);
+}
