@@ -6,6 +6,7 @@ mod array;
 mod group;
 mod lab;
 mod reach;
+mod said;
 mod serve;
 mod volume;
 
@@ -56,8 +57,8 @@ pub struct Common {
     #[arg(long, global = true, value_name = "FILE", env = "HOLDFAST_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
     /// Certificates (PEM) of authorities that the array at `--api` is trusted by.
+    /// Not with --fingerprint.
     #[arg(long, global = true, value_name = "FILE", env = "HOLDFAST_CA")]
-    #[arg(conflicts_with = "fingerprint")]
     pub ca: Option<PathBuf>,
     /// The SHA-256 of the certificate that the array at `--api` must have, as `serve` prints it.
     #[arg(long, global = true, value_name = "HEX", env = "HOLDFAST_FINGERPRINT")]

@@ -71,7 +71,6 @@ mod web;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 
 use args::{Cli, Verb};
@@ -82,7 +81,7 @@ pub fn run() -> ExitCode {
     if completion::answer() {
         return ExitCode::SUCCESS;
     }
-    let done = match Cli::try_parse() {
+    let done = match Cli::read(std::env::args_os()) {
         Ok(cli) => perform(&cli),
         // Help and versions are errors to clap, and no failures.
         Err(error)

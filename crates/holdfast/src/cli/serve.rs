@@ -83,7 +83,9 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
 /// Listens for management. Where nobody said where, the usual port is not worth a failure: another
 /// array may have it, and verbs find the one that is taken.
 fn bind(api: SocketAddr, may_move: bool) -> Result<Bound, Failure> {
-    let refuse = |error| Failure::Machine(format!("can't listen on {api} (--api): {error}"));
+    let refuse = |error| {
+        Failure::Machine(format!("can't listen on {api} (--api, or HOLDFAST_API): {error}"))
+    };
     match Bound::new(api) {
         Err(error) if may_move && error.kind() == io::ErrorKind::AddrInUse => {
             Bound::new(SocketAddr::new(api.ip(), 0)).map_err(refuse)
@@ -111,7 +113,9 @@ fn api_address(
 ) -> Result<SocketAddr, Failure> {
     let address = match asked {
         Some(asked) => asked.address().ok_or_else(|| {
-            Failure::Usage(format!("--api {asked}: serve listens on an address, not on a name"))
+            Failure::Usage(format!(
+                "--api (or HOLDFAST_API) {asked}: serve listens on an address, not on a name"
+            ))
         })?,
         None => API_DEFAULT,
     };
@@ -126,7 +130,7 @@ fn api_address(
         (false, true) => return Ok(address),
     };
     Err(Failure::Usage(format!(
-        "--api {address} is not a loopback address, {why}, or use 127.0.0.1"
+        "--api (or HOLDFAST_API) {address} is not a loopback address, {why}, or use 127.0.0.1"
     )))
 }
 

@@ -109,3 +109,37 @@ fn who_waits_for_it_is_told_when_hosts_can_come() {
     world.text(&["status"]);
     array.stop();
 }
+
+#[test]
+fn a_variable_that_names_an_array_never_keeps_another_from_being_served() {
+    let world = World::new();
+    let (pool, elsewhere) = (world.pool(), world.directory.path().join("elsewhere"));
+    std::fs::create_dir(&pool).unwrap();
+    // As README exports it, and as it stands in a shell in which another array was named.
+    for named in [&pool, &elsewhere] {
+        let words = ["serve", pool.to_str().unwrap(), "--capacity", "1G", "--iscsi", "127.0.0.1:0"];
+        let mut command = world.command(&words);
+        command.env("HOLDFAST_POOL", named).arg("--json").stdout(Stdio::piped());
+        let array = World::started(command);
+        let known = world.command(&["status", "--json"]).env("HOLDFAST_POOL", &pool).output();
+        assert!(known.unwrap().status.success());
+        // What is said goes before what is exported.
+        let said = ["status", "--json", "--pool", pool.to_str().unwrap()];
+        let mut said = world.command(&said);
+        said.env("HOLDFAST_API", "192.0.2.1:1").env("HOLDFAST_POOL", &elsewhere);
+        assert!(said.output().unwrap().status.success());
+        array.stop();
+    }
+    let inspect = ["inspect", pool.to_str().unwrap(), "--json"];
+    let output = world.command(&inspect).env("HOLDFAST_POOL", &elsewhere).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // Two that are said contradict each other.
+    world.refusal(2, &["inspect", "x", "--pool", "y"]);
+    world.refusal(2, &["status", "--ca", "x", "--fingerprint", &"00".repeat(32)]);
+    let mut both = world.command(&["status", "--api", "192.0.2.1:1"]);
+    both.env("HOLDFAST_CA", "x").env("HOLDFAST_FINGERPRINT", "00".repeat(32));
+    let output = both.output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("HOLDFAST_CA") && told.contains("HOLDFAST_FINGERPRINT"), "{told}");
+}

@@ -77,6 +77,11 @@ impl World {
         let words = ["serve", "--pool", pool.to_str().unwrap(), "--iscsi", "127.0.0.1:0", "--json"];
         let mut command = self.command(&words);
         command.args(more).stdout(Stdio::piped());
+        Self::started(command)
+    }
+
+    /// An array that was started with `--json`, once it says that it serves.
+    fn started(mut command: Command) -> Array {
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();

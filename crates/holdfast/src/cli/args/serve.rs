@@ -10,8 +10,9 @@ use crate::cli::size;
 /// `serve`; the management address stands in `Common`, and the pool can.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// The pool, instead of --pool. In an empty directory one is made first.
-    #[arg(value_name = "DIR-OR-DEVICE", conflicts_with = "pool")]
+    /// The pool, instead of --pool, and of what HOLDFAST_POOL says. In an empty directory one is
+    /// made first.
+    #[arg(value_name = "DIR-OR-DEVICE")]
     pub place: Option<PathBuf>,
     /// What a pool that is made now shall hold, at least 1G; one that is there stays as it is.
     /// Default: a quarter of the free space, 64G at most.
