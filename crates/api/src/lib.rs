@@ -57,7 +57,7 @@ pub use access::login::{LoggedIn, LoggedInItems, Session};
 pub use access::users::{
     ApiToken, ApiTokenCreate, ApiTokenMade, ApiTokens, User, UserChange, UserCreate, Users,
 };
-pub use access::{Access, Caller, Origin, Sources, Token};
+pub use access::{Access, Caller, LetIn, Origin, Sources, Token};
 pub use alerts::{Alert, AlertChange, Alerts, NotificationTest, NotificationTests};
 pub use counters::{
     CommandCounters, Copied, Counters, MemoryCounters, PathCounters, PortCounters, WireCounters,
@@ -135,6 +135,10 @@ pub trait Telemetry: Send + Sync {
 pub trait Watch: Send + Sync {
     /// All sessions that carry commands; hosts and portals are filled in by the interface.
     fn sessions(&self) -> Vec<HostSession>;
+
+    /// The last sessions that have ended of each initiator and portal, and when, in milliseconds
+    /// since 1970.
+    fn ended_sessions(&self) -> Vec<(u64, HostSession)>;
 
     /// Sends a test event to each destination, once, and waits for what comes of it.
     fn test_notifications(&self) -> Vec<NotificationTest>;

@@ -15,6 +15,7 @@ mod alerts;
 mod history;
 mod kept;
 mod lab;
+mod largest;
 mod memory;
 mod metrics;
 mod rest;
@@ -70,6 +71,10 @@ impl Watch for Quiet {
         vec![on(1, 5000), on(2, 5000)]
     }
 
+    fn ended_sessions(&self) -> Vec<(u64, HostSession)> {
+        Vec::new()
+    }
+
     fn test_notifications(&self) -> Vec<NotificationTest> {
         vec![NotificationTest { destination: "log".into(), error: Some("it is off".into()) }]
     }
@@ -81,6 +86,7 @@ struct World {
     router: Router,
     token: String,
     uptime_ms: Arc<AtomicU64>,
+    reads: Arc<tokio::sync::Semaphore>,
     history: Arc<::history::History>,
 }
 
@@ -102,8 +108,9 @@ impl World {
             history: history.clone(),
             now_ms: || 1234,
         };
+        let reads = interface.access.reads.clone();
         let router = router(Arc::new(interface));
-        Self { store, array, router, token: exposed, uptime_ms, history }
+        Self { store, array, router, token: exposed, uptime_ms, reads, history }
     }
 
     async fn send(&self, request: Request<Body>) -> (StatusCode, Value) {

@@ -1,6 +1,7 @@
 //! Connections: which host sees which volume, and as what.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use block::VolumeId;
 use store::Change;
@@ -19,6 +20,21 @@ pub struct ConnectionInfo {
     pub host_group: Option<String>,
     /// The LUN under which the host sees it.
     pub lun: u16,
+}
+
+/// The most connections that are shown at once.
+pub const CONNECTIONS_SHOWN_MAX: usize = 50_000;
+
+/// Refuses to show more connections than one list has.
+pub(crate) fn check_shown(count: usize) -> Result<(), Error> {
+    if count <= CONNECTIONS_SHOWN_MAX {
+        return Ok(());
+    }
+    let text = format!(
+        "These are more than {CONNECTIONS_SHOWN_MAX} connections. Name fewer hosts or volumes, or \
+         read them page by page."
+    );
+    Err(Error::invalid("too_many_connections", text))
 }
 
 impl Array {
@@ -49,7 +65,7 @@ impl Array {
     /// of them, or the array, in the order of the hosts' names and the LUNs.
     ///
     /// # Errors
-    /// `no_such_volume`, `no_such_host`, for the names that were given.
+    /// `no_such_volume`, `no_such_host`, for the names that were given; `too_many_connections`.
     pub fn connections(
         &self,
         volume: Option<&str>,
@@ -67,6 +83,7 @@ impl Array {
         hosts.sort_by_key(|id| state.hosts.get(id).map(|entry| entry.host.name.key()));
         let mut found = Vec::new();
         for id in hosts {
+            check_shown(found.len())?;
             let Some(entry) = state.hosts.get(&id) else { continue };
             let info = |lun, volume: &VolumeEntry| {
                 let is_private = volume.hosts.contains_key(&id);
@@ -90,7 +107,39 @@ impl Array {
                 }
             }
         }
+        check_shown(found.len())?;
         Ok(found)
+    }
+
+    /// Up to `limit` connections of a host, by itself and by its group, in the order of their LUNs
+    /// and behind one of these.
+    ///
+    /// # Errors
+    /// `no_such_host`.
+    pub fn connections_of(
+        &self,
+        host: &str,
+        after: Option<u16>,
+        limit: usize,
+    ) -> Result<Vec<ConnectionInfo>, Error> {
+        let state = self.state.read();
+        let (id, entry) = state.host(host)?;
+        let from = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let group = state.group_of(entry);
+        let shared = group.into_iter().flat_map(|group| group.luns.range(from).take(limit));
+        let own = entry.luns.range(from).take(limit);
+        let luns: BTreeMap<u16, VolumeId> = own.chain(shared).map(|(l, v)| (*l, *v)).collect();
+        let info = |(lun, volume): (u16, VolumeId)| {
+            let volume = state.volumes.get(&volume)?;
+            let group = group.filter(|_| !volume.hosts.contains_key(&id));
+            Some(ConnectionInfo {
+                volume: volume.record.name.to_string(),
+                host: entry.host.name.to_string(),
+                host_group: group.map(|group| group.record.name.to_string()),
+                lun,
+            })
+        };
+        Ok(luns.into_iter().take(limit).filter_map(info).collect())
     }
 }
 

@@ -10,9 +10,9 @@ mod luns;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use block::VolumeId;
 use store::Change;
 
+use crate::connections::check_shown;
 use crate::name::HostGroupName;
 use crate::several::{check, check_all, check_pairs};
 use crate::state::{
@@ -253,7 +253,8 @@ impl Array {
     /// order of the groups' names and the LUNs.
     ///
     /// # Errors
-    /// `no_such_volume`, `no_such_host_group`, for the names that were given.
+    /// `no_such_volume`, `no_such_host_group`, for the names that were given;
+    /// `too_many_connections`.
     pub fn shared_connections(
         &self,
         volume: Option<&str>,
@@ -261,22 +262,40 @@ impl Array {
     ) -> Result<Vec<SharedConnectionInfo>, Error> {
         let state = self.state.read();
         let volume = volume.map(|name| state.any_volume(name)).transpose()?;
-        let groups: Vec<&HostGroupEntry> = match group {
-            Some(name) => vec![state.host_group(name)?.1],
-            None => {
-                let ids = state.host_groups.names.values();
-                ids.filter_map(|id| state.host_groups.by_id.get(id)).collect()
-            }
-        };
-        let is_wanted = |id: &VolumeId| volume.is_none_or(|volume| volume.record.id == *id);
+        let group = group.map(|name| state.host_group(name)).transpose()?;
+        let is_wanted = |id: &HostGroupId| group.is_none_or(|(wanted, _)| wanted == *id);
+        let of = |id: &HostGroupId| state.host_groups.by_id.get(id);
         let mut found = Vec::new();
-        for group in groups {
-            let luns = group.luns.iter().filter(|(_, id)| is_wanted(id));
-            found.extend(
-                luns.filter_map(|(lun, id)| Some(shared_info(state.volumes.get(id)?, group, *lun))),
-            );
+        match (volume, group) {
+            // The volume knows its groups: not all LUNs of all groups are looked at for it.
+            (Some(volume), _) => {
+                let shared = volume.host_groups.iter().filter(|(id, _)| is_wanted(id));
+                let mut shared: Vec<_> =
+                    shared.filter_map(|(id, lun)| Some((of(id)?, *lun))).collect();
+                shared.sort_by_key(|(group, _)| group.record.name.key());
+                found.extend(shared.iter().map(|(group, lun)| shared_info(volume, group, *lun)));
+            }
+            (None, Some((_, group))) => found.extend(state.shared_by(group)),
+            (None, None) => {
+                for group in state.host_groups.names.values().filter_map(of) {
+                    check_shown(found.len())?;
+                    found.extend(state.shared_by(group));
+                }
+            }
         }
+        check_shown(found.len())?;
         Ok(found)
+    }
+}
+
+impl State {
+    /// What is connected to a group, in the order of the LUNs.
+    fn shared_by<'a>(
+        &'a self,
+        group: &'a HostGroupEntry,
+    ) -> impl Iterator<Item = SharedConnectionInfo> + 'a {
+        let info = |(lun, id): (&u16, &_)| Some(shared_info(self.volumes.get(id)?, group, *lun));
+        group.luns.iter().filter_map(info)
     }
 }
 

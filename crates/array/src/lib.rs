@@ -73,7 +73,7 @@ pub use alerts::{Alert, AlertCode, AlertState, Condition, Seen, Severity, Told};
 pub use audit::{AuditEntry, Deed};
 pub use backing::Backing;
 pub use chap::{Chap, ChapChange, ChapUser, Secret};
-pub use connections::ConnectionInfo;
+pub use connections::{CONNECTIONS_SHOWN_MAX, ConnectionInfo};
 pub use eradication::ERADICATION_DELAY_S;
 pub use error::{Error, Kind};
 pub use groups::{GroupChange, GroupInfo};
@@ -111,6 +111,8 @@ pub use state::shown;
 
 /// The most volumes of an array, destroyed ones included; each costs about 1 KiB of memory.
 pub const VOLUMES_MAX: usize = 50_000;
+/// How many objects of a list are looked at while a lock is held.
+pub(crate) const LOOKED_AT_ONCE: usize = 250;
 /// The most snapshots of an array, destroyed ones included, all of one volume if need be; each
 /// costs about half a KiB of memory.
 pub const SNAPSHOTS_MAX: usize = 100_000;

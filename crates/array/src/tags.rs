@@ -68,14 +68,14 @@ pub struct Tagged {
 #[derive(Clone, Debug, Default)]
 pub struct TagFilter {
     /// In one of these; none means all.
-    pub namespaces: Vec<String>,
+    pub namespaces: BTreeSet<String>,
     /// With one of these keys; none means all.
-    pub keys: Vec<String>,
+    pub keys: BTreeSet<String>,
 }
 
 impl TagFilter {
     fn has(&self, namespace: &str, key: &str) -> bool {
-        let is_in = |all: &[String], text: &str| all.is_empty() || all.iter().any(|of| of == text);
+        let is_in = |all: &BTreeSet<String>, text| all.is_empty() || all.contains(text);
         is_in(&self.namespaces, namespace) && is_in(&self.keys, key)
     }
 }
@@ -199,8 +199,7 @@ impl Array {
         check_all(names)?;
         self.change_tags(names, |name, map| {
             for key in &filter.keys {
-                let only = TagFilter { keys: vec![key.clone()], ..filter.clone() };
-                if !map.keys().any(|(namespace, key)| only.has(namespace, key)) {
+                if !map.keys().any(|(space, known)| known == key && filter.has(space, key)) {
                     let key = crate::state::shown(key);
                     return Err(Error::NoSuchTag { object: name.to_owned(), key });
                 }

@@ -14,7 +14,7 @@ use crate::name::VolumeName;
 use crate::reduction::{Reduction, ReductionChange};
 use crate::settings::switched;
 use crate::state::{State, VolumeEntry, VolumeRecord};
-use crate::{Array, Error, LimitsChange, ObjectSpace, VOLUMES_MAX, limits, record};
+use crate::{Array, Error, LOOKED_AT_ONCE, LimitsChange, ObjectSpace, VOLUMES_MAX, limits, record};
 
 /// A volume that is to be made.
 #[derive(Clone, Debug)]
@@ -272,6 +272,11 @@ impl Array {
         state.any_volume(name).map(|entry| self.volume_info(&state, entry))
     }
 
+    /// The id of the volume with this name, destroyed or not, if there is one.
+    pub fn volume_id(&self, name: &str) -> Option<VolumeId> {
+        self.state.read().any_volume(name).ok().map(|entry| entry.record.id)
+    }
+
     /// The name of the volume with this id, if there is one.
     pub fn volume_name(&self, id: VolumeId) -> Option<String> {
         self.state.read().volumes.get(&id).map(|entry| entry.record.name.to_string())
@@ -286,14 +291,25 @@ impl Array {
         limit: usize,
     ) -> Vec<VolumeInfo> {
         let destroyed: Option<bool> = destroyed.into();
-        let state = self.state.read();
-        let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
-        let rows = state.volume_names.range((from, Bound::Unbounded));
-        rows.filter_map(|(_, id)| state.volumes.get(id))
-            .filter(|entry| destroyed.is_none_or(|d| entry.record.eradicate_ms.is_some() == d))
-            .take(limit)
-            .map(|entry| self.volume_info(&state, entry))
-            .collect()
+        let (mut found, mut last) = (Vec::new(), after.map(str::to_ascii_lowercase));
+        loop {
+            let state = self.state.read();
+            let from = last.take().map_or(Bound::Unbounded, Bound::Excluded);
+            let mut rows = state.volume_names.range((from, Bound::Unbounded));
+            for (name, id) in rows.by_ref().take(LOOKED_AT_ONCE) {
+                last = Some(name.clone());
+                let Some(entry) = state.volumes.get(id) else { continue };
+                if destroyed.is_none_or(|d| entry.record.eradicate_ms.is_some() == d) {
+                    if found.len() == limit {
+                        return found;
+                    }
+                    found.push(self.volume_info(&state, entry));
+                }
+            }
+            if last.is_none() || found.len() == limit {
+                return found;
+            }
+        }
     }
 
     pub(crate) fn volume_info(&self, state: &State, entry: &VolumeEntry) -> VolumeInfo {

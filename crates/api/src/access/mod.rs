@@ -36,6 +36,7 @@ use axum::http::{Extensions, HeaderMap, HeaderName, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use denied::Denied;
 use limit::{Buckets, FAILED_LOGINS, REQUESTS, neighbourhood};
@@ -43,6 +44,10 @@ use session::Sessions;
 pub use token::Token;
 
 use crate::Interface;
+
+/// How many requests that change nothing are worked on at once: fewer than there are threads, and
+/// as many times the memory of the longest list is taken.
+pub(crate) const READS_MAX: usize = 2;
 
 /// Where a request carries its session, and where a login gives it.
 pub(crate) const SESSION_HEADER: HeaderName = HeaderName::from_static("x-auth-token");
@@ -69,6 +74,10 @@ impl Origin {
     }
 }
 
+/// In the extensions of every answer to a caller who is known: for the program that listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LetIn;
+
 /// What can't be had here.
 pub struct Sources {
     /// A time in milliseconds that never goes back, from wherever it begins.
@@ -85,6 +94,8 @@ pub struct Access {
     sessions: Mutex<Sessions>,
     failures: Mutex<Buckets<IpAddr>>,
     requests: Mutex<Buckets<TokenHash>>,
+    /// Turns of requests that look at something: see [`READS_MAX`].
+    pub(crate) reads: Arc<Semaphore>,
 }
 
 /// What somebody is known by.
@@ -105,6 +116,7 @@ impl Access {
             sessions: Mutex::default(),
             failures: Mutex::new(Buckets::new(FAILED_LOGINS)),
             requests: Mutex::new(Buckets::new(REQUESTS)),
+            reads: Arc::new(Semaphore::new(READS_MAX)),
         }
     }
 
@@ -198,9 +210,19 @@ where
     E: From<array::Error> + Send + 'static,
 {
     let deed = deed::of_this_request();
-    let run = move || match deed {
-        Some(deed) => interface.array.attributed(deed, || work(&interface), code),
-        None => work(&interface),
+    // What only looks waits for others that do; changes always find a thread.
+    let turn = match deed {
+        None => Some(interface.access.reads.clone().acquire_owned().await.ok()?),
+        Some(_) => None,
+    };
+    let run = move || {
+        let done = match deed {
+            Some(deed) => interface.array.attributed(deed, || work(&interface), code),
+            None => work(&interface),
+        };
+        // Whoever has gone away meanwhile has kept its turn up to here.
+        drop(turn);
+        done
     };
     tokio::task::spawn_blocking(run).await.ok()
 }
@@ -237,7 +259,9 @@ pub(crate) async fn check(
         Err(denied) => denied.answer(&path),
         Ok(caller) => {
             request.extensions_mut().insert(caller.clone());
-            deed::run(&interface, caller, request, next).await
+            let mut answer = deed::run(&interface, caller, request, next).await;
+            answer.extensions_mut().insert(LetIn);
+            answer
         }
     }
 }

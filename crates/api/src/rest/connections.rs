@@ -2,18 +2,26 @@
 
 use std::collections::HashSet;
 
-use array::{ConnectionInfo, SharedConnectionInfo};
+use array::{CONNECTIONS_SHOWN_MAX, ConnectionInfo, SharedConnectionInfo};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::ids::{Ids, Kind};
+use super::members::Only;
 use super::query::NAMES_MAX;
 use super::{
     Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, Query, Refusals,
     Refused, Selection, answer, volumes,
 };
 use crate::{Interface, Shared};
+
+/// The most pairs of a volume and a host, or a host group, that are looked for at once.
+const PAIRS_SHOWN_MAX: usize = 10_000;
+/// The most rows that a request which connects is answered with.
+const CONNECTIONS_ANSWERED_MAX: usize = 5_000;
+/// How many hosts, or host groups, are looked at at once.
+const OBJECTS_AT_ONCE: usize = 100;
 
 /// A volume that a host may reach.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -56,30 +64,56 @@ impl From<ConnectionInfo> for Row {
 }
 
 impl Row {
-    /// A group's connection as its hosts see it; one row where it has none.
-    fn shared(interface: &Interface, connection: SharedConnectionInfo) -> Vec<Self> {
+    /// What is connected to a group without hosts.
+    fn without_host(connection: SharedConnectionInfo) -> Self {
         let SharedConnectionInfo { volume, host_group, lun } = connection;
-        let hosts = interface.array.host_group(&host_group).map(|group| group.hosts);
-        let mut hosts: Vec<_> = hosts.unwrap_or_default().into_iter().map(Some).collect();
-        if hosts.is_empty() {
-            hosts.push(None);
+        Self { host: None, host_group: Some(host_group), lun, volume }
+    }
+
+    /// A group's connection as each of these hosts sees it; one row where there are none.
+    fn shared(hosts: &[String], connection: SharedConnectionInfo) -> impl Iterator<Item = Self> {
+        let alone = hosts.is_empty().then(|| Self::without_host(connection.clone()));
+        let SharedConnectionInfo { volume, host_group, lun } = connection;
+        let row = move |host: &String| Self {
+            host: Some(host.clone()),
+            host_group: Some(host_group.clone()),
+            lun,
+            volume: volume.clone(),
+        };
+        hosts.iter().map(row).chain(alone)
+    }
+}
+
+/// Rows, as many as one list may have.
+#[derive(Default)]
+struct Rows(Vec<Row>);
+
+impl Rows {
+    fn extend(&mut self, rows: impl IntoIterator<Item = Row>) -> Result<(), Refused> {
+        for row in rows {
+            if self.0.len() == CONNECTIONS_SHOWN_MAX {
+                let text = format!(
+                    "These are more than {CONNECTIONS_SHOWN_MAX} connections. Name fewer hosts or \
+                     volumes, or read all of them page by page."
+                );
+                return Err(Refused::bad("", text));
+            }
+            self.0.push(row);
         }
-        let row =
-            |host| Self { host, host_group: Some(host_group.clone()), lun, volume: volume.clone() };
-        hosts.into_iter().map(row).collect()
+        Ok(())
     }
 }
 
 impl RestConnection {
     fn new(interface: &Interface, ids: Ids, row: Row) -> Self {
-        let volume = interface.array.volume(&row.volume).ok();
+        let volume = interface.array.volume_id(&row.volume);
         Self {
             host: MaybeNamed { name: row.host },
             host_group: MaybeNamed { name: row.host_group },
             lun: row.lun,
             nsid: None,
             volume: ConnectedVolume {
-                id: volume.map(|volume| ids.id(Kind::Volume, volume.id.0)),
+                id: volume.map(|id| ids.id(Kind::Volume, id.0)),
                 name: row.volume,
             },
         }
@@ -169,44 +203,66 @@ impl Pairs {
     fn connections(&self, interface: &Interface) -> Result<Vec<Row>, Refused> {
         let array = &interface.array;
         let volumes = self.volumes.names(|id| volumes::name_of(interface, id))?;
+        if volumes.len().max(1) * (self.hosts.len() + self.groups.len()).max(1) > PAIRS_SHOWN_MAX {
+            let text = format!("At most {PAIRS_SHOWN_MAX} pairs can be asked for at once.");
+            return Err(Refused::bad("volume_names", text));
+        }
         let volumes: Vec<Option<&str>> = match volumes.is_empty() {
             true => vec![None],
             false => volumes.iter().map(|name| Some(name.as_str())).collect(),
         };
-        let mut found = Vec::new();
+        if !self.groups.is_empty() {
+            return self.of_groups(interface, &volumes);
+        }
+        let mut found = Rows::default();
         for volume in volumes {
-            if !self.groups.is_empty() {
-                found.extend(self.of_groups(interface, volume)?);
-                continue;
-            }
             for host in &self.hosts {
-                found.extend(array.connections(volume, Some(host))?.into_iter().map(Row::from));
+                found.extend(array.connections(volume, Some(host))?.into_iter().map(Row::from))?;
             }
             if self.hosts.is_empty() {
-                found.extend(array.connections(volume, None)?.into_iter().map(Row::from));
-                let shared = array.shared_connections(volume, None)?.into_iter();
-                let rows = shared.flat_map(|one| Row::shared(interface, one));
-                found.extend(rows.filter(|row| row.host.is_none()));
+                found.extend(array.connections(volume, None)?.into_iter().map(Row::from))?;
+                for shared in array.shared_connections(volume, None)? {
+                    if !has_hosts(interface, &shared.host_group) {
+                        found.extend([Row::without_host(shared)])?;
+                    }
+                }
             }
         }
-        Ok(found)
+        Ok(found.0)
     }
 
     /// What is connected to these groups, as the hosts see it that are named, or all.
-    fn of_groups(&self, interface: &Interface, volume: Option<&str>) -> Result<Vec<Row>, Refused> {
-        let is_wanted = |row: &Row| {
-            let is_it =
-                |name: &String| row.host.as_ref().is_some_and(|h| h.eq_ignore_ascii_case(name));
-            self.hosts.is_empty() || self.hosts.iter().any(is_it)
-        };
-        let mut found = Vec::new();
+    fn of_groups(
+        &self,
+        interface: &Interface,
+        volumes: &[Option<&str>],
+    ) -> Result<Vec<Row>, Refused> {
+        let only = Only::of(&self.hosts);
+        let mut groups = Vec::new();
         for group in &self.groups {
-            let shared = interface.array.shared_connections(volume, Some(group))?;
-            let rows = shared.into_iter().flat_map(|one| Row::shared(interface, one));
-            found.extend(rows.filter(is_wanted));
+            let mut info = interface.array.host_group(group)?;
+            let is_alone = info.hosts.is_empty();
+            info.hosts.retain(|host| only.has(host));
+            // Where the hosts that are named are not in it, there is nothing to show.
+            if !info.hosts.is_empty() || (is_alone && self.hosts.is_empty()) {
+                groups.push((group, info.hosts));
+            }
         }
-        Ok(found)
+        let mut found = Rows::default();
+        for volume in volumes {
+            for (group, hosts) in &groups {
+                for shared in interface.array.shared_connections(*volume, Some(group))? {
+                    found.extend(Row::shared(hosts, shared))?;
+                }
+            }
+        }
+        Ok(found.0)
     }
+}
+
+/// Whether a host group has hosts; one that has gone meanwhile has none, and nothing is connected.
+fn has_hosts(interface: &Interface, group: &str) -> bool {
+    interface.array.host_group(group).is_ok_and(|group| !group.hosts.is_empty())
 }
 
 /// All connections, or those of some hosts and volumes.
@@ -238,26 +294,47 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
 /// Up to `limit` connections of all hosts, and then of groups without hosts, behind the one whose
 /// key this is.
 fn page(interface: &Interface, after: Option<&str>, limit: usize) -> Result<Vec<Row>, Refused> {
-    let rows_after = after.filter(|key| key.starts_with('/'));
-    let mut found = match rows_after {
-        None => hosts_page(interface, after, limit),
-        Some(_) => Vec::new(),
-    };
-    if found.len() < limit {
-        let room = limit - found.len();
-        let shared = interface.array.shared_connections(None, None)?.into_iter();
-        let rows = shared.flat_map(|one| Row::shared(interface, one));
-        let rows = rows.filter(|row| row.host.is_none());
-        let key = |row: &Row| {
-            format!("/{}/{:05}", row.host_group.as_deref().unwrap_or_default(), row.lun)
-        };
-        let mut rows: Vec<_> = rows.map(|row| (key(&row), row)).collect();
-        rows.sort_by(|a, b| a.0.cmp(&b.0));
-        let behind =
-            rows.into_iter().filter(|(key, _)| rows_after.is_none_or(|a| key.as_str() > a));
-        found.extend(behind.take(room).map(|(_, row)| row));
+    let mut found = Vec::new();
+    let group_after = after.and_then(|key| key.strip_prefix('/'));
+    if group_after.is_none() {
+        found = hosts_page(interface, after, limit);
+    }
+    let begun = group_after.and_then(|key| key.split_once('/'));
+    let begun = begun.and_then(|(group, lun)| Some((group, lun.parse::<u16>().ok()?)));
+    let mut last = None;
+    if let Some((group, lun)) = begun {
+        of_group_without_hosts(interface, group, Some(lun), limit, &mut found);
+        last = Some(group.to_owned());
+    }
+    while found.len() < limit {
+        let groups = interface.array.host_groups(last.as_deref(), OBJECTS_AT_ONCE);
+        let Some(end) = groups.last() else { break };
+        last = Some(end.name.clone());
+        for group in groups.iter().filter(|group| group.hosts.is_empty()) {
+            if found.len() < limit {
+                of_group_without_hosts(interface, &group.name, None, limit, &mut found);
+            }
+        }
     }
     Ok(found)
+}
+
+/// Adds what is connected to a group behind a LUN, until there are `limit`. A group that has gone
+/// meanwhile has no connections.
+fn of_group_without_hosts(
+    interface: &Interface,
+    group: &str,
+    after: Option<u16>,
+    limit: usize,
+    found: &mut Vec<Row>,
+) {
+    if has_hosts(interface, group) {
+        return;
+    }
+    let shared = interface.array.shared_connections(None, Some(group)).unwrap_or_default();
+    let room = limit.saturating_sub(found.len());
+    let behind = shared.into_iter().filter(|one| after.is_none_or(|lun| one.lun > lun));
+    found.extend(behind.take(room).map(Row::without_host));
 }
 
 fn hosts_page(interface: &Interface, after: Option<&str>, limit: usize) -> Vec<Row> {
@@ -266,11 +343,10 @@ fn hosts_page(interface: &Interface, after: Option<&str>, limit: usize) -> Vec<R
     let begun = begun.and_then(|(host, lun)| Some((host, lun_of(lun)?)));
     let mut found = Vec::new();
     let mut add = |host: &str, behind: Option<u16>| {
-        // A host that has gone meanwhile has no connections.
-        let own = interface.array.connections(None, Some(host)).unwrap_or_default();
-        let own = own.into_iter().filter(|one| behind.is_none_or(|lun| one.lun > lun));
         let room = limit - found.len();
-        found.extend(own.take(room).map(Row::from));
+        // A host that has gone meanwhile has no connections.
+        let own = interface.array.connections_of(host, behind, room).unwrap_or_default();
+        found.extend(own.into_iter().map(Row::from));
         found.len() == limit
     };
     let mut last = None;
@@ -281,7 +357,7 @@ fn hosts_page(interface: &Interface, after: Option<&str>, limit: usize) -> Vec<R
         last = Some(host.to_owned());
     }
     loop {
-        let hosts = interface.array.hosts(last.as_deref(), 100);
+        let hosts = interface.array.hosts(last.as_deref(), OBJECTS_AT_ONCE);
         let Some(end) = hosts.last() else { return found };
         last = Some(end.name.clone());
         for host in hosts.iter().filter(|host| host.connection_count > 0) {
@@ -322,8 +398,15 @@ pub(super) async fn connect(
         let rows: Vec<Row> = if pairs.groups.is_empty() {
             array.connect_all(&all, asked.lun)?.into_iter().map(Row::from).collect()
         } else {
-            let made = array.connect_host_groups(&all, asked.lun)?;
-            made.into_iter().flat_map(|one| Row::shared(interface, one)).collect()
+            let mut rows = Rows::default();
+            for made in array.connect_host_groups(&all, asked.lun)? {
+                let group = array.host_group(&made.host_group);
+                let hosts = group.map(|group| group.hosts).unwrap_or_default();
+                // All of them are connected: what has no room here is in the list.
+                let room = CONNECTIONS_ANSWERED_MAX - rows.0.len();
+                rows.extend(Row::shared(&hosts, made).take(room))?;
+            }
+            rows.0
         };
         let ids = Ids::of(array);
         Items::of(rows.into_iter().map(|row| RestConnection::new(interface, ids, row)))

@@ -14,19 +14,29 @@
 //! Where a list is on the way to a field, one of its elements is enough, with `[all]` all of them
 //! are needed. `!=` is the opposite of `=`. A field alone is true where it is there and not false.
 //! What is not there equals `null` only, and is neither less nor greater than anything.
+//!
+//! What a filter costs is bounded: its length and depth, and the conditions that an item is held
+//! against ([`FILTER_TERMS_MAX`]). Values that a field is compared with count once, however many
+//! they are (`name=('a','b')`, or `name='a' or name='b'`): one look-up finds them. A text with a
+//! star counts by itself.
 
+mod one_of;
 mod parse;
+mod pattern;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde_json::{Number, Value};
 
-pub use parse::{FILTER_BYTES_MAX, FILTER_DEPTH_MAX};
+pub use one_of::OneOf;
+pub use parse::{FIELD_STEPS_MAX, FILTER_BYTES_MAX, FILTER_DEPTH_MAX, FILTER_TERMS_MAX};
+pub use pattern::Pattern;
 
 /// A condition on an item.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +47,10 @@ pub enum Filter {
     Or(Vec<Filter>),
     /// It does not hold.
     Not(Box<Filter>),
-    /// The field compares so with one of the literals; with `!=` with all of them.
-    Compare(Field, Operator, Vec<Literal>),
+    /// The field equals one of these.
+    OneOf(Field, Box<OneOf>),
+    /// The field is less or greater.
+    Compare(Field, Operator, Literal),
     /// The field has this text in it, which is in lower case.
     Contains(Field, String),
     /// The field is there, and not false.
@@ -46,17 +58,17 @@ pub enum Filter {
 }
 
 /// The way to a value in an item.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Field(Vec<Step>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Step {
     name: String,
     index: Index,
 }
 
 /// Which elements of a list count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Index {
     Any,
     All,
@@ -130,10 +142,11 @@ impl fmt::Display for FilterError {
 }
 
 impl Filter {
-    /// Reads a filter of at most [`FILTER_BYTES_MAX`], nested at most [`FILTER_DEPTH_MAX`] deep.
+    /// Reads a filter of at most [`FILTER_BYTES_MAX`], nested at most [`FILTER_DEPTH_MAX`] deep, of
+    /// at most [`FILTER_TERMS_MAX`] conditions on fields of at most [`FIELD_STEPS_MAX`] parts.
     ///
     /// # Errors
-    /// Where the text is no filter, or too long, or too deep.
+    /// Where the text is no filter, or more than that.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         parse::parse(text)
     }
@@ -145,10 +158,64 @@ impl Filter {
                 filters.iter().flat_map(Self::paths).collect()
             }
             Self::Not(filter) => filter.paths(),
-            Self::Compare(field, ..) | Self::Contains(field, _) | Self::Present(field) => {
+            Self::OneOf(field, _)
+            | Self::Compare(field, ..)
+            | Self::Contains(field, _)
+            | Self::Present(field) => {
                 vec![field.0.iter().map(|step| step.name.as_str()).collect()]
             }
         }
+    }
+
+    /// How many conditions an item is held against.
+    pub(super) fn terms(&self) -> usize {
+        match self {
+            Self::And(filters) | Self::Or(filters) => filters.iter().map(Self::terms).sum(),
+            Self::Not(filter) => filter.terms(),
+            Self::OneOf(_, one_of) => one_of.terms(),
+            Self::Compare(..) | Self::Contains(..) | Self::Present(_) => 1,
+        }
+    }
+
+    /// The texts of which a field must hold one, in lower case, if the filter says so.
+    pub(super) fn texts_of(&self, name: &str) -> Option<&HashSet<String>> {
+        match self {
+            Self::OneOf(Field(steps), one_of) => {
+                let is_it = matches!(&steps[..], [step] if step.name == name);
+                one_of.texts().filter(|_| is_it)
+            }
+            Self::And(filters) => filters.iter().find_map(|filter| filter.texts_of(name)),
+            _ => None,
+        }
+    }
+
+    /// All of these hold. Values that one field must not have become one condition.
+    fn all(filters: Vec<Self>) -> Self {
+        let flat = filters.into_iter().flat_map(|filter| match filter {
+            Self::And(inner) => inner,
+            other => vec![other],
+        });
+        let turned = |filter| match filter {
+            Self::Not(inner) if matches!(*inner, Self::OneOf(..)) => Ok(*inner),
+            other => Err(other),
+        };
+        let not = |filter| Self::Not(Box::new(filter));
+        let mut joined = joined(flat.map(turned), not);
+        if joined.len() == 1 { joined.swap_remove(0) } else { Self::And(joined) }
+    }
+
+    /// One of these holds. Values that one field may have become one condition.
+    fn any(filters: Vec<Self>) -> Self {
+        let flat = filters.into_iter().flat_map(|filter| match filter {
+            Self::Or(inner) => inner,
+            other => vec![other],
+        });
+        let turned = |filter| match filter {
+            equal @ Self::OneOf(..) => Ok(equal),
+            other => Err(other),
+        };
+        let mut joined = joined(flat.map(turned), |filter| filter);
+        if joined.len() == 1 { joined.swap_remove(0) } else { Self::Or(joined) }
     }
 
     /// Whether it holds for an item.
@@ -157,12 +224,10 @@ impl Filter {
             Self::And(all) => all.iter().all(|filter| filter.matches(item)),
             Self::Or(any) => any.iter().any(|filter| filter.matches(item)),
             Self::Not(filter) => !filter.matches(item),
-            Self::Compare(field, Operator::NotEqual, literals) => {
-                !field.holds(item, &|value| literals.iter().any(|literal| equal(value, literal)))
+            Self::OneOf(field, one_of) => field.holds(item, &|value| one_of.has(value)),
+            Self::Compare(field, operator, literal) => {
+                field.holds(item, &|value| compares(value, *operator, literal))
             }
-            Self::Compare(field, operator, literals) => field.holds(item, &|value| {
-                literals.iter().any(|literal| compares(value, *operator, literal))
-            }),
             Self::Contains(field, text) => field.holds(item, &|value| match value {
                 Value::String(value) => lower(value).contains(text.as_str()),
                 _ => false,
@@ -174,9 +239,45 @@ impl Filter {
     }
 }
 
+/// Conditions, of which those that are `Ok` are joined to one for each field. Where all elements of
+/// a list are needed, two conditions are not one.
+fn joined(
+    filters: impl Iterator<Item = Result<Filter, Filter>>,
+    turn: impl Fn(Filter) -> Filter,
+) -> Vec<Filter> {
+    let mut equal: Vec<(Field, Box<OneOf>)> = Vec::new();
+    let mut places: HashMap<Field, usize> = HashMap::new();
+    let mut found = Vec::new();
+    for filter in filters {
+        match filter {
+            Ok(Filter::OneOf(field, one_of)) if field.needs_any() => match places.get(&field) {
+                Some(at) => {
+                    let known = std::mem::take(&mut equal[*at].1);
+                    *equal[*at].1 = known.or(*one_of);
+                }
+                None => {
+                    places.insert(field.clone(), equal.len());
+                    equal.push((field, one_of));
+                }
+            },
+            Ok(other) => found.push(turn(other)),
+            Err(other) => found.push(other),
+        }
+    }
+    let equal = equal.into_iter().map(|(field, one_of)| turn(Filter::OneOf(field, one_of)));
+    equal.chain(found).collect()
+}
+
 impl Field {
+    /// Whether one element of each list on the way is enough.
+    fn needs_any(&self) -> bool {
+        self.0.iter().all(|step| step.index == Index::Any)
+    }
+
     /// Whether a condition holds for the value that this leads to, `null` where there is none.
     fn holds(&self, item: &Value, condition: &dyn Fn(&Value) -> bool) -> bool {
+        #[cfg(test)]
+        tests::LOOKS.with(|looks| looks.set(looks.get() + 1));
         walk(item, &self.0, condition)
     }
 }
@@ -194,29 +295,14 @@ fn walk(value: &Value, steps: &[Step], condition: &dyn Fn(&Value) -> bool) -> bo
 }
 
 fn compares(value: &Value, operator: Operator, literal: &Literal) -> bool {
-    let holds = |order: Option<Ordering>| match operator {
-        Operator::Less => order == Some(Ordering::Less),
-        Operator::Greater => order == Some(Ordering::Greater),
-        Operator::AtMost => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-        Operator::AtLeast => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-        Operator::Equal | Operator::NotEqual => false,
-    };
+    let Some(order) = order(value, literal) else { return false };
     match operator {
-        Operator::Equal => equal(value, literal),
-        Operator::NotEqual => !equal(value, literal),
-        _ => holds(order(value, literal)),
-    }
-}
-
-/// Texts of numbers and booleans stand for these: some clients put everything in quotes.
-fn equal(value: &Value, literal: &Literal) -> bool {
-    match (value, literal) {
-        (Value::Null, Literal::Null) => true,
-        (Value::Bool(value), Literal::Bool(literal)) => value == literal,
-        (Value::Bool(value), Literal::Text(text)) => value.to_string() == *text,
-        (Value::String(value), Literal::Text(pattern)) => wild(&lower(value), pattern),
-        (Value::String(value), Literal::Number(number)) => *value == number.to_string(),
-        _ => order(value, literal) == Some(Ordering::Equal),
+        Operator::Less => order.is_lt(),
+        Operator::Greater => order.is_gt(),
+        Operator::AtMost => order.is_le(),
+        Operator::AtLeast => order.is_ge(),
+        Operator::Equal => order.is_eq(),
+        Operator::NotEqual => order.is_ne(),
     }
 }
 
@@ -243,32 +329,4 @@ pub(super) fn order_numbers(a: &Number, b: &Number) -> Option<Ordering> {
         (Some(a), Some(b)) => Some(a.cmp(&b)),
         _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
     }
-}
-
-/// Whether a text fits a pattern in which `*` stands for any characters: at most one step for each
-/// pair of their bytes.
-fn wild(text: &str, pattern: &str) -> bool {
-    let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
-    let (mut t, mut p) = (0, 0);
-    // Where the last star stands, and how much of the text it has taken.
-    let mut star: Option<(usize, usize)> = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(byte) if *byte == text[t] => {
-                t += 1;
-                p += 1;
-            }
-            _ => {
-                let Some((at, taken)) = star else { return false };
-                star = Some((at, taken + 1));
-                p = at + 1;
-                t = taken + 1;
-            }
-        }
-    }
-    pattern[p..].iter().all(|byte| *byte == b'*')
 }

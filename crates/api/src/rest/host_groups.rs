@@ -5,7 +5,8 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::members::{MemberParams, Members, RestMember};
+use super::members::{MemberParams, Members, Only, RestMember};
+use super::query::NAMES_MAX;
 use super::{
     Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, NameParams, Named, Query, Refusals,
     Refused, answer, each,
@@ -175,7 +176,8 @@ pub(super) async fn list_hosts(State(interface): Shared, mut query: Query) -> An
             true => interface.array.host_groups(None, array::HOST_GROUPS_MAX),
             false => each(&groups, |name| Ok(interface.array.host_group(name)?))?,
         };
-        let found = groups.into_iter().flat_map(|g| RestMember::all(&g.name, g.hosts, &hosts));
+        let only = Only::of(&hosts);
+        let found = groups.into_iter().flat_map(|g| RestMember::all(&g.name, g.hosts, &only));
         listing.all(&found.collect::<Vec<_>>())
     })
     .await
@@ -184,6 +186,10 @@ pub(super) async fn list_hosts(State(interface): Shared, mut query: Query) -> An
 /// Each host with each group: (group, host).
 fn pairs(members: &Members) -> Result<Vec<(String, String)>, Refused> {
     let (groups, hosts) = members.names()?;
+    if groups.len() * hosts.len() > NAMES_MAX {
+        let text = format!("At most {NAMES_MAX} members can be changed at once.");
+        return Err(Refused::bad("member_names", text));
+    }
     let of_group = |group: &String| {
         let pair = |host: &String| (group.clone(), host.clone());
         hosts.iter().map(pair).collect::<Vec<_>>()

@@ -138,6 +138,10 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
         if !names.is_empty() {
             return listing.all(&each(&names, |name| Ok(show(array.host(name)?)))?);
         }
+        if let Some(names) = listing.names() {
+            let found = names.into_iter().filter_map(|name| array.host(name).ok());
+            return listing.among(&found.map(show).collect::<Vec<_>>());
+        }
         listing.pieces(|after, limit| Ok(array.hosts(after, limit).into_iter().map(show).collect()))
     })
     .await

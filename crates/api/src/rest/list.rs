@@ -37,6 +37,9 @@ pub(crate) const LIMIT_MAX: usize = 1000;
 const OFFSET_MAX: u64 = 100_000;
 /// How many items are read at once.
 const PIECE: usize = 250;
+/// The most items that one request looks at: twice as many as there are snapshots, or tags, at
+/// most. Of connections there may be more.
+const LOOKED_MAX: usize = 200_000;
 
 /// An item of a list.
 pub(crate) trait Listed: Serialize {
@@ -139,6 +142,26 @@ impl Listing {
         }
     }
 
+    /// The names of which an item must have one, in lower case and in their order, if the filter
+    /// says so: a list in the order of names looks them up.
+    pub(crate) fn names(&self) -> Option<Vec<&str>> {
+        let names = self.filter.as_ref()?.texts_of("name")?;
+        let mut names: Vec<_> = names.iter().map(String::as_str).collect();
+        names.sort_unstable();
+        Some(names)
+    }
+
+    /// Those items of a list in the order of names that may fit the filter, in that order.
+    pub(crate) fn among<T: Listed + Clone>(&self, items: &[T]) -> Result<Items, Refused> {
+        self.pieces(|after, limit| {
+            let is_done = |item: &T| {
+                after.is_some_and(|after| item.key().to_lowercase() <= after.to_lowercase())
+            };
+            let start = items.partition_point(is_done);
+            Ok(items.iter().skip(start).take(limit).cloned().collect())
+        })
+    }
+
     /// A list that is all there, in its natural order. What is in it twice is shown once.
     pub(crate) fn all<T: Listed + Clone>(&self, items: &[T]) -> Result<Items, Refused> {
         let mut places = HashMap::new();
@@ -219,9 +242,15 @@ impl Listing {
         mut is_worth: impl FnMut(&dyn Glance) -> bool,
         mut each: impl FnMut(T, &Value) -> Result<bool, Refused>,
     ) -> Result<(), Refused> {
-        let fields = self.fields();
+        let (fields, mut looked) = (self.fields(), 0);
         loop {
             let Looked { items, next } = piece(after.as_deref(), size, &mut is_worth)?;
+            looked += size;
+            if looked > LOOKED_MAX + size {
+                let text = "The list has more than 200,000 items to look at. Name some of them, or \
+                            read it page by page in its own order, without a filter.";
+                return Err(Refused::bad("filter", text));
+            }
             for item in items {
                 let row = match fields.is_empty() {
                     true => Value::Null,

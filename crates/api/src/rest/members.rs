@@ -1,5 +1,7 @@
 //! Members of groups: pairs of a group and a member, which several resources list and change.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -20,10 +22,8 @@ impl RestMember {
     }
 
     /// Those members of a group that are wanted, by their names; all of them where `only` is empty.
-    pub(super) fn all(group: &str, members: Vec<String>, only: &[String]) -> Vec<Self> {
-        let is_wanted = |name: &String| {
-            only.is_empty() || only.iter().any(|wanted| wanted.eq_ignore_ascii_case(name))
-        };
+    pub(super) fn all(group: &str, members: Vec<String>, only: &Only) -> Vec<Self> {
+        let is_wanted = |name: &String| only.has(name);
         let mut members: Vec<String> = members.into_iter().filter(is_wanted).collect();
         members.sort_unstable();
         members.into_iter().map(|member| Self::new(group, member)).collect()
@@ -33,6 +33,20 @@ impl RestMember {
 impl Listed for RestMember {
     fn key(&self) -> String {
         format!("{}/{}", self.group.name, self.member.name)
+    }
+}
+
+/// Names, whatever their case; none of them means all. Found at once, however many there are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Only(HashSet<String>);
+
+impl Only {
+    pub(super) fn of(names: &[String]) -> Self {
+        Self(names.iter().map(|name| name.to_ascii_lowercase()).collect())
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.is_empty() || self.0.contains(&name.to_ascii_lowercase())
     }
 }
 

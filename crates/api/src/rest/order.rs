@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Refused;
-use super::filter::{lower, order_numbers};
+use super::filter::{FIELD_STEPS_MAX, lower, order_numbers};
 use super::query::unquoted;
 
 /// The most fields of an order.
@@ -34,7 +34,15 @@ pub(super) fn sort_keys(parts: &[String]) -> Result<Vec<SortKey>, Refused> {
     if parts.len() > SORT_MAX {
         return Err(Refused::bad("sort", format!("At most {SORT_MAX} fields can be given.")));
     }
-    parts.iter().map(|part| sort_key(part)).collect()
+    let mut keys: Vec<SortKey> = Vec::new();
+    for part in parts {
+        let key = sort_key(part)?;
+        // What a field has decided it does not decide again.
+        if !keys.iter().any(|known| known.path == key.path) {
+            keys.push(key);
+        }
+    }
+    Ok(keys)
 }
 
 fn sort_key(part: &str) -> Result<SortKey, Refused> {
@@ -47,7 +55,7 @@ fn sort_key(part: &str) -> Result<SortKey, Refused> {
         !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     let path: Vec<String> = name.split('.').map(str::to_owned).collect();
-    if !path.iter().all(|step| is_name(step)) {
+    if path.len() > FIELD_STEPS_MAX || !path.iter().all(|step| is_name(step)) {
         return Err(Refused::bad("sort", "A field to sort by is misspelt."));
     }
     Ok(SortKey { path, descending })

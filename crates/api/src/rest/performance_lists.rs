@@ -23,7 +23,7 @@ use crate::history::Unknown;
 use crate::{Interface, Shared};
 
 /// The most samples of all objects of a request.
-const ROWS_MAX: u64 = 100_000;
+const ROWS_MAX: u64 = 20_000;
 /// The resolution where only an end is said.
 const RESOLUTION_MS: u64 = 30_000;
 /// How many volumes or hosts are read at once.

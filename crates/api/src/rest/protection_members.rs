@@ -5,8 +5,9 @@ use std::sync::Arc;
 use array::{GroupChange, GroupInfo};
 use axum::extract::State;
 
-use super::members::{MemberParams, Members, RestMember};
+use super::members::{MemberParams, Members, Only, RestMember};
 use super::protection_groups::name_of;
+use super::query::NAMES_MAX;
 use super::{
     Answer, Items, ItemsOf, ListParams, Listing, Query, Refusals, Refused, answer, each, volumes,
 };
@@ -49,7 +50,7 @@ impl Of {
         found.map(drop)
     }
 
-    fn of(self, group: GroupInfo, only: &[String]) -> Vec<RestMember> {
+    fn of(self, group: GroupInfo, only: &Only) -> Vec<RestMember> {
         let members = match self {
             Self::Volumes => group.volumes,
             Self::Hosts => group.hosts,
@@ -88,10 +89,22 @@ async fn list_of(interface: Arc<Interface>, mut query: Query, of: Of) -> Answer 
             true => array.groups(None, None, array::GROUPS_MAX),
             false => each(&groups, |name| Ok(array.group(name)?))?,
         };
-        let found = groups.into_iter().flat_map(|group| of.of(group, &names));
+        let only = Only::of(&names);
+        let found = groups.into_iter().flat_map(|group| of.of(group, &only));
         listing.all(&found.collect::<Vec<_>>())
     })
     .await
+}
+
+/// Refuses more pairs than one commit changes.
+fn check_pairs(groups: &[String], members: &[String]) -> Result<(), Refused> {
+    match groups.len() * members.len() > NAMES_MAX {
+        true => {
+            let text = format!("At most {NAMES_MAX} members can be changed at once.");
+            Err(Refused::bad("member_names", text))
+        }
+        false => Ok(()),
+    }
 }
 
 async fn add_to(interface: Arc<Interface>, mut query: Query, of: Of) -> Answer {
@@ -99,8 +112,10 @@ async fn add_to(interface: Arc<Interface>, mut query: Query, of: Of) -> Answer {
     query.end()?;
     answer(interface, move |interface| {
         let (groups, names) = of.names(interface, &members)?;
-        let changed = interface.array.change_groups(&groups, &of.adding(names.clone()))?;
-        Items::of(changed.into_iter().flat_map(|group| of.of(group, &names)))
+        check_pairs(&groups, &names)?;
+        let only = Only::of(&names);
+        let changed = interface.array.change_groups(&groups, &of.adding(names))?;
+        Items::of(changed.into_iter().flat_map(|group| of.of(group, &only)))
     })
     .await
 }
@@ -111,8 +126,9 @@ async fn remove_from(interface: Arc<Interface>, mut query: Query, of: Of) -> Ans
     answer(interface, move |interface| {
         let (groups, names) = of.names(interface, &members)?;
         of.check(interface, &names)?;
+        check_pairs(&groups, &names)?;
         interface.array.change_groups(&groups, &of.removing(names.clone()))?;
-        let of_group = |group: &String| RestMember::all(group, names.clone(), &[]);
+        let of_group = |group: &String| RestMember::all(group, names.clone(), &Only::default());
         Items::of(groups.iter().flat_map(of_group))
     })
     .await

@@ -1,8 +1,12 @@
 //! Refusals as REST 2.x tells them: `{"errors": [{"context": NAME, "message": TEXT}]}`.
 //!
-//! Clients tell what went wrong by words of the message, which are those of [`array::Error`], and
-//! by the status: 400 for everything that the request is at fault for, 401 for a dead session only
-//! (they log in again), 404 for a path that is not there, 500 where the array is at fault.
+//! Clients tell what went wrong by the message and by the status: 400 for everything that the
+//! request is at fault for, 401 for a dead session only (they log in again), 404 for a path that is
+//! not there, 500 where the array is at fault.
+//!
+//! Some clients look for words in a message, others compare all of it: of what they look for,
+//! [`sentence`] is exactly the sentence that they know, and the name stands in the context. All
+//! other messages are those of [`array::Error`].
 
 use array::Kind;
 use axum::Json;
@@ -19,7 +23,7 @@ pub struct RestFault {
     /// The name of what it is about, or of the parameter; empty where it is the whole request.
     pub context: String,
     /// What it is and what to do: one line.
-    #[schema(example = "Volume already exists: db1. Choose another name.")]
+    #[schema(example = "Volume already exists.")]
     pub message: String,
 }
 
@@ -97,7 +101,18 @@ impl Refused {
             Kind::Fault => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::BAD_REQUEST,
         };
-        Self { code: error.code(), ..Self::new(status, context, error.to_string()) }
+        let message = sentence(error).map_or_else(|| error.to_string(), str::to_owned);
+        Self { code: error.code(), ..Self::new(status, context, message) }
+    }
+
+    /// A refusal to destroy a volume: one that is destroyed already is told in words of its own.
+    pub(crate) fn to_destroy(error: array::Error) -> Self {
+        let is_destroyed = matches!(error, array::Error::VolumeDestroyed(_));
+        let mut refused = Self::from(error);
+        if is_destroyed {
+            refused.errors.iter_mut().for_each(|fault| fault.message = VOLUME_DELETED.into());
+        }
+        refused
     }
 
     /// With what `other` says as well, under the worse status.
@@ -106,6 +121,34 @@ impl Refused {
         self.errors.extend(other.errors);
         self
     }
+}
+
+/// What a second request to destroy a volume is told.
+const VOLUME_DELETED: &str = "Volume has been deleted.";
+
+/// The whole message of what published clients tell by it. They compare all of it, or look for a
+/// part: no word of it changes.
+fn sentence(error: &array::Error) -> Option<&'static str> {
+    use array::Error;
+    Some(match error {
+        Error::VolumeExists(_) => "Volume already exists.",
+        Error::NoSuchVolume(_) => "Volume does not exist.",
+        Error::VolumeDestroyed(_) => "Volume has been destroyed.",
+        Error::SnapshotExists(_) => "Volume snapshot already exists.",
+        Error::NoSuchSnapshot(_) => "No such volume or snapshot.",
+        // The programs that it names are not ours: one client compares all of it.
+        Error::SnapshotDestroyed(_) => {
+            "Volume snapshot has been destroyed. It can be recovered by purevol recover and \
+             eradicated by purevol eradicate."
+        }
+        Error::HostExists(_) => "Host already exists.",
+        Error::NoSuchHost(_) => "Host does not exist.",
+        Error::HostGroupExists(_) => "Host group already exists.",
+        Error::NoSuchHostGroup(_) => "Host group does not exist.",
+        Error::ConnectionExists { .. } => "Connection already exists.",
+        Error::NoSuchConnection { .. } => "Connection does not exist.",
+        _ => return None,
+    })
 }
 
 /// A name that somebody sent, fit to be shown on one line.

@@ -15,6 +15,9 @@ use crate::ratio;
 pub struct RestSpace {
     /// How many times what hosts have written is what is stored for it.
     pub data_reduction: f64,
+    /// Stored bytes for replication: 0, as there is none. Of the array only, where clients add it
+    /// to `system` without looking whether it is there.
+    pub replication: Option<u64>,
     /// Stored bytes that a volume names, and another volume or a snapshot. Of the array only.
     pub shared: Option<u64>,
     /// Stored bytes that only snapshots name: of a volume, those that only one of its snapshots
@@ -55,6 +58,7 @@ impl RestSpace {
         let unique = stored.map_or(0, |stored| stored.unique_bytes);
         Self {
             data_reduction: reduction(stored.map(|stored| stored.mapped_bytes)),
+            replication: None,
             shared: None,
             snapshots: snapshots_bytes,
             system: None,
@@ -74,6 +78,7 @@ impl RestSpace {
         let figures = space.figures;
         Self {
             data_reduction: ratio(pool.mapped_bytes, pool.data_bytes).unwrap_or(1.0),
+            replication: Some(0),
             shared: figures.map(|figures| figures.shared_bytes),
             snapshots: figures.map_or(0, |figures| figures.snapshots_bytes),
             system: figures.map(|figures| figures.system_bytes),

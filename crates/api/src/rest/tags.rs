@@ -1,9 +1,8 @@
 //! `volumes/tags` and `volume-snapshots/tags`: what others keep with volumes and snapshots.
 
-use array::tags::NAMESPACE_DEFAULT;
+use array::tags::{NAMESPACE_DEFAULT, TAGS_PER_OBJECT_MAX};
 use array::{Tag, TagFilter, Tagged};
 use axum::extract::State;
-use block::VolumeId;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -133,7 +132,8 @@ fn tag_filter(query: &mut Query) -> Result<TagFilter, Refused> {
     let namespaces = query.list("namespaces")?;
     // What other lists mean by it.
     let namespaces = if namespaces == ["*"] { Vec::new() } else { namespaces };
-    Ok(TagFilter { namespaces, keys: query.list("keys")? })
+    let keys = query.list("keys")?.into_iter().collect();
+    Ok(TagFilter { namespaces: namespaces.into_iter().collect(), keys })
 }
 
 async fn list_of(interface: std::sync::Arc<Interface>, mut query: Query, of: Of) -> Answer {
@@ -144,24 +144,51 @@ async fn list_of(interface: std::sync::Arc<Interface>, mut query: Query, of: Of)
     answer(interface, move |interface| {
         let (array, ids) = (&interface.array, Ids::of(&interface.array));
         let names = of.names(interface, &selection)?;
-        let mut found = each(&names, |name| Ok(array.tags(name, &filter)?))?;
-        if names.is_empty() {
-            let is_snapshots = matches!(of, Of::Snapshots);
-            let mut after: Option<VolumeId> = None;
-            loop {
-                let piece = array.tagged(is_snapshots, &filter, after, PIECE);
-                after = piece.last().map(|tagged| tagged.id);
-                found.extend(piece);
-                if after.is_none() {
+        let wanted = |tagged: &Tagged| destroyed.is_none_or(|it| tagged.is_destroyed == it);
+        if !names.is_empty() {
+            let mut found = each(&names, |name| Ok(array.tags(name, &filter)?))?;
+            found.retain(wanted);
+            let rows = found.into_iter().flat_map(|tagged| shown(ids, tagged));
+            return listing.all(&rows.collect::<Vec<_>>());
+        }
+        let names = tagged_names(interface, of);
+        listing.pieces(|after, limit| {
+            // The first part of a key is the name.
+            let begun = after.and_then(|key| key.split('\0').next()).map(str::to_lowercase);
+            let is_before =
+                |name: &String| begun.as_ref().is_some_and(|begun| name.to_lowercase() < *begun);
+            let mut rows: Vec<RestTag> = Vec::new();
+            for name in &names[names.partition_point(is_before)..] {
+                if rows.len() >= limit {
                     break;
                 }
+                // What has gone meanwhile has no tags.
+                let found = array.tags(name, &filter).ok().filter(wanted);
+                let found = found.into_iter().flat_map(|tagged| shown(ids, tagged));
+                let is_begun = begun.as_ref().is_some_and(|begun| name.to_lowercase() == *begun);
+                rows.extend(found.filter(|row| !is_begun || Some(&*row.key()) > after));
             }
-            found.sort_by_key(|tagged| tagged.name.to_ascii_lowercase());
-        }
-        found.retain(|tagged| destroyed.is_none_or(|wanted| tagged.is_destroyed == wanted));
-        listing.all(&found.into_iter().flat_map(|tagged| shown(ids, tagged)).collect::<Vec<_>>())
+            rows.truncate(limit);
+            Ok(rows)
+        })
     })
     .await
+}
+
+/// The names of all volumes, or snapshots, that have tags, in order.
+fn tagged_names(interface: &Interface, of: Of) -> Vec<String> {
+    let is_snapshots = matches!(of, Of::Snapshots);
+    let (mut names, mut after) = (Vec::new(), None);
+    loop {
+        let piece = interface.array.tagged(is_snapshots, &TagFilter::default(), after, PIECE);
+        after = piece.last().map(|tagged| tagged.id);
+        names.extend(piece.into_iter().map(|tagged| tagged.name));
+        if after.is_none() {
+            break;
+        }
+    }
+    names.sort_by_cached_key(|name| name.to_lowercase());
+    names
 }
 
 async fn remove_of(interface: std::sync::Arc<Interface>, mut query: Query, of: Of) -> Answer {
@@ -171,7 +198,7 @@ async fn remove_of(interface: std::sync::Arc<Interface>, mut query: Query, of: O
         return Err(Refused::bad("keys", "Name the tags by `keys`."));
     }
     if filter.namespaces.is_empty() {
-        filter.namespaces.push(NAMESPACE_DEFAULT.into());
+        filter.namespaces.insert(NAMESPACE_DEFAULT.into());
     }
     answer(interface, move |interface| {
         interface.array.remove_tags(&of.names(interface, &selection)?, &filter)?;
@@ -202,6 +229,10 @@ async fn set_of(
 ) -> Answer {
     let selection = required(&mut query)?;
     query.end()?;
+    if asked.len() > TAGS_PER_OBJECT_MAX {
+        let text = format!("An object has {TAGS_PER_OBJECT_MAX} tags at most: set fewer.");
+        return Err(Refused::bad("", text));
+    }
     let tags = asked.iter().map(|tag| {
         let namespace = tag.namespace.as_deref().unwrap_or(NAMESPACE_DEFAULT);
         Tag::new(namespace, &tag.key, &tag.value, tag.copyable.unwrap_or(true))

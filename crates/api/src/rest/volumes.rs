@@ -144,6 +144,10 @@ pub(super) fn listed<T: Listed + Clone>(
         let names = selection.names(|id| name_of(interface, id))?;
         return listing.all(&each(&names, |name| Ok(show(find(interface, name, destroyed)?)))?);
     }
+    if let Some(names) = listing.names() {
+        let found = names.into_iter().filter_map(|name| find(interface, name, destroyed).ok());
+        return listing.among(&found.map(show).collect::<Vec<_>>());
+    }
     listing.pieces(|after, limit| {
         Ok(interface.array.volumes(after, destroyed, limit).into_iter().map(&show).collect())
     })
@@ -285,7 +289,7 @@ fn source_name(
         (None, Some(id)) => {
             let name = name_of(interface, &id);
             let name = name.or_else(|| super::volume_snapshots::name_of(interface, &id));
-            name.ok_or_else(|| Refused::bad(&id, "No such volume or snapshot: the id is unknown."))
+            name.ok_or_else(|| Refused::bad(&id, "No such volume or snapshot."))
         }
         _ => Err(Refused::bad("source", "A source has either a `name` or an `id`.")),
     }
@@ -340,7 +344,10 @@ pub(super) async fn change(
         let array = &interface.array;
         let names = selection.names(|id| name_of(interface, id))?;
         let changed = match destroyed {
-            Some(true) => array.destroy_volumes(&names, (interface.now_ms)())?,
+            Some(true) => {
+                let destroyed = array.destroy_volumes(&names, (interface.now_ms)());
+                destroyed.map_err(Refused::to_destroy)?
+            }
             Some(false) => array.recover_volumes(&names)?,
             None => {
                 let update = VolumeUpdate {

@@ -68,7 +68,9 @@ async fn what_is_destroyed_is_shown_recovered_and_eradicated() {
     assert_eq!(shown["eradicate_ms"], 61_234);
     let (status, refused) = world.ask("POST", "/v1/volumes", Some(new)).await;
     assert_eq!((status, &refused["code"]), (409, &json!("volume_destroyed")));
-    assert!(refused["message"].as_str().unwrap().contains("has been destroyed"));
+    let wanted = "Volume a has been destroyed. Recover it, or eradicate it to free its name and \
+                  its space.";
+    assert_eq!(refused["message"], wanted);
     let count = |list: &Value| list.as_array().unwrap().len();
     for (query, expected) in [("", 0), ("?destroyed=true", 1)] {
         let (_, volumes) = world.ask("GET", &format!("/v1/volumes{query}"), None).await;

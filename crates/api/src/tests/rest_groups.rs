@@ -44,12 +44,18 @@ async fn volumes_are_shared_by_the_hosts_of_a_group() {
     world.done("POST", "hosts?names=x,y", None).await;
     let made = world.done("POST", "host-groups?names=g,empty", Some(json!({}))).await;
     assert_eq!((names(&made), &made[0]["host_count"]), (vec!["g", "empty"], &json!(0)));
-    assert!(world.refused("POST", "host-groups?names=G", None).await.contains("already exists"));
+    assert_eq!(
+        world.refused("POST", "host-groups?names=G", None).await,
+        "Host group already exists."
+    );
     let hosts = "host-groups/hosts?group_names=g&member_names=x,y";
     let members = world.done("POST", hosts, None).await;
     let shown = world.done("GET", "hosts/host-groups?member_names=y", None).await;
     assert_eq!((members.len(), &shown[..]), (2, &members[1..]));
-    assert!(world.refused("POST", hosts, None).await.contains("already exists"));
+    assert_eq!(
+        world.refused("POST", hosts, None).await,
+        "Host x already exists in host group g. Remove it there first."
+    );
     let shared = "connections?host_group_names=g&volume_names=a";
     let made = world.done("POST", shared, Some(json!({}))).await;
     let row = ["host.name", "host_group.name", "lun", "volume.name"];
@@ -76,24 +82,37 @@ async fn volumes_are_shared_by_the_hosts_of_a_group() {
     // A volume is connected in one way.
     for path in ["connections?host_names=x&volume_names=a", shared] {
         let told = world.refused("POST", path, lun.clone()).await;
-        assert!(told.contains("Connection already exists."), "{told}");
+        assert_eq!(told, "Connection already exists.");
     }
     let private = "connections?host_names=x&volume_names=a";
-    assert!(world.refused("DELETE", private, None).await.contains("host group g"));
+    assert_eq!(
+        world.refused("DELETE", private, None).await,
+        "Volume a is connected to host x by host group g. Disconnect that."
+    );
     let both = "connections?host_names=x&host_group_names=g&volume_names=a";
     world.refused("POST", both, None).await;
     let told = world.refused("DELETE", "host-groups?names=g", None).await;
-    assert!(told.contains("existing connections"), "{told}");
+    let wanted = "Host group g cannot be deleted due to existing connections (1). Disconnect it.";
+    assert_eq!(told, wanted);
     // Clients name a volume once for each of the rows that they have found.
     world.done("DELETE", &format!("{shared},a,A"), None).await;
-    assert!(world.refused("DELETE", "host-groups?names=g", None).await.contains("has hosts"));
+    assert_eq!(
+        world.refused("DELETE", "host-groups?names=g", None).await,
+        "Host group g has hosts. Remove them first."
+    );
     world.done("DELETE", hosts, None).await;
-    assert!(world.refused("DELETE", hosts, None).await.contains("does not exist"));
+    assert_eq!(
+        world.refused("DELETE", hosts, None).await,
+        "Host x does not exist in host group g."
+    );
     let renamed = world.done("PATCH", "host-groups?names=g", Some(json!({"name": "h"}))).await;
     assert_eq!(names(&renamed), ["h"]);
     world.done("DELETE", "host-groups?names=h", None).await;
     assert_eq!(names(&world.done("GET", "host-groups", None).await), ["empty"]);
-    assert!(world.refused("GET", "host-groups?names=h", None).await.contains("does not exist"));
+    assert_eq!(
+        world.refused("GET", "host-groups?names=h", None).await,
+        "Host group does not exist."
+    );
 }
 
 #[tokio::test]
@@ -122,14 +141,14 @@ async fn tags_are_put_found_and_taken_away() {
     // All or none.
     let more = Some(json!([{"key": "k", "value": "v"}]));
     let none = "volumes/tags/batch?resource_names=a,none";
-    assert!(world.refused("PUT", none, more.clone()).await.contains("does not exist"));
+    assert_eq!(world.refused("PUT", none, more.clone()).await, "Volume does not exist.");
     assert_eq!(world.done("GET", "volumes/tags?resource_names=a", None).await.len(), 2);
     let wrong = Some(json!([{"key": "", "value": "v"}]));
     world.refused("PUT", batch, wrong).await;
     world.refused("DELETE", "volumes/tags?resource_names=a", None).await;
     let app = "volumes/tags?resource_names=a&keys=app";
     world.done("DELETE", app, None).await;
-    assert!(world.refused("DELETE", app, None).await.contains("does not exist"));
+    assert_eq!(world.refused("DELETE", app, None).await, "Tag does not exist: app of a.");
     world.done("POST", "volume-snapshots?source_names=a", Some(json!({"suffix": "s"}))).await;
     world.refused("PUT", "volumes/tags/batch?resource_names=a.s", more.clone()).await;
     world.done("PUT", "volume-snapshots/tags/batch?resource_names=a.s", more).await;
@@ -175,7 +194,7 @@ async fn protection_groups_have_schedules_and_an_end() {
     let suffix = Some(json!({"suffix": "x"}));
     world.done("POST", "protection-group-snapshots?source_names=g", suffix.clone()).await;
     let told = world.refused("POST", "protection-group-snapshots?source_names=g", suffix).await;
-    assert!(told.contains("already exists"), "{told}");
+    assert_eq!(told, "Volume snapshot already exists.");
     let all = world.done("GET", "protection-group-snapshots?limit=1", None).await;
     assert_eq!(names(&all), ["g.1"]);
     let one = "protection-group-snapshots?names=g.x";
@@ -186,14 +205,20 @@ async fn protection_groups_have_schedules_and_an_end() {
     );
     let ended = "volume-snapshots?destroyed=true";
     assert_eq!(names(&world.done("GET", ended, None).await), ["g.x.a", "g.x.b"]);
-    assert!(
-        world.refused("GET", &format!("{one}&destroyed=false"), None).await.contains("not exist")
-    );
+    let live = format!("{one}&destroyed=false");
+    let wanted = "Group snapshot does not exist: g.x. It is named GROUP.SUFFIX.";
+    assert_eq!(world.refused("GET", &live, None).await, wanted);
     world.done("PATCH", one, Some(json!({"destroyed": false}))).await;
     // The group takes its snapshots along, and brings them back under its name.
-    assert!(world.refused("DELETE", group, None).await.contains("not destroyed"));
+    assert_eq!(
+        world.refused("DELETE", group, None).await,
+        "Group g is not destroyed. Destroy it first."
+    );
     world.done("PATCH", group, Some(json!({"destroyed": true}))).await;
-    assert!(world.refused("POST", group, None).await.contains("has been destroyed"));
+    assert_eq!(
+        world.refused("POST", group, None).await,
+        "Group g has been destroyed. Recover it, or eradicate it to free its name and the space of its snapshots."
+    );
     assert_eq!(world.done("GET", ended, None).await.len(), 4);
     assert!(world.done("GET", "protection-groups?destroyed=false", None).await.is_empty());
     world.done("PATCH", group, Some(json!({"destroyed": false}))).await;
@@ -220,7 +245,9 @@ async fn groups_protect_hosts_or_host_groups() {
     let shown = world.done("GET", "protection-groups", None).await;
     assert_eq!((&shown[0]["host_count"], &shown[0]["volume_count"]), (&json!(1), &json!(0)));
     let groups = "host-groups/protection-groups?group_names=g&member_names=hg";
-    assert!(world.refused("POST", groups, None).await.contains("one kind"));
+    let mixed = "Group g can have volumes, hosts or host groups: one kind of these. Remove the \
+                 others first.";
+    assert_eq!(world.refused("POST", groups, None).await, mixed);
     world.done("POST", "protection-group-snapshots?source_names=g", None).await;
     world.done("DELETE", hosts, None).await;
     world.done("POST", groups, None).await;
@@ -229,9 +256,9 @@ async fn groups_protect_hosts_or_host_groups() {
     assert_eq!(names(&made), ["g.1.a", "g.1.b", "g.2.b"]);
     let listed = world.done("GET", "protection-groups/host-groups?member_names=hg", None).await;
     assert_eq!(fields(&listed, &["group.name", "member.name"]), ["g hg"]);
-    for (path, name) in [("hosts", "none"), ("host-groups", "none"), ("volumes", "none")] {
-        let path = format!("protection-groups/{path}?member_names={name}");
-        assert!(world.refused("GET", &path, None).await.contains("does not exist"));
+    for (path, kind) in [("hosts", "Host"), ("host-groups", "Host group"), ("volumes", "Volume")] {
+        let path = format!("protection-groups/{path}?member_names=none");
+        assert_eq!(world.refused("GET", &path, None).await, format!("{kind} does not exist."));
     }
 }
 
@@ -251,7 +278,10 @@ async fn limits_are_told_in_the_words_of_clients() {
     let found = world.done("GET", "volumes?filter=qos.bandwidth_limit%3C2000000", None).await;
     assert_eq!(names(&found), ["a"]);
     let wrong = json!({"qos": {"iops_limit": 99}});
-    assert!(world.refused("PATCH", "volumes?names=a", Some(wrong)).await.contains("100"));
+    assert_eq!(
+        world.refused("PATCH", "volumes?names=a", Some(wrong)).await,
+        "The IOPS of a volume are limited to 100 to 100,000,000 a second; not 99."
+    );
     // A clone begins without.
     let clone = Some(json!({"source": {"name": "a"}}));
     assert_eq!(world.done("POST", "volumes?names=b", clone).await[0]["qos"], none);

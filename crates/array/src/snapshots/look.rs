@@ -8,7 +8,7 @@ use super::{SnapshotFilter, SnapshotInfo, SnapshotRecord};
 use crate::groups::GroupId;
 use crate::identity::Serial;
 use crate::state::{State, VolumeEntry};
-use crate::{Array, Error};
+use crate::{Array, Error, LOOKED_AT_ONCE};
 
 /// A snapshot, as it is looked at before it is known whether it is to be shown: what is not asked
 /// for is not looked up.
@@ -75,11 +75,22 @@ impl Array {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<SnapshotInfo>, Error> {
-        let guard = self.state.read();
-        let state = &*guard;
-        let wanted = Wanted::of(state, filter)?;
-        let found = self.glances(state, &wanted, after).filter(|glance| wanted.fits(glance));
-        Ok(found.take(limit).filter_map(|glance| self.snapshot_info(state, glance.id)).collect())
+        let (mut found, mut after) = (Vec::new(), after.map(str::to_owned));
+        loop {
+            let mut room = limit - found.len();
+            let mut has_room = |_: &SnapshotGlance<'_>| {
+                let is_room = room > 0;
+                room -= usize::from(is_room);
+                is_room
+            };
+            let looked =
+                self.look_at_snapshots(filter, after.as_deref(), LOOKED_AT_ONCE, &mut has_room)?;
+            found.extend(looked.items);
+            match looked.next {
+                Some(next) if found.len() < limit => after = Some(next),
+                _ => return Ok(found),
+            }
+        }
     }
 
     /// Looks at `limit` snapshots, in the order of [`Array::snapshots`], and shows those that the

@@ -154,7 +154,8 @@ proptest! {
                     let keys = pick(&KEYS, &keys.into_iter().collect::<Vec<_>>());
                     let namespaces = namespace.map(|at| NAMESPACES[at].to_owned());
                     let namespaces = namespaces.into_iter().collect();
-                    array.remove_tags(&pick(&OBJECTS, objects), &TagFilter { namespaces, keys })
+                    let filter = TagFilter { namespaces, keys: keys.into_iter().collect() };
+                    array.remove_tags(&pick(&OBJECTS, objects), &filter)
                 }
                 Step::Clone(source) if !refuses => {
                     clones += 1;

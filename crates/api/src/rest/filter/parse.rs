@@ -2,12 +2,18 @@
 
 use serde_json::Number;
 
-use super::{Field, Filter, FilterError, Index, Literal, Operator, Step};
+use super::{Field, Filter, FilterError, Index, Literal, OneOf, Operator, Step};
 
 /// The longest filter, in bytes: several times what a URL of other servers may have.
 pub const FILTER_BYTES_MAX: usize = 16 << 10;
 /// How deep parentheses, `not` and functions may stand in each other.
 pub const FILTER_DEPTH_MAX: usize = 32;
+
+/// The most conditions that an item is held against: a list of 100,000 items is looked at in well
+/// under a second. Values that a field is compared with count once.
+pub const FILTER_TERMS_MAX: usize = 32;
+/// The most parts of a field: more than any item is deep.
+pub const FIELD_STEPS_MAX: usize = 8;
 
 /// A piece of the text.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +36,10 @@ pub(super) fn parse(text: &str) -> Result<Filter, FilterError> {
     let mut parser = Parser { tokens: &tokens, next: 0, end: text.len(), depth: 0 };
     let filter = parser.either()?;
     match parser.peek() {
+        None if filter.terms() > FILTER_TERMS_MAX => Err(FilterError::new(
+            0,
+            "it has more than 32 conditions; values of one field, without `*`, count once",
+        )),
         None => Ok(filter),
         Some(_) => Err(parser.fault("`and` or `or` is missing, or a parenthesis is too many")),
     }
@@ -147,7 +157,7 @@ impl<'a> Parser<'a> {
         while self.take_word("or") {
             all.push(self.both()?);
         }
-        Ok(if all.len() == 1 { all.swap_remove(0) } else { Filter::Or(all) })
+        Ok(Filter::any(all))
     }
 
     fn both(&mut self) -> Result<Filter, FilterError> {
@@ -155,7 +165,7 @@ impl<'a> Parser<'a> {
         while self.take_word("and") {
             all.push(self.single()?);
         }
-        Ok(if all.len() == 1 { all.swap_remove(0) } else { Filter::And(all) })
+        Ok(Filter::all(all))
     }
 
     fn single(&mut self) -> Result<Filter, FilterError> {
@@ -190,11 +200,15 @@ impl<'a> Parser<'a> {
             return Ok(Filter::Present(field));
         };
         self.next += 1;
-        let literals = self.literals()?;
-        if literals.len() != 1 && !matches!(operator, Operator::Equal | Operator::NotEqual) {
-            return Err(self.fault("a list goes with `=` and `!=` only"));
+        let mut literals = self.literals()?;
+        match (operator, literals.len()) {
+            (Operator::Equal, _) => Ok(Filter::OneOf(field, Box::new(OneOf::of(literals)))),
+            (Operator::NotEqual, _) => {
+                Ok(Filter::Not(Box::new(Filter::OneOf(field, Box::new(OneOf::of(literals))))))
+            }
+            (_, 1) => Ok(Filter::Compare(field, *operator, literals.swap_remove(0))),
+            _ => Err(self.fault("a list goes with `=` and `!=` only")),
         }
-        Ok(Filter::Compare(field, *operator, literals))
     }
 
     fn function(&mut self, word: &str, at: usize) -> Result<Filter, FilterError> {
@@ -250,6 +264,9 @@ impl<'a> Parser<'a> {
     /// A field: `a.b[all].c`.
     fn field(&self, word: &str, at: usize) -> Result<Field, FilterError> {
         let at = self.tokens.get(at).map_or(self.end, |(at, _)| *at);
+        if word.split('.').count() > FIELD_STEPS_MAX {
+            return Err(FilterError::new(at, "this field has more than 8 parts"));
+        }
         let steps = word.split('.').map(|part| {
             let (name, index) = match part.split_once('[') {
                 None => (part, Index::Any),

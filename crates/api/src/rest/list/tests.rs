@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::rest::filter::FILTER_TERMS_MAX;
+use crate::rest::filter::tests::LOOKS;
 
 #[derive(Clone, Debug, Serialize)]
 struct Thing {
@@ -124,6 +126,53 @@ fn pages_count_skip_and_sum_up() {
             ask(&format!("filter={filter}&total_item_count=true&{rest}"), &all);
         }
     }
+}
+
+/// The largest list, asked with the largest filters: each item is held against a few conditions.
+#[test]
+fn a_filter_costs_a_few_looks_at_each_item() {
+    let all = things(&vec![Some(1); 2105]);
+    let names: Vec<String> = (0..1000).map(|n| format!("name='t{n:04}'")).collect();
+    let stars: Vec<String> = (0..31).map(|n| format!("name='*{n}*x'")).collect();
+    for (filter, looks, found) in [
+        (names.join(" or "), 1, 1000),
+        (stars.join(" or "), 1, 0),
+        (format!("({}) and size=1", names.join(" or ")), 2, 1000),
+        (vec!["size=1"; 1000].join(" and "), FILTER_TERMS_MAX as u64, 1000),
+    ] {
+        let query: String = form_urlencoded::byte_serialize(filter.as_bytes()).collect();
+        let Ok(listing) = listing(&format!("filter={query}&sort=size")) else {
+            // The same condition a thousand times is a thousand conditions.
+            assert!(filter.starts_with("size=1"), "{filter}");
+            continue;
+        };
+        LOOKS.set(0);
+        let piece = |after: Option<&str>, limit| {
+            let start = after.map_or(0, |key| all.partition_point(|thing| *thing.name <= *key));
+            Ok(all.iter().skip(start).take(limit).cloned().collect())
+        };
+        let page = listing.pieces(piece).unwrap();
+        assert_eq!(page.items.len(), found, "{filter}");
+        assert!(LOOKS.get() <= looks * all.len() as u64, "{} for {filter}", LOOKS.get());
+    }
+}
+
+#[test]
+fn a_list_without_an_end_is_refused() {
+    let calls = Cell::new(0);
+    let thing = |n: u64| Thing { name: format!("{n:012}"), ..things(&[None]).swap_remove(0) };
+    let piece = |after: Option<&str>, limit: usize| {
+        calls.set(calls.get() + 1);
+        let start = after.map_or(0, |key| key.parse::<u64>().unwrap() + 1);
+        Ok((start..start + limit as u64).map(thing).collect())
+    };
+    for query in ["sort=size", "filter=never", "total_only=true", "limit=0"] {
+        calls.set(0);
+        assert!(listing(query).unwrap().pieces(piece).is_err(), "{query}");
+        assert!(calls.get() <= LOOKED_MAX / PIECE + 3, "{query}: {}", calls.get());
+    }
+    // In its own order it can be read page by page.
+    assert!(listing("limit=1000").unwrap().pieces(piece).unwrap().more_items_remaining);
 }
 
 #[test]

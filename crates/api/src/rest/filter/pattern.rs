@@ -1,0 +1,43 @@
+//! Texts in which `*` stands for any characters.
+
+/// Such a text, cut at its stars. It is held against a text in one pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// What a text begins with.
+    first: String,
+    /// What comes behind it, in this order.
+    middle: Vec<String>,
+    /// What it ends with.
+    last: String,
+    /// How long a text must be at least, in bytes.
+    least_bytes: usize,
+}
+
+impl Pattern {
+    /// Of a text with at least one star.
+    pub(super) fn new(text: &str) -> Self {
+        let (first, rest) = text.split_once('*').unwrap_or((text, ""));
+        let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+        let middle = middle.split('*').filter(|part| !part.is_empty()).map(str::to_owned);
+        let least_bytes = text.bytes().filter(|byte| *byte != b'*').count();
+        Self { first: first.into(), middle: middle.collect(), last: last.into(), least_bytes }
+    }
+
+    pub(super) fn fits(&self, text: &str) -> bool {
+        if text.len() < self.least_bytes {
+            return false;
+        }
+        let rest = text.strip_prefix(self.first.as_str());
+        let Some(mut rest) = rest.and_then(|rest| rest.strip_suffix(self.last.as_str())) else {
+            return false;
+        };
+        // What is found first leaves most to what is behind it.
+        self.middle.iter().all(|part| match rest.find(part.as_str()) {
+            Some(at) => {
+                rest = &rest[at + part.len()..];
+                true
+            }
+            None => false,
+        })
+    }
+}
