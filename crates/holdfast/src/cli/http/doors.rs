@@ -1,0 +1,258 @@
+//! Which connections there are, from where, and which of them gives way to a new one.
+//!
+//! A connection is *silent* until its first request is answered, *busy* while one is, and *idle*
+//! between two. There is always room for one more as long as somebody is silent: the oldest silent
+//! one of the address that has the most gives way. Next are idle ones that were never let in. One
+//! that is busy, or was let in (its caller is known), stays; only one of the same address can take
+//! its place while it is idle. Some places are kept for this machine itself.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// The most connections at once.
+pub(super) const CONNECTIONS_MAX: usize = 256;
+/// The most of them from one address, or from one network of IPv6.
+pub(super) const CONNECTIONS_PER_ADDRESS_MAX: usize = 128;
+/// Places that only connections from this machine take.
+pub(super) const LOOPBACK_RESERVED: usize = 16;
+
+/// What a connection is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    /// No request of it was answered yet.
+    Silent,
+    /// It was answered, but nobody was let in by it.
+    Stranger,
+    /// A caller was let in by it; no request is under way.
+    Known,
+    /// A request is under way.
+    Busy,
+}
+
+struct Entry {
+    from: IpAddr,
+    state: State,
+    /// Whether a caller was let in by it.
+    is_known: bool,
+    leave: Arc<Notify>,
+}
+
+/// All connections, by their numbers: the oldest first.
+#[derive(Default)]
+struct Table {
+    next: u64,
+    entries: BTreeMap<u64, Entry>,
+}
+
+impl Table {
+    fn count(&self, is_one: impl Fn(&Entry) -> bool) -> usize {
+        self.entries.values().filter(|entry| is_one(entry)).count()
+    }
+
+    /// The one of an address that gives way to another from there: the oldest of those that are
+    /// least worth.
+    fn least_of(&self, from: IpAddr) -> Option<u64> {
+        let own = self.entries.iter().filter(|(_, entry)| entry.from == from);
+        let own = own.filter(|(_, entry)| entry.state != State::Busy);
+        own.min_by_key(|(number, entry)| (entry.state, **number)).map(|(number, _)| *number)
+    }
+
+    /// The one that gives way to another from anywhere: of the address that has the most of them.
+    fn least(&self, is_remote: bool) -> Option<u64> {
+        [State::Silent, State::Stranger].into_iter().find_map(|state| {
+            let mut by_address: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
+            for (number, entry) in &self.entries {
+                // What comes from elsewhere takes no place of this machine's.
+                if entry.state == state && !(is_remote && entry.from.is_loopback()) {
+                    by_address.entry(entry.from).or_insert((0, *number)).0 += 1;
+                }
+            }
+            let most = by_address.into_values();
+            let most = most.max_by_key(|(count, oldest)| (*count, std::cmp::Reverse(*oldest)));
+            most.map(|(_, oldest)| oldest)
+        })
+    }
+
+    fn evict(&mut self, number: u64) {
+        if let Some(entry) = self.entries.remove(&number) {
+            entry.leave.notify_one();
+        }
+    }
+
+    /// Makes room for one more; `false` where nobody gives way.
+    fn make_room(&mut self, from: IpAddr) -> bool {
+        let is_remote = !from.is_loopback();
+        if self.count(|entry| entry.from == from) >= CONNECTIONS_PER_ADDRESS_MAX {
+            let Some(number) = self.least_of(from) else { return false };
+            self.evict(number);
+        }
+        let remote = self.count(|entry| !entry.from.is_loopback());
+        let is_full = self.entries.len() >= CONNECTIONS_MAX
+            || (is_remote && remote >= CONNECTIONS_MAX - LOOPBACK_RESERVED);
+        if is_full {
+            let Some(number) = self.least(is_remote) else { return false };
+            self.evict(number);
+        }
+        true
+    }
+}
+
+/// How many connections there are, and from where.
+#[derive(Default)]
+pub(super) struct Doors(Mutex<Table>);
+
+impl Doors {
+    /// A place for a connection; `None` where all others are worth more.
+    pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Option<Arc<Place>> {
+        let from = network(address);
+        let mut table = self.0.lock();
+        if !table.make_room(from) {
+            return None;
+        }
+        let (number, leave) = (table.next, Arc::new(Notify::new()));
+        table.next += 1;
+        let entry = Entry { from, state: State::Silent, is_known: false, leave: leave.clone() };
+        table.entries.insert(number, entry);
+        assert!(table.entries.len() <= CONNECTIONS_MAX, "a connection without a place");
+        Some(Arc::new(Place { doors: self.clone(), number, leave }))
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.lock().entries.len()
+    }
+}
+
+/// A connection's place, given back when it is dropped.
+pub(super) struct Place {
+    doors: Arc<Doors>,
+    number: u64,
+    leave: Arc<Notify>,
+}
+
+impl Place {
+    /// Ends when the connection is to give way to another.
+    pub(super) async fn given_away(&self) {
+        self.leave.notified().await;
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Entry)) {
+        // It has none any more where it gives way at this very moment.
+        if let Some(entry) = self.doors.0.lock().entries.get_mut(&self.number) {
+            change(entry);
+        }
+    }
+
+    /// A request has come.
+    pub(super) fn begin(&self) {
+        self.change(|entry| entry.state = State::Busy);
+    }
+
+    /// It is answered; `let_in` says whether its caller was known.
+    pub(super) fn end(&self, let_in: bool) {
+        self.change(|entry| {
+            entry.is_known |= let_in;
+            entry.state = if entry.is_known { State::Known } else { State::Stranger };
+        });
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.doors.0.lock().entries.remove(&self.number);
+    }
+}
+
+/// Where somebody comes from: whoever has one address of IPv6 has a whole network of them.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) if !address.is_loopback() => {
+            let network = u128::from(address) >> 64 << 64;
+            IpAddr::V6(Ipv6Addr::from(network))
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doors() -> Arc<Doors> {
+        Arc::default()
+    }
+
+    fn take(doors: &Arc<Doors>, address: &str) -> Option<Arc<Place>> {
+        doors.take(address.parse().unwrap())
+    }
+
+    /// Whether a place was given to somebody else.
+    fn is_gone(place: &Place) -> bool {
+        !place.doors.0.lock().entries.contains_key(&place.number)
+    }
+
+    #[test]
+    fn the_oldest_silent_one_gives_way() {
+        let doors = doors();
+        let all: Vec<_> =
+            (0..CONNECTIONS_PER_ADDRESS_MAX).map(|_| take(&doors, "192.0.2.1").unwrap()).collect();
+        // The oldest of all was answered, and the next one is being.
+        (all[0].begin(), all[0].end(false), all[1].begin());
+        let _more = take(&doors, "::ffff:192.0.2.1").unwrap();
+        assert!(is_gone(&all[2]));
+        assert_eq!(all.iter().filter(|place| is_gone(place)).count(), 1);
+        assert_eq!(doors.len(), CONNECTIONS_PER_ADDRESS_MAX);
+        drop((all, _more));
+        assert_eq!(doors.len(), 0);
+    }
+
+    #[test]
+    fn who_was_let_in_stays_and_one_address_leaves_room_for_others() {
+        let doors = doors();
+        let known = take(&doors, "192.0.2.9").unwrap();
+        (known.begin(), known.end(true));
+        let flood: Vec<_> = (0..4 * CONNECTIONS_MAX)
+            .filter_map(|n| take(&doors, &format!("198.51.100.{}", n % 3)))
+            .collect();
+        assert_eq!(flood.len(), 4 * CONNECTIONS_MAX);
+        assert!(!is_gone(&known) && doors.len() <= CONNECTIONS_MAX - LOOPBACK_RESERVED);
+        // One that has just come is not the next to go, whoever floods.
+        let fresh = take(&doors, "203.0.113.1").unwrap();
+        let _flood: Vec<_> = (0..CONNECTIONS_MAX).map(|_| take(&doors, "198.51.100.1")).collect();
+        assert!(!is_gone(&fresh) && !is_gone(&known));
+    }
+
+    #[test]
+    fn this_machine_has_places_of_its_own() {
+        let doors = doors();
+        let mut busy = Vec::new();
+        for n in 0..CONNECTIONS_MAX {
+            let Some(place) = take(&doors, &format!("192.0.2.{}", n % 4)) else { break };
+            place.begin();
+            busy.push(place);
+        }
+        assert_eq!(busy.len(), CONNECTIONS_MAX - LOOPBACK_RESERVED);
+        assert!(take(&doors, "192.0.2.77").is_none());
+        let own: Vec<_> = (0..LOOPBACK_RESERVED).map(|_| take(&doors, "127.0.0.1")).collect();
+        assert!(own.iter().all(Option::is_some));
+        // Silent ones of this machine give way to others of it, never to what comes from elsewhere.
+        assert!(take(&doors, "192.0.2.77").is_none());
+        assert!(take(&doors, "127.0.0.1").is_some());
+    }
+
+    #[test]
+    fn who_has_a_network_of_addresses_counts_once() {
+        let doors = doors();
+        let flood: Vec<_> = (0..2 * CONNECTIONS_MAX)
+            .map(|n| take(&doors, &format!("2001:db8::{n:x}")).unwrap())
+            .collect();
+        assert_eq!(doors.len(), CONNECTIONS_PER_ADDRESS_MAX);
+        assert!(take(&doors, "2001:db8:0:1::1").is_some());
+        drop(flood);
+        assert_eq!(doors.len(), 0);
+    }
+}

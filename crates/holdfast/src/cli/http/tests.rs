@@ -1,0 +1,134 @@
+//! The server, asked by real clients over loopback.
+
+use std::io::{Read, Write};
+
+use axum::Extension;
+use axum::routing::get;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+use super::doors::CONNECTIONS_PER_ADDRESS_MAX;
+use super::*;
+use crate::cli::certificate::{self, ServerIdentity};
+use crate::cli::config::Config;
+use crate::cli::pool;
+use crate::cli::trust::{Trust, pinned};
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+fn bound() -> Bound {
+    Bound::new("127.0.0.1:0".parse().unwrap()).unwrap()
+}
+
+fn identity() -> ServerIdentity {
+    let directory = tempfile::tempdir().unwrap();
+    let pool = directory.path().to_owned();
+    let place = pool::Place { data: pool.join("pool.data"), pool };
+    let api = "127.0.0.1:1".parse().unwrap();
+    certificate::of_array(&Config::default(), &place, [7; 16], api).unwrap()
+}
+
+/// A server that says from where it is asked.
+fn start(bound: Bound, tls: Option<Arc<ServerConfig>>) -> Server {
+    let who = |Extension(Origin(from)): Extension<Origin>| async move { format!("to {from}") };
+    bound.start(tls, move || Router::new().route("/", get(who))).unwrap()
+}
+
+fn connect(address: SocketAddr) -> std::net::TcpStream {
+    let stream = std::net::TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream
+}
+
+fn converse(mut stream: impl Read + Write) -> io::Result<String> {
+    stream.write_all(REQUEST)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+fn ask(address: SocketAddr, tls: &Arc<ClientConfig>) -> io::Result<String> {
+    let name = ServerName::try_from("elsewhere.example").unwrap();
+    let client = ClientConnection::new(tls.clone(), name).map_err(io::Error::other)?;
+    converse(StreamOwned::new(client, connect(address)))
+}
+
+#[test]
+fn it_serves_until_it_is_dropped() {
+    let bound = bound();
+    let address = bound.address;
+    let server = start(bound, None);
+    assert!(converse(connect(address)).unwrap().ends_with("to 127.0.0.1"));
+    drop(server);
+    assert!(std::net::TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn only_who_has_the_certificate_is_trusted() {
+    let (bound, identity) = (bound(), identity());
+    let address = bound.address;
+    let _server = start(bound, Some(identity.tls.clone()));
+    let right = Trust::Fingerprint(identity.credentials.fingerprint()).client().unwrap().unwrap();
+    assert!(ask(address, &right).unwrap().ends_with("to 127.0.0.1"));
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let builder = ClientConfig::builder_with_provider(certificate::provider());
+        let client = builder
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(pinned(identity.credentials.fingerprint()))
+            .with_no_client_auth();
+        assert!(ask(address, &Arc::new(client)).unwrap().ends_with("to 127.0.0.1"));
+    }
+    let mut other = identity.credentials.fingerprint();
+    other.0[0] ^= 1;
+    let wrong = Trust::Fingerprint(other).client().unwrap().unwrap();
+    let told = ask(address, &wrong).unwrap_err().to_string();
+    assert!(told.contains(&identity.credentials.fingerprint().to_string()), "{told}");
+    // In the clear there is no answer.
+    let answer = converse(connect(address)).unwrap_or_default();
+    assert!(!answer.contains("to 127"), "{answer}");
+}
+
+#[test]
+fn clients_that_say_nothing_do_not_hold_others_up() {
+    let (bound, identity) = (bound(), identity());
+    let address = bound.address;
+    let _server = start(bound, Some(identity.tls.clone()));
+    let tls = Trust::Fingerprint(identity.credentials.fingerprint()).client().unwrap().unwrap();
+    // More than there is room for, of one address, and of all.
+    let silent: Vec<_> = (0..300)
+        .map(|n| {
+            let mut stream = connect(address);
+            if n % 2 == 0 {
+                // A little of a handshake.
+                stream.write_all(&[22, 3, 1]).unwrap();
+            }
+            stream
+        })
+        .collect();
+    for _ in 0..3 {
+        assert!(ask(address, &tls).unwrap().ends_with("to 127.0.0.1"));
+    }
+    // The first ones had to go, and not the last ones.
+    let is_open = |mut stream: &std::net::TcpStream| {
+        stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        matches!(stream.read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    };
+    assert!(!is_open(&silent[0]) && is_open(&silent[299]));
+    let open = silent.iter().filter(|stream| is_open(stream)).count();
+    assert!(open < CONNECTIONS_PER_ADDRESS_MAX, "{open}");
+}
+
+#[test]
+fn clients_that_begin_a_request_and_stop_do_not_hold_others_up() {
+    let bound = bound();
+    let address = bound.address;
+    let _server = start(bound, None);
+    let mut silent: Vec<_> = (0..300).map(|_| connect(address)).collect();
+    for stream in &mut silent {
+        // Of those that have gone already it fails.
+        let _ = stream.write_all(b"GET / HT");
+    }
+    assert!(converse(connect(address)).unwrap().ends_with("to 127.0.0.1"));
+}
