@@ -62,12 +62,18 @@ pub struct HostCheck {
     pub rows: Vec<HostCheckRow>,
 }
 
+/// Sessions that end together: a host leaves its portals one after another.
+const TOGETHER_MS: u64 = 30_000;
+
 /// What the array has seen of a host.
 #[derive(Clone, Debug, Default)]
 struct Evidence {
     /// The portals of the array.
     portals: usize,
+    /// Those that it has, and those that ended a moment ago; if there are none, the last ones.
     sessions: Vec<HostSession>,
+    /// Whether it has none any more.
+    has_left: bool,
     paths: Vec<PathCounters>,
     /// Volumes that are connected to it.
     volumes: usize,
@@ -80,6 +86,10 @@ impl Evidence {
         let host = interface.array.host(host)?;
         let mut sessions = sessions::named(interface);
         sessions.retain(|session| session.host.as_deref() == Some(host.name.as_str()));
+        let ended = interface.watch.ended_sessions().into_iter();
+        let ended: Vec<_> =
+            ended.filter(|(_, it)| host.initiators.contains(&it.initiator)).collect();
+        let (sessions, has_left) = known_sessions(sessions, ended, (interface.now_ms)());
         let mut paths = interface.telemetry.counters().paths;
         paths.retain(|path| host.initiators.contains(&path.initiator));
         let map = host.initiators.first().map(|initiator| interface.array.lun_map(initiator));
@@ -88,6 +98,7 @@ impl Evidence {
         Ok(Self {
             portals: interface.facts.portals.len(),
             sessions,
+            has_left,
             paths,
             volumes: host.connection_count,
             off: off.collect(),
@@ -118,6 +129,22 @@ impl Evidence {
             rows,
         }
     }
+}
+
+/// The sessions of a host by which it is judged, and whether it has left: those that there are,
+/// with those that ended a moment ago; without any, those that ended last.
+fn known_sessions(
+    live: Vec<HostSession>,
+    ended: Vec<(u64, HostSession)>,
+    now_ms: u64,
+) -> (Vec<HostSession>, bool) {
+    let last_ms = ended.iter().map(|(ended_ms, _)| *ended_ms).max().unwrap_or(0);
+    let is_recent = now_ms.saturating_sub(last_ms) < TOGETHER_MS;
+    let has_left = live.is_empty() && !is_recent && !ended.is_empty();
+    let since_ms = if has_left { last_ms } else { now_ms.max(last_ms) };
+    let counts = |ended_ms: u64| since_ms.saturating_sub(ended_ms) < TOGETHER_MS;
+    let ended = ended.into_iter().filter(|(ended_ms, _)| counts(*ended_ms));
+    (live.into_iter().chain(ended.map(|(_, session)| session)).collect(), has_left)
 }
 
 /// How a host uses the array, beside how it should.

@@ -67,7 +67,13 @@ fn multipath(evidence: &Evidence) -> HostCheckRow {
                 enable multipathd.",
     };
     let used: BTreeSet<u16> = evidence.sessions.iter().map(|session| session.portal).collect();
-    let seen = format!("Sessions on {} of {} portals.", used.len(), evidence.portals);
+    let seen = match (used.len(), evidence.has_left) {
+        (0, _) => "No session.".to_owned(),
+        (count, false) => format!("Sessions on {count} of {} portals.", evidence.portals),
+        (count, true) => {
+            format!("It has left; it had sessions on {count} of {} portals.", evidence.portals)
+        }
+    };
     let verdict = match used.len() {
         0 => Verdict::Unseen,
         count => judged(count > 1 && count >= evidence.portals.min(PATHS_BEST)),
@@ -87,6 +93,7 @@ fn host_ports(evidence: &Evidence) -> HostCheckRow {
     let list = from.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let (verdict, seen) = match from.len() {
         0 => (Verdict::Unseen, "No session.".to_owned()),
+        count if evidence.has_left => (judged(count > 1), format!("Sessions came from {list}.")),
         count => (judged(count > 1), format!("Sessions come from {list}.")),
     };
     row("host_ports", verdict, seen, how)

@@ -58,7 +58,7 @@ fn a_host_that_does_all_right_is_told_so() {
             path("write", 1, 0, 1 << 40, 1 << 20),
         ],
         volumes: 1,
-        off: BTreeSet::new(),
+        ..Evidence::default()
     };
     for (check, verdict) in verdicts(&good) {
         let expected = if check == "nop_timeout" { Verdict::Unseen } else { Verdict::Good };
@@ -115,4 +115,27 @@ fn one_path_is_no_multipath_and_a_share_is_not_told_of_it() {
         assert_eq!(verdicts["multipath"], Verdict::Improve);
         assert_eq!(verdicts["round_robin"], Verdict::Unseen);
     }
+}
+
+#[test]
+fn who_has_left_is_judged_by_its_last_sessions() {
+    let seen = |live: Vec<HostSession>, ended: Vec<(u64, HostSession)>, now_ms| {
+        let (sessions, has_left) = known_sessions(live, ended, now_ms);
+        let evidence = Evidence { portals: 2, sessions, has_left, ..Evidence::default() };
+        let check = evidence.check("h".into());
+        let row = check.rows.into_iter().find(|row| row.check == "multipath").unwrap();
+        (row.verdict, row.seen)
+    };
+    let on = |portal| session(portal, "10.0.0.1:5", 900);
+    let ended = || vec![(1_000_000, on(1)), (1_001_000, on(2)), (5_000, on(3))];
+    let both = |text: &str| (Verdict::Good, text.to_owned());
+    // Between two logins, and an hour after the last logout.
+    assert_eq!(seen(vec![], ended(), 1_004_000), both("Sessions on 2 of 2 portals."));
+    let left = both("It has left; it had sessions on 2 of 2 portals.");
+    assert_eq!(seen(vec![], ended(), 4_600_000), left);
+    // One that is there counts with what has just ended, and without what ended long ago.
+    assert_eq!(seen(vec![on(1)], ended(), 1_004_000), both("Sessions on 2 of 2 portals."));
+    let one = (Verdict::Improve, "Sessions on 1 of 2 portals.".to_owned());
+    assert_eq!(seen(vec![on(1)], ended(), 4_600_000), one);
+    assert_eq!(seen(vec![], vec![], 1), (Verdict::Unseen, "No session.".to_owned()));
 }

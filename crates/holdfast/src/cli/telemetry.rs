@@ -88,6 +88,11 @@ impl Watch for Watched {
         self.observer.sessions().into_iter().map(session_of).collect()
     }
 
+    fn ended_sessions(&self) -> Vec<(u64, HostSession)> {
+        let ended = self.observer.ended_sessions().into_iter();
+        ended.map(|(ended_ms, session)| (ended_ms, session_of(session))).collect()
+    }
+
     fn test_notifications(&self) -> Vec<NotificationTest> {
         let array = self.array.name();
         let event = Event { news: News::Test, time_ms: now_ms(), array };

@@ -132,6 +132,7 @@ impl FrontEnd {
     fn end_session(&mut self, session: &Session) {
         tracing::debug!("the session of {} ended", session.info.initiator_name);
         self.shared.scsi.nexus_loss(&session.nexus);
+        self.shared.ended.note(session, super::now_ms());
         let mut sessions = self.shared.sessions.lock();
         sessions.by_id.remove(&session.info.session);
         wake_waiting(&mut sessions, session.info.session, &self.shared.mailboxes);

@@ -50,6 +50,29 @@ impl Session {
     }
 }
 
+/// How many sessions that have ended are remembered, each the last of its initiator and portal.
+const ENDED_MAX: usize = 4096;
+
+/// Sessions that have ended, and when, in milliseconds since 1970: a host that comes and goes may
+/// never be there at the moment at which somebody looks.
+#[derive(Default)]
+pub(super) struct EndedSessions(Mutex<BTreeMap<(String, u16), (u64, SessionSnapshot)>>);
+
+impl EndedSessions {
+    pub(super) fn note(&self, session: &Session, now_ms: u64) {
+        let snapshot = session.snapshot();
+        let mut all = self.0.lock();
+        let key = (snapshot.initiator.clone(), snapshot.portal);
+        if all.len() >= ENDED_MAX && !all.contains_key(&key) {
+            let oldest = all.iter().min_by_key(|(_, (ended_ms, _))| *ended_ms);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                all.remove(&oldest);
+            }
+        }
+        all.insert(key, (now_ms, snapshot));
+    }
+}
+
 /// A session at one moment.
 #[derive(Clone, Debug)]
 pub struct SessionSnapshot {
@@ -129,6 +152,12 @@ impl Observer {
         let mut all: Vec<_> = all.iter().map(|session| session.snapshot()).collect();
         all.sort_by(|a, b| (&a.initiator, a.portal, a.isid).cmp(&(&b.initiator, b.portal, b.isid)));
         all
+    }
+
+    /// The last sessions that have ended of each initiator and portal, and when, in milliseconds
+    /// since 1970.
+    pub fn ended_sessions(&self) -> Vec<(u64, SessionSnapshot)> {
+        self.shared.ended.0.lock().values().cloned().collect()
     }
 
     /// Who was refused at login, since the start.

@@ -19,7 +19,7 @@ use super::listen::Addresses;
 use super::mailbox::{Mailbox, Message};
 use super::management::Sessions;
 use super::saver::SaverQueue;
-use super::sessions::{Refusals, Troubles};
+use super::sessions::{EndedSessions, Refusals, Troubles};
 use super::throttle::Throttles;
 use super::{LunMaps, ServeOptions};
 
@@ -35,6 +35,7 @@ pub(super) struct Shared {
     pub shutdown: Shutdown,
     pub addresses: Addresses,
     pub sessions: Mutex<Sessions>,
+    pub ended: EndedSessions,
     pub refusals: Refusals,
     pub troubles: Troubles,
     /// Which thread serves a connection.
@@ -93,6 +94,7 @@ impl Shared {
             mailboxes,
             addresses: Addresses::default(),
             sessions: Mutex::default(),
+            ended: EndedSessions::default(),
             refusals: Refusals::default(),
             troubles: Troubles::default(),
             places: Mutex::default(),

@@ -49,7 +49,7 @@ pub(super) struct Hosts {
 struct Known {
     /// Since when it has one path of several.
     one_path_ms: Option<u64>,
-    /// Since when it has no session.
+    /// Since when it has no session: since it left, if that is known.
     gone_ms: Option<u64>,
     /// Times and counters, the oldest first, for a window.
     past: VecDeque<(u64, Done)>,
@@ -67,7 +67,8 @@ impl Hosts {
         self.known.retain(|name, _| names.contains(name.as_str()));
         let mut seen = Vec::new();
         for host in &look.hosts {
-            if host.sessions == 0 && !self.known.contains_key(&host.name) {
+            let was_never_there = host.sessions == 0 && host.last_logout_ms.is_none();
+            if was_never_there && !self.known.contains_key(&host.name) {
                 // It may come yet: what was known of it before the start stays.
                 let codes = [
                     AlertCode::HostOnePath,
@@ -127,13 +128,10 @@ impl Habit {
 impl Known {
     fn paths(&mut self, host: &HostLook, look: &Look) -> Option<Seen> {
         let code = AlertCode::HostOnePath;
-        if host.sessions == 0 {
-            self.one_path_ms = None;
-            return None;
-        }
-        let is_one = look.portals > 1 && host.portals.len() == 1;
+        let portals: BTreeSet<u16> = host.portals.union(&host.portals_left).copied().collect();
+        let is_one = look.portals > 1 && portals.len() == 1;
         let is_told = lasts(&mut self.one_path_ms, is_one, look.now_ms);
-        let portal = host.portals.first().copied().unwrap_or(0);
+        let portal = portals.first().copied().unwrap_or(0);
         let actual = format!("{} sessions, all on portal {portal}", host.sessions);
         let expected = format!("sessions on at least 2 of {} portals", look.portals);
         match (is_one, is_told) {
@@ -146,11 +144,17 @@ impl Known {
     fn gone(&mut self, host: &HostLook, look: &Look) -> Option<Seen> {
         let code = AlertCode::HostGone;
         let is_gone = host.sessions == 0 && host.connections > 0;
+        // It is gone since it left, not since somebody saw that: it may have come in between.
+        if let Some(left_ms) = host.last_logout_ms.filter(|_| is_gone) {
+            self.gone_ms = self.gone_ms.max(Some(left_ms));
+        }
         if lasts(&mut self.gone_ms, is_gone, look.now_ms) {
             let actual = format!("no session, and {} connected volumes", host.connections);
             return Some(holds(code, &host.name, Severity::Warning, actual, "a session"));
         }
-        is_gone.then(|| Seen::Unsure(code, host.name.clone()))
+        // Who left a moment ago was there: that ends what was told before.
+        let is_unsure = is_gone && host.last_logout_ms.is_none();
+        is_unsure.then(|| Seen::Unsure(code, host.name.clone()))
     }
 
     fn remember(&mut self, host: &HostLook, now_ms: u64) {

@@ -11,6 +11,8 @@ use crate::serve::notify::Notifier;
 use crate::serve::sessions::Refused;
 use crate::serve::{Counters, DeviceSnapshot, Observer};
 
+/// A session that ended so short a time ago counts as one: some hosts log in for each command.
+const JUST_ENDED_MS: u64 = 30_000;
 /// Hosts that are asked for at once, so that no lock is held for long.
 const HOSTS_AT_ONCE: usize = 250;
 
@@ -75,6 +77,10 @@ pub(super) struct HostLook {
     pub sessions: usize,
     /// The portals that it has sessions on.
     pub portals: BTreeSet<u16>,
+    /// When the last of its sessions ended that have, in milliseconds since 1970.
+    pub last_logout_ms: Option<u64>,
+    /// The portals of those that ended a moment ago: [`JUST_ENDED_MS`].
+    pub portals_left: BTreeSet<u16>,
     /// What it did since the start.
     pub done: Done,
     /// Offloads that are off for some of its volumes; only of hosts with sessions.
@@ -108,6 +114,23 @@ impl Done {
     }
 }
 
+/// The sessions of an initiator that have ended.
+#[derive(Default)]
+struct Left {
+    last_ms: u64,
+    /// Of those that ended a moment ago.
+    portals: BTreeSet<u16>,
+}
+
+impl Left {
+    fn add(&mut self, ended_ms: u64, portal: u16, now_ms: u64) {
+        self.last_ms = self.last_ms.max(ended_ms);
+        if now_ms.saturating_sub(ended_ms) < JUST_ENDED_MS {
+            self.portals.insert(portal);
+        }
+    }
+}
+
 impl Sources {
     pub(super) fn look(&self, now_ms: u64, uptime_ms: u64, notifier: &Notifier) -> Look {
         let pool = self.array.pool();
@@ -126,14 +149,18 @@ impl Sources {
             troubles: self.observer.troubles(),
             snapshots: self.array.last_snapshots(),
             portals: self.portals,
-            hosts: self.hosts(),
+            hosts: self.hosts(now_ms),
             refused: self.observer.refused(),
             certificate: (self.certificate)(),
             notifications: notifier.troubles(),
         }
     }
 
-    fn hosts(&self) -> Vec<HostLook> {
+    fn hosts(&self, now_ms: u64) -> Vec<HostLook> {
+        let mut left: HashMap<String, Left> = HashMap::new();
+        for (ended_ms, session) in self.observer.ended_sessions() {
+            left.entry(session.initiator).or_default().add(ended_ms, session.portal, now_ms);
+        }
         let mut of: HashMap<String, (usize, BTreeSet<u16>)> = HashMap::new();
         for session in self.observer.sessions() {
             let (count, portals) = of.entry(session.initiator).or_default();
@@ -158,6 +185,10 @@ impl Sources {
                     if let Some((sessions, portals)) = of.get(initiator) {
                         look.sessions += sessions;
                         look.portals.extend(portals);
+                    }
+                    if let Some(left) = left.get(initiator) {
+                        look.last_logout_ms = look.last_logout_ms.max(Some(left.last_ms));
+                        look.portals_left.extend(&left.portals);
                     }
                     if let Some(done) = paths.get(initiator) {
                         look.done.add(done);

@@ -247,6 +247,41 @@ fn a_host_that_was_there_and_is_gone_is_told_of() {
 }
 
 #[test]
+fn a_host_that_logs_in_every_few_seconds_is_not_gone() {
+    let mut judge = Judge::default();
+    let mut at = |now_ms: u64, left_ms: Option<u64>, portals_left: &[u16]| {
+        let mut look = well(now_ms);
+        look.hosts = vec![HostLook {
+            last_logout_ms: left_ms,
+            portals_left: portals_left.iter().copied().collect(),
+            ..host(&[])
+        }];
+        let seen = judge.judge(&look);
+        let gone =
+            (find(&seen, AlertCode::HostGone).is_some(), is_unsure(&seen, AlertCode::HostGone));
+        (gone, find(&seen, AlertCode::HostOnePath).is_some())
+    };
+    // Whenever somebody looks it has just left: by both portals.
+    for step in 0..100 {
+        let now_ms = HOUR_MS + step * 15_000;
+        assert_eq!(at(now_ms, Some(now_ms - 4_000), &[1, 2]), ((false, false), false), "{step}");
+    }
+    // It left for good: that is told two minutes later, and no longer when it was seen again.
+    let left_ms = 2 * HOUR_MS;
+    assert_eq!(at(left_ms + MINUTE_MS, Some(left_ms), &[]), ((false, false), false));
+    assert_eq!(at(left_ms + 2 * MINUTE_MS, Some(left_ms), &[]), ((true, false), false));
+    let again_ms = left_ms + 3 * MINUTE_MS;
+    assert_eq!(at(again_ms + 1, Some(again_ms), &[1]), ((false, false), false));
+    // By one portal only: that is told, too.
+    for step in 1..=8 {
+        let now_ms = again_ms + step * 15_000;
+        at(now_ms, Some(now_ms - 4_000), &[1]);
+    }
+    let now_ms = again_ms + 9 * 15_000;
+    assert_eq!(at(now_ms, Some(now_ms - 4_000), &[1]), ((false, false), true));
+}
+
+#[test]
 fn offloads_that_are_refused_are_told_of_until_one_succeeds() {
     let mut judge = Judge::default();
     let mut it = host(&[1, 2]);
