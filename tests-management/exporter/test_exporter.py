@@ -14,7 +14,9 @@ service_usec_per_read_op service_usec_per_write_op service_usec_per_read_op_cach
 usec_per_mirrored_write_op usec_per_read_op usec_per_write_op write_bytes_per_sec writes_per_sec
 """.split()
 OF_THE_ARRAY = "queue_depth local_queue_usec_per_op usec_per_other_op others_per_sec".split()
-SPACE = "total_physical total_provisioned unique snapshots virtual shared system".split()
+SPACE = """
+replication shared snapshots system total_physical total_provisioned unique virtual
+""".split()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,6 +60,8 @@ def test_space(exporter):
     (array,) = exporter.items("arrays/space")
     assert array["capacity"] > 1 << 30
     whole(array["space"], SPACE)
+    # The exporter adds it to `system` without looking whether it is there.
+    assert array["space"]["replication"] == 0
     assert isinstance(array["space"]["data_reduction"], float)
     volume = named(exporter.items("volumes"), "exported")
     assert volume["provisioned"] == 1 << 30 and volume["serial"]

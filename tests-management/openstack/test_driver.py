@@ -249,11 +249,19 @@ def test_the_scheduler_is_told_what_is_there(cinder, driver, management):
     assert stats["reads_per_sec"] >= 0 and stats["usec_per_write_op"] >= 0
 
 
+#: What the driver puts before everything.
+FAILURE = "Pure Storage Cinder driver failure"
+
+
 def test_what_fails_is_told(cinder, driver):
     volume = cinder.create(driver)
-    with pytest.raises(pure.PureDriverException, match="already exists"):
+    with pytest.raises(pure.PureDriverException) as told:
         driver.create_volume(volume)
-    lost = cinder.snapshot(volume)
-    with pytest.raises(pure.PureDriverException, match="does not exist|No such"):
-        driver.create_volume_from_snapshot(cinder.volume(), lost)
+    what = f"Unable to create volume {volume.name}-cinder"
+    assert str(told.value) == f"{FAILURE}: {what}: Volume already exists."
+    lost, copy = cinder.snapshot(volume), cinder.volume()
+    with pytest.raises(pure.PureDriverException) as told:
+        driver.create_volume_from_snapshot(copy, lost)
+    what = f"Unable to create volume {copy.name}-cinder"
+    assert str(told.value) == f"{FAILURE}: {what}: No such volume or snapshot."
     assert objects.Volume.get_by_id(cinder.context, volume.id).provider_id

@@ -16,6 +16,11 @@ from initiator import Disk
 GIB = 1 << 30
 MIB = 1 << 20
 VERSION = "2.26"
+#: What it compares with, all of it: the programs in it are not ours.
+SNAPSHOT_DESTROYED = (
+    "Volume snapshot has been destroyed. It can be recovered by purevol recover and eradicated by "
+    "purevol eradicate."
+)
 
 
 class Plugin:
@@ -72,7 +77,7 @@ def test_disks_of_a_machine(plugin):
     disk = "vm-100-disk-0"
     (made,) = plugin.call("POST", "volumes", {"provisioned": 4 * GIB}, names=disk)
     status, why = plugin.refused("POST", "volumes", {"provisioned": GIB}, names=disk)
-    assert status == 400 and "already exists" in why
+    assert (status, why) == (400, "Volume already exists.")
     luns = {
         row["host"]["name"]: row["lun"]
         for node in nodes
@@ -80,7 +85,7 @@ def test_disks_of_a_machine(plugin):
     }
     assert set(luns) == set(nodes)
     status, why = plugin.refused("POST", "connections", host_names="pve1", volume_names=disk)
-    assert status == 400 and "Connection already exists." in why
+    assert (status, why) == (400, "Connection already exists.")
     (port,) = plugin.call("GET", "ports")
     seen = {
         node: Disk(port["portal"], port["iqn"], lun, f"iqn.1993-08.org.debian:01:{node}")
@@ -112,18 +117,31 @@ def test_disks_of_a_machine(plugin):
 
     # Gone: unmapped from all nodes, destroyed, eradicated.
     plugin.call("PATCH", "volume-snapshots", {"destroyed": True}, names=snapshot["name"])
-    plugin.call("DELETE", "volume-snapshots", names=snapshot["name"])
+    again = {"body": {"destroyed": True}, "names": snapshot["name"]}
+    status, why = plugin.refused("PATCH", "volume-snapshots", **again)
+    assert (status, why) == (400, SNAPSHOT_DESTROYED)
+    # It sends what is no body of this request along.
+    body = {"replication_snapshot": True}
+    plugin.call("DELETE", "volume-snapshots", body, names=snapshot["name"])
+    for method in ("PATCH", "DELETE"):
+        body = {"destroyed": True} if method == "PATCH" else body
+        status, why = plugin.refused(method, "volume-snapshots", body, names=snapshot["name"])
+        assert (status, why) == (400, "No such volume or snapshot.")
     for node in nodes:
         plugin.call("DELETE", "connections", host_names=node, volume_names=disk)
         status, why = plugin.refused("DELETE", "connections", host_names=node, volume_names=disk)
-        assert status == 400 and "does not exist" in why
+        assert (status, why) == (400, "Connection does not exist.")
     for name in (disk, "base-101-disk-0"):
         plugin.call("PATCH", "volumes", {"destroyed": True}, names=name)
         status, why = plugin.refused("PATCH", "volumes", {"destroyed": True}, names=name)
-        assert status == 400 and "has been destroyed" in why
+        assert (status, why) == (400, "Volume has been deleted.")
+        for node in nodes:
+            pair = {"host_names": node, "volume_names": name}
+            status, why = plugin.refused("DELETE", "connections", **pair)
+            assert (status, why) == (400, "Volume has been destroyed.")
         plugin.call("DELETE", "volumes", names=name)
     status, why = plugin.refused("GET", "volumes", names=disk)
-    assert status == 400 and "does not exist" in why
+    assert (status, why) == (400, "Volume does not exist.")
     plugin.call("DELETE", "hosts", names="pve1,pve2")
 
 
@@ -131,6 +149,10 @@ def test_a_session_that_is_dead_is_told_by_its_status(plugin):
     plugin.call("GET", "arrays")
     plugin.session = "dead"
     status, why = plugin.refused("GET", "arrays")
-    assert status == 401 and "log in" in why
+    assert (status, why) == (
+        401,
+        "The session has ended, or there was none: log in with an API token, or send one as "
+        "`Authorization: Bearer TOKEN`.",
+    )
     plugin.log_in()
     assert plugin.call("GET", "arrays")

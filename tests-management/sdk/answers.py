@@ -19,10 +19,8 @@ def names(response):
     return [item.name for item in good(response)]
 
 
-def refused(response, *words):
-    """The message of a refusal, in which there are these words."""
+def refused(response, *messages):
+    """A refusal for these reasons: whole messages, as some clients compare them."""
     assert response.status_code == 400, response
-    text = "; ".join(error.message for error in response.errors)
-    for word in words:
-        assert word in text, text
-    return text
+    assert [error.message for error in response.errors] == list(messages)
+    return "; ".join(messages)

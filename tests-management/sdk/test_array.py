@@ -59,7 +59,10 @@ def test_the_array_is_renamed(client):
     before = one(client.get_arrays()).name
     renamed = client.patch_arrays(array=flasharray.Arrays(name="array-2"))
     assert one(renamed).name == "array-2"
-    refused(client.patch_arrays(array=flasharray.Arrays(name="no blanks")), "array name")
+    refused(
+        client.patch_arrays(array=flasharray.Arrays(name="no blanks")),
+        "The array name \"no blanks\" must not hold ' '; use A-Z a-z 0-9 -.",
+    )
     good(client.patch_arrays(array=flasharray.Arrays(name=before)))
 
 
@@ -71,7 +74,7 @@ def test_ports_and_controllers(management, client):
     assert port.portal == management.array.told["portals"][0]
     assert one(client.get_network_interfaces()).services == ["iscsi"]
     assert names(client.get_hardware()) == ["CT0"]
-    refused(client.get_ports(names=["CT9"]), "does not exist")
+    refused(client.get_ports(names=["CT9"]), "CT9 does not exist.")
 
 
 def test_what_there_is_none_of(client):
@@ -95,23 +98,29 @@ def test_what_there_is_none_of(client):
     assert one(client.get_smtp_servers()).name == "none"
     assert one(client.get_container_default_protections()).default_protections == []
     assert len(good(client.get_array_connections_connection_key())) == 1
-    refused(client.get_pods(names=["pod1"]), "does not exist")
-    refused(client.post_pods(names=["pod1"], pod=flasharray.PodPost()), "not supported")
+    refused(client.get_pods(names=["pod1"]), "pod1 does not exist.")
+    refused(
+        client.post_pods(names=["pod1"], pod=flasharray.PodPost()),
+        "Pods: not supported by this array.",
+    )
     # As an answer, not as a method that is not there: the client ends with an exception at that.
     mail = flasharray.SmtpServer(sender_domain="example.com")
-    refused(client.patch_smtp_servers(smtp=mail), "not supported")
+    refused(client.patch_smtp_servers(smtp=mail), "SMTP settings: not supported by this array.")
     calls_home = flasharray.Support(phonehome_enabled=True)
-    refused(client.patch_support(support=calls_home), "not supported")
+    refused(
+        client.patch_support(support=calls_home),
+        "Remote support: not supported by this array.",
+    )
     default = flasharray.ContainerDefaultProtection(default_protections=[])
     refused(
         client.patch_container_default_protections(
             names=["array"], container_default_protection=default
         ),
-        "not supported",
+        "Default protection: not supported by this array.",
     )
     refused(
         client.patch_hardware(names=["CT0"], hardware=flasharray.Hardware(identify_enabled=True)),
-        "not supported",
+        "Settings of hardware: not supported by this array.",
     )
 
 

@@ -23,7 +23,7 @@ def test_a_host_group_shares_volumes(client, prefix):
     good(client.post_volumes(names=[volume], volume=VolumePost(provisioned=GIB)))
     good(client.post_hosts(names=hosts, host=HostPost()))
     assert one(client.post_host_groups(names=[group])).name == group
-    refused(client.post_host_groups(names=[group]), "already exists")
+    refused(client.post_host_groups(names=[group]), "Host group already exists.")
     good(client.post_host_groups_hosts(group_names=[group], member_names=hosts))
     members = good(client.get_host_groups_hosts(group_names=[group]))
     assert [member.member.name for member in members] == hosts
@@ -38,13 +38,16 @@ def test_a_host_group_shares_volumes(client, prefix):
     refused(again, "Connection already exists.")
     shown = one(client.get_connections(host_names=hosts[1:], volume_names=[volume]))
     assert (shown.host_group.name, shown.lun) == (group, 254)
-    refused(client.delete_host_groups(names=[group]), "existing connections")
+    refused(
+        client.delete_host_groups(names=[group]),
+        f"Host group {prefix}-hg cannot be deleted due to existing connections (1). Disconnect it.",
+    )
     good(client.delete_connections(host_group_names=[group], volume_names=[volume]))
     good(client.delete_host_groups_hosts(group_names=[group], member_names=hosts))
     changed = client.patch_host_groups(names=[group], host_group=HostGroupPatch(name=f"{group}2"))
     assert one(changed).name == f"{group}2"
     good(client.delete_host_groups(names=[f"{group}2"]))
-    refused(client.get_host_groups(names=[f"{group}2"]), "does not exist")
+    refused(client.get_host_groups(names=[f"{group}2"]), "Host group does not exist.")
 
 
 def test_tags(client, prefix):
@@ -61,7 +64,7 @@ def test_tags(client, prefix):
     gone = {"resource_names": volumes, "namespaces": ["x.example.com"], "keys": ["app"]}
     good(client.delete_volumes_tags(**gone))
     assert not good(client.get_volumes_tags(resource_names=volumes))
-    refused(client.delete_volumes_tags(**gone), "does not exist")
+    refused(client.delete_volumes_tags(**gone), f"Tag does not exist: app of {prefix}-a.")
 
 
 def test_schedules_run(client, prefix, eventually):
@@ -82,13 +85,19 @@ def test_schedules_run(client, prefix, eventually):
     ends, comes = ProtectionGroup(destroyed=True), ProtectionGroup(destroyed=False)
     good(client.patch_protection_groups(names=[group], protection_group=ends))
     assert one(client.get_protection_groups(names=[group], destroyed=True)).time_remaining > 0
-    refused(client.get_protection_groups(names=[group], destroyed=False), "does not exist")
+    refused(
+        client.get_protection_groups(names=[group], destroyed=False),
+        f"Group does not exist: {prefix}-g. The list of groups shows their names.",
+    )
     assert not names(client.get_volume_snapshots(source_names=[volume], destroyed=False))
     good(client.patch_protection_groups(names=[group], protection_group=comes))
     assert names(client.get_volume_snapshots(source_names=[volume])) == [f"{group}.1.{volume}"]
     good(client.patch_protection_groups(names=[group], protection_group=ends))
     good(client.delete_protection_groups(names=[group]))
-    refused(client.get_protection_groups(names=[group]), "does not exist")
+    refused(
+        client.get_protection_groups(names=[group]),
+        f"Group does not exist: {prefix}-g. The list of groups shows their names.",
+    )
 
 
 def test_limits(client, prefix):

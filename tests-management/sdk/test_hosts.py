@@ -12,21 +12,28 @@ def test_a_host_lives_and_dies(client, prefix):
     host, iqns = f"{prefix}-h", [iqn(prefix, 1), iqn(prefix, 2)]
     made = one(client.post_hosts(names=[host], host=HostPost(iqns=iqns)))
     assert (made.name, made.iqns, made.is_local, made.connection_count) == (host, iqns, True, 0)
-    refused(client.post_hosts(names=[host], host=HostPost()), "already exists")
+    refused(client.post_hosts(names=[host], host=HostPost()), "Host already exists.")
     other = client.post_hosts(names=[f"{prefix}-o"], host=HostPost(iqns=iqns[:1]))
-    refused(other, "already in use")
+    refused(
+        other,
+        f"The initiator iqn.2026-11.com.example:{prefix}-1 is already in use by host "
+        f"{prefix}-h. Remove it there first.",
+    )
     found = client.get_hosts(filter=f"iqns='{iqns[1].upper()}' and is_local")
     assert names(found) == [host]
     change = HostPatch(add_iqns=[iqn(prefix, 3)], remove_iqns=[iqns[0]])
     changed = one(client.patch_hosts(names=[host], host=change))
     assert changed.iqns == [iqns[1], iqn(prefix, 3)]
-    refused(client.patch_hosts(names=[host], host=change), "does not exist")
+    refused(
+        client.patch_hosts(names=[host], host=change),
+        f"The initiator iqn.2026-11.com.example:{prefix}-1 does not exist in {prefix}-h.",
+    )
     good(client.patch_hosts(names=[host], host=HostPatch(iqns=iqns)))
     renamed = one(client.patch_hosts(names=[host], host=HostPatch(name=f"{prefix}-n")))
     assert renamed.name == f"{prefix}-n"
-    refused(client.get_hosts(names=[host]), "Host does not exist")
+    refused(client.get_hosts(names=[host]), "Host does not exist.")
     good(client.delete_hosts(names=[f"{prefix}-n"]))
-    refused(client.delete_hosts(names=[f"{prefix}-n"]), "Host does not exist")
+    refused(client.delete_hosts(names=[f"{prefix}-n"]), "Host does not exist.")
 
 
 def test_secrets_are_not_told(client, prefix):
@@ -39,7 +46,10 @@ def test_secrets_are_not_told(client, prefix):
     changed = one(client.patch_hosts(names=[prefix], host=none))
     assert getattr(changed.chap, "host_user", None) is None
     short = HostPost(chap=Chap(host_user="u", host_password="short"))
-    text = refused(client.post_hosts(names=[f"{prefix}-b"], host=short), "CHAP")
+    text = refused(
+        client.post_hosts(names=[f"{prefix}-b"], host=short),
+        "A CHAP secret must have 12 to 255 characters.",
+    )
     assert "short" not in text
 
 
@@ -57,7 +67,10 @@ def test_connections(client, prefix):
     taken = client.post_connections(
         host_names=hosts[:1], volume_names=volumes[1:], connection=ConnectionPost(lun=7)
     )
-    refused(taken, "already in use")
+    refused(
+        taken,
+        f"LUN 7 of host {prefix}-h is already in use by volume {prefix}-a. Choose another.",
+    )
     good(client.delete_connections(host_names=hosts[:1], volume_names=volumes[:1]))
     good(client.post_connections(host_names=hosts, volume_names=volumes))
     pairs = [
@@ -70,11 +83,14 @@ def test_connections(client, prefix):
     assert one(client.get_volumes(names=volumes[:1])).connection_count == 2
     ids = [volume.id for volume in good(client.get_volumes(names=volumes))]
     assert len(good(client.get_connections(volume_ids=ids))) == 4
-    refused(client.get_connections(host_names=[f"{prefix}-x"]), "Host does not exist")
-    refused(client.delete_hosts(names=hosts), "existing connections")
+    refused(client.get_connections(host_names=[f"{prefix}-x"]), "Host does not exist.")
+    refused(
+        client.delete_hosts(names=hosts),
+        f"Host {prefix}-h cannot be deleted due to existing connections (2). Disconnect it.",
+    )
     unknown = client.delete_connections(host_names=hosts, volume_names=[f"{prefix}-x"])
-    refused(unknown, "does not exist")
+    refused(unknown, "Volume does not exist.")
     good(client.delete_connections(host_names=hosts, volume_names=volumes))
     gone = client.delete_connections(host_names=hosts[:1], volume_names=volumes[:1])
-    refused(gone, "does not exist")
+    refused(gone, "Connection does not exist.")
     good(client.delete_hosts(names=hosts))

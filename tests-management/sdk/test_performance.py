@@ -13,7 +13,7 @@ def test_the_last_second(client, prefix):
     assert array.reads_per_sec >= 0 and array.time > 1_700_000_000_000
     volume = one(client.get_volumes_performance(names=[name]))
     assert (volume.name, volume.writes_per_sec) == (name, 0)
-    refused(client.get_volumes_performance(names=["nowhere"]), "does not exist")
+    refused(client.get_volumes_performance(names=["nowhere"]), "Volume does not exist.")
     total = client.get_volumes_performance(total_only=True)
     assert total.status_code == 200 and len(list(total.total)) == 1
 
@@ -32,4 +32,7 @@ def test_samples(client, eventually):
         start_time=now - 86_400_000, end_time=now, resolution=30_000, total_item_count=True
     )
     assert day.status_code == 200 and day.total_item_count == len(list(day.items))
-    refused(client.get_hosts_performance(start_time=now - 1000, resolution=1000), "resolution")
+    refused(
+        client.get_hosts_performance(start_time=now - 1000, resolution=1000),
+        "The resolution is a whole number of times 30000, 300000 or 3600000 ms, up to 30 days.",
+    )

@@ -23,7 +23,7 @@ def test_a_snapshot_lives_and_dies(client, prefix):
     assert (snapshot.name, snapshot.suffix, snapshot.source.name) == (name, "before", volume)
     assert snapshot.provisioned == GIB and snapshot.serial != made.serial
     again = client.post_volume_snapshots(source_names=[volume], volume_snapshot=before)
-    refused(again, "already exists")
+    refused(again, "Volume snapshot already exists.")
     counted = one(
         client.post_volume_snapshots(source_names=[volume], volume_snapshot=VolumeSnapshotPost())
     )
@@ -33,7 +33,7 @@ def test_a_snapshot_lives_and_dies(client, prefix):
     assert one(client.get_volume_snapshots(ids=[snapshot.id])).name == name
     found = client.get_volume_snapshots(filter=f"source.name='{volume}' and suffix='be*'")
     assert names(found) == [name]
-    refused(client.get_volume_snapshots(names=[f"{volume}.none"]), "No such volume or snapshot")
+    refused(client.get_volume_snapshots(names=[f"{volume}.none"]), "No such volume or snapshot.")
 
     renamed = VolumeSnapshotPatch(name="after")
     assert one(client.patch_volume_snapshots(names=[name], volume_snapshot=renamed)).name == (
@@ -47,9 +47,15 @@ def test_a_snapshot_lives_and_dies(client, prefix):
     assert one(back).provisioned == GIB
 
     ends = VolumeSnapshotPatch(destroyed=True)
-    refused(client.delete_volume_snapshots(names=[name]), "not destroyed")
+    refused(
+        client.delete_volume_snapshots(names=[name]),
+        f"Snapshot {prefix}-v.after is not destroyed. Destroy it first.",
+    )
     assert one(client.patch_volume_snapshots(names=[name], volume_snapshot=ends)).destroyed
-    refused(client.get_volume_snapshots(names=[name], destroyed=False))
+    refused(
+        client.get_volume_snapshots(names=[name], destroyed=False),
+        "No such volume or snapshot.",
+    )
     stays = VolumeSnapshotPatch(destroyed=False)
     good(client.patch_volume_snapshots(names=[name], volume_snapshot=stays))
     good(client.patch_volume_snapshots(names=[name, f"{volume}.1"], volume_snapshot=ends))
@@ -83,7 +89,10 @@ def test_protection_groups(client, prefix):
     good(client.post_volumes(names=volumes, volume=VolumePost(provisioned=GIB)))
     made = one(client.post_protection_groups(names=[group]))
     assert (made.name, made.destroyed, made.volume_count) == (group, False, 0)
-    refused(client.post_protection_groups(names=[group]), "already exists")
+    refused(
+        client.post_protection_groups(names=[group]),
+        f"Group already exists: {prefix}-g. Choose another name.",
+    )
     members = client.post_protection_groups_volumes(group_names=[group], member_names=volumes)
     assert [member.member.name for member in good(members)] == volumes
     assert one(client.get_protection_groups(names=[group])).volume_count == 2
@@ -103,13 +112,16 @@ def test_protection_groups(client, prefix):
     listed = client.get_protection_group_snapshots(source_names=[group])
     assert names(listed) == [f"{group}.s1"]
     replicated = client.post_protection_group_snapshots(source_names=[group], replicate_now=True)
-    refused(replicated, "not supported")
+    refused(replicated, "Replication: not supported by this array.")
     ends = ProtectionGroupSnapshotPatch(destroyed=True)
     name = f"{group}.s1"
     good(client.patch_protection_group_snapshots(names=[name], protection_group_snapshot=ends))
     found = client.get_protection_group_snapshots(names=[name], destroyed=True)
     assert one(found).destroyed
     good(client.delete_protection_group_snapshots(names=[name]))
-    refused(client.get_protection_group_snapshots(names=[name]), "does not exist")
+    refused(
+        client.get_protection_group_snapshots(names=[name]),
+        f"Group snapshot does not exist: {prefix}-g.s1. It is named GROUP.SUFFIX.",
+    )
     good(client.delete_protection_groups_volumes(group_names=[group], member_names=volumes[:1]))
     assert one(client.get_protection_groups(names=[group])).volume_count == 1

@@ -18,42 +18,52 @@ def test_a_volume_lives_and_dies(client, prefix):
     assert made.space.total_provisioned == GIB
     assert (made.subtype, made.promotion_status) == ("regular", "promoted")
     again = client.post_volumes(names=[name], volume=VolumePost(provisioned=GIB))
-    refused(again, "already exists")
+    refused(again, "Volume already exists.")
     assert one(client.get_volumes(names=[name.upper()])).id == made.id
     assert one(client.get_volumes(ids=[made.id])).name == name
 
     bigger = client.patch_volumes(names=[name], volume=VolumePatch(provisioned=2 * GIB))
     assert one(bigger).provisioned == 2 * GIB
     smaller = VolumePatch(provisioned=GIB)
-    refused(client.patch_volumes(names=[name], volume=smaller), "cuts data off")
+    refused(
+        client.patch_volumes(names=[name], volume=smaller),
+        f"Volume {prefix}-db_1 has 2147483648 bytes: a smaller size cuts data off for ever. "
+        "Ask for it explicitly (truncate).",
+    )
     good(client.patch_volumes(names=[name], volume=smaller, truncate=True))
     new = f"{prefix}-db-2"
     renamed = one(client.patch_volumes(names=[name], volume=VolumePatch(name=new)))
     assert (renamed.id, renamed.serial) == (made.id, made.serial)
 
-    refused(client.delete_volumes(names=[new]), "not destroyed")
+    refused(
+        client.delete_volumes(names=[new]),
+        f"Volume {prefix}-db-2 is not destroyed. Destroy it first.",
+    )
     destroyed = one(client.patch_volumes(names=[new], volume=VolumePatch(destroyed=True)))
     assert destroyed.destroyed and 0 < destroyed.time_remaining <= 86_400_000
     again = client.patch_volumes(names=[new], volume=VolumePatch(destroyed=True))
-    refused(again, "has been destroyed")
+    refused(again, "Volume has been deleted.")
     assert one(client.get_volumes(names=[new], destroyed=True)).id == made.id
-    refused(client.get_volumes(names=[new], destroyed=False), "does not exist")
+    refused(client.get_volumes(names=[new], destroyed=False), "Volume does not exist.")
     good(client.patch_volumes(names=[new], volume=VolumePatch(destroyed=False)))
-    refused(client.get_volumes(names=[new], destroyed=True), "does not exist")
+    refused(client.get_volumes(names=[new], destroyed=True), "Volume does not exist.")
     good(client.patch_volumes(ids=[made.id], volume=VolumePatch(destroyed=True)))
     good(client.delete_volumes(names=[new]))
-    refused(client.get_volumes(names=[new]), "does not exist")
-    refused(client.get_volumes(ids=[made.id]), "does not exist")
+    refused(client.get_volumes(names=[new]), "Volume does not exist.")
+    refused(client.get_volumes(ids=[made.id]), f"The id does not exist: {made.id}.")
 
 
 def test_several_are_changed_or_none(client, prefix):
     some = [f"{prefix}-{n}" for n in range(3)]
     assert names(client.post_volumes(names=some, volume=VolumePost(provisioned=GIB))) == some
     more = [f"{prefix}-3", f"{prefix}-1"]
-    refused(client.post_volumes(names=more, volume=VolumePost(provisioned=GIB)), "already exists")
+    refused(
+        client.post_volumes(names=more, volume=VolumePost(provisioned=GIB)),
+        "Volume already exists.",
+    )
     missing = some + [f"{prefix}-x"]
     answer = client.patch_volumes(names=missing, volume=VolumePatch(destroyed=True))
-    refused(answer, "does not exist")
+    refused(answer, "Volume does not exist.")
     assert answer.errors[0].context == f"{prefix}-x"
     assert names(client.get_volumes(filter=f"name='{prefix}*'", destroyed=False)) == some
     good(client.patch_volumes(names=some, volume=VolumePatch(destroyed=True)))
@@ -70,23 +80,32 @@ def test_clones_and_overwrites(client, prefix):
     from_source = VolumePost(source=Reference(name=source))
     made = one(client.post_volumes(names=[clone], volume=from_source))
     assert made.provisioned == GIB
-    refused(client.post_volumes(names=[clone], volume=from_source), "already exists")
+    refused(client.post_volumes(names=[clone], volume=from_source), "Volume already exists.")
     good(client.patch_volumes(names=[source], volume=VolumePatch(provisioned=3 * GIB)))
     over = one(client.post_volumes(names=[clone], volume=from_source, overwrite=True))
     assert (over.id, over.provisioned) == (made.id, 3 * GIB)
     lost = VolumePost(source=Reference(name=f"{prefix}-none"))
-    refused(client.post_volumes(names=[f"{prefix}-a"], volume=lost), "does not exist")
+    refused(client.post_volumes(names=[f"{prefix}-a"], volume=lost), "Volume does not exist.")
     lost = VolumePost(source=Reference(name=f"{source}.none"))
-    refused(client.post_volumes(names=[f"{prefix}-a"], volume=lost), "No such volume or snapshot")
+    refused(client.post_volumes(names=[f"{prefix}-a"], volume=lost), "No such volume or snapshot.")
 
 
 def test_what_is_not_there_is_refused(client, prefix):
     size = VolumePost(provisioned=GIB)
-    refused(client.post_volumes(names=["pod::volume"], volume=size), "name")
-    refused(client.post_volumes(names=[f"{prefix}-a"], volume=VolumePost(provisioned=1)), "4096")
+    refused(
+        client.post_volumes(names=["pod::volume"], volume=size),
+        "The volume name \"pod::volume\" must not hold ':'; use A-Z a-z 0-9 - _.",
+    )
+    refused(
+        client.post_volumes(names=[f"{prefix}-a"], volume=VolumePost(provisioned=1)),
+        "A volume's size is a multiple of 4096 bytes; not 1: try 4096.",
+    )
     good(client.post_volumes(names=[f"{prefix}-a"], volume=size))
     pod = VolumePatch(pod=Reference(name="pod"))
-    refused(client.patch_volumes(names=[f"{prefix}-a"], volume=pod), "pod", "not supported")
+    refused(
+        client.patch_volumes(names=[f"{prefix}-a"], volume=pod),
+        "The field `pod` is not supported by this array, or misspelt.",
+    )
     assert names(client.get_volumes(names=[f"{prefix}-a"])) == [f"{prefix}-a"]
 
 
@@ -127,7 +146,10 @@ def test_filters_as_the_sdk_writes_them(client, prefix):
     assert names(client.get_volumes(filter=some)) == [f"{prefix}-a", f"{prefix}-it"]
     neither = flasharray.Filter.and_(own, flasharray.Filter.not_(some))
     assert names(client.get_volumes(filter=neither)) == [f"{prefix}-b"]
-    refused(client.get_volumes(filter="name=="), "filter")
+    refused(
+        client.get_volumes(filter="name=="),
+        "Invalid filter, at character 6: a value should stand here: 'TEXT', a number, true, false.",
+    )
 
 
 def test_a_kill_loses_nothing(management, client, prefix):
