@@ -201,7 +201,9 @@ mod tests {
         let all: Vec<_> =
             (0..CONNECTIONS_PER_ADDRESS_MAX).map(|_| take(&doors, "192.0.2.1").unwrap()).collect();
         // The oldest of all was answered, and the next one is being.
-        (all[0].begin(), all[0].end(false), all[1].begin());
+        all[0].begin();
+        all[0].end(false);
+        all[1].begin();
         let _more = take(&doors, "::ffff:192.0.2.1").unwrap();
         assert!(is_gone(&all[2]));
         assert_eq!(all.iter().filter(|place| is_gone(place)).count(), 1);
@@ -214,7 +216,8 @@ mod tests {
     fn who_was_let_in_stays_and_one_address_leaves_room_for_others() {
         let doors = doors();
         let known = take(&doors, "192.0.2.9").unwrap();
-        (known.begin(), known.end(true));
+        known.begin();
+        known.end(true);
         let flood: Vec<_> = (0..4 * CONNECTIONS_MAX)
             .filter_map(|n| take(&doors, &format!("198.51.100.{}", n % 3)))
             .collect();
