@@ -85,12 +85,16 @@ function CapacityCard({ status, space }: { status: Status; space: PoolSpace }) {
       </Card>
     );
   }
+  // What is in use and what is free is the same on the whole page; what the pass of accounting
+  // knows is older, and may be more.
+  const inUse = Math.max(used, figures.live_bytes);
   const parts: Part[] = [
     { label: "Unique to volumes", colour: "c1", bytes: figures.unique_bytes },
     { label: "Shared", colour: "c2", bytes: figures.shared_bytes },
     { label: "Snapshots", colour: "c3", bytes: figures.snapshots_bytes },
     { label: "System", colour: "c4", bytes: figures.system_bytes },
-    { label: "Free", colour: "free", bytes: Math.max(0, capacity - figures.live_bytes) },
+    { label: "To be reclaimed", colour: "c5", bytes: Math.max(0, used - figures.live_bytes) },
+    { label: "Free", colour: "free", bytes: Math.max(0, capacity - inUse) },
   ];
   return (
     <Card title="Capacity by kind">
