@@ -179,7 +179,8 @@ fn of_unopenable(
         next_lsn: superblock.log.lsn,
         ..InspectReport::default()
     });
-    let finding = format!("the pool does not open: {text}");
+    let finding =
+        format!("the pool does not open, and holdfast salvage gets out what can be read: {text}");
     InspectReport { superblocks, findings: vec![finding], ..known.unwrap_or_default() }
 }
 

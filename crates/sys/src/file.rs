@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use block::{FRAME_BYTES, Frame, FrameMut};
 
-use crate::disk::Disk;
+use crate::disk::{Disk, Persist};
 use crate::prepare::{UNIT_BYTES, Units};
+use crate::retry::Retries;
 use crate::{fiemap, iovec};
 
 /// How long an opening waits for the lock: a process that was killed lets go of its files only
@@ -35,6 +36,7 @@ pub struct FileDisk {
     notices: Vec<String>,
     /// Whether a write can carry its own flush (`RWF_DSYNC`).
     dsync: AtomicBool,
+    retries: Retries,
 }
 
 impl FileDisk {
@@ -113,12 +115,33 @@ impl FileDisk {
         );
         let notices = notice.into_iter().collect();
         let len_bytes = AtomicU64::new(len_bytes);
-        Self { file, len_bytes, units, notices, dsync: AtomicBool::new(true) }
+        let (dsync, retries) = (AtomicBool::new(true), Retries::default());
+        Self { file, len_bytes, units, notices, dsync, retries }
     }
 
     /// What an administrator should know about this disk, one sentence each; mostly nothing.
     pub fn notices(&self) -> &[String] {
         &self.notices
+    }
+
+    /// Tells `report`, one sentence each, when the device begins to refuse writes, takes them again,
+    /// or one was given up.
+    pub fn report_to(&self, report: impl Fn(&str) + Send + Sync + 'static) {
+        self.retries.report_to(Box::new(report));
+    }
+
+    /// How often a write was tried again that the device had refused, since it was opened.
+    pub fn retry_count(&self) -> u64 {
+        self.retries.count()
+    }
+
+    /// From here on a write that is refused has failed: the owner stops.
+    pub fn end_retries(&self) {
+        self.retries.end();
+    }
+
+    pub(crate) fn retries(&self) -> &Retries {
+        &self.retries
     }
 
     pub(crate) fn units(&self) -> &Units {
@@ -169,11 +192,42 @@ impl FileDisk {
         self.flush()
     }
 
+    /// Writes, once, and makes durable what `persist` says.
+    pub(crate) fn put(
+        &self,
+        offset_bytes: u64,
+        frames: &[Frame],
+        persist: Persist,
+    ) -> io::Result<()> {
+        self.check_range(offset_bytes, frames.len())?;
+        self.units.before_write(offset_bytes, (frames.len() * FRAME_BYTES) as u64);
+        let one_call = frames.len() <= iovec::IOVECS_MAX && self.dsync.load(Ordering::Relaxed);
+        match persist {
+            Persist::Nothing => return self.write_vectored(offset_bytes, frames, 0),
+            Persist::Itself if frames.is_empty() => return Ok(()),
+            Persist::Itself if one_call => {
+                match self.write_vectored(offset_bytes, frames, libc::RWF_DSYNC) {
+                    Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                        self.dsync.store(false, Ordering::Relaxed);
+                    }
+                    result => return result,
+                }
+            }
+            Persist::Itself | Persist::All => {}
+        }
+        self.write_vectored(offset_bytes, frames, 0)?;
+        self.flush()
+    }
+
     fn write_vectored(&self, offset_bytes: u64, frames: &[Frame], flags: i32) -> io::Result<()> {
         let mut iovecs = Vec::with_capacity(frames.len().min(iovec::IOVECS_MAX));
         let mut done = 0;
         while iovec::for_write(&mut iovecs, frames, done) > 0 {
             let offset = (offset_bytes + done as u64) as i64;
+            #[cfg(test)]
+            if let Some(fault) = self.retries.fault() {
+                return Err(io::Error::from_raw_os_error(fault));
+            }
             // SAFETY: each vector names bytes of a frame that `frames` keeps alive and that
             // nobody can change; the kernel only reads them.
             let result = unsafe {
@@ -228,9 +282,7 @@ impl Disk for FileDisk {
     }
 
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
-        self.check_range(offset_bytes, frames.len())?;
-        self.units.before_write(offset_bytes, (frames.len() * FRAME_BYTES) as u64);
-        self.write_vectored(offset_bytes, frames, 0)
+        self.retries.patiently(|| self.put(offset_bytes, frames, Persist::Nothing))
     }
 
     fn flush(&self) -> io::Result<()> {
@@ -238,20 +290,7 @@ impl Disk for FileDisk {
     }
 
     fn write_durable(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
-        if frames.len() > iovec::IOVECS_MAX || !self.dsync.load(Ordering::Relaxed) {
-            self.write(offset_bytes, frames)?;
-            return self.flush();
-        }
-        self.check_range(offset_bytes, frames.len())?;
-        self.units.before_write(offset_bytes, (frames.len() * FRAME_BYTES) as u64);
-        match self.write_vectored(offset_bytes, frames, libc::RWF_DSYNC) {
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-                self.dsync.store(false, Ordering::Relaxed);
-                self.write_vectored(offset_bytes, frames, 0)?;
-                self.flush()
-            }
-            result => result,
-        }
+        self.retries.patiently(|| self.put(offset_bytes, frames, Persist::Itself))
     }
 }
 

@@ -12,6 +12,7 @@ mod fiemap;
 pub mod file;
 mod iovec;
 pub mod prepare;
+mod retry;
 pub mod ring;
 
 pub use clock::Clock;

@@ -14,6 +14,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use block::{FRAME_BYTES, Frame, FrameMut};
 use io_uring::{IoUring, opcode, squeue, types};
@@ -63,7 +64,7 @@ pub struct Ring {
 
 enum Engine {
     Uring(Box<Uring>),
-    Blocking { queued: VecDeque<Queued>, done: VecDeque<Completion> },
+    Blocking { queued: VecDeque<Queued>, done: VecDeque<Completion>, later: Vec<(Instant, Queued)> },
 }
 
 /// A transfer that the blocking engine has not done yet.
@@ -72,6 +73,8 @@ struct Queued {
     offset_bytes: u64,
     buffers: Buffers,
     persist: Persist,
+    /// How often the device has refused it.
+    refused: u32,
 }
 
 impl Ring {
@@ -99,7 +102,8 @@ impl Ring {
 
     /// A ring that does its transfers one after the other, without io_uring.
     pub fn blocking(disk: Arc<FileDisk>) -> Self {
-        let engine = Engine::Blocking { queued: VecDeque::new(), done: VecDeque::new() };
+        let (queued, done, later) = (VecDeque::new(), VecDeque::new(), Vec::new());
+        let engine = Engine::Blocking { queued, done, later };
         Self { disk, engine, notices: Vec::new(), not_send: PhantomData }
     }
 
@@ -117,11 +121,35 @@ impl Ring {
         }
     }
 
+    /// When to call [`Ring::complete`] although nothing has ended: a write that the device refused
+    /// is tried again then.
+    pub fn next_retry(&self) -> Option<Duration> {
+        let next = match &self.engine {
+            Engine::Uring(uring) => uring.later.iter().map(|(at, _)| *at).min(),
+            Engine::Blocking { later, .. } => later.iter().map(|(at, _)| *at).min(),
+        };
+        next.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// From here on a write that the device refuses has failed, of all rings on the disk: the owner
+    /// stops.
+    pub fn end_retries(&self) {
+        self.disk.end_retries();
+    }
+
+    /// Whether transfers have ended that the descriptor does not tell of.
+    pub fn has_ended(&self) -> bool {
+        match &self.engine {
+            Engine::Uring(_) => false,
+            Engine::Blocking { queued, done, .. } => !queued.is_empty() || !done.is_empty(),
+        }
+    }
+
     /// How many transfers were queued and are not collected yet.
     pub fn in_flight(&self) -> usize {
         match &self.engine {
             Engine::Uring(uring) => uring.slots.len() - uring.free.len(),
-            Engine::Blocking { queued, done } => queued.len() + done.len(),
+            Engine::Blocking { queued, done, later } => queued.len() + done.len() + later.len(),
         }
     }
 
@@ -141,6 +169,7 @@ impl Ring {
             offset_bytes,
             buffers: Buffers::Read(frames),
             persist: Persist::Nothing,
+            refused: 0,
         });
         Ok(())
     }
@@ -163,7 +192,8 @@ impl Ring {
             let len_bytes = (frames.len() * FRAME_BYTES) as u64;
             self.disk.units().before_write(offset_bytes, len_bytes);
         }
-        self.queue(Queued { user_data, offset_bytes, buffers: Buffers::Write(frames), persist });
+        let buffers = Buffers::Write(frames);
+        self.queue(Queued { user_data, offset_bytes, buffers, persist, refused: 0 });
         Ok(())
     }
 
@@ -181,8 +211,13 @@ impl Ring {
     pub fn submit(&mut self) -> io::Result<()> {
         match &mut self.engine {
             Engine::Uring(uring) => uring.submit(),
-            Engine::Blocking { queued, done } => {
-                done.extend(queued.drain(..).map(|transfer| perform(&self.disk, transfer)));
+            Engine::Blocking { queued, done, later } => {
+                for transfer in queued.drain(..) {
+                    match perform(&self.disk, transfer) {
+                        Performed::Ended(completion) => done.push_back(completion),
+                        Performed::Refused(at, transfer) => later.push((at, transfer)),
+                    }
+                }
                 Ok(())
             }
         }
@@ -195,21 +230,58 @@ impl Ring {
     pub fn complete(&mut self, out: &mut Vec<Completion>) -> io::Result<()> {
         match &mut self.engine {
             Engine::Uring(uring) => uring.complete(out),
-            Engine::Blocking { done, .. } => {
+            Engine::Blocking { done, queued, later } => {
                 out.extend(done.drain(..));
-                Ok(())
+                let now = Instant::now();
+                queued.extend(later.extract_if(.., |(at, _)| *at <= now).map(|(_, again)| again));
+                if queued.is_empty() { Ok(()) } else { self.submit() }
             }
         }
     }
 }
 
-fn perform(disk: &FileDisk, transfer: Queued) -> Completion {
-    let Queued { user_data, offset_bytes, mut buffers, persist } = transfer;
-    let result = match &mut buffers {
+enum Performed {
+    Ended(Completion),
+    /// It is tried again at this time.
+    Refused(Instant, Queued),
+}
+
+fn perform(disk: &FileDisk, mut transfer: Queued) -> Performed {
+    let Queued { offset_bytes, persist, .. } = transfer;
+    let result = match &mut transfer.buffers {
         Buffers::Read(frames) => disk.read(offset_bytes, frames),
-        Buffers::Write(frames) => disk.write_as(offset_bytes, frames, persist),
+        Buffers::Write(frames) if persist == Persist::All => {
+            // What the flush should have kept is not only this write: it is not tried again.
+            let written = match transfer.refused {
+                _ if frames.is_empty() => Ok(()),
+                _ => disk.put(offset_bytes, frames, Persist::Nothing),
+            };
+            match written {
+                Ok(()) => {
+                    let Queued { user_data, buffers, refused, .. } = transfer;
+                    disk.retries().passed(refused);
+                    return Performed::Ended(Completion {
+                        user_data,
+                        buffers,
+                        result: disk.flush(),
+                    });
+                }
+                failed => failed,
+            }
+        }
+        Buffers::Write(frames) => disk.put(offset_bytes, frames, persist),
     };
-    Completion { user_data, buffers, result }
+    if let (Err(error), Buffers::Write(_)) = (&result, &transfer.buffers)
+        && let Some(pause) = disk.retries().refused(error, transfer.refused + 1)
+    {
+        transfer.refused += 1;
+        return Performed::Refused(Instant::now() + pause, transfer);
+    }
+    let Queued { user_data, buffers, refused, .. } = transfer;
+    if result.is_ok() {
+        disk.retries().passed(refused);
+    }
+    Performed::Ended(Completion { user_data, buffers, result })
 }
 
 /// A transfer in the kernel, or waiting for room there.
@@ -222,6 +294,10 @@ struct Transfer {
     dsync: bool,
     /// Whether a flush must follow the last write.
     sync_after: bool,
+    /// Whether that flush is for earlier writes as well.
+    flushes_all: bool,
+    /// How often the device has refused it.
+    refused: u32,
 }
 
 #[derive(Default)]
@@ -232,6 +308,7 @@ struct Slot {
 }
 
 struct Uring {
+    disk: Arc<FileDisk>,
     uring: IoUring,
     event: OwnedFd,
     fd: RawFd,
@@ -239,13 +316,15 @@ struct Uring {
     free: Vec<u32>,
     /// Slots whose next step is to be given to the kernel.
     ready: VecDeque<u32>,
+    /// Slots whose transfer was refused, and when it is tried again.
+    later: Vec<(Instant, u32)>,
     /// Steps that are in the kernel.
     in_kernel: u32,
     entries: u32,
 }
 
 impl Uring {
-    fn new(disk: &FileDisk, entries: u32) -> io::Result<Self> {
+    fn new(disk: &Arc<FileDisk>, entries: u32) -> io::Result<Self> {
         let uring = build(entries)?;
         // SAFETY: no memory is passed; the result is checked before it is used.
         let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -257,12 +336,14 @@ impl Uring {
         uring.submitter().register_eventfd(event.as_raw_fd())?;
         uring.submitter().register_files(&[disk.raw_fd()])?;
         Ok(Self {
+            disk: disk.clone(),
             uring,
             event,
             fd: disk.raw_fd(),
             slots: Vec::new(),
             free: Vec::new(),
             ready: VecDeque::new(),
+            later: Vec::new(),
             in_kernel: 0,
             entries,
         })
@@ -282,6 +363,8 @@ impl Uring {
             done_bytes: 0,
             dsync,
             sync_after: queued.persist != Persist::Nothing && !dsync,
+            flushes_all: queued.persist == Persist::All,
+            refused: queued.refused,
             buffers: queued.buffers,
         });
         self.ready.push_back(index);
@@ -339,6 +422,11 @@ impl Uring {
             self.in_kernel -= 1;
             self.step_ended(index as u32, result, out);
         }
+        if !self.later.is_empty() {
+            let now = Instant::now();
+            self.ready
+                .extend(self.later.extract_if(.., |(at, _)| *at <= now).map(|(_, slot)| slot));
+        }
         self.submit()
     }
 
@@ -346,10 +434,26 @@ impl Uring {
     fn step_ended(&mut self, index: u32, result: i32, out: &mut Vec<Completion>) {
         let slot = &mut self.slots[index as usize];
         let Some(transfer) = &mut slot.transfer else { return };
+        #[cfg(test)]
+        let result = match &transfer.buffers {
+            Buffers::Write(_) => self.disk.retries().fault().map_or(result, |fault| -fault),
+            Buffers::Read(_) => result,
+        };
         let result = match transfer.after(result) {
             Progress::More => return self.ready.push_back(index),
             Progress::Ended(result) => result,
         };
+        match &result {
+            Ok(()) => self.disk.retries().passed(transfer.refused),
+            Err(error) if transfer.may_begin_again() => {
+                if let Some(pause) = self.disk.retries().refused(error, transfer.refused + 1) {
+                    transfer.refused += 1;
+                    transfer.done_bytes = 0;
+                    return self.later.push((Instant::now() + pause, index));
+                }
+            }
+            Err(_) => {}
+        }
         if let Some(Transfer { user_data, buffers, .. }) = slot.transfer.take() {
             out.push(Completion { user_data, buffers, result });
             self.free.push(index);
@@ -365,6 +469,12 @@ enum Progress {
 impl Transfer {
     fn is_moved(&self) -> bool {
         self.done_bytes >= self.buffers.len_bytes()
+    }
+
+    /// Whether all of it can be done once more, as if it had not begun. Not behind a flush that is
+    /// for earlier writes, too: those are not written again.
+    fn may_begin_again(&self) -> bool {
+        matches!(self.buffers, Buffers::Write(_)) && !(self.flushes_all && self.is_moved())
     }
 
     /// What follows the end of a step with `result`: bytes, or a negative error number.

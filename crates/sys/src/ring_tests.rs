@@ -143,6 +143,8 @@ fn a_step_that_moved_less_is_continued() {
         done_bytes: 0,
         dsync: true,
         sync_after: false,
+        flushes_all: false,
+        refused: 0,
     };
     assert!(matches!(transfer.after(-libc::EAGAIN), Progress::More));
     assert!(matches!(transfer.after(-libc::EOPNOTSUPP), Progress::More));
@@ -206,7 +208,7 @@ fn steps_of(frame_count: usize, persist: Persist) -> Vec<(u8, i32)> {
     let (_dir, disk) = disk(1 << 20);
     let mut uring = Uring::new(&disk, 4).unwrap();
     let buffers = Buffers::Write(frames(0, frame_count));
-    uring.queue(Queued { user_data: 0, offset_bytes: 0, buffers, persist });
+    uring.queue(Queued { user_data: 0, offset_bytes: 0, buffers, persist, refused: 0 });
     uring.ready.clear();
     let mut steps = Vec::new();
     loop {
@@ -237,4 +239,118 @@ fn the_kernel_is_asked_for_what_must_be_durable() {
     assert_eq!(steps_of(IOVECS_MAX + 1, Persist::Itself), [plain, plain, flush]);
     assert_eq!(steps_of(IOVECS_MAX + 1, Persist::All), [plain, plain, flush]);
     assert_eq!(steps_of(0, Persist::All), [flush]);
+}
+
+/// Lets the next writes end with these errors, without a pause before they are tried again.
+fn refuse(disk: &FileDisk, errors: &[i32]) {
+    disk.retries().at_once.store(true, std::sync::atomic::Ordering::Relaxed);
+    disk.retries().faults.lock().unwrap().extend(errors);
+}
+
+type Told = Arc<std::sync::Mutex<Vec<String>>>;
+
+/// The engines by themselves, and what each has told.
+fn engines() -> Vec<(tempfile::TempDir, Arc<FileDisk>, Ring, Told)> {
+    let made = [Ring::new as fn(Arc<FileDisk>, u32) -> Ring, |disk, _| Ring::blocking(disk)];
+    let engine = |make: fn(Arc<FileDisk>, u32) -> Ring| {
+        let (dir, disk) = disk(1 << 20);
+        let told = Told::default();
+        let sentences = told.clone();
+        disk.report_to(move |text| sentences.lock().unwrap().push(text.to_owned()));
+        let ring = make(disk.clone(), 8);
+        (dir, disk, ring, told)
+    };
+    made.map(engine).into()
+}
+
+/// Collects what ends, looking as often as the ring asks for.
+fn collect_patiently(ring: &mut Ring, count: usize) -> Vec<Completion> {
+    let mut out = Vec::new();
+    while out.len() < count {
+        ring.complete(&mut out).unwrap();
+        if out.len() < count && ring.next_retry().is_none() && !ring.has_ended() {
+            wait(ring.poll_fd().expect("the blocking engine has ended all"));
+        }
+    }
+    out
+}
+
+/// A device that refuses writes for a while: each ends once, and well, with its bytes.
+#[test]
+fn a_write_that_is_refused_for_a_while_succeeds_once() {
+    for (_dir, disk, mut ring, told) in engines() {
+        refuse(&disk, &[libc::EIO, libc::ENOSPC, libc::EIO, libc::ENOSPC, libc::ENOSPC]);
+        for (index, persist) in [Persist::Itself, Persist::Nothing].into_iter().enumerate() {
+            let at = index as u64 * 65_536;
+            ring.write(index as u64, at, frames(index, 5), persist).unwrap();
+        }
+        ring.submit().unwrap();
+        let mut ended: Vec<u64> = Vec::new();
+        for completion in collect_patiently(&mut ring, 2) {
+            completion.result.unwrap();
+            ended.push(completion.user_data);
+        }
+        ended.sort_unstable();
+        assert_eq!((ended, ring.in_flight(), disk.retry_count()), (vec![0, 1], 0, 5));
+        for index in 0..2 {
+            let mut read: Vec<FrameMut> = (0..5).map(|_| FrameMut::stale()).collect();
+            disk.read(index as u64 * 65_536, &mut read).unwrap();
+            let read: Vec<Frame> = read.into_iter().map(FrameMut::freeze).collect();
+            assert!(read == frames(index, 5));
+        }
+        let told = told.lock().unwrap();
+        assert!(told[0].contains("refuses a write, which is tried again"), "{told:?}");
+        assert!(told.last().unwrap().contains("takes writes again"), "{told:?}");
+    }
+}
+
+/// One that refuses them for ever: the write fails, once, and the next one can succeed.
+#[test]
+fn a_write_that_is_refused_for_good_fails_once() {
+    for (_dir, disk, mut ring, told) in engines() {
+        refuse(&disk, &[libc::EIO; 36]);
+        ring.write(7, 0, frames(1, 1), Persist::Itself).unwrap();
+        ring.submit().unwrap();
+        let ended = collect_patiently(&mut ring, 1);
+        assert_eq!(ended.len(), 1);
+        assert_eq!(ended[0].result.as_ref().unwrap_err().raw_os_error(), Some(libc::EIO));
+        assert_eq!((ring.in_flight(), disk.retry_count()), (0, 35));
+        assert!(told.lock().unwrap().last().unwrap().contains("given up after 36 tries"));
+        // What can't pass is not tried again, nor is anything once the owner stops.
+        for error in [libc::EROFS, libc::ENOSPC] {
+            refuse(&disk, &[error]);
+            ring.write(8, 0, frames(1, 1), Persist::Itself).unwrap();
+            ring.submit().unwrap();
+            assert!(collect_patiently(&mut ring, 1)[0].result.is_err());
+            disk.end_retries();
+        }
+        ring.write(9, 0, frames(2, 1), Persist::All).unwrap();
+        ring.submit().unwrap();
+        assert!(collect_patiently(&mut ring, 1)[0].result.is_ok());
+    }
+}
+
+/// A flush for earlier writes is not tried again: those would have to be written again as well.
+#[test]
+fn a_failed_flush_of_earlier_writes_is_a_failure() {
+    let (_dir, disk) = disk(1 << 20);
+    let mut ring = Ring::new(disk.clone(), 8);
+    assert!(ring.poll_fd().is_some());
+    ring.write(1, 0, Vec::new(), Persist::All).unwrap();
+    refuse(&disk, &[libc::EIO]);
+    ring.submit().unwrap();
+    assert!(collect_patiently(&mut ring, 1)[0].result.is_err());
+    assert_eq!(disk.retry_count(), 0);
+}
+
+/// What is written on the spot is tried again as well.
+#[test]
+fn a_blocking_write_is_tried_again() {
+    let (_dir, disk) = disk(1 << 20);
+    refuse(&disk, &[libc::ENOSPC; 50]);
+    disk.write(0, &frames(1, 3)).unwrap();
+    disk.write_durable(4096, &frames(2, 1)).unwrap();
+    assert_eq!(disk.retry_count(), 50);
+    refuse(&disk, &[libc::EIO; 36]);
+    assert!(disk.write(0, &frames(1, 3)).is_err());
 }

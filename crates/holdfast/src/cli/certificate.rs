@@ -19,6 +19,7 @@ use x509_cert::der::Decode;
 use super::args::Fingerprint;
 use super::config::Config;
 use super::credentials::Credentials;
+use super::discover;
 use super::failure::Failure;
 use super::pool::Place;
 use super::private;
@@ -70,7 +71,19 @@ pub fn of_array(
     if let (Some(certificate), Some(key)) = (&config.certificate, &config.private_key) {
         return load(certificate, key);
     }
-    let directory = directory(config, place, pool_id)?;
+    let own = directory(config, place, pool_id).and_then(|directory| kept_in(&directory, api));
+    own.or_else(|failure| {
+        // A full filesystem must not keep the array from starting.
+        let name: String = pool_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let other = discover::user_directory().join(name);
+        tracing::warn!("{failure}; the certificate is kept in {} meanwhile", other.display());
+        private::make_directory(&other).map_err(|_| failure)?;
+        kept_in(&other, api)
+    })
+}
+
+/// The identity that is kept in a directory, or a new one.
+fn kept_in(directory: &Path, api: SocketAddr) -> Result<ServerIdentity, Failure> {
     let (certificate, key) = (directory.join(CERTIFICATE_FILE), directory.join(KEY_FILE));
     if !certificate.exists() || !key.exists() {
         make(&certificate, &key, api.ip())?;
@@ -226,6 +239,22 @@ mod tests {
         let second = of("127.0.0.1:80");
         assert_ne!(second.credentials.fingerprint(), first.credentials.fingerprint());
         assert_eq!(of("127.0.0.1:80").credentials.fingerprint(), second.credentials.fingerprint());
+    }
+
+    /// As on a full filesystem: nothing can be written beside the pool.
+    #[test]
+    fn a_certificate_that_cant_be_kept_beside_the_pool_is_kept_elsewhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let pool = directory.path().to_owned();
+        fs::create_dir_all(pool.join(KEY_FILE).join("in the way")).unwrap();
+        let place = Place { data: pool.join("pool.data"), pool };
+        let mut pool_id = [0; 16];
+        sys::entropy(&mut pool_id).unwrap();
+        let of = || of_array(&Config::default(), &place, pool_id, address("127.0.0.1:80")).unwrap();
+        let first = of().credentials.fingerprint();
+        assert_eq!(of().credentials.fingerprint(), first, "it was not kept");
+        let name: String = pool_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        fs::remove_dir_all(discover::user_directory().join(name)).unwrap();
     }
 
     #[test]

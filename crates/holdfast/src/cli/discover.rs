@@ -75,11 +75,12 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// Writes them: into the pool, if it is a directory, and into the user's directory.
-    pub fn new(run: &RunFile) -> Result<Self, Failure> {
+    /// Writes them: into the pool, if it is a directory, and into the user's directory. An array
+    /// that can write neither, because a filesystem is full, serves all the same.
+    pub fn new(run: &RunFile) -> Self {
         let mut registered = Self { paths: Vec::new() };
         if run.pool.is_dir() {
-            registered.write(&run.pool.join(RUN_FILE), run)?;
+            registered.write(&run.pool.join(RUN_FILE), run);
         }
         let directory = user_directory();
         remove_stale(&directory);
@@ -90,7 +91,12 @@ impl Registered {
         if let Err(error) = listed {
             tracing::warn!("the array is not listed in {}: {error}", directory.display());
         }
-        Ok(registered)
+        if registered.paths.is_empty() {
+            tracing::warn!(
+                "no verb finds this array by itself: name it with --api and --token-file"
+            );
+        }
+        registered
     }
 
     /// Writes them anew, with what has changed.
@@ -102,10 +108,15 @@ impl Registered {
         }
     }
 
-    fn write(&mut self, path: &Path, run: &RunFile) -> Result<(), Failure> {
-        write_run_file(path, run).map_err(|error| Failure::of_file("write", path, &error))?;
-        self.paths.push(path.to_owned());
-        Ok(())
+    fn write(&mut self, path: &Path, run: &RunFile) {
+        match write_run_file(path, run) {
+            Ok(()) => self.paths.push(path.to_owned()),
+            Err(error) => {
+                tracing::warn!("can't write {}: {error}", path.display());
+                // One of an earlier run would lead verbs astray. Mostly there is none.
+                let _ = fs::remove_file(path);
+            }
+        }
     }
 }
 
@@ -147,7 +158,7 @@ fn write_run_file(path: &Path, run: &RunFile) -> io::Result<()> {
 }
 
 /// The directory that lists the arrays of this user.
-fn user_directory() -> PathBuf {
+pub fn user_directory() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
     let user = rustix::process::geteuid();
     match runtime {
@@ -347,5 +358,29 @@ mod tests {
         wanted.sort();
         assert_eq!(left, wanted);
         remove_stale(&dir.path().join("not-there"));
+    }
+
+    /// As on a full filesystem: the array is served, and the file of an earlier run is gone.
+    #[test]
+    fn a_run_file_that_cant_be_written_keeps_no_array_from_starting() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = RunFile {
+            v: 1,
+            api: "127.0.0.1:1".parse().unwrap(),
+            token: "secret".into(),
+            fingerprint: None,
+            pid: std::process::id(),
+            pool: directory.path().to_owned(),
+        };
+        let path = directory.path().join(RUN_FILE);
+        fs::create_dir_all(path.join("in the way")).unwrap();
+        let registered = Registered::new(&run);
+        assert!(!registered.paths.contains(&path));
+        drop(registered);
+        fs::remove_dir_all(&path).unwrap();
+        let registered = Registered::new(&run);
+        assert!(registered.paths.contains(&path) && path.is_file());
+        drop(registered);
+        assert!(!path.exists());
     }
 }

@@ -9,7 +9,7 @@ use api::{Access, Facts, Interface, Sources, Token};
 use array::{Array, Settings};
 use block::ArrayIdentity;
 use serde_json::json;
-use store::Store;
+use store::{Store, StoreError};
 
 use super::access::HostAccess;
 use super::args::{ApiPlace, Common, PortalArg, ServeArgs};
@@ -161,7 +161,11 @@ fn open(
     let chap = config.chap_defaults()?;
     let destinations = notify::destinations(&config.notify)?;
     let disk = Arc::new(open_disk(place)?);
-    let store = Arc::new(Store::open(disk.clone(), config.store_options())?);
+    disk.report_to(|text| tracing::warn!("{text}"));
+    let store = Arc::new(
+        Store::open(disk.clone(), config.store_options())
+            .map_err(|error| of_opening(error, place))?,
+    );
     let write_cache = config.durability == Durability::Flush;
     let array = Arc::new(Array::open(store.clone(), write_cache)?);
     let settings = array.change_settings(config.settings()?)?;
@@ -183,6 +187,16 @@ fn open(
     };
     let durability = config.durability;
     Ok((Opened { array, store, settings, durability, destinations }, serving))
+}
+
+/// Why a pool does not open, and what to do.
+fn of_opening(error: StoreError, place: &Place) -> Failure {
+    let StoreError::Damaged(_) = &error else { return error.into() };
+    let pool = place.pool.display();
+    Failure::Refused(format!(
+        "{error}; holdfast inspect {pool} tells more, and holdfast salvage {pool} --to DIR gets out \
+         what can be read"
+    ))
 }
 
 fn portal(arg: &PortalArg) -> PortalOptions {
@@ -273,7 +287,7 @@ impl Manager<'_> {
         let server =
             bound.start(tls, move || web::before(api::router(interface))).map_err(failed)?;
         let renewer =
-            Renewer::start(self.credentials(), Registered::new(&run)?, run).map_err(failed)?;
+            Renewer::start(self.credentials(), Registered::new(&run), run).map_err(failed)?;
         self.running = Some((renewer, server, sampler, watcher));
         self.announce(&running.portals, api, &self.place.pool)?;
         supervisor::tell_ready()

@@ -147,13 +147,16 @@ impl FrontEnd {
 
     /// Whether there is something to do that the poller does not know of.
     fn has_work(&self) -> bool {
-        let blocking = self.ring.poll_fd().is_none() && self.ring.in_flight() > 0;
-        blocking || !self.ready.is_empty() || self.turn.has_parked() || mailbox::has_own_outcomes()
+        self.ring.has_ended()
+            || !self.ready.is_empty()
+            || self.turn.has_parked()
+            || mailbox::has_own_outcomes()
     }
 
     fn sleep_time(&self) -> Duration {
         let most = if self.stop_at.is_some() { STOP_TICK } else { TICK };
         let next = self.tend_at().map_or(self.next_tick, |at| at.min(self.next_tick));
+        let most = self.ring.next_retry().map_or(most, |retry| retry.min(most));
         next.saturating_sub(self.shared.clock.now()).min(most)
     }
 
@@ -415,6 +418,7 @@ impl FrontEnd {
         self.listeners = Listeners::default();
         self.stop_at.get_or_insert(self.shared.clock.now() + STOP_TIMEOUT);
         self.lift_limits();
+        self.ring.end_retries();
         for slot in 0..self.peers.len() {
             if let Some(peer) = self.peers[slot].as_mut() {
                 peer.connection.request_logout(0);

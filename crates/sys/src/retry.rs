@@ -1,0 +1,169 @@
+//! Writes that are refused for a while: a filesystem below that is full, a path that is gone, an
+//! error that does not come again.
+//!
+//! Such a write is tried again, whole and at the same place, with growing pauses; whoever waits for
+//! it waits longer, and learns of it only if it fails for good. A write that carries its own flush
+//! is written again with it. A flush alone is never tried again: what it should have kept may be
+//! gone by then, and a second one says nothing of that.
+
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The first pause. Each is twice the one before, up to [`PAUSE_MAX`].
+const PAUSE_FIRST: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// How often an error of the device is met before the write has failed: for some 30 s, as long as
+/// hosts wait for an answer.
+const TRIES_MAX: u32 = 36;
+/// How often a write is tried that finds no space below: for some 15 minutes. Somebody can make
+/// space, and until then nothing is lost.
+const TRIES_WITHOUT_SPACE_MAX: u32 = 900;
+/// How long a sleeper looks away from the end of all patience.
+const SLICE: Duration = Duration::from_millis(50);
+
+type Report = Box<dyn Fn(&str) + Send + Sync>;
+
+/// What is refused, and how often it is tried again.
+#[derive(Default)]
+pub(crate) struct Retries {
+    ended: AtomicBool,
+    count: AtomicU64,
+    report: Mutex<Option<Report>>,
+    /// Pauses take no time.
+    #[cfg(test)]
+    pub(crate) at_once: AtomicBool,
+    /// Error numbers that the next writes end with.
+    #[cfg(test)]
+    pub(crate) faults: Mutex<std::collections::VecDeque<i32>>,
+}
+
+/// How often a write that ends with such an error is tried.
+fn tries_max(error: &io::Error) -> u32 {
+    match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT) => TRIES_WITHOUT_SPACE_MAX,
+        Some(libc::EIO | libc::ENOMEM | libc::EAGAIN | libc::EBUSY) => TRIES_MAX,
+        Some(libc::ETIMEDOUT | libc::ENOLINK) => TRIES_MAX,
+        _ => 1,
+    }
+}
+
+/// The pause behind a write that has failed for the `tries`-th time; `None`: it has failed.
+fn pause_after(error: &io::Error, tries: u32) -> Option<Duration> {
+    let doubled = PAUSE_FIRST.saturating_mul(1 << (tries - 1).min(16));
+    (tries < tries_max(error)).then_some(doubled.min(PAUSE_MAX))
+}
+
+impl Retries {
+    /// A write has failed for the `tries`-th time: how long to wait before it is tried again;
+    /// `None` if it is not.
+    pub(crate) fn refused(&self, error: &io::Error, tries: u32) -> Option<Duration> {
+        let ended = self.ended.load(Ordering::Acquire);
+        let Some(pause) = pause_after(error, tries).filter(|_| !ended) else {
+            if tries > 1 {
+                self.tell(&format!("a write was given up after {tries} tries: {error}"));
+            }
+            return None;
+        };
+        self.count.fetch_add(1, Ordering::Relaxed);
+        if tries == 1 {
+            self.tell(&format!("the device refuses a write, which is tried again: {error}"));
+        }
+        #[cfg(test)]
+        let pause = if self.at_once.load(Ordering::Relaxed) { Duration::ZERO } else { pause };
+        Some(pause)
+    }
+
+    /// A write has succeeded that was refused so often.
+    pub(crate) fn passed(&self, refused: u32) {
+        if refused > 0 {
+            self.tell(&format!("the device takes writes again, after {refused} tries of one"));
+        }
+    }
+
+    /// Does a write until it succeeds or has failed for good. Sleeps in between.
+    pub(crate) fn patiently(&self, mut write: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+        let mut refused = 0;
+        loop {
+            let Err(error) = write() else {
+                self.passed(refused);
+                return Ok(());
+            };
+            refused += 1;
+            let Some(mut pause) = self.refused(&error, refused) else { return Err(error) };
+            while !pause.is_zero() && !self.ended.load(Ordering::Acquire) {
+                let slice = pause.min(SLICE);
+                std::thread::sleep(slice);
+                pause -= slice;
+            }
+        }
+    }
+
+    /// From here on nothing is tried again.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    /// How often a write was tried again.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn report_to(&self, report: Report) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+
+    fn tell(&self, text: &str) {
+        if let Some(report) = &*self.report.lock().unwrap_or_else(PoisonError::into_inner) {
+            report(text);
+        }
+    }
+
+    /// The error that a test wants the next write to end with.
+    #[cfg(test)]
+    pub(crate) fn fault(&self) -> Option<i32> {
+        self.faults.lock().unwrap().pop_front()
+    }
+}
+
+impl fmt::Debug for Retries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retries").field("ended", &self.ended).field("count", &self.count).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn total(code: i32) -> Duration {
+        let error = io::Error::from_raw_os_error(code);
+        (1..).map_while(|tries| pause_after(&error, tries)).sum()
+    }
+
+    #[test]
+    fn pauses_grow_and_end() {
+        let error = io::Error::from_raw_os_error(libc::EIO);
+        let first: Vec<u128> =
+            (1..9).filter_map(|tries| Some(pause_after(&error, tries)?.as_millis())).collect();
+        assert_eq!(first, [10, 20, 40, 80, 160, 320, 640, 1000]);
+        assert!((25..35).contains(&total(libc::EIO).as_secs()));
+        assert!((800..1000).contains(&total(libc::ENOSPC).as_secs()));
+        assert_eq!(total(libc::EINVAL), Duration::ZERO, "what can't pass is not tried again");
+        assert_eq!(total(libc::EROFS), Duration::ZERO);
+    }
+
+    #[test]
+    fn nothing_is_tried_again_after_the_end() {
+        let retries = Retries::default();
+        retries.end();
+        let mut calls = 0;
+        let result = retries.patiently(|| {
+            calls += 1;
+            Err(io::Error::from_raw_os_error(libc::ENOSPC))
+        });
+        assert!(result.is_err() && calls == 1 && retries.count() == 0);
+    }
+}
