@@ -1,6 +1,6 @@
 //! A store in memory, for tests.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use block::{SectorCount, VolumeId};
@@ -20,8 +20,18 @@ pub(super) struct MemoryStore {
     handlings: Mutex<HashMap<VolumeId, Handling>>,
     next_id: AtomicU64,
     pub(super) refuses: AtomicBool,
+    /// Volumes whose rows can't be read.
+    lost: Mutex<BTreeSet<VolumeId>>,
     /// The keys of each change, in their order.
     pub(super) changes: Mutex<Vec<Vec<Vec<u8>>>>,
+}
+
+impl MemoryStore {
+    /// What the store knew of a volume can't be read any more.
+    pub(super) fn lose(&self, id: VolumeId) {
+        self.kept.lock().1.remove(&id).expect("the volume is there");
+        self.lost.lock().insert(id);
+    }
 }
 
 impl crate::Accounted for MemoryStore {}
@@ -99,5 +109,9 @@ impl Backing for MemoryStore {
         let (size, snapshot) = *self.kept.lock().1.get(&id)?;
         let handling = self.handlings.lock().get(&id).copied().unwrap_or_default();
         Some(VolumeStatus { id, size, mapped_bytes: 0, data_bytes: 0, snapshot, handling })
+    }
+
+    fn is_lost(&self, id: VolumeId) -> bool {
+        self.lost.lock().contains(&id)
     }
 }

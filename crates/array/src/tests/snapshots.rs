@@ -91,6 +91,27 @@ fn damaged_blocks_of_a_snapshot_are_told_by_its_name_and_its_volumes_blocks() {
     }
 }
 
+/// Volumes and snapshots that the store has lost to damage stay known, with their connections and
+/// names: hosts get MEDIUM ERROR. The array's own volume is made anew.
+#[test]
+fn what_the_store_has_lost_keeps_no_array_from_opening() {
+    let (store, array) = with_volumes(&["a", "b"]);
+    array.create_snapshots(&of(&["a", "b"], Some("daily"))).unwrap();
+    let lost = [array.volume("b").unwrap().id, array.snapshot("a.daily").unwrap().id];
+    let own = array.token_volume().0;
+    drop(array);
+    lost.into_iter().chain([own]).for_each(|id| store.lose(id));
+    let array = crate::Array::open(store.clone(), false).unwrap();
+    assert_eq!(array.volume("b").unwrap().id, lost[0]);
+    assert_eq!(array.snapshot("a.daily").unwrap().id, lost[1]);
+    assert_ne!(array.token_volume().0, own);
+    // One that is gone without a trace is still damage that is told.
+    drop(array);
+    let missing = crate::Array::open(store.clone(), false).unwrap().volume("a").unwrap().id;
+    store.kept.lock().1.remove(&missing);
+    assert!(crate::Array::open(store, false).is_err());
+}
+
 #[test]
 fn a_group_is_snapshotted_as_one() {
     let (store, array) = with_volumes(&["a", "b", "c"]);
