@@ -333,6 +333,18 @@ pub enum StoreError {
     /// The device is too small, or too big.
     #[error("{0}")]
     Size(String),
+    /// The next checkpoint does not fit what is free. Nothing was changed; it is tried again when
+    /// space was won, and fits for certain once the pool has grown.
+    #[error(
+        "the pool is full: its next checkpoint takes up to {needed_bytes} bytes, and it has \
+         {free_bytes} for one; remove volumes or snapshots, or make it bigger (`pool grow`)"
+    )]
+    NoRoom {
+        /// Bytes that the checkpoint takes, at most.
+        needed_bytes: u64,
+        /// Bytes that it could be given.
+        free_bytes: u64,
+    },
     /// The request does not make sense.
     #[error("{0}")]
     Invalid(String),

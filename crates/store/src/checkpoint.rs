@@ -9,21 +9,27 @@
 //!    truth. Then write it over the other copy as well, and flush: no bit that turns in one of them
 //!    leads back to an earlier state.
 //! 4. Free the segments in which nothing was live at the capture.
+//!
+//! Before step 1 it is made sure that all of it fits (`room`): a checkpoint either is written or
+//! has changed nothing.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use block::{BLOCK_BYTES, FrameMut, VolumeError};
 use format::map::NODE_BYTES;
-use format::page::{PAGE_BYTES, PageRef, StreamRef, encode_stream_piece};
+use format::page::{PAGE_BYTES, PageRef, STREAM_HEADER_BYTES, StreamRef, encode_stream_piece};
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 use format::{Geometry, NodeId, PLACE_UNIT_BYTES, Place, SegmentState, Superblock};
 
+use crate::holes::Holes;
 use crate::images::{Image, write_images};
 use crate::medium::Medium;
-use crate::segments::Segments;
+use crate::segments::{ReaderToken, Segments};
 use crate::store::Store;
 use crate::table::PagePlacer;
+use crate::world::World;
 use crate::writer::Writer;
 use crate::{Durability, NODE_UNITS, StoreError};
 
@@ -34,11 +40,31 @@ pub(crate) struct Checkpointer {
     superblock: Superblock,
     /// The pieces of the streams that the superblock names.
     pub(crate) streams: [Vec<(Place, u32)>; 3],
+    /// How the pool was divided when the superblock was written.
+    stored_geometry: Geometry,
+    /// Who may still read the image of an earlier checkpoint.
+    earlier_images: Vec<Weak<ReaderToken>>,
 }
 
 impl Checkpointer {
     pub(crate) fn new(superblock: Superblock) -> Self {
-        Self { superblock, streams: Default::default() }
+        let stored_geometry = superblock.geometry;
+        let (streams, earlier_images) = Default::default();
+        Self { superblock, streams, stored_geometry, earlier_images }
+    }
+
+    /// The superblock as it is on the medium.
+    pub(crate) fn stored_superblock(&self) -> Superblock {
+        Superblock {
+            geometry: self.stored_geometry,
+            capacity_bytes: self.superblock.capacity_bytes.min(self.stored_geometry.pool_bytes()),
+            ..self.superblock.clone()
+        }
+    }
+
+    /// Whether somebody reads the image of an earlier checkpoint.
+    pub(crate) fn is_earlier_image_read(&self) -> bool {
+        self.earlier_images.iter().any(|token| token.strong_count() > 0)
     }
 
     pub(crate) fn superblock(&self) -> &Superblock {
@@ -75,6 +101,7 @@ impl Checkpointer {
         let frame = FrameMut::from_bytes(&superblock.encode()).freeze();
         medium.disk.write(offset, &[frame])?;
         medium.disk.flush()?;
+        self.stored_geometry = superblock.geometry;
         self.superblock = superblock;
         Ok(())
     }
@@ -87,6 +114,9 @@ struct Placer<'a> {
     lsn: u64,
     segment: u32,
     block: u32,
+    /// Where segments are short: blocks that no checkpoint needs, and how many segments may be
+    /// opened before they are used.
+    holes: Option<(Holes, u32)>,
 }
 
 impl Placer<'_> {
@@ -95,11 +125,21 @@ impl Placer<'_> {
         let units_per_block = format::geometry::UNITS_PER_BLOCK;
         let blocks = units.div_ceil(units_per_block);
         if self.segment == 0 || self.block + blocks > self.geometry.blocks_per_segment() {
+            if let Some((holes, 0)) = &mut self.holes
+                && let Some(place) = holes.take(blocks)
+            {
+                self.segments.add_live(place, units)?;
+                return Ok(place);
+            }
             let opened = self.segments.open(SegmentState::Metadata, self.lsn);
+            // Whether all fits was looked at before the first was placed.
             self.segment = opened.ok_or_else(|| {
-                StoreError::Size("the pool has no segment left for a checkpoint".into())
+                StoreError::Damaged("a checkpoint is larger than what it was counted as".into())
             })?;
             self.block = 0;
+            if let Some((_, openings)) = &mut self.holes {
+                *openings = openings.saturating_sub(1);
+            }
         }
         let place = Place { segment: self.segment, offset_units: self.block * units_per_block };
         self.block += blocks;
@@ -112,6 +152,14 @@ impl Placer<'_> {
             return Ok(());
         }
         self.segments.sub_live(place, units)
+    }
+
+    /// The most bytes of content in a piece of a stream: a hole may be one block.
+    fn piece_bytes_max(&self, medium: &Medium) -> usize {
+        match self.holes {
+            Some(_) => BLOCK_BYTES as usize - STREAM_HEADER_BYTES,
+            None => medium.tuning.stream_piece_bytes_max,
+        }
     }
 }
 
@@ -127,7 +175,7 @@ impl PagePlacer for Placer<'_> {
 }
 
 /// All that a checkpoint writes, and what it makes free.
-struct Capture {
+pub(crate) struct Capture {
     images: Vec<(Place, Image)>,
     superblock: Superblock,
     streams: [Vec<(Place, u32)>; 3],
@@ -140,6 +188,10 @@ const NODES_PER_BLOCK: usize = BLOCK_BYTES as usize / NODE_BYTES;
 
 impl Store {
     /// Writes a checkpoint. Waits, while the data path goes on; for a background thread.
+    ///
+    /// # Errors
+    /// [`StoreError::NoRoom`] where it does not fit what is free: nothing has changed then, and it
+    /// can be tried again. Others end all writing.
     pub fn checkpoint(&self) -> Result<(), StoreError> {
         self.checkpoint_with(&mut self.checkpointing.lock())
     }
@@ -150,22 +202,24 @@ impl Store {
         checkpointer: &mut Checkpointer,
     ) -> Result<(), StoreError> {
         if self.options.durability == Durability::Flush {
-            self.raise_barrier();
+            self.raise_barrier()?;
         }
-        let (captured, answers) = {
+        let mut captured = self.try_capture(checkpointer, None);
+        if let Err(StoreError::NoRoom { .. }) = &captured {
+            // Looked for without the writer's lock: what a checkpoint needs changes with the next
+            // one only.
+            let holes = Holes::find(&self.world, checkpointer);
+            captured = holes.and_then(|holes| self.try_capture(checkpointer, Some(holes)));
+        }
+        let answers = {
             let mut writer = self.writer.lock();
-            // After a failed write memory and medium differ: that must not become the truth.
-            let captured = if writer.failed {
-                Err(StoreError::Volume(VolumeError::WriteFailed))
-            } else {
-                self.capture(&mut writer, checkpointer)
-            };
-            writer.failed |= captured.is_err();
+            let is_fatal = !matches!(captured, Ok(_) | Err(StoreError::NoRoom { .. }));
+            writer.failed |= is_fatal;
             let mut answers = writer.abandon(&self.world);
             if std::mem::take(&mut writer.barrier) {
                 writer.take_waiting(&self.world, &mut answers);
             }
-            (captured, answers)
+            answers
         };
         self.answer(answers);
         let capture = captured?;
@@ -175,9 +229,9 @@ impl Store {
             // Places were given that hold nothing: another checkpoint must not build on them.
             writer.failed |= written.is_err();
             let mut answers = writer.abandon(&self.world);
-            let waited = writer.is_pressed() && !writer.failed;
+            let waited = (writer.is_pressed() || writer.wants_commit()) && !writer.failed;
             if waited {
-                // What did not fit in memory does now.
+                // What did not fit in memory does now, and what found no segment may find one.
                 writer.take_waiting(&self.world, &mut answers);
             }
             (answers, waited)
@@ -189,16 +243,34 @@ impl Store {
         written
     }
 
+    fn try_capture(
+        &self,
+        checkpointer: &Checkpointer,
+        holes: Option<Holes>,
+    ) -> Result<Capture, StoreError> {
+        let mut writer = self.writer.lock();
+        // After a failed write memory and medium differ: that must not become the truth.
+        if writer.failed {
+            return Err(StoreError::Volume(VolumeError::WriteFailed));
+        }
+        capture(&self.world, &mut writer, checkpointer, holes)
+    }
+
     /// Lets nothing new in until all that was applied early is on the medium.
-    fn raise_barrier(&self) {
+    fn raise_barrier(&self) -> Result<(), StoreError> {
         self.writer.lock().barrier = true;
         loop {
-            let (idle, failed) = {
-                let writer = self.writer.lock();
-                (writer.is_idle(), writer.failed)
-            };
-            if idle || failed {
-                return;
+            {
+                let mut writer = self.writer.lock();
+                if writer.is_idle() || writer.failed {
+                    return Ok(());
+                }
+                if writer.has_no_segment() {
+                    // `room` sees to it that this does not come about.
+                    writer.barrier = false;
+                    let needed_bytes = self.world.medium.geometry().segment_bytes;
+                    return Err(StoreError::NoRoom { needed_bytes, free_bytes: 0 });
+                }
             }
             if !self.commit_here() {
                 // Another thread holds the writer's role, and will not hold it long.
@@ -207,134 +279,199 @@ impl Store {
         }
     }
 
-    fn capture(
-        &self,
-        writer: &mut Writer,
-        checkpointer: &Checkpointer,
-    ) -> Result<Capture, StoreError> {
-        let old = checkpointer.superblock();
-        let world = &self.world;
-        let position = writer.position;
-        let mut images = Vec::new();
-        let mut placer = Placer {
-            segments: &mut writer.state.segments,
-            geometry: world.medium.geometry(),
-            lsn: position.lsn,
-            segment: old.metadata_segment,
-            block: old.metadata_block,
-        };
-        world.memory.begin_capture();
-        self.capture_nodes(&mut placer, &mut images)?;
-        let mut roots = [old.chunks, old.nodes, old.volumes];
-        let tables = [&world.chunks, &world.nodes.table, &world.volume_table];
-        for (root, table) in roots.iter_mut().zip(tables) {
-            let (new, pages) = table.capture(&world.medium, &mut placer)?;
-            *root = new;
-            let pages = pages.into_iter();
-            images.extend(pages.map(|image| (image.reference.place, Image::Page(image.page))));
-        }
-        for (place, units) in checkpointer.streams.iter().flatten() {
-            placer.release(*place, *units)?;
-        }
-        let mut streams: [Vec<(Place, u32)>; 3] = Default::default();
-        let config = encode_config(writer.state.config.iter());
-        let config = add_stream(&world.medium, &mut placer, &config, &mut images, &mut streams[0])?;
-        let unnamed = [&writer.state.pending[..], &writer.state.stuck[..]].concat();
-        let pending = encode_pending(&unnamed, &writer.state.staged);
-        let pending =
-            add_stream(&world.medium, &mut placer, &pending, &mut images, &mut streams[1])?;
-        let segments =
-            add_segment_stream(&world.medium, &mut placer, &mut images, &mut streams[2])?;
-        let (metadata_segment, metadata_block) = (placer.segment, placer.block);
-        writer.log_bytes = 0;
-        // The log may have gone on already, behind what is applied: also through segments in which
-        // nothing is live yet.
-        let rows = &writer.state.segments;
-        writer.log_segments.retain(|segment| {
-            [position.segment, position.next_segment].contains(segment)
-                || rows.row(*segment).opened_lsn >= position.lsn
-        });
-        let mut keep = writer.log_segments.clone();
-        keep.insert(metadata_segment);
-        let dead = writer.state.segments.dead(&keep);
-        let superblock = Superblock {
-            sequence: old.sequence + 1,
-            metadata_segment,
-            metadata_block,
-            next_chunk: format::ChunkId(writer.state.next_chunk),
-            next_node: NodeId(writer.state.next_node),
-            next_volume: block::VolumeId(writer.state.next_volume),
-            log: position,
-            chunks: roots[0],
-            nodes: roots[1],
-            volumes: roots[2],
-            segments,
-            config,
-            pending,
-            ..old.clone()
-        };
-        Ok(Capture { images, superblock, streams, dead, log_segments: writer.log_segments.clone() })
-    }
-
-    /// Places the changed nodes, two to a block, and notes place and checksum in their rows.
-    fn capture_nodes(
-        &self,
-        placer: &mut Placer<'_>,
-        images: &mut Vec<(Place, Image)>,
-    ) -> Result<(), StoreError> {
-        let medium = &self.world.medium;
-        let mut bytes = [0; NODE_BYTES];
-        for group in self.world.nodes.take_dirty().chunks(NODES_PER_BLOCK) {
-            let first = placer.place(group.len() as u32 * NODE_UNITS)?;
-            for (index, (id, node)) in group.iter().enumerate() {
-                node.encode(&mut bytes);
-                let checksum = medium.keys.page_sum(&bytes);
-                let offset_units = first.offset_units + index as u32 * NODE_UNITS;
-                let place = Place { offset_units, ..first };
-                let old = self.world.nodes.update_row(medium, *id, |row| {
-                    row.checksum = checksum;
-                    std::mem::replace(&mut row.place, place)
-                })?;
-                placer.release(old, NODE_UNITS)?;
-            }
-            let nodes = group.iter().map(|(_, node)| node.clone()).collect();
-            images.push((first, Image::Nodes(nodes)));
-        }
-        Ok(())
-    }
-
     fn write_capture(
         &self,
         checkpointer: &mut Checkpointer,
         capture: Capture,
     ) -> Result<(), StoreError> {
-        let medium = &self.world.medium;
-        let written_bytes =
-            write_images(medium, capture.images, &mut |bytes| self.worked(bytes))? + BLOCK_BYTES;
-        self.checkpoint_bytes.fetch_add(written_bytes, Ordering::Relaxed);
-        medium.disk.flush()?;
-        // From here on what was captured can be read again, and so leave memory.
-        self.world.memory.end_capture();
-        checkpointer.write_superblock(medium, capture.superblock)?;
-        checkpointer.streams = capture.streams;
-        let (readers, images) = (self.world.readers.turn(), self.world.images.turn());
-        let dead = self.without_weightless(capture.dead);
-        let mut writer = self.writer.lock();
-        // What was dead at the capture is dead for good, unless the log has opened it since.
-        let still: Vec<u32> = dead
-            .into_iter()
-            .filter(|segment| {
-                !capture.log_segments.contains(segment) && !writer.log_segments.contains(segment)
-            })
-            .collect();
-        for segment in &still {
-            writer.unreclaimable.remove(segment);
-        }
-        writer.state.segments.free(still, &readers, &images);
-        drop(writer);
+        let mut told = |bytes| self.worked(bytes);
+        let mut written = write(&self.world, checkpointer, capture, &mut told)?;
+        self.checkpoint_bytes.fetch_add(written.bytes, Ordering::Relaxed);
+        written.dead = self.without_weightless(written.dead);
+        free_dead(&self.world, &mut self.writer.lock(), checkpointer, written);
         self.checkpoint_count.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// A checkpoint that is on the medium, and what it makes free.
+pub(crate) struct Written {
+    bytes: u64,
+    pub(crate) dead: Vec<u32>,
+    log_segments: BTreeSet<u32>,
+}
+
+/// Captures all that has changed, or nothing where it does not fit what is free.
+pub(crate) fn capture(
+    world: &World,
+    writer: &mut Writer,
+    checkpointer: &Checkpointer,
+    holes: Option<Holes>,
+) -> Result<Capture, StoreError> {
+    let holes = make_sure_it_fits(world, writer, holes)?;
+    let old = checkpointer.superblock();
+    let position = writer.position;
+    let mut images = Vec::new();
+    let mut placer = Placer {
+        segments: &mut writer.state.segments,
+        geometry: world.medium.geometry(),
+        lsn: position.lsn,
+        segment: old.metadata_segment,
+        block: old.metadata_block,
+        holes,
+    };
+    world.memory.begin_capture();
+    capture_nodes(world, &mut placer, &mut images)?;
+    let mut roots = [old.chunks, old.nodes, old.volumes];
+    let tables = [&world.chunks, &world.nodes.table, &world.volume_table];
+    for (root, table) in roots.iter_mut().zip(tables) {
+        let (new, pages) = table.capture(&world.medium, &mut placer)?;
+        *root = new;
+        let pages = pages.into_iter();
+        images.extend(pages.map(|image| (image.reference.place, Image::Page(image.page))));
+    }
+    for (place, units) in checkpointer.streams.iter().flatten() {
+        placer.release(*place, *units)?;
+    }
+    let mut streams: [Vec<(Place, u32)>; 3] = Default::default();
+    let config = encode_config(writer.state.config.iter());
+    let config_bytes = config.len() as u64;
+    let config = add_stream(&world.medium, &mut placer, &config, &mut images, &mut streams[0])?;
+    let unnamed = [&writer.state.pending[..], &writer.state.stuck[..]].concat();
+    let pending = encode_pending(&unnamed, &writer.state.staged);
+    let pending = add_stream(&world.medium, &mut placer, &pending, &mut images, &mut streams[1])?;
+    let segments = add_segment_stream(&world.medium, &mut placer, &mut images, &mut streams[2])?;
+    let (metadata_segment, metadata_block) = (placer.segment, placer.block);
+    writer.config_bytes = config_bytes;
+    writer.metadata_rest_blocks = match metadata_segment {
+        0 => 0,
+        _ => writer.blocks_per_segment - metadata_block,
+    };
+    writer.log_bytes = 0;
+    // The log may have gone on already, behind what is applied: also through segments in which
+    // nothing is live yet.
+    let rows = &writer.state.segments;
+    writer.log_segments.retain(|segment| {
+        [position.segment, position.next_segment].contains(segment)
+            || rows.row(*segment).opened_lsn >= position.lsn
+    });
+    let mut keep = writer.log_segments.clone();
+    keep.insert(metadata_segment);
+    let dead = writer.state.segments.dead(&keep);
+    let superblock = Superblock {
+        sequence: old.sequence + 1,
+        metadata_segment,
+        metadata_block,
+        next_chunk: format::ChunkId(writer.state.next_chunk),
+        next_node: NodeId(writer.state.next_node),
+        next_volume: block::VolumeId(writer.state.next_volume),
+        log: position,
+        chunks: roots[0],
+        nodes: roots[1],
+        volumes: roots[2],
+        segments,
+        config,
+        pending,
+        ..old.clone()
+    };
+    Ok(Capture { images, superblock, streams, dead, log_segments: writer.log_segments.clone() })
+}
+
+/// Whether what has changed fits the segments that are free and what is left of the one where the
+/// last checkpoint has ended, or those and the holes.
+fn make_sure_it_fits(
+    world: &World,
+    writer: &mut Writer,
+    holes: Option<Holes>,
+) -> Result<Option<(Holes, u32)>, StoreError> {
+    let free = writer.state.segments.free_for_metadata();
+    if holes.is_none() && writer.claim(world).segments <= free {
+        return Ok(None);
+    }
+    let claim = writer.exact_claim(world);
+    if holes.is_none() && claim.segments <= free {
+        return Ok(None);
+    }
+    // One stays for the log, which goes on while the checkpoint is written.
+    let openings = free.saturating_sub(1);
+    let per_segment = u64::from(writer.blocks_per_segment);
+    let in_holes = holes.as_ref().map_or(0, Holes::blocks);
+    let rest = u64::from(writer.metadata_rest_blocks);
+    let room = rest + u64::from(openings) * per_segment + in_holes;
+    match holes {
+        Some(holes) if claim.blocks <= room => Ok(Some((holes, openings))),
+        _ => Err(StoreError::NoRoom {
+            needed_bytes: claim.blocks * BLOCK_BYTES,
+            free_bytes: room * BLOCK_BYTES,
+        }),
+    }
+}
+
+/// Places the changed nodes, two to a block, and notes place and checksum in their rows.
+fn capture_nodes(
+    world: &World,
+    placer: &mut Placer<'_>,
+    images: &mut Vec<(Place, Image)>,
+) -> Result<(), StoreError> {
+    let medium = &world.medium;
+    let mut bytes = [0; NODE_BYTES];
+    for group in world.nodes.take_dirty().chunks(NODES_PER_BLOCK) {
+        let first = placer.place(group.len() as u32 * NODE_UNITS)?;
+        for (index, (id, node)) in group.iter().enumerate() {
+            node.encode(&mut bytes);
+            let checksum = medium.keys.page_sum(&bytes);
+            let offset_units = first.offset_units + index as u32 * NODE_UNITS;
+            let place = Place { offset_units, ..first };
+            let old = world.nodes.update_row(medium, *id, |row| {
+                row.checksum = checksum;
+                std::mem::replace(&mut row.place, place)
+            })?;
+            placer.release(old, NODE_UNITS)?;
+        }
+        let nodes = group.iter().map(|(_, node)| node.clone()).collect();
+        images.push((first, Image::Nodes(nodes)));
+    }
+    Ok(())
+}
+
+/// Writes what was captured, and the superblock that names it. Tells `told` of the bytes as it goes
+/// on.
+pub(crate) fn write(
+    world: &World,
+    checkpointer: &mut Checkpointer,
+    capture: Capture,
+    told: &mut dyn FnMut(u64),
+) -> Result<Written, StoreError> {
+    let medium = &world.medium;
+    let bytes = write_images(medium, capture.images, told)? + BLOCK_BYTES;
+    medium.disk.flush()?;
+    // From here on what was captured can be read again, and so leave memory.
+    world.memory.end_capture();
+    checkpointer.write_superblock(medium, capture.superblock)?;
+    checkpointer.streams = capture.streams;
+    Ok(Written { bytes, dead: capture.dead, log_segments: capture.log_segments })
+}
+
+/// Frees what was dead when the checkpoint was captured. That is dead for good, unless the log has
+/// opened it since.
+pub(crate) fn free_dead(
+    world: &World,
+    writer: &mut Writer,
+    checkpointer: &mut Checkpointer,
+    written: Written,
+) {
+    let (readers, images) = (world.readers.turn(), world.images.turn());
+    checkpointer.earlier_images.retain(|token| token.strong_count() > 0);
+    checkpointer.earlier_images.push(Arc::downgrade(&images));
+    let Written { dead, log_segments, .. } = written;
+    let still: Vec<u32> = dead
+        .into_iter()
+        .filter(|segment| !log_segments.contains(segment) && !writer.log_segments.contains(segment))
+        .collect();
+    for segment in &still {
+        writer.unreclaimable.remove(segment);
+    }
+    writer.state.segments.free(still, &readers, &images);
 }
 
 /// Places a stream, its last piece first, because each names the one behind it.
@@ -346,7 +483,8 @@ fn add_stream(
     placed: &mut Vec<(Place, u32)>,
 ) -> Result<StreamRef, StoreError> {
     let mut next = StreamRef::default();
-    let pieces: Vec<&[u8]> = content.chunks(medium.tuning.stream_piece_bytes_max).collect();
+    let piece_bytes_max = placer.piece_bytes_max(medium);
+    let pieces: Vec<&[u8]> = content.chunks(piece_bytes_max).collect();
     for part in pieces.into_iter().rev() {
         let units = stream_units(part.len());
         let place = placer.place(units)?;
@@ -387,7 +525,7 @@ fn add_segment_stream(
     let mut parts = Vec::new();
     let mut at = 0;
     while at < length {
-        let bytes = (length - at).min(medium.tuning.stream_piece_bytes_max);
+        let bytes = (length - at).min(placer.piece_bytes_max(medium));
         let units = stream_units(bytes);
         let place = placer.place(units)?;
         placed.push((place, units));

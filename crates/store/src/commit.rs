@@ -35,6 +35,12 @@ impl Writer {
             return None;
         }
         self.log_released(world);
+        let header = header_blocks(self.open.entries_bytes);
+        let blocks = header + self.open.payload_blocks() as u32;
+        if !self.open.entries.is_empty() && !self.make_room(blocks) {
+            // A checkpoint is due then, and frees some: whoever writes it has the record taken.
+            return None;
+        }
         let mut record = std::mem::take(&mut self.open);
         if record.entries.is_empty() {
             return Some(self.flush_only(record));
@@ -42,13 +48,6 @@ impl Writer {
         record.close();
         let readable = record.entries_bytes <= RECORD_ENTRIES_BYTES_MAX;
         assert!(readable, "recovery takes no record with so many entries");
-        let header = header_blocks(record.entries_bytes);
-        let blocks = header + record.frames.len() as u32;
-        if !self.make_room(blocks) {
-            self.open = record;
-            self.failed = true;
-            return None;
-        }
         let position = self.tail;
         let (header_frames, seal) =
             record.seal(&world.medium.keys, &position, (self.epoch, self.flushed_lsn), header);
@@ -96,8 +95,8 @@ impl Writer {
         self.sealed.push_back(InFlight { record, payload, next, lsn, applied, written: None });
     }
 
-    /// Moves to the following segment if `blocks` do not fit this one. `false`: the pool is full
-    /// to the last segment.
+    /// Moves to the following segment if `blocks` do not fit this one. `false`: no segment is free
+    /// now that could follow it.
     fn make_room(&mut self, blocks: u32) -> bool {
         assert!(blocks <= self.blocks_per_segment, "a record never crosses a segment");
         if blocks <= self.segment_rest_blocks() {
@@ -111,6 +110,15 @@ impl Writer {
         self.tail = LogPosition { segment, block: 0, next_segment, ..self.tail };
         self.log_segments.extend([segment, next_segment]);
         true
+    }
+
+    /// Whether the open record waits for a segment, and nothing under way will free one.
+    pub(crate) fn has_no_segment(&mut self) -> bool {
+        let header = header_blocks(self.open.entries_bytes);
+        let blocks = header + self.open.payload_blocks() as u32;
+        self.sealed.is_empty()
+            && blocks > self.segment_rest_blocks()
+            && self.state.segments.free_count() == 0
     }
 
     /// Gives the chunks of a record that was applied early their place.
@@ -199,8 +207,9 @@ impl Writer {
             self.grafted(world, std::mem::take(&mut done.record.grafts));
         }
         if self.state.pending.len() > self.tuning.pending_nodes_max {
+            let count = self.nodes_to_free(world, PENDING_NODES_PER_COMMIT);
             let mut editor = Editor { world, state: &mut self.state };
-            editor.free_pending(PENDING_NODES_PER_COMMIT)?;
+            editor.free_pending(count)?;
         }
         Ok(())
     }

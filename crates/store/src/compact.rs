@@ -46,7 +46,7 @@ impl Store {
         }
         let Some(compactor) = pass else { return Ok(false) };
         for _ in 0..PAGES_PER_TURN {
-            if self.world.memory.is_checkpoint_due() {
+            if self.checkpoint_due() {
                 return Ok(true);
             }
             let Some((table, key)) = compactor.pages.pop() else { break };
@@ -108,7 +108,7 @@ impl Store {
             if !compactor.empties(*place) {
                 continue;
             }
-            if self.world.memory.is_checkpoint_due() {
+            if self.checkpoint_due() {
                 // The rest of it behind that.
                 compactor.pages.push((name, (level, number)));
                 return;
@@ -159,20 +159,29 @@ impl Writer {
     }
 
     /// The segments of metadata of which less than half is live, the emptiest first as far as a
-    /// pass goes, if it would free more than it takes. Not `open`, where checkpoints go on.
-    fn scattered(&self, open: u32, segment_units: u64) -> Option<BTreeMap<u32, u64>> {
+    /// pass goes, if it would free more than it takes. Not `open`, where checkpoints go on. Where
+    /// jobs wait for space, of which less than seven eighths are, as far as free segments go.
+    fn scattered(&mut self, open: u32, segment_units: u64) -> Option<BTreeMap<u32, u64>> {
+        let (most, moved_units_max) = match self.starved.is_empty() {
+            true => (segment_units / 2, MOVED_UNITS_MAX),
+            false => {
+                let free = u64::from(self.state.segments.free_count());
+                let room = free.saturating_sub(1) * segment_units;
+                (segment_units / 8 * 7, room.min(MOVED_UNITS_MAX))
+            }
+        };
         let rows = self.state.segments.rows().filter(|(segment, row)| {
             row.state == SegmentState::Metadata
                 && *segment != open
                 && !self.unreclaimable.contains(segment)
-                && (1..segment_units / 2).contains(&u64::from(row.live_units))
+                && (1..most).contains(&u64::from(row.live_units))
         });
         let mut rows: Vec<_> = rows.collect();
         rows.sort_unstable_by_key(|(_, row)| row.live_units);
         let mut moved_units = 0;
         rows.retain(|(_, row)| {
             moved_units += u64::from(row.live_units);
-            moved_units <= MOVED_UNITS_MAX
+            moved_units <= moved_units_max
         });
         let gains = (rows.len() as u64) > moved_units.div_ceil(segment_units);
         let opened = rows.into_iter().map(|(segment, row)| (segment, row.opened_lsn));

@@ -21,7 +21,7 @@ impl Store {
             return false;
         }
         // Also without a log: what is freed in the background changes metadata.
-        if self.world.memory.is_checkpoint_due() {
+        if self.world.memory.is_checkpoint_due() || writer.is_checkpoint_due_for_room(&self.world) {
             return true;
         }
         if writer.log_bytes == 0 {

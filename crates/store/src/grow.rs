@@ -3,20 +3,24 @@
 //! | step | a crash after it leaves |
 //! |---|---|
 //! | 1. the disk has the new length, durably | the old pool on a longer disk |
-//! | 2. the segment table has rows for the new segments, which nobody may open yet | the same |
+//! | 2. the segment table has rows for the new segments, which only metadata may go to yet | the same |
 //! | 3. a checkpoint, whose superblock names the new capacity | the new pool |
 //! | 4. the same checkpoint has written the other copy as well | the new pool |
-//! | 5. the new segments may be opened | the new pool |
+//! | 5. the new segments may be opened for anything | the new pool |
 //!
-//! So no record names a segment that the superblock from which it is found does not have.
+//! The checkpoint of step 3 goes to the new segments first, so that a pool without a free one grows
+//! too. No record names a segment that the superblock from which it is found does not have.
 
 use format::Geometry;
 use format::geometry::SEGMENTS_MAX;
 
 use crate::StoreError;
+use crate::checkpoint::Checkpointer;
 use crate::segments::reserve_segments;
 use crate::starved::Room;
 use crate::store::Store;
+use crate::world::World;
+use crate::writer::Writer;
 
 impl Store {
     /// Makes the pool hold `capacity_bytes`, while it is used, and its disk longer where it is
@@ -25,36 +29,39 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Size`] where that is no whole segment more than the pool has, or more segments
-    /// than a pool can have; [`StoreError::Io`] where the disk can't be so long.
+    /// than a pool can have; [`StoreError::Io`] where the disk can't be so long;
+    /// [`StoreError::NoRoom`] where so few segments are new that what has changed does not fit them.
     pub fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError> {
         let mut checkpointer = self.checkpointing.lock();
         let old = self.world.medium.geometry();
-        let geometry = self.grown_geometry(old, capacity_bytes)?;
-        let disk = &self.world.medium.disk;
-        if disk.len_bytes() < capacity_bytes {
-            disk.grow(capacity_bytes)?;
+        let old_capacity_bytes = checkpointer.superblock().capacity_bytes;
+        let geometry = grown_geometry(old, capacity_bytes)?;
+        make_longer(&*self.world.medium.disk, capacity_bytes)?;
+        let mut writer = self.writer.lock();
+        extend(&self.world, &mut writer, &mut checkpointer, capacity_bytes, geometry);
+        drop(writer);
+        if let Err(error) = self.grow_on_disk(&mut checkpointer) {
+            if matches!(error, StoreError::NoRoom { .. }) {
+                self.writer.lock().state.segments.shrink(old.segment_count);
+                self.world.medium.grown(old);
+                checkpointer.grow(old_capacity_bytes, old);
+            }
+            return Err(error);
         }
-        self.writer.lock().state.segments.extend(geometry.segment_count);
-        checkpointer.grow(capacity_bytes, geometry);
-        self.checkpoint_with(&mut checkpointer)?;
-        self.world.medium.grown(geometry);
-        self.writer.lock().state.segments.open_up(old.segment_count);
+        drop(checkpointer);
+        self.is_starving();
         Ok(())
     }
 
-    fn grown_geometry(&self, old: Geometry, capacity_bytes: u64) -> Result<Geometry, StoreError> {
-        let size = |text: String| Err(StoreError::Size(text));
-        let count = old.count_in(capacity_bytes);
-        let has = old.pool_bytes();
-        if count <= u64::from(old.segment_count) {
-            let step = old.segment_bytes;
-            return size(format!("the pool has {has} bytes, and grows in steps of {step}"));
-        }
-        if count > SEGMENTS_MAX {
-            let most = Geometry { segment_count: SEGMENTS_MAX as u32, ..old }.pool_bytes();
-            return size(format!("a pool that was made this small holds at most {most} bytes"));
-        }
-        Ok(Geometry { segment_count: count as u32, ..old })
+    /// Ends what recovery has begun for a pool that grows.
+    pub(crate) fn finish_growing(&self) -> Result<(), StoreError> {
+        self.grow_on_disk(&mut self.checkpointing.lock())
+    }
+
+    fn grow_on_disk(&self, checkpointer: &mut Checkpointer) -> Result<(), StoreError> {
+        self.checkpoint_with(checkpointer)?;
+        self.writer.lock().state.segments.open_up();
+        Ok(())
     }
 
     /// Bytes of the pool that are in use, and all that there are. In use is what is live, and what
@@ -68,10 +75,46 @@ impl Store {
         let reserve = reserve_segments(geometry.segment_count);
         let writer = &mut *self.writer.lock();
         let capacity = geometry.usable_bytes();
-        if writer.room_for(&self.world, 1) == Room::None {
+        if writer.room_for_data(&self.world) == Room::None {
             return (capacity, capacity);
         }
         let kept_back = u64::from(reserve) * segment_bytes;
         (capacity.min(writer.state.segments.live_bytes() + kept_back), capacity)
     }
+}
+
+/// The disk has the new length, durably, before anything says so.
+pub(crate) fn make_longer(disk: &dyn sys::Disk, capacity_bytes: u64) -> Result<(), StoreError> {
+    if disk.len_bytes() < capacity_bytes {
+        disk.grow(capacity_bytes)?;
+    }
+    Ok(())
+}
+
+/// The next checkpoint describes a pool of this capacity, and may use its new segments.
+pub(crate) fn extend(
+    world: &World,
+    writer: &mut Writer,
+    checkpointer: &mut Checkpointer,
+    capacity_bytes: u64,
+    geometry: Geometry,
+) {
+    writer.state.segments.extend(geometry.segment_count);
+    world.medium.grown(geometry);
+    checkpointer.grow(capacity_bytes, geometry);
+}
+
+pub(crate) fn grown_geometry(old: Geometry, capacity_bytes: u64) -> Result<Geometry, StoreError> {
+    let size = |text: String| Err(StoreError::Size(text));
+    let count = old.count_in(capacity_bytes);
+    let has = old.pool_bytes();
+    if count <= u64::from(old.segment_count) {
+        let step = old.segment_bytes;
+        return size(format!("the pool has {has} bytes, and grows in steps of {step}"));
+    }
+    if count > SEGMENTS_MAX {
+        let most = Geometry { segment_count: SEGMENTS_MAX as u32, ..old }.pool_bytes();
+        return size(format!("a pool that was made this small holds at most {most} bytes"));
+    }
+    Ok(Geometry { segment_count: count as u32, ..old })
 }

@@ -10,6 +10,7 @@ use crate::edit::Edit;
 use crate::grafts::Graft;
 use crate::preload;
 use crate::record::{entries_bytes_max, reshaped};
+use crate::room::config_bytes;
 use crate::starved::Room;
 use crate::world::{State, World};
 use crate::writer::{Job, Relocation, Submitted, Writer};
@@ -26,39 +27,70 @@ impl Edit {
 impl Writer {
     /// Joins, if there is room.
     pub(crate) fn join(&mut self, world: &World, token: Token, job: Job) -> Submitted {
+        if let Job::Edit(edit) = &job
+            && let Some(error) = Self::refuse(world, edit)
+        {
+            return self.refused(world, edit, error);
+        }
+        match self.room_for(world, &job) {
+            Room::Found => {}
+            // Reclaim waits for nobody: it is what others wait for.
+            Room::Awaited if !matches!(job, Job::Relocate(_)) => {
+                self.starved.push_back((token, job));
+                return Submitted::Queued;
+            }
+            _ => return Submitted::Done(Err(self.no_space(world, &job))),
+        }
+        let changes_blocks = job.changes_blocks();
         match job {
-            Job::Flush => {
-                if self.is_idle() && self.flushed_lsn + 1 == self.tail.lsn {
-                    return Submitted::Done(Ok(VolumeReply::Done));
-                }
-                self.open.waiting.push(token);
-                self.open.flush = true;
-                Submitted::Queued
+            Job::Flush => self.join_flush(token),
+            Job::Entries(entries) => self.join_entries(world, token, entries, changes_blocks),
+            Job::Relocate(relocation) => {
+                self.join_relocation(world, token, relocation, changes_blocks)
             }
-            Job::Entries(entries) => {
-                let bytes: usize = entries.iter().map(Entry::encoded_bytes).sum();
-                if !self.has_room(0, bytes) {
-                    self.overflow.push_back((token, Job::Entries(entries)));
-                    return Submitted::Queued;
-                }
-                let first = self.open.entries.len();
-                self.open.grafts.extend(entries.iter().flat_map(Graft::of_entry));
-                self.open.reshaped.extend(reshaped(&entries));
-                self.open.entries.extend(entries);
-                self.joined(world, token, first, true)
-            }
-            Job::Relocate(relocation) => self.join_relocation(world, token, relocation),
-            Job::Stage(edit) => self.join_part(world, token, edit),
-            Job::Edit(edit) => self.join_edit(world, token, edit),
+            Job::Stage(edit) => self.join_part(world, token, edit, changes_blocks),
+            Job::Edit(edit) => self.join_edit(world, token, edit, changes_blocks),
         }
     }
 
-    fn join_part(&mut self, world: &World, token: Token, edit: Box<Edit>) -> Submitted {
+    fn join_flush(&mut self, token: Token) -> Submitted {
+        if self.is_idle() && self.flushed_lsn + 1 == self.tail.lsn {
+            return Submitted::Done(Ok(VolumeReply::Done));
+        }
+        self.open.waiting.push(token);
+        self.open.flush = true;
+        Submitted::Queued
+    }
+
+    fn join_entries(
+        &mut self,
+        world: &World,
+        token: Token,
+        entries: Vec<Entry>,
+        changes_blocks: u64,
+    ) -> Submitted {
+        let bytes: usize = entries.iter().map(Entry::encoded_bytes).sum();
+        if !self.has_room(0, bytes) {
+            self.overflow.push_back((token, Job::Entries(entries)));
+            return Submitted::Queued;
+        }
+        let first = self.open.entries.len();
+        self.open.changes_blocks += changes_blocks;
+        self.config_bytes += config_bytes(&entries);
+        self.open.grafts.extend(entries.iter().flat_map(Graft::of_entry));
+        self.open.reshaped.extend(reshaped(&entries));
+        self.open.entries.extend(entries);
+        self.joined(world, token, first, true)
+    }
+
+    fn join_part(
+        &mut self,
+        world: &World,
+        token: Token,
+        mut edit: Box<Edit>,
+        changes_blocks: u64,
+    ) -> Submitted {
         let blocks = edit.staging.frames.len();
-        let mut edit = match self.find_room(world, token, edit, Job::Stage, blocks) {
-            Ok(edit) => edit,
-            Err(submitted) => return submitted,
-        };
         if !self.has_room(blocks, 64 + blocks * 64) {
             self.overflow.push_back((token, Job::Stage(edit)));
             return Submitted::Queued;
@@ -71,6 +103,7 @@ impl Writer {
         let classes = std::mem::take(&mut edit.staging.classes);
         let runs = self.open.add_part(&mut self.state.next_chunk, frames, &classes);
         edit.end_part(runs);
+        self.open.changes_blocks += changes_blocks;
         if !self.count_entries(world, first) {
             return Submitted::Done(Err(VolumeError::WriteFailed));
         }
@@ -123,29 +156,27 @@ impl Writer {
         world: &World,
         token: Token,
         mut relocation: Relocation,
+        changes_blocks: u64,
     ) -> Submitted {
-        if !self.has_room_to_move(relocation.payload_blocks()) {
-            return Submitted::Done(Err(VolumeError::NoSpace));
-        }
         let bytes: usize = relocation.entries.iter().map(Entry::encoded_bytes).sum();
         if !self.has_room(relocation.payload_blocks(), bytes) {
             self.overflow.push_back((token, Job::Relocate(relocation)));
             return Submitted::Queued;
         }
         let first = self.open.entries.len();
+        self.open.changes_blocks += changes_blocks;
         self.open.add_relocation(&mut relocation);
         self.joined(world, token, first, true)
     }
 
-    fn join_edit(&mut self, world: &World, token: Token, edit: Box<Edit>) -> Submitted {
-        if let Some(error) = Self::refuse(world, &edit) {
-            return self.refused(world, &edit, error);
-        }
+    fn join_edit(
+        &mut self,
+        world: &World,
+        token: Token,
+        edit: Box<Edit>,
+        changes_blocks: u64,
+    ) -> Submitted {
         let blocks = edit.data_blocks();
-        let edit = match self.find_room(world, token, edit, Job::Edit, blocks) {
-            Ok(edit) => edit,
-            Err(submitted) => return submitted,
-        };
         if !self.has_room(blocks, entries_bytes_max(&edit)) || !self.has_time(world, edit.work) {
             self.overflow.push_back((token, Job::Edit(edit)));
             return Submitted::Queued;
@@ -183,6 +214,7 @@ impl Writer {
         let rest = edit.take_rest();
         let fua = edit.fua;
         self.open.work += edit.work;
+        self.open.changes_blocks += changes_blocks;
         self.written.hosts_bytes += edit.put_bytes();
         for step in edit.steps {
             self.open.add_step(&mut self.state.next_chunk, step);
@@ -198,26 +230,6 @@ impl Writer {
     /// Whether the open record can take so much more work.
     fn has_time(&self, world: &World, work: u64) -> bool {
         self.open.work == 0 || self.open.work + work <= world.medium.tuning.commit_work
-    }
-
-    /// Gives the edit back if there is room for what it brings; else it waits for some as the job
-    /// that `job` makes of it, or is refused.
-    fn find_room(
-        &mut self,
-        world: &World,
-        token: Token,
-        edit: Box<Edit>,
-        job: fn(Box<Edit>) -> Job,
-        blocks: usize,
-    ) -> Result<Box<Edit>, Submitted> {
-        match self.room_for(world, blocks) {
-            Room::Found => Ok(edit),
-            Room::Awaited => {
-                self.starved.push_back((token, job(edit)));
-                Err(Submitted::Queued)
-            }
-            Room::None => Err(self.refused(world, &edit, VolumeError::NoSpace)),
-        }
     }
 
     /// Sees to it that the chunks which an edit names stay until its record is applied. `false`:

@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use crate::map::Editor;
+use crate::preload;
 use crate::store::Store;
 
 /// What is left to do in the background.
@@ -18,7 +19,9 @@ pub enum Next {
 }
 
 /// Nodes freed in one turn of housekeeping: the writer is held for some tenths of a millisecond.
-const HOUSEKEEPING_NODES: usize = 8;
+/// Each is a leaf of 1 MiB or names 256 MiB and more, so a turn every 2 ms frees 1 TiB a second
+/// where volumes share, and 8 GiB of data that nobody does.
+const HOUSEKEEPING_NODES: usize = 16;
 
 impl Store {
     /// One turn of what goes on in the background: freeing dropped parts of maps, bringing back the
@@ -28,6 +31,18 @@ impl Store {
     /// # Errors
     /// Those of the store and of its device.
     pub fn maintain(&self) -> Result<Next, StoreError> {
+        match self.maintain_turn() {
+            // Nothing has changed. What waits for space is told; reads go on, and so does all once
+            // the pool has grown or something was removed.
+            Err(StoreError::NoRoom { needed_bytes, free_bytes }) => {
+                self.refuse_starving();
+                Err(StoreError::NoRoom { needed_bytes, free_bytes })
+            }
+            result => result,
+        }
+    }
+
+    fn maintain_turn(&self) -> Result<Next, StoreError> {
         let dropped = self.housekeep();
         let more = dropped | self.world.refill_index();
         if self.checkpoint_due() {
@@ -49,18 +64,42 @@ impl Store {
         Ok(match (more, idle) {
             (false, _) => Next::Nothing,
             (true, true) => Next::AtOnce,
+            (true, false) if dropped => Next::Soon,
             (true, false) => Next::Gently,
         })
     }
 
-    /// Frees nodes that nothing names any more, some at a time; returns whether more are left.
+    /// Frees nodes that nothing names any more, some at a time; returns whether more are left. What
+    /// they name is read before the writer is held.
     pub fn housekeep(&self) -> bool {
+        let next = {
+            let mut writer = self.writer.lock();
+            if writer.failed || writer.state.pending.is_empty() {
+                return false;
+            }
+            let count = writer.nodes_to_free(&self.world, HOUSEKEEPING_NODES);
+            let pending = &writer.state.pending;
+            pending[pending.len().saturating_sub(count)..].to_vec()
+        };
+        if next.is_empty() {
+            // What a checkpoint frees lets more be freed. If it does not fit, that waits.
+            return self.checkpoint().is_ok();
+        }
+        for id in &next {
+            // What can't be read is put aside below.
+            let _ = preload::freeing(&self.world, *id);
+        }
         let mut writer = self.writer.lock();
-        if writer.failed || writer.state.pending.is_empty() {
+        if writer.failed {
             return false;
         }
+        // Commits may have freed some of them meanwhile, and dropped others.
+        let pending = &mut writer.state.pending;
+        let end = pending.split_off(pending.len().saturating_sub(next.len()));
+        let (found, others): (Vec<_>, Vec<_>) = end.into_iter().partition(|id| next.contains(id));
+        pending.extend(others);
         let mut editor = Editor { world: &self.world, state: &mut writer.state };
-        if editor.free_pending(HOUSEKEEPING_NODES).is_err() {
+        if found.into_iter().rev().any(|id| editor.free_node(id).is_err()) {
             writer.failed = true;
             return false;
         }

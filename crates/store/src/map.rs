@@ -324,20 +324,26 @@ impl Editor<'_> {
     pub(crate) fn free_pending(&mut self, nodes_max: usize) -> Result<(), StoreError> {
         for _ in 0..nodes_max {
             let Some(id) = self.state.pending.pop() else { break };
-            if crate::preload::freeing(self.world, id).is_err() {
-                self.state.stuck.push(id);
-                continue;
-            }
-            let (node, _) = self.world.nodes.find(&self.world.medium, id)?;
-            let chunks = node.entries().filter_map(chunk_of);
-            self.world.release_chunks(self.state, chunks, drop)?;
-            let nodes = node.entries().filter_map(node_of);
-            let unnamed = &mut self.state.pending;
-            self.world.nodes.release_all(&self.world.medium, nodes, unnamed)?;
-            let place = self.world.nodes.remove(&self.world.medium, id)?;
-            if !place.is_none() {
-                self.state.segments.sub_live(place, crate::NODE_UNITS)?;
-            }
+            self.free_node(id)?;
+        }
+        Ok(())
+    }
+
+    /// Frees a node that is pending no more, or puts it aside.
+    pub(crate) fn free_node(&mut self, id: NodeId) -> Result<(), StoreError> {
+        if crate::preload::freeing(self.world, id).is_err() {
+            self.state.stuck.push(id);
+            return Ok(());
+        }
+        let (node, _) = self.world.nodes.find(&self.world.medium, id)?;
+        let chunks = node.entries().filter_map(chunk_of);
+        self.world.release_chunks(self.state, chunks, drop)?;
+        let nodes = node.entries().filter_map(node_of);
+        let unnamed = &mut self.state.pending;
+        self.world.nodes.release_all(&self.world.medium, nodes, unnamed)?;
+        let place = self.world.nodes.remove(&self.world.medium, id)?;
+        if !place.is_none() {
+            self.state.segments.sub_live(place, crate::NODE_UNITS)?;
         }
         Ok(())
     }

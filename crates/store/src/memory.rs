@@ -231,6 +231,11 @@ impl Memory {
         self.dirty_bytes.load(Relaxed) + self.writing_bytes.load(Relaxed)
     }
 
+    /// What has changed since the last capture.
+    pub(crate) fn dirty_bytes(&self) -> u64 {
+        self.dirty_bytes.load(Relaxed)
+    }
+
     /// Whether nothing has changed since the last capture.
     pub(crate) fn is_clean(&self) -> bool {
         self.dirty_bytes.load(Relaxed) == 0

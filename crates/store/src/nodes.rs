@@ -369,6 +369,19 @@ impl Nodes {
         Ok(row.place)
     }
 
+    /// How many nodes have changed since the last capture, at most.
+    pub(crate) fn changed_count(&self) -> u64 {
+        self.dirty.lock().len() as u64
+    }
+
+    /// Blocks that a capture would write for nodes and for their rows, at most.
+    pub(crate) fn blocks_to_capture(&self) -> u64 {
+        let ids: Vec<NodeId> = self.dirty.lock().clone();
+        let nodes = ids.len() as u64;
+        // A node that moves changes its row.
+        nodes.div_ceil(2) + self.table.pages_to_capture(ids.into_iter().map(|id| id.0))
+    }
+
     /// The nodes that have changed since the last capture, in the order of their ids; from here
     /// on they count as unchanged. The caller holds the writer's lock.
     pub(crate) fn take_dirty(&self) -> Vec<(NodeId, Arc<Node>)> {

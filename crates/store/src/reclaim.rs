@@ -60,8 +60,12 @@ struct Shortage {
 impl Shortage {
     /// The dead units that a segment must have to be worth the moving: a quarter while there is no
     /// need, as more dies by itself the longer it waits; less and less from where hosts are paced
-    /// on, down to a thirty-second where every block gained counts.
+    /// on, down to a thirty-second; and half of that where jobs wait because there is nothing else:
+    /// any less, and the headers of what is moved would take all that is won.
     fn gain_units(self, segment_units: u64) -> u64 {
+        if self.exhausted {
+            return segment_units / 64;
+        }
         let into = self.permille.max(PACED_PERMILLE) - PACED_PERMILLE;
         segment_units * 1000 / (4000 + 28_000 * into / (1000 - PACED_PERMILLE))
     }
@@ -228,9 +232,10 @@ impl Store {
 
     fn shortage(&self) -> Shortage {
         let count = self.world.medium.geometry().segment_count;
-        let reserve = reserve_segments(count);
-        let (most, least) = (u64::from(segments_wanted(count)), u64::from(reserve + reserve / 2));
         let mut writer = self.writer.lock();
+        let reserve = writer.reserve_now(&self.world);
+        let least = u64::from(reserve + reserve / 2);
+        let most = u64::from(segments_wanted(count)).max(least + 1);
         let free = u64::from(writer.state.segments.free_count());
         let permille = most.saturating_sub(free) * 1000 / (most - least);
         let starving = !writer.starved.is_empty();

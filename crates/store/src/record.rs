@@ -33,6 +33,8 @@ pub(crate) struct Record {
     pub(crate) frames: Vec<Frame>,
     /// How much of the payload was moved, by reclaim or the background pass.
     pub(crate) moved_blocks: usize,
+    /// Blocks of metadata that it will change, as a rule.
+    pub(crate) changes_blocks: u64,
     /// Compressed groups, each of whole units of 64 bytes, until it is closed.
     packed: Vec<u8>,
     /// What the blocks of compressed groups are.

@@ -26,9 +26,11 @@ use format::{
 use parking_lot::RwLock;
 
 use crate::checkpoint::Checkpointer;
+use crate::grow::{extend, grown_geometry, make_longer};
 use crate::medium::Medium;
 use crate::memory::Budgets;
 use crate::plausible::{self, check_run};
+use crate::relief::Relief;
 use crate::replay::replay;
 use crate::segments::Segments;
 use crate::store::Store;
@@ -36,6 +38,17 @@ use crate::table::LostPage;
 use crate::world::{State, Volume, World};
 use crate::writer::Writer;
 use crate::{OpenOptions, StoreError};
+
+/// What a pool is recovered for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// To be looked at: nothing is written.
+    Look,
+    /// To be used.
+    Use,
+    /// To be used, with more capacity.
+    Grow { capacity_bytes: u64 },
+}
 
 /// How much of the log is read at once: 1 MiB.
 const WINDOW_BLOCKS: u64 = 256;
@@ -120,13 +133,39 @@ impl Store {
     pub fn open(disk: Arc<dyn sys::Disk>, options: OpenOptions) -> Result<Store, StoreError> {
         // What a crash has left in the device's own cache becomes durable before it is believed.
         disk.flush()?;
-        let mut store = Self::load(disk, options)?;
+        let mut store = Self::recover(disk, options, Purpose::Use)?;
+        store.begin_epoch()?;
+        Ok(store)
+    }
+
+    /// Opens a pool that nobody uses and makes it hold `capacity_bytes`, and its disk longer where
+    /// it is shorter. All that recovery has to write goes to the new segments first: so this also
+    /// works where a pool is so full that [`Store::open`] finds no way on.
+    ///
+    /// # Errors
+    /// As [`Store::grow`], and those of opening.
+    pub fn open_grown(
+        disk: Arc<dyn sys::Disk>,
+        options: OpenOptions,
+        capacity_bytes: u64,
+    ) -> Result<Store, StoreError> {
+        disk.flush()?;
+        let mut store = Self::recover(disk, options, Purpose::Grow { capacity_bytes })?;
+        store.finish_growing()?;
         store.begin_epoch()?;
         Ok(store)
     }
 
     /// Recovers a pool in memory, and writes nothing.
     pub fn load(disk: Arc<dyn sys::Disk>, options: OpenOptions) -> Result<Store, StoreError> {
+        Self::recover(disk, options, Purpose::Look)
+    }
+
+    fn recover(
+        disk: Arc<dyn sys::Disk>,
+        options: OpenOptions,
+        purpose: Purpose,
+    ) -> Result<Store, StoreError> {
         let superblock = newest_superblock(&*disk)?;
         plausible::check_superblock(&superblock)?;
         let geometry = superblock.geometry;
@@ -143,8 +182,20 @@ impl Store {
             superblock.log,
             geometry.blocks_per_segment(),
         );
+        writer.note_checkpoint(&checkpointer);
+        if let Purpose::Grow { capacity_bytes } = purpose {
+            let grown = grown_geometry(geometry, capacity_bytes)?;
+            make_longer(&*world.medium.disk, capacity_bytes)?;
+            extend(&world, &mut writer, &mut checkpointer, capacity_bytes, grown);
+        }
         writer.find_ids(&world, 0);
-        replay(&world, &mut writer, &superblock)?;
+        let keep =
+            [superblock.log.segment, superblock.log.next_segment, superblock.metadata_segment];
+        let dead = writer.state.segments.dead(&keep.into());
+        let may_write = purpose != Purpose::Look;
+        let mut relief =
+            Relief::new(may_write.then_some(&mut checkpointer), options.checkpoint_log_bytes, dead);
+        replay(&world, &mut writer, &superblock, &mut relief)?;
         release_staged(&world, &mut writer.state);
         writer.state.segments.know_from(writer.position.lsn);
         world.begin_refill(writer.state.next_chunk);

@@ -13,31 +13,37 @@ use crate::pack::{Packed, leave, pack};
 use crate::recovery::LogReader;
 use crate::store::Store;
 use crate::verify::{Stored, read_chunks};
+use crate::world::World;
 use crate::writer::Relocation;
 
-impl Store {
-    /// The live chunks that the records of a segment brought, in the order of their places.
-    pub(crate) fn live_chunks(&self, segment: u32) -> Result<Vec<Stored>, StoreError> {
-        let medium = &self.world.medium;
-        let mut reader = LogReader::new(medium);
-        let mut live = Vec::new();
-        let mut block = 0;
-        while let Some((header, entries)) = reader.record_at(segment, block)? {
-            let payload_units = (block + u32::from(header.header_blocks)) * UNITS_PER_BLOCK;
-            for brought in entries.iter().flat_map(Entry::brought) {
-                let offset_units = payload_units + brought.payload_units;
-                let place = Place { segment, offset_units };
-                // What can't be read stays where it is.
-                let row = self.world.chunks.get(medium, brought.chunk.0, ChunkRow::decode);
-                if let Some(row) = row.ok().flatten().filter(|row| row.place == place) {
-                    live.push(Stored { id: brought.chunk, row });
-                }
+/// The live chunks that the records of a segment brought, in the order of their places.
+pub(crate) fn live_chunks(world: &World, segment: u32) -> Result<Vec<Stored>, StoreError> {
+    let medium = &world.medium;
+    let mut reader = LogReader::new(medium);
+    let mut live = Vec::new();
+    let mut block = 0;
+    while let Some((header, entries)) = reader.record_at(segment, block)? {
+        let payload_units = (block + u32::from(header.header_blocks)) * UNITS_PER_BLOCK;
+        for brought in entries.iter().flat_map(Entry::brought) {
+            let offset_units = payload_units + brought.payload_units;
+            let place = Place { segment, offset_units };
+            // What can't be read stays where it is.
+            let row = world.chunks.get(medium, brought.chunk.0, ChunkRow::decode);
+            if let Some(row) = row.ok().flatten().filter(|row| row.place == place) {
+                live.push(Stored { id: brought.chunk, row });
             }
-            block += header.total_blocks() as u32;
         }
-        // Groups come behind the whole blocks of a record, but their entries between those.
-        live.sort_unstable_by_key(|chunk| (chunk.row.place, chunk.row.group_index));
-        Ok(live)
+        block += header.total_blocks() as u32;
+    }
+    // Groups come behind the whole blocks of a record, but their entries between those.
+    live.sort_unstable_by_key(|chunk| (chunk.row.place, chunk.row.group_index));
+    Ok(live)
+}
+
+impl Store {
+    /// As [`live_chunks`].
+    pub(crate) fn live_chunks(&self, segment: u32) -> Result<Vec<Stored>, StoreError> {
+        live_chunks(&self.world, segment)
     }
 
     /// Reads those of some chunks that are still in their place, and commits them to a new one.

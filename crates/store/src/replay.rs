@@ -12,6 +12,7 @@ use crate::apply::apply_all;
 use crate::bring::Payload;
 use crate::plausible::{check_log_segments, check_record, payload_is_intact};
 use crate::recovery::LogReader;
+use crate::relief::Relief;
 use crate::world::World;
 use crate::writer::Writer;
 
@@ -39,6 +40,7 @@ pub(crate) fn replay(
     world: &World,
     writer: &mut Writer,
     superblock: &Superblock,
+    relief: &mut Relief<'_>,
 ) -> Result<(), StoreError> {
     let mut reader = LogReader::new(&world.medium);
     let mut position = superblock.log;
@@ -56,9 +58,10 @@ pub(crate) fn replay(
             let sure = unsure.iter().take_while(|record| record.header.lsn <= flushed).count();
             for record in unsure.drain(..sure) {
                 apply_record(world, writer, &record)?;
+                relief.relieve(world, writer)?;
             }
         }
-        let Some(torn_epoch) = apply_intact(world, writer, unsure)? else { break };
+        let Some(torn_epoch) = apply_intact(world, writer, unsure, relief)? else { break };
         // An earlier recovery may have ended here, and the log gone on in the next segment where
         // its first record did not fit behind the last whole one: the torn one is there still.
         (position, epoch) = (writer.position, torn_epoch + 1);
@@ -71,12 +74,14 @@ fn apply_intact(
     world: &World,
     writer: &mut Writer,
     records: Vec<Found>,
+    relief: &mut Relief<'_>,
 ) -> Result<Option<u64>, StoreError> {
     for record in records {
         if !payload_is_intact(&world.medium, payload_place(&record), &record.entries)? {
             return Ok(Some(record.header.epoch));
         }
         apply_record(world, writer, &record)?;
+        relief.relieve(world, writer)?;
     }
     Ok(None)
 }

@@ -46,6 +46,8 @@ impl Freed {
 pub(crate) struct Segments {
     rows: Vec<SegmentRow>,
     free: BTreeSet<u32>,
+    /// Added to the pool, but not in both superblocks yet: for metadata only.
+    fresh: BTreeSet<u32>,
     /// Freed, but perhaps still read from: oldest first, log and metadata apart.
     limbo: [VecDeque<Freed>; 2],
     live_log_units: u64,
@@ -55,10 +57,12 @@ pub(crate) struct Segments {
     pub(crate) weightless: BTreeSet<u32>,
 }
 
-/// Segments that only metadata, reclaim and checkpoints may take, so that unmap and the like
-/// proceed when the pool is full: a two-hundredth, at least 4, at most 64.
+/// Segments that hosts can't fill: metadata, reclaim and checkpoints take them, so that unmap and
+/// the like proceed when the pool is full, and overwrites do: a sixty-fourth, at least 4. So much
+/// must be dead on average before emptying a segment gains more than its records' headers take.
+/// What a checkpoint may need on top of that is in `room`.
 pub(crate) fn reserve_segments(segment_count: u32) -> u32 {
-    (segment_count / 200).clamp(4, 64)
+    (segment_count / 64).max(4)
 }
 
 impl Segments {
@@ -68,6 +72,7 @@ impl Segments {
         Self {
             rows,
             free: (1..geometry.segment_count).collect(),
+            fresh: BTreeSet::new(),
             limbo: Default::default(),
             live_log_units: 0,
             known_from_lsn: 0,
@@ -103,15 +108,30 @@ impl Segments {
         self.rows.iter().flat_map(SegmentRow::encode).collect()
     }
 
-    /// Adds rows up to `segment_count`, for segments that can't be opened before
-    /// [`Segments::open_up`].
+    /// Adds rows up to `segment_count`. Until [`Segments::open_up`] only metadata may go to these
+    /// segments: what a checkpoint writes there is named by its own superblock, which knows them,
+    /// but a record may be found from an older one.
     pub(crate) fn extend(&mut self, segment_count: u32) {
+        self.fresh.extend(self.rows.len() as u32..segment_count);
         self.rows.resize(segment_count as usize, SegmentRow::default());
     }
 
-    /// The segments from `first` on, which were added, may be opened from here on.
-    pub(crate) fn open_up(&mut self, first: u32) {
-        self.free.extend(first..self.rows.len() as u32);
+    /// Takes back the last [`Segments::extend`], of which nothing was used.
+    pub(crate) fn shrink(&mut self, segment_count: u32) {
+        let unused = self.rows[segment_count as usize..].iter();
+        assert!(unused.clone().all(|row| row.state == SegmentState::Free), "a segment in use ends");
+        self.fresh.clear();
+        self.rows.truncate(segment_count as usize);
+    }
+
+    /// All segments that were added may be opened for anything from here on.
+    pub(crate) fn open_up(&mut self) {
+        self.free.append(&mut self.fresh);
+    }
+
+    /// How many segments a checkpoint can open now.
+    pub(crate) fn free_for_metadata(&mut self) -> u32 {
+        self.free_count() + self.fresh.len() as u32
     }
 
     /// The row of a segment.
@@ -144,7 +164,8 @@ impl Segments {
     /// Opens a free segment, the lowest (so that the same history gives the same places).
     pub(crate) fn open(&mut self, state: SegmentState, lsn: u64) -> Option<u32> {
         self.reap();
-        let segment = self.free.pop_first()?;
+        let fresh = if state == SegmentState::Metadata { self.fresh.pop_first() } else { None };
+        let segment = fresh.or_else(|| self.free.pop_first())?;
         self.rows[segment as usize] = SegmentRow { state, live_units: 0, opened_lsn: lsn };
         Some(segment)
     }
@@ -156,6 +177,16 @@ impl Segments {
         let was_free = self.free.remove(&segment);
         if was_free || row.state != state && row.live_units == 0 {
             *row = SegmentRow { state, live_units: 0, opened_lsn: lsn };
+        }
+    }
+
+    /// The log that is still to be followed goes on in this segment, from this record on: nobody
+    /// may open it before that. It was free when the log took it, so nothing in it is live.
+    pub(crate) fn reserve_for_log(&mut self, segment: u32, lsn: u64) {
+        let Some(row) = self.rows.get_mut(segment as usize) else { return };
+        if row.live_units == 0 {
+            self.free.remove(&segment);
+            *row = SegmentRow { state: SegmentState::Log, live_units: 0, opened_lsn: lsn };
         }
     }
 
@@ -236,6 +267,16 @@ impl Segments {
         of_metadata.push_back(Freed { readers: [readers, images], segments: metadata });
     }
 
+    /// Frees a segment that the checkpoint from which a pool was opened has freed, if nothing has
+    /// become live in it since. Nobody reads it.
+    pub(crate) fn free_dead_one(&mut self, segment: u32) {
+        let row = &mut self.rows[segment as usize];
+        if row.state != SegmentState::Free && row.live_units == 0 {
+            *row = SegmentRow::default();
+            self.free.insert(segment);
+        }
+    }
+
     /// Metadata segments that were freed and wait for their readers.
     pub(crate) fn metadata_in_limbo(&mut self) -> usize {
         self.reap();
@@ -259,7 +300,7 @@ impl Segments {
     }
 
     /// The segments in use with what is live in each, for the checker.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, SegmentRow)> + '_ {
+    pub(crate) fn rows(&self) -> impl ExactSizeIterator<Item = (u32, SegmentRow)> + '_ {
         self.rows.iter().enumerate().map(|(index, row)| (index as u32, *row))
     }
 }

@@ -2,21 +2,20 @@
 //!
 //! A pool in which hosts write over what they have written is full of dead bytes that reclaim
 //! brings back. So a job that finds no free segment waits as long as there is something to bring
-//! back; it is refused when there is nothing ([`crate::Store::maintain`] decides that). What needs
-//! no space does not wait: neither reads nor deallocation nor zeros.
+//! back; it is refused when there is nothing ([`crate::Store::maintain`] decides that). How much
+//! must stay free for what, says `room`. Reads never wait.
 
 use std::collections::VecDeque;
 
-use block::{BLOCK_BYTES, VolumeError};
+use block::{BLOCK_BYTES, BlockRange, VolumeError};
 use format::log::header_blocks;
+use format::{Entry, MapEntry, VolumeRow};
 
-use crate::segments::reserve_segments;
+use crate::edit::{Edit, Step};
+use crate::room::Want;
 use crate::store::Store;
 use crate::world::World;
-use crate::writer::{Answer, Job, Writer};
-
-/// Free segments that are left to checkpoints alone.
-const RESERVE_FOR_CHECKPOINT: u32 = 2;
+use crate::writer::{Answer, Job, Relocation, Writer};
 
 /// Whether there is room for what a job brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,36 +27,75 @@ pub(crate) enum Room {
     None,
 }
 
+/// When reclaim found nothing to bring back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exhausted {
+    /// How much was live in the log's segments.
+    live_bytes: u64,
+    /// How much log was written since the start, and changed metadata waited for a checkpoint: what
+    /// was written over since may be worth a look.
+    log_bytes: u64,
+}
+
 impl Writer {
-    /// Whether there is room for `blocks` new blocks of a host, and for a record.
-    pub(crate) fn room_for(&mut self, world: &World, blocks: usize) -> Room {
-        let reserve = reserve_segments(world.medium.geometry().segment_count);
-        let wanted = if blocks > 0 { reserve } else { RESERVE_FOR_CHECKPOINT };
-        if self.state.segments.free_count() > wanted {
-            if blocks > 0 && self.is_paced_out() {
+    /// Whether there is room for a job, and for its record.
+    pub(crate) fn room_for(&mut self, world: &World, job: &Job) -> Room {
+        let Some(want) = job.want() else { return Room::Found };
+        let (blocks, changes) = (job.data_blocks(), job.changes_blocks());
+        let fits_here = want != Want::Data && self.fits_here(blocks, job.entries_bytes_max());
+        if self.leaves_enough(world, want, changes, fits_here) || self.replaces(world, job, changes)
+        {
+            if want == Want::Data && self.is_paced_out() {
                 return Room::Awaited;
             }
-            self.fed_at_moved_bytes = self.written.moved_bytes;
+            if want != Want::Move {
+                self.fed_at_moved_bytes = self.written.moved_bytes;
+            }
             Room::Found
-        } else if self.is_exhausted() {
+        } else if want != Want::End && self.is_exhausted(world) {
             Room::None
         } else {
             Room::Awaited
         }
     }
 
-    /// Whether there is room for a record of reclaim with so many blocks: what is left of the
-    /// segment that the log is in is no use to anything else.
-    pub(crate) fn has_room_to_move(&mut self, blocks: usize) -> bool {
-        let here = self.segment_rest_blocks() as usize;
-        let headers = header_blocks(self.open.entries_bytes) + self.tuning.move_header_blocks();
-        self.open.payload_blocks() + blocks + headers as usize <= here
-            || self.state.segments.free_count() > RESERVE_FOR_CHECKPOINT
+    /// Whether there is room for a new block of a host.
+    pub(crate) fn room_for_data(&mut self, world: &World) -> Room {
+        if self.leaves_enough(world, Want::Data, 0, false) {
+            Room::Found
+        } else if self.is_exhausted(world) {
+            Room::None
+        } else {
+            Room::Awaited
+        }
     }
 
-    /// Whether reclaim has found nothing to bring back, and nothing has died since.
-    fn is_exhausted(&self) -> bool {
-        self.exhausted_at_bytes.is_some_and(|then| self.state.segments.live_log_bytes() >= then)
+    /// Whether the open record would fit what is left of the log's segment with so much more.
+    fn fits_here(&self, blocks: usize, entries_bytes: usize) -> bool {
+        let headers = header_blocks(self.open.entries_bytes + entries_bytes);
+        let blocks = self.open.payload_blocks() + blocks + headers as usize;
+        blocks <= self.segment_rest_blocks() as usize
+    }
+
+    /// Whether a host's data takes the place of as much that dies with it: then it may have what is
+    /// kept back from hosts, as what reclaim wins makes up for it.
+    fn replaces(&mut self, world: &World, job: &Job, changes: u64) -> bool {
+        let Job::Edit(edit) = job else { return false };
+        edit.data_blocks() > 0
+            && self.leaves_enough(world, Want::Replacement, changes, false)
+            && is_replacement(world, edit)
+    }
+
+    /// Whether reclaim has found nothing to bring back, and hardly anything has died since.
+    fn is_exhausted(&mut self, world: &World) -> bool {
+        if self.exhausted_at.is_none() || self.is_checkpoint_due_for_room(world) {
+            return false;
+        }
+        let eighth = u64::from(self.blocks_per_segment) * BLOCK_BYTES / 8;
+        self.exhausted_at.is_some_and(|then| {
+            self.state.segments.live_log_bytes() >= then.live_bytes
+                && self.written.log_bytes < then.log_bytes + eighth
+        })
     }
 
     /// Lets jobs that wait for space join in front of all others, if there is some for them.
@@ -74,7 +112,7 @@ impl Writer {
                 }
                 *left -= blocks as i64 * BLOCK_BYTES as i64;
             }
-            self.room_for(world, blocks) == Room::Found
+            self.room_for(world, job) == Room::Found
         };
         let (ready, starved): (VecDeque<_>, _) =
             starved.into_iter().partition(|(_, job)| found(job));
@@ -84,24 +122,27 @@ impl Writer {
 
     /// Nothing can be brought back: refuses all that waits for space.
     fn refuse_starved(&mut self, world: &World) -> Vec<Answer> {
-        self.exhausted_at_bytes = Some(self.state.segments.live_log_bytes());
+        self.exhausted_at = Some(Exhausted {
+            live_bytes: self.state.segments.live_log_bytes(),
+            log_bytes: self.written.log_bytes,
+        });
         let starved = std::mem::take(&mut self.starved);
-        let refuse = |(token, job)| {
-            let error = match job {
-                Job::Edit(edit) | Job::Stage(edit) => {
-                    self.let_go(world, &edit, VolumeError::NoSpace)
-                }
-                _ => VolumeError::NoSpace,
-            };
-            Answer::Reply(token, Err(error))
-        };
+        let refuse = |(token, job)| Answer::Reply(token, Err(self.no_space(world, &job)));
         starved.into_iter().map(refuse).collect()
+    }
+
+    /// A job is not done for want of space; the error as it is told.
+    pub(crate) fn no_space(&mut self, world: &World, job: &Job) -> VolumeError {
+        match job {
+            Job::Edit(edit) | Job::Stage(edit) => self.let_go(world, edit, VolumeError::NoSpace),
+            _ => VolumeError::NoSpace,
+        }
     }
 }
 
 impl Job {
     /// How many blocks of data it brings, at most.
-    fn data_blocks(&self) -> usize {
+    pub(crate) fn data_blocks(&self) -> usize {
         match self {
             Self::Edit(edit) => edit.data_blocks(),
             Self::Stage(edit) => edit.staging.frames.len(),
@@ -109,6 +150,53 @@ impl Job {
             Self::Entries(_) | Self::Flush => 0,
         }
     }
+
+    /// A bound on what its entries take in a record.
+    fn entries_bytes_max(&self) -> usize {
+        match self {
+            Self::Edit(edit) => crate::record::entries_bytes_max(edit),
+            Self::Stage(edit) => 64 + edit.staging.frames.len() * 64,
+            Self::Relocate(Relocation { entries, .. }) | Self::Entries(entries) => {
+                entries.iter().map(Entry::encoded_bytes).sum()
+            }
+            Self::Flush => 0,
+        }
+    }
+}
+
+/// Whether as much as an edit stores, at most, dies when it is applied: what was there before is
+/// named by nothing else.
+fn is_replacement(world: &World, edit: &Edit) -> bool {
+    edit.steps.iter().all(|step| {
+        let Step::Put(put) = step else { return false };
+        let Some(map) = world.map_of(put.volume) else { return false };
+        let wanted = put.stored_blocks() as u64 * u64::from(format::geometry::UNITS_PER_BLOCK);
+        let mut dying = 0;
+        let range: BlockRange = put.range();
+        (range.start.0..range.end().0).any(|block| {
+            dying += dying_units(world, &map, block).unwrap_or(0);
+            dying >= wanted
+        }) || wanted == 0
+    })
+}
+
+/// Units of 64 bytes that die if a block becomes something else.
+fn dying_units(world: &World, map: &VolumeRow, block: u64) -> Option<u64> {
+    let (mut entry, mut offset) = (map.root, block);
+    for level in (1..=map.level).rev() {
+        let MapEntry::Node(id) = entry else { return None };
+        let row = world.nodes.row(&world.medium, id).ok()?;
+        if row.reference_count != 1 {
+            return None;
+        }
+        let below = world.span_blocks(level - 1);
+        let node = world.nodes.get(&world.medium, id, level).ok()?;
+        entry = node.get((offset / below) as usize);
+        offset %= below;
+    }
+    let MapEntry::Chunk(id) = entry else { return None };
+    let row = world.chunk(id).ok()?;
+    (row.reference_count == 1 && row.original.is_none()).then(|| u64::from(row.share_units()))
 }
 
 impl Store {

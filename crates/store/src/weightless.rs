@@ -6,8 +6,15 @@
 //! pools may hold some. So a segment of the log from before this opening is not freed before its
 //! records were looked at. What is found there is moved to where it counts, as reclaim does it.
 
+use crate::relocate::live_chunks;
 use crate::store::Store;
+use crate::world::World;
 use crate::writer::Writer;
+
+/// Whether something in a segment of the log is live. What can't be read may name a live chunk.
+pub(crate) fn holds_something(world: &World, segment: u32) -> bool {
+    live_chunks(world, segment).map_or(true, |live| !live.is_empty())
+}
 
 impl Store {
     /// Of segments that count nothing live, those in which nothing is.
@@ -16,8 +23,7 @@ impl Store {
             if self.writer.lock().state.segments.is_known(*segment) {
                 return true;
             }
-            // What can't be read may name a live chunk.
-            let is_empty = self.live_chunks(*segment).is_ok_and(|live| live.is_empty());
+            let is_empty = !holds_something(&self.world, *segment);
             if !is_empty {
                 self.writer.lock().state.segments.weightless.insert(*segment);
             }
@@ -32,7 +38,7 @@ impl Store {
         if !self.writer.lock().state.segments.weightless.contains(&segment) {
             return;
         }
-        let is_empty = self.live_chunks(segment).is_ok_and(|live| live.is_empty());
+        let is_empty = !holds_something(&self.world, segment);
         let writer: &mut Writer = &mut self.writer.lock();
         if is_empty {
             writer.state.segments.weightless.remove(&segment);

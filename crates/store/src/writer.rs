@@ -15,6 +15,7 @@ use crate::edit::Edit;
 use crate::grafts::Applied;
 use crate::pace::Pace;
 use crate::record::{Originals, Record, contains, entry_target};
+use crate::starved::Exhausted;
 use crate::walk::entry_of;
 use crate::world::{State, World};
 use crate::{Durability, OpenOptions, Token, Tuning, WrittenBytes};
@@ -85,8 +86,8 @@ pub(crate) struct Writer {
     pub(crate) deferred: Vec<(Token, Box<Edit>)>,
     /// Jobs that wait for space, oldest first.
     pub(crate) starved: VecDeque<(Token, Job)>,
-    /// How much was live when reclaim found nothing to bring back.
-    pub(crate) exhausted_at_bytes: Option<u64>,
+    /// When reclaim found nothing to bring back: how much was live, and how much written.
+    pub(crate) exhausted_at: Option<Exhausted>,
     /// How much reclaim had moved when a job found space the last time.
     pub(crate) fed_at_moved_bytes: u64,
     /// How fast hosts may write, while space is short.
@@ -117,6 +118,13 @@ pub(crate) struct Writer {
     pub(crate) unreclaimable: BTreeSet<u32>,
     /// Chunks that were staged for nothing and are still to be released: first id and count.
     pub(crate) released: Vec<(ChunkId, u32)>,
+    /// Blocks that are left of the segment in which the next checkpoint goes on.
+    pub(crate) metadata_rest_blocks: u32,
+    /// Bytes of the key-value space in a checkpoint, at most.
+    pub(crate) config_bytes: u64,
+    /// Stands in for the code before `room`: what has changed claims no segments.
+    #[cfg(test)]
+    pub(crate) claims_nothing: bool,
 }
 
 impl Writer {
@@ -137,7 +145,7 @@ impl Writer {
             overflow: VecDeque::new(),
             deferred: Vec::new(),
             starved: VecDeque::new(),
-            exhausted_at_bytes: None,
+            exhausted_at: None,
             fed_at_moved_bytes: 0,
             pace: None,
             reclaim_rest: None,
@@ -155,6 +163,10 @@ impl Writer {
             commit_count: 0,
             unreclaimable: BTreeSet::new(),
             released: Vec::new(),
+            metadata_rest_blocks: 0,
+            config_bytes: 0,
+            #[cfg(test)]
+            claims_nothing: false,
         }
     }
 

@@ -167,8 +167,13 @@ pub enum PoolVerb {
         #[arg(long)]
         force: bool,
     },
-    /// Make the pool of a running array bigger, while hosts use it.
+    /// Make the pool of a running array bigger, while hosts use it; or, where one is named, a pool
+    /// that nobody uses.
     Grow {
+        /// A directory or block device with a pool that nobody uses, such as one that is too full
+        /// to be started. Not given: that of the running array.
+        #[arg(value_name = "PLACE")]
+        place: Option<PathBuf>,
         /// What it shall hold, as when it was made. A file is made longer, and its space reserved;
         /// a device must be that long.
         #[arg(long, value_name = "SIZE", value_parser = size::parse)]

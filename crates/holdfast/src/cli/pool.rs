@@ -5,10 +5,11 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use api::{Pool, PoolChange};
 use serde_json::json;
-use store::Store;
+use store::{OpenOptions, Store};
 use sys::FileDisk;
 
 use super::args::{Common, PoolVerb};
@@ -131,7 +132,8 @@ pub fn open_disk(place: &Place) -> Result<FileDisk, Failure> {
 pub fn run(common: &Common, verb: &PoolVerb) -> Result<(), Failure> {
     match verb {
         PoolVerb::Create { place, capacity, force } => make(common, place, *capacity, *force),
-        PoolVerb::Grow { capacity } => grow(common, *capacity),
+        PoolVerb::Grow { place: None, capacity } => grow(common, *capacity),
+        PoolVerb::Grow { place: Some(place), capacity } => grow_stopped(common, place, *capacity),
         PoolVerb::Scrub { verb } => integrity::scrub(common, *verb),
         PoolVerb::Optimize { verb, wait } => optimize::run(common, *verb, *wait),
         PoolVerb::Space { refresh } => space::run(common, *refresh),
@@ -145,6 +147,17 @@ fn grow(common: &Common, capacity: u64) -> Result<(), Failure> {
         PoolChange { capacity_bytes: capacity / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES };
     let pool: Pool = Client::find(common)?.patch("/v1/pool", &change)?;
     show(common.form, &pool, || format!("The pool holds {} now.\n", human(pool.capacity_bytes)))
+}
+
+/// Makes a pool bigger that nobody uses.
+fn grow_stopped(common: &Common, place: &Path, capacity: u64) -> Result<(), Failure> {
+    let place = Place::of_existing(place)?;
+    let disk = Arc::new(open_disk(&place)?);
+    let wanted = capacity / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES;
+    let store = Store::open_grown(disk, OpenOptions::default(), wanted)?;
+    let capacity_bytes = store.pool_status().capacity_bytes;
+    let told = json!({ "pool": place.pool, "capacity_bytes": capacity_bytes });
+    show(common.form, &told, || format!("The pool holds {} now.\n", human(capacity_bytes)))
 }
 
 fn make(common: &Common, place: &Path, capacity: Option<u64>, force: bool) -> Result<(), Failure> {

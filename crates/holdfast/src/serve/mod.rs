@@ -257,7 +257,14 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     });
     threads.join();
     drop((signals, saver, optimizer, scrubber, accountant, checkpointer, preparer));
-    options.store.checkpoint().map_err(ServeError::Checkpoint)
+    match options.store.checkpoint() {
+        // What was answered is in the log, which the next start reads.
+        Err(error @ StoreError::NoRoom { .. }) => {
+            tracing::warn!("the array stops without a checkpoint: {error}");
+            Ok(())
+        }
+        result => result.map_err(ServeError::Checkpoint),
+    }
 }
 
 /// How many front-end threads to start.

@@ -125,12 +125,12 @@ impl Refusals {
 pub(super) struct Troubles(Mutex<BTreeMap<&'static str, String>>);
 
 impl Troubles {
-    /// Work that has failed, or not.
-    pub(super) fn set(&self, what: &'static str, why: Option<String>) {
+    /// Work that has failed, or not. Whether that was not so before.
+    pub(super) fn set(&self, what: &'static str, why: Option<String>) -> bool {
         let mut all = self.0.lock();
         match why {
-            Some(why) => drop(all.insert(what, why)),
-            None => drop(all.remove(what)),
+            Some(why) => all.insert(what, why).is_none(),
+            None => all.remove(what).is_some(),
         }
     }
 }

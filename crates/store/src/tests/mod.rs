@@ -4,6 +4,7 @@ mod copies;
 mod damaged;
 mod extents;
 mod failing;
+mod full;
 mod grow;
 mod integrity;
 mod log_end;

@@ -31,6 +31,7 @@ fn the_verbs_are_those_that_were_promised() {
         "array set --space-thresholds 80%,90 --offload ats=on",
         "array set --space-thresholds none",
         "pool grow --capacity 2T --pool d",
+        "pool grow d --capacity 2T",
         "pool space --refresh --json",
         "volume destroy v",
         "array set --eradication-delay 3600",

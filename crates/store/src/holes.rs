@@ -1,0 +1,194 @@
+//! Holes: blocks of metadata segments that the last checkpoint does not need.
+//!
+//! A checkpoint goes to segments of its own as long as some are free. Where they are too few for
+//! all that has changed, the rest goes to blocks in which the checkpoint before has nothing: what
+//! was there is dead, and neither that checkpoint nor the log behind it names it. So metadata never
+//! takes more than what there is of it and what has changed, however it is scattered.
+//!
+//! Which blocks those are is not known in memory, where what was removed since is forgotten. So the
+//! last checkpoint is read: its directories, the rows of its nodes, and its streams.
+
+use std::collections::BTreeMap;
+
+use block::BLOCK_BYTES;
+use format::geometry::UNITS_PER_BLOCK;
+use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
+use format::{Keys, NodeRow, PLACE_UNIT_BYTES, Place, SegmentState};
+
+use crate::checkpoint::Checkpointer;
+use crate::medium::Medium;
+use crate::memory::Budgets;
+use crate::pages::PageKey;
+use crate::recovery::load_checkpoint;
+use crate::table::Table;
+use crate::world::World;
+use crate::{NODE_UNITS, StoreError};
+
+/// Memory that reading the last checkpoint may take.
+const MEMORY_BYTES: u64 = 16 << 20;
+const PAGE_UNITS: u32 = UNITS_PER_BLOCK;
+
+/// Blocks that may be written over: runs of them, the last first.
+#[derive(Debug, Default)]
+pub(crate) struct Holes {
+    runs: Vec<Run>,
+    blocks: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    segment: u32,
+    first: u32,
+    count: u32,
+}
+
+impl Holes {
+    /// Those of the last checkpoint; none while somebody reads an earlier one, whose metadata is to
+    /// stay. The caller has the checkpointer, so no other checkpoint follows meanwhile.
+    pub(crate) fn find(world: &World, checkpointer: &Checkpointer) -> Result<Self, StoreError> {
+        if checkpointer.is_earlier_image_read() {
+            return Ok(Self::default());
+        }
+        // As it was: segments that were added since are in no checkpoint.
+        let superblock = checkpointer.stored_superblock();
+        let keys = Keys::derive(&superblock.root_key);
+        let (disk, tuning) = (world.medium.disk.clone(), world.medium.tuning);
+        let medium = Medium::new(disk, superblock.geometry, keys, tuning);
+        let mut reader = Checkpointer::new(superblock);
+        let (image, state) =
+            load_checkpoint(medium, Budgets::of_metadata(MEMORY_BYTES), &mut reader)?;
+        let blocks = image.medium.geometry().blocks_per_segment();
+        let rows = state.segments.rows();
+        let mut used = Used(
+            rows.filter(|(_, row)| row.state == SegmentState::Metadata && row.live_units > 0)
+                .map(|(segment, _)| (segment, vec![false; blocks as usize]))
+                .collect(),
+        );
+        used.mark_tables(&image)?;
+        for (place, units) in reader.streams.iter().flatten() {
+            used.mark(*place, *units);
+        }
+        let open = checkpointer.superblock();
+        Ok(used.holes((open.metadata_segment, open.metadata_block)))
+    }
+
+    /// How many blocks there are.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// The first of `blocks` blocks in a row.
+    pub(crate) fn take(&mut self, blocks: u32) -> Option<Place> {
+        let at = self.runs.iter().rposition(|run| run.count >= blocks)?;
+        let run = &mut self.runs[at];
+        let place = Place { segment: run.segment, offset_units: run.first * UNITS_PER_BLOCK };
+        run.first += blocks;
+        run.count -= blocks;
+        self.blocks -= u64::from(blocks);
+        if run.count == 0 {
+            self.runs.remove(at);
+        }
+        Some(place)
+    }
+}
+
+/// Which blocks of the segments of metadata are in use.
+struct Used(BTreeMap<u32, Vec<bool>>);
+
+impl Used {
+    fn mark(&mut self, place: Place, units: u32) {
+        let Some(blocks) = self.0.get_mut(&place.segment) else { return };
+        let first = (place.offset_units / UNITS_PER_BLOCK) as usize;
+        let end = (place.offset_units + units).div_ceil(UNITS_PER_BLOCK) as usize;
+        let end = end.min(blocks.len());
+        blocks[first.min(end)..end].fill(true);
+    }
+
+    fn mark_tables(&mut self, image: &World) -> Result<(), StoreError> {
+        for (table, has_places) in
+            [(&image.chunks, false), (&image.nodes.table, true), (&image.volume_table, false)]
+        {
+            let root = *table.root.read();
+            self.mark(root.page.place, PAGE_UNITS);
+            if !root.page.place.is_none() {
+                self.mark_below(image, table, (root.height, 0), has_places)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a page refers to. Pages of rows that refer to nothing are not read.
+    fn mark_below(
+        &mut self,
+        image: &World,
+        table: &Table,
+        key: PageKey,
+        has_places: bool,
+    ) -> Result<(), StoreError> {
+        if key.0 == 0 {
+            if has_places {
+                let first = key.1 * ROWS_PER_PAGE;
+                table.rows_of_page(&image.medium, first, |_, raw| {
+                    if let Some(row) = NodeRow::decode(raw) {
+                        self.mark(row.place, NODE_UNITS);
+                    }
+                })?;
+            }
+            return Ok(());
+        }
+        let children = table.read_page(&image.medium, key, |page| {
+            let places = |index: u64| PageRef::in_directory(page, index as usize).place;
+            (0..REFS_PER_DIRECTORY).map(places).collect::<Vec<Place>>()
+        })?;
+        for (index, place) in (0..).zip(children) {
+            if !place.is_none() {
+                self.mark(place, PAGE_UNITS);
+                let child = (key.0 - 1, key.1 * REFS_PER_DIRECTORY + index);
+                self.mark_below(image, table, child, has_places)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left, but for the end of the segment in which checkpoints go on.
+    fn holes(&self, (open, end): (u32, u32)) -> Holes {
+        let mut holes = Holes::default();
+        for (segment, blocks) in &self.0 {
+            let blocks = if *segment == open { &blocks[..end as usize] } else { &blocks[..] };
+            let mut first = 0;
+            for run in blocks.chunk_by(|a, b| a == b) {
+                let count = run.len() as u32;
+                if !run[0] {
+                    holes.runs.push(Run { segment: *segment, first, count });
+                    holes.blocks += u64::from(count);
+                }
+                first += count;
+            }
+        }
+        holes
+    }
+}
+
+const _: () = assert!(UNITS_PER_BLOCK as u64 * PLACE_UNIT_BYTES == BLOCK_BYTES);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_marked_is_given_out_once() {
+        let mut used = Used(BTreeMap::from([(3, vec![false; 8]), (5, vec![false; 8])]));
+        used.mark(Place { segment: 3, offset_units: 2 * UNITS_PER_BLOCK }, UNITS_PER_BLOCK + 1);
+        used.mark(Place { segment: 5, offset_units: UNITS_PER_BLOCK / 2 }, UNITS_PER_BLOCK / 2);
+        used.mark(Place { segment: 9, offset_units: 0 }, 1);
+        let mut holes = used.holes((5, 4));
+        // Blocks 0, 1 and 4 to 7 of segment 3; 1 to 3 of segment 5, where checkpoints go on at 4.
+        assert_eq!(holes.blocks(), 9);
+        let place = |segment, block: u32| Place { segment, offset_units: block * UNITS_PER_BLOCK };
+        assert_eq!(holes.take(4), Some(place(3, 4)));
+        assert_eq!(holes.take(4), None);
+        let rest: Vec<Place> = std::iter::from_fn(|| holes.take(1)).collect();
+        assert_eq!(rest, [place(5, 1), place(5, 2), place(5, 3), place(3, 0), place(3, 1)]);
+        assert_eq!(holes.blocks(), 0);
+    }
+}

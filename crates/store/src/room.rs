@@ -1,0 +1,314 @@
+//! Room: what the free segments are for, so that a pool never stops.
+//!
+//! A checkpoint writes all metadata that has changed to new places before it frees the old ones. So
+//! the room for it must be there beforehand, and nothing else may take that: without a checkpoint
+//! nothing is ever freed. How much it would write now is known at any time ([`Writer::claim`]).
+//!
+//! Let `F` be the segments that are free now, and `C` those that a checkpoint of all that has
+//! changed would open: of what is applied, and of what has joined the log and will be applied. What
+//! joins must leave, once it is in:
+//!
+//! | what joins | leaves of `F - C` | for |
+//! |---|---|---|
+//! | a host's data | 3, and never less than the reserve in `F` | what is below |
+//! | a host's data that takes the place of as much | 2 | what is below |
+//! | what brings no data, but may make metadata: UNMAP, zeros, copies, clones | 2 | what is below |
+//! | a move of reclaim | 1 | one record that ends volumes, or frees |
+//! | an end of a volume, what the layer above keeps | 0 | |
+//!
+//! Invariants:
+//! 1. `F >= C` whenever a job has joined: the next checkpoint fits. It is checked before a capture
+//!    begins, so none fails in its midst for want of segments.
+//! 2. With `C` at zero, as a checkpoint leaves it, reclaim has a segment to copy what is live in
+//!    another to, and compaction one to copy what is left of several to: each leaves more free
+//!    segments behind than before, as long as something dead is in any.
+//! 3. Ending volumes needs one small record. What that frees makes nothing but changed rows, in
+//!    steps that stop where `C` would reach `F`, and go on behind a checkpoint.
+//!
+//! `C` counts what has joined by what it usually touches, not by the worst that it could: an edit of
+//! a shared leaf can touch 256 pages of rows that no other does. Where that was too little, the
+//! checkpoint fills *holes* (`holes`): blocks of metadata segments that the checkpoint before does
+//! not need. What has changed was somewhere before, so those are about as many.
+
+use format::Entry;
+use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE, STREAM_HEADER_BYTES};
+
+use block::BLOCK_BYTES;
+use format::row::SEGMENT_ROW_BYTES;
+
+use crate::checkpoint::Checkpointer;
+use crate::edit::{Edit, Step};
+use crate::segments::reserve_segments;
+use crate::table::Table;
+use crate::world::World;
+use crate::writer::{Job, Relocation, Writer};
+
+/// What must be left of the free segments, beyond what a checkpoint takes.
+const LEFT_BY_DATA: u32 = 3;
+const LEFT_BY_METADATA: u32 = 2;
+const LEFT_BY_MOVES: u32 = 1;
+const LEFT_BY_ENDS: u32 = 0;
+
+/// Blocks that a step may change beside the rows of each block that it sets: the way down to it, at
+/// both ends.
+const STEP_BLOCKS: u64 = 16;
+/// Blocks that a small entry of an administrator may change.
+const ENTRY_BLOCKS: u64 = 4;
+/// So small a part of a segment is no reason for a checkpoint.
+const DUE_DIVISOR: u64 = 8;
+
+/// What a job wants room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// A host's data.
+    Data,
+    /// A host's data, of which as much dies at once.
+    Replacement,
+    /// What may make metadata.
+    Metadata,
+    /// What is moved by reclaim or the background pass.
+    Move,
+    /// What ends volumes, and what the layer above notes.
+    End,
+}
+
+impl Want {
+    fn left(self) -> u32 {
+        match self {
+            Self::Data => LEFT_BY_DATA,
+            Self::Replacement | Self::Metadata => LEFT_BY_METADATA,
+            Self::Move => LEFT_BY_MOVES,
+            Self::End => LEFT_BY_ENDS,
+        }
+    }
+}
+
+/// What a checkpoint of this moment would take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    /// Blocks that it writes, at most.
+    pub(crate) blocks: u64,
+    /// Segments that it opens for them.
+    pub(crate) segments: u32,
+}
+
+impl Writer {
+    /// What a checkpoint would take at most, of what has changed and of what will by what has
+    /// joined. Cheap: no page is looked at.
+    pub(crate) fn claim(&self, world: &World) -> Claim {
+        self.claim_with(world, 0)
+    }
+
+    /// As [`Writer::claim`], if so many more blocks change.
+    fn claim_with(&self, world: &World, more_blocks: u64) -> Claim {
+        #[cfg(test)]
+        if self.claims_nothing {
+            return Claim { blocks: 0, segments: 0 };
+        }
+        let changed = world.memory.dirty_bytes().div_ceil(BLOCK_BYTES);
+        let joined: u64 = if self.early() {
+            0
+        } else {
+            let sealed = self.sealed.iter().map(|commit| commit.record.changes_blocks);
+            sealed.sum::<u64>() + self.open.changes_blocks
+        };
+        // A node that moves changes its row, which may have been as it was.
+        let node_rows = world.nodes.changed_count().min(self.state.next_node / ROWS_PER_PAGE + 1);
+        let rows = changed + node_rows + joined + more_blocks;
+        let directories = rows.min(self.directories_max(world));
+        self.claim_of(rows + directories, self.streams_blocks())
+    }
+
+    /// As [`Writer::claim`], of what has changed only, page by page.
+    pub(crate) fn exact_claim(&self, world: &World) -> Claim {
+        let tables = [&world.chunks, &world.volume_table];
+        let pages: u64 =
+            tables.iter().map(|table| table.pages_to_capture(std::iter::empty())).sum();
+        self.claim_of(pages + world.nodes.blocks_to_capture(), self.streams_blocks())
+    }
+
+    fn claim_of(&self, blocks: u64, streams_blocks: u64) -> Claim {
+        let per_segment = u64::from(self.blocks_per_segment);
+        // What of a segment a piece that does not fit its end leaves empty.
+        let piece_blocks = self.tuning.stream_piece_bytes_max as u64 / BLOCK_BYTES + 1;
+        let waste = streams_blocks.min(piece_blocks).min(per_segment / 2);
+        let blocks = blocks + streams_blocks;
+        let beyond = (blocks + waste).saturating_sub(u64::from(self.metadata_rest_blocks));
+        let segments = beyond.div_ceil((per_segment - waste).max(1));
+        Claim { blocks, segments: u32::try_from(segments).unwrap_or(u32::MAX) }
+    }
+
+    /// Directories that there are above all pages of rows, at most.
+    fn directories_max(&self, world: &World) -> u64 {
+        let below = ROWS_PER_PAGE * REFS_PER_DIRECTORY;
+        let tables: [(&Table, u64); 3] = [
+            (&world.chunks, self.state.next_chunk),
+            (&world.nodes.table, self.state.next_node),
+            (&world.volume_table, self.state.next_volume),
+        ];
+        let count = |(table, next): (&Table, u64)| {
+            let first = next / below + 1;
+            first + first / REFS_PER_DIRECTORY + u64::from(table.root.read().height) + 1
+        };
+        tables.into_iter().map(count).sum()
+    }
+
+    /// Blocks of the streams: the segment table, what is pending, and the key-value space as it was
+    /// at the last checkpoint with what has joined since.
+    fn streams_blocks(&self) -> u64 {
+        let pending = 8 * (self.state.pending.len() + self.state.stuck.len() + 1)
+            + 12 * self.state.staged.len();
+        let table = self.state.segments.rows().len() * SEGMENT_ROW_BYTES;
+        let bytes = pending as u64 + table as u64 + self.config_bytes;
+        // Each stream has a last block of its own, and each block may be a piece.
+        3 + bytes.div_ceil(BLOCK_BYTES - STREAM_HEADER_BYTES as u64)
+    }
+
+    /// Whether something may join that wants room, and changes so many blocks of metadata. Where it
+    /// fits what is left of the log's segment, it opens none.
+    pub(crate) fn leaves_enough(
+        &mut self,
+        world: &World,
+        want: Want,
+        changes_blocks: u64,
+        fits_here: bool,
+    ) -> bool {
+        let opens = u32::from(!fits_here);
+        let claim = self.claim_with(world, changes_blocks);
+        let least = want.left().saturating_add(claim.segments);
+        let reserve = match want {
+            Want::Data => reserve_segments(world.medium.geometry().segment_count) + 1,
+            _ => 0,
+        };
+        self.state.segments.free_count() >= reserve.max(least.saturating_add(opens))
+    }
+
+    /// Whether so much metadata has changed that it takes half of what the free segments have room
+    /// for beyond the log's need, or that jobs wait for the room that it takes.
+    pub(crate) fn is_checkpoint_due_for_room(&mut self, world: &World) -> bool {
+        let free = u64::from(self.state.segments.free_count());
+        let changed = world.memory.dirty_bytes() / BLOCK_BYTES;
+        if free == 0 {
+            return changed > 0 || self.log_bytes > 0;
+        }
+        let claim = self.claim(world);
+        if !self.starved.is_empty() && free > u64::from(LEFT_BY_METADATA) {
+            return changed > 0 && claim.segments > 0;
+        }
+        let per_segment = u64::from(self.blocks_per_segment);
+        let room = free.saturating_sub(u64::from(LEFT_BY_DATA)) * per_segment;
+        changed >= per_segment / DUE_DIVISOR && 2 * claim.blocks >= room
+    }
+
+    /// How many of up to `most` dropped nodes may be freed before a checkpoint is written: that
+    /// changes rows. One, in any case, where next to nothing has changed.
+    pub(crate) fn nodes_to_free(&mut self, world: &World, most: usize) -> usize {
+        let free = self.state.segments.free_for_metadata();
+        // Each may name what is nowhere near anything else.
+        let each = world.medium.tuning.fanout.entries() as u64 + 2;
+        let fits = |count: &usize| self.claim_with(world, *count as u64 * each).segments <= free;
+        let halves = std::iter::successors(Some(most), |count| Some(count / 2));
+        let found = halves.take_while(|count| *count > 0).find(fits);
+        let changed = world.memory.dirty_bytes() / BLOCK_BYTES;
+        let is_little = changed < u64::from(self.blocks_per_segment) / DUE_DIVISOR;
+        found.unwrap_or(usize::from(is_little))
+    }
+
+    /// What is known of the last checkpoint when a pool is opened.
+    pub(crate) fn note_checkpoint(&mut self, checkpointer: &Checkpointer) {
+        let superblock = checkpointer.superblock();
+        self.config_bytes = u64::from(superblock.config.length_bytes);
+        let units: u64 = checkpointer.streams[0].iter().map(|(_, units)| u64::from(*units)).sum();
+        self.config_bytes = self.config_bytes.max(units * format::PLACE_UNIT_BYTES);
+        self.metadata_rest_blocks = match superblock.metadata_segment {
+            0 => 0,
+            _ => self.blocks_per_segment - superblock.metadata_block,
+        };
+    }
+
+    /// The reserve of the moment: hosts' data is taken while more segments are free.
+    pub(crate) fn reserve_now(&self, world: &World) -> u32 {
+        let reserve = reserve_segments(world.medium.geometry().segment_count);
+        reserve.max(LEFT_BY_DATA + self.claim(world).segments)
+    }
+}
+
+impl Job {
+    /// What it wants room for; nothing for a flush.
+    pub(crate) fn want(&self) -> Option<Want> {
+        match self {
+            Self::Edit(edit) if edit.data_blocks() == 0 => Some(Want::Metadata),
+            Self::Edit(_) | Self::Stage(_) => Some(Want::Data),
+            Self::Relocate(_) => Some(Want::Move),
+            Self::Entries(entries) => Some(entries_want(entries)),
+            Self::Flush => None,
+        }
+    }
+
+    /// Blocks of metadata that it changes, as a rule.
+    pub(crate) fn changes_blocks(&self) -> u64 {
+        match self {
+            Self::Edit(edit) => edit.changes_blocks(),
+            Self::Stage(edit) => edit.staging.frames.len() as u64 / ROWS_PER_PAGE + 2,
+            Self::Relocate(relocation) => relocation.changes_blocks(),
+            Self::Entries(entries) => entries_changes_blocks(entries),
+            Self::Flush => 0,
+        }
+    }
+}
+
+/// What a change of an administrator wants room for: whatever makes nothing that could grow is an
+/// end.
+pub(crate) fn entries_want(entries: &[Entry]) -> Want {
+    let grows = |entry: &Entry| {
+        matches!(
+            entry,
+            Entry::VolumeCreate { .. } | Entry::VolumeClone { .. } | Entry::VolumeResize { .. }
+        )
+    };
+    if entries.iter().any(grows) { Want::Metadata } else { Want::End }
+}
+
+pub(crate) fn entries_changes_blocks(entries: &[Entry]) -> u64 {
+    let of = |entry: &Entry| match entry {
+        Entry::VolumeResize { .. } => STEP_BLOCKS,
+        _ => ENTRY_BLOCKS,
+    };
+    entries.iter().map(of).sum()
+}
+
+/// What entries add to the key-value space, at most.
+pub(crate) fn config_bytes(entries: &[Entry]) -> u64 {
+    let of = |entry: &Entry| match entry {
+        Entry::Config { .. } => entry.encoded_bytes() as u64,
+        _ => 0,
+    };
+    entries.iter().map(of).sum()
+}
+
+impl Edit {
+    /// Blocks of metadata that it changes, as a rule: of each block the row of what was there and
+    /// its own, and of each leaf the leaf and its row.
+    fn changes_blocks(&self) -> u64 {
+        let of = |step: &Step| {
+            let count = step.target().1.count.0;
+            match step {
+                Step::Put(_) if count == 1 => 6,
+                Step::Put(_) | Step::Linked { .. } => STEP_BLOCKS + count + count / 32,
+                Step::Fill { .. } | Step::Repeat { .. } | Step::Copy { .. } => STEP_BLOCKS,
+            }
+        };
+        self.steps.iter().map(of).sum()
+    }
+}
+
+impl Relocation {
+    fn changes_blocks(&self) -> u64 {
+        let of = |entry: &Entry| match entry {
+            Entry::Relocate { fingerprints, .. } => fingerprints.len() as u64 / ROWS_PER_PAGE + 2,
+            Entry::RelocateGroup { chunks, .. } => chunks.len() as u64,
+            _ => 1,
+        };
+        self.entries.iter().map(of).sum()
+    }
+}
