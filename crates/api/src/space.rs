@@ -22,6 +22,9 @@ pub struct Space {
     /// How many times what hosts have written to it, zeros and patterns too, is that part; none
     /// where it has none.
     pub data_reduction: Option<f64>,
+    /// The same without zeros and patterns.
+    #[serde(default)]
+    pub reduction_without_zeros: Option<f64>,
     /// How many times its size is that part: with thin provisioning.
     pub total_reduction: Option<f64>,
 }
@@ -34,6 +37,7 @@ impl From<ObjectSpace> for Space {
             unique_bytes: space.unique_bytes,
             share_bytes: space.share_bytes,
             data_reduction: ratio(space.mapped_bytes, space.share_bytes),
+            reduction_without_zeros: ratio(space.mapped_data_bytes, space.share_bytes),
             total_reduction: ratio(space.size_bytes, space.share_bytes),
         }
     }
@@ -64,6 +68,9 @@ pub struct SpaceFigures {
     pub provisioned_bytes: u64,
     /// Bytes that hosts had written to volumes and not unmapped.
     pub mapped_bytes: u64,
+    /// Of those, data: neither zeros nor a pattern of 32 bits.
+    #[serde(default)]
+    pub mapped_data_bytes: u64,
     /// Stored bytes that are unique to volumes: the sum of theirs.
     pub unique_bytes: u64,
     /// Stored bytes that only snapshots name, one or several.
@@ -78,6 +85,9 @@ pub struct SpaceFigures {
     /// How many times what hosts have written to volumes, zeros and patterns too, is what volumes
     /// and snapshots store; none where they store nothing.
     pub data_reduction: Option<f64>,
+    /// The same without zeros and patterns.
+    #[serde(default)]
+    pub reduction_without_zeros: Option<f64>,
     /// How many times what volumes are provisioned for is that: with thin provisioning.
     pub total_reduction: Option<f64>,
 }
@@ -88,12 +98,14 @@ impl From<PoolFigures> for SpaceFigures {
             as_of_ms: figures.as_of_s * 1000,
             provisioned_bytes: figures.provisioned_bytes,
             mapped_bytes: figures.mapped_bytes,
+            mapped_data_bytes: figures.mapped_data_bytes,
             unique_bytes: figures.unique_bytes,
             snapshots_bytes: figures.snapshots_bytes,
             shared_bytes: figures.shared_bytes,
             system_bytes: figures.system_bytes,
             live_bytes: figures.live_bytes,
             data_reduction: ratio(figures.mapped_bytes, figures.named_bytes()),
+            reduction_without_zeros: ratio(figures.mapped_data_bytes, figures.named_bytes()),
             total_reduction: ratio(figures.provisioned_bytes, figures.named_bytes()),
         }
     }

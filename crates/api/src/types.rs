@@ -68,8 +68,20 @@ pub struct Pool {
     pub provisioned_bytes: u64,
     /// Bytes that hosts have written and not unmapped since.
     pub mapped_bytes: u64,
-    /// How many times `mapped_bytes` is `data_bytes`; none where no data is stored.
+    /// Of `mapped_bytes`, those that are data: neither zeros nor a pattern of 32 bits, which cost
+    /// no block.
+    #[serde(default)]
+    pub mapped_data_bytes: u64,
+    /// How many times `mapped_bytes`, zeros and patterns included, is `data_bytes`: what vendors
+    /// call data reduction; none where no data is stored.
     pub data_reduction: Option<f64>,
+    /// How many times `mapped_data_bytes` is `data_bytes`: without zeros and patterns.
+    #[serde(default)]
+    pub reduction_without_zeros: Option<f64>,
+    /// How many times `mapped_data_bytes` is `allocated_bytes`: what the medium holds for it now,
+    /// with metadata, log, and what is dead and not reclaimed yet.
+    #[serde(default)]
+    pub reduction_to_allocated: Option<f64>,
     /// How many times `provisioned_bytes` is that: with thin provisioning.
     pub total_reduction: Option<f64>,
     /// Bytes of log that a recovery would replay.
@@ -94,7 +106,10 @@ impl From<array::PoolStatus> for Pool {
             data_bytes: status.data_bytes,
             provisioned_bytes: status.provisioned_bytes,
             mapped_bytes: status.mapped_bytes,
+            mapped_data_bytes: status.mapped_data_bytes,
             data_reduction: ratio(status.mapped_bytes, status.data_bytes),
+            reduction_without_zeros: ratio(status.mapped_data_bytes, status.data_bytes),
+            reduction_to_allocated: ratio(status.mapped_data_bytes, status.allocated_bytes),
             total_reduction: ratio(status.provisioned_bytes, status.data_bytes),
             log_bytes: status.log_bytes,
             commit_count: status.commit_count,

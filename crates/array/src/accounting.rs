@@ -66,6 +66,8 @@ pub struct PoolFigures {
     pub provisioned_bytes: u64,
     /// Bytes that hosts had written to volumes and not unmapped.
     pub mapped_bytes: u64,
+    /// Of those, data: neither zeros nor a pattern.
+    pub mapped_data_bytes: u64,
     /// Stored bytes that are unique to volumes.
     pub unique_bytes: u64,
     /// Stored bytes that only snapshots name.
@@ -118,6 +120,7 @@ impl Array {
             as_of_s: figures.as_of_s,
             provisioned_bytes: figures.provisioned_bytes - own.size_bytes,
             mapped_bytes: figures.mapped_bytes - own.mapped_bytes,
+            mapped_data_bytes: figures.mapped_data_bytes - own.mapped_data_bytes,
             unique_bytes: figures.unique_bytes - own.unique_bytes,
             snapshots_bytes: figures.snapshots_bytes,
             shared_bytes: figures.shared_bytes,

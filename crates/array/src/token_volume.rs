@@ -35,6 +35,7 @@ impl Array {
             let less = |sum: &mut u64, part: u64| *sum = sum.saturating_sub(part);
             less(&mut pool.provisioned_bytes, own.size.0 * SECTOR_BYTES);
             less(&mut pool.mapped_bytes, own.mapped_bytes);
+            less(&mut pool.mapped_data_bytes, own.data_bytes);
             less(&mut pool.volume_count, 1);
         }
         pool

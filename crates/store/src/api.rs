@@ -195,6 +195,8 @@ pub struct PoolStatus {
     pub provisioned_bytes: u64,
     /// Bytes that hosts have mapped in all volumes, together, without snapshots.
     pub mapped_bytes: u64,
+    /// Of those, bytes that name stored data, before sharing: neither zeros nor a pattern.
+    pub mapped_data_bytes: u64,
     /// How many volumes there are, without snapshots.
     pub volume_count: u64,
     /// How many snapshots.

@@ -353,9 +353,9 @@ impl Store {
         let all: Vec<Arc<Volume>> = self.world.volumes.read().values().cloned().collect();
         let all_count = all.len() as u64;
         let volumes = all.into_iter().filter(|volume| !volume.is_snapshot());
-        let mapped: Vec<u64> = volumes
+        let mapped: Vec<(u64, u64)> = volumes
             .filter_map(|volume| self.volume_status(volume.id))
-            .map(|status| status.mapped_bytes)
+            .map(|status| (status.mapped_bytes, status.data_bytes))
             .collect();
         let (used_bytes, capacity_bytes) = self.space_use();
         let writer = self.writer.lock();
@@ -368,7 +368,8 @@ impl Store {
             allocated_bytes: u64::from(writer.state.segments.used_count()) * segment_bytes,
             used_bytes,
             provisioned_bytes: writer.state.provisioned_blocks * BLOCK_BYTES,
-            mapped_bytes: mapped.iter().sum(),
+            mapped_bytes: mapped.iter().map(|(bytes, _)| bytes).sum(),
+            mapped_data_bytes: mapped.iter().map(|(_, data_bytes)| data_bytes).sum(),
             volume_count: mapped.len() as u64,
             snapshot_count: all_count - mapped.len() as u64,
             log_bytes: writer.log_bytes,

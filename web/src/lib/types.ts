@@ -210,7 +210,10 @@ export interface Pool {
   data_bytes: number;
   provisioned_bytes: number;
   mapped_bytes: number;
+  mapped_data_bytes: number;
   data_reduction: number | null;
+  reduction_without_zeros: number | null;
+  reduction_to_allocated: number | null;
   total_reduction: number | null;
   log_bytes: number;
   written: { hosts_bytes: number; log_bytes: number; amplification: number | null };

@@ -32,14 +32,36 @@ pub(super) fn space(interface: &Interface, page: &mut Exposition) {
         ("data", "Bytes of volume data that are stored, after reduction.", pool.data_bytes),
         ("provisioned", "Bytes that volumes are provisioned for.", pool.provisioned_bytes),
         ("mapped", "Bytes that hosts have written and not unmapped.", pool.mapped_bytes),
+        (
+            "mapped_data",
+            "Bytes that hosts have written and not unmapped, without zeros and patterns.",
+            pool.mapped_data_bytes,
+        ),
         ("log", "Bytes of log that a recovery would replay.", pool.log_bytes),
     ] {
         page.gauge(&format!("holdfast_pool_{name}_bytes"), help).count(&[], bytes);
     }
-    let help = "Mapped bytes for each byte that is stored; none while nothing is.";
-    let mut ratio = page.gauge("holdfast_pool_data_reduction_ratio", help);
-    if let Some(value) = pool.data_reduction {
-        ratio.add(&[], value);
+    for (name, help, value) in [
+        (
+            "data_reduction",
+            "Mapped bytes, zeros too, for each byte that is stored; none while nothing is.",
+            pool.data_reduction,
+        ),
+        (
+            "reduction_without_zeros",
+            "Mapped bytes of data for each byte that is stored; none while nothing is.",
+            pool.reduction_without_zeros,
+        ),
+        (
+            "reduction_to_allocated",
+            "Mapped bytes of data for each byte that is allocated.",
+            pool.reduction_to_allocated,
+        ),
+    ] {
+        let mut ratio = page.gauge(&format!("holdfast_pool_{name}_ratio"), help);
+        if let Some(value) = value {
+            ratio.add(&[], value);
+        }
     }
     let help = "Provisioned bytes for each byte that is stored; none while nothing is.";
     let mut ratio = page.gauge("holdfast_pool_total_reduction_ratio", help);

@@ -43,7 +43,8 @@ fn text(space: &PoolSpace) -> String {
         ("Shared", human(shared_bytes)),
         ("System", human(figures.system_bytes)),
         ("Live", human(figures.live_bytes)),
-        ("Data reduction", reduction(figures.data_reduction)),
+        ("Data reduction", format!("{} (with zeros)", reduction(figures.data_reduction))),
+        ("Without zeros", reduction(figures.reduction_without_zeros)),
         ("Total reduction", reduction(figures.total_reduction)),
     ])
 }

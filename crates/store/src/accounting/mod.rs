@@ -58,6 +58,8 @@ pub struct VolumeSpace {
     pub size_bytes: u64,
     /// Bytes mapped: written and not unmapped since, zeros and patterns too.
     pub mapped_bytes: u64,
+    /// Of those, bytes that name stored data: neither zeros nor a pattern.
+    pub mapped_data_bytes: u64,
     /// Stored bytes that ending it would free, if nothing else ends.
     pub unique_bytes: u64,
     /// Its part of what is stored: all that is unique to it, and of what is shared a part as large
@@ -75,6 +77,8 @@ pub struct SpaceFigures {
     pub provisioned_bytes: u64,
     /// Bytes mapped in all volumes, together, without snapshots.
     pub mapped_bytes: u64,
+    /// Of those, bytes that name stored data: neither zeros nor a pattern.
+    pub mapped_data_bytes: u64,
     /// Stored bytes that are unique to volumes, together.
     pub unique_bytes: u64,
     /// Stored bytes that only snapshots name.
@@ -260,10 +264,12 @@ fn figures(
 ) -> Result<SpaceFigures, StoreError> {
     let mut volumes: HashMap<VolumeId, VolumeSpace, FastState> = HashMap::default();
     for (index, (id, row)) in owners.iter().enumerate() {
+        let counts = world.counts(row.root, row.level)?;
         let space = VolumeSpace {
             snapshot: row.snapshot,
             size_bytes: row.size_blocks * BLOCK_BYTES,
-            mapped_bytes: world.counts(row.root, row.level)?.mapped * BLOCK_BYTES,
+            mapped_bytes: counts.mapped * BLOCK_BYTES,
+            mapped_data_bytes: counts.data * BLOCK_BYTES,
             unique_bytes: bytes(tally.unique_units[index]),
             share_bytes: (tally.share_units[index] * bytes(1) as f64).round() as u64,
         };
@@ -284,6 +290,7 @@ fn figures(
     Ok(SpaceFigures {
         provisioned_bytes: sum(|space| space.size_bytes),
         mapped_bytes: sum(|space| space.mapped_bytes),
+        mapped_data_bytes: sum(|space| space.mapped_data_bytes),
         unique_bytes: bytes(tally.volumes_units),
         snapshots_bytes: bytes(tally.snapshots_units),
         shared_bytes: bytes(tally.shared_units),

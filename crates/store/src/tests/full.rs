@@ -154,7 +154,7 @@ fn overwrites_all_over_never_stop_a_pool_that_has_room() {
 /// next one does not fit what is free. All of that is in the log only.
 fn stuck_pool() -> (Arc<MemoryDisk>, Thin) {
     let (disk, store) = pool(POOL_BYTES);
-    fill(&store, COLD_MIB);
+    fill(&store, COLD_MIB / 4);
     let mut thin = Thin::new(&store, LEAVES);
     for leaves in scattered(LEAVES).chunks(512) {
         assert_eq!(thin.write(&store, leaves, maintain), 0);

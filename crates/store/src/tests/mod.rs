@@ -202,6 +202,8 @@ fn zeros_and_patterns_cost_no_data() {
     write(&store, id, 0, &vec![0; 1 << 20]).unwrap();
     write(&store, id, MIB, &[0xab, 0xcd, 0, 1].repeat(1 << 18)).unwrap();
     assert_eq!(store.pool_status().data_bytes, 0);
+    let status = store.pool_status();
+    assert_eq!((status.mapped_bytes, status.mapped_data_bytes), (2 << 20, 0));
     assert_eq!(store.volume_status(id).unwrap().mapped_bytes, 2 << 20);
     assert_eq!(read(&store, id, MIB + 5, 1), [0xab, 0xcd, 0, 1].repeat(128));
     write(&store, id, 0, &distinct(8, 3)).unwrap();
