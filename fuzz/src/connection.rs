@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use block::DataIn;
 use iscsi::{
-    Event, ManagementFunction, ManagementHandle, ManagementOutcome, Target, TaskHandle, TaskResponse,
+    Event, ManagementFunction, ManagementHandle, ManagementOutcome, Target, TaskHandle,
+    TaskResponse,
 };
 
 use crate::input::{Input, Script};

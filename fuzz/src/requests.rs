@@ -77,6 +77,10 @@ impl Watch for Quiet {
         vec![HostSession { portal: 1, ..HostSession::default() }]
     }
 
+    fn ended_sessions(&self) -> Vec<(u64, HostSession)> {
+        Vec::new()
+    }
+
     fn test_notifications(&self) -> Vec<NotificationTest> {
         Vec::new()
     }
@@ -156,7 +160,13 @@ impl World {
             self.array.delete_host(&host.name)?;
         }
         let Settings {
-            name, target_name, company_id, space_thresholds, eradication_delay_s, ..
+            name,
+            target_name,
+            company_id,
+            space_thresholds,
+            eradication_delay_s,
+            chap_required,
+            ..
         } = self.settings.clone();
         let offloads = block::Offload::ALL.map(|offload| (offload, true)).to_vec();
         self.array.change_settings(SettingsChange {
@@ -166,6 +176,7 @@ impl World {
             offloads,
             space_thresholds: Some(space_thresholds),
             eradication_delay_s: Some(eradication_delay_s),
+            chap_required: Some(chap_required),
         })?;
         Ok(())
     }
