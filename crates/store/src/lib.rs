@@ -21,8 +21,8 @@
 //! record is written (`commit`), its entries are applied (`apply`) to the map (`map`) and the
 //! tables (`table`). The way of a read: `walk` down the map, `fetch` from cache or device.
 //! `checkpoint` and `recovery` are the two ends of a crash; `check` proves that all adds up, and
-//! `scrub` that all bytes are what was written. `preload` sees to it that a damaged one costs no
-//! more than the requests that need it.
+//! `scrub` that all bytes are what was written; `salvage` gets out what is left where they are not.
+//! `preload` sees to it that a damaged one costs no more than the requests that need it.
 
 mod accounting;
 mod api;
@@ -73,6 +73,7 @@ mod replay;
 mod rest;
 mod room;
 mod rotten;
+mod salvage;
 mod scrub;
 mod segments;
 mod stage;
@@ -104,6 +105,10 @@ pub use inspect::{InspectOptions, InspectReport, LostRange, inspect};
 pub use lost::LostBlocks;
 pub use maintain::Next;
 pub use optimize::OptimizeStatus;
+pub use salvage::{
+    LogCut, LossReason, OrphanMap, Salvage, SalvageError, SalvageOptions, SalvageSink,
+    SalvageVolume, Salvaged,
+};
 pub use scrub::{
     DamageList, DamagedRange, Finding, Repair, ScrubStatus, ScrubStep, TableName, What,
 };

@@ -50,7 +50,11 @@ impl Medium {
     }
 
     /// `length_bytes` bytes from `place` on.
-    fn read_bytes(&self, place: Place, length_bytes: usize) -> Result<Vec<u8>, StoreError> {
+    pub(crate) fn read_bytes(
+        &self,
+        place: Place,
+        length_bytes: usize,
+    ) -> Result<Vec<u8>, StoreError> {
         if !self.geometry().contains(place, length_bytes as u64) {
             return Err(damaged("a reference that leaves the pool", place));
         }

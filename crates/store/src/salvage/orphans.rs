@@ -1,0 +1,60 @@
+//! Maps that nothing names any more, because the rows of their volumes are lost.
+
+use format::{MapEntry, NodeId, NodeRow};
+
+use super::tables::{Row, rows};
+use super::{OrphanMap, Salvage};
+
+/// The most nodes of a pool that are looked through: a bit each.
+const NODES_MAX: u64 = 1 << 34;
+
+impl Salvage {
+    /// The maps that no volume, no node and nothing else that can be read names; none where all
+    /// volumes can be. They are as the checkpoint has them: what the log says of a volume whose row
+    /// is lost is told with that volume.
+    pub fn orphans(&self) -> Vec<OrphanMap> {
+        let end = self.superblock.next_node.0;
+        if self.volumes.lost_ids().is_empty() || end > NODES_MAX {
+            return Vec::new();
+        }
+        let mut named = vec![0_u64; (end as usize).div_ceil(64)];
+        let mut name = |entry: MapEntry| {
+            if let MapEntry::Node(NodeId(id)) = entry
+                && let Some(word) = named.get_mut(id as usize / 64)
+            {
+                *word |= 1 << (id % 64);
+            }
+        };
+        self.volumes.maps().iter().for_each(|row| name(row.root));
+        self.each_node(&mut |id, row| {
+            if row.level > 1
+                && let Ok((node, _)) = self.world.nodes.find(&self.world.medium, NodeId(id))
+            {
+                node.entries().for_each(&mut name);
+            }
+        });
+        let mut orphans = Vec::new();
+        self.each_node(&mut |id, row| {
+            // What nothing refers to is about to be freed.
+            let is_named = named[id as usize / 64] >> (id % 64) & 1 == 1;
+            if !is_named && row.reference_count > 0 && row.mapped_blocks > 0 {
+                let span_blocks = self.world.span_blocks(row.level);
+                let (mapped_blocks, level) = (row.mapped_blocks, row.level);
+                orphans.push(OrphanMap { node: id, mapped_blocks, span_blocks, level });
+            }
+        });
+        orphans
+    }
+
+    fn each_node(&self, visit: &mut dyn FnMut(u64, &NodeRow)) {
+        let Self { world, superblock, .. } = self;
+        rows(&world.medium, superblock.nodes, superblock.next_node.0, &mut |row| {
+            if let Row::Found(id, raw) = row
+                && let Some(row) = NodeRow::decode(raw)
+                && row.level <= world.medium.tuning.fanout.level_max()
+            {
+                visit(id, &row);
+            }
+        });
+    }
+}
