@@ -19,6 +19,7 @@
 //! * [`tags`]: what others keep with volumes and snapshots,
 //! * [`lab_reports`]: what the lab has measured on the array,
 //! * [`protection`]: what groups do by their [`schedule`] and their [`retention`],
+//! * [`salvaged`]: names of what is got out of a damaged pool,
 //! * [`backing`]: what is needed of the store,
 //! * [`error`]: why a change is refused.
 
@@ -47,6 +48,7 @@ mod record;
 mod reduction;
 mod reservations;
 pub mod retention;
+mod salvaged;
 pub mod schedule;
 pub mod settings;
 mod several;
@@ -94,6 +96,7 @@ pub use protection::Ran;
 pub use reduction::{Optimized, Reduction, ReductionChange};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};
 pub use retention::Retention;
+pub use salvaged::{SalvagedObject, SalvagedObjects, salvaged_objects};
 pub use schedule::SnapshotSchedule;
 pub use settings::{Settings, SettingsChange};
 pub use several::{CHANGES_MAX, NewCopy};

@@ -149,6 +149,10 @@ pub enum Verb {
     /// Read a pool that is not being served, and check all of its invariants.
     #[command(after_help = EXIT_CODES)]
     Inspect(InspectArgs),
+    /// Get all volumes and snapshots out of a pool that is not being served, as far as they can be
+    /// read: also of one that does not open.
+    #[command(after_help = SALVAGE)]
+    Salvage(SalvageArgs),
 }
 
 /// `pool …`.
@@ -359,6 +363,37 @@ pub struct InspectArgs {
     #[arg(long)]
     pub data: bool,
 }
+
+/// `salvage`.
+#[derive(Debug, Args)]
+pub struct SalvageArgs {
+    /// The pool: its directory or device. Nothing is written to it.
+    #[arg(value_name = "DIR-OR-DEVICE")]
+    pub place: Option<PathBuf>,
+    /// Where to: a directory that is empty, or does not exist yet, and not in the pool's.
+    #[arg(long, value_name = "DIR")]
+    pub to: PathBuf,
+    /// Begin with this copy of the superblock. Default: the newest that is right.
+    #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..2))]
+    pub superblock: Option<u8>,
+    /// Where a record in the middle of the log can't be read: take the state before it. All that
+    /// was answered from there on is lost.
+    #[arg(long)]
+    pub cut_log: bool,
+}
+
+/// What `salvage --help` ends with.
+const SALVAGE: &str = "\
+In DIR are then, for each volume and snapshot:
+  NAME.raw      what it holds, byte by byte; what is lost or was never written is a hole
+  NAME.lost     what is lost of it: first byte, bytes, and why; only if something is
+and salvage.json, a report of all of it.
+
+Exit codes:
+  0  all was whole
+  1  something is lost, and was told; or the pool says no: the reason is on the standard error
+  2  the command line or the configuration makes no sense
+  4  this machine failed: a file, a device or an address can't be had";
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@
 //! * [`pool`], [`optimize`], [`array`], [`volume`], [`limits`], [`snapshot`], [`group`],
 //!   [`protection`], [`tag`], [`host`], [`host_group`], [`connection`], [`device`], [`provision`],
 //!   [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`lab`],
-//!   [`raw`], [`completion`], [`inspect`]: the verbs,
+//!   [`raw`], [`completion`], [`inspect`], [`salvage`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`http`]
 //!   server, the [`certificate`] of that and who renews it ([`credentials`]), the [`web`] page and
 //!   the small parts ([`access`], [`telemetry`], [`supervisor`], [`notify`]) that join crates which
@@ -54,6 +54,7 @@ mod protection;
 mod provision;
 mod raw;
 mod rest;
+mod salvage;
 mod serve;
 mod size;
 mod snapshot;
@@ -142,6 +143,7 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Api(options) => raw::run(common, options)?,
         Verb::Completion { shell } => completion::run(*shell)?,
         Verb::Inspect(options) => return inspect::run(common, options),
+        Verb::Salvage(options) => return salvage::run(common, options),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -13,6 +13,7 @@ mod alerts;
 mod first;
 mod lab;
 mod objects;
+mod salvage;
 mod stored;
 
 /// How long an array may take to start or to end.

@@ -207,6 +207,8 @@ fn so_are_those_of_groups_tags_and_limits() {
         "tag set v a",
         "api HEAD /v1/status",
         "completion tcsh",
+        "salvage d",
+        "salvage d --to e --superblock 2",
     ] {
         let words = std::iter::once("holdfast").chain(line.split(' '));
         assert_eq!(Cli::read(words).unwrap_err().exit_code(), 2, "{line}");

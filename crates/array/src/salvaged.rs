@@ -1,0 +1,92 @@
+//! The names of what is got out of a damaged pool: from whatever of the key-value space can still
+//! be read. Where [`crate::Array::open`] refuses a pool for one bad record, this leaves that out.
+
+use std::collections::{BTreeMap, HashMap};
+
+use block::{SectorCount, VolumeId};
+
+use crate::groups::GroupId;
+use crate::record::{self, Stored};
+use crate::snapshots::SnapshotRecord;
+use crate::state::VolumeRecord;
+
+/// What was once known of a volume or a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SalvagedObject {
+    /// Its name, which is fit for a file's.
+    pub name: String,
+    /// Its size.
+    pub size: SectorCount,
+    /// Whether it is a snapshot.
+    pub snapshot: bool,
+    /// Whether it was destroyed, and waits for its eradication.
+    pub destroyed: bool,
+}
+
+/// What is known of all of them.
+#[derive(Clone, Debug, Default)]
+pub struct SalvagedObjects {
+    /// By id.
+    pub objects: BTreeMap<VolumeId, SalvagedObject>,
+    /// The array's own volume, which holds nothing of anybody's.
+    pub token_volume: Option<VolumeId>,
+    /// The newest time in any record, in milliseconds since 1970.
+    pub newest_ms: Option<u64>,
+    /// How many records could not be read.
+    pub unread: u64,
+}
+
+/// Reads the records.
+pub fn salvaged_objects<'a>(
+    records: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    pool_id: &[u8; 16],
+) -> SalvagedObjects {
+    let mut found = SalvagedObjects::default();
+    let mut volumes: BTreeMap<VolumeId, VolumeRecord> = BTreeMap::new();
+    let mut snapshots: Vec<(VolumeId, SnapshotRecord, Option<String>)> = Vec::new();
+    let mut groups: HashMap<GroupId, String> = HashMap::new();
+    for (key, value) in records {
+        let mut seen = |ms: u64| found.newest_ms = found.newest_ms.max(Some(ms));
+        match record::decode(key, value, pool_id) {
+            Ok(Stored::Volume(volume)) => {
+                seen(volume.created_ms);
+                volumes.insert(volume.id, volume);
+            }
+            Ok(Stored::Snapshot(id, snapshot, group)) => {
+                seen(snapshot.created_ms);
+                snapshots.push((id, snapshot, group.map(|name| name.to_string())));
+            }
+            Ok(Stored::Group(id, group)) => {
+                seen(group.created_ms);
+                groups.insert(id, group.name.to_string());
+            }
+            Ok(Stored::Audit(entry)) => seen(entry.deed.time_ms),
+            Ok(Stored::TokenVolume(id)) => found.token_volume = Some(id),
+            Ok(_) => {}
+            Err(_) => found.unread += 1,
+        }
+    }
+    for (id, snapshot, group) in snapshots {
+        let volume = volumes.get(&snapshot.source);
+        let source = match volume {
+            Some(volume) => volume.name.to_string(),
+            None => format!("volume-{}", snapshot.source.0),
+        };
+        let group = snapshot.group.and_then(|id| groups.get(&id).cloned()).or(group);
+        let suffix = &snapshot.suffix;
+        let name = match group {
+            Some(group) => format!("{group}.{suffix}.{source}"),
+            None => format!("{source}.{suffix}"),
+        };
+        let ended = volume.is_some_and(|volume| volume.eradicate_ms.is_some());
+        let destroyed = ended || snapshot.eradicate_ms.is_some();
+        let object = SalvagedObject { name, size: snapshot.size, snapshot: true, destroyed };
+        found.objects.insert(id, object);
+    }
+    found.objects.extend(volumes.into_iter().map(|(id, volume)| {
+        let destroyed = volume.eradicate_ms.is_some();
+        let name = volume.name.to_string();
+        (id, SalvagedObject { name, size: volume.size, snapshot: false, destroyed })
+    }));
+    found
+}
