@@ -39,11 +39,22 @@ pub struct Shape {
     pub grouped: bool,
     /// The settings of `--config`, in TOML; none for no file.
     pub settings: &'static str,
+    /// What is loaded into the process to write down what it does to the pool.
+    pub interposer: Option<PathBuf>,
+    /// Whether that refuses io_uring.
+    pub refuse_uring: bool,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { capacity: "3G", portals: 2, grouped: false, settings: "" }
+        Self {
+            capacity: "3G",
+            portals: 2,
+            grouped: false,
+            settings: "",
+            interposer: None,
+            refuse_uring: false,
+        }
     }
 }
 
@@ -111,6 +122,13 @@ impl Array {
             .stderr(log);
         if !self.shape.settings.is_empty() {
             command.arg("--config").arg(self.settings_path());
+        }
+        if let Some(interposer) = &self.shape.interposer {
+            command.env("LD_PRELOAD", interposer).env("TRACE_FILE", self.trace_path());
+            command.env("TRACE_POOL", self.pool().join("pool.data"));
+            if self.shape.refuse_uring {
+                command.env("TRACE_NO_URING", "1");
+            }
         }
         let child = command
             .spawn()
@@ -277,6 +295,11 @@ impl Array {
     pub fn log(&self) -> String {
         let text = std::fs::read_to_string(self.log_path()).unwrap_or_default();
         command::tail(&text, 20)
+    }
+
+    /// What an interposer has written down.
+    pub fn trace_path(&self) -> PathBuf {
+        self.directory.path().join("trace")
     }
 
     fn log_path(&self) -> PathBuf {

@@ -26,6 +26,7 @@ mod reservations;
 mod snapshots;
 mod space;
 mod switches;
+mod syncs;
 mod target;
 mod tokens;
 mod tools;
@@ -93,6 +94,7 @@ const GROUPS: &[Group] = &[
     ("reduction", "a volume's switches, and what the background pass finds", run_reduction),
     ("integrity", "bytes that turn: found, named, refused, healed", run_integrity),
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
+    ("syncs", "what is answered was synced, by what the kernel was given", run_syncs),
     ("kill", "kill -9 under load; every acknowledged byte is there", run_kill),
     ("conformance", "iscsi-test-cu, a row for each suite", run_conformance),
 ];
@@ -338,6 +340,22 @@ fn run_durability(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let mut long = array(arguments, shape)?;
     let target = long.volume("log", "4G", "peer", 1)?;
     durability::recovery(report, &mut long, &target);
+    Ok(())
+}
+
+fn run_syncs(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let interposer = syncs::build(scratch.path())?;
+    for settings in ["", durability::FLUSH_SETTINGS] {
+        for refuse_uring in [false, true] {
+            let interposer = Some(interposer.clone());
+            let shape =
+                Shape { capacity: "1G", settings, interposer, refuse_uring, ..Shape::default() };
+            let mut array = array(arguments, shape)?;
+            let target = array.volume("synced", "1G", "peer", 1)?;
+            syncs::run(report, &mut array, &target, settings.is_empty(), refuse_uring);
+        }
+    }
     Ok(())
 }
 
