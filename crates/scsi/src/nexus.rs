@@ -80,7 +80,8 @@ impl State {
     }
 
     /// A reset of a unit comes: whether the host is told of as much anyway, as the array was
-    /// started and that was not told yet. The loss of a nexus is less than a reset, and is not told then.
+    /// started and that was not told yet. The loss of a nexus is less than a reset, and is not
+    /// told then.
     fn is_told_anyway(&mut self, volume: VolumeId) -> bool {
         match self.happened {
             Attention::PowerOn => self.untold.has(volume),

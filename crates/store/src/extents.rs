@@ -1,8 +1,8 @@
 //! Which parts of a volume are mapped, for GET LBA STATUS.
 //!
 //! A look is bounded by its work, and not by what it covers: a hole is one entry however long it
-//! is, and a node that is mapped all over, or nowhere, is told by its row without its entries. What is
-//! further away than the work goes is for the next request.
+//! is, and a node that is mapped all over, or nowhere, is told by its row without its entries. What
+//! is further away than the work goes is for the next request.
 
 use block::{
     BlockRange, LbaExtent, LbaState, Sector, SectorCount, SectorRange, VolumeError, VolumeId,
