@@ -8,8 +8,8 @@ use format::row::REFERENCES_STUCK;
 use format::{ChunkId, ChunkRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
 
 use crate::groups::GroupReader;
+use crate::log_reader::LogReader;
 use crate::plausible::payload_is_intact;
-use crate::recovery::LogReader;
 use crate::replay::{next_record, payload_place};
 use crate::store::Store;
 use crate::table::LostPage;

@@ -50,6 +50,7 @@ mod images;
 mod index;
 mod inspect;
 mod join;
+mod log_reader;
 mod lost;
 mod maintain;
 mod map;

@@ -18,7 +18,7 @@ use format::log::LogPosition;
 use crate::StoreError;
 use crate::checkpoint::{Checkpointer, capture, free_dead, write};
 use crate::holes::Holes;
-use crate::recovery::LogReader;
+use crate::log_reader::LogReader;
 use crate::replay::next_record;
 use crate::weightless::holds_something;
 use crate::world::World;

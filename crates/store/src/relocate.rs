@@ -9,8 +9,8 @@ use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkRow, Codec, Entry, PLACE_UNIT_BYTES, Place};
 
 use crate::StoreError;
+use crate::log_reader::LogReader;
 use crate::pack::{Packed, leave, pack};
-use crate::recovery::LogReader;
 use crate::store::Store;
 use crate::verify::{Stored, read_chunks};
 use crate::world::World;

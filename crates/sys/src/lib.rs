@@ -14,6 +14,7 @@ mod iovec;
 pub mod prepare;
 mod retry;
 pub mod ring;
+mod transfer;
 
 pub use clock::Clock;
 pub use disk::{Disk, Persist};

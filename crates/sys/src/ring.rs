@@ -17,11 +17,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use block::{FRAME_BYTES, Frame, FrameMut};
-use io_uring::{IoUring, opcode, squeue, types};
+use io_uring::IoUring;
 
-use crate::disk::{Disk, Persist};
+use crate::disk::Persist;
 use crate::file::FileDisk;
-use crate::iovec::{self, IOVECS_MAX};
+use crate::iovec::IOVECS_MAX;
+use crate::transfer::{Performed, Progress, Queued, Slot, Transfer, next_step, perform};
 
 /// The memory of a transfer.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub enum Buffers {
 }
 
 impl Buffers {
-    fn len_bytes(&self) -> usize {
+    pub(crate) fn len_bytes(&self) -> usize {
         FRAME_BYTES
             * match self {
                 Self::Read(frames) => frames.len(),
@@ -65,16 +66,6 @@ pub struct Ring {
 enum Engine {
     Uring(Box<Uring>),
     Blocking { queued: VecDeque<Queued>, done: VecDeque<Completion>, later: Vec<(Instant, Queued)> },
-}
-
-/// A transfer that the blocking engine has not done yet.
-struct Queued {
-    user_data: u64,
-    offset_bytes: u64,
-    buffers: Buffers,
-    persist: Persist,
-    /// How often the device has refused it.
-    refused: u32,
 }
 
 impl Ring {
@@ -240,73 +231,6 @@ impl Ring {
     }
 }
 
-enum Performed {
-    Ended(Completion),
-    /// It is tried again at this time.
-    Refused(Instant, Queued),
-}
-
-fn perform(disk: &FileDisk, mut transfer: Queued) -> Performed {
-    let Queued { offset_bytes, persist, .. } = transfer;
-    let result = match &mut transfer.buffers {
-        Buffers::Read(frames) => disk.read(offset_bytes, frames),
-        Buffers::Write(frames) if persist == Persist::All => {
-            // What the flush should have kept is not only this write: it is not tried again.
-            let written = match transfer.refused {
-                _ if frames.is_empty() => Ok(()),
-                _ => disk.put(offset_bytes, frames, Persist::Nothing),
-            };
-            match written {
-                Ok(()) => {
-                    let Queued { user_data, buffers, refused, .. } = transfer;
-                    disk.retries().passed(refused);
-                    return Performed::Ended(Completion {
-                        user_data,
-                        buffers,
-                        result: disk.flush(),
-                    });
-                }
-                failed => failed,
-            }
-        }
-        Buffers::Write(frames) => disk.put(offset_bytes, frames, persist),
-    };
-    if let (Err(error), Buffers::Write(_)) = (&result, &transfer.buffers)
-        && let Some(pause) = disk.retries().refused(error, transfer.refused + 1)
-    {
-        transfer.refused += 1;
-        return Performed::Refused(Instant::now() + pause, transfer);
-    }
-    let Queued { user_data, buffers, refused, .. } = transfer;
-    if result.is_ok() {
-        disk.retries().passed(refused);
-    }
-    Performed::Ended(Completion { user_data, buffers, result })
-}
-
-/// A transfer in the kernel, or waiting for room there.
-struct Transfer {
-    user_data: u64,
-    offset_bytes: u64,
-    buffers: Buffers,
-    done_bytes: usize,
-    /// Whether each write carries its flush.
-    dsync: bool,
-    /// Whether a flush must follow the last write.
-    sync_after: bool,
-    /// Whether that flush is for earlier writes as well.
-    flushes_all: bool,
-    /// How often the device has refused it.
-    refused: u32,
-}
-
-#[derive(Default)]
-struct Slot {
-    transfer: Option<Transfer>,
-    /// Kept for the next transfer of the slot.
-    iovecs: Vec<libc::iovec>,
-}
-
 struct Uring {
     disk: Arc<FileDisk>,
     uring: IoUring,
@@ -457,73 +381,6 @@ impl Uring {
         if let Some(Transfer { user_data, buffers, .. }) = slot.transfer.take() {
             out.push(Completion { user_data, buffers, result });
             self.free.push(index);
-        }
-    }
-}
-
-enum Progress {
-    More,
-    Ended(io::Result<()>),
-}
-
-impl Transfer {
-    fn is_moved(&self) -> bool {
-        self.done_bytes >= self.buffers.len_bytes()
-    }
-
-    /// Whether all of it can be done once more, as if it had not begun. Not behind a flush that is
-    /// for earlier writes, too: those are not written again.
-    fn may_begin_again(&self) -> bool {
-        matches!(self.buffers, Buffers::Write(_)) && !(self.flushes_all && self.is_moved())
-    }
-
-    /// What follows the end of a step with `result`: bytes, or a negative error number.
-    fn after(&mut self, result: i32) -> Progress {
-        if result < 0 {
-            return match -result {
-                libc::EINTR | libc::EAGAIN => Progress::More,
-                // The filesystem has no flush within a write: a flush follows it.
-                libc::EOPNOTSUPP if self.dsync => {
-                    (self.dsync, self.sync_after) = (false, true);
-                    Progress::More
-                }
-                error => Progress::Ended(Err(io::Error::from_raw_os_error(error))),
-            };
-        }
-        if self.is_moved() {
-            return Progress::Ended(Ok(())); // that was the flush
-        }
-        if result == 0 {
-            let text = "the device moved no bytes";
-            return Progress::Ended(Err(io::Error::new(io::ErrorKind::UnexpectedEof, text)));
-        }
-        self.done_bytes += result as usize;
-        if !self.is_moved() || self.sync_after { Progress::More } else { Progress::Ended(Ok(())) }
-    }
-}
-
-/// The kernel's next step for a transfer: a part of its bytes, or the flush behind them.
-fn next_step(slot: &mut Slot) -> squeue::Entry {
-    let file = types::Fixed(0);
-    let Some(transfer) = &mut slot.transfer else { return opcode::Nop::new().build() };
-    let offset = transfer.offset_bytes + transfer.done_bytes as u64;
-    if transfer.is_moved() && transfer.sync_after {
-        return opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build();
-    }
-    match &mut transfer.buffers {
-        Buffers::Read(frames) => {
-            iovec::for_read(&mut slot.iovecs, frames, transfer.done_bytes);
-            let count = slot.iovecs.len() as u32;
-            opcode::Readv::new(file, slot.iovecs.as_ptr(), count).offset(offset).build()
-        }
-        Buffers::Write(frames) => {
-            iovec::for_write(&mut slot.iovecs, frames, transfer.done_bytes);
-            let count = slot.iovecs.len() as u32;
-            let flags = if transfer.dsync { libc::RWF_DSYNC } else { 0 };
-            opcode::Writev::new(file, slot.iovecs.as_ptr(), count)
-                .offset(offset)
-                .rw_flags(flags)
-                .build()
         }
     }
 }

@@ -1,6 +1,9 @@
 use std::time::{Duration, Instant};
 
+use io_uring::squeue;
+
 use super::*;
+use crate::Disk;
 
 fn disk(len_bytes: u64) -> (tempfile::TempDir, Arc<FileDisk>) {
     let dir = tempfile::tempdir().unwrap();

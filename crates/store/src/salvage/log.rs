@@ -5,9 +5,9 @@ use format::log::LogPosition;
 use format::{Entry, Place, RecordHeader};
 
 use super::{LogCut, Salvage};
+use crate::log_reader::LogReader;
 use crate::medium::Medium;
 use crate::plausible::payload_is_intact;
-use crate::recovery::LogReader;
 use crate::replay::{Found, next_record, payload_place};
 
 impl Salvage {

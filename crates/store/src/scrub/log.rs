@@ -3,8 +3,8 @@
 use format::LogPosition;
 
 use super::{Repair, Step, What};
+use crate::log_reader::LogReader;
 use crate::plausible::payload_is_intact;
-use crate::recovery::LogReader;
 use crate::replay::{next_record, payload_place};
 
 impl Step<'_> {

@@ -75,7 +75,7 @@ fn witnesses_are_looked_for_in_the_segments_that_records_name() {
     // Only the record that begins the second segment, and the one behind it, are left of it all.
     for block in 1..4096 {
         let at = LogPosition { block, ..first };
-        let header = crate::recovery::LogReader::new(&store.world.medium)
+        let header = crate::log_reader::LogReader::new(&store.world.medium)
             .record_at(at.segment, at.block)
             .unwrap();
         if let Some((header, _)) = header
@@ -180,7 +180,7 @@ fn first_record(store: &Store) -> LogPosition {
 fn a_record_of_another_chain_is_not_followed() {
     let (_, store) = pool(1 << 30);
     let at = first_record(&store);
-    let mut reader = crate::recovery::LogReader::new(&store.world.medium);
+    let mut reader = crate::log_reader::LogReader::new(&store.world.medium);
     assert!(reader.record(&at).unwrap().is_some());
     let previous = format::Seal([9; 16]);
     assert!(reader.record(&LogPosition { previous, ..at }).unwrap().is_none());
@@ -192,7 +192,7 @@ fn a_record_of_an_epoch_that_was_given_up_is_not_followed() {
     let (_, store) = pool(1 << 30);
     let at = first_record(&store);
     let epoch = store.pool_status().epoch;
-    let mut reader = crate::recovery::LogReader::new(&store.world.medium);
+    let mut reader = crate::log_reader::LogReader::new(&store.world.medium);
     let mut next = |epoch| crate::replay::next_record(&mut reader, &at, epoch).unwrap();
     assert!(next(epoch).is_some());
     assert!(next(epoch + 1).is_none());

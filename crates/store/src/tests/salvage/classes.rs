@@ -30,7 +30,7 @@ fn load(disk: &Arc<MemoryDisk>) -> Store {
 pub(super) fn records(disk: &Arc<MemoryDisk>) -> Vec<(u64, RecordHeader)> {
     let superblock = superblock(disk);
     let store = load(disk);
-    let mut reader = crate::recovery::LogReader::new(&store.world.medium);
+    let mut reader = crate::log_reader::LogReader::new(&store.world.medium);
     let mut at = superblock.log;
     let mut found = Vec::new();
     while let Some(record) = crate::replay::next_record(&mut reader, &at, 0).unwrap() {
