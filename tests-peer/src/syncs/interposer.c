@@ -85,7 +85,8 @@ static void tell_write(uint64_t id, const struct iovec *vectors, size_t count, u
     for (size_t at = 0; at < count; at++)
         bytes += vectors[at].iov_len;
     size_t length = (size_t)snprintf(line, LINE, "W %llu %llu %llu %d ", (unsigned long long)id,
-                                     (unsigned long long)offset, (unsigned long long)bytes, durable);
+                                     (unsigned long long)offset, (unsigned long long)bytes,
+                                     durable);
     for (size_t at = 0; at < count; at++)
         for (size_t from = 0; from + 8 <= vectors[at].iov_len && length + 32 < LINE; from += 4096) {
             uint64_t head;

@@ -239,7 +239,7 @@ impl Salvage {
         &self.notes
     }
 
-    /// What is lost besides blocks of volumes, and besides what the log's cut has cost, a line each.
+    /// What is lost besides blocks of volumes, and what the cut of the log has cost, a line each.
     pub fn losses(&self) -> &[String] {
         &self.losses
     }

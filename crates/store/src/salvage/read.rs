@@ -18,8 +18,8 @@ const BATCH_BLOCKS: usize = 256;
 pub type SalvageSink<'a> = dyn FnMut(Salvaged<'_>) -> io::Result<()> + 'a;
 
 impl Salvage {
-    /// Reads a volume, and tells its parts in order. `size_blocks` counts where its row is lost, and
-    /// the log does not tell how large it is.
+    /// Reads a volume, and tells its parts in order. `size_blocks` counts where its row is lost
+    /// and the log does not tell how large it is.
     ///
     /// # Errors
     /// Those of `sink`.

@@ -168,7 +168,7 @@ fn round(pool: &Rich, dependents: &Dependents, headers: &Headers, seed: u64, see
     assert!(more.is_empty(), "{damage}: {more:?} do not hang on it");
 }
 
-/// Blocks of the device whose damage is more than that of the blocks of volumes that are read there.
+/// Blocks of the device whose damage costs more than the blocks of volumes that are read there.
 struct Headers {
     /// With headers and entries of records.
     all: BTreeSet<u64>,

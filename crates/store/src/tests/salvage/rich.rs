@@ -133,7 +133,7 @@ impl Maker {
     }
 }
 
-/// Volumes of data, compressed groups, aliases, zeros, patterns and holes; snapshots and clones; and
+/// Volumes of data, compressed groups, aliases, zeros, patterns and holes; snapshots, clones; and
 /// a log of all kinds of entries behind the checkpoint, whose last record changes no volume.
 pub(super) fn rich() -> Rich {
     let (disk, store) = pool(256 << 20);
