@@ -201,6 +201,43 @@ fn many_blocks_of_one_chunk_are_one_device_read() {
     assert!(read(&store, id, TIB, 8192) == noise(1).repeat(1024));
 }
 
+/// Scrubbing tells all blocks that a damaged one repeats in, and no others.
+#[test]
+fn a_damaged_block_that_repeats_is_named_wherever_it_stands() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, WHOLE);
+    write_same(&store, id, 16, WHOLE - 16, &noise(1));
+    write(&store, id, 20 * TIB, &distinct(8, 2)).unwrap();
+    let row = store.world.chunk(chunk_at(&store, id, WHOLE / 16)).unwrap();
+    let offset_bytes = store.world.medium.geometry().offset_bytes(row.place);
+    store.checkpoint().unwrap();
+    drop(store);
+    let mut frames = [FrameMut::stale()];
+    sys::Disk::read(&*disk, offset_bytes, &mut frames).unwrap();
+    let [mut frame] = frames;
+    frame[100] ^= 4;
+    sys::Disk::write(&*disk, offset_bytes, &[frame.freeze()]).unwrap();
+    let store = reopen(&disk);
+    assert!(store.scrub_start(5));
+    while store.scrub_step(64, 6).unwrap() != crate::ScrubStep::Complete {}
+    let findings = store.damage().findings;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    let ranges: Vec<_> = findings[0].ranges.iter().map(|named| named.range).collect();
+    let middle = 20 * TIB;
+    let around =
+        [SectorRange::new(16, middle - 16), SectorRange::new(middle + 8, WHOLE - middle - 8)];
+    assert_eq!(ranges, around);
+    let range = SectorRange::new(3 * TIB, 8);
+    let lost = store.execute(VolumeRequest::Read { volume: id, range }).map(drop);
+    assert_eq!(lost, Err(VolumeError::Medium { sector: range.start }));
+    assert_eq!(read(&store, id, middle, 8), distinct(8, 2));
+    // What is written over it heals.
+    write_same(&store, id, 0, WHOLE, &noise(3));
+    holds(&store, id, 3 * TIB, &noise(3));
+    while store.housekeep() {}
+    assert_sound(&store);
+}
+
 /// A count that has come to its end stays there: the chunk is named for ever, and nothing fails.
 #[test]
 fn a_count_of_references_never_overflows() {
