@@ -8,7 +8,7 @@ use sys::{Disk as _, Persist};
 
 use crate::content::tags_of;
 use crate::disk::SimDisk;
-use crate::generate::{Expected, Generated, Generator, Region};
+use crate::generate::{Expected, Generated, Generator, Region, is_by_block};
 use crate::model::{Changing, Model};
 use crate::rng::Rng;
 
@@ -201,15 +201,7 @@ impl Desk {
         self.time += 1;
         let id = self.next_id;
         self.disk.note(&format!("start {id}: {label}"));
-        let by_block = match &request {
-            block::VolumeRequest::Write { .. } => true,
-            // What may take several commits is there by pieces of whole blocks.
-            block::VolumeRequest::Copy { segments } => {
-                let blocks = segments.iter().map(|segment| segment.count.0.div_ceil(8));
-                store.tuning().may_split(blocks)
-            }
-            _ => false,
-        };
+        let by_block = is_by_block(&request, &store.tuning());
         let started = self.time;
         let operation = None;
         let op = Op { id, label, reads, writes, expected, fua, by_block, started, operation };

@@ -300,6 +300,18 @@ impl Generator {
     }
 }
 
+/// Whether only each block of a request is all or nothing: of a write, and of a copy that may take
+/// several commits.
+pub fn is_by_block(request: &VolumeRequest, tuning: &store::Tuning) -> bool {
+    match request {
+        VolumeRequest::Write { .. } => true,
+        VolumeRequest::Copy { segments } => {
+            tuning.may_split(segments.iter().map(|segment| segment.count.0.div_ceil(8)))
+        }
+        _ => false,
+    }
+}
+
 /// Whether two regions share a sector.
 pub fn touch(a: &Region, b: &Region) -> bool {
     a.slot == b.slot && a.range.overlaps(b.range)

@@ -5,7 +5,8 @@ use format::{ChunkId, Entry, MapEntry, VolumeRow};
 
 use crate::StoreError;
 use crate::bring::{Payload, alias, relocate, store_chunks};
-use crate::map::{Editor, Value};
+use crate::map::Editor;
+use crate::value::Value;
 use crate::volumes;
 use crate::world::{State, World};
 

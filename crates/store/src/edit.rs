@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use block::request::limits::{COPY_SEGMENTS_MAX, TRANSFER_BYTES_MAX, UNMAP_RANGES_MAX};
+use block::request::limits::{TRANSFER_BYTES_MAX, UNMAP_RANGES_MAX};
 use block::{
     BlockCount, BlockNumber, BlockRange, CopySegment, DataOut, Frame, FrameMut, SECTOR_BYTES,
     SECTORS_PER_BLOCK, Sector, SectorCount, SectorRange, VolumeError, VolumeId, VolumeRequest,
@@ -19,7 +19,7 @@ use crate::classify::uniform_entry;
 use crate::compare::Compare;
 use crate::put::Put;
 use crate::record::contains;
-use crate::rest::{Rest, UNMAP_PIECE_RANGES, is_in_place};
+use crate::rest::{Rest, UNMAP_PIECE_RANGES};
 use crate::stage::{LinkedRun, Staging};
 use crate::tuning::Tuning;
 
@@ -162,7 +162,7 @@ impl Edit {
         }
     }
 
-    fn check(
+    pub(crate) fn check(
         &mut self,
         volume: VolumeId,
         range: SectorRange,
@@ -207,14 +207,14 @@ impl Edit {
     }
 
     /// Gathers sector `at` of the step that was added last from `origin`.
-    fn gather_sector(&mut self, at: u64, origin: (VolumeId, Sector)) {
+    pub(crate) fn gather_sector(&mut self, at: u64, origin: (VolumeId, Sector)) {
         let (volume, sector) = origin;
         let gather = gather_of(Some(self.steps.len() - 1), at, sector);
         self.wanted.entry((volume, sector.block())).or_default().push(gather);
     }
 
     /// Splits a range into its whole blocks and the partial ones at its ends.
-    fn split_edges(range: SectorRange) -> (Vec<SectorRange>, BlockRange) {
+    pub(crate) fn split_edges(range: SectorRange) -> (Vec<SectorRange>, BlockRange) {
         let end = range.start.0 + range.count.0;
         let first = range.start.0.div_ceil(SECTORS_PER_BLOCK);
         let last = end / SECTORS_PER_BLOCK;
@@ -298,83 +298,6 @@ impl Edit {
         self.fill_edges(volume, &edges, pattern);
     }
 
-    fn plan_copy(segments: &[CopySegment], sizes: &dyn Sizes) -> Result<Edit, VolumeError> {
-        if segments.len() > COPY_SEGMENTS_MAX {
-            return Err(VolumeError::TooLong);
-        }
-        let mut edit = Edit::default();
-        for segment in segments {
-            let from = SectorRange { start: segment.source_start, count: segment.count };
-            edit.check(segment.source, from, sizes)?;
-            edit.check(segment.destination, destination_of(segment), sizes)?;
-        }
-        edit.asked.clear();
-        let moved: u64 = segments.iter().map(moved_blocks).sum();
-        let staged = moved + 2 * segments.len() as u64 > sizes.tuning().edit_blocks_max;
-        if staged && sizes.tuning().is_too_long_to_stage(segments.iter().map(moved_blocks)) {
-            // The commit that names all of it would take long.
-            edit.rest = Some(Rest::of_copy(segments));
-            return Ok(edit);
-        }
-        let part_blocks_max = staged.then_some(sizes.tuning().part_blocks_max);
-        for (index, segment) in segments.iter().enumerate() {
-            if segment.count.0 > 0 && !is_in_place(segment) {
-                edit.copy_segment(&segments[..=index], destination_of(segment), part_blocks_max);
-            }
-        }
-        edit.stage_segments(segments);
-        edit.copied = segments.to_vec();
-        Ok(edit)
-    }
-
-    /// Adds the steps of a piece of a segment: so many sectors, from one of its own on.
-    pub(crate) fn copy_piece(&mut self, segment: &CopySegment, offset: u64, count: u64) {
-        let piece = CopySegment {
-            source_start: Sector(segment.source_start.0 + offset),
-            destination_start: Sector(segment.destination_start.0 + offset),
-            count: SectorCount(count),
-            ..*segment
-        };
-        self.copy_segment(&[piece], destination_of(&piece), None);
-    }
-
-    /// Adds the steps of the last of `segments`, which is staged in parts if these have a size.
-    fn copy_segment(
-        &mut self,
-        segments: &[CopySegment],
-        to: SectorRange,
-        part_blocks_max: Option<u64>,
-    ) {
-        let segment = segments[segments.len() - 1];
-        let (edges, inner) = if moved_blocks(&segment) == 0 {
-            let (edges, inner) = Self::split_edges(to);
-            if inner.count.0 > 0 {
-                // Sectors map by a constant, and the phase is the same: so do blocks.
-                let offset = inner.start.sector().0 - to.start.0;
-                let from = Sector(segment.source_start.0 + offset).block();
-                let (source, destination) = (segment.source, segment.destination);
-                self.steps.push(Step::Copy { source, from, destination, to: inner });
-            }
-            (edges, BlockRange::default())
-        } else if part_blocks_max.is_some() {
-            Self::split_edges(to)
-        } else {
-            (vec![to], BlockRange::default())
-        };
-        self.stage(segments, inner, part_blocks_max.unwrap_or(u64::MAX));
-        for edge in edges {
-            let blocks = edge.covering_blocks();
-            let frames = blocks_of(blocks).map(|_| FrameMut::stale().freeze()).collect();
-            let volume = segment.destination;
-            self.steps.push(Step::Put(Put::new(volume, blocks.start, frames)));
-            let first = blocks.start.sector().0;
-            for sector in first..blocks.end().sector().0 {
-                let origin = origin_of(segments, (volume, Sector(sector)));
-                self.gather_sector(sector - first, origin);
-            }
-        }
-    }
-
     /// Whether blocks must be read.
     pub(crate) fn wants_blocks(&self) -> bool {
         !self.wanted.is_empty()
@@ -448,37 +371,6 @@ impl Edit {
             })
             .sum()
     }
-}
-
-fn destination_of(segment: &CopySegment) -> SectorRange {
-    SectorRange { start: segment.destination_start, count: segment.count }
-}
-
-/// How many blocks a segment must move, because its ends are not aligned alike.
-pub(crate) fn moved_blocks(segment: &CopySegment) -> u64 {
-    let phase = |sector: Sector| sector.0 % SECTORS_PER_BLOCK;
-    if phase(segment.source_start) == phase(segment.destination_start) {
-        return 0;
-    }
-    segment.count.0.div_ceil(SECTORS_PER_BLOCK) + 1
-}
-
-/// Where a sector's content stood before the first of `segments`, if it is asked for behind the
-/// last of them.
-pub(crate) fn origin_of(
-    segments: &[CopySegment],
-    wanted: (VolumeId, Sector),
-) -> (VolumeId, Sector) {
-    let (mut volume, mut sector) = wanted;
-    for segment in segments.iter().rev() {
-        let start = segment.destination_start.0;
-        let covers = (start..start + segment.count.0).contains(&sector.0);
-        if volume == segment.destination && covers {
-            sector = Sector(segment.source_start.0 + (sector.0 - start));
-            volume = segment.source;
-        }
-    }
-    (volume, sector)
 }
 
 /// A gather of sector `at` of a step (or of a part), from a sector of a volume.

@@ -3,8 +3,9 @@
 use format::{ChunkId, MapEntry, NodeId, VolumeRow};
 
 use crate::StoreError;
-use crate::map::{Editor, Value, node_of};
+use crate::map::{Editor, node_of};
 use crate::nodes::Referenced;
+use crate::value::Value;
 
 /// A part of a copy's source, which bears a reference for the destination.
 #[derive(Clone, Debug)]

@@ -13,7 +13,8 @@ use std::collections::VecDeque;
 
 use block::{BlockCount, CopySegment, SECTORS_PER_BLOCK, SectorRange, VolumeId};
 
-use crate::edit::{Edit, Step, moved_blocks};
+use crate::copies::moved_blocks;
+use crate::edit::{Edit, Step};
 use crate::tuning::Tuning;
 
 /// Ranges of an UNMAP in one commit.

@@ -14,7 +14,8 @@ use block::{BlockCount, BlockNumber, BlockRange, CopySegment, Frame, FrameMut, S
 use format::{ChunkId, Keys, MapEntry};
 
 use crate::classify::{Class, classify};
-use crate::edit::{Edit, Gather, Step, Wanted, blocks_of, gather_of, origin_of};
+use crate::copies::origin_of;
+use crate::edit::{Edit, Gather, Step, Wanted, blocks_of, gather_of};
 
 /// A part with more runs than this is stored as it is, zeros and all, so that it stays one entry.
 const PART_RUNS_MAX: usize = 4;

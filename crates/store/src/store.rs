@@ -2,11 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use block::{
-    BLOCK_BYTES, BlockRange, DataIn, Sector, SectorCount, SectorRange, SpaceUse, VolumeError,
-    VolumeId, VolumeReply, VolumeRequest,
+    BlockRange, DataIn, Sector, SectorCount, SectorRange, SpaceUse, VolumeError, VolumeId,
+    VolumeReply, VolumeRequest,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -15,11 +15,10 @@ use crate::edit::{Edit, Sizes};
 use crate::fetch::Fetch;
 use crate::preload;
 use crate::wait::Waiters;
-use crate::world::{Volume, World};
+use crate::world::World;
 use crate::writer::{Answer, Job, Submitted, Writer};
 use crate::{
-    Commit, Durability, OpenOptions, Outcome, PoolStatus, ReadOperation, Sink, SinkId, Started,
-    Token, Tuning, VolumeStatus, WrittenBytes,
+    Commit, Durability, OpenOptions, Outcome, ReadOperation, Sink, SinkId, Started, Token, Tuning,
 };
 
 /// The store. Shared by all threads behind an [`Arc`].
@@ -346,64 +345,6 @@ impl Store {
     pub fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let writer = self.writer.lock();
         writer.state.config.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
-    }
-
-    /// How the pool stands.
-    pub fn pool_status(&self) -> PoolStatus {
-        let all: Vec<Arc<Volume>> = self.world.volumes.read().values().cloned().collect();
-        let all_count = all.len() as u64;
-        let volumes = all.into_iter().filter(|volume| !volume.is_snapshot());
-        let mapped: Vec<(u64, u64)> = volumes
-            .filter_map(|volume| self.volume_status(volume.id))
-            .map(|status| (status.mapped_bytes, status.data_bytes))
-            .collect();
-        let (used_bytes, capacity_bytes) = self.space_use();
-        let writer = self.writer.lock();
-        let segment_bytes = self.world.medium.geometry().segment_bytes;
-        PoolStatus {
-            pool_id: self.pool_id,
-            epoch: writer.epoch,
-            capacity_bytes,
-            data_bytes: writer.state.segments.live_log_bytes(),
-            allocated_bytes: u64::from(writer.state.segments.used_count()) * segment_bytes,
-            used_bytes,
-            provisioned_bytes: writer.state.provisioned_blocks * BLOCK_BYTES,
-            mapped_bytes: mapped.iter().map(|(bytes, _)| bytes).sum(),
-            mapped_data_bytes: mapped.iter().map(|(_, data_bytes)| data_bytes).sum(),
-            volume_count: mapped.len() as u64,
-            snapshot_count: all_count - mapped.len() as u64,
-            log_bytes: writer.log_bytes,
-            commit_count: writer.commit_count,
-            checkpoint_count: self.checkpoint_count.load(Ordering::Relaxed),
-            memory: self.world.memory_status(),
-            written: self.written_of(&writer),
-        }
-    }
-
-    /// What was written since the store was opened.
-    pub fn written(&self) -> WrittenBytes {
-        self.written_of(&self.writer.lock())
-    }
-
-    fn written_of(&self, writer: &Writer) -> WrittenBytes {
-        let checkpoint_bytes = self.checkpoint_bytes.load(Ordering::Relaxed);
-        WrittenBytes { checkpoint_bytes, ..writer.written }
-    }
-
-    /// How a volume stands.
-    pub fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
-        let volume = self.world.volume(id)?;
-        let map = (*volume.map.read())?;
-        // What is below a row that can't be read can't be counted either.
-        let counts = self.world.counts(map.root, map.level).unwrap_or_default();
-        Some(VolumeStatus {
-            id,
-            size: SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK),
-            mapped_bytes: counts.mapped * BLOCK_BYTES,
-            data_bytes: counts.data * BLOCK_BYTES,
-            snapshot: map.snapshot,
-            handling: map.handling,
-        })
     }
 
     /// Whether the writer has given up, so that only reads are answered.

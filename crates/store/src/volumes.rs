@@ -11,8 +11,9 @@ use parking_lot::RwLock;
 
 use crate::StoreError;
 use crate::apply::with_map;
-use crate::map::{Editor, Value};
+use crate::map::Editor;
 use crate::nodes::Referenced;
+use crate::value::Value;
 use crate::world::{State, Volume, World};
 
 /// An empty volume.

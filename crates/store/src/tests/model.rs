@@ -351,13 +351,7 @@ impl Model {
     }
 }
 
-/// With few entries a node, so that these small volumes have maps of many levels, and little work
-/// a commit, so that copies take many.
-fn small() -> crate::Tuning {
-    crate::Tuning { fanout: crate::Fanout::SMALL, commit_work: 64, ..crate::Tuning::DEFAULT }
-}
-
-fn run_all(actions: &[Action], durability: crate::Durability, tuning: crate::Tuning) {
+pub(super) fn run_all(actions: &[Action], durability: crate::Durability, tuning: crate::Tuning) {
     // In every second case with as little memory as can be.
     let memory_bytes = if actions.len().is_multiple_of(2) { 0 } else { 1 << 20 };
     let options = OpenOptions { durability, memory_bytes, tuning, ..OpenOptions::default() };
@@ -398,14 +392,5 @@ proptest! {
         actions in proptest::collection::vec(action(), 1..40),
     ) {
         run_all(&actions, crate::Durability::Flush, crate::Tuning::DEFAULT);
-    }
-
-    #[test]
-    fn so_it_does_with_maps_of_many_levels(
-        actions in proptest::collection::vec(action(), 1..40),
-        early in any::<bool>(),
-    ) {
-        let durability = if early { crate::Durability::Flush } else { crate::Durability::Commit };
-        run_all(&actions, durability, small());
     }
 }

@@ -266,10 +266,22 @@ fn moves() -> impl Strategy<Value = Vec<(u64, u64, u64)>> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 48,
+        cases: 64,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
+
+    /// The naive model, with few entries a node, so that small volumes have maps of many levels,
+    /// and little work a commit, so that copies take many.
+    #[test]
+    fn copies_in_pieces_and_maps_of_many_levels_do_what_a_naive_model_does(
+        actions in proptest::collection::vec(super::model::action(), 1..40),
+        early in any::<bool>(),
+    ) {
+        let durability = if early { crate::Durability::Flush } else { crate::Durability::Commit };
+        let small = Tuning { fanout: crate::Fanout::SMALL, commit_work: 64, ..Tuning::DEFAULT };
+        super::model::run_all(&actions, durability, small);
+    }
 
     /// A crash between two pieces leaves each block as it was or as it is to be; in the end all is
     /// as if the copy had been done at once.
@@ -280,7 +292,7 @@ proptest! {
         commit_work in 1..200u64,
     ) {
         let tuning = Tuning {
-            fanout: crate::Fanout::of_entries(4).unwrap(),
+            fanout: crate::Fanout::SMALL,
             commit_work,
             ..Tuning::DEFAULT
         };

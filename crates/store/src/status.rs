@@ -1,0 +1,71 @@
+//! How the pool and its volumes stand.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use block::{BLOCK_BYTES, SectorCount, VolumeId};
+
+use crate::store::Store;
+use crate::world::Volume;
+use crate::writer::Writer;
+use crate::{PoolStatus, VolumeStatus, WrittenBytes};
+
+impl Store {
+    /// How the pool stands.
+    pub fn pool_status(&self) -> PoolStatus {
+        let all: Vec<Arc<Volume>> = self.world.volumes.read().values().cloned().collect();
+        let all_count = all.len() as u64;
+        let volumes = all.into_iter().filter(|volume| !volume.is_snapshot());
+        let mapped: Vec<(u64, u64)> = volumes
+            .filter_map(|volume| self.volume_status(volume.id))
+            .map(|status| (status.mapped_bytes, status.data_bytes))
+            .collect();
+        let (used_bytes, capacity_bytes) = self.space_use();
+        let writer = self.writer.lock();
+        let segment_bytes = self.world.medium.geometry().segment_bytes;
+        PoolStatus {
+            pool_id: self.pool_id,
+            epoch: writer.epoch,
+            capacity_bytes,
+            data_bytes: writer.state.segments.live_log_bytes(),
+            allocated_bytes: u64::from(writer.state.segments.used_count()) * segment_bytes,
+            used_bytes,
+            provisioned_bytes: writer.state.provisioned_blocks * BLOCK_BYTES,
+            mapped_bytes: mapped.iter().map(|(bytes, _)| bytes).sum(),
+            mapped_data_bytes: mapped.iter().map(|(_, data_bytes)| data_bytes).sum(),
+            volume_count: mapped.len() as u64,
+            snapshot_count: all_count - mapped.len() as u64,
+            log_bytes: writer.log_bytes,
+            commit_count: writer.commit_count,
+            checkpoint_count: self.checkpoint_count.load(Ordering::Relaxed),
+            memory: self.world.memory_status(),
+            written: self.written_of(&writer),
+        }
+    }
+
+    /// What was written since the store was opened.
+    pub fn written(&self) -> WrittenBytes {
+        self.written_of(&self.writer.lock())
+    }
+
+    fn written_of(&self, writer: &Writer) -> WrittenBytes {
+        let checkpoint_bytes = self.checkpoint_bytes.load(Ordering::Relaxed);
+        WrittenBytes { checkpoint_bytes, ..writer.written }
+    }
+
+    /// How a volume stands.
+    pub fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
+        let volume = self.world.volume(id)?;
+        let map = (*volume.map.read())?;
+        // What is below a row that can't be read can't be counted either.
+        let counts = self.world.counts(map.root, map.level).unwrap_or_default();
+        Some(VolumeStatus {
+            id,
+            size: SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK),
+            mapped_bytes: counts.mapped * BLOCK_BYTES,
+            data_bytes: counts.data * BLOCK_BYTES,
+            snapshot: map.snapshot,
+            handling: map.handling,
+        })
+    }
+}
