@@ -5,7 +5,9 @@
 //!    older one. What fits memory is looked for at once; a pool with more has several rounds, each
 //!    for a part of the fingerprints.
 //! 2. *Packing.* Segments in which something was compressed by LZ4 are rewritten as reclaim would:
-//!    what is live comes to stand together, in groups of eight, compressed by Zstandard.
+//!    what is live comes to stand together, in groups of eight, compressed by Zstandard. So are
+//!    those in which a block that was stored as it is would be shorter now: up to 1,024 of them are
+//!    read, of each segment once since the store was opened.
 //!
 //! It goes on in small turns ([`Store::optimize_step`]), beside everything else, and what it finds
 //! may have changed by the time that it is applied: then nothing happens.
@@ -20,6 +22,7 @@ use parking_lot::Mutex;
 use crate::StoreError;
 use crate::dedup::is_shareable;
 use crate::groups::GroupReader;
+use crate::pack::gains;
 use crate::pages::FastState;
 use crate::part::Part;
 use crate::store::Store;
@@ -29,6 +32,9 @@ use crate::verify::{Stored, read_chunk};
 const PAGES_PER_STEP: u64 = 8;
 /// Fingerprints that are remembered in one round: 48 MiB.
 const SEEN_MAX: usize = 1 << 20;
+
+/// Blocks of a segment that are looked at again, of those that were stored as they are: 4 MiB.
+const SAMPLED_MAX: usize = 1024;
 
 /// How the background pass stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,6 +90,8 @@ pub(crate) struct Optimizer {
     stage: Mutex<Option<Stage>>,
     /// Held for a moment only, so that whoever asks does not wait for a step.
     status: Mutex<OptimizeStatus>,
+    /// Segments in which no block gains anything: which, and when they were opened.
+    hopeless: Mutex<HashMap<u32, u64, FastState>>,
 }
 
 enum Stage {
@@ -281,8 +289,10 @@ impl Store {
                 return Ok(None);
             };
             let live = self.live_chunks(segment)?;
+            let gains = live.iter().any(|chunk| chunk.row.codec == Codec::Lz4)
+                || self.gains_by_packing(segment, &live);
             let mut status = self.optimizing.status.lock();
-            if live.iter().any(|chunk| chunk.row.codec == Codec::Lz4) {
+            if gains {
                 status.rewritten_segments += 1;
                 current = live.into();
             } else {
@@ -300,6 +310,31 @@ impl Store {
             self.free_emptied(self.dead_segments_wanted())?;
         }
         Ok(Some(Stage::Packing { segments, current }))
+    }
+}
+
+impl Store {
+    /// Whether some block of a segment that was stored as it is would be shorter now.
+    fn gains_by_packing(&self, segment: u32, live: &[Stored]) -> bool {
+        let opened_lsn = self.writer.lock().state.segments.row(segment).opened_lsn;
+        if self.optimizing.hopeless.lock().get(&segment) == Some(&opened_lsn) {
+            return false;
+        }
+        let raw =
+            |chunk: &&Stored| chunk.row.codec == Codec::Raw && !chunk.row.handling.uncompressed;
+        let count = live.iter().filter(raw).count();
+        // What is read keeps its place while the token is held.
+        let _token = self.world.reader_token();
+        let mut reader = GroupReader::default();
+        let mut sample = live.iter().filter(raw).step_by(count.div_ceil(SAMPLED_MAX).max(1));
+        let found = sample.any(|chunk| {
+            let read = read_chunk(&self.world, &mut reader, &chunk.row);
+            read.is_ok_and(|frame| gains(&frame))
+        });
+        if !found {
+            self.optimizing.hopeless.lock().insert(segment, opened_lsn);
+        }
+        found
     }
 }
 

@@ -3,7 +3,8 @@
 //! What is written is compressed with LZ4, at the speed of memory. What is moved later (`reclaim`)
 //! is compressed with Zstandard, which takes longer, finds more, and is unpacked nearly as fast.
 //! Blocks whose bytes are spread evenly (media, archives, encrypted data) are not tried: a look at
-//! an eighth of the block tells them.
+//! an eighth of the block tells them. But bytes that repeat further on in the block are spread as
+//! evenly; a few words that are looked for behind themselves tell that.
 
 use std::cell::RefCell;
 
@@ -18,6 +19,13 @@ const ZSTD_LEVEL: i32 = 3;
 /// Bytes that are looked at of a block, in pieces of [`SAMPLE_PIECE_BYTES`].
 const SAMPLE_BYTES: usize = 512;
 const SAMPLE_PIECE_BYTES: usize = 64;
+/// Distances at which a word is looked for again: more than a histogram would see, and no more than
+/// half of a block. Records have a length that is a multiple of eight, as a rule.
+const REPEAT_MIN_BYTES: usize = 256;
+const REPEAT_MAX_BYTES: usize = FRAME_BYTES / 2;
+const WORD_BYTES: usize = 8;
+/// Where words are taken that are looked for.
+const REPEAT_ANCHORS: [usize; 3] = [0, 1016, FRAME_BYTES - REPEAT_MAX_BYTES - WORD_BYTES];
 
 /// Blocks that are stored together.
 #[derive(Debug)]
@@ -57,7 +65,7 @@ impl Pack {
 pub(crate) fn pack(frames: &[&Frame], codec: Codec) -> Vec<Pack> {
     let mut packs: Vec<Pack> = Vec::new();
     let mut rest = frames;
-    let random: Vec<bool> = frames.iter().map(|frame| looks_random(frame)).collect();
+    let random: Vec<bool> = frames.iter().map(|frame| is_hopeless(frame)).collect();
     for alike in random.chunk_by(|a, b| a == b) {
         let (run, behind) = rest.split_at(alike.len());
         rest = behind;
@@ -85,6 +93,27 @@ fn add_raw(packs: &mut Vec<Pack>, blocks: usize) {
         Some(last) if last.packed.is_none() => last.blocks += blocks,
         _ => packs.push(Pack::raw(blocks)),
     }
+}
+
+/// Whether trying to compress the block is a waste.
+fn is_hopeless(frame: &Frame) -> bool {
+    looks_random(frame) && !repeats(frame)
+}
+
+/// Whether a block that was stored as it is would be shorter if it was packed now.
+pub(crate) fn gains(frame: &Frame) -> bool {
+    !is_hopeless(frame) && compress(&[frame], Codec::Zstd).is_some()
+}
+
+/// Whether some word of the block stands again in it, not far behind. In random bytes one in 2^53
+/// blocks has one.
+fn repeats(frame: &Frame) -> bool {
+    let word = |at: usize| &frame[at..at + WORD_BYTES];
+    REPEAT_ANCHORS.iter().any(|anchor| {
+        let sought = word(*anchor);
+        let distances = (REPEAT_MIN_BYTES..=REPEAT_MAX_BYTES).step_by(WORD_BYTES);
+        distances.into_iter().any(|distance| word(anchor + distance) == sought)
+    })
 }
 
 /// Whether the block's bytes are spread so evenly that no codec gains anything. The sum of squares
@@ -251,6 +280,28 @@ mod tests {
 
     fn noise(seed: u64) -> Frame {
         FrameMut::from_bytes(&crate::tests::distinct(8, seed)).freeze()
+    }
+
+    /// The same bytes again and again, `period` of them.
+    fn repeated(period: usize, seed: u64) -> Frame {
+        let part = &noise(seed)[..period];
+        let bytes: Vec<u8> = part.iter().copied().cycle().take(FRAME_BYTES).collect();
+        FrameMut::from_bytes(&bytes).freeze()
+    }
+
+    #[test]
+    fn what_repeats_within_a_block_is_not_taken_for_random() {
+        for period in [264, 512, 600, 1000, 1024, 1536, 2048] {
+            let frame = repeated(period, period as u64);
+            let packs = pack(&[&frame], Codec::Lz4);
+            let stored = packs[0].packed.as_ref().map(|packed| packed.bytes.len());
+            let least = period + 256;
+            assert!(stored.is_some_and(|stored| stored <= least), "{period}: {stored:?}");
+            assert!(gains(&frame), "{period}");
+        }
+        for seed in 1..2000 {
+            assert!(is_hopeless(&noise(seed)), "{seed}");
+        }
     }
 
     #[test]

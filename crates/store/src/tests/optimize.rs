@@ -161,3 +161,47 @@ fn what_became_an_alias_is_not_moved() {
     assert_eq!(stored(&store), 4096);
     assert_sound(&store);
 }
+
+/// What was stored as it is because it looked random, by code that did not look for repetition, is
+/// looked at again.
+#[test]
+fn the_background_pass_looks_again_at_what_was_stored_as_it_is() {
+    let (disk, store) = pool(256 << 20);
+    let id = volume(&store, MIB);
+    let repeated = |block: u64| distinct(1, block + 1).repeat(8);
+    let count = 64;
+    for block in 0..count {
+        write(&store, id, block * 8, &repeated(block)).unwrap();
+    }
+    // To where that code would have stored it.
+    let mut relocation = crate::writer::Relocation::default();
+    for chunk in 1..=count {
+        let fingerprint = store.world.chunk(format::ChunkId(chunk)).unwrap().fingerprint;
+        relocation.entries.push(format::Entry::Relocate {
+            first: format::ChunkId(chunk),
+            payload_units: (chunk - 1) as u32 * format::geometry::UNITS_PER_BLOCK,
+            fingerprints: vec![fingerprint],
+        });
+        relocation.frames.push(FrameMut::from_bytes(&repeated(chunk - 1)).freeze());
+    }
+    assert!(store.relocate(relocation).unwrap());
+    assert_eq!(store.pool_status().data_bytes, count * 4096);
+    // Behind it something that no codec shortens, so that the log goes on elsewhere.
+    let noise = volume(&store, 32 * MIB);
+    for at in 0..32 {
+        write(&store, noise, at * MIB, &distinct(MIB, 1000 + at)).unwrap();
+    }
+    let noise_bytes = 32 << 20;
+    optimize(&store, 1000);
+    let data_bytes = store.pool_status().data_bytes;
+    assert!(data_bytes < noise_bytes + count * 1024, "{data_bytes}");
+    let rewritten = store.optimize_status().rewritten_segments;
+    optimize(&store, 1000);
+    assert_eq!(store.optimize_status().rewritten_segments, rewritten, "nothing more is gained");
+    drop(store);
+    let store = Store::open(disk, OpenOptions::default()).unwrap();
+    for block in 0..count {
+        assert!(read(&store, id, block * 8, 8) == repeated(block), "block {block}");
+    }
+    assert_sound(&store);
+}
