@@ -291,6 +291,14 @@ impl Array {
         words.context("no VmHWM")?.parse().context("VmHWM is no number")
     }
 
+    /// What the process has written to the device since it was started.
+    pub fn written_bytes(&self) -> Result<u64> {
+        let child = self.process.as_ref().context("the array does not run")?;
+        let text = std::fs::read_to_string(format!("/proc/{}/io", child.id()))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+        line.context("no write_bytes")?.parse().context("write_bytes is no number")
+    }
+
     /// The end of what the array said.
     pub fn log(&self) -> String {
         let text = std::fs::read_to_string(self.log_path()).unwrap_or_default();

@@ -7,9 +7,12 @@
 mod aborts;
 mod access;
 mod array;
+mod bounded;
 mod command;
 mod cu;
 mod durability;
+mod fuzz;
+mod good;
 mod hostile;
 mod hosts;
 mod initiator;
@@ -64,6 +67,9 @@ struct Arguments {
     /// How often each way to abort is tried with each command at each step.
     #[arg(long, default_value_t = 6)]
     abort_rounds: usize,
+    /// How long the group `fuzz` goes on, in seconds; a fixed number of rounds by default.
+    #[arg(long)]
+    seconds: Option<u64>,
     /// What random tests start from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -89,6 +95,8 @@ const GROUPS: &[Group] = &[
     ("linear", "races on a few blocks, judged for linearizability", run_linear),
     ("aborts", "what was aborted takes effect before the answer, or never", run_aborts),
     ("hostile", "initiators that take and never give, beside a good one", run_hostile),
+    ("bounded", "the largest form of each command, beside another host", run_bounded),
+    ("fuzz", "random PDUs and commands of several hosts, beside a good one", run_fuzz),
     ("snapshots", "snapshots, groups, clones, and the way back from the end", run_snapshots),
     ("space", "what takes space, one commit an offload, a full pool", run_space),
     ("reduction", "a volume's switches, and what the background pass finds", run_reduction),
@@ -285,9 +293,37 @@ fn run_aborts(report: &mut Report, arguments: &Arguments) -> Result<()> {
 }
 
 fn run_hostile(report: &mut Report, arguments: &Arguments) -> Result<()> {
-    let mut array = array(arguments, Shape::default())?;
+    // The log tells of each session then.
+    let settings = "log_level = \"debug\"\n";
+    let mut array = array(arguments, Shape { settings, ..Shape::default() })?;
     let target = array.volume("besieged", "1G", "peer", 1)?;
     hostile::hostile(report, &mut array, &target);
+    Ok(())
+}
+
+fn run_bounded(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let shape = Shape { capacity: "6G", settings: bounded::SETTINGS, ..Shape::default() };
+    let mut array = array(arguments, shape)?;
+    let watched = array.volume("watched", "1G", "peer", 1)?;
+    let other = target::second(&watched.initiator).replace("second", "bounded");
+    array.host("bounded", &[&other])?;
+    let unit =
+        |name: &str, lun| Ok(array.volume(name, "64T", "bounded", lun)?.as_initiator(&other));
+    let units: Result<Vec<Target>> = [("empty", 1), ("same", 2), ("cloned", 3), ("snapped", 4)]
+        .map(|(name, lun)| unit(name, lun))
+        .into_iter()
+        .collect();
+    let units: [Target; 4] = units?.try_into().ok().context("there are four volumes")?;
+    bounded::bounded(report, &mut array, &watched, &units);
+    Ok(())
+}
+
+fn run_fuzz(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let shape = Shape { capacity: "6G", settings: fuzz::SETTINGS, ..Shape::default() };
+    let mut array = array(arguments, shape)?;
+    let watched = array.volume("watched", "1G", "peer", 1)?;
+    let seconds = arguments.seconds.map(std::time::Duration::from_secs);
+    fuzz::fuzz(report, &mut array, &watched, arguments.seed, seconds);
     Ok(())
 }
 

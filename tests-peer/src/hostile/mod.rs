@@ -6,25 +6,20 @@
 mod attacks;
 mod slow;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Result, anyhow, ensure};
 use libiscsi::Session;
 
 use self::attacks::Field;
 use crate::array::Array;
+use crate::good::{BLOCK, BLOCKS, Good};
 use crate::random::Random;
 use crate::report::Report;
 use crate::target::{self, Target};
 
-const BLOCK: usize = 512;
-/// Blocks of a command of the good session: 64 KiB.
-const BLOCKS: usize = 128;
-/// Its places, one behind the other from the first block on. Attackers write there, too: but none
-/// of their commands is ever to take effect.
-const PLACES: usize = 128;
 /// What the array's memory may grow by. All limits of a connection together are some 50 MiB, and
 /// the most that are open at once and take that much are eight.
 const GROWTH_KIB: u64 = 512 << 10;
@@ -105,56 +100,5 @@ impl Taken {
             ensure!(!late, "{connections} connections and {open} sessions are still there");
             thread::sleep(Duration::from_millis(50));
         }
-    }
-}
-
-/// The good session.
-#[derive(Default)]
-struct Good {
-    stop: AtomicBool,
-    commands: AtomicU64,
-}
-
-impl Good {
-    /// Writes and reads, until it is over.
-    fn work(&self, target: &Target) -> Result<String> {
-        let mut session = Session::connect(&target.config())?;
-        let mut random = Random::new(1);
-        let mut model = vec![vec![0; BLOCKS * BLOCK]; PLACES];
-        let mut slowest = Duration::ZERO;
-        while !self.stop.load(Ordering::Relaxed) {
-            let place = random.below(PLACES as u64) as usize;
-            let lba = (place * BLOCKS) as u64;
-            let begin = Instant::now();
-            // A session of libiscsi gives up on a command after 30 s.
-            if random.below(2) == 0 {
-                let bytes = random.bytes(BLOCKS * BLOCK);
-                session.write(lba, bytes.clone(), BLOCK as u32).context("WRITE")?;
-                model[place] = bytes;
-            } else {
-                let bytes = session.read(lba, BLOCKS as u32, BLOCK as u32).context("READ")?;
-                ensure!(bytes == model[place], "READ at {lba} brings something else");
-            }
-            slowest = slowest.max(begin.elapsed());
-            self.commands.fetch_add(1, Ordering::Relaxed);
-        }
-        for (place, bytes) in model.iter().enumerate() {
-            let read = session.read((place * BLOCKS) as u64, BLOCKS as u32, BLOCK as u32)?;
-            ensure!(&read == bytes, "in the end place {place} holds something else");
-        }
-        let commands = self.commands.load(Ordering::Relaxed);
-        Ok(format!("{commands} commands, the slowest took {} ms", slowest.as_millis()))
-    }
-
-    /// Something that goes on beside it: it must not stand still.
-    fn beside(&self, attack: impl FnOnce() -> Result<String>) -> Result<String> {
-        let before = self.commands.load(Ordering::Relaxed);
-        let detail = attack()?;
-        let begin = Instant::now();
-        while self.commands.load(Ordering::Relaxed) == before {
-            ensure!(begin.elapsed() < GONE, "the good session stands still");
-            thread::sleep(Duration::from_millis(5));
-        }
-        Ok(detail)
     }
 }
