@@ -32,6 +32,8 @@ const PEERS: usize = 1 << 17;
 
 /// Disk transfers in the kernel at once, a thread.
 const RING_ENTRIES: u32 = 256;
+/// Steps of a chain of requests that end at once, in a turn.
+const CHAIN_MAX: usize = 4;
 /// How often deadlines are looked at: login timeouts and pings are seconds long.
 const TICK: Duration = Duration::from_millis(500);
 /// How long the end waits for hosts to take their answers.
@@ -224,9 +226,11 @@ impl FrontEnd {
         }
     }
 
-    /// Goes on with all that ended on the disk and in commits, until nothing ends at once.
+    /// Goes on with all that ended on the disk and in commits, and with what ends at once by that;
+    /// not without end, as a long copy is a chain of such steps. What is left of that is had in the
+    /// next turn ([`FrontEnd::has_work`]).
     fn work_off_disk(&mut self) {
-        loop {
+        for _ in 0..CHAIN_MAX {
             let mut completions = std::mem::take(&mut self.completions);
             if let Err(error) = self.ring.complete(&mut completions) {
                 panic!("can't take transfers from the kernel: {error}");
