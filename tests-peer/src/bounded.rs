@@ -26,9 +26,11 @@ use crate::target::Target;
 pub const SETTINGS: &str = "memory = \"256M\"\nlog_level = \"warn\"\n";
 /// What all rows together may take beyond what was there before.
 const GROWTH_KIB: u64 = 256 << 10;
-/// What one command may write to the device beyond its own data: a record, and what a checkpoint or
-/// two meanwhile take of the maps that it has changed.
+/// What one command may write to the device beyond its own data, for its record and what it has
+/// changed of maps.
 const WRITTEN_BYTES_EACH: u64 = 4 << 20;
+/// What may be written meanwhile for what was before: checkpoints, and freeing.
+const WRITTEN_BYTES_BASE: u64 = 1 << 30;
 /// Commands at once: the window.
 const DEPTH: usize = 128;
 /// How long one answer may take: a watchdog.
@@ -180,7 +182,7 @@ fn run(array: &Array, target: &Target, form: &Form, good: &Good) -> Result<Strin
         }
     }
     let sent = (form.data.len() * form.depth) as u64;
-    let most = 2 * sent + WRITTEN_BYTES_EACH * form.depth as u64;
+    let most = WRITTEN_BYTES_BASE + 2 * sent + WRITTEN_BYTES_EACH * form.depth as u64;
     let grown = array.written_bytes()?.saturating_sub(written);
     ensure!(grown <= most, "{grown} bytes were written for {sent} bytes of data");
     let slowest = good.take_slowest().as_millis();
@@ -252,25 +254,26 @@ fn forms(names: &[Naa]) -> Vec<Form> {
         let mut unmap = [0; 10];
         unmap[0] = 0x42;
         unmap[7..9].copy_from_slice(&(list.len() as u16).to_be_bytes());
-        add("UNMAP of 512 ranges", on, Cdb::raw(&unmap, out), &list, 0, DEPTH);
+        add("UNMAP of 512 ranges", on, Cdb::raw(&unmap, out), &list, 0, 32);
         for (name, shift) in [
             ("EXTENDED COPY of 64 aligned segments", 0),
             ("EXTENDED COPY of 64 segments at 4 KiB", 8),
             ("EXTENDED COPY of 64 segments at 64 KiB", 128),
             ("EXTENDED COPY of 64 segments at 512 bytes", 1),
         ] {
-            let step = 65_535_u64;
+            // 31 MiB: whole leaves.
+            let step = 31 * 2048_u64;
             let segments: Vec<CopySegment> = (0..64_u64)
                 .map(|n| CopySegment {
                     source: on as u16,
                     destination: on as u16,
                     blocks: step as u16,
-                    source_lba: n * 65_536,
-                    destination_lba: BLOCKS / 2 + n * 65_536 + shift,
+                    source_lba: n * step,
+                    destination_lba: BLOCKS / 2 + n * step + shift,
                 })
                 .collect();
             let list = copy_parameters(names, &segments, 512);
-            add(name, on, Cdb::extended_copy(list.len() as u32), &list, 0, DEPTH);
+            add(name, on, Cdb::extended_copy(list.len() as u32), &list, 0, 32);
         }
         for (name, shift) in
             [("POPULATE TOKEN of 64 GiB", 0), ("POPULATE TOKEN of 64 GiB at 4 KiB", 8)]

@@ -17,6 +17,8 @@ const COMMANDS: usize = 64;
 const DEPTH: u64 = 32;
 /// How long an answer may take. It is a watchdog, and no measure.
 const ANSWER: Duration = Duration::from_secs(60);
+/// How long nothing comes before what is open counts as ended by others, if that was told.
+const QUIET: Duration = Duration::from_secs(5);
 /// Data that a session sends at most; whoever is asked for more ends it.
 const SEND_BYTES_MAX: u64 = 8 << 20;
 
@@ -94,6 +96,8 @@ pub(super) fn session(
     count.sessions += 1;
     let mut open: HashMap<u32, Wanted> = HashMap::new();
     let (mut sent, mut bytes) = (0, 0);
+    let mut told = false;
+    let mut heard = Instant::now();
     let depth = 1 + random.below(DEPTH) as usize;
     while sent < COMMANDS || !open.is_empty() {
         while sent < COMMANDS && open.len() < depth {
@@ -106,12 +110,17 @@ pub(super) fn session(
             sent += 1;
             count.commands += 1;
         }
-        let begin = Instant::now();
-        let Some(pdu) = initiator.receive_within(ANSWER).context("a session with commands")? else {
-            let cdbs: Vec<String> =
-                open.values().map(|wanted| format!("{:02x?}", wanted.cdb)).collect();
-            anyhow::bail!("no answer in {} s to any of {cdbs:?}", begin.elapsed().as_secs());
-        };
+        ensure!(heard.elapsed() < ANSWER, "no answer to any of {:02x?}", cdbs(&open));
+        if initiator.receive_peek(QUIET)?.is_none() {
+            // Another session may have ended them: a unit attention tells of that (TAS is 0).
+            told |= asks(&mut initiator, units, &mut open)?;
+            if told {
+                return Ok(());
+            }
+            continue;
+        }
+        let pdu = initiator.receive().context("a session with commands")?;
+        heard = Instant::now();
         let tag = pdu.tag();
         match pdu.opcode() {
             opcode::R2T => {
@@ -130,6 +139,7 @@ pub(super) fn session(
             opcode::SCSI_RESPONSE => {
                 open.remove(&tag).context("a response to nothing")?;
                 count.good += u64::from(pdu.header[3] == 0);
+                told |= tells_of_an_end(&pdu.data);
             }
             opcode::DATA_IN if pdu.header[1] & 1 != 0 => {
                 open.remove(&tag).context("data of nothing")?;
@@ -139,6 +149,45 @@ pub(super) fn session(
         }
     }
     Ok(())
+}
+
+fn cdbs(open: &HashMap<u32, Wanted>) -> Vec<&[u8]> {
+    open.values().map(|wanted| &wanted.cdb[..]).collect()
+}
+
+/// Asks each unit whether it is ready, which has to be answered. Whether one tells that commands
+/// were ended.
+fn asks(
+    initiator: &mut Initiator,
+    units: &[Unit],
+    open: &mut HashMap<u32, Wanted>,
+) -> Result<bool> {
+    let mut told = false;
+    for unit in units {
+        let (pdu, one) = initiator.command_pdu(&libiscsi::Cdb::test_unit_ready(), 0);
+        initiator.send(&pdu.with_bytes(8, &unit.lun))?;
+        loop {
+            let pdu = initiator.receive().context("TEST UNIT READY")?;
+            open.remove(&pdu.tag());
+            told |= tells_of_an_end(&pdu.data);
+            if pdu.tag() == one.tag {
+                break;
+            }
+        }
+    }
+    Ok(told)
+}
+
+/// Whether a unit attention says that commands of this session may have ended unanswered: resets,
+/// CLEAR TASK SET, PREEMPT AND ABORT. Behind a length of two bytes, in either format.
+fn tells_of_an_end(data: &[u8]) -> bool {
+    let sense = data.get(2..).unwrap_or_default();
+    let at = |index: usize| sense.get(index).copied().unwrap_or(0);
+    let (key, asc, ascq) = match at(0) & 0x7f {
+        0x72 => (at(1), at(2), at(3)),
+        _ => (at(2), at(12), at(13)),
+    };
+    key & 0x0f == 6 && (asc == 0x29 || asc == 0x2f || (asc, ascq) == (0x2a, 0x05))
 }
 
 /// A number of blocks, or of bytes of a list.

@@ -32,7 +32,7 @@ const ROUNDS: u64 = 2;
 /// Sessions of each attacker in a round.
 const SESSIONS: usize = 12;
 /// The hosts that attack, and the first LUN of each: the volumes have other numbers there.
-const HOSTS: [(&str, u16); 2] = [("fuzz-a", 1), ("fuzz-b", 301)];
+const HOSTS: [(&str, u16); 2] = [("fuzz-a", 1), ("fuzz-b", 11)];
 /// Their volumes.
 const VOLUMES: [(&str, &str, u64); 3] =
     [("small", "1G", 1 << 30), ("middle", "3T", 3 << 40), ("huge", "64T", 64 << 40)];

@@ -120,6 +120,19 @@ impl Initiator {
         self.receive_until(Instant::now() + time)
     }
 
+    /// Whether something has come, or does in this time; it stays to be received.
+    pub fn receive_peek(&mut self, time: Duration) -> Result<Option<()>> {
+        if !self.received.is_empty() {
+            return Ok(Some(()));
+        }
+        self.stream.set_read_timeout(Some(time))?;
+        match self.stream.peek(&mut [0]) {
+            Ok(_) => Ok(Some(())),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn receive_until(&mut self, deadline: Instant) -> Result<Option<Pdu>> {
         loop {
             if let Ok(pdu) = Pdu::take(&mut self.received) {

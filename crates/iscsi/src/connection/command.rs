@@ -129,7 +129,7 @@ impl Connection {
         let now = admission == Admission::Now && self.starved.is_empty();
         let room = if now && self.has_memory(all - first) && try_take(all) {
             all
-        } else if try_take(first) {
+        } else if first == 0 || try_take(first) {
             first
         } else {
             task.incoming.fault = Some(DataFault::NoMemory);
