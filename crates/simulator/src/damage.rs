@@ -99,12 +99,12 @@ pub fn inflict(seed: u64, damage: Damage) -> Result<Seen, String> {
     let sound = store.check(CheckOptions { data: true });
     seen.found_by_check = u64::from(!sound.is_ok_and(|report| report.findings.is_empty()));
     let findings = scrub(&store, seed)?;
-    let named = named(&findings, volume);
+    // Of a volume whose row is lost nobody knows the blocks: all of them are.
+    let named = if store.is_lost(volume) { lost.clone() } else { named(&findings, volume) };
     seen.found_by_scrub = findings.len() as u64;
     seen.blocks_named = named.len() as u64;
     // What rotted stays as it is; a read that fails or goes astray is right the next time.
-    // Of a volume whose row is lost nobody knows the blocks.
-    if matches!(damage, Damage::Rot(_)) && named != lost && !store.is_lost(volume) {
+    if matches!(damage, Damage::Rot(_)) && named != lost {
         return Err(format!("seed {seed}: scrub named {named:?}, and reads lost {lost:?}"));
     }
     Ok(seen)
