@@ -1,6 +1,7 @@
 //! `cargo xtask sim`: the simulator from one seed on, for as long as one likes.
 //!
-//! A round is a run of its histories and one of those with misplaced writes. Each prints what was
+//! A round is a run of its histories, one of those in small segments, and one of those with
+//! misplaced writes. Each prints what was
 //! done in it, and the seed of what failed: the same seed gives the same history, to the byte.
 
 use std::path::Path;
@@ -23,6 +24,9 @@ pub struct Options {
     /// Seeds in a round, each with both durabilities and with a misplaced write.
     #[arg(long, default_value_t = 200)]
     seeds: u64,
+    /// Only the worlds of small segments.
+    #[arg(long)]
+    small: bool,
 }
 
 /// Runs rounds until the time is up or something fails.
@@ -33,8 +37,15 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     loop {
         let next = seed.saturating_add(options.seeds.max(1));
         println!("sim: seeds {seed}..{next}");
-        if !round(root, seed..next)? {
-            println!("sim: failed; again with --seed {seed} --seeds {}", options.seeds.max(1));
+        let small = if options.small { " --small" } else { "" };
+        let good = if options.small {
+            simulator(root, seed..next, &["--small"])?
+        } else {
+            round(root, seed..next)?
+        };
+        if !good {
+            let seeds = options.seeds.max(1);
+            println!("sim: failed; again with --seed {seed} --seeds {seeds}{small}");
             return Ok(false);
         }
         (rounds, seed) = (rounds + 1, next);
@@ -45,9 +56,16 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     }
 }
 
-/// The simulator over some seeds: histories, then those with misplaced writes.
+/// The simulator over some seeds: histories, those in small segments, and those with misplaced
+/// writes.
 pub fn round(root: &Path, seeds: std::ops::Range<u64>) -> Result<bool> {
+    Ok(simulator(root, seeds.clone(), &[])?
+        && simulator(root, seeds.clone(), &["--small"])?
+        && simulator(root, seeds, &["--misplaced"])?)
+}
+
+fn simulator(root: &Path, seeds: std::ops::Range<u64>, more: &[&str]) -> Result<bool> {
     let seeds = format!("{}..{}", seeds.start, seeds.end);
     let run = ["run", "--quiet", "--release", "-p", "simulator", "--", "--seeds", &seeds];
-    Ok(cargo(root, &run)? && cargo(root, &[&run[..], &["--misplaced"]].concat())?)
+    cargo(root, &[&run[..], more].concat())
 }

@@ -1,27 +1,35 @@
 //! Requests that race on the same sectors.
 //!
 //! The first block's even sectors are locks, which hosts take with COMPARE AND WRITE, as ESXi
-//! does; its odd sectors and the second block are written plainly, in ranges that overlap. Every
-//! value is written once only, so that for each sector the requests can be judged as operations
-//! on a register:
-//! - a read may return a value unless another write was started after that value's write was
-//!   answered, and was answered before the read started;
-//! - of the requests that expect one value of a lock, at most one succeeds;
-//! - a miscompare is wrong if the expected value was there all the while.
+//! does; its odd sectors and the other blocks are written, zeroed, unmapped and copied over each
+//! other, in ranges that overlap. Every value is written once only, so that for each sector the
+//! requests can be judged as operations on a register (`judge`). The power fails now and then,
+//! with requests in every state; what was answered and is durable stays, and a lock that was
+//! taken durably is not taken again.
 
 use std::sync::Arc;
 
-use block::{DataOut, SectorCount, SectorRange, VolumeError, VolumeId, VolumeReply, VolumeRequest};
+use block::{
+    CopySegment, DataOut, Sector, SectorCount, SectorRange, VolumeError, VolumeId, VolumeReply,
+    VolumeRequest,
+};
 use store::{Change, Commit, Durability, OpenOptions, Outcome, ReadOperation};
-use store::{Started, Store, Token, VolumeChange};
-use sys::Disk as _;
+use store::{Started, Store, Token, Tuning, VolumeChange};
+use sys::{Disk as _, Persist};
 
 use crate::content::{Tag, bytes_of, tags_of, unique_tag};
 use crate::desk::Mailbox;
 use crate::disk::{SimDisk, Survival};
 use crate::rng::Rng;
 
-const SECTORS: u64 = 16;
+mod judge;
+
+use judge::{Answer, Event, Kind, judge};
+
+/// Sectors of the volume: blocks enough for copies that are staged.
+const SECTORS: u64 = 20 * 8;
+/// Bytes of a pool of 40 small segments.
+const POOL_BYTES: u64 = (16 << 20) + (40 << 16);
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,44 +38,17 @@ pub struct Contest {
     pub won: u64,
     /// Locks not taken, because they held something else.
     pub lost: u64,
+    /// How often the power failed.
+    pub crashes: u64,
     /// A hash of every I/O and answer.
     pub trace: u64,
 }
 
-#[derive(Clone, Debug)]
-enum Kind {
-    Read,
-    Write(Vec<Tag>),
-    Take { expected: Tag, new: Tag },
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Answer {
-    None,
-    Done,
-    Miscompare,
-    Data(Vec<Tag>),
-}
-
-#[derive(Clone, Debug)]
-struct Event {
-    range: SectorRange,
-    kind: Kind,
-    start: u64,
-    end: u64,
-    answer: Answer,
-}
-
-/// A value that a sector got, and when.
-struct Put {
-    value: Tag,
-    start: u64,
-    end: u64,
-}
-
 struct Contenders {
     disk: Arc<SimDisk>,
-    store: Store,
+    options: OpenOptions,
+    store: Option<Store>,
+    crashes: u64,
     mailbox: Arc<Mailbox>,
     rng: Rng,
     volume: VolumeId,
@@ -81,13 +62,18 @@ struct Contenders {
     time: u64,
 }
 
-/// Lets hosts race for `steps` steps; with answers from the medium the power fails at the end.
+/// Lets hosts race for `steps` steps, while the power fails now and then, and at the end.
 pub fn contend(seed: u64, durability: Durability, steps: u64) -> Result<Contest, String> {
     let mut rng = Rng::new(seed);
-    let disk = Arc::new(SimDisk::new(256 << 20, seed));
+    let disk = Arc::new(SimDisk::new(POOL_BYTES, seed));
     let error = |error: store::StoreError| error.to_string();
-    Store::create(&*disk, &[seed as u8; 64]).map_err(error)?;
-    let options = OpenOptions { durability, memory_bytes: 1 << 20, ..OpenOptions::default() };
+    Store::create_with_segments(&*disk, &[seed as u8; 64], 64 << 10).map_err(error)?;
+    let options = OpenOptions {
+        durability,
+        memory_bytes: 1 << 20,
+        checkpoint_log_bytes: 256 << 10,
+        tuning: Tuning::SMALL,
+    };
     let store = Store::open(disk.clone(), options.clone()).map_err(error)?;
     let volume = store.allocate_volume_id();
     let create = VolumeChange::Create { id: volume, size: SectorCount(SECTORS) };
@@ -96,7 +82,9 @@ pub fn contend(seed: u64, durability: Durability, steps: u64) -> Result<Contest,
     let sink = store.register_sink(mailbox.clone());
     let mut world = Contenders {
         disk: disk.clone(),
-        store,
+        options,
+        store: Some(store),
+        crashes: 0,
         mailbox,
         rng: Rng::new(rng.draw()),
         volume,
@@ -110,37 +98,33 @@ pub fn contend(seed: u64, durability: Durability, steps: u64) -> Result<Contest,
     for _ in 0..steps {
         world.step()?;
     }
-    let Contenders { mut events, store, time, .. } = world;
-    let store = if durability == Durability::Commit {
-        drop(store);
-        disk.crash(Survival::Sectors, &mut rng);
-        Store::open(disk.clone(), options).map_err(error)?
-    } else {
-        store
-    };
-    let range = SectorRange::new(0, SECTORS);
-    let left = match store.execute(VolumeRequest::Read { volume, range }) {
-        Ok(VolumeReply::Data(data)) => tags_of(&data.to_vec()),
-        other => return Err(format!("the last read: {other:?}")),
-    };
-    let answer = Answer::Data(left.map_err(|at| format!("sector {at} is torn"))?);
-    events.push(Event { range, kind: Kind::Read, start: time + 1, end: time + 2, answer });
+    world.crash()?;
+    world.read_all()?;
+    let Contenders { events, crashes, .. } = world;
     judge(&events)?;
     let takes = |wanted: Answer| {
         let taken = |event: &&Event| matches!(event.kind, Kind::Take { .. });
         events.iter().filter(taken).filter(|event| event.answer == wanted).count() as u64
     };
-    Ok(Contest { won: takes(Answer::Done), lost: takes(Answer::Miscompare), trace: disk.trace() })
+    let (won, lost) = (takes(Answer::Done), takes(Answer::Miscompare));
+    Ok(Contest { won, lost, crashes, trace: disk.trace() })
 }
 
 impl Contenders {
     fn step(&mut self) -> Result<(), String> {
-        let room = if self.under_way < 8 { 4 } else { 0 };
-        let reading = if self.reading.is_empty() { 0 } else { 4 };
-        match self.rng.weighted(&[room, reading, 3]) {
-            0 => self.start(),
-            1 => self.read_one(),
-            _ => self.commit_one(),
+        let room = if self.under_way < 8 { 80 } else { 0 };
+        let reading = if self.reading.is_empty() { 0 } else { 80 };
+        match self.rng.weighted(&[room, reading, 60, 1, 4]) {
+            0 => self.start()?,
+            1 => self.read_one()?,
+            2 => self.commit_one()?,
+            3 => {
+                self.crash()?;
+                self.read_all()?;
+            }
+            // It may wait for commits in flight, which nobody else would finish.
+            _ if self.commits.is_empty() => drop(self.store()?.maintain()),
+            _ => {}
         }
         for (id, outcome) in self.mailbox.take() {
             let index = id as usize;
@@ -152,18 +136,77 @@ impl Contenders {
         Ok(())
     }
 
-    fn start(&mut self) {
+    fn store(&self) -> Result<&Store, String> {
+        self.store.as_ref().ok_or_else(|| "the store is not open".to_string())
+    }
+
+    /// The power fails, and the pool is opened again.
+    fn crash(&mut self) -> Result<(), String> {
+        const ANY: [Survival; 5] =
+            [Survival::Nothing, Survival::All, Survival::Writes, Survival::Sectors, Survival::Torn];
+        self.crashes += 1;
+        self.time += 1;
+        self.commits.clear();
+        self.reading.clear();
+        self.under_way = 0;
+        self.store = None;
+        for event in self.events.iter_mut().filter(|event| event.end == u64::MAX) {
+            event.end = self.time;
+        }
+        let survival = ANY[self.rng.below(5) as usize];
+        self.disk.note(&format!("crash, survival {survival:?}"));
+        self.disk.crash(survival, &mut self.rng);
+        let store = Store::open(self.disk.clone(), self.options.clone());
+        let store = store.map_err(|error| format!("recovery: {error}"))?;
+        self.mailbox = Arc::default();
+        self.sink = store.register_sink(self.mailbox.clone());
+        self.store = Some(store);
+        Ok(())
+    }
+
+    /// All is read at once.
+    fn read_all(&mut self) -> Result<(), String> {
+        let (volume, range) = (self.volume, SectorRange::new(0, SECTORS));
+        let left = match self.store()?.execute(VolumeRequest::Read { volume, range }) {
+            Ok(VolumeReply::Data(data)) => tags_of(&data.to_vec()),
+            other => return Err(format!("a read behind a crash: {other:?}")),
+        };
+        let answer = Answer::Data(left.map_err(|at| format!("sector {at} is torn"))?);
+        let (start, end) = (self.time + 1, self.time + 2);
+        self.time = end;
+        let mut event = Event::new(range, Kind::Read, start, self.crashes);
+        (event.end, event.answer) = (end, answer);
+        self.events.push(event);
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<(), String> {
         self.time += 1;
         let fresh = unique_tag(self.time);
-        let (range, kind) = match self.rng.below(6) {
+        let plain = |rng: &mut Rng, count_max: u64| {
+            let start = rng.between(8, SECTORS - 1);
+            SectorRange::new(start, rng.between(1, count_max).min(SECTORS - start))
+        };
+        let (range, kind) = match self.rng.below(11) {
             0 => (SectorRange::new(self.rng.below(8), self.rng.between(1, 8)), Kind::Read),
-            1 => (SectorRange::new(1 + 2 * self.rng.below(4), 1), Kind::Write(vec![fresh])),
-            2 => {
-                let start = self.rng.between(8, SECTORS - 1);
-                let count = self.rng.between(1, SECTORS - start);
-                let tags = (0..count).map(|at| unique_tag(self.time << 8 | 1 << 60 | at));
-                (SectorRange::new(start, count), Kind::Write(tags.collect()))
+            1 => (plain(&mut self.rng, SECTORS), Kind::Read),
+            2 => (SectorRange::new(1 + 2 * self.rng.below(4), 1), Kind::Write(vec![fresh])),
+            3 | 4 => {
+                let range = plain(&mut self.rng, 60);
+                let tags = (0..range.count.0).map(|at| unique_tag(self.time << 8 | 1 << 60 | at));
+                (range, Kind::Write(tags.collect()))
             }
+            5 => {
+                let range = plain(&mut self.rng, 40);
+                (range, Kind::Zero { unmap: self.rng.chance(50) })
+            }
+            6 | 7 => {
+                let from = plain(&mut self.rng, 120);
+                let to = plain(&mut self.rng, from.count.0);
+                let count = from.count.0.min(to.count.0);
+                (SectorRange::new(to.start.0, count), Kind::Copy { from: from.start.0 })
+            }
+            8 => (SectorRange::new(0, 0), Kind::Flush),
             _ => {
                 let sector = 2 * self.rng.below(2);
                 let expected = self.guess(sector);
@@ -172,9 +215,24 @@ impl Contenders {
         };
         let phase = range.start.offset_in_block_bytes();
         let data = |tags: &[Tag]| DataOut::from_bytes(&bytes_of(tags), phase);
-        let (volume, fua) = (self.volume, false);
+        let volume = self.volume;
+        let has_fua =
+            matches!(kind, Kind::Write(_) | Kind::Take { .. } | Kind::Zero { unmap: false });
+        let fua = has_fua && self.rng.chance(10);
         let request = match &kind {
             Kind::Read => VolumeRequest::Read { volume, range },
+            Kind::Flush => VolumeRequest::Flush { volume },
+            Kind::Zero { unmap: true } => VolumeRequest::Unmap { volume, ranges: vec![range] },
+            Kind::Zero { unmap: false } => VolumeRequest::Zero { volume, range, fua },
+            Kind::Copy { from } => VolumeRequest::Copy {
+                segments: vec![CopySegment {
+                    source: volume,
+                    source_start: Sector(*from),
+                    destination: volume,
+                    destination_start: range.start,
+                    count: range.count,
+                }],
+            },
             Kind::Write(tags) => VolumeRequest::Write { volume, range, data: data(tags), fua },
             Kind::Take { expected, new } => VolumeRequest::CompareAndWrite {
                 volume,
@@ -184,12 +242,15 @@ impl Contenders {
                 fua,
             },
         };
-        let (start, end, answer) = (self.time, u64::MAX, Answer::None);
-        self.events.push(Event { range, kind, start, end, answer });
+        let by_itself = self.options.durability == Durability::Commit;
+        let flushes = fua || by_itself || matches!(kind, Kind::Flush);
+        let event = Event { flushes, ..Event::new(range, kind, self.time, self.crashes) };
+        self.events.push(event);
         self.under_way += 1;
         let id = self.events.len() - 1;
-        let started = self.store.start(request, Token { sink: self.sink, id: id as u64 });
+        let started = self.store()?.start(request, Token { sink: self.sink, id: id as u64 });
         self.started(id, started);
+        Ok(())
     }
 
     /// What a host believes a lock to hold: mostly the last value that somebody took it with.
@@ -218,39 +279,48 @@ impl Contenders {
         }
     }
 
-    fn read_one(&mut self) {
+    fn read_one(&mut self) -> Result<(), String> {
         let index = self.rng.below(self.reading.len() as u64) as usize;
         let (id, mut operation) = self.reading.swap_remove(index);
         for read in &mut operation.reads {
             read.failed = self.disk.read(read.offset_bytes, &mut read.frames).is_err();
         }
         let token = Token { sink: self.sink, id: id as u64 };
-        let started = self.store.resume(operation, token);
+        let started = self.store()?.resume(operation, token);
         self.started(id, started);
+        Ok(())
     }
 
-    fn commit_one(&mut self) {
+    /// Takes a commit, or goes a step further with one in hand: they end in any order.
+    fn commit_one(&mut self) -> Result<(), String> {
         let take = self.commits.is_empty() || self.rng.below(2) == 0;
-        if take && let Some(commit) = self.store.take_commit() {
+        if take && let Some(commit) = self.store()?.take_commit() {
             self.commits.push((commit, false));
-            return;
+            return Ok(());
         }
         if self.commits.is_empty() {
-            return;
+            return Ok(());
         }
         let index = self.rng.below(self.commits.len() as u64) as usize;
         let (commit, written) = self.commits.swap_remove(index);
-        let result = if !written && !commit.frames.is_empty() {
-            self.disk.write(commit.offset_bytes, &commit.frames)
-        } else {
-            let result = if commit.flush { self.disk.flush() } else { Ok(()) };
-            self.store.finish_commit(commit, result);
-            return;
+        let (at, frames) = (commit.offset_bytes, &commit.frames);
+        let result = match commit.persist() {
+            _ if !written && !frames.is_empty() => {
+                let result = match commit.persist() {
+                    Persist::Itself => self.disk.write_durable(at, frames),
+                    Persist::Nothing | Persist::All => self.disk.write(at, frames),
+                };
+                if result.is_ok() {
+                    self.commits.push((commit, true));
+                    return Ok(());
+                }
+                result
+            }
+            Persist::All => self.disk.flush(),
+            Persist::Nothing | Persist::Itself => Ok(()),
         };
-        match result {
-            Ok(()) => self.commits.push((commit, true)),
-            Err(error) => self.store.finish_commit(commit, Err(error)),
-        }
+        self.store()?.finish_commit(commit, result);
+        Ok(())
     }
 
     fn answered(
@@ -262,104 +332,26 @@ impl Contenders {
         self.under_way -= 1;
         let event = &mut self.events[index];
         event.end = self.time;
+        if event.flushes && reply.is_ok() {
+            // The log is durable up to its end with all that was answered before this began.
+            let (began, era) = (event.start, event.era);
+            event.durable = true;
+            let before = |earlier: &&mut Event| earlier.era == era && earlier.end < began;
+            for earlier in self.events.iter_mut().filter(before) {
+                earlier.durable = earlier.durable || earlier.answer != Answer::None;
+            }
+        }
+        let event = &mut self.events[index];
         event.answer = match (reply, &event.kind) {
             (Ok(VolumeReply::Data(data)), Kind::Read) => {
                 let tags = tags_of(&data.to_vec());
                 Answer::Data(tags.map_err(|at| format!("sector {at} of {event:?} is torn"))?)
             }
-            (Ok(VolumeReply::Done), Kind::Write(_) | Kind::Take { .. }) => Answer::Done,
+            (Ok(VolumeReply::Done), kind) if *kind != Kind::Read => Answer::Done,
             (Err(VolumeError::Miscompare { .. }), Kind::Take { .. }) => Answer::Miscompare,
             (reply, _) => return Err(format!("{event:?} was answered with {reply:?}")),
         };
         self.disk.note(&format!("answer {index}: {:?}", event.answer));
         Ok(())
-    }
-}
-
-/// All values that a sector may have got: written, or with a fate that is not known.
-fn puts(events: &[Event], sector: u64) -> Vec<Put> {
-    let mut found = vec![Put { value: 0, start: 0, end: 0 }];
-    for event in events {
-        let at = sector.wrapping_sub(event.range.start.0);
-        if at >= event.range.count.0 || event.answer == Answer::Miscompare {
-            continue;
-        }
-        let value = match &event.kind {
-            Kind::Read => continue,
-            Kind::Write(tags) => tags[at as usize],
-            Kind::Take { new, .. } => *new,
-        };
-        found.push(Put { value, start: event.start, end: event.end });
-    }
-    found
-}
-
-/// Whether a read from `start` to `end` may see `value`.
-fn may_be_seen(puts: &[Put], value: Tag, start: u64, end: u64) -> bool {
-    puts.iter().filter(|put| put.value == value).any(|put| {
-        let overwritten = |other: &Put| put.end < other.start && other.end < start;
-        put.start < end && !puts.iter().any(overwritten)
-    })
-}
-
-/// Whether nothing but `value` can have been there from `start` to `end`.
-fn was_there_throughout(puts: &[Put], value: Tag, start: u64, end: u64) -> bool {
-    let Some(put) = puts.iter().find(|put| put.value == value) else { return false };
-    let apart = |other: &Put| other.end < put.start || other.start > end;
-    put.end < start && puts.iter().all(|other| other.value == value || apart(other))
-}
-
-fn judge(events: &[Event]) -> Result<(), String> {
-    let registers: Vec<Vec<Put>> = (0..SECTORS).map(|sector| puts(events, sector)).collect();
-    let mut consumed = std::collections::BTreeSet::new();
-    for event in events {
-        let Event { range, kind, start, end, answer } = event;
-        let sector = range.start.0 as usize;
-        match (answer, kind) {
-            (Answer::Data(tags), _) => {
-                for (puts, tag) in registers[sector..].iter().zip(tags) {
-                    if !may_be_seen(puts, *tag, *start, *end) {
-                        return Err(format!("a value that no order allows: {event:?}"));
-                    }
-                }
-            }
-            (Answer::Done, Kind::Take { expected, .. }) => {
-                if !may_be_seen(&registers[sector], *expected, *start, *end) {
-                    return Err(format!("it won with what was not there: {event:?}"));
-                }
-                if !consumed.insert((sector, *expected)) {
-                    return Err(format!("a second winner: {event:?}"));
-                }
-            }
-            (Answer::Miscompare, Kind::Take { expected, .. })
-                if was_there_throughout(&registers[sector], *expected, *start, *end) =>
-            {
-                return Err(format!("it lost, though it was right: {event:?}"));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn take(expected: Tag, new: Tag, start: u64, end: u64, answer: Answer) -> Event {
-        let kind = Kind::Take { expected, new };
-        Event { range: SectorRange::new(0, 1), kind, start, end, answer }
-    }
-
-    #[test]
-    fn two_winners_a_stale_read_and_a_wrong_miscompare_are_seen() {
-        let first = take(0, 5, 1, 4, Answer::Done);
-        assert!(judge(&[first.clone(), take(0, 6, 2, 3, Answer::Done)]).is_err());
-        assert!(judge(&[first.clone(), take(0, 6, 2, 3, Answer::Miscompare)]).is_ok());
-        assert!(judge(&[first.clone(), take(5, 6, 5, 6, Answer::Miscompare)]).is_err());
-        let range = SectorRange::new(0, 1);
-        let answer = Answer::Data(vec![0]);
-        let stale = Event { range, kind: Kind::Read, start: 5, end: 6, answer };
-        assert!(judge(&[first, stale]).is_err());
     }
 }

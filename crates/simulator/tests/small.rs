@@ -1,0 +1,32 @@
+//! Small segments, records and nodes: the log laps its pool, and every boundary meets crashes.
+
+use simulator::{Plan, Summary, run};
+use store::Durability;
+
+fn all(seeds: impl Iterator<Item = u64>, durability: Durability) -> Summary {
+    let mut sum = Summary::default();
+    for seed in seeds {
+        match run(&Plan::small_segments(seed, durability)) {
+            Ok(summary) => sum += &summary,
+            Err(failure) => panic!("{durability:?}: {failure}"),
+        }
+    }
+    sum
+}
+
+#[test]
+fn histories_in_small_segments_with_answers_from_the_medium() {
+    let sum = all((0..32).filter(has_room), Durability::Commit);
+    assert!(sum.crashes > 100 && sum.kills > 30 && sum.checkpoints > 200, "{sum}");
+}
+
+#[test]
+fn histories_in_small_segments_with_answers_from_memory() {
+    let sum = all((0..32).filter(has_room), Durability::Flush);
+    assert!(sum.crashes > 100 && sum.kills > 30 && sum.checkpoints > 200, "{sum}");
+}
+
+/// Those of the four kinds of pools that are not filled to the last segment.
+fn has_room(seed: &u64) -> bool {
+    seed / 2 % 4 < 2
+}
