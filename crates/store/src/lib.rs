@@ -63,6 +63,7 @@ mod pace;
 mod pack;
 mod pages;
 mod part;
+mod placer;
 mod plausible;
 mod preload;
 mod put;

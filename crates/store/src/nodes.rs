@@ -120,7 +120,7 @@ pub(crate) struct Nodes {
     pub(crate) table: Table,
     shards: Arc<Shards>,
     memory: Arc<Memory>,
-    dirty: Mutex<Vec<NodeId>>,
+    pub(crate) dirty: Mutex<Vec<NodeId>>,
 }
 
 fn missing(id: NodeId) -> StoreError {
@@ -367,19 +367,6 @@ impl Nodes {
             self.dropped(&removed);
         }
         Ok(row.place)
-    }
-
-    /// How many nodes have changed since the last capture, at most.
-    pub(crate) fn changed_count(&self) -> u64 {
-        self.dirty.lock().len() as u64
-    }
-
-    /// Blocks that a capture would write for nodes and for their rows, at most.
-    pub(crate) fn blocks_to_capture(&self) -> u64 {
-        let ids: Vec<NodeId> = self.dirty.lock().clone();
-        let nodes = ids.len() as u64;
-        // A node that moves changes its row.
-        nodes.div_ceil(2) + self.table.pages_to_capture(ids.into_iter().map(|id| id.0))
     }
 
     /// The nodes that have changed since the last capture, in the order of their ids; from here

@@ -30,14 +30,17 @@
 //! checkpoint fills *holes* (`holes`): blocks of metadata segments that the checkpoint before does
 //! not need. What has changed was somewhere before, so those are about as many.
 
-use format::Entry;
-use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE, STREAM_HEADER_BYTES};
+use std::collections::BTreeSet;
 
 use block::BLOCK_BYTES;
+use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE, STREAM_HEADER_BYTES};
 use format::row::SEGMENT_ROW_BYTES;
+use format::{Entry, NodeId};
 
 use crate::checkpoint::Checkpointer;
 use crate::edit::{Edit, Step};
+use crate::nodes::Nodes;
+use crate::pages::PageKey;
 use crate::segments::reserve_segments;
 use crate::table::Table;
 use crate::world::World;
@@ -192,12 +195,15 @@ impl Writer {
             return changed > 0 || self.log_bytes > 0;
         }
         let claim = self.claim(world);
+        let streams_blocks = self.streams_blocks();
+        // What a checkpoint would take in any case, it takes behind the next one as well.
+        let least = self.claim_of(0, streams_blocks);
         if !self.starved.is_empty() && free > u64::from(LEFT_BY_METADATA) {
-            return changed > 0 && claim.segments > 0;
+            return changed > 0 && claim.segments > least.segments;
         }
         let per_segment = u64::from(self.blocks_per_segment);
-        let room = free.saturating_sub(u64::from(LEFT_BY_DATA)) * per_segment;
-        changed >= per_segment / DUE_DIVISOR && 2 * claim.blocks >= room
+        let room = free.saturating_sub(u64::from(LEFT_BY_DATA)).max(1) * per_segment;
+        changed >= per_segment / DUE_DIVISOR && 2 * (claim.blocks - least.blocks) >= room
     }
 
     /// How many of up to `most` dropped nodes may be freed before a checkpoint is written: that
@@ -310,5 +316,36 @@ impl Relocation {
             _ => 1,
         };
         self.entries.iter().map(of).sum()
+    }
+}
+
+impl Table {
+    /// How many pages a capture would place, directories included, if the pages of these rows
+    /// change as well.
+    pub(crate) fn pages_to_capture(&self, rows: impl Iterator<Item = u64>) -> u64 {
+        let height = self.root.read().height;
+        let mut pages: BTreeSet<PageKey> = self.dirty.lock().iter().copied().collect();
+        pages.extend(rows.map(|row| (0, row / ROWS_PER_PAGE)));
+        for level in 0..height {
+            let here = pages.range((level, 0)..(level + 1, 0));
+            let above: BTreeSet<u64> = here.map(|key| key.1 / REFS_PER_DIRECTORY).collect();
+            pages.extend(above.into_iter().map(|number| (level + 1, number)));
+        }
+        pages.len() as u64
+    }
+}
+
+impl Nodes {
+    /// How many nodes have changed since the last capture, at most.
+    pub(crate) fn changed_count(&self) -> u64 {
+        self.dirty.lock().len() as u64
+    }
+
+    /// Blocks that a capture would write for nodes and for their rows, at most.
+    pub(crate) fn blocks_to_capture(&self) -> u64 {
+        let ids: Vec<NodeId> = self.dirty.lock().clone();
+        let nodes = ids.len() as u64;
+        // A node that moves changes its row.
+        nodes.div_ceil(2) + self.table.pages_to_capture(ids.into_iter().map(|id| id.0))
     }
 }

@@ -251,20 +251,6 @@ impl Table {
         Ok(Loaded::Page(page, stored))
     }
 
-    /// How many pages a capture would place, directories included, if the pages of these rows
-    /// change as well.
-    pub(crate) fn pages_to_capture(&self, rows: impl Iterator<Item = u64>) -> u64 {
-        let height = self.root.read().height;
-        let mut pages: BTreeSet<PageKey> = self.dirty.lock().iter().copied().collect();
-        pages.extend(rows.map(|row| (0, row / ROWS_PER_PAGE)));
-        for level in 0..height {
-            let here = pages.range((level, 0)..(level + 1, 0));
-            let above: BTreeSet<u64> = here.map(|key| key.1 / REFS_PER_DIRECTORY).collect();
-            pages.extend(above.into_iter().map(|number| (level + 1, number)));
-        }
-        pages.len() as u64
-    }
-
     /// Gives every changed page its next place, bottom up, and returns what is to be written.
     /// From here on the pages count as stored there. The caller holds the writer's lock.
     pub(crate) fn capture(
