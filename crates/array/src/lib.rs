@@ -63,6 +63,7 @@ mod volumes;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -192,6 +193,18 @@ impl Array {
         let (state, turn, gone) = (RwLock::new(state), Mutex::new(()), Mutex::default());
         let turns = Mutex::default();
         Ok(Self { backing, state, turn, token_volume, generation, gone, turns })
+    }
+
+    /// The names of all volumes, destroyed ones too, of objects that are checked as [`Array::open`]
+    /// checks them. Nothing is written, not even what that would prepare in a new pool.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if the stored objects contradict each other, or were written by a newer
+    /// version.
+    pub fn volume_names(backing: &dyn Backing) -> Result<BTreeMap<VolumeId, String>, Error> {
+        let state = State::load(backing, false)?;
+        let names = state.volumes.iter();
+        Ok(names.map(|(id, entry)| (*id, entry.record.name.to_string())).collect())
     }
 
     /// Goes up with every change that an initiator could notice: a cheap way to tell whether any

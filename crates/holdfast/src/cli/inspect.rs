@@ -32,8 +32,8 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
     };
     let place = Place::of_existing(pool)?;
     let disk = Arc::new(open_disk(&place)?);
-    let objects = load_objects(&disk);
-    let names = objects.as_ref().map(names_of).unwrap_or_default();
+    let objects = load_names(&disk);
+    let names = objects.as_ref().map(Clone::clone).unwrap_or_default();
     let asked = options.volume.as_deref();
     let volume = match (asked.map(|name| find(name, &names)).transpose(), &objects) {
         (Err(_), Err(failure)) => return Err(Failure::Refused(failure.to_string())),
@@ -49,20 +49,14 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What an administrator named, checked against the volumes of the store.
-fn load_objects(disk: &Arc<FileDisk>) -> Result<Array, Failure> {
+/// The names of what an administrator made, checked against the volumes of the store. A stopped pool
+/// is only looked at.
+fn load_names(disk: &Arc<FileDisk>) -> Result<BTreeMap<u64, String>, Failure> {
     let disk: Arc<dyn Disk> = disk.clone();
     let options = OpenOptions { memory_bytes: 0, ..OpenOptions::default() };
     let store = Store::load(disk, options)?;
-    Ok(Array::open(Arc::new(store), false)?)
-}
-
-fn names_of(array: &Array) -> BTreeMap<u64, String> {
-    array
-        .volumes(None, false, usize::MAX)
-        .into_iter()
-        .map(|volume| (volume.id.0, volume.name))
-        .collect()
+    let names = Array::volume_names(&store)?;
+    Ok(names.into_iter().map(|(id, name)| (id.0, name)).collect())
 }
 
 /// A volume by its name or its id. No name consists of digits only.

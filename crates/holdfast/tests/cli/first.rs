@@ -143,3 +143,22 @@ fn a_variable_that_names_an_array_never_keeps_another_from_being_served() {
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("HOLDFAST_CA") && told.contains("HOLDFAST_FINGERPRINT"), "{told}");
 }
+
+#[test]
+fn inspect_writes_nothing_to_a_pool_that_was_never_served() {
+    use std::io::Read;
+
+    let world = World::new();
+    world.make_pool();
+    // Both superblocks, and the segments in which the log begins.
+    let beginning = || {
+        let files = std::fs::read_dir(world.pool()).unwrap().map(|entry| entry.unwrap().path());
+        let pool = files.max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+        let mut bytes = Vec::new();
+        std::fs::File::open(pool).unwrap().take(64 << 20).read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    let before = beginning();
+    world.text(&["inspect", world.pool().to_str().unwrap()]);
+    assert!(beginning() == before, "inspect has changed the pool");
+}
