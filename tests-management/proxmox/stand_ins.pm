@@ -60,7 +60,10 @@ sub uri_escape {
 }
 
 package HTTP::Headers;
-sub new { my ( $class, %fields ) = @_; return bless { map { lc($_) => $fields{$_} } keys %fields }, $class }
+sub new {
+    my ( $class, %fields ) = @_;
+    return bless { map { lc($_) => $fields{$_} } keys %fields }, $class;
+}
 
 sub header {
     my ( $self, $name, $value ) = @_;

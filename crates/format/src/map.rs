@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A chunk in a node above the leaves is a block that repeats. Such an entry names the chunk once,
-//! whatever it spans. Pools that were made before there was this kind of entry have chunks in leaves
+//! whatever it spans. Pools that were made before there was this kind of entry have chunks in
+//! leaves
 //! only, and are read as they are; a version that does not know it refuses the node.
 
 use block::BLOCK_BYTES;

@@ -23,18 +23,22 @@
 //! # Ending tasks
 //! Which tasks a set is made of is a matter of logical units, and so of the layer above: a unit may
 //! have other numbers for other hosts, and a number several forms. On [`Event::TaskManagement`] it
-//! calls [`Connection::abort_before`] on the connection that asked, and [`Connection::abort`] on the
+//! calls [`Connection::abort_before`] on the connection that asked, and [`Connection::abort`] on
+//! the
 //! others. The request is to be answered ([`Connection::respond_management`]) after all tasks have
-//! had their last effect, and each is freed by [`Connection::respond`] (which sends nothing then) or
+//! had their last effect, and each is freed by [`Connection::respond`] (which sends nothing then)
+//! or
 //! [`Connection::forget`]. A task that was aborted before its event was taken has none.
 //!
 //! # Bounds
 //! A connection holds at most: the receive buffer, [`Limits::output_bytes`] of output and what one
-//! more request adds, [`Limits::commands_per_session`] commands, [`Limits::data_out_bytes_per_connection`]
+//! more request adds, [`Limits::commands_per_session`] commands,
+//! [`Limits::data_out_bytes_per_connection`]
 //! of solicited data, and texts of [`Limits::text_bytes`]. The data of all connections together, in
 //! both directions, is bounded by [`Limits::data_bytes`], in which each initiator has a share:
 //! data is asked for as that has room, and unsolicited data that finds none is answered with TASK
-//! SET FULL. Who does not send what was asked for, or does not take what it has asked for, is closed
+//! SET FULL. Who does not send what was asked for, or does not take what it has asked for, is
+//! closed
 //! after [`Limits::data_timeout`]. A call does the work of some [`Limits::pdus_per_call`] PDUs at
 //! most ([`Connection::has_input`]). Sessions are bounded in all and for each initiator. The number
 //! of sockets is bounded by who accepts them.

@@ -12,7 +12,8 @@
 //! | writeback | some that are cached become durable, because the device likes to |
 //! | a write or a flush that fails | any of its sectors may be cached; nobody knows which |
 //! | kill | nothing: the process dies, the cache stays, and whoever comes next reads it |
-//! | power loss | of what is cached, each sector is there or not, whatever the order of the writes |
+//! | power loss | of what is cached, each sector is there or not, whatever the order of the writes
+//! |
 //!
 //! [`crate::disk::SimDisk`] is one of these with faults of its own, and counts, seeds and hooks.
 

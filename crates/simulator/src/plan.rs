@@ -238,8 +238,8 @@ impl std::fmt::Display for Summary {
         )?;
         writeln!(
             f,
-            "{crashes} crashes ({recovery_crashes} of them in recovery), {kills} kills, {write_errors} \
-             write errors, {checks} checks against the model"
+            "{crashes} crashes ({recovery_crashes} of them in recovery), {kills} kills, \
+             {write_errors} write errors, {checks} checks against the model"
         )?;
         write!(f, "{io_count} writes and flushes, {read_count} reads, trace {trace:016x}")
     }

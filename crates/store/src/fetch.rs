@@ -118,7 +118,8 @@ impl Fetch {
             if let Some(frame) = world.unplaced.read().get(&id) {
                 return Ok(Content::Ready(frame.clone()));
             }
-            // Before the row is read: between the two its chunk could move, and the segment that the
+            // Before the row is read: between the two its chunk could move, and the segment that
+            // the
             // row names be freed and written again. What was dead when this token was given out is
             // named by no row any more.
             self.token.get_or_insert_with(|| world.reader_token());

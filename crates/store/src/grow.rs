@@ -3,7 +3,8 @@
 //! | step | a crash after it leaves |
 //! |---|---|
 //! | 1. the disk has the new length, durably | the old pool on a longer disk |
-//! | 2. the segment table has rows for the new segments, which only metadata may go to yet | the same |
+//! | 2. the segment table has rows for the new segments, which only metadata may go to yet | the
+//! same |
 //! | 3. a checkpoint, whose superblock names the new capacity | the new pool |
 //! | 4. the same checkpoint has written the other copy as well | the new pool |
 //! | 5. the new segments may be opened for anything | the new pool |
@@ -30,7 +31,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Size`] where that is no whole segment more than the pool has, or more segments
     /// than a pool can have; [`StoreError::Io`] where the disk can't be so long;
-    /// [`StoreError::NoRoom`] where so few segments are new that what has changed does not fit them.
+    /// [`StoreError::NoRoom`] where so few segments are new that what has changed does not fit
+    /// them.
     pub fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError> {
         let mut checkpointer = self.checkpointing.lock();
         let old = self.world.medium.geometry();

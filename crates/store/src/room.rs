@@ -25,7 +25,8 @@
 //! 3. Ending volumes needs one small record. What that frees makes nothing but changed rows, in
 //!    steps that stop where `C` would reach `F`, and go on behind a checkpoint.
 //!
-//! `C` counts what has joined by what it usually touches, not by the worst that it could: an edit of
+//! `C` counts what has joined by what it usually touches, not by the worst that it could: an edit
+//! of
 //! a shared leaf can touch 256 pages of rows that no other does. Where that was too little, the
 //! checkpoint fills *holes* (`holes`): blocks of metadata segments that the checkpoint before does
 //! not need. What has changed was somewhere before, so those are about as many.

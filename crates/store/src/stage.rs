@@ -3,7 +3,8 @@
 //! A copy whose source and destination are not aligned alike to 4 KiB can't share blocks. Up to a
 //! record's worth it simply brings its blocks along. A longer one, up to 64 MiB, brings them in
 //! *parts*, a commit each, as chunks that nothing names yet; the last commit, a few bytes a part,
-//! names them all at once. After a crash in between the chunks are staged still, and recovery releases them.
+//! names them all at once. After a crash in between the chunks are staged still, and recovery
+//! releases them.
 //!
 //! Each part is read at its own time, as a copy by the host would be; what the destination keeps
 //! in its partly covered blocks is taken with the last commit, and only if it has not changed.

@@ -1,4 +1,5 @@
-//! What a copy takes from its source, looked at before it is taken: how it costs, and how much of it
+//! What a copy takes from its source, looked at before it is taken: how it costs, and how much of
+//! it
 //! one commit may take.
 //!
 //! The cost is counted in units of *work*: an entry of a leaf that is named takes one, and what is

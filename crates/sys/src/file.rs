@@ -124,7 +124,8 @@ impl FileDisk {
         &self.notices
     }
 
-    /// Tells `report`, one sentence each, when the device begins to refuse writes, takes them again,
+    /// Tells `report`, one sentence each, when the device begins to refuse writes, takes them
+    /// again,
     /// or one was given up.
     pub fn report_to(&self, report: impl Fn(&str) + Send + Sync + 'static) {
         self.retries.report_to(Box::new(report));

@@ -65,7 +65,12 @@ pub struct Ring {
 
 enum Engine {
     Uring(Box<Uring>),
-    Blocking { queued: VecDeque<Queued>, done: VecDeque<Completion>, later: Vec<(Instant, Queued)> },
+    Blocking {
+        queued: VecDeque<Queued>,
+        done: VecDeque<Completion>,
+        /// What was refused, and when it is tried again.
+        later: Vec<(Instant, Queued)>,
+    },
 }
 
 impl Ring {

@@ -24,7 +24,8 @@ use crate::target::Target;
 
 /// Little memory, so that growth is seen.
 pub const SETTINGS: &str = "memory = \"256M\"\nlog_level = \"warn\"\n";
-/// What the process may take at most: 256 MiB of `memory` and as much of data on its way, and what a
+/// What the process may take at most: 256 MiB of `memory` and as much of data on its way, and what
+/// a
 /// program takes besides.
 const RESIDENT_KIB: u64 = 1 << 20;
 /// Rounds where no time is given.

@@ -217,7 +217,8 @@ async fn protection_groups_have_schedules_and_an_end() {
     world.done("PATCH", group, Some(json!({"destroyed": true}))).await;
     assert_eq!(
         world.refused("POST", group, None).await,
-        "Group g has been destroyed. Recover it, or eradicate it to free its name and the space of its snapshots."
+        "Group g has been destroyed. Recover it, or eradicate it to free its name and the space \
+         of its snapshots."
     );
     assert_eq!(world.done("GET", ended, None).await.len(), 4);
     assert!(world.done("GET", "protection-groups?destroyed=false", None).await.is_empty());

@@ -130,7 +130,8 @@ impl Drop for Registered {
     }
 }
 
-/// Removes what processes left that were killed. Another process may have such a number by now: then
+/// Removes what processes left that were killed. Another process may have such a number by now:
+/// then
 /// its file goes when that one has ended.
 fn remove_stale(directory: &Path) {
     if private::check_owner(directory).is_err() {

@@ -49,7 +49,8 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The names of what an administrator made, checked against the volumes of the store. A stopped pool
+/// The names of what an administrator made, checked against the volumes of the store. A stopped
+/// pool
 /// is only looked at.
 fn load_names(disk: &Arc<FileDisk>) -> Result<BTreeMap<u64, String>, Failure> {
     let disk: Arc<dyn Disk> = disk.clone();

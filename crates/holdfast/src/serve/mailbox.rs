@@ -38,7 +38,8 @@ pub(super) enum Message {
     Stop,
 }
 
-/// Which tasks are to be ended: by their volume, whatever its number is for their hosts, and however
+/// Which tasks are to be ended: by their volume, whatever its number is for their hosts, and
+/// however
 /// that is written.
 #[derive(Clone, Debug)]
 pub(super) enum AbortWhat {

@@ -45,7 +45,8 @@ impl Connection {
     }
 
     /// Takes memory for what a command will bring to the initiator, until it is answered. False
-    /// where there is none: to be tried again when the connection is woken ([`crate::Event::Wake`]).
+    /// where there is none: to be tried again when the connection is woken
+    /// ([`crate::Event::Wake`]).
     pub fn reserve(&mut self, task: TaskHandle, bytes: usize) -> bool {
         let tag = task.initiator_task_tag;
         let Some(found) = self.tasks.get_mut(&tag).filter(|found| found.serial == task.serial)

@@ -112,7 +112,8 @@ impl Connection {
         }
     }
 
-    /// Commands that found no memory for long are answered with TASK SET FULL: what they wait for may
+    /// Commands that found no memory for long are answered with TASK SET FULL: what they wait for
+    /// may
     /// wait for them, such as a later one that is ORDERED and has taken it.
     fn refuse_starved(&mut self, now: Duration) {
         let timeout = self.target.config().limits.data_timeout;

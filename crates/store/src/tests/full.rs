@@ -51,7 +51,8 @@ impl Thin {
         self.sink = store.register_sink(self.answers.clone());
     }
 
-    /// Writes a block in each of some leaves by one commit, as hosts do that have many on their way.
+    /// Writes a block in each of some leaves by one commit, as hosts do that have many on their
+    /// way.
     /// `upkeep` is called until all are answered.
     fn write(&mut self, store: &Store, leaves: &[u64], mut upkeep: impl FnMut(&Store)) -> usize {
         let mut pending = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Which tasks a task management request ends: by the volume, and never beyond what its sender sees.
+//! Which tasks a task management request ends: by the volume, and never beyond what its sender
+//! sees.
 
 use super::wire::Initiator;
 use super::{create_pool, serve};
