@@ -35,6 +35,10 @@ impl Sink for Mailbox {
     fn commit_wanted(&self) {}
 }
 
+/// Steps without an answer, at the most, while all that is under way is waited for: a pool of some
+/// hundred segments was emptied several times over by then.
+const IDLE_TURNS_MAX: u64 = 20_000;
+
 /// What a commit in hand waits for.
 pub(crate) enum CommitStep {
     Write,
@@ -164,7 +168,14 @@ impl Desk {
 
     /// Goes on until nothing is under way. Whatever waits then would wait for ever.
     pub(crate) fn settle(&mut self, store: &Store) -> Result<(), String> {
-        while self.settle_one(store)? {}
+        let (mut turns, mut answers) = (0, self.answers);
+        while self.settle_one(store)? {
+            turns = if answers == self.answers { turns + 1 } else { 0 };
+            answers = self.answers;
+            if turns > IDLE_TURNS_MAX {
+                return Err(format!("{turns} turns of maintenance answer nothing"));
+            }
+        }
         match self.ops.first() {
             None => Ok(()),
             Some(op) => Err(format!("request {} is never answered: {}", op.id, op.label)),

@@ -142,10 +142,16 @@ impl Plan {
         let small = match seed / 2 % 4 {
             0 => usual,
             1 => Self { volumes: 5, generations: 2, volume_sectors: MIB / 8, ..usual },
-            2 => Self { volumes: 1, generations: 2, volume_sectors: 8 * MIB, ..usual },
+            2 => Self {
+                volumes: 1,
+                generations: 2,
+                volume_sectors: 8 * MIB,
+                may_be_full: true,
+                ..usual
+            },
             _ => Self { volume_sectors: 2 * MIB, may_be_full: true, ..usual },
         };
-        let segments = if small.may_be_full { 48 } else { 112 };
+        let segments = if seed / 2 % 4 == 3 { 48 } else { 112 };
         let pool_bytes = SEGMENT_BYTES_MIN + segments * small.segment_bytes;
         Self { pool_bytes, pool_bytes_max: pool_bytes + 16 * small.segment_bytes, ..small }
     }

@@ -38,23 +38,3 @@ fn histories_with_many_volumes_and_snapshots_taken_in_use() {
         assert!(sum.taken_busy > 5, "{sum}");
     }
 }
-
-fn gets_full(seed: u64, durability: Durability, steps: u64) {
-    let plan = Plan { steps, ..Plan::full_pool(seed, durability) };
-    match run(&plan) {
-        Ok(summary) => {
-            assert!(summary.refused_full > 0, "the pool never got full: {summary:?}")
-        }
-        Err(failure) => panic!("{failure}"),
-    }
-}
-
-#[test]
-fn a_pool_that_gets_full_changes_nothing_and_unmaps() {
-    gets_full(1, Durability::Commit, 500);
-}
-
-#[test]
-fn a_pool_that_gets_full_with_a_write_cache_changes_nothing_and_unmaps() {
-    gets_full(2, Durability::Flush, 1000);
-}

@@ -26,6 +26,13 @@ fn histories_in_small_segments_with_answers_from_memory() {
     assert!(sum.crashes > 100 && sum.kills > 30 && sum.checkpoints > 200, "{sum}");
 }
 
+/// A pool that is filled to the last segment takes what needs no room, and refuses the rest.
+#[test]
+fn a_pool_that_gets_full_loses_nothing_and_goes_on() {
+    let sum = all([6, 7, 14, 15].into_iter(), Durability::Commit);
+    assert!(sum.refused_full > 10 && sum.answers > 2 * sum.refused_full, "{sum}");
+}
+
 /// Those of the four kinds of pools that are not filled to the last segment.
 fn has_room(seed: &u64) -> bool {
     seed / 2 % 4 < 2
