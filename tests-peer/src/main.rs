@@ -108,7 +108,7 @@ const GROUPS: &[Group] = &[
 ];
 
 /// Groups that run only where they are named: they take minutes.
-const NAMED: [&str; 2] = ["bounded", "fuzz"];
+const NAMED: [&str; 1] = ["bounded"];
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
