@@ -10,9 +10,10 @@ const FILL_BYTES: u64 = 1 << 30;
 const PAGES_PER_BLOCK_MAX: u64 = 6;
 /// Pages that are read whatever the log says.
 const PAGES_MAX: u64 = 64;
-/// Bytes that are read beside the log and its pages: the rest of the segment in which it ends, and
-/// the tables of segments and volumes.
-const OTHER_BYTES_MAX: u64 = 32 << 20;
+/// Bytes that are read beside the log and its pages: the rest of the segment in which it ends and
+/// all of the next one, where a later record would tell that one was lost, and the tables of
+/// segments and volumes.
+const OTHER_BYTES_MAX: u64 = 48 << 20;
 
 /// How the pool was left.
 #[derive(Clone, Copy)]
