@@ -161,17 +161,24 @@ impl Memory {
         let swept = self.swept.read();
         let written = self.written.load(Ordering::Acquire);
         let all = swept.len() * SHARDS;
-        for turn in 0..2 * all {
-            let at = self.hand.fetch_add(1, Relaxed) % all;
+        // A locked instruction for each shard would cost more than the look at it.
+        let first = self.hand.load(Relaxed);
+        let mut turns = 0;
+        while turns < 2 * all {
+            let at = (first + turns) % all;
+            turns += 1;
             let gone = swept[at % swept.len()].sweep(at / swept.len(), written);
-            self.held_bytes.fetch_sub(gone.bytes, Relaxed);
-            self.evictions.fetch_add(gone.count, Relaxed);
+            if gone.bytes > 0 {
+                self.held_bytes.fetch_sub(gone.bytes, Relaxed);
+                self.evictions.fetch_add(gone.count, Relaxed);
+            }
             let excess = self.excess_bytes(bytes);
             let patient = excess <= self.limit_bytes / EXCESS_MAX_DIVISOR;
-            if excess == 0 || patient && turn >= SHARDS_SWEPT {
-                return;
+            if excess == 0 || patient && turns > SHARDS_SWEPT {
+                break;
             }
         }
+        self.hand.store((first + turns) % all, Relaxed);
     }
 
     /// By how much `bytes` more would be too much.
