@@ -1,4 +1,4 @@
-//! `/v1/alerts`: what is wrong; and whether notifications of it arrive.
+//! `/v1/alerts`: what is wrong; and whether notifications arrive.
 
 use array::{AlertCode, Severity, Told};
 use axum::Json;
@@ -18,7 +18,7 @@ const DOCUMENT: &str = "docs/alerts.md";
 pub struct Alert {
     /// From 1; never used twice.
     pub number: u64,
-    /// What it is about: a number that does not change.
+    /// What kind of alert it is: a number that does not change.
     #[schema(example = 401)]
     pub code: u32,
     /// The same as a name.
@@ -30,10 +30,10 @@ pub struct Alert {
     pub severity: String,
     /// `open`, `closing` or `closed`.
     pub state: String,
-    /// What the component is.
+    /// The type of the component.
     #[schema(example = "host")]
     pub component_type: String,
-    /// What it is about.
+    /// The object that it is about.
     pub component: String,
     /// What is wrong, on one line.
     pub summary: String,
@@ -43,15 +43,15 @@ pub struct Alert {
     pub expected: String,
     /// What to do about it.
     pub advice: String,
-    /// Where it is described.
+    /// The document that describes it.
     pub document: String,
     /// When it was opened, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When it has changed last.
+    /// When it last changed, in milliseconds since 1970.
     pub updated_ms: u64,
-    /// When it was closed.
+    /// When it was closed, in milliseconds since 1970.
     pub closed_ms: Option<u64>,
-    /// When others were told of it last; none where nobody was.
+    /// When a notification of it was last sent, in milliseconds since 1970; `null` if none was.
     pub told_ms: Option<u64>,
     /// Whether somebody still has to look at it.
     pub flagged: bool,
@@ -83,34 +83,34 @@ impl From<array::Alert> for Alert {
     }
 }
 
-/// Where an alert is described, in the documents of the program.
+/// The section that describes an alert, in the program's documents.
 pub(crate) fn document(code: AlertCode) -> String {
     format!("{DOCUMENT}#{}", code.name())
 }
 
-/// Some alerts, in the order of their numbers.
+/// A page of alerts, in the order of their numbers.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Alerts {
     /// The alerts.
     pub alerts: Vec<Alert>,
-    /// Whether there are more: ask again with the last one's number as `after`.
+    /// Whether there are more; to get them, pass the last one's number as `after`.
     pub more: bool,
 }
 
-/// Which alerts.
+/// Which alerts to list.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AlertFilter {
-    /// Only what is behind the alert with this number.
+    /// Only alerts after the one with this number.
     #[serde(default, deserialize_with = "whole")]
     after: Option<u64>,
-    /// At most so many: 1 to 10000, which is also the default.
+    /// The most alerts to return: 1 to 10000 (the default).
     limit: Option<usize>,
-    /// Whether closed ones are told of as well.
+    /// Whether to list closed ones as well.
     #[serde(default)]
     closed: bool,
-    /// Only those that are at least as grave as this: `info`, `warning` or `critical`.
+    /// Only those of at least this severity: `info`, `warning` or `critical`.
     severity: Option<String>,
 }
 
@@ -122,23 +122,23 @@ pub struct AlertChange {
     pub flagged: bool,
 }
 
-/// What became of a test event.
+/// The result of a test event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NotificationTest {
     /// The destination, as the configuration calls it.
     pub destination: String,
-    /// Why it could not be sent; none where it was.
+    /// Why it could not be sent; `null` if it was sent.
     pub error: Option<String>,
 }
 
-/// What became of test events, one for each destination.
+/// The results of test events, one for each destination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NotificationTests {
     /// In the order of the configuration.
     pub tests: Vec<NotificationTest>,
 }
 
-/// The alerts that are not closed, or all that are kept.
+/// Lists the alerts that are not closed, or all that are kept.
 #[utoipa::path(get, path = "/v1/alerts", params(AlertFilter), responses(
     (status = 200, body = Alerts),
     (status = 400, body = Refusal),
@@ -168,7 +168,7 @@ pub(crate) async fn list(
     .await
 }
 
-/// One alert.
+/// Shows an alert.
 #[utoipa::path(get, path = "/v1/alerts/{number}", params(("number" = u64, Path)), responses(
     (status = 200, body = Alert),
     (status = 401, body = Refusal),
@@ -182,7 +182,7 @@ pub(crate) async fn show(
     blocking(interface, move |interface| Ok(Json(interface.array.alert(number)?.into()))).await
 }
 
-/// Says whether somebody still has to look at an alert.
+/// Sets whether somebody still has to look at an alert.
 #[utoipa::path(patch, path = "/v1/alerts/{number}", params(("number" = u64, Path)),
     request_body = AlertChange, responses(
     (status = 200, body = Alert),
@@ -203,7 +203,7 @@ pub(crate) async fn change(
     .await
 }
 
-/// Closes an alert. It stays closed as long as its condition goes on, unless that becomes graver.
+/// Closes an alert. It stays closed while its condition lasts, unless its severity rises.
 #[utoipa::path(post, path = "/v1/alerts/{number}/close", params(("number" = u64, Path)), responses(
     (status = 200, body = Alert),
     (status = 401, body = Refusal),
@@ -227,7 +227,7 @@ fn one(alerts: Vec<array::Alert>, number: u64) -> Result<Json<Alert>, array::Err
     Ok(Json(alert.into()))
 }
 
-/// Sends a test event to each destination, once, and tells what came of it.
+/// Sends one test event to each destination, and returns the results.
 #[utoipa::path(post, path = "/v1/notifications/test", responses(
     (status = 200, body = NotificationTests),
     (status = 401, body = Refusal),

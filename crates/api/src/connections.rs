@@ -10,7 +10,7 @@ use crate::{
     blocking,
 };
 
-/// All connections, or those of a volume, a host, or a pair of them.
+/// Lists all connections, or those of a volume, a host, or both.
 #[utoipa::path(get, path = "/v1/connections", params(ConnectionFilter), responses(
     (status = 200, body = Connections),
     (status = 400, body = Refusal),
@@ -52,7 +52,7 @@ pub(crate) async fn connect(
     .await
 }
 
-/// Takes a volume away from a host.
+/// Disconnects a volume from a host.
 #[utoipa::path(
     delete,
     path = "/v1/connections/{volume}/{host}",

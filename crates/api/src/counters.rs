@@ -1,4 +1,4 @@
-//! What the front end counts, as it is answered.
+//! The front end's counters, as they are returned.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ pub struct Counters {
     pub wire: WireCounters,
     /// The memory that `memory` in the configuration bounds.
     pub memory: MemoryCounters,
-    /// What was written to the pool.
+    /// Bytes written to the pool.
     #[serde(default)]
     pub written: Written,
-    /// What all initiators did to all volumes, by class of command.
+    /// The commands of all initiators to all volumes, by class.
     pub totals: BTreeMap<String, CommandCounters>,
     /// The same for each initiator and volume.
     pub paths: Vec<PathCounters>,
-    /// The same for each port of the target, of all initiators and volumes.
+    /// The same for each port of the target, over all initiators and volumes.
     #[serde(default)]
     pub ports: Vec<PortCounters>,
-    /// For whom the pool's bytes are stored.
+    /// Which objects the pool's bytes are stored for.
     #[serde(default)]
     pub space: PoolSpace,
     /// Scrubbing.
@@ -51,14 +51,14 @@ pub struct WireCounters {
 pub struct Written {
     /// By hosts, in whole blocks of 4 KiB, before reduction.
     pub hosts_bytes: u64,
-    /// To the log: what that was reduced to, what describes it, and what was moved.
+    /// To the log: hosts' data after reduction, the metadata that describes it, and moved data.
     pub log_bytes: u64,
-    /// What of that was moved, by reclaim and the background pass.
+    /// The part of the log bytes that reclaim and the background pass have moved.
     pub moved_bytes: u64,
     /// By checkpoints.
     pub checkpoint_bytes: u64,
-    /// Write amplification: bytes of log and checkpoints for each byte of the hosts'. Below 1 where
-    /// reduction saves more than all else costs; none before the first write.
+    /// Write amplification: bytes of log and checkpoints for each byte that hosts write. Below 1 if
+    /// reduction saves more than everything else costs; `null` before the first write.
     pub amplification: Option<f64>,
 }
 
@@ -74,42 +74,42 @@ impl From<array::WrittenBytes> for Written {
     }
 }
 
-/// Memory: what its parts may take, what they take, and how often metadata was there.
+/// Memory: the limits, the use, and how often metadata was found in memory.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct MemoryCounters {
-    /// Bytes that the cache of data may take.
+    /// The most bytes that the data cache may take.
     pub data_cache_limit_bytes: u64,
-    /// Bytes of data that are in the cache.
+    /// Bytes of data in the cache.
     pub data_cache_bytes: u64,
     /// Bytes that metadata may take: map nodes and pages of tables.
     pub metadata_limit_bytes: u64,
     /// Bytes that metadata takes.
     pub metadata_bytes: u64,
-    /// Bytes of metadata that have changed since the last checkpoint. At half of what metadata may
-    /// take the next one is due; at all of it writes wait for it.
+    /// Bytes of metadata that have changed since the last checkpoint. At half of the metadata limit
+    /// the next checkpoint is due; at the limit writes wait for it.
     pub dirty_bytes: u64,
     /// Bytes of metadata that a checkpoint is writing.
     pub writing_bytes: u64,
-    /// Bytes that the deduplication index may take.
+    /// The most bytes that the deduplication index may take.
     pub index_limit_bytes: u64,
     /// Pages of tables in memory.
     pub pages: u64,
     /// Map nodes in memory.
     pub nodes: u64,
-    /// How often a reader has found a page or a node in memory; nearly exact.
+    /// How often a reader found a page or a node in memory; nearly exact.
     pub hits: u64,
     /// How often a page or a node was read from the device.
     pub misses: u64,
-    /// Pages and nodes that have left memory to make room.
+    /// Pages and nodes evicted from memory to make room.
     pub evictions: u64,
 }
 
-/// Commands of one class. A mean latency is the sum of latencies by the count.
+/// Commands of one class. The mean latency is the sum of the latencies divided by the count.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct CommandCounters {
     /// Commands that succeeded.
     pub ok: u64,
-    /// Commands that did not: an ATS miscompare too.
+    /// Commands that failed, including ATS miscompares.
     pub failed: u64,
     /// Bytes of volumes that the successful ones read, wrote, copied, zeroed or deallocated.
     pub bytes: u64,
@@ -117,28 +117,27 @@ pub struct CommandCounters {
     pub ok_latency_us: u64,
     /// The sum of the latencies of the others.
     pub failed_latency_us: u64,
-    /// The bytes of the longest of those that succeeded.
+    /// The bytes of the longest successful one.
     #[serde(default)]
     pub largest_bytes: u64,
 }
 
-/// What one initiator did to one volume.
+/// The commands of one initiator to one volume.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct PathCounters {
     /// The iSCSI name of the initiator.
     pub initiator: String,
-    /// The id of the volume; none for commands to a LUN without one, and for all that was done to
-    /// volumes that are gone.
+    /// The id of the volume; `null` for commands to a LUN without one, and for everything done to
+    /// volumes that no longer exist.
     pub volume_id: Option<u64>,
     /// The name of the volume, if it still exists.
     pub volume: Option<String>,
-    /// By class of command; only what happened.
+    /// By class of command; only classes that occurred.
     pub commands: BTreeMap<String, CommandCounters>,
     /// Commands that locked the whole volume (RESERVE).
     #[serde(default)]
     pub reserves: u64,
-    /// Zeros that writes of 64 KiB and more carried, where one WRITE SAME would have done, in
-    /// bytes.
+    /// Bytes of zeros in writes of 64 KiB and more, for which one WRITE SAME would have done.
     #[serde(default)]
     pub zeros_written_bytes: u64,
     /// Copies that read the volume, whichever LUN the command was sent to.
@@ -149,7 +148,7 @@ pub struct PathCounters {
     pub copied_to: Copied,
 }
 
-/// Copies that succeeded, and what they copied.
+/// Copies that succeeded, and the bytes that they copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Copied {
     /// Commands.
@@ -158,11 +157,11 @@ pub struct Copied {
     pub bytes: u64,
 }
 
-/// What went through one port.
+/// The commands through one port.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct PortCounters {
     /// Where it listens, as `ADDR:PORT`.
     pub portal: String,
-    /// By class of command; only what happened.
+    /// By class of command; only classes that occurred.
     pub commands: BTreeMap<String, CommandCounters>,
 }

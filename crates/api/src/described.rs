@@ -3,8 +3,7 @@
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
 
-/// How every request may be refused, whatever it asks for: for who asks, how often, and for what
-/// can't be read.
+/// How any request may be refused: because of the caller, its rate, or input that can't be read.
 const REFUSALS: [(&str, &str); 6] = [
     ("400", "The request makes no sense: the message says why."),
     ("401", "There is no session and no token, or it is dead."),
@@ -17,10 +16,10 @@ const REFUSALS: [(&str, &str); 6] = [
 /// How a body may be refused.
 const OF_BODY: (&str, &str) = ("415", "The body is not said to be JSON.");
 
-/// Adds how requests may be refused, where it is not told yet.
+/// Adds the common refusals to operations that do not list them yet.
 pub(crate) fn with_refusals(description: &mut OpenApi) {
     for (path, item) in &mut description.paths.paths {
-        // Anybody may ask for the version.
+        // The version needs no authentication.
         if !path.starts_with("/v1/") || path == "/v1/version" {
             continue;
         }
@@ -34,7 +33,7 @@ pub(crate) fn with_refusals(description: &mut OpenApi) {
     }
 }
 
-/// What can be asked at a path.
+/// The operations of a path.
 pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     let PathItem { get, put, post, delete, patch, .. } = item;
     [get, put, post, delete, patch].into_iter().flatten()

@@ -13,18 +13,18 @@ pub(crate) const CONTROLLER: &str = "CT0";
 /// The devices of the pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Devices {
-    /// All of them: a pool has one.
+    /// All of them: a pool has only one.
     pub devices: Vec<Device>,
 }
 
 /// A device of the pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Device {
-    /// Its path, or that of its file.
+    /// The path of the device or the file.
     pub name: String,
     /// Bytes of the pool that it holds.
     pub capacity_bytes: u64,
-    /// Whether it takes writes: after one that has failed, none is taken until the next start.
+    /// Whether it accepts writes: after a write has failed, none is accepted until the next start.
     pub takes_writes: bool,
     /// Reads that hosts' commands wait for.
     pub reads: DeviceTransfers,
@@ -32,11 +32,11 @@ pub struct Device {
     pub commits: DeviceTransfers,
 }
 
-/// What hosts' commands asked of a device since the start. What goes on in the background, as
-/// checkpoints and scrubbing, is not counted.
+/// What hosts' commands asked of a device since the start. Background work, such as checkpoints and
+/// scrubbing, is not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeviceTransfers {
-    /// Those that have not ended yet.
+    /// Transfers that have not ended yet.
     pub under_way: u64,
     /// Those that succeeded.
     pub ok: u64,
@@ -48,7 +48,7 @@ pub struct DeviceTransfers {
     pub ok_latency_us: u64,
 }
 
-/// The devices of the pool, and what they do.
+/// Lists the devices of the pool with their counters.
 #[utoipa::path(get, path = "/v1/devices", responses(
     (status = 200, body = Devices),
     (status = 401, body = Refusal),
@@ -67,7 +67,7 @@ pub(crate) async fn devices(State(interface): Shared) -> Result<Json<Devices>, A
 /// The controllers of the array.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Controllers {
-    /// All of them: there is one.
+    /// All of them: there is only one.
     pub controllers: Vec<Controller>,
 }
 
@@ -76,17 +76,17 @@ pub struct Controllers {
 pub struct Controller {
     /// `CT0`.
     pub name: String,
-    /// `primary`: the one that hosts are served by.
+    /// `primary`: the one that serves the hosts.
     pub mode: String,
     /// The version of its program.
     pub version: String,
     /// When it was started, in milliseconds since 1970.
     pub started_ms: u64,
-    /// The portals that hosts reach it by, as `ADDR:PORT`.
+    /// The portals at which hosts reach it, as `ADDR:PORT`.
     pub portals: Vec<String>,
 }
 
-/// The controllers of the array.
+/// Lists the controllers of the array.
 #[utoipa::path(get, path = "/v1/controllers", responses(
     (status = 200, body = Controllers),
     (status = 401, body = Refusal),

@@ -1,4 +1,4 @@
-//! Destroying, recovering and eradicating, of volumes, snapshots and groups.
+//! Destroying, recovering and eradicating volumes, snapshots and groups.
 
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -9,7 +9,7 @@ use crate::{ApiError, Ending, Group, Refusal, Shared, Snapshot, Volume, blocking
 
 type Name = Result<Path<String>, PathRejection>;
 
-/// Destroys a volume with its snapshots: it can be recovered until its time is over.
+/// Destroys a volume with its snapshots. It can be recovered until it is eradicated.
 #[utoipa::path(
     delete,
     path = "/v1/volumes/{name}",
@@ -58,7 +58,7 @@ pub(crate) async fn recover_volume(
         .await
 }
 
-/// Eradicates a destroyed volume with its snapshots: its data is gone for ever.
+/// Eradicates a destroyed volume with its snapshots. Its data is gone for ever.
 #[utoipa::path(
     post,
     path = "/v1/volumes/{name}/eradicate",
@@ -81,7 +81,7 @@ pub(crate) async fn eradicate_volume(
     .await
 }
 
-/// Destroys a snapshot: it can be recovered until its time is over.
+/// Destroys a snapshot. It can be recovered until it is eradicated.
 #[utoipa::path(
     delete,
     path = "/v1/snapshots/{name}",
@@ -130,7 +130,7 @@ pub(crate) async fn recover_snapshot(
         .await
 }
 
-/// Eradicates a destroyed snapshot: what only it held is gone for ever.
+/// Eradicates a destroyed snapshot. Data that only it held is gone for ever.
 #[utoipa::path(
     post,
     path = "/v1/snapshots/{name}/eradicate",
@@ -153,7 +153,7 @@ pub(crate) async fn eradicate_snapshot(
     .await
 }
 
-/// Destroys a group with its snapshots: it can be recovered until its time is over. Its volumes
+/// Destroys a group with its snapshots. It can be recovered until it is eradicated. Its volumes
 /// stay.
 #[utoipa::path(
     delete,
@@ -207,7 +207,7 @@ pub(crate) async fn recover_group(
     .await
 }
 
-/// Eradicates a destroyed group with its snapshots: what only they held is gone for ever.
+/// Eradicates a destroyed group with its snapshots. Data that only they held is gone for ever.
 #[utoipa::path(
     post,
     path = "/v1/groups/{name}/eradicate",

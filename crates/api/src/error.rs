@@ -1,4 +1,4 @@
-//! Refusals, as HTTP tells them.
+//! Refusals as HTTP responses.
 
 use array::Kind;
 use axum::Json;
@@ -11,16 +11,16 @@ use utoipa::ToSchema;
 /// The body of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Refusal {
-    /// What it is, for programs: `volume_exists`, `no_such_host`, … Does not change.
+    /// The code, for programs: `volume_exists`, `no_such_host`, … It does not change.
     #[schema(example = "volume_exists")]
     pub code: String,
-    /// What it is and what to do, for people: one line.
+    /// What is wrong and what to do, for people: one line.
     pub message: String,
 }
 
-/// A refusal with its status: 400 the request makes no sense, 401 no token, 403 the role may
-/// not, 404 it names what is
-/// not there, 409 it contradicts what is there, 507 there is no room, 500 the array is at fault.
+/// A refusal with its status: 400 the request makes no sense, 401 no token, 403 the role does not
+/// allow it, 404 it names something that does not exist, 409 it conflicts with the current state,
+/// 507 there is no room, 500 the array is at fault.
 #[derive(Debug)]
 pub struct ApiError {
     status: StatusCode,
@@ -60,7 +60,7 @@ impl ApiError {
             StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported_media_type",
             _ => "bad_request",
         };
-        // 422 says no more than 400 here, and clients know 400.
+        // 422 means the same as 400 here, and clients know 400.
         let status = match status {
             StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
             other => other,
@@ -90,7 +90,7 @@ impl From<array::Error> for ApiError {
 
 impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
-        // Only the place of a fault is told where the body may hold a secret.
+        // If the body may hold a secret, only the position of the error is reported.
         let text = match &rejection {
             JsonRejection::JsonSyntaxError(_) => "The body is not JSON.".to_owned(),
             other => other.body_text(),

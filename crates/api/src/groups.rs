@@ -31,12 +31,12 @@ impl From<GroupInfo> for Group {
     }
 }
 
-/// Some groups, in the order of their names.
+/// A page of groups, in the order of their names.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Groups {
     /// The groups.
     pub groups: Vec<Group>,
-    /// Whether there are more behind the last one: ask again with its name as `after`.
+    /// Whether there are more after the last one; to get them, pass its name as `after`.
     pub more: bool,
 }
 
@@ -55,15 +55,15 @@ pub struct GroupCreate {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupChange {
-    /// Volumes that come to it.
+    /// Volumes to add.
     #[serde(default)]
     pub add: Vec<String>,
-    /// Volumes that leave it.
+    /// Volumes to remove.
     #[serde(default)]
     pub remove: Vec<String>,
 }
 
-/// All groups that are not destroyed, or a part of them, in the order of their names.
+/// Lists the groups that are not destroyed, in the order of their names.
 #[utoipa::path(get, path = "/v1/groups", params(Page), responses(
     (status = 200, body = Groups),
     (status = 400, body = Refusal),
@@ -103,7 +103,7 @@ pub(crate) async fn create(
     .await
 }
 
-/// A group.
+/// Shows a group.
 #[utoipa::path(get, path = "/v1/groups/{name}", params(("name" = String, Path)), responses(
     (status = 200, body = Group),
     (status = 401, body = Refusal),
@@ -117,7 +117,7 @@ pub(crate) async fn show(
     blocking(interface, move |interface| Ok(Json(interface.array.group(&name)?.into()))).await
 }
 
-/// Adds volumes to a group, and takes some away.
+/// Adds volumes to a group, and removes others.
 #[utoipa::path(
     patch,
     path = "/v1/groups/{name}",

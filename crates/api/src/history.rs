@@ -1,5 +1,5 @@
-//! `GET /v1/history`: what the array, a volume or a host did, for a year; with offloads, peaks, and
-//! how the pool stood.
+//! `GET /v1/history`: performance of the array, a volume or a host over up to a year, with offloads
+//! and peaks, and how full the pool was.
 
 use std::collections::BTreeMap;
 
@@ -15,29 +15,29 @@ use utoipa::{IntoParams, ToSchema};
 use crate::page::whole;
 use crate::{ApiError, Interface, Refusal, Shared, blocking, ratio};
 
-/// What is told where nobody says from when on: an hour.
+/// The default time range: an hour.
 const DEFAULT_MS: u64 = 3_600_000;
-/// The most samples of one answer: each has up to 2 KiB of text.
+/// The most samples in one response: each has up to 2 KiB of text.
 const SAMPLES_MAX: u64 = 3000;
 
-/// Which history.
+/// Which history to return.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HistoryQuery {
     /// The name of a volume.
     volume: Option<String>,
-    /// The name of a host; without either, the array's.
+    /// The name of a host; if neither is given, the history is that of the array.
     host: Option<String>,
-    /// From when on, in milliseconds since 1970; without it, an hour in front of the end.
+    /// The start, in milliseconds since 1970; by default an hour before the end.
     #[serde(default, deserialize_with = "whole")]
     start_ms: Option<u64>,
-    /// Until when; without it, until now.
+    /// The end, in milliseconds since 1970; by default now.
     #[serde(default, deserialize_with = "whole")]
     end_ms: Option<u64>,
-    /// How long samples are: a whole number of times 30000 (kept for a day), 300000 (31 days) or
-    /// 3600000 (366 days); of the array 1000, too (the last 3000 of them since the start). Without
-    /// it, the finest of which all is kept.
+    /// The length of the samples: a multiple of 30000 (kept for a day), 300000 (31 days) or 3600000
+    /// (366 days); for the array 1000, too (the last 3000 since the start). By default, the finest
+    /// resolution that covers the whole range.
     #[serde(default, deserialize_with = "whole")]
     resolution_ms: Option<u64>,
 }
@@ -45,36 +45,36 @@ pub(crate) struct HistoryQuery {
 /// A series of samples.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct HistorySamples {
-    /// How long each is, in milliseconds.
+    /// The length of each sample, in milliseconds.
     pub resolution_ms: u64,
-    /// In the order of time. Those of which nothing is known are not there.
+    /// In chronological order. Samples without any data are left out.
     pub samples: Vec<HistorySample>,
 }
 
-/// What was done between two times.
+/// The activity between two times.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct HistorySample {
     /// When it begins, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Of how many milliseconds of it something is known; rates are over these.
+    /// For how many milliseconds of it data exists; rates are over these.
     pub covered_ms: u64,
-    /// By class of command; only what happened.
+    /// By class of command; only classes that occurred.
     pub commands: BTreeMap<String, CommandRates>,
-    /// How the pool stood; of the array only.
+    /// The state of the pool; only for the array.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CapacitySample>,
 }
 
-/// What was done of one class. Peaks are of a second.
+/// The activity of one class. Peaks are over a second.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct CommandRates {
-    /// Commands a second that succeeded.
+    /// Successful commands per second.
     pub per_s: f64,
-    /// Commands a second that did not.
+    /// Failed commands per second.
     pub failed_per_s: f64,
-    /// Bytes a second that the successful ones read, wrote, copied, zeroed or unmapped.
+    /// Bytes per second that the successful ones read, wrote, copied, zeroed or unmapped.
     pub bytes_per_s: f64,
-    /// The mean latency of the successful ones; none where there were none.
+    /// The mean latency of the successful ones; `null` if there were none.
     pub latency_us: Option<f64>,
     /// The most commands in a second.
     pub per_s_max: u64,
@@ -84,32 +84,32 @@ pub struct CommandRates {
     pub latency_us_max: u64,
 }
 
-/// How the pool stood: means, in bytes. What nobody knew is `null`.
+/// The state of the pool: means, in bytes. Unknown figures are `null`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CapacitySample {
-    /// What the pool can hold.
+    /// The capacity of the pool.
     pub capacity_bytes: Option<u64>,
     /// What is in use.
     pub used_bytes: Option<u64>,
-    /// The most that was in use.
+    /// The peak of what was in use.
     pub used_bytes_max: Option<u64>,
-    /// Data of volumes and snapshots that is stored, after reduction.
+    /// Stored data of volumes and snapshots, after reduction.
     pub data_bytes: Option<u64>,
-    /// What volumes are provisioned for.
+    /// What volumes are provisioned with.
     pub provisioned_bytes: Option<u64>,
     /// What hosts have written and not unmapped.
     pub mapped_bytes: Option<u64>,
     /// Stored bytes that are unique to volumes, as the last pass of accounting found.
     pub unique_bytes: Option<u64>,
-    /// Those that a volume names, and another volume or a snapshot.
+    /// Stored bytes that a volume shares with another volume or a snapshot.
     pub shared_bytes: Option<u64>,
-    /// Those that only snapshots name.
+    /// Stored bytes that only snapshots refer to.
     pub snapshots_bytes: Option<u64>,
-    /// Those of the array itself.
+    /// Stored bytes of the array itself.
     pub system_bytes: Option<u64>,
-    /// How many times `mapped_bytes` is `data_bytes`.
+    /// `mapped_bytes` divided by `data_bytes`.
     pub data_reduction: Option<f64>,
-    /// How many times `provisioned_bytes` is that.
+    /// `provisioned_bytes` divided by `data_bytes`.
     pub total_reduction: Option<f64>,
 }
 
@@ -169,10 +169,10 @@ impl HistorySample {
     }
 }
 
-/// Why there is no answer, beside what the array says.
+/// Why there is no history, besides the errors of the array.
 #[derive(Debug)]
 pub(crate) enum Unknown {
-    /// Nobody keeps what was asked for.
+    /// The range asked for is not kept.
     Range(RangeError),
     /// What is kept can't be read.
     Unreadable,
@@ -202,7 +202,7 @@ impl From<Unknown> for ApiError {
     }
 }
 
-/// What was done, for up to a year.
+/// Returns performance over up to a year.
 #[utoipa::path(get, path = "/v1/history", params(HistoryQuery), responses(
     (status = 200, body = HistorySamples),
     (status = 400, body = Refusal),
@@ -227,7 +227,7 @@ pub(crate) async fn history(
     Ok(Json(found?))
 }
 
-/// The object that is named, and since when it is there; `None` for the array.
+/// The object that is named, and when it was created; `None` for the array.
 fn object(array: &Array, query: &HistoryQuery) -> Result<Option<(Object, u64)>, array::Error> {
     Ok(match (&query.volume, &query.host) {
         (Some(name), _) => {
@@ -264,7 +264,7 @@ fn samples(
     Ok(HistorySamples { resolution_ms, samples })
 }
 
-/// The points of an object, without those of another that had its id in front of it.
+/// The points of an object, without those of an earlier object that had the same id.
 fn points_of(
     interface: &Interface,
     range: &Range,

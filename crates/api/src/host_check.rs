@@ -1,7 +1,7 @@
-//! `/v1/hosts/{name}/check`: how a host uses the array, beside how it should.
+//! `/v1/hosts/{name}/check`: how a host uses the array, compared with best practice.
 //!
-//! Everything is judged from what the array itself has seen since its start; of what it has seen
-//! nothing, the verdict is that.
+//! Everything is judged from what the array itself has seen since its start. If it has seen nothing
+//! of a practice, the verdict says so.
 
 mod rows;
 
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use crate::counters::{CommandCounters, PathCounters};
 use crate::{ApiError, HostSession, Interface, Refusal, Shared, blocking, sessions};
 
-/// What came of a check.
+/// The verdict on a practice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -25,14 +25,14 @@ pub enum Verdict {
     Good,
     /// It could be better.
     Improve,
-    /// The array has seen nothing of it yet, or can't.
+    /// The array has seen no evidence of it yet, or can't.
     Unseen,
 }
 
 /// One practice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostCheckRow {
-    /// What was looked at. Does not change.
+    /// The name of the check. It does not change.
     #[schema(example = "multipath")]
     pub check: String,
     /// What came of it.
@@ -56,26 +56,26 @@ pub struct HostCheck {
     pub good: usize,
     /// How many could be better.
     pub improve: usize,
-    /// Of how many nothing was seen.
+    /// How many have not been seen.
     pub unseen: usize,
-    /// All of them.
+    /// All practices.
     pub rows: Vec<HostCheckRow>,
 }
 
-/// Sessions that end together: a host leaves its portals one after another.
+/// Sessions that end within this time belong together: a host leaves its portals one after another.
 const TOGETHER_MS: u64 = 30_000;
 
 /// What the array has seen of a host.
 #[derive(Clone, Debug, Default)]
 struct Evidence {
-    /// The portals of the array.
+    /// How many portals the array has.
     portals: usize,
-    /// Those that it has, and those that ended a moment ago; if there are none, the last ones.
+    /// Its current sessions and those that ended a moment ago; if there are none, the last ones.
     sessions: Vec<HostSession>,
-    /// Whether it has none any more.
+    /// Whether it no longer has a session.
     has_left: bool,
     paths: Vec<PathCounters>,
-    /// Volumes that are connected to it.
+    /// How many volumes are connected to it.
     volumes: usize,
     /// Offloads that are off for some of them.
     off: BTreeSet<&'static str>,
@@ -105,7 +105,7 @@ impl Evidence {
         })
     }
 
-    /// What it did of a class of commands, with all volumes.
+    /// Its commands of a class, to all volumes.
     fn commands(&self, class: &str) -> CommandCounters {
         let of_class = self.paths.iter().filter_map(|path| path.commands.get(class));
         of_class.fold(CommandCounters::default(), |sum, part| CommandCounters {
@@ -131,8 +131,8 @@ impl Evidence {
     }
 }
 
-/// The sessions of a host by which it is judged, and whether it has left: those that there are,
-/// with those that ended a moment ago; without any, those that ended last.
+/// The sessions by which a host is judged, and whether it has left: the current ones with those
+/// that ended a moment ago; without any, those that ended last.
 fn known_sessions(
     live: Vec<HostSession>,
     ended: Vec<(u64, HostSession)>,
@@ -147,7 +147,7 @@ fn known_sessions(
     (live.into_iter().chain(ended.map(|(_, session)| session)).collect(), has_left)
 }
 
-/// How a host uses the array, beside how it should.
+/// Compares how a host uses the array with best practice.
 #[utoipa::path(get, path = "/v1/hosts/{name}/check", params(("name" = String, Path)), responses(
     (status = 200, body = HostCheck),
     (status = 401, body = Refusal),

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::{ApiError, Page, Refusal, Shared, blocking};
 
-/// A host; its secrets are never told.
+/// A host; its secrets are never shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Host {
     /// Its name.
@@ -42,12 +42,12 @@ impl From<HostInfo> for Host {
     }
 }
 
-/// Some hosts, in the order of their names.
+/// A page of hosts, in the order of their names.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Hosts {
     /// The hosts.
     pub hosts: Vec<Host>,
-    /// Whether there are more behind the last one: ask again with its name as `after`.
+    /// Whether there are more after the last one; to get them, pass its name as `after`.
     pub more: bool,
 }
 
@@ -87,7 +87,7 @@ pub struct HostCreate {
     /// Its iSCSI names, at most 64.
     #[serde(default)]
     pub iqns: Vec<String>,
-    /// What it must know to log in; without it, its name lets it in.
+    /// The credentials it must log in with; if left out, its iSCSI name is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chap: Option<ChapSetting>,
 }
@@ -96,21 +96,21 @@ pub struct HostCreate {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostChange {
-    /// A new name.
+    /// Its new name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// All of its iSCSI names from now on.
+    /// All of its iSCSI names, replacing the old ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iqns: Option<Vec<String>>,
-    /// Its CHAP from now on.
+    /// Its new CHAP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chap: Option<ChapSetting>,
-    /// Takes its CHAP away.
+    /// Removes its CHAP.
     #[serde(default)]
     pub remove_chap: bool,
 }
 
-/// All hosts, or a part of them, in the order of their names.
+/// Lists hosts in the order of their names.
 #[utoipa::path(get, path = "/v1/hosts", params(Page), responses(
     (status = 200, body = Hosts),
     (status = 400, body = Refusal),
@@ -163,7 +163,7 @@ fn chap(asked: &ChapSetting) -> Result<Chap, array::Error> {
     Chap::new(user(&asked.initiator)?, asked.target.as_ref().map(user).transpose()?)
 }
 
-/// A host.
+/// Shows a host.
 #[utoipa::path(get, path = "/v1/hosts/{name}", params(("name" = String, Path)), responses(
     (status = 200, body = Host),
     (status = 401, body = Refusal),

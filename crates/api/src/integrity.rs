@@ -1,4 +1,4 @@
-//! Scrubbing, and what is damaged.
+//! Scrubbing, and the damage it found.
 
 use array::{Damage, DamageReport, Repair, ScrubStatus};
 use axum::Json;
@@ -8,28 +8,28 @@ use utoipa::ToSchema;
 
 use crate::{ApiError, Interface, PAGE_MAX, Refusal, Shared, blocking};
 
-/// How scrubbing stands: reading every durable byte, and comparing it with its checksum.
+/// The state of scrubbing: reading every durable byte, and comparing it with its checksum.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Scrub {
     /// Whether a pass is under way.
     pub running: bool,
-    /// Passes that were begun since the start.
+    /// Passes begun since the start.
     pub pass: u64,
-    /// When the last pass began, in milliseconds since 1970; 0 if none did since the start.
+    /// When the last pass began, in milliseconds since 1970; 0 if none has since the start.
     pub started_ms: u64,
-    /// When the last complete pass ended, in milliseconds since 1970; 0 if none did yet.
+    /// When the last complete pass ended, in milliseconds since 1970; 0 if none has yet.
     pub completed_ms: u64,
     /// Bytes that the pass has read.
     pub done_bytes: u64,
-    /// Bytes that it will read, about.
+    /// Bytes that it will read, approximately.
     pub total_bytes: u64,
-    /// Bytes that all passes have read since the start.
+    /// Bytes read by all passes since the start.
     pub scrubbed_bytes: u64,
     /// How often damage was found since the start.
     pub findings: u64,
-    /// How often it was repaired since the start.
+    /// How often damage was repaired since the start.
     pub repairs: u64,
-    /// What is damaged still.
+    /// How many items are still damaged.
     pub damaged: u64,
 }
 
@@ -50,30 +50,30 @@ impl From<ScrubStatus> for Scrub {
     }
 }
 
-/// Something that is damaged, or was: one for each range of blocks that can't be read.
+/// Something that is or was damaged: one entry for each range of blocks that can't be read.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DamageEntry {
     /// `data`, `map`, `table`, `log`, `stream` or `superblock`.
     pub kind: String,
-    /// Which of them.
+    /// Which item of that kind.
     #[schema(example = "chunk 4711")]
     pub what: String,
-    /// The volume or snapshot whose blocks can't be read; none where no block of a host depends on
-    /// it, and where the volume has no name (any more).
+    /// The volume or snapshot whose blocks can't be read; `null` if no host's block depends on it,
+    /// or if the volume has no name (any more).
     pub volume: Option<String>,
-    /// Its id, where blocks of a volume depend on it.
+    /// Its id, if blocks of a volume depend on it.
     pub volume_id: Option<u64>,
     /// The first logical block that can't be read.
     pub first_lba: Option<u64>,
-    /// How many can't, from there on.
+    /// How many blocks can't be read from there on.
     pub blocks: u64,
-    /// How many ranges more can't be read because of it, which are not listed.
+    /// How many more ranges can't be read because of it, and are not listed.
     pub ranges_more: u64,
     /// Where it was found, in bytes from the start of the pool.
     pub offset_bytes: u64,
-    /// When it was found first, in milliseconds since 1970.
+    /// When it was first found, in milliseconds since 1970.
     pub found_ms: u64,
-    /// Whether it was written anew: nothing was lost. It is listed until the next pass ends.
+    /// Whether it was rewritten, so that nothing was lost. It is listed until the next pass ends.
     pub repaired: bool,
 }
 
@@ -95,12 +95,12 @@ impl From<Damage> for DamageEntry {
     }
 }
 
-/// What is damaged, as the last passes of scrubbing found it.
+/// The damage that the last passes of scrubbing found.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct DamageList {
-    /// What was found.
+    /// The entries.
     pub damage: Vec<DamageEntry>,
-    /// How much was found besides.
+    /// How many more were found, and are not listed.
     pub more: u64,
     /// Parts of dropped volumes whose space can't be freed, because they can't be read.
     pub unfreeable: u64,
@@ -119,7 +119,7 @@ fn now_s(interface: &Interface) -> u64 {
     (interface.now_ms)() / 1000
 }
 
-/// How scrubbing stands.
+/// Shows the state of scrubbing.
 #[utoipa::path(get, path = "/v1/pool/scrub", responses(
     (status = 200, body = Scrub),
     (status = 401, body = Refusal),
@@ -128,7 +128,7 @@ pub(crate) async fn scrub(State(interface): Shared) -> Result<Json<Scrub>, ApiEr
     blocking(interface, |interface| Ok(Json(interface.array.scrub().into()))).await
 }
 
-/// Begins a pass of scrubbing, which goes on in the background.
+/// Begins a scrubbing pass in the background.
 #[utoipa::path(post, path = "/v1/pool/scrub", responses(
     (status = 200, body = Scrub),
     (status = 401, body = Refusal),
@@ -139,7 +139,7 @@ pub(crate) async fn start_scrub(State(interface): Shared) -> Result<Json<Scrub>,
     blocking(interface, move |interface| Ok(Json(start(interface)?.into()))).await
 }
 
-/// Ends the pass that is under way, if one is; what it has found stays listed.
+/// Stops the running pass, if any; its findings stay listed.
 #[utoipa::path(delete, path = "/v1/pool/scrub", responses(
     (status = 200, body = Scrub),
     (status = 401, body = Refusal),
@@ -148,7 +148,7 @@ pub(crate) async fn stop_scrub(State(interface): Shared) -> Result<Json<Scrub>, 
     blocking(interface, |interface| Ok(Json(interface.array.stop_scrub().into()))).await
 }
 
-/// What is damaged: which blocks of which volumes and snapshots can't be read.
+/// Lists the damage: which blocks of which volumes and snapshots can't be read.
 #[utoipa::path(get, path = "/v1/pool/damage", responses(
     (status = 200, body = DamageList),
     (status = 401, body = Refusal),

@@ -1,4 +1,4 @@
-//! `/v1/lab`: what the lab has measured on this array, kept beside what papers publish.
+//! `/v1/lab`: measurements that the lab made on this array, with published figures beside them.
 
 mod report;
 
@@ -35,7 +35,7 @@ impl From<Arc<array::LabReport>> for LabReport {
     }
 }
 
-/// What there is of a report, without its scenarios.
+/// A report without its scenarios.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LabReportLine {
     /// What it is called here.
@@ -44,11 +44,11 @@ pub struct LabReportLine {
     pub measured_ms: u64,
     /// The version of the lab.
     pub lab_version: String,
-    /// Vendor, product and revision of the array, as INQUIRY told.
+    /// Vendor, product and revision of the array, from INQUIRY.
     pub array: String,
-    /// What it was called in the report.
+    /// The name of the array in the report.
     pub array_name: String,
-    /// What a write that was answered is worth after a loss of power, in words.
+    /// What survives a loss of power after a write was acknowledged, in words.
     pub durability: String,
     /// How it was measured.
     pub settings: LabSettings,
@@ -56,7 +56,7 @@ pub struct LabReportLine {
     pub scenarios: usize,
     /// How many of them failed.
     pub failed: usize,
-    /// How many of them were not run.
+    /// How many of them were skipped.
     pub skipped: usize,
     /// How many aims there were.
     pub aims: usize,
@@ -95,7 +95,7 @@ pub struct LabReports {
     pub reports: Vec<LabReportLine>,
 }
 
-/// All reports of the lab, without their scenarios.
+/// Lists all reports of the lab, without their scenarios.
 #[utoipa::path(get, path = "/v1/lab/reports", responses(
     (status = 200, body = LabReports),
     (status = 401, body = Refusal),
@@ -109,7 +109,7 @@ pub(crate) async fn list(State(interface): Shared) -> Result<Json<LabReports>, A
     .await
 }
 
-/// A report of the lab.
+/// Shows a report of the lab.
 #[utoipa::path(get, path = "/v1/lab/reports/{name}", params(("name" = String, Path)), responses(
     (status = 200, body = LabReport),
     (status = 401, body = Refusal),
@@ -123,8 +123,8 @@ pub(crate) async fn show(
     blocking(interface, move |interface| Ok(Json(interface.array.lab_report(&name)?.into()))).await
 }
 
-/// Keeps a report of the lab: 32 at most, each up to 60 KiB as it is recorded. One of the same name
-/// gives way to it.
+/// Keeps a report of the lab: at most 32, each up to 60 KiB when stored. It replaces a report with
+/// the same name.
 #[utoipa::path(
     put,
     path = "/v1/lab/reports/{name}",

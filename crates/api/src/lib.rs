@@ -1,9 +1,9 @@
 //! The management interface: JSON over HTTP, under `/v1`, and [`rest`] under `/api`.
 //!
-//! This crate says which requests there are, what they mean and how they are refused; it opens no
-//! socket and reads no clock. The program that listens hands [`router`] what it needs in an
-//! [`Interface`]. Who may ask for what is decided in [`access`]. `GET /v1/openapi.json` describes
-//! all of it, from the same source as the handlers.
+//! This crate defines the requests, what they mean and how they are refused; it opens no socket and
+//! reads no clock. The listening program passes [`router`] what it needs in an [`Interface`].
+//! [`access`] decides who may send which request. `GET /v1/openapi.json` describes all of it, from
+//! the same source as the handlers.
 //!
 //! A refusal is `{"code": …, "message": …}`: the code is for programs and does not change, the
 //! message is one line for people.
@@ -86,30 +86,30 @@ pub use types::*;
 
 /// The longest body of a request, in bytes: a host with all of its names, several times over.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
-/// How long a body may be silent while it is received.
+/// How long a client may pause while it sends a body.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most objects of one answer that is a list.
+/// The most objects in one response that is a list.
 pub const PAGE_MAX: usize = 10_000;
 
-/// What the interface manages, and what it can't know by itself.
+/// What the interface manages, and what it can't get by itself.
 pub struct Interface {
     /// The objects of the array.
     pub array: Arc<Array>,
-    /// Who may ask.
+    /// Authentication and rate limits.
     pub access: Access,
     /// The program and how it was started.
     pub facts: Facts,
-    /// What the front end counts.
+    /// The counters of the front end.
     pub telemetry: Arc<dyn Telemetry>,
-    /// Who is logged in, and where alerts are told.
+    /// The sessions of hosts, and the destinations of notifications.
     pub watch: Arc<dyn Watch>,
-    /// What it has counted, for a year.
+    /// Its counters over a year.
     pub history: Arc<::history::History>,
     /// The time in milliseconds since 1970.
     pub now_ms: fn() -> u64,
 }
 
-/// What does not change while the program runs.
+/// Facts that do not change while the program runs.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// The version of the program.
@@ -122,31 +122,32 @@ pub struct Facts {
     pub started_ms: u64,
 }
 
-/// What the front end counts. Called from a thread that may wait.
+/// The counters of the front end. Called from a thread that may block.
 pub trait Telemetry: Send + Sync {
-    /// The counters; the names of volumes are filled in by the interface.
+    /// The counters; the interface fills in the names of volumes.
     fn counters(&self) -> Counters;
 
-    /// The devices of the pool; how much they hold is filled in by the interface.
+    /// The devices of the pool; the interface fills in how much they hold.
     fn devices(&self) -> Vec<Device>;
 }
 
-/// Who is logged in, and where alerts are told. Called from threads that may wait.
+/// The sessions of hosts, and the destinations of notifications. Called from threads that may
+/// block.
 pub trait Watch: Send + Sync {
-    /// All sessions that carry commands; hosts and portals are filled in by the interface.
+    /// All sessions that carry commands; the interface fills in hosts and portals.
     fn sessions(&self) -> Vec<HostSession>;
 
-    /// The last sessions that have ended of each initiator and portal, and when, in milliseconds
-    /// since 1970.
+    /// The most recently ended sessions of each initiator and portal, each with when it ended, in
+    /// milliseconds since 1970.
     fn ended_sessions(&self) -> Vec<(u64, HostSession)>;
 
-    /// Sends a test event to each destination, once, and waits for what comes of it.
+    /// Sends one test event to each destination, and waits for the results.
     fn test_notifications(&self) -> Vec<NotificationTest>;
 }
 
 type Shared = axum::extract::State<Arc<Interface>>;
 
-/// The description of the interface, without its paths, which the handlers add.
+/// The description of the interface, without its paths: the handlers add those.
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Holdfast", description = "Management of a Holdfast array."),
@@ -155,7 +156,7 @@ type Shared = axum::extract::State<Arc<Interface>>;
 )]
 struct Description;
 
-/// Everything there is, as a service for one HTTP server. Must run within a tokio runtime.
+/// The whole interface, as a service for one HTTP server. Must run within a tokio runtime.
 pub fn router(interface: Arc<Interface>) -> Router {
     let description = Arc::new(openapi());
     let (routes, _) = routes().split_for_parts();
@@ -237,7 +238,7 @@ fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::openapi::Open
     description
 }
 
-/// Runs what may wait for the store on a thread that may.
+/// Runs work that may wait for the store on a blocking thread.
 async fn blocking<T: Send + 'static>(
     interface: Arc<Interface>,
     work: impl FnOnce(&Interface) -> Result<T, array::Error> + Send + 'static,

@@ -4,7 +4,7 @@ use block::{Offload, Offloads};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Which offloads are on. Where one is off, hosts are told that it is not supported, and do the
+/// Which offloads are on. If one is off, it is reported to hosts as unsupported, and they do the
 /// work themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OffloadSettings {
@@ -33,7 +33,7 @@ impl From<Offloads> for OffloadSettings {
 }
 
 impl OffloadSettings {
-    /// Each with whether it is on.
+    /// Each offload, and whether it is on.
     pub fn each(&self) -> [(Offload, bool); Offload::ALL.len()] {
         [
             (Offload::CompareAndWrite, self.compare_and_write),
@@ -45,7 +45,7 @@ impl OffloadSettings {
     }
 }
 
-/// Which offloads to switch on or off; what is left out stays as it is.
+/// Which offloads to switch on or off; those left out stay as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OffloadChange {
@@ -67,7 +67,7 @@ pub struct OffloadChange {
 }
 
 impl OffloadChange {
-    /// The place of an offload.
+    /// The field of an offload.
     pub fn of(&mut self, offload: Offload) -> &mut Option<bool> {
         match offload {
             Offload::CompareAndWrite => &mut self.compare_and_write,
@@ -78,7 +78,7 @@ impl OffloadChange {
         }
     }
 
-    /// The switches, as the array takes them.
+    /// The switches in the form that the array takes.
     pub(crate) fn switches(mut self) -> Vec<(Offload, bool)> {
         let asked = |offload| self.of(offload).map(|on| (offload, on));
         Offload::ALL.into_iter().filter_map(asked).collect()

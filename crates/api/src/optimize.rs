@@ -8,26 +8,26 @@ use utoipa::ToSchema;
 
 use crate::{ApiError, Refusal, Shared, blocking};
 
-/// How the background pass of reduction stands: it finds what is stored twice, and packs better
-/// what was compressed quickly.
+/// The state of the background pass of reduction: it finds blocks that are stored twice, and
+/// repacks more tightly what was compressed quickly.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Optimize {
     /// Whether a pass is under way.
     pub running: bool,
-    /// Passes that have come to their end since the start.
+    /// Passes completed since the start.
     pub passes: u64,
     /// Passes that have failed since the start.
     pub failed_passes: u64,
-    /// Why the last pass failed; none if it did not, or goes on.
+    /// Why the last pass failed; `null` if it did not, or is still running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Rows of chunks that the last pass has looked at; in a big pool each several times.
+    /// Rows of chunks that the pass has read; in a big pool each is read several times.
     pub rows_done: u64,
-    /// How many it looks at, as far as is known.
+    /// How many rows it reads, as far as is known.
     pub rows_total: u64,
-    /// Segments that it has looked at behind that, and rewritten where it gains.
+    /// Segments that it has read after the rows, and rewritten if that saves space.
     pub segments_done: u64,
-    /// How many it looks at; 0 before it is done with rows.
+    /// How many segments it reads; 0 until it has finished the rows.
     pub segments_total: u64,
     /// Chunks that were found to be stored twice, in all passes since the start.
     pub aliased_chunks: u64,
@@ -52,7 +52,7 @@ impl From<OptimizeStatus> for Optimize {
     }
 }
 
-/// How the background pass of reduction stands.
+/// Shows the state of the background pass of reduction.
 #[utoipa::path(get, path = "/v1/pool/optimize", responses(
     (status = 200, body = Optimize),
     (status = 401, body = Refusal),
@@ -71,7 +71,7 @@ pub(crate) async fn start_optimize(State(interface): Shared) -> Result<Json<Opti
     blocking(interface, |interface| Ok(Json(interface.array.start_optimize()?.into()))).await
 }
 
-/// Ends the pass that is under way, if one is; what it has done stays done.
+/// Stops the running pass, if any; what it has done is kept.
 #[utoipa::path(delete, path = "/v1/pool/optimize", responses(
     (status = 200, body = Optimize),
     (status = 401, body = Refusal),

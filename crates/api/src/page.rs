@@ -1,23 +1,23 @@
-//! Which part of a list, and which objects.
+//! Parameters that select objects, and pages of a list.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::IntoParams;
 
-/// Which part of a list.
+/// Which part of a list to return.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Page {
-    /// Only what is behind this name.
+    /// Only objects after this name.
     pub after: Option<String>,
-    /// At most so many: 1 to 10000, which is also the default.
+    /// The most objects to return: 1 to 10000 (the default).
     pub limit: Option<usize>,
 }
 
 impl Page {
-    /// The objects of this page, and whether there are more: `find` gives those behind a name, to
-    /// a number.
+    /// The objects of this page, and whether there are more: `find` returns up to a number of those
+    /// after a name.
     pub(crate) fn of<T>(&self, find: impl FnOnce(Option<&str>, usize) -> Vec<T>) -> (Vec<T>, bool) {
         let limit = self.limit.unwrap_or(crate::PAGE_MAX).clamp(1, crate::PAGE_MAX);
         let mut found = find(self.after.as_deref(), limit + 1);
@@ -27,7 +27,7 @@ impl Page {
     }
 }
 
-/// Which connections.
+/// Which connections to list.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -38,16 +38,16 @@ pub struct ConnectionFilter {
     pub host: Option<String>,
 }
 
-/// Which volumes.
+/// Which volumes to list.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct VolumeFilter {
-    /// Only what is behind this name.
+    /// Only volumes after this name.
     pub after: Option<String>,
-    /// At most so many: 1 to 10000, which is also the default.
+    /// The most volumes to return: 1 to 10000 (the default).
     pub limit: Option<usize>,
-    /// Those that are destroyed, instead of the others.
+    /// Destroyed ones instead of the others.
     #[serde(default)]
     pub destroyed: bool,
 }
@@ -58,7 +58,7 @@ impl VolumeFilter {
     }
 }
 
-/// How something ends.
+/// How to destroy something.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -68,7 +68,7 @@ pub struct Ending {
     pub eradicate: bool,
 }
 
-/// A whole number of a query, as descriptions have them: below 2^63.
+/// A whole number in a query, within the range that the description gives: below 2^63.
 pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let number = Option::<u64>::deserialize(deserializer)?;
     match number {

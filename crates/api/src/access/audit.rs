@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::page::whole;
 use crate::{ApiError, PAGE_MAX, Refusal, Shared, blocking};
 
-/// Something that somebody asked to be changed.
+/// A change that somebody asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
     /// From 1; never used twice.
@@ -18,7 +18,7 @@ pub struct AuditEntry {
     pub time_ms: u64,
     /// Who.
     pub user: String,
-    /// As what.
+    /// With which role.
     pub role: String,
     /// From which address.
     pub origin: String,
@@ -54,19 +54,19 @@ impl From<array::AuditEntry> for AuditEntry {
 pub struct Audit {
     /// The entries.
     pub entries: Vec<AuditEntry>,
-    /// Whether there are older ones: ask again with the last one's number as `before`.
+    /// Whether there are older ones; to get them, pass the last one's number as `before`.
     pub more: bool,
 }
 
-/// Which part of the log.
+/// Which entries to list.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AuditFilter {
-    /// Only what is older than the entry with this number.
+    /// Only entries older than the one with this number.
     #[serde(default, deserialize_with = "whole")]
     before: Option<u64>,
-    /// At most so many: 1 to 10000, which is also the default.
+    /// The most entries to return: 1 to 10000 (the default).
     limit: Option<usize>,
 }
 

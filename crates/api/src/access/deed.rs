@@ -1,5 +1,5 @@
-//! What the audit log says of a request: who, what, and which names stand in it. Of a body only
-//! fields that name objects are looked at, so that no secret is kept.
+//! What the audit log records of a request: who sent it, what it does, and which names it contains.
+//! Of a body only the fields that name objects are read, so that no secret is kept.
 
 use array::Deed;
 use axum::body::{Body, Bytes, to_bytes};
@@ -18,16 +18,15 @@ const NAMING: [&str; 14] = [
     "add", "group", "host", "iqns", "lun", "name", "new_name", "remove", "source", "suffix",
     "user", "username", "volume", "volumes",
 ];
-/// Parameters of a query that say how much a request does.
+/// Query parameters that change how much a request does.
 const TELLING: [&str; 5] = ["destroyed", "eradicate", "overwrite", "truncate", "version"];
 
 tokio::task_local! {
-    /// What the request that is being answered is entered as.
+    /// The audit entry for the request being handled.
     static DEED: Deed;
 }
 
-/// What the request that is being answered is to be entered as; `None` for one that changes
-/// nothing.
+/// The audit entry for the request being handled; `None` if the request changes nothing.
 pub(super) fn of_this_request() -> Option<Deed> {
     DEED.try_with(Clone::clone).ok()
 }
@@ -48,7 +47,7 @@ pub(super) async fn run(
         Ok(body) => body,
         Err(denied) => return denied.answer(&path),
     };
-    // Parsers take a list of values for an object as well, in the order of its fields.
+    // Parsers also accept an object as a list of values, in the order of its fields.
     let is_list = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
     if is_list && path.starts_with("/v1/") {
         let denied = Denied::Body(StatusCode::BAD_REQUEST, "The body is a list, not an object.");
@@ -102,7 +101,7 @@ fn names(query: &str, body: &[u8]) -> String {
     found.join(" ")
 }
 
-/// A field: a name, a list of them, or an object that has one.
+/// Notes a field that is a name, a list of names, or an object with one.
 fn note(key: &str, value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) => found.push(format!("{key}={text}")),

@@ -1,4 +1,4 @@
-//! Refusals by who asks or how often, in the form of the path that was asked for.
+//! Refusals because of the caller or its rate, in the form that the path calls for.
 
 use array::Role;
 use axum::Json;
@@ -9,28 +9,28 @@ use serde_json::json;
 
 use crate::ApiError;
 
-/// Why a request is not let through.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
     /// No session, or a dead one, and no token.
     NoSession,
-    /// A token that nobody has.
+    /// A token that belongs to nobody.
     WrongToken,
-    /// The role may not.
+    /// The role does not allow it.
     Role(Role),
     /// Too many wrong tokens came from this address.
     TooManyFailures {
-        /// When to come again.
+        /// When to try again, in seconds.
         seconds: u64,
     },
-    /// The token asks too often.
+    /// Too many requests with this token.
     TooManyRequests {
-        /// When to come again.
+        /// When to try again, in seconds.
         seconds: u64,
     },
     /// The body can't be read.
     Body(StatusCode, &'static str),
-    /// No session can be made up.
+    /// No random bytes to make a session from.
     NoEntropy,
 }
 

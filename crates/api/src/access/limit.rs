@@ -1,4 +1,4 @@
-//! How often somebody may ask: token buckets, by the time that the caller hands in.
+//! Rate limits: token buckets, on the time that the caller passes in.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,21 +7,21 @@ use std::net::{IpAddr, Ipv6Addr};
 /// What one request takes out of a bucket.
 const UNIT: u64 = 1_000_000;
 
-/// A bucket: how much it holds, and how fast it is filled again.
+/// The size of a bucket, and how fast it refills.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
-    /// How many requests at once.
+    /// The most requests at once.
     pub burst: u64,
-    /// Millionths of a request that come back in a millisecond: 1,000 are one a second.
+    /// Millionths of a request that come back in each millisecond: 1,000 are one request a second.
     pub refill_per_ms: u64,
 }
 
 /// Failed logins from an address: 10 at once, then one in 5 seconds.
 pub(super) const FAILED_LOGINS: Rate = Rate { burst: 10, refill_per_ms: 200 };
-/// Requests with an API token, whatever sessions they are in: 1,000 at once, then 500 a second.
-/// It is more than a machine asks for, and keeps one that has gone mad from the rest.
+/// Requests with an API token, in all of its sessions: 1,000 at once, then 500 a second. No
+/// well-behaved program needs more, and a runaway one can't starve the others.
 pub(super) const REQUESTS: Rate = Rate { burst: 1_000, refill_per_ms: 500_000 };
-/// The most buckets of a kind: some 100 bytes each.
+/// The most buckets of each kind: about 100 bytes each.
 const BUCKETS_MAX: usize = 4_096;
 
 /// How full a bucket was, and when.
@@ -30,7 +30,7 @@ struct Bucket {
     at_ms: u64,
 }
 
-/// A bucket for each key. One that is full again is forgotten.
+/// A bucket for each key. Full buckets are forgotten.
 pub(super) struct Buckets<K> {
     rate: Rate,
     by_key: HashMap<K, Bucket>,
@@ -54,10 +54,10 @@ impl<K: Eq + Hash + Copy> Buckets<K> {
         bucket.level.saturating_add(more).min(self.full())
     }
 
-    /// Whether there is room for one more.
+    /// Whether there is room for one more request.
     ///
     /// # Errors
-    /// After how many seconds there is.
+    /// After how many seconds there will be room.
     pub(super) fn check(&self, key: &K, now_ms: u64) -> Result<(), u64> {
         let missing = UNIT.saturating_sub(self.level(key, now_ms));
         match missing.div_ceil(self.rate.refill_per_ms).div_ceil(1000) {
@@ -66,7 +66,7 @@ impl<K: Eq + Hash + Copy> Buckets<K> {
         }
     }
 
-    /// Takes one out.
+    /// Takes one request out of a bucket.
     pub(super) fn spend(&mut self, key: K, now_ms: u64) {
         let level = self.level(&key, now_ms).saturating_sub(UNIT);
         if !self.by_key.contains_key(&key) {
@@ -75,7 +75,7 @@ impl<K: Eq + Hash + Copy> Buckets<K> {
         self.by_key.insert(key, Bucket { level, at_ms: now_ms });
     }
 
-    /// Forgets full buckets where there are too many, and if all are in use, the fullest.
+    /// If there are too many buckets, forgets full ones; if none is full, the fullest.
     fn make_room(&mut self, now_ms: u64) {
         if self.by_key.len() < BUCKETS_MAX {
             return;
@@ -92,8 +92,8 @@ impl<K: Eq + Hash + Copy> Buckets<K> {
     }
 }
 
-/// Whom an address stands for: a host of IPv4, a network of IPv6, of which one host has plenty of
-/// addresses.
+/// What an address is limited by: itself for IPv4; its network for IPv6, where one host has plenty
+/// of addresses.
 pub(super) fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(buckets.check(&1, 5_007), Ok(()));
         buckets.spend(1, 5_007);
         assert_eq!(buckets.check(&1, 5_007), Err(5));
-        // However often it is asked: nothing is lost by rounding, and time never goes back.
+        // However often it is called, rounding loses nothing, and time never goes back.
         assert!((5_008..10_000).all(|now| buckets.check(&1, now).is_err()));
         assert_eq!(buckets.check(&1, 0), Err(5));
         assert_eq!(buckets.check(&1, 10_007), Ok(()));

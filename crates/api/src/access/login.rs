@@ -1,4 +1,4 @@
-//! Logging in and out, as clients of REST 2.x do, and asking who one is.
+//! Login and logout as in REST 2.x, and who the caller is.
 
 use array::TokenHash;
 use axum::extract::State;
@@ -13,10 +13,10 @@ use super::session::{Begun, Failed};
 use super::{Caller, Origin, SESSION_HEADER, Token};
 use crate::{Interface, Refusal, Shared};
 
-/// Where a login finds the API token.
+/// The header in which a login sends the API token.
 const API_TOKEN_HEADER: HeaderName = HeaderName::from_static("api-token");
 
-/// Who asks.
+/// The caller.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Session {
     /// The user.
@@ -26,7 +26,7 @@ pub struct Session {
 }
 
 impl Interface {
-    /// Begins a session for who has this API token.
+    /// Begins a session for the owner of this API token.
     pub(crate) fn log_in(
         &self,
         token: Option<&[u8]>,
@@ -42,14 +42,14 @@ impl Interface {
         Ok((session, caller))
     }
 
-    /// Ends the session of these headers, if there is one.
+    /// Ends the session that these headers carry, if any.
     fn log_out(&self, headers: &HeaderMap) {
         if let Some(session) = headers.get(SESSION_HEADER) {
             self.access.sessions.lock().end(&TokenHash::of(session.as_bytes()));
         }
     }
 
-    /// The logins whose sessions have not ended, and those that failed.
+    /// The logins whose sessions have not ended, and the failed ones.
     pub(crate) fn logins(&self) -> (Vec<Begun>, Vec<Failed>) {
         let sessions = self.access.sessions.lock();
         (sessions.begun((self.access.sources.uptime_ms)()), sessions.failed().to_vec())
@@ -63,10 +63,10 @@ pub struct LoggedIn {
     pub username: String,
 }
 
-/// What a login answers.
+/// The response to a login.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LoggedInItems {
-    /// Who has logged in: one.
+    /// Who has logged in: always one entry.
     pub items: Vec<LoggedIn>,
 }
 
@@ -114,7 +114,7 @@ pub(crate) async fn logout(State(interface): Shared, headers: HeaderMap) {
     interface.log_out(&headers);
 }
 
-/// Who asks.
+/// Returns who the caller is.
 #[utoipa::path(get, path = "/v1/session", responses(
     (status = 200, body = Session),
     (status = 401, body = Refusal),

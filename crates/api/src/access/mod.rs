@@ -1,13 +1,13 @@
-//! Who may ask, and for what.
+//! Authentication, authorisation, rate limits and the audit log.
 //!
-//! [`check`] stands in front of every request but a few that are open. It finds out who asks, by an
-//! API token (`Authorization: Bearer TOKEN`) or a session (`x-auth-token: SESSION`, which a login
-//! gives for an API token), slows down who asks too often, refuses what the role may not ask for,
-//! and hands a [`Caller`] on in the extensions of the request. Of a change it notes whose it is,
-//! and everything that is then done with [`run`] is entered into the audit log.
+//! [`check`] runs before every request but a few that are open. It identifies the caller, by an API
+//! token (`Authorization: Bearer TOKEN`) or a session (`x-auth-token: SESSION`, which a login
+//! returns for an API token), slows down callers that ask too often, refuses what the role does not
+//! allow, and passes a [`Caller`] on in the extensions of the request. For a change it notes the
+//! caller, and everything that [`run`] then does is entered into the audit log.
 //!
 //! * [`token`]: secrets and their forms, [`session`]: what a login gives,
-//! * [`role`]: what a role may ask for,
+//! * [`role`]: what each role allows,
 //! * [`limit`]: how often somebody may ask,
 //! * [`deed`]: what the audit log says of a request,
 //! * [`denied`]: refusals, in the form of the path,
@@ -45,14 +45,14 @@ pub use token::Token;
 
 use crate::Interface;
 
-/// How many requests that change nothing are worked on at once: fewer than there are threads, and
-/// as many times the memory of the longest list is taken.
+/// How many read-only requests run at once. This is less than the number of threads, and it bounds
+/// memory: each may hold the longest list.
 pub(crate) const READS_MAX: usize = 2;
 
-/// Where a request carries its session, and where a login gives it.
+/// The header that carries a session, in requests and in the response to a login.
 pub(crate) const SESSION_HEADER: HeaderName = HeaderName::from_static("x-auth-token");
 
-/// Who asks: in the extensions of every request that is not open.
+/// The caller, in the extensions of every request that needs authentication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The user.
@@ -61,8 +61,8 @@ pub struct Caller {
     pub role: Role,
 }
 
-/// Where a request comes from: to be put into its extensions by the program that listens. Requests
-/// without one, which no socket brought, count as one address.
+/// Where a request comes from: the listening program puts it into the request's extensions.
+/// Requests without one did not come over a socket, and count as one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin(pub IpAddr);
 
@@ -74,31 +74,31 @@ impl Origin {
     }
 }
 
-/// In the extensions of every answer to a caller who is known: for the program that listens.
+/// In the extensions of every response to a known caller, for the listening program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LetIn;
 
-/// What can't be had here.
+/// What this crate can't get by itself.
 pub struct Sources {
-    /// A time in milliseconds that never goes back, from wherever it begins.
+    /// A time in milliseconds that never goes back, from any starting point.
     pub uptime_ms: Box<dyn Fn() -> u64 + Send + Sync>,
-    /// Random bytes that are fit for keys; `None` where there are none to be had.
+    /// Random bytes that are fit for keys; `None` if there are none.
     pub entropy: Box<dyn Fn() -> Option<[u8; 32]> + Send + Sync>,
 }
 
-/// Who is known here, besides the users of the array, and how often they ask.
+/// Sessions and rate limits, besides the users that the array keeps.
 pub struct Access {
-    /// The token of the run file: who reads it owns the process, and acts as the built-in user.
+    /// The token of the run file: its reader owns the process, and acts as the built-in user.
     local: Token,
     sources: Sources,
     sessions: Mutex<Sessions>,
     failures: Mutex<Buckets<IpAddr>>,
     requests: Mutex<Buckets<TokenHash>>,
-    /// Turns of requests that look at something: see [`READS_MAX`].
+    /// Permits for read-only requests: see [`READS_MAX`].
     pub(crate) reads: Arc<Semaphore>,
 }
 
-/// What somebody is known by.
+/// What identifies a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Credential {
     /// The token of the run file.
@@ -108,7 +108,7 @@ pub(crate) enum Credential {
 }
 
 impl Access {
-    /// Nobody is logged in yet; `local` is the token of the run file.
+    /// Starts without sessions; `local` is the token of the run file.
     pub fn new(local: Token, sources: Sources) -> Self {
         Self {
             local,
@@ -120,14 +120,14 @@ impl Access {
         }
     }
 
-    /// Random bytes; `None` where there are none to be had.
+    /// Random bytes; `None` if there are none.
     pub(crate) fn random(&self) -> Option<[u8; 32]> {
         (self.sources.entropy)()
     }
 }
 
 impl Interface {
-    /// Who a credential stands for now; `None` where it is withdrawn.
+    /// The caller that a credential stands for now; `None` if it was withdrawn.
     fn caller(&self, credential: Credential) -> Option<Caller> {
         let (user, role) = match credential {
             Credential::Local => (BUILT_IN_USER.to_owned(), Role::ArrayAdmin),
@@ -136,9 +136,9 @@ impl Interface {
         Some(Caller { user, role })
     }
 
-    /// Whose token this is. A wrong one counts against the address that it came from; after too
-    /// many, no token from there is looked at but that of the run file, so that nobody locks the
-    /// owner of the machine out.
+    /// Whose token this is. A wrong one counts against the address that it came from. After too
+    /// many, only the token of the run file is accepted from there, so that nobody can lock out the
+    /// owner of the machine.
     fn known(&self, token: &[u8], origin: Origin) -> Result<(Caller, Credential), Denied> {
         let access = &self.access;
         let (from, now_ms) = (neighbourhood(origin.0), (access.sources.uptime_ms)());
@@ -158,7 +158,7 @@ impl Interface {
         Ok((caller, credential))
     }
 
-    /// Who sent a request.
+    /// The sender of a request.
     fn sender(&self, headers: &HeaderMap, origin: Origin) -> Result<(Caller, Credential), Denied> {
         let access = &self.access;
         if let Some(session) = headers.get(SESSION_HEADER) {
@@ -174,7 +174,7 @@ impl Interface {
         }
     }
 
-    /// Counts a request. Who owns the process is not counted.
+    /// Counts a request. The owner of the process is not counted.
     fn count(&self, credential: Credential) -> Result<(), Denied> {
         let Credential::Token(hash) = credential else { return Ok(()) };
         let now_ms = (self.access.sources.uptime_ms)();
@@ -197,9 +197,9 @@ impl Interface {
     }
 }
 
-/// Runs what may wait for the store on a thread that may, and enters it into the audit log if the
-/// request is one that changes something; `code` is what the log says of a refusal. `None` where
-/// the work panicked.
+/// Runs work that may wait for the store on a blocking thread, and adds it to the audit log if the
+/// request changes something; `code` is what the log says of a refusal. Returns `None` if the work
+/// panicked.
 pub(crate) async fn run<T, E>(
     interface: Arc<Interface>,
     work: impl FnOnce(&Interface) -> Result<T, E> + Send + 'static,
@@ -210,7 +210,7 @@ where
     E: From<array::Error> + Send + 'static,
 {
     let deed = deed::of_this_request();
-    // What only looks waits for others that do; changes always find a thread.
+    // Read-only requests wait for each other; changes always find a thread.
     let turn = match deed {
         None => Some(interface.access.reads.clone().acquire_owned().await.ok()?),
         Some(_) => None,
@@ -220,7 +220,7 @@ where
             Some(deed) => interface.array.attributed(deed, || work(&interface), code),
             None => work(&interface),
         };
-        // Whoever has gone away meanwhile has kept its turn up to here.
+        // The permit is kept to the end of the work even if the client has gone away.
         drop(turn);
         done
     };
@@ -235,7 +235,7 @@ fn bearer(header: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Whether anybody may ask: for versions, and for a session.
+/// Whether a path needs no authentication: versions, and login.
 fn is_open(method: &Method, path: &str) -> bool {
     let is_login = |rest: &str| rest.split_once('/').is_some_and(|(_, rest)| rest == "login");
     match *method {
@@ -245,7 +245,7 @@ fn is_open(method: &Method, path: &str) -> bool {
     }
 }
 
-/// Lets a request through to its handler, or refuses it.
+/// Passes a request on to its handler, or refuses it.
 pub(crate) async fn check(
     State(interface): State<Arc<Interface>>,
     mut request: Request,

@@ -11,8 +11,8 @@
 use array::Role;
 use axum::http::Method;
 
-/// The resources that a storage admin may change, as they stand behind `/v1/` or `/api/2.N/`; what
-/// is below them as well.
+/// The resources that a storage admin may change, as they are named after `/v1/` or `/api/2.N/`;
+/// also everything below them.
 const OF_STORAGE: [&str; 20] = [
     "alerts",
     "clones",
@@ -31,7 +31,7 @@ const OF_STORAGE: [&str; 20] = [
     "volume-groups",
     "volume-snapshots",
     "volumes",
-    // Not changes of the array, but of who asks.
+    // These change the caller's session, not the array.
     "login",
     "logout",
     "session",
@@ -49,7 +49,7 @@ pub(super) fn may(role: Role, method: &Method, path: &str) -> bool {
     }
 }
 
-/// What stands behind the version.
+/// The part of a path after the version.
 fn resource(path: &str) -> &str {
     let (version, rest) = match path.strip_prefix("/api/") {
         Some(rest) => rest.split_once('/').unwrap_or_default(),
@@ -91,7 +91,7 @@ mod tests {
             ("GET", "/v1/audit", ArrayAdmin),
             ("GET", "/api/2.26/audits", ArrayAdmin),
             ("GET", "/api/2.26/sessions", ArrayAdmin),
-            // What nobody knows, and what only looks like something that is known.
+            // An unknown resource, and names that only look like known ones.
             ("POST", "/v1/whatever", ArrayAdmin),
             ("POST", "/v1/Volumes", ArrayAdmin),
             ("POST", "/v1/%76olumes", ArrayAdmin),

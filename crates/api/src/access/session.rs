@@ -8,20 +8,20 @@ use array::TokenHash;
 
 use super::Credential;
 
-/// After how much idle time a session ends.
+/// How long a session may be idle before it ends.
 pub(super) const IDLE_MS: u64 = 30 * 60 * 1000;
-/// The most sessions of one token: clients that never log out have one more with each run.
+/// The most sessions of one token: clients that never log out leave one behind with each run.
 const SESSIONS_PER_CREDENTIAL_MAX: usize = 256;
-/// The most sessions of all: some 100 bytes each.
+/// The most sessions in all: about 100 bytes each.
 const SESSIONS_MAX: usize = 4_096;
-/// The most addresses whose failures are remembered. Failures are not entered into the audit log,
-/// which is a ring: who guesses tokens could push out of it what was done.
+/// The most addresses whose failures are remembered. Failures are not entered into the audit log:
+/// it is a ring, and guessing tokens would push real changes out of it.
 const FAILED_MAX: usize = 256;
 
 struct Session {
     begun: Begun,
-    /// What it was begun with. It is asked again at each request: a session never outlives its
-    /// token, nor a role that was taken away.
+    /// The credential it began with. It is checked again at each request: a session never outlives
+    /// its token, nor a role that was taken away.
     credential: Credential,
     used_ms: u64,
 }
@@ -29,7 +29,7 @@ struct Session {
 /// The login that a session began with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Begun {
-    /// Which one it was since the array was started, from 1.
+    /// The number of the event since the array was started, from 1.
     pub number: u64,
     /// Whose token it was.
     pub user: String,
@@ -42,32 +42,31 @@ pub(crate) struct Begun {
 /// Logins from one address that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failed {
-    /// Which event the first one was since the array was started, as for logins.
+    /// The number of the first event since the array was started, counted as for logins.
     pub number: u64,
     /// Where they came from.
     pub origin: IpAddr,
     /// When the first one came, in milliseconds since 1970.
     pub first_ms: u64,
-    /// When the last one came.
+    /// When the last one came, in milliseconds since 1970.
     pub last_ms: u64,
     /// How many came.
     pub count: u64,
 }
 
-/// All sessions, by the hash of what requests carry.
+/// All sessions, by the hash of the secret that requests carry.
 #[derive(Default)]
 pub(super) struct Sessions {
     by_hash: HashMap<TokenHash, Session>,
-    /// Addresses from which logins failed, the latest last.
+    /// Addresses from which logins failed, the most recent last.
     failed: Vec<Failed>,
-    /// How many events there were: sessions that have begun, and addresses that failed.
+    /// Events so far: sessions begun, and addresses that failed.
     count: u64,
 }
 
 impl Sessions {
-    /// Begins one. Where there are too many, the one that was idle longest gives way: of the same
-    /// token first.
-    /// The number of the login is given here.
+    /// Begins a session. If there are too many, it replaces the one that was idle longest, one of
+    /// the same token first. The number of the login is assigned here.
     pub(super) fn begin(
         &mut self,
         hash: TokenHash,
@@ -95,7 +94,7 @@ impl Sessions {
         }
     }
 
-    /// What a session was begun with; it is in use again.
+    /// The credential that a session began with. The session counts as in use again.
     pub(super) fn use_one(&mut self, hash: &TokenHash, now_ms: u64) -> Option<Credential> {
         let session = self.by_hash.get_mut(hash)?;
         if session.is_over(now_ms) {
@@ -106,7 +105,7 @@ impl Sessions {
         Some(session.credential)
     }
 
-    /// The logins of those that have not ended, the oldest first.
+    /// The logins of sessions that have not ended, the oldest first.
     pub(super) fn begun(&self, now_ms: u64) -> Vec<Begun> {
         let live = self.by_hash.values().filter(|session| !session.is_over(now_ms));
         let mut begun: Vec<_> = live.map(|session| session.begun.clone()).collect();
@@ -134,12 +133,12 @@ impl Sessions {
         self.failed.push(failed);
     }
 
-    /// The addresses from which logins failed, those that failed last.
+    /// The addresses from which logins failed most recently.
     pub(super) fn failed(&self) -> &[Failed] {
         &self.failed
     }
 
-    /// Ends one.
+    /// Ends a session.
     pub(super) fn end(&mut self, hash: &TokenHash) {
         self.by_hash.remove(hash);
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use array::TokenHash;
 use subtle::ConstantTimeEq;
 
-/// A secret that was made here. `Debug` does not show it.
+/// A secret that was generated here. `Debug` does not show it.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -15,8 +15,8 @@ impl Token {
         Self(hex(entropy))
     }
 
-    /// An API token: 128 of the random bits as 8-4-4-4-12 hex digits, the form in which clients of
-    /// REST 2.x know them.
+    /// An API token: 128 of the random bits as 8-4-4-4-12 hex digits, the form that clients of REST
+    /// 2.x expect.
     pub fn of_api(entropy: &[u8; 32]) -> Self {
         let digits = hex(entropy.get(..16).unwrap_or_default());
         let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &digits[range]);
@@ -33,7 +33,7 @@ impl Token {
         TokenHash::of(self.0.as_bytes())
     }
 
-    /// Whether `other` is the same, in a time that does not tell how much of it is.
+    /// Whether `other` is the same, compared in constant time.
     pub(super) fn is(&self, other: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(other).into()
     }

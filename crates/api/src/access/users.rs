@@ -18,9 +18,9 @@ pub struct User {
     pub name: String,
     /// What it may do: `array_admin`, `storage_admin` or `readonly`.
     pub role: String,
-    /// Whether it is the one that is always there.
+    /// Whether it is the built-in user, which always exists.
     pub built_in: bool,
-    /// When it was made, in milliseconds since 1970; none for the built-in one.
+    /// When it was made, in milliseconds since 1970; `null` for the built-in one.
     pub created_ms: Option<u64>,
     /// How many API tokens it has.
     pub tokens: usize,
@@ -38,12 +38,12 @@ impl From<UserInfo> for User {
     }
 }
 
-/// Some users, in the order of their names.
+/// A page of users, in the order of their names.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Users {
     /// The users.
     pub users: Vec<User>,
-    /// Whether there are more behind the last one: ask again with its name as `after`.
+    /// Whether there are more after the last one; to get them, pass its name as `after`.
     pub more: bool,
 }
 
@@ -61,20 +61,20 @@ pub struct UserCreate {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserChange {
-    /// See [`User::role`]: from its next request on.
+    /// See [`User::role`]. It takes effect with the user's next request.
     pub role: String,
 }
 
 /// An API token, without the token itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ApiToken {
-    /// Whose it is.
+    /// The user that it belongs to.
     pub user: String,
-    /// What tells it from others of that user.
+    /// Its name, unique among the user's tokens.
     pub name: String,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
-    /// From when on it is refused, in milliseconds since 1970; none: never.
+    /// When it expires, in milliseconds since 1970; `null` if it does not.
     pub expires_ms: Option<u64>,
     /// When it was used last since the array was started, in milliseconds since 1970.
     pub last_used_ms: Option<u64>,
@@ -87,7 +87,7 @@ impl From<TokenInfo> for ApiToken {
     }
 }
 
-/// API tokens, in the order of their users' names, then in that in which they were made.
+/// API tokens, by user name, then in the order in which they were made.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApiTokens {
     /// The tokens.
@@ -100,25 +100,25 @@ pub struct ApiTokens {
 pub struct ApiTokenCreate {
     /// 1 to 63 of A-Z a-z 0-9 - _: what it is for, such as the program that gets it.
     pub name: String,
-    /// Whose it shall be; without it, of who asks.
+    /// The user that gets it; the caller if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// For how many seconds it is good; without it, until it is withdrawn.
+    /// For how many seconds it is valid; if left out, until it is withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime_s: Option<u64>,
 }
 
-/// An API token that was made.
+/// A newly made API token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApiTokenMade {
     /// What is kept of it.
     #[serde(flatten)]
     pub kept: ApiToken,
-    /// The token itself: it is shown this once, and can't be found out again.
+    /// The token itself. It is shown only once, and can't be recovered.
     pub token: String,
 }
 
-/// Which tokens.
+/// Which tokens to list.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -127,7 +127,7 @@ pub(crate) struct TokenFilter {
     user: Option<String>,
 }
 
-/// All users, or a part of them, in the order of their names.
+/// Lists users in the order of their names.
 #[utoipa::path(get, path = "/v1/users", params(Page), responses(
     (status = 200, body = Users),
     (status = 400, body = Refusal),
@@ -145,7 +145,7 @@ pub(crate) async fn list(
     .await
 }
 
-/// Makes a user, who can do nothing before it has an API token.
+/// Makes a user. It can do nothing until it has an API token.
 #[utoipa::path(post, path = "/v1/users", request_body = UserCreate, responses(
     (status = 201, body = User),
     (status = 400, body = Refusal),
@@ -167,7 +167,7 @@ pub(crate) async fn create(
     .await
 }
 
-/// A user.
+/// Shows a user.
 #[utoipa::path(get, path = "/v1/users/{name}", params(("name" = String, Path)), responses(
     (status = 200, body = User),
     (status = 401, body = Refusal),
@@ -181,7 +181,7 @@ pub(crate) async fn show(
     blocking(interface, move |interface| Ok(Json(interface.array.user(&name)?.into()))).await
 }
 
-/// Gives a user another role.
+/// Changes a user's role.
 #[utoipa::path(
     patch,
     path = "/v1/users/{name}",
@@ -228,7 +228,7 @@ pub(crate) async fn delete(
     .await
 }
 
-/// All API tokens, or those of a user; never the tokens themselves.
+/// Lists all API tokens, or those of a user, without the secrets.
 #[utoipa::path(get, path = "/v1/tokens", params(TokenFilter), responses(
     (status = 200, body = ApiTokens),
     (status = 400, body = Refusal),
@@ -251,7 +251,7 @@ pub(crate) async fn list_tokens(
     .await
 }
 
-/// Makes an API token. The answer is the only place where it is ever shown.
+/// Makes an API token. This response is the only place where it is ever shown.
 #[utoipa::path(post, path = "/v1/tokens", request_body = ApiTokenCreate, responses(
     (status = 201, body = ApiTokenMade),
     (status = 400, body = Refusal),

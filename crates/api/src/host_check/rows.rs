@@ -1,20 +1,20 @@
-//! The practices: each a function of what was seen.
+//! The practices: each is a function of the evidence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Evidence, HostCheckRow, Verdict};
 
-/// Commands from which on shares of paths mean something.
+/// The least commands for which shares of paths mean something.
 const COMMANDS_MIN: u64 = 1_000;
-/// How many portals a host should use, where there are so many: two of each of two controllers.
+/// How many portals a host should use, if the array has that many: two of each of two controllers.
 const PATHS_BEST: usize = 4;
 /// The longest EXTENDED COPY that a host sends by its own setting, in bytes.
 const COPY_BEST_BYTES: u64 = 16 << 20;
-/// What a host has written before it is said to have nothing reclaimed, in bytes.
+/// How much a host must have written before the check complains that it reclaims nothing, in bytes.
 const WRITTEN_MIN_BYTES: u64 = 1 << 30;
 /// The least MaxBurstLength that does not slow large writes down: what ESXi asks for.
 const BURST_BEST_BYTES: u32 = 262_144;
-/// Zeros sent as data, from which on that is told, in bytes.
+/// Zeros sent as data, from which on the check mentions them, in bytes.
 const ZEROS_MIN_BYTES: u64 = 64 << 20;
 const MIB: f64 = (1 << 20) as f64;
 
@@ -146,7 +146,7 @@ fn offloads_on(evidence: &Evidence) -> HostCheckRow {
     row("offloads_on", verdict, seen, how)
 }
 
-/// An offload that the host uses, has refused, or was not seen to use.
+/// The row of an offload that the host uses, has refused, or was not seen to use.
 fn used(evidence: &Evidence, check: &str, class: &str, how: How) -> HostCheckRow {
     let commands = evidence.commands(class);
     let (ok, failed) = (commands.ok, commands.failed);
@@ -199,7 +199,7 @@ fn zero_used(evidence: &Evidence) -> HostCheckRow {
     }
     let written: u64 = evidence.paths.iter().map(|path| path.zeros_written_bytes).sum();
     if written >= ZEROS_MIN_BYTES {
-        // Some programs write zeros whatever the host does: only what is most of it counts.
+        // Some programs write zeros whatever the host does: it counts only if most data is zeros.
         if zeros.ok == 0 || written > zeros.bytes {
             row.verdict = Verdict::Improve;
         }

@@ -133,7 +133,7 @@ fn who_has_left_is_judged_by_its_last_sessions() {
     assert_eq!(seen(vec![], ended(), 1_004_000), both("Sessions on 2 of 2 portals."));
     let left = both("It has left; it had sessions on 2 of 2 portals.");
     assert_eq!(seen(vec![], ended(), 4_600_000), left);
-    // One that is there counts with what has just ended, and without what ended long ago.
+    // A current session counts together with one that has just ended, but not with old ones.
     assert_eq!(seen(vec![on(1)], ended(), 1_004_000), both("Sessions on 2 of 2 portals."));
     let one = (Verdict::Improve, "Sessions on 1 of 2 portals.".to_owned());
     assert_eq!(seen(vec![on(1)], ended(), 4_600_000), one);

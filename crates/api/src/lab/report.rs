@@ -1,10 +1,10 @@
-//! A report of the lab, as it comes and goes.
+//! A report of the lab, as it is sent and returned.
 
 use array::lab_reports as kept;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What one run of the lab has measured.
+/// The results of one run of the lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabMeasured {
@@ -13,39 +13,39 @@ pub struct LabMeasured {
     /// The version of the lab.
     #[schema(max_length = 512)]
     pub lab_version: String,
-    /// Vendor, product and revision of the array, as INQUIRY told.
+    /// Vendor, product and revision of the array, from INQUIRY.
     #[schema(max_length = 512)]
     pub array: String,
-    /// What it was called in the report.
+    /// The name of the array in the report.
     #[schema(max_length = 512)]
     pub array_name: String,
-    /// What a write that was answered is worth after a loss of power, in words.
+    /// What survives a loss of power after a write was acknowledged, in words.
     #[schema(max_length = 512)]
     pub durability: String,
     /// How it was measured.
     pub settings: LabSettings,
     /// Where the lab ran.
     pub machine: LabMachine,
-    /// What was found.
+    /// The results of the scenarios.
     #[schema(max_items = 64)]
     pub scenarios: Vec<LabScenario>,
 }
 
-/// How it was measured. Numbers mean nothing without it.
+/// How it was measured. The numbers mean nothing without it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabSettings {
-    /// The papers' sizes were divided by it; 1 and up.
+    /// The divisor of the papers' sizes, from 1.
     #[schema(minimum = 1)]
     pub scale: u64,
-    /// The papers' numbers of machines were divided by it: 1, but for tests.
+    /// The divisor of the papers' numbers of machines: 1, except in tests.
     #[schema(minimum = 1)]
     pub count_scale: u64,
-    /// How long each load ran, in milliseconds; 0 where it is not told.
+    /// How long each load ran, in milliseconds; 0 if unknown.
     pub load_ms: u64,
     /// How many hosts there were.
     pub hosts: u32,
-    /// Over how many portals.
+    /// How many portals they used.
     pub portals: u32,
 }
 
@@ -65,21 +65,21 @@ pub struct LabMachine {
     pub system: String,
 }
 
-/// What a scenario found, beside what a paper publishes.
+/// The result of a scenario, with the figure that a paper publishes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabScenario {
-    /// What the lab calls it: `P-13`. Unique in a report.
+    /// Its id in the lab: `P-13`. Unique in a report.
     #[schema(min_length = 1, max_length = 512)]
     pub id: String,
     /// What is done; may be empty.
     #[schema(max_length = 512)]
     pub title: String,
-    /// The paper and the place in it; none where it is no figure of one.
+    /// The paper and the place in it; `null` if it is not a figure from a paper.
     #[schema(max_length = 512)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// What stands there.
+    /// The published figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<LabPublished>,
     /// How it ended.
@@ -88,41 +88,41 @@ pub struct LabScenario {
     #[schema(max_length = 512)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the numbers of the cases are: `time`.
+    /// The quantity that the cases measure: `time`.
     #[schema(min_length = 1, max_length = 512)]
     pub quantity: String,
-    /// Of the numbers: `s`; may be empty.
+    /// The unit of the numbers: `s`; may be empty.
     #[schema(max_length = 512)]
     pub unit: String,
-    /// What the ratios are of.
+    /// How the ratios are formed.
     pub ratio_of: LabRatio,
-    /// What was measured.
+    /// The measurements.
     #[schema(max_items = 64)]
     pub cases: Vec<LabCase>,
-    /// Whether aims were reached.
+    /// The aims, and whether they were reached.
     #[schema(max_items = 16)]
     pub aims: Vec<LabAim>,
-    /// What a reader must know besides.
+    /// What else a reader must know.
     #[schema(max_items = 64)]
     pub notes: Vec<String>,
 }
 
-/// What a paper states, in its words. None where it does not.
+/// What a paper states, in its words; `null` if it states nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabPublished {
-    /// Of what.
+    /// The quantity.
     #[schema(max_length = 512)]
     pub what: String,
     /// Without offload.
     #[schema(max_length = 512)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<String>,
-    /// With it.
+    /// With offload.
     #[schema(max_length = 512)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
-    /// How much better.
+    /// The improvement.
     #[schema(max_length = 512)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<String>,
@@ -132,21 +132,21 @@ pub struct LabPublished {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LabState {
-    /// It ran, and what it wrote was right.
+    /// It ran, and the data it wrote is right.
     Done,
-    /// The array erred, or held wrong data.
+    /// The array returned errors, or held wrong data.
     Failed,
     /// It was not run.
     Skipped,
 }
 
-/// What is divided by what.
+/// How a ratio is formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LabRatio {
-    /// Off by on, as of times.
+    /// Off divided by on, for times.
     OffByOn,
-    /// On by off, as of rates.
+    /// On divided by off, for rates.
     OnByOff,
 }
 
@@ -154,21 +154,21 @@ pub enum LabRatio {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabCase {
-    /// `16 VMs`.
+    /// Its name: `16 VMs`.
     #[schema(min_length = 1, max_length = 512)]
     pub case: String,
-    /// Without offload; none where it was not measured.
+    /// Without offload; `null` if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<f64>,
-    /// With it.
+    /// With offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<f64>,
-    /// How many times one is the other; none where that can't be told.
+    /// The ratio; `null` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// Whether it can't be told because it was over too soon.
+    /// Whether there is no ratio because the run was too short.
     pub too_fast: bool,
-    /// Whether hosts did themselves what was to be offloaded, all of it or in part.
+    /// Whether hosts did in software what was to be offloaded, all of it or part of it.
     pub in_software: bool,
 }
 
@@ -176,25 +176,25 @@ pub struct LabCase {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabAim {
-    /// `wire bytes, on against off`.
+    /// The quantity: `wire bytes, on against off`.
     #[schema(max_length = 512)]
     pub what: String,
-    /// `under 0.1%`.
+    /// The aim: `under 0.1%`.
     #[schema(max_length = 512)]
     pub goal: String,
-    /// `0.02%`.
+    /// The measured value: `0.02%`.
     #[schema(max_length = 512)]
     pub measured: String,
-    /// Whether it was.
+    /// Whether it was reached.
     pub met: bool,
-    /// Why not, or what else is to be known of it.
+    /// Why not, or what else is worth knowing.
     #[schema(max_length = 512)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Turns a type into the one of the array that has the same fields, and back: as they are, each
-/// turned (`into`), turned if it is there (`some`), and turned one by one (`all`).
+/// Converts a type into the array's type with the same fields, and back. Fields are copied, or
+/// converted: one value (`into`), an optional one (`some`), or each of a list (`all`).
 macro_rules! same {
     (
         struct $name:ident: $($field:ident),*;

@@ -1,11 +1,11 @@
-//! What is wrong, as numbers.
+//! Metrics of alerts.
 
 use array::Severity;
 
 use super::Exposition;
 use crate::Interface;
 
-/// Alerts that are not closed, by how grave they are.
+/// Alerts that are not closed, by severity.
 pub(super) fn alerts(interface: &Interface, page: &mut Exposition) {
     let mut open = page.gauge("holdfast_alerts_open", "Alerts that are not closed.");
     for (severity, count) in Severity::ALL.into_iter().zip(interface.array.open_alerts()) {

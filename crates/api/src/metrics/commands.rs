@@ -1,4 +1,4 @@
-//! Metrics of what hosts do: commands of all, of each volume, of each host; sockets and memory.
+//! Metrics of hosts' commands: in total, by volume and by host; also of sockets and memory.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,14 @@ use block::VolumeId;
 use super::{Exposition, Family};
 use crate::{CommandCounters, Counters, Interface, PathCounters};
 
-/// How many volumes or hosts are looked at while a lock is held.
+/// How many volumes or hosts are read while a lock is held.
 const PIECE: usize = 250;
 
-/// What was done, by class of command.
+/// Commands by class.
 type Commands = BTreeMap<String, CommandCounters>;
 
-/// What all hosts did and what it took, and the same of each of up to so many volumes and hosts.
+/// The commands of all hosts and what they took, and the same for a limited number of volumes and
+/// hosts.
 pub(super) fn add(interface: &Interface, page: &mut Exposition, volumes: usize, hosts: usize) {
     let counters = interface.telemetry.counters();
     told(page, "", "by class", &[("", "", &counters.totals)]);
@@ -48,7 +49,7 @@ fn memory(counters: &Counters, page: &mut Exposition) {
         .count(&[], memory.evictions);
 }
 
-/// How many were shown.
+/// Returns how many were shown.
 fn of_volumes(
     interface: &Interface,
     page: &mut Exposition,
@@ -84,7 +85,7 @@ fn of_volumes(
     volumes.len()
 }
 
-/// How many were shown.
+/// Returns how many were shown.
 fn of_hosts(
     interface: &Interface,
     page: &mut Exposition,
@@ -107,7 +108,7 @@ fn of_hosts(
     hosts.len()
 }
 
-/// What all paths of one key did together.
+/// The sums over all paths with the same key.
 fn sums<K: Ord>(
     paths: &[PathCounters],
     key: impl Fn(&PathCounters) -> Option<K>,
@@ -128,7 +129,7 @@ fn sums<K: Ord>(
     sums
 }
 
-/// The three families of commands: how many there were is the count of the latencies.
+/// The three families of commands: the count of the latencies is the number of commands.
 fn told(page: &mut Exposition, of: &str, help: &str, rows: &[(&str, &str, &Commands)]) {
     let name = format!("holdfast_{of}commands_total");
     let mut total = page.counter(&name, &format!("Commands {help} and result."));
@@ -171,7 +172,7 @@ fn each(
     }
 }
 
-/// Of all objects together there is no label but the class.
+/// For the sum over all objects, the class is the only label.
 fn labels<'a>(label: &'a str, object: &'a str, class: &'a str) -> Vec<(&'a str, &'a str)> {
     match label {
         "" => vec![("class", class)],
@@ -179,7 +180,7 @@ fn labels<'a>(label: &'a str, object: &'a str, class: &'a str) -> Vec<(&'a str, 
     }
 }
 
-/// The first of a list, up to so many, read in pieces so that no lock is held for long.
+/// The first `limit` objects of a list, read in pieces so that no lock is held for long.
 fn in_pieces<T>(
     most: usize,
     piece: impl Fn(Option<&str>, usize) -> Vec<T>,

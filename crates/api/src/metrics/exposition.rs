@@ -1,32 +1,32 @@
-//! Families of metrics, as they are put together for one answer.
+//! Families of metrics, as they are collected for one response.
 
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Summary};
 use prometheus::{Error, TextEncoder};
 
-/// The metrics of one answer.
+/// The metrics of one response.
 #[derive(Debug, Default)]
 pub(crate) struct Exposition {
     families: Vec<MetricFamily>,
 }
 
-/// A metric, of which there is a sample for each set of labels.
+/// A metric, with a sample for each set of labels.
 pub(crate) struct Family<'a> {
     family: &'a mut MetricFamily,
 }
 
 impl Exposition {
-    /// What goes up and down. A name ends in its unit: `_bytes`, `_seconds`, `_ratio`; of things
-    /// that are counted in none.
+    /// A value that goes up and down. A name ends in its unit: `_bytes`, `_seconds`, `_ratio`; a
+    /// count has no unit.
     pub(crate) fn gauge(&mut self, name: &str, help: &str) -> Family<'_> {
         self.family(name, help, MetricType::GAUGE)
     }
 
-    /// What only goes up while the program runs. A name ends in `_total`.
+    /// A value that only goes up while the program runs. A name ends in `_total`.
     pub(crate) fn counter(&mut self, name: &str, help: &str) -> Family<'_> {
         self.family(name, help, MetricType::COUNTER)
     }
 
-    /// How many of something there were, and what they add up to.
+    /// The count of some events, and the sum of their values.
     pub(crate) fn summary(&mut self, name: &str, help: &str) -> Family<'_> {
         self.family(name, help, MetricType::SUMMARY)
     }
@@ -45,7 +45,7 @@ impl Exposition {
     /// out.
     ///
     /// # Errors
-    /// Where a family has no name.
+    /// If a family has no name.
     pub(crate) fn text(self) -> Result<String, Error> {
         let told = self.families.into_iter().filter(|family| !family.get_metric().is_empty());
         TextEncoder::new().encode_to_string(&told.collect::<Vec<_>>())
@@ -77,7 +77,7 @@ impl Family<'_> {
         self.add(labels, value as f64)
     }
 
-    /// Adds the sample of a summary: how many, and their sum.
+    /// Adds the sample of a summary: the count and the sum.
     pub(crate) fn sum(&mut self, labels: &[(&str, &str)], count: u64, sum: f64) -> &mut Self {
         let (mut metric, mut summary) = (labelled(labels), Summary::default());
         summary.set_sample_count(count);

@@ -34,26 +34,26 @@ use crate::{ApiError, Interface, Refusal, Shared, blocking};
 
 pub(crate) use exposition::{Exposition, Family};
 
-/// What adds metrics, in the order in which they are told.
+/// The functions that add metrics, in the order in which they are shown.
 const SOURCES: &[fn(&Interface, &mut Exposition)] =
     &[pool::array, pool::space, pool::work, pool::devices, alerts::alerts];
 
-/// How many volumes, and how many hosts, have series of their own unless more are asked for.
+/// How many volumes, and how many hosts, have series of their own by default.
 const OBJECTS_DEFAULT: usize = 1000;
 
-/// Which series are wanted.
+/// Which series to return.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MetricsQuery {
-    /// How many volumes have series of their own at most: the first by name. 1000 unless it is
-    /// said; 0 for none.
+    /// The most volumes that have series of their own: the first by name. 1000 by default; 0 for
+    /// none.
     volumes: Option<usize>,
-    /// The same of hosts.
+    /// The same for hosts.
     hosts: Option<usize>,
 }
 
-/// What the array counts, for Prometheus.
+/// Returns the array's metrics, for Prometheus.
 #[utoipa::path(get, path = "/metrics", params(MetricsQuery), responses(
     (status = 200, body = String, content_type = "text/plain; version=0.0.4"),
     (status = 400, body = Refusal),

@@ -1,9 +1,9 @@
-//! Metrics of the array, its space, and what it does in the background.
+//! Metrics of the array, its space, and its background work.
 
 use super::Exposition;
 use crate::{Device, Interface, Optimize, Pool, Scrub, SpaceFigures};
 
-/// Of the array: what runs, since when, and how many objects there are.
+/// The array: its version, when it was started, and how many objects it has.
 pub(super) fn array(interface: &Interface, page: &mut Exposition) {
     let (facts, counts) = (&interface.facts, interface.array.counts());
     let name = interface.array.name();
@@ -22,7 +22,7 @@ pub(super) fn array(interface: &Interface, page: &mut Exposition) {
         .count(&[], counts.connections as u64);
 }
 
-/// Of the space of the pool.
+/// The space of the pool.
 pub(super) fn space(interface: &Interface, page: &mut Exposition) {
     let pool = Pool::from(interface.array.pool());
     for (name, help, bytes) in [
@@ -81,7 +81,7 @@ pub(super) fn space(interface: &Interface, page: &mut Exposition) {
         .add(&[], figures.as_of_ms as f64 / 1000.0);
 }
 
-/// Of what goes on in the background, and what it found.
+/// Background work, and its findings.
 pub(super) fn work(interface: &Interface, page: &mut Exposition) {
     let pool = interface.array.pool();
     page.counter("holdfast_commits_total", "Commits since the start.")
@@ -120,7 +120,7 @@ fn optimize(optimize: &Optimize, page: &mut Exposition) {
         .count(&[("result", "failed")], optimize.failed_passes);
 }
 
-/// Of the devices, as hosts' commands wait for them.
+/// The devices, as hosts' commands wait for them.
 pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
     let devices = interface.telemetry.devices();
     let both = |device: &Device| [("read", device.reads), ("commit", device.commits)];

@@ -1,6 +1,6 @@
-//! `admins` and their API tokens. There are no passwords: a user is known by API tokens, of which
-//! it may have several. Clients of REST 2.x know of one for each user: to make one gives it the
-//! name [`TOKEN_NAME`], and to remove it withdraws all.
+//! `admins` and their API tokens. There are no passwords: a user is identified by API tokens, of
+//! which it may have several. Clients of REST 2.x expect one for each user: creating one gives it
+//! the name [`TOKEN_NAME`], and removing it withdraws all.
 
 use array::{NewToken, Role, TokenInfo, TokenName, UserInfo, UserName};
 use axum::extract::State;
@@ -14,9 +14,9 @@ use super::{
 use crate::access::Token;
 use crate::{Interface, Shared};
 
-/// What a token is called that is made here.
+/// The name of a token that is made here.
 const TOKEN_NAME: &str = "rest";
-/// What stands for a token: only its hash is kept.
+/// Shown in place of a token: only its hash is kept.
 const HIDDEN: &str = "****";
 
 /// A user.
@@ -28,22 +28,22 @@ pub struct RestAdmin {
     pub api_token: RestApiToken,
     /// Whether it is kept by this array: always.
     pub is_local: bool,
-    /// Whether it is locked out: never. Addresses are, for a while.
+    /// Whether it is locked out: never. Only addresses are, for a while.
     pub locked: bool,
     /// What it may do: `array_admin`, `storage_admin` or `readonly`.
     pub role: Named,
 }
 
-/// An API token, or none: `{}` then.
+/// An API token; `{}` if there is none.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct RestApiToken {
     /// When it was made, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<u64>,
-    /// From when on it is refused, in milliseconds since 1970; none: never.
+    /// When it expires, in milliseconds since 1970; absent if it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-    /// The token where it was made just now, and `****` ever after.
+    /// The token itself if it was made just now; otherwise `****`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
@@ -76,12 +76,12 @@ impl Listed for RestAdmin {
     }
 }
 
-/// An API token with whose it is.
+/// An API token and the user it belongs to.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestAdminToken {
     /// The user.
     pub name: String,
-    /// What it is called among those of the user.
+    /// Its name among the user's tokens.
     pub token_name: String,
     /// The token.
     pub api_token: RestApiToken,
@@ -100,7 +100,7 @@ impl Listed for RestAdminToken {
     }
 }
 
-/// All users, or some.
+/// Lists all users, or some.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/admins",
@@ -124,12 +124,12 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     .await
 }
 
-/// A parameter that asks to see tokens, for the description.
+/// The parameter that asks for tokens to be shown, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
 pub(crate) struct ExposeParam {
-    /// Whether to show tokens: `true` is refused, as only their hashes are kept.
+    /// Whether to show tokens: `true` is refused, because only their hashes are kept.
     expose_api_token: Option<bool>,
 }
 
@@ -166,7 +166,7 @@ impl AdminPost {
     }
 }
 
-/// The one user that a request names: each is changed by a commit of its own.
+/// The one user that a request names: each is changed in a commit of its own.
 fn the_name(query: &mut Query) -> Result<String, Refused> {
     let mut names = query.required("names")?;
     match (names.pop(), names.is_empty()) {
@@ -199,7 +199,7 @@ pub(super) async fn create(
     .await
 }
 
-/// Gives a user another role.
+/// Changes a user's role.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/admins",
@@ -240,7 +240,7 @@ pub(super) async fn delete(State(interface): Shared, mut query: Query) -> Answer
     .await
 }
 
-/// The API tokens of all users, or of some.
+/// Lists the API tokens of all users, or of some.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/admins/api-tokens",
@@ -264,16 +264,16 @@ pub(super) async fn list_tokens(State(interface): Shared, mut query: Query) -> A
     .await
 }
 
-/// How long a token is good, for the description.
+/// How long a token is valid, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
 pub(crate) struct TimeoutParam {
-    /// For how many milliseconds it is good; without it, until it is withdrawn.
+    /// For how many milliseconds it is valid; if left out, until it is withdrawn.
     timeout: Option<u64>,
 }
 
-/// Gives a user an API token. The answer is the only place where it is ever shown.
+/// Gives a user an API token. This response is the only place where it is ever shown.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/admins/api-tokens",

@@ -1,4 +1,4 @@
-//! `alerts`: what is wrong, as clients of REST 2.x know it.
+//! `alerts`: what is wrong, in the terms of REST 2.x.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::{Interface, Shared};
 /// An alert.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestAlert {
-    /// Its id, which never comes again.
+    /// Its id, which is never used again.
     pub id: String,
     /// Its number, from 1.
     pub name: String,
@@ -25,13 +25,13 @@ pub struct RestAlert {
     pub actual: String,
     /// `array`, `hardware` or `software`.
     pub category: String,
-    /// When it was closed, in milliseconds since 1970; none before.
+    /// When it was closed, in milliseconds since 1970; `null` until then.
     pub closed: Option<u64>,
-    /// What it is about: a number that does not change.
+    /// What kind of alert it is: a number that does not change.
     pub code: u32,
-    /// What it is about: a host, a group, …
+    /// The name of the host, group, … that it is about.
     pub component_name: String,
-    /// What that is.
+    /// The type of that object.
     pub component_type: String,
     /// When it was opened, in milliseconds since 1970.
     pub created: u64,
@@ -43,9 +43,9 @@ pub struct RestAlert {
     pub flagged: bool,
     /// What is wrong, in a few words.
     pub issue: String,
-    /// Where it is described, in the documents of the program.
+    /// The document of the program that describes it.
     pub knowledge_base_url: String,
-    /// When others were told of it last, in milliseconds since 1970; none before.
+    /// When a notification of it was last sent, in milliseconds since 1970; `null` until then.
     pub notified: Option<u64>,
     /// `info`, `warning` or `critical`.
     pub severity: String,
@@ -53,7 +53,7 @@ pub struct RestAlert {
     pub state: String,
     /// What is wrong, on one line.
     pub summary: String,
-    /// When it has changed last, in milliseconds since 1970.
+    /// When it last changed, in milliseconds since 1970.
     pub updated: u64,
 }
 
@@ -99,12 +99,12 @@ pub struct AlertPatch {
     flagged: bool,
 }
 
-/// The parameter that tells flagged alerts from others.
+/// The parameter that selects flagged alerts, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
 struct FlaggedParam {
-    /// Only those that are flagged, or only those that are not; without it, both.
+    /// Only flagged ones, or only the others; if left out, both.
     flagged: Option<bool>,
 }
 
@@ -114,14 +114,14 @@ fn numbers(interface: &Interface, selection: &Selection) -> Result<Vec<u64>, Ref
     let names = selection.names(|id| Some(ids.number(Kind::Alert, id)?.to_string()))?;
     each(&names, |name| {
         let number: Result<u64, _> = name.parse();
-        // So that one alert has one name.
+        // Only the canonical form: an alert has one name.
         let number = number.ok().filter(|number| number.to_string() == name);
         let number = number.ok_or_else(|| Error::NoSuchAlert(array::shown(name)))?;
         Ok(interface.array.alert(number)?.number)
     })
 }
 
-/// All alerts that are kept, or some of them.
+/// Lists all alerts that are kept, or some.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/alerts",
@@ -151,7 +151,7 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     .await
 }
 
-/// Says whether somebody still has to look at alerts.
+/// Sets whether somebody still has to look at alerts.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/alerts",

@@ -12,52 +12,52 @@ use super::{
 };
 use crate::{Interface, Shared};
 
-/// The version that is told, of the software of FlashArrays: clients derive from it what can be
-/// asked, and this is the one that first spoke the last version of REST that is spoken here. The
-/// version of this program stands at `GET /v1/version`.
+/// The software version of FlashArrays that is reported: clients derive from it which requests
+/// exist. This is the first one that had the last version of REST implemented here. The version of
+/// this program is at `GET /v1/version`.
 pub const COMPATIBLE_VERSION: &str = "6.4.10";
 
 /// The array.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestArray {
-    /// Its id, for ever.
+    /// Its id, which never changes.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// What runs on it.
+    /// Its operating environment.
     pub os: String,
-    /// The version of the software whose interface this is: see [`COMPATIBLE_VERSION`].
+    /// The software version whose interface this is: see [`COMPATIBLE_VERSION`].
     pub version: String,
     /// The time of the array, in milliseconds since 1970.
     pub as_of: u64,
-    /// What is shown before a login: nothing.
+    /// The text shown before a login: empty.
     pub banner: String,
-    /// What the pool can hold, in bytes.
+    /// The capacity of the pool, in bytes.
     pub capacity: u64,
     /// Whether the console is locked: there is none.
     pub console_lock_enabled: bool,
-    /// How data is encrypted at rest: it is not.
+    /// Encryption at rest: none.
     pub encryption: RestEncryption,
-    /// For how long what is destroyed can be recovered.
+    /// For how long destroyed objects can be recovered.
     pub eradication_config: RestEradication,
     /// After how many milliseconds without a request a session ends.
     pub idle_timeout: u64,
-    /// Where the time comes from: the machine's business.
+    /// The time servers: empty, the machine keeps the time.
     pub ntp_servers: Vec<String>,
-    /// How much of the redundancy is there: 1 is all.
+    /// The fraction of redundancy that is intact: 1 is all.
     pub parity: f64,
-    /// How long a command may take, in milliseconds: 0, no time is set.
+    /// The timeout of a command, in milliseconds: 0, there is none.
     pub scsi_timeout: u64,
-    /// `UTC`: that of schedules.
+    /// The time zone of schedules: `UTC`.
     pub time_zone: String,
-    /// For whom the pool's bytes are stored.
+    /// Which objects the pool's bytes are stored for.
     pub space: RestSpace,
 }
 
-/// How data is encrypted at rest.
+/// Encryption at rest.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestEncryption {
-    /// Whether it is.
+    /// Whether data is encrypted at rest.
     pub data_at_rest: RestAtRest,
 }
 
@@ -68,16 +68,16 @@ pub struct RestAtRest {
     pub enabled: bool,
 }
 
-/// For how long what is destroyed can be recovered, in milliseconds.
+/// For how long destroyed objects can be recovered, in milliseconds.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestEradication {
     /// For how long.
     pub eradication_delay: u64,
-    /// 0: what is protected from being eradicated earlier has no delay of its own.
+    /// 0: objects protected from earlier eradication have no delay of their own.
     pub disabled_delay: u64,
     /// 0: nor have all others.
     pub enabled_delay: u64,
-    /// `all-enabled`: everything that is destroyed can be eradicated earlier.
+    /// `all-enabled`: every destroyed object can be eradicated earlier.
     pub manual_eradication: String,
 }
 
@@ -88,13 +88,13 @@ pub struct RestArraySpace {
     pub id: String,
     /// The array's name.
     pub name: String,
-    /// What the pool can hold, in bytes.
+    /// The capacity of the pool, in bytes.
     pub capacity: u64,
-    /// How much of the redundancy is there: 1 is all.
+    /// The fraction of redundancy that is intact: 1 is all.
     pub parity: f64,
-    /// For whom the pool's bytes are stored.
+    /// Which objects the pool's bytes are stored for.
     pub space: RestSpace,
-    /// Of when this is, in milliseconds since 1970.
+    /// The time of the figures, in milliseconds since 1970.
     pub time: u64,
 }
 
@@ -128,7 +128,7 @@ impl RestArray {
     }
 }
 
-/// Lists of what an array has one or a few of are there at once.
+/// Implements [`Listed`] for short lists, which are complete at once.
 macro_rules! listed_by_name {
     ($($item:ident),*) => {
         $(impl Listed for $item {
@@ -142,7 +142,7 @@ macro_rules! listed_by_name {
 listed_by_name!(RestArray, RestArraySpace);
 pub(super) use listed_by_name;
 
-/// A short list: of those that are named, if any are.
+/// A short list: the named items, or all if none is named.
 pub(super) async fn short<T: Listed + Clone>(
     interface: std::sync::Arc<Interface>,
     mut query: Query,
@@ -181,11 +181,11 @@ pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
 pub struct ArrayPatch {
     /// A new name.
     pub name: Option<String>,
-    /// For how long what is destroyed can be recovered.
+    /// For how long destroyed objects can be recovered.
     pub eradication_config: Option<EradicationPatch>,
 }
 
-/// For how long what is destroyed can be recovered.
+/// For how long destroyed objects can be recovered.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EradicationPatch {

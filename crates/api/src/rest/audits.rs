@@ -12,7 +12,7 @@ use super::{
 };
 use crate::Shared;
 
-/// Something that somebody asked to be changed.
+/// A change that somebody asked for.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestAudit {
     /// Its number, from 1, with leading zeros.
@@ -23,7 +23,7 @@ pub struct RestAudit {
     pub command: String,
     /// The method of the request.
     pub subcommand: String,
-    /// The names of objects in the request, and the code of the refusal where it was refused.
+    /// The names of objects in the request, and the code if it was refused.
     pub arguments: String,
     /// The array.
     pub origin: Named,
@@ -31,7 +31,7 @@ pub struct RestAudit {
     pub time: u64,
     /// Who.
     pub user: String,
-    /// How: always `REST`.
+    /// Always `REST`.
     pub user_interface: String,
 }
 
@@ -59,7 +59,7 @@ impl RestAudit {
     }
 }
 
-/// What stands behind the version of a path: the resource, and the rest.
+/// The part of a path after the version: the resource, and the rest.
 fn resource(path: &str) -> (&str, &str) {
     let behind = path.strip_prefix("/api/2.").or(path.strip_prefix('/'));
     let behind = behind.and_then(|rest| rest.split_once('/')).map_or("", |(_, rest)| rest);
@@ -72,7 +72,7 @@ impl Listed for RestAudit {
     }
 }
 
-/// The audit log, the oldest entry first, or some of its entries.
+/// Lists the audit log, the oldest entry first, or some of its entries.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/audits",
