@@ -80,7 +80,7 @@ pub struct CommandRates {
     pub per_s_max: u64,
     /// The most bytes in a second.
     pub bytes_per_s_max: u64,
-    /// The greatest mean latency of a second.
+    /// The greatest mean latency over a second.
     pub latency_us_max: u64,
 }
 

@@ -1,4 +1,4 @@
-//! `/v1/host-sessions`: which hosts are logged in, where, and on what terms.
+//! `/v1/host-sessions`: which hosts are logged in, at which portals, with which parameters.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,32 +12,32 @@ use crate::{ApiError, Interface, Refusal, Shared, blocking};
 pub struct HostSession {
     /// The iSCSI name of the initiator.
     pub initiator: String,
-    /// Its host; none where that was deleted meanwhile.
+    /// Its host; `null` if the host was deleted meanwhile.
     pub host: Option<String>,
     /// The initiator's part of the session's name, in hex.
     pub isid: String,
-    /// Which portal of the array, from 1.
+    /// The number of the array's portal, from 1.
     pub portal: u16,
     /// Its address.
     pub portal_address: String,
     /// The address of the host.
     pub peer: String,
-    /// What was agreed on.
+    /// The negotiated parameters.
     pub terms: SessionTerms,
-    /// Commands that came over it.
+    /// Commands received over it.
     pub commands: u64,
-    /// The most commands that were under way on one of its connections.
+    /// The most commands that were in flight on one of its connections.
     pub queue_most: u64,
 }
 
-/// What was agreed on at login.
+/// The parameters negotiated at login.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SessionTerms {
     /// Whether headers carry a CRC-32C.
     pub header_digest: bool,
     /// Whether data carries one.
     pub data_digest: bool,
-    /// Whether no data comes unasked behind its command (InitialR2T).
+    /// Whether the target must ask for all data with R2T (InitialR2T).
     pub initial_r2t: bool,
     /// Whether data may come with its command (ImmediateData).
     pub immediate_data: bool,
@@ -45,9 +45,9 @@ pub struct SessionTerms {
     pub burst_bytes: u32,
     /// FirstBurstLength, in bytes.
     pub first_burst_bytes: u32,
-    /// The most data in a PDU to the host, in bytes.
+    /// The most data in one PDU to the host, in bytes.
     pub send_segment_bytes: u32,
-    /// Commands that may be under way in the session.
+    /// The most commands in flight in the session.
     pub commands: u32,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn named(interface: &Interface) -> Vec<HostSession> {
     sessions
 }
 
-/// Which hosts are logged in.
+/// Lists the sessions of hosts.
 #[utoipa::path(get, path = "/v1/host-sessions", responses(
     (status = 200, body = HostSessions),
     (status = 401, body = Refusal),

@@ -1,4 +1,4 @@
-//! `/v1/snapshots`, and volumes that are made of snapshots or of other volumes.
+//! `/v1/snapshots`, and volumes made from snapshots or other volumes.
 
 use array::{NewSnapshots, SnapshotInfo, SnapshotSource, Suffix, VolumeName};
 use axum::Json;
@@ -13,7 +13,7 @@ use crate::{ApiError, Page, Refusal, Shared, Space, Volume, blocking};
 /// A snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Snapshot {
-    /// Its id, for ever.
+    /// Its id, which never changes.
     pub id: u64,
     /// `VOLUME.SUFFIX`, or `GROUP.SUFFIX.VOLUME` if it was made with a group.
     pub name: String,
@@ -22,9 +22,9 @@ pub struct Snapshot {
     /// The group that it was made with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// What stands behind the name of the volume or the group.
+    /// The part of its name after the volume or the group.
     pub suffix: String,
-    /// The size of the volume at that moment.
+    /// The size of the volume when it was made.
     pub size_bytes: u64,
     /// Its serial number: 24 upper-case hex digits, never used twice.
     pub serial: String,
@@ -32,7 +32,7 @@ pub struct Snapshot {
     pub created_ms: u64,
     /// Bytes of it that hosts had written and not unmapped.
     pub mapped_bytes: u64,
-    /// What is stored for it; none before the first pass of accounting has seen it.
+    /// Its stored data; `null` until a pass of accounting has covered it.
     pub space: Option<Space>,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,26 +57,26 @@ impl From<SnapshotInfo> for Snapshot {
     }
 }
 
-/// Some snapshots, in the order of their volumes' names, then of what tells them apart.
+/// A page of snapshots, in the order of their volumes' names, then of their suffixes.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Snapshots {
     /// The snapshots.
     pub snapshots: Vec<Snapshot>,
-    /// Whether there are more behind the last one: ask again with its name as `after`.
+    /// Whether there are more after the last one; to get them, pass its name as `after`.
     pub more: bool,
 }
 
-/// Snapshots to make, all of one moment.
+/// Consistent snapshots to make.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotCreate {
-    /// Of these volumes, at most 512; or of a group.
+    /// The volumes, at most 512; or else a group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<String>,
-    /// Of the volumes of this group.
+    /// The group whose volumes are snapshotted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// 1 to 63 of A-Z a-z 0-9 -, not digits only; without it, a number.
+    /// 1 to 63 of A-Z a-z 0-9 -, not digits only; by default a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suffix: Option<String>,
 }
@@ -85,39 +85,39 @@ pub struct SnapshotCreate {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotChange {
-    /// What stands behind the volume's name from now on.
+    /// Its new suffix: the part after the volume's name.
     pub suffix: String,
 }
 
-/// Which snapshots.
+/// Which snapshots to list.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SnapshotFilter {
-    /// Only what is behind this name.
+    /// Only snapshots after this name.
     pub after: Option<String>,
-    /// At most so many: 1 to 10000, which is also the default.
+    /// The most snapshots to return: 1 to 10000 (the default).
     pub limit: Option<usize>,
     /// Only those of this volume.
     pub volume: Option<String>,
     /// Only those made with this group.
     pub group: Option<String>,
-    /// Those that are destroyed, instead of the others.
+    /// Destroyed ones instead of the others.
     #[serde(default)]
     pub destroyed: bool,
 }
 
-/// A volume to make of another volume or a snapshot.
+/// A volume to make from another volume or a snapshot.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeClone {
-    /// The new one: 1 to 63 of A-Z a-z 0-9 - _.
+    /// Its name: 1 to 63 of A-Z a-z 0-9 - _.
     pub name: String,
-    /// What it is made of.
+    /// The volume or snapshot to copy.
     pub source: String,
 }
 
-/// What a volume becomes.
+/// What to overwrite a volume with.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeSource {
@@ -125,7 +125,7 @@ pub struct VolumeSource {
     pub source: String,
 }
 
-/// All snapshots that are not destroyed (or all that are), or a part of them.
+/// Lists the snapshots that are not destroyed, or those that are.
 #[utoipa::path(get, path = "/v1/snapshots", params(SnapshotFilter), responses(
     (status = 200, body = Snapshots),
     (status = 400, body = Refusal),
@@ -154,7 +154,7 @@ pub(crate) async fn list(
     .await
 }
 
-/// Makes snapshots of volumes or of a group, all of one moment.
+/// Makes consistent snapshots of volumes, or of the volumes of a group.
 #[utoipa::path(post, path = "/v1/snapshots", request_body = SnapshotCreate, responses(
     (status = 201, body = Snapshots),
     (status = 400, body = Refusal),
@@ -189,7 +189,7 @@ pub(crate) async fn create(
     .await
 }
 
-/// A snapshot, destroyed or not.
+/// Shows a snapshot, destroyed or not.
 #[utoipa::path(get, path = "/v1/snapshots/{name}", params(("name" = String, Path)), responses(
     (status = 200, body = Snapshot),
     (status = 401, body = Refusal),
@@ -203,7 +203,7 @@ pub(crate) async fn show(
     blocking(interface, move |interface| Ok(Json(interface.array.snapshot(&name)?.into()))).await
 }
 
-/// Gives a snapshot another suffix.
+/// Changes the suffix of a snapshot.
 #[utoipa::path(
     patch,
     path = "/v1/snapshots/{name}",
@@ -230,7 +230,7 @@ pub(crate) async fn change(
     .await
 }
 
-/// Makes a volume of what a volume or a snapshot holds at this moment.
+/// Makes a volume from the current content of a volume or a snapshot.
 #[utoipa::path(post, path = "/v1/clones", request_body = VolumeClone, responses(
     (status = 201, body = Volume),
     (status = 400, body = Refusal),
@@ -252,7 +252,7 @@ pub(crate) async fn clone_volume(
     .await
 }
 
-/// Makes a volume what one of its own snapshots is.
+/// Restores a volume from one of its own snapshots.
 #[utoipa::path(
     post,
     path = "/v1/volumes/{name}/restore",
@@ -278,7 +278,7 @@ pub(crate) async fn restore_volume(
     .await
 }
 
-/// Makes a volume what another volume or a snapshot is: what it held is gone.
+/// Overwrites a volume with another volume or a snapshot. Its old content is gone.
 #[utoipa::path(
     post,
     path = "/v1/volumes/{name}/overwrite",

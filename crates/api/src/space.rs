@@ -1,4 +1,4 @@
-//! For whom the pool's bytes are stored.
+//! Which objects the pool's bytes are stored for.
 
 use array::{ObjectSpace, PoolFigures};
 use axum::Json;
@@ -8,24 +8,24 @@ use utoipa::ToSchema;
 
 use crate::{ApiError, Refusal, Shared, blocking};
 
-/// What is stored for a volume or a snapshot. All of it is of one moment, that of the last pass of
-/// accounting.
+/// The stored data of a volume or a snapshot. All figures are of one moment, that of the last pass
+/// of accounting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Space {
-    /// When that was, in milliseconds since 1970.
+    /// The time of the figures, in milliseconds since 1970.
     pub as_of_ms: u64,
-    /// Stored bytes, after reduction, that would become free if it ended and nothing else did.
+    /// Stored bytes, after reduction, that eradicating only this object would free.
     pub unique_bytes: u64,
-    /// Its part of what is stored: all that is unique to it, and of what is shared a part as large
-    /// as that of everything else that names it.
+    /// Its share of the stored bytes: everything unique to it, and an equal part of what it shares
+    /// with others.
     pub share_bytes: u64,
-    /// How many times what hosts have written to it, zeros and patterns too, is that part; none
-    /// where it has none.
+    /// What hosts have written to it, including zeros and patterns, divided by that share; `null`
+    /// if the share is 0.
     pub data_reduction: Option<f64>,
     /// The same without zeros and patterns.
     #[serde(default)]
     pub reduction_without_zeros: Option<f64>,
-    /// How many times its size is that part: with thin provisioning.
+    /// Its size divided by that share: with thin provisioning.
     pub total_reduction: Option<f64>,
 }
 
@@ -43,52 +43,53 @@ impl From<ObjectSpace> for Space {
     }
 }
 
-/// How many times `stored_bytes` the others are; none where nothing is stored.
+/// The ratio of bytes to stored bytes; `None` if nothing is stored.
 pub(crate) fn ratio(bytes: u64, stored_bytes: u64) -> Option<f64> {
     (stored_bytes > 0).then(|| bytes as f64 / stored_bytes as f64)
 }
 
-/// For whom the pool's bytes are stored.
+/// Which objects the pool's bytes are stored for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PoolSpace {
-    /// What the last pass of accounting found; none before the first one since the start has ended.
+    /// The figures of the last pass of accounting; `null` until the first pass since the start
+    /// ends.
     pub figures: Option<SpaceFigures>,
-    /// Whether nothing has changed since: the figures are exact still.
+    /// Whether nothing has changed since, so that the figures are still exact.
     pub current: bool,
-    /// Whether a pass is under way, or was asked for.
+    /// Whether a pass is running or requested.
     pub pending: bool,
 }
 
-/// What a pass of accounting found. All of it is of one moment.
+/// The figures of a pass of accounting. All of them are of one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SpaceFigures {
-    /// When that was, in milliseconds since 1970.
+    /// The time of the figures, in milliseconds since 1970.
     pub as_of_ms: u64,
-    /// Bytes that volumes were provisioned for.
+    /// Bytes that volumes were provisioned with.
     pub provisioned_bytes: u64,
     /// Bytes that hosts had written to volumes and not unmapped.
     pub mapped_bytes: u64,
-    /// Of those, data: neither zeros nor a pattern of 32 bits.
+    /// The part of those that is data: neither zeros nor a pattern of 32 bits.
     #[serde(default)]
     pub mapped_data_bytes: u64,
     /// Stored bytes that are unique to volumes: the sum of theirs.
     pub unique_bytes: u64,
-    /// Stored bytes that only snapshots name, one or several.
+    /// Stored bytes that only snapshots refer to, one or several.
     pub snapshots_bytes: u64,
-    /// Stored bytes that a volume names, and another volume or a snapshot.
+    /// Stored bytes that a volume shares with another volume or a snapshot.
     pub shared_bytes: u64,
-    /// Stored bytes of the array itself: metadata, data that ROD tokens keep, and data that nothing
-    /// names and that is about to be freed.
+    /// Stored bytes of the array itself: metadata, data that ROD tokens keep, and unreferenced data
+    /// that is about to be freed.
     pub system_bytes: u64,
-    /// All stored bytes that were live: the sum of the four.
+    /// All live stored bytes: the sum of the four.
     pub live_bytes: u64,
-    /// How many times what hosts have written to volumes, zeros and patterns too, is what volumes
-    /// and snapshots store; none where they store nothing.
+    /// What hosts have written to volumes, including zeros and patterns, divided by what volumes
+    /// and snapshots store; `null` if they store nothing.
     pub data_reduction: Option<f64>,
     /// The same without zeros and patterns.
     #[serde(default)]
     pub reduction_without_zeros: Option<f64>,
-    /// How many times what volumes are provisioned for is that: with thin provisioning.
+    /// What volumes are provisioned with divided by the same: with thin provisioning.
     pub total_reduction: Option<f64>,
 }
 
@@ -118,7 +119,7 @@ impl From<array::PoolSpace> for PoolSpace {
     }
 }
 
-/// For whom the pool's bytes are stored.
+/// Shows which objects the pool's bytes are stored for.
 #[utoipa::path(get, path = "/v1/pool/space", responses(
     (status = 200, body = PoolSpace),
     (status = 401, body = Refusal),
@@ -127,7 +128,7 @@ pub(crate) async fn space(State(interface): Shared) -> Result<Json<PoolSpace>, A
     blocking(interface, |interface| Ok(Json(interface.array.pool_space().into()))).await
 }
 
-/// Asks for new figures, which are there when nothing is `pending` any more.
+/// Requests new figures. They are complete once `pending` is false.
 #[utoipa::path(post, path = "/v1/pool/space", responses(
     (status = 200, body = PoolSpace),
     (status = 401, body = Refusal),

@@ -10,7 +10,7 @@ use crate::{
     Status, Version, blocking,
 };
 
-/// Which program answers.
+/// Returns the version of the program.
 #[utoipa::path(get, path = "/v1/version", security(()), responses((status = 200, body = Version)))]
 pub(crate) async fn version(State(interface): Shared) -> Json<Version> {
     Json(Version {
@@ -20,7 +20,7 @@ pub(crate) async fn version(State(interface): Shared) -> Json<Version> {
     })
 }
 
-/// How the array stands.
+/// Shows the state of the array.
 #[utoipa::path(get, path = "/v1/status", responses(
     (status = 200, body = Status),
     (status = 401, body = Refusal),
@@ -49,7 +49,7 @@ pub(crate) async fn status(State(interface): Shared) -> Result<Json<Status>, Api
     .await
 }
 
-/// How the pool stands.
+/// Shows the state of the pool.
 #[utoipa::path(get, path = "/v1/pool", responses(
     (status = 200, body = Pool),
     (status = 401, body = Refusal),
@@ -58,7 +58,7 @@ pub(crate) async fn pool(State(interface): Shared) -> Result<Json<Pool>, ApiErro
     blocking(interface, |interface| Ok(Json(interface.array.pool().into()))).await
 }
 
-/// Makes the pool bigger, while it is used.
+/// Grows the pool while it is in use.
 #[utoipa::path(patch, path = "/v1/pool", request_body = PoolChange, responses(
     (status = 200, body = Pool),
     (status = 400, body = Refusal),
@@ -76,7 +76,7 @@ pub(crate) async fn grow_pool(
     .await
 }
 
-/// What the front end counts.
+/// Returns the counters of the front end.
 #[utoipa::path(get, path = "/v1/counters", responses(
     (status = 200, body = Counters),
     (status = 401, body = Refusal),
@@ -96,7 +96,7 @@ pub(crate) async fn counters(State(interface): Shared) -> Result<Json<Counters>,
     .await
 }
 
-/// The settings that are kept in the pool.
+/// Shows the settings that are kept in the pool.
 #[utoipa::path(get, path = "/v1/settings", responses(
     (status = 200, body = ArraySettings),
     (status = 401, body = Refusal),

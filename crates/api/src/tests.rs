@@ -1,4 +1,4 @@
-//! The interface over an array in memory: statuses, tokens, and what is never told.
+//! The interface over an array in memory: statuses, tokens, and what is never shown.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ struct Quiet;
 
 impl Telemetry for Quiet {
     fn counters(&self) -> Counters {
-        // The first volume that anybody makes: 0 is the array's own.
+        // The first volume that is created: 0 is the array's own.
         let written =
             CommandCounters { ok: 4, bytes: 4096, ok_latency_us: 500_000, ..Default::default() };
         let path = PathCounters {
@@ -47,7 +47,7 @@ impl Telemetry for Quiet {
     }
 }
 
-/// A time that does not pass by itself, and what looks like random bytes.
+/// A clock that stands still unless it is moved, and bytes that look random.
 fn sources() -> (Arc<AtomicU64>, Sources) {
     let (uptime, drawn) = (Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
     let time = uptime.clone();
@@ -168,7 +168,7 @@ async fn everything_but_the_version_needs_the_token() {
                     let is_rest = path.starts_with("/api/");
                     assert!(is_rest || value["code"] == "unauthorized", "{value}");
                 }
-                // Else the next ones are refused because there were too many.
+                // Otherwise the next ones are refused because there were too many.
                 world.uptime_ms.fetch_add(5_000, Ordering::Relaxed);
             }
         }

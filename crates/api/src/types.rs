@@ -1,4 +1,4 @@
-//! What is sent and answered. The command line speaks in the same types.
+//! The types that are sent and returned. The command line uses the same types.
 
 use array::{ConnectionInfo, VolumeInfo};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{OffloadChange, OffloadSettings, Optimize, Space, Written, ratio};
 
-/// Which program answers. The only answer that needs no token.
+/// The program and its version. The only response that needs no token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Version {
     /// `holdfast`.
@@ -17,7 +17,7 @@ pub struct Version {
     pub api: Vec<String>,
 }
 
-/// How the array stands.
+/// The state of the array.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Status {
     /// What the array is called.
@@ -28,7 +28,7 @@ pub struct Status {
     pub target_name: String,
     /// Where the target listens.
     pub portals: Vec<String>,
-    /// When an answer is given: `commit` (it is on the medium) or `flush`.
+    /// When a write is acknowledged: `commit` (it is on the medium) or `flush`.
     pub durability: String,
     /// When the program was started, in milliseconds since 1970.
     pub started_ms: u64,
@@ -36,7 +36,7 @@ pub struct Status {
     pub volumes: usize,
     /// How many snapshots.
     pub snapshots: usize,
-    /// How many of both are destroyed, besides, and not eradicated yet.
+    /// How many of both are destroyed and not yet eradicated; not counted above.
     pub destroyed: usize,
     /// How many hosts there are.
     pub hosts: usize,
@@ -48,41 +48,41 @@ pub struct Status {
     pub optimize: Optimize,
 }
 
-/// How the pool stands.
+/// The state of the pool.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Pool {
-    /// The pool's name for ever: 32 hex digits.
+    /// The pool's id, which never changes: 32 hex digits.
     pub id: String,
     /// How often it was opened.
     pub epoch: u64,
-    /// Bytes that it can hold.
+    /// The capacity of the pool, in bytes.
     pub capacity_bytes: u64,
-    /// Bytes that can't be written: data, metadata, log, and what is dead in them.
+    /// Bytes that can't be written now: data, metadata, log, and dead blocks among them.
     pub allocated_bytes: u64,
-    /// Bytes that are in use: what is live, and what is kept back for reclaim. Thresholds are of
-    /// this; what is dead and not reclaimed yet does not count.
+    /// Bytes in use: live bytes, and the reserve for reclaim. Thresholds refer to this; dead blocks
+    /// that are not reclaimed yet do not count.
     pub used_bytes: u64,
-    /// Bytes of volume data that are stored, after reduction.
+    /// Bytes of stored volume data, after reduction.
     pub data_bytes: u64,
-    /// Bytes that volumes are provisioned for.
+    /// Bytes that volumes are provisioned with.
     pub provisioned_bytes: u64,
     /// Bytes that hosts have written and not unmapped since.
     pub mapped_bytes: u64,
-    /// Of `mapped_bytes`, those that are data: neither zeros nor a pattern of 32 bits, which cost
+    /// The part of `mapped_bytes` that is data: neither zeros nor a pattern of 32 bits, which take
     /// no block.
     #[serde(default)]
     pub mapped_data_bytes: u64,
-    /// How many times `mapped_bytes`, zeros and patterns included, is `data_bytes`: what vendors
-    /// call data reduction; none where no data is stored.
+    /// `mapped_bytes`, including zeros and patterns, divided by `data_bytes`: what vendors call
+    /// data reduction; `null` if no data is stored.
     pub data_reduction: Option<f64>,
-    /// How many times `mapped_data_bytes` is `data_bytes`: without zeros and patterns.
+    /// `mapped_data_bytes` divided by `data_bytes`: without zeros and patterns.
     #[serde(default)]
     pub reduction_without_zeros: Option<f64>,
-    /// How many times `mapped_data_bytes` is `allocated_bytes`: what the medium holds for it now,
-    /// with metadata, log, and what is dead and not reclaimed yet.
+    /// `mapped_data_bytes` divided by `allocated_bytes`: what the medium holds for it now,
+    /// including metadata, log, and dead blocks that are not reclaimed yet.
     #[serde(default)]
     pub reduction_to_allocated: Option<f64>,
-    /// How many times `provisioned_bytes` is that: with thin provisioning.
+    /// `provisioned_bytes` divided by `data_bytes`: with thin provisioning.
     pub total_reduction: Option<f64>,
     /// Bytes of log that a recovery would replay.
     pub log_bytes: u64,
@@ -123,14 +123,14 @@ impl From<array::PoolStatus> for Pool {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PoolChange {
-    /// What it shall hold: more than it does. A file is made longer; a device must be that long.
+    /// Its new capacity: more than now. A file is extended; a device must be that large already.
     pub capacity_bytes: u64,
 }
 
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Volume {
-    /// Its id, for ever.
+    /// Its id, which never changes.
     pub id: u64,
     /// Its name.
     pub name: String,
@@ -146,19 +146,19 @@ pub struct Volume {
     pub created_ms: u64,
     /// Bytes that hosts have written and not unmapped since.
     pub mapped_bytes: u64,
-    /// Bytes of them that are stored data, not zeros or a pattern, before sharing.
+    /// The part of them that is stored data, not zeros or a pattern, before sharing.
     pub data_bytes: u64,
-    /// What is stored for it; none before the first pass of accounting has seen it.
+    /// Its stored data; `null` until a pass of accounting has covered it.
     pub space: Option<Space>,
-    /// The offloads that are on in its own setting.
+    /// The offloads that are on in the volume's own setting.
     pub offloads: OffloadSettings,
-    /// Those that it takes: on in its own setting and in the array's.
+    /// The offloads in effect: on in both the volume's and the array's settings.
     pub offloads_in_effect: OffloadSettings,
-    /// Whether blocks that are stored already are named, not stored again, when they are written.
+    /// Whether written blocks that are already stored are shared instead of stored again.
     pub deduplication: bool,
-    /// Whether what is written is compressed.
+    /// Whether written data is compressed.
     pub compression: bool,
-    /// To how many hosts it is connected.
+    /// How many hosts are connected to it.
     pub connections: usize,
     /// How many snapshots it has.
     pub snapshots: usize,
@@ -191,12 +191,12 @@ impl From<VolumeInfo> for Volume {
     }
 }
 
-/// Some volumes, in the order of their names.
+/// A page of volumes, in the order of their names.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Volumes {
     /// The volumes.
     pub volumes: Vec<Volume>,
-    /// Whether there are more behind the last one: ask again with its name as `after`.
+    /// Whether there are more after the last one; to get them, pass its name as `after`.
     pub more: bool,
 }
 
@@ -235,10 +235,10 @@ pub struct VolumeChange {
     /// Offloads to switch on or off.
     #[serde(default)]
     pub offloads: OffloadChange,
-    /// See [`Volume::deduplication`]: of what is written from now on.
+    /// See [`Volume::deduplication`]; for data written from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deduplication: Option<bool>,
-    /// See [`Volume::compression`]: of what is written from now on.
+    /// See [`Volume::compression`]; for data written from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<bool>,
 }
@@ -250,7 +250,7 @@ pub struct Connection {
     pub volume: String,
     /// The host.
     pub host: String,
-    /// The host group by which it is connected, if the host does not have it privately.
+    /// The host group through which it is connected, if it is not the host's own connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_group: Option<String>,
     /// The LUN under which the host sees it.
@@ -264,7 +264,7 @@ impl From<ConnectionInfo> for Connection {
     }
 }
 
-/// Some connections, in the order of the hosts' names and the LUNs.
+/// A page of connections, in the order of the hosts' names and the LUNs.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Connections {
     /// The connections.
@@ -279,7 +279,7 @@ pub struct ConnectionCreate {
     pub volume: String,
     /// The host.
     pub host: String,
-    /// 1 to 16383; without it, the lowest that is free.
+    /// 1 to 16383; by default the lowest free one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lun: Option<u16>,
 }
@@ -289,17 +289,17 @@ pub struct ConnectionCreate {
 pub struct ArraySettings {
     /// What the array is called.
     pub name: String,
-    /// The iSCSI name of its target. Hosts see a change after the next start.
+    /// The iSCSI name of its target. A change takes effect at the next start.
     pub target_name: String,
-    /// The company identifier in the NAA designators of volumes that are made from now on.
+    /// The company identifier in the NAA designators of new volumes.
     #[schema(example = "02-48-46")]
     pub company_id: String,
     /// The offloads that volumes may take.
     pub offloads: OffloadSettings,
-    /// At how many percent of the pool in use hosts are told: up to 4.
+    /// At which percentages of pool use hosts get a unit attention: up to 4 thresholds.
     #[schema(example = json!([80]))]
     pub space_thresholds: Vec<u8>,
-    /// For how many seconds what is destroyed can be recovered.
+    /// For how many seconds destroyed objects can be recovered.
     #[schema(example = 86400)]
     pub eradication_delay_s: u64,
     /// Whether hosts without CHAP are refused at login.
@@ -337,13 +337,13 @@ pub struct ArraySettingsChange {
     /// Offloads to switch on or off, for all volumes.
     #[serde(default)]
     pub offloads: OffloadChange,
-    /// All thresholds from now on: up to 4 of 1 to 99 percent; none to tell hosts nothing.
+    /// The new thresholds: up to 4 of 1 to 99 percent; an empty list means no unit attentions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space_thresholds: Option<Vec<u8>>,
-    /// From 1 second to 30 days. What is destroyed already keeps the time that it was given.
+    /// From 1 second to 30 days. Objects destroyed before keep the time that they were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eradication_delay_s: Option<u64>,
-    /// See [`ArraySettings::chap_required`]. Sessions that there are go on.
+    /// See [`ArraySettings::chap_required`]. Existing sessions go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chap_required: Option<bool>,
 }

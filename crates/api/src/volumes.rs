@@ -11,8 +11,7 @@ use crate::{
     ApiError, Refusal, Shared, Volume, VolumeChange, VolumeCreate, VolumeFilter, Volumes, blocking,
 };
 
-/// All volumes that are not destroyed (or all that are), or a part of them, in the order of their
-/// names.
+/// Lists the volumes that are not destroyed, or those that are, in the order of their names.
 #[utoipa::path(get, path = "/v1/volumes", params(VolumeFilter), responses(
     (status = 200, body = Volumes),
     (status = 400, body = Refusal),
@@ -74,7 +73,7 @@ fn logical_block(bytes: Option<u64>) -> Result<LogicalBlockSize, array::Error> {
     }
 }
 
-/// A volume, destroyed or not.
+/// Shows a volume, destroyed or not.
 #[utoipa::path(get, path = "/v1/volumes/{name}", params(("name" = String, Path)), responses(
     (status = 200, body = Volume),
     (status = 401, body = Refusal),
@@ -88,7 +87,7 @@ pub(crate) async fn show(
     blocking(interface, move |interface| Ok(Json(interface.array.volume(&name)?.into()))).await
 }
 
-/// Gives a volume a new name, a new size, other offloads, another reduction, or all at once.
+/// Changes a volume's name, size, offloads, reduction, or several of them at once.
 #[utoipa::path(
     patch,
     path = "/v1/volumes/{name}",

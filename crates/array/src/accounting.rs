@@ -1,4 +1,4 @@
-//! For whom the pool's bytes are stored, without the array's own volume.
+//! Which objects the pool's bytes are stored for, without the array's own volume.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use store::{SpaceFigures, SpaceStatus, Store};
 
 use crate::Array;
 
-/// What is needed of a store that accounts for its space. A store in memory needs nothing of it.
+/// The accounting interface of a store. A store in memory can use the defaults.
 pub trait Accounted {
-    /// How accounting stands.
+    /// The state of accounting.
     fn space_status(&self) -> SpaceStatus {
         SpaceStatus::default()
     }
 
-    /// What the last pass found.
+    /// The figures of the last pass.
     fn space_figures(&self) -> Option<Arc<SpaceFigures>> {
         None
     }
 
-    /// Asks for a pass.
+    /// Requests a pass.
     fn ask_for_space_figures(&self) {}
 }
 
@@ -36,43 +36,44 @@ impl Accounted for Store {
     }
 }
 
-/// What is stored for a volume or a snapshot, at the moment of the last pass: see
+/// The stored data of a volume or a snapshot at the time of the last pass: see
 /// [`store::VolumeSpace`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectSpace {
-    /// When that was, in seconds since 1970.
+    /// The time of the figures, in seconds since 1970.
     pub as_of_s: u64,
     /// Its figures.
     pub space: store::VolumeSpace,
 }
 
-/// For whom the pool's bytes are stored. What only the array's own volume keeps is the system's.
+/// Which objects the pool's bytes are stored for. Data that only the array's own volume keeps
+/// counts as the system's.
 #[derive(Clone, Debug, Default)]
 pub struct PoolSpace {
-    /// What the last pass found; `None` before the first one since the start has ended.
+    /// The figures of the last pass; `None` until the first pass since the start ends.
     pub figures: Option<PoolFigures>,
     /// Whether nothing has changed since.
     pub current: bool,
-    /// Whether a pass is under way, or was asked for.
+    /// Whether a pass is running or requested.
     pub pending: bool,
 }
 
-/// What a pass found: see [`store::SpaceFigures`].
+/// The figures of a pass: see [`store::SpaceFigures`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolFigures {
-    /// When, in seconds since 1970.
+    /// The time of the figures, in seconds since 1970.
     pub as_of_s: u64,
-    /// Bytes that volumes were provisioned for.
+    /// Bytes that volumes were provisioned with.
     pub provisioned_bytes: u64,
     /// Bytes that hosts had written to volumes and not unmapped.
     pub mapped_bytes: u64,
-    /// Of those, data: neither zeros nor a pattern.
+    /// The part of those that is data: neither zeros nor a pattern.
     pub mapped_data_bytes: u64,
     /// Stored bytes that are unique to volumes.
     pub unique_bytes: u64,
-    /// Stored bytes that only snapshots name.
+    /// Stored bytes that only snapshots refer to.
     pub snapshots_bytes: u64,
-    /// Stored bytes that a volume names, and another volume or a snapshot.
+    /// Stored bytes that a volume shares with another volume or a snapshot.
     pub shared_bytes: u64,
     /// Stored bytes of the array itself: metadata, and data that is about to be freed.
     pub system_bytes: u64,
@@ -81,33 +82,33 @@ pub struct PoolFigures {
 }
 
 impl PoolFigures {
-    /// Stored bytes of data that volumes and snapshots name.
+    /// Stored bytes of data that volumes and snapshots refer to.
     pub fn named_bytes(&self) -> u64 {
         self.unique_bytes + self.snapshots_bytes + self.shared_bytes
     }
 }
 
 impl Array {
-    /// For whom the pool's bytes are stored.
+    /// Which objects the pool's bytes are stored for.
     pub fn pool_space(&self) -> PoolSpace {
         let SpaceStatus { figures, current, pending } = self.backing.space_status();
         PoolSpace { figures: figures.map(|figures| self.without_own(&figures)), current, pending }
     }
 
-    /// Asks for new figures, and tells how accounting stands: see [`PoolSpace::pending`].
+    /// Requests new figures, and returns the state of accounting: see [`PoolSpace::pending`].
     pub fn refresh_space(&self) -> PoolSpace {
         self.backing.ask_for_space_figures();
         self.pool_space()
     }
 
-    /// What is stored for a volume or a snapshot; `None` if it was made after the last pass.
+    /// The stored data of a volume or a snapshot; `None` if it was made after the last pass.
     pub(crate) fn object_space(&self, id: block::VolumeId) -> Option<ObjectSpace> {
         let figures = self.backing.space_figures()?;
         Some(ObjectSpace { as_of_s: figures.as_of_s, space: *figures.volume(id)? })
     }
 
-    /// Stored bytes that only one of these volumes and snapshots names, all together, as far as the
-    /// last pass has seen them.
+    /// The sum of the stored bytes that only one of these volumes and snapshots refers to, as far
+    /// as the last pass covers them.
     pub fn unique_bytes_of(&self, ids: impl IntoIterator<Item = block::VolumeId>) -> u64 {
         let Some(figures) = self.backing.space_figures() else { return 0 };
         let found = ids.into_iter().filter_map(|id| figures.volume(id));

@@ -1,9 +1,9 @@
-//! The audit log: who asked for which change, and what came of it. A ring in the pool.
+//! The audit log: who asked for which change, and the outcome. A ring in the pool.
 //!
-//! Whoever does something for somebody says so with [`Array::attributed`]. The first change that is
-//! committed meanwhile carries the entry in the same commit, so there is no change without its
-//! entry, whatever crashes. What commits nothing (a refusal, the start of a pass) is entered right
-//! behind it, by a commit of its own.
+//! Code that acts for a user says so with [`Array::attributed`]. The first change that it commits
+//! carries the entry in the same commit, so there is no change without its entry, whatever crashes.
+//! If nothing is committed (a refusal, the start of a pass), the entry follows immediately in a
+//! commit of its own.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,30 +13,30 @@ use store::Change;
 use crate::users::Role;
 use crate::{Array, Error, record};
 
-/// How many entries are kept; an older one gives way to a newer.
+/// How many entries are kept; a new one replaces the oldest.
 pub const AUDIT_ENTRIES_MAX: usize = 4_096;
-/// The longest text of an entry, in bytes, and how long all names together are. Users, methods and
-/// addresses are short, so an entry takes less than 1 KiB, and the log less than 4 MiB.
+/// The longest text of an entry, in bytes; also the limit for all names together. Users, methods
+/// and addresses are short, so an entry takes less than 1 KiB, and the log less than 4 MiB.
 pub const AUDIT_TEXT_BYTES_MAX: usize = 256;
-/// What became of something that was done.
+/// The outcome of a successful request.
 pub const DONE: &str = "done";
 
-/// What somebody asks for.
+/// A request for a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
     /// When, in milliseconds since 1970.
     pub time_ms: u64,
     /// Who.
     pub user: String,
-    /// As what.
+    /// With which role.
     pub role: Role,
     /// From which address.
     pub origin: String,
-    /// What: the method of the request.
+    /// The method of the request.
     pub method: String,
-    /// Of what: its path.
+    /// The path of the request.
     pub path: String,
-    /// The names of objects in it. Never a secret.
+    /// The names of objects in the request. Never a secret.
     pub names: String,
 }
 
@@ -45,7 +45,7 @@ pub struct Deed {
 pub struct AuditEntry {
     /// From 1; never used twice.
     pub number: u64,
-    /// What was asked for.
+    /// The request.
     pub deed: Deed,
     /// [`DONE`], or the code of the refusal.
     pub outcome: String,
@@ -59,7 +59,7 @@ pub(crate) struct AuditLog {
 }
 
 impl AuditLog {
-    /// Takes what was stored, in any order.
+    /// Adds a stored entry, in any order.
     pub(crate) fn load(&mut self, entry: AuditEntry) {
         self.push(entry);
     }
@@ -78,7 +78,7 @@ impl AuditLog {
 }
 
 impl Deed {
-    /// On one line each, and not longer than is kept.
+    /// Makes each text one line, and cuts it to the limit.
     fn cut(mut self) -> Self {
         for text in
             [&mut self.user, &mut self.origin, &mut self.method, &mut self.path, &mut self.names]
@@ -89,7 +89,7 @@ impl Deed {
     }
 }
 
-/// What fits, without characters that are longer in JSON than here.
+/// The part that fits, without characters that are longer in JSON.
 fn cut(text: &str) -> String {
     let mut kept = String::new();
     for c in text.chars() {
@@ -103,11 +103,11 @@ fn cut(text: &str) -> String {
 }
 
 thread_local! {
-    /// What this thread does for somebody, as long as no commit tells of it.
+    /// What this thread does for a user, until a commit has recorded it.
     static DEED: RefCell<Option<Deed>> = const { RefCell::new(None) };
 }
 
-/// Takes the deed back at the end, panics included.
+/// Clears the deed on drop, also after a panic.
 struct Attribution;
 
 impl Drop for Attribution {
@@ -117,12 +117,11 @@ impl Drop for Attribution {
 }
 
 impl Array {
-    /// Does some work for somebody, on this thread, and enters it into the audit log; `code` is
-    /// what the log says of a refusal.
+    /// Does some work for a user, on this thread, and enters it into the audit log; `code` is what
+    /// the log says of a refusal.
     ///
     /// # Errors
-    /// Those of the work; and where the work committed nothing, those of the store that did not
-    /// take the entry.
+    /// Those of the work; if the work committed nothing, those of the store when the entry is written.
     pub fn attributed<T, E: From<Error>>(
         &self,
         deed: Deed,
@@ -137,13 +136,13 @@ impl Array {
         match &result {
             Ok(_) if is_entered => {}
             Ok(_) => self.enter(deed, DONE)?,
-            // The refusal is what its reader needs, even where the log takes nothing either.
+            // The caller needs the refusal, even if the log can't be written either.
             Err(error) => drop(self.enter(deed, code(error))),
         }
         result
     }
 
-    /// Enters something by a commit of its own.
+    /// Writes an entry in a commit of its own.
     fn enter(&self, deed: Deed, outcome: &str) -> Result<(), Error> {
         self.change(
             |state| {
@@ -155,7 +154,7 @@ impl Array {
         )
     }
 
-    /// Adds the entry of what this thread does to what is committed first.
+    /// Adds the entry of this thread's deed to the first commit.
     pub(crate) fn account(
         &self,
         log: &AuditLog,
@@ -167,7 +166,7 @@ impl Array {
         Ok(Some(entry))
     }
 
-    /// Up to `limit` entries, the newest first, from the first one older than number `before`.
+    /// Up to `limit` entries, the newest first, older than number `before`.
     pub fn audit_log(&self, before: Option<u64>, limit: usize) -> Vec<AuditEntry> {
         let log = &self.state.read().audit;
         let older = log.entries.range(..before.unwrap_or(u64::MAX));
@@ -175,7 +174,7 @@ impl Array {
     }
 }
 
-/// What [`Array::account`] added is durable.
+/// The entry that [`Array::account`] added is durable.
 pub(crate) fn entered(log: &mut AuditLog, entry: AuditEntry) {
     DEED.take();
     log.push(entry);

@@ -1,4 +1,4 @@
-//! What the array needs of the store. A seam, so that the model can be tested by itself.
+//! What the array needs of the store. A seam, so that the model can be tested on its own.
 
 use block::VolumeId;
 use store::{Change, PoolStatus, Store, StoreError, VolumeStatus};
@@ -9,25 +9,25 @@ use crate::reduction::Optimized;
 
 /// A store, as the array uses it.
 pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
-    /// Makes a change, wholly or not at all; durable when it returns. Waits.
+    /// Makes a change, wholly or not at all; durable when it returns. Blocks.
     fn change(&self, change: Change) -> Result<(), StoreError>;
 
-    /// All of the key-value space, in the order of the keys.
+    /// The whole key-value space, sorted by key.
     fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)>;
 
-    /// A volume id that was never given before.
+    /// A volume id that was never used before.
     fn allocate_volume_id(&self) -> VolumeId;
 
-    /// How the pool stands.
+    /// The state of the pool.
     fn pool_status(&self) -> PoolStatus;
 
-    /// Makes the pool hold so many bytes, while it is used; durable when it returns. Waits.
+    /// Grows the pool to this capacity while it is in use; durable when it returns. Blocks.
     fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError>;
 
-    /// How a volume stands; `None` where there is no such volume.
+    /// The state of a volume; `None` if it does not exist.
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus>;
 
-    /// Whether what the store knew of a volume can't be read: its I/O is MEDIUM ERROR.
+    /// Whether the store's record of a volume can't be read: its I/O returns MEDIUM ERROR.
     fn is_lost(&self, _id: VolumeId) -> bool {
         false
     }

@@ -1,5 +1,5 @@
 //! CHAP users and secrets (RFC 7143 section 12.1.3). Secrets are stored, because CHAP needs them in
-//! the clear on both sides; they are never shown, logged or answered.
+//! the clear on both sides; they are never shown, logged or returned.
 
 use std::fmt;
 
@@ -71,9 +71,9 @@ impl ChapUser {
 /// How a host and the target authenticate each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chap {
-    /// What the host must know.
+    /// The credentials of the host.
     pub initiator: ChapUser,
-    /// What the target proves to know, if the host asks (mutual CHAP).
+    /// The credentials of the target, if the host asks for them (mutual CHAP).
     pub target: Option<ChapUser>,
 }
 
@@ -92,23 +92,23 @@ impl Chap {
     }
 }
 
-/// What to change of how a host authenticates; `None` leaves a direction as it is.
+/// A change to how a host authenticates; `None` leaves a direction as it is.
 #[derive(Clone, Debug, Default)]
 pub struct ChapChange {
-    /// What the host must know from now on; `Some(None)`: nothing, and the target neither.
+    /// The new credentials of the host; `Some(None)` removes them, and the target's as well.
     pub initiator: Option<Option<ChapUser>>,
-    /// What the target proves to know; `Some(None)`: nothing.
+    /// The new credentials of the target; `Some(None)` removes them.
     pub target: Option<Option<ChapUser>>,
 }
 
 impl ChapChange {
-    /// Both directions anew; `None` takes both away.
+    /// Replaces both directions; `None` removes both.
     pub fn anew(chap: Option<Chap>) -> Self {
         let (initiator, target) = chap.map_or((None, None), |c| (Some(c.initiator), c.target));
         Self { initiator: Some(initiator), target: Some(target) }
     }
 
-    /// How a host authenticates that did not before.
+    /// The CHAP of a host that had none before.
     ///
     /// # Errors
     /// Those of a change.
@@ -116,11 +116,10 @@ impl ChapChange {
         self.apply(None)
     }
 
-    /// What becomes of a host's.
+    /// The CHAP of a host after the change.
     ///
     /// # Errors
-    /// `invalid_chap`: those of [`Chap::new`], and for a target that would answer a host which does
-    /// not authenticate.
+    /// `invalid_chap`: those of [`Chap::new`], and if the target would authenticate to a host which does not authenticate.
     pub(crate) fn apply(self, old: Option<Chap>) -> Result<Option<Chap>, Error> {
         let (initiator, target) = old.map_or((None, None), |c| (Some(c.initiator), c.target));
         let is_taken_away = matches!(self.initiator, Some(None));

@@ -1,6 +1,6 @@
-//! Volumes that become what another volume or a snapshot is: new ones, or ones that are there.
+//! Volumes made from another volume or a snapshot: new ones, or existing ones that are overwritten.
 //!
-//! All of it takes the same time whatever is in them: the store shares what they hold.
+//! All of this takes the same time whatever the volumes hold: the store shares the data.
 
 use block::{LogicalBlockSize, Offloads, SectorCount, VolumeId, VolumeLimits};
 use store::{Change, VolumeChange};
@@ -9,7 +9,7 @@ use crate::name::VolumeName;
 use crate::state::{SourceRecord, State, VolumeEntry, VolumeRecord};
 use crate::{Array, Error, NewCopy, VolumeInfo, limits, record};
 
-/// What a volume can be made of.
+/// What a volume can be made from.
 struct Source {
     id: VolumeId,
     name: String,
@@ -18,7 +18,7 @@ struct Source {
 }
 
 impl State {
-    /// A volume or a snapshot by its name, that is not destroyed.
+    /// A volume or a snapshot by its name, unless it is destroyed.
     fn source(&self, name: &str) -> Result<Source, Error> {
         if !name.contains('.') {
             let VolumeRecord { id, name, size, logical_block, .. } = &self.volume(name)?.record;
@@ -32,11 +32,10 @@ impl State {
 }
 
 impl Array {
-    /// Makes a volume of what a volume or a snapshot holds at this moment; durable when it returns.
+    /// Makes a volume from the current content of a volume or a snapshot; durable when it returns.
     ///
     /// # Errors
-    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed` for the
-    /// source; those of [`Array::create_volume`] for the new one.
+    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed` for the source; those of [`Array::create_volume`] for the new one.
     pub fn clone_volume(
         &self,
         source: &str,
@@ -49,8 +48,8 @@ impl Array {
         self.change(plan, |state, record| self.show_new_volume(state, record))
     }
 
-    /// Its tags are those of the source that are copyable. `before`: how many are made in the same
-    /// commit, before this one.
+    /// It inherits the copyable tags of the source. `before`: how many volumes the same commit
+    /// makes before this one.
     pub(crate) fn plan_clone(
         &self,
         state: &State,
@@ -87,12 +86,11 @@ impl Array {
         Ok((change, record))
     }
 
-    /// Makes a volume what one of its own snapshots is, its size too. Hosts keep it under the LUN
-    /// that they know, and are told if the size changes.
+    /// Restores a volume, including its size, from one of its own snapshots. Hosts keep it under
+    /// the same LUN, and get a unit attention if the size changes.
     ///
     /// # Errors
-    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed`,
-    /// `wrong_source` where it is a snapshot of another, and those of the store.
+    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed`, `wrong_source` if it is a snapshot of another volume, and those of the store.
     pub fn restore_volume(&self, name: &str, snapshot: &str) -> Result<VolumeInfo, Error> {
         self.become_source(name, snapshot, |state, volume| {
             let (_, record, of) = state.snapshot(snapshot)?;
@@ -107,11 +105,11 @@ impl Array {
         })
     }
 
-    /// Makes a volume what another volume or a snapshot is, its size too: what it held is gone.
+    /// Overwrites a volume, including its size, with another volume or a snapshot. Its old content
+    /// is gone.
     ///
     /// # Errors
-    /// Those of [`Array::restore_volume`]; `wrong_source` where it is the volume itself, or has
-    /// logical blocks of another length.
+    /// Those of [`Array::restore_volume`]; `wrong_source` if the source is the volume itself, or has logical blocks of another size.
     pub fn overwrite_volume(&self, name: &str, source: &str) -> Result<VolumeInfo, Error> {
         self.become_source(name, source, |_, _| Ok(()))
     }
@@ -148,7 +146,7 @@ pub(crate) fn plan_overwrite(
         return refuse("its logical block has another length than that of the source");
     }
     let mut record = VolumeRecord { size: source.size, ..old.clone() };
-    // Back to one of its own snapshots it is still what it was made of.
+    // A volume restored from its own snapshot keeps its source.
     if state.snapshots.get(&source.id).is_none_or(|snapshot| snapshot.source != old.id) {
         record.source = Some(SourceRecord { id: source.id, name: source.name });
     }

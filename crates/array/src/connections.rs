@@ -1,4 +1,4 @@
-//! Connections: which host sees which volume, and as what.
+//! Connections: which hosts see which volumes, and at which LUN.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -16,16 +16,16 @@ pub struct ConnectionInfo {
     pub volume: String,
     /// The name of the host.
     pub host: String,
-    /// The host group by which it is connected, if the host does not have it privately.
+    /// The host group through which it is connected, if it is not the host's own connection.
     pub host_group: Option<String>,
     /// The LUN under which the host sees it.
     pub lun: u16,
 }
 
-/// The most connections that are shown at once.
+/// The most connections in one list.
 pub const CONNECTIONS_SHOWN_MAX: usize = 50_000;
 
-/// Refuses to show more connections than one list has.
+/// Refuses more connections than fit one list.
 pub(crate) fn check_shown(count: usize) -> Result<(), Error> {
     if count <= CONNECTIONS_SHOWN_MAX {
         return Ok(());
@@ -52,17 +52,16 @@ impl Array {
         self.change(|state| plan_connection(state, volume, host, lun, &Taken::default()), connect)
     }
 
-    /// Takes a volume away from a host.
+    /// Disconnects a volume from a host.
     ///
     /// # Errors
-    /// `no_such_volume`, `no_such_host`, `no_such_connection`, `shared_connection` for one of the
-    /// host's group, and those of the store.
+    /// `no_such_volume`, `no_such_host`, `no_such_connection`, `shared_connection` for a connection of the host's group, and those of the store.
     pub fn disconnect(&self, volume: &str, host: &str) -> Result<(), Error> {
         self.change(|state| plan_disconnection(state, volume, host), disconnect)
     }
 
-    /// All connections of hosts, by themselves and by their groups: of one volume, one host, a pair
-    /// of them, or the array, in the order of the hosts' names and the LUNs.
+    /// All connections of hosts, their own and their groups': of one volume, one host, both, or the
+    /// array, in the order of the hosts' names and the LUNs.
     ///
     /// # Errors
     /// `no_such_volume`, `no_such_host`, for the names that were given; `too_many_connections`.
@@ -72,7 +71,7 @@ impl Array {
         host: Option<&str>,
     ) -> Result<Vec<ConnectionInfo>, Error> {
         let state = self.state.read();
-        // A destroyed volume has none, and can be looked at all the same.
+        // A destroyed volume has no connections, but can still be named.
         let volume = volume.map(|name| state.any_volume(name)).transpose()?;
         let host = host.map(|name| state.host(name)).transpose()?;
         let mut hosts: Vec<_> = match (volume, host) {
@@ -111,8 +110,8 @@ impl Array {
         Ok(found)
     }
 
-    /// Up to `limit` connections of a host, by itself and by its group, in the order of their LUNs
-    /// and behind one of these.
+    /// Up to `limit` connections of a host, its own and its group's, in the order of their LUNs,
+    /// after a given one.
     ///
     /// # Errors
     /// `no_such_host`.
@@ -143,7 +142,7 @@ impl Array {
     }
 }
 
-/// LUNs of hosts that go to volumes in the same commit.
+/// LUNs of hosts that are assigned to volumes in the same commit.
 pub(crate) type Taken = BTreeSet<(HostId, u16)>;
 
 /// A connection to show.
@@ -217,7 +216,7 @@ pub(crate) fn disconnect(state: &mut State, (host, volume, lun): (HostId, Volume
     state.disconnect(host, volume, lun);
 }
 
-/// Refuses LUNs that no volume can have.
+/// Refuses LUNs outside the range for volumes.
 pub(crate) fn check_lun_range(lun: u16) -> Result<(), Error> {
     if (LUN_MIN..=LUN_MAX).contains(&lun) {
         return Ok(());

@@ -1,11 +1,11 @@
 //! The end of volumes and snapshots, in two steps.
 //!
-//! What is *destroyed* is out of use, but all there, under its name, and can be recovered for a
-//! time that is set. Then, or when somebody asks for it, it is *eradicated*: its space is freed.
+//! A *destroyed* object is out of use but complete, keeps its name, and can be recovered for a
+//! configured time. After that, or on request, it is *eradicated*: its space is freed.
 //!
-//! Snapshots are destroyed with their volume without being touched: one is destroyed while its
-//! volume is, or if it was destroyed by itself. So to recover a volume brings back those that went
-//! with it, and no others, and both cost the same whatever their number.
+//! Snapshots are destroyed with their volume without being touched: a snapshot counts as destroyed
+//! while its volume is, or if it was destroyed separately. So recovering a volume brings back
+//! exactly the snapshots that went with it, and both cost the same whatever their number.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -18,13 +18,14 @@ use crate::state::{State, VolumeRecord};
 use crate::tags::TagMap;
 use crate::{Array, Error, SnapshotInfo, VolumeInfo, record, reservations};
 
-/// For how long what is destroyed may be recoverable, in seconds: to 30 days.
+/// The range of the eradication delay, in seconds: up to 30 days.
 pub const ERADICATION_DELAY_S: RangeInclusive<u64> = 1..=30 * 86_400;
-/// How long it is, in seconds, unless it is set: a day.
+/// The default delay, in seconds: a day.
 pub(crate) const DELAY_DEFAULT_S: u64 = 86_400;
 /// How many volumes and snapshots are eradicated by one commit, at most.
 const ERADICATED_MAX: usize = 1_000;
-/// The time of what is being eradicated, and can't be recovered any more: some of it may be gone.
+/// The time of an object whose eradication has begun. It can't be recovered, as parts of it may be
+/// gone.
 pub(crate) const BEGUN_MS: u64 = 0;
 
 pub(crate) fn check_delay(seconds: u64) -> Result<(), Error> {
@@ -42,7 +43,7 @@ pub(crate) fn check_delay(seconds: u64) -> Result<(), Error> {
 struct Gone {
     volumes: Vec<VolumeId>,
     snapshots: BTreeSet<VolumeId>,
-    /// A volume with more snapshots than one commit eradicates: it goes later.
+    /// A volume with more snapshots than one commit eradicates: it follows later.
     begun: Option<VolumeRecord>,
 }
 
@@ -67,7 +68,7 @@ impl State {
         }
     }
 
-    /// What becomes of volumes and snapshots that are destroyed, as far as one commit takes it.
+    /// Plans the eradication of destroyed volumes and snapshots, up to the size of one commit.
     fn plan_eradication(
         &self,
         doomed: impl Iterator<Item = VolumeId>,
@@ -82,7 +83,7 @@ impl State {
                 gone.snapshots.insert(id);
                 continue;
             };
-            // One that was destroyed by itself may be among them already.
+            // One that was destroyed separately may be among them already.
             let own = || volume.snapshots.values().copied();
             let more: Vec<_> = own().filter(|id| !gone.snapshots.contains(id)).take(room).collect();
             let has_room = more.len() < room;
@@ -114,7 +115,7 @@ impl State {
 }
 
 impl Array {
-    /// Destroys a volume, and its snapshots with it: it can be recovered until its time is over.
+    /// Destroys a volume with its snapshots. It can be recovered until it is eradicated.
     ///
     /// # Errors
     /// `no_such_volume`, `volume_destroyed`, `existing_connections`, and those of the store.
@@ -124,7 +125,7 @@ impl Array {
     }
 
     /// Brings a destroyed volume back, with the snapshots that were destroyed with it. It is as it
-    /// was, its reservations included; connections it has none.
+    /// was, including its reservations, but has no connections.
     ///
     /// # Errors
     /// `no_such_volume`, `not_destroyed`, `eradicated`, and those of the store.
@@ -133,7 +134,7 @@ impl Array {
         self.change(plan, |state, record| self.show_volume(state, record))
     }
 
-    /// Eradicates a destroyed volume with all of its snapshots: what only they held is freed.
+    /// Eradicates a destroyed volume with all of its snapshots. Data that only they held is freed.
     ///
     /// # Errors
     /// `no_such_volume`, `not_destroyed`, and those of the store.
@@ -142,7 +143,7 @@ impl Array {
         self.finish_eradication(id)
     }
 
-    /// Eradicates a destroyed volume, by as many commits as its snapshots take.
+    /// Eradicates a destroyed volume, in as many commits as its snapshots need.
     pub(crate) fn finish_eradication(&self, id: VolumeId) -> Result<(), Error> {
         while self.state.read().volumes.contains_key(&id) {
             self.eradicate(|state| match state.volumes.get(&id) {
@@ -155,7 +156,7 @@ impl Array {
         Ok(())
     }
 
-    /// Destroys a snapshot: it can be recovered until its time is over.
+    /// Destroys a snapshot. It can be recovered until it is eradicated.
     ///
     /// # Errors
     /// `no_such_snapshot`, `snapshot_destroyed`, and those of the store.
@@ -185,7 +186,7 @@ impl Array {
         self.snapshot_info(state, id)
     }
 
-    /// Eradicates a destroyed snapshot: what only it held is freed.
+    /// Eradicates a destroyed snapshot. Data that only it held is freed.
     ///
     /// # Errors
     /// `no_such_snapshot`, `not_destroyed`, and those of the store.
@@ -193,7 +194,7 @@ impl Array {
         self.eradicate(|state| Ok(vec![state.doomed_snapshot(name)?]))
     }
 
-    /// Eradicates what is due, as far as a few commits take it.
+    /// Eradicates what is due, in a limited number of commits.
     ///
     /// # Errors
     /// Those of the store.
@@ -227,8 +228,8 @@ impl Array {
         })
     }
 
-    /// The volumes that were eradicated since this was asked last: whoever keeps something by their
-    /// ids forgets it. Ids never come again.
+    /// The volumes that were eradicated since the last call, so that callers can drop what they
+    /// keep by these ids. Ids are never used again.
     pub fn take_gone(&self) -> Vec<VolumeId> {
         std::mem::take(&mut *self.gone.lock())
     }
@@ -273,7 +274,7 @@ pub(crate) fn plan_doom(record: VolumeRecord) -> Result<(Change, VolumeRecord), 
     Ok((Change { config, ..Change::default() }, record))
 }
 
-/// A snapshot that gets an end, or loses it.
+/// A snapshot whose end is set or cleared.
 type Doomed = (Change, (VolumeId, SnapshotRecord));
 
 pub(crate) fn plan_snapshot_end(state: &State, name: &str, now_ms: u64) -> Result<Doomed, Error> {

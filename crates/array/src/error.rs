@@ -7,14 +7,14 @@
 use block::VolumeError;
 use store::StoreError;
 
-/// What sort of refusal it is: what a management protocol derives its status from.
+/// The kind of a refusal, from which a management protocol derives its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The request does not make sense, whatever the state of the array.
     Invalid,
-    /// It names something that is not there.
+    /// It names something that does not exist.
     NotFound,
-    /// It contradicts what is there.
+    /// It conflicts with the current state.
     Conflict,
     /// There is no room.
     Full,
@@ -22,15 +22,15 @@ pub enum Kind {
     Fault,
 }
 
-/// Why a change is refused. Nothing of it has happened then.
+/// Why a change is refused. If it is, nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A name, size, initiator or user that is not allowed; the text says what is.
     #[error("{text}")]
     Invalid {
-        /// What was wrong, for programs: `invalid_name`, `invalid_size`, …
+        /// The code, for programs: `invalid_name`, `invalid_size`, …
         code: &'static str,
-        /// What was wrong, for people.
+        /// The message, for people.
         text: String,
     },
     /// A volume has this name, or one that differs in case only.
@@ -59,10 +59,10 @@ pub enum Error {
          space."
     )]
     SnapshotDestroyed(String),
-    /// Only what is destroyed is recovered or eradicated.
+    /// Only destroyed objects can be recovered or eradicated.
     #[error("{0} is not destroyed. Destroy it first.")]
     NotDestroyed(String),
-    /// It is being eradicated: some of it may be gone.
+    /// Its eradication has begun: parts of it may be gone.
     #[error("{0} is being eradicated, and can't be recovered any more.")]
     Eradicated(String),
     /// A group has this name.
@@ -110,7 +110,7 @@ pub enum Error {
     InHostGroup {
         /// The host.
         host: String,
-        /// Where it is.
+        /// The group that it is in.
         group: String,
     },
     /// The host is not in the host group.
@@ -118,10 +118,10 @@ pub enum Error {
     NotInHostGroup {
         /// The host.
         host: String,
-        /// Where it is not.
+        /// The group that it is not in.
         group: String,
     },
-    /// A host group with hosts is not deleted.
+    /// A host group with hosts can't be deleted.
     #[error("Host group {0} has hosts. Remove them first.")]
     HostGroupNotEmpty(String),
     /// A user has this name, or one that differs in case only.
@@ -130,7 +130,7 @@ pub enum Error {
     /// No user has this name.
     #[error("User does not exist: {0}. The list of users shows their names.")]
     NoSuchUser(String),
-    /// The user is the one that the array can't be without.
+    /// The built-in user can't be removed or changed.
     #[error("User {0} is built in: it can't be removed, and stays an array admin.")]
     BuiltInUser(String),
     /// A token of the user has this name.
@@ -160,7 +160,7 @@ pub enum Error {
     InitiatorInUse {
         /// The initiator name.
         initiator: String,
-        /// Who has it.
+        /// The host that has it.
         host: String,
     },
     /// The volume is connected to the host.
@@ -170,7 +170,7 @@ pub enum Error {
         volume: String,
         /// To what: `host x` or `host group y`.
         to: String,
-        /// As what.
+        /// The LUN.
         lun: u16,
     },
     /// The volume is not connected to the host.
@@ -178,7 +178,7 @@ pub enum Error {
     NoSuchConnection {
         /// The volume.
         volume: String,
-        /// To what it is not: `host x` or `host group y`.
+        /// To what it is not connected: `host x` or `host group y`.
         to: String,
     },
     /// The volume is connected to the group of the host, not to the host.
@@ -196,12 +196,12 @@ pub enum Error {
     LunInUse {
         /// The LUN.
         lun: u16,
-        /// Whose: `host x` or `host group y`.
+        /// The owner: `host x` or `host group y`.
         of: String,
-        /// Who has it.
+        /// The volume that has it.
         volume: String,
     },
-    /// What is to be destroyed or deleted is connected.
+    /// An object to be destroyed or deleted is connected.
     #[error("{object} cannot be deleted due to existing connections ({count}). Disconnect it.")]
     ExistingConnections {
         /// What: `Volume x` or `Host y`.
@@ -209,7 +209,7 @@ pub enum Error {
         /// How many.
         count: usize,
     },
-    /// The new size is smaller, and truncating was not asked for.
+    /// The new size is smaller, and truncation was not requested.
     #[error(
         "Volume {volume} has {size_bytes} bytes: a smaller size cuts data off for ever. \
          Ask for it explicitly (truncate)."
@@ -217,16 +217,16 @@ pub enum Error {
     WouldTruncate {
         /// The volume.
         volume: String,
-        /// What it has.
+        /// Its current size.
         size_bytes: u64,
     },
-    /// A pass of scrubbing is under way.
+    /// A pass of scrubbing is running.
     #[error("A scrub is running already. Its status shows how far it is.")]
     ScrubRunning,
-    /// A background pass of reduction is under way.
+    /// A background pass of reduction is running.
     #[error("A background pass of reduction is running already. Its status shows how far it is.")]
     OptimizeRunning,
-    /// The array has as many as it can have.
+    /// The array has the most that it can have.
     #[error("Array limit reached: at most {limit} {what}. Remove some first.")]
     Limit {
         /// What there are too many of.
@@ -234,7 +234,7 @@ pub enum Error {
         /// How many there can be.
         limit: usize,
     },
-    /// What is stored contradicts itself, or is newer than this program.
+    /// The stored configuration is inconsistent, or newer than this program.
     #[error("The stored configuration can't be used: {0}. `holdfast inspect` shows more.")]
     Damaged(String),
     /// The pool has no room for the change.
@@ -246,7 +246,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What it is, for programs. Stable.
+    /// The code, for programs. Stable.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Invalid { code, .. } => code,
@@ -294,7 +294,7 @@ impl Error {
         }
     }
 
-    /// What sort of refusal it is.
+    /// The kind of the refusal.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Invalid { .. } | Self::WouldTruncate { .. } => Kind::Invalid,

@@ -1,9 +1,9 @@
-//! Groups, of which snapshots are made together: protection groups, as others call them.
+//! Groups: volumes that are snapshotted together, also called protection groups.
 //!
-//! What a group protects are volumes, or all volumes of hosts, or of host groups; one kind of
-//! these. Its snapshots are made when somebody asks, or by its schedule, and those are let go again
-//! by its retention ([`crate::protection`]). They belong to it: they have its name, are destroyed
-//! and recovered with it, and never outlive it.
+//! A group protects volumes, or all volumes of hosts, or all volumes of host groups; only one of
+//! these kinds. Its snapshots are made on demand or by its schedule; its retention destroys the
+//! latter ([`crate::protection`]). They belong to the group: they have its name, are destroyed and
+//! recovered with it, and never outlive it.
 
 mod state;
 
@@ -22,13 +22,13 @@ use crate::{Array, Error, GROUP_MEMBERS_MAX, GROUPS_MAX, Retention, SnapshotSche
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GroupId(pub(crate) u64);
 
-/// What a group protects: one kind of these.
+/// The members of a group: only one of these kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members {
-    /// Volumes, destroyed ones too. Those that were eradicated are not taken out of the record:
-    /// their ids never come again, and they are left out when it is loaded.
+    /// Volumes, including destroyed ones. Eradicated ones are not removed from the record: their
+    /// ids are never used again, and they are dropped when it is loaded.
     pub(crate) volumes: Vec<VolumeId>,
-    /// Hosts, and so what is connected to them. They are not deleted before they have left.
+    /// Hosts, and so the volumes connected to them. They can't be deleted while they are members.
     pub(crate) hosts: Vec<HostId>,
     /// Host groups: as hosts.
     pub(crate) host_groups: Vec<HostGroupId>,
@@ -39,57 +39,57 @@ pub(crate) struct Members {
 pub(crate) struct Group {
     pub(crate) name: GroupName,
     pub(crate) members: Members,
-    /// The number of its next snapshots that get one.
+    /// The number for the next snapshots that are not given a suffix.
     pub(crate) next_suffix: u64,
     pub(crate) created_ms: u64,
     pub(crate) schedule: SnapshotSchedule,
-    /// When the schedule's next snapshots are due; without meaning while it is off.
+    /// When the schedule's next snapshots are due; meaningless while it is off.
     pub(crate) next_ms: u64,
     pub(crate) retention: Retention,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     pub(crate) eradicate_ms: Option<u64>,
 }
 
-/// What to change of a group. One that is added twice is in it once; one that is not in it is not
-/// missed.
+/// What to change of a group. Adding a member twice adds it once; removing one that is not a member
+/// does nothing.
 #[derive(Clone, Debug, Default)]
 pub struct GroupChange {
     /// A new name.
     pub name: Option<GroupName>,
-    /// Volumes that come to it.
+    /// Volumes to add.
     pub add: Vec<String>,
-    /// Volumes that leave it.
+    /// Volumes to remove.
     pub remove: Vec<String>,
-    /// Hosts that come to it.
+    /// Hosts to add.
     pub add_hosts: Vec<String>,
-    /// Hosts that leave it.
+    /// Hosts to remove.
     pub remove_hosts: Vec<String>,
-    /// Host groups that come to it.
+    /// Host groups to add.
     pub add_host_groups: Vec<String>,
-    /// Host groups that leave it.
+    /// Host groups to remove.
     pub remove_host_groups: Vec<String>,
-    /// When snapshots are taken from now on.
+    /// The new schedule.
     pub schedule: Option<SnapshotSchedule>,
-    /// For how long these are kept.
+    /// The new retention.
     pub retention: Option<Retention>,
-    /// When this is, in milliseconds since 1970: where a schedule begins.
+    /// The current time, in milliseconds since 1970, from which a schedule starts.
     pub now_ms: u64,
 }
 
 /// A group, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupInfo {
-    /// Its id, for ever.
+    /// Its id, which never changes.
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// The names of its volumes, without destroyed ones, which are back once they are recovered.
+    /// The names of its volumes. Destroyed ones are left out until they are recovered.
     pub volumes: Vec<String>,
     /// The names of its hosts.
     pub hosts: Vec<String>,
     /// The names of its host groups.
     pub host_groups: Vec<String>,
-    /// How many moments there are snapshots of, destroyed ones included.
+    /// How many snapshots of the group there are, including destroyed ones.
     pub snapshot_count: usize,
     /// When snapshots are taken.
     pub schedule: SnapshotSchedule,
@@ -137,13 +137,13 @@ impl Array {
         state.any_group(name).map(|(id, group)| state.group_info(id, group))
     }
 
-    /// The name of the group with this id, if there is one.
+    /// The name of the group with this id, if it exists.
     pub fn group_name(&self, id: u64) -> Option<String> {
         self.state.read().groups.get(&GroupId(id)).map(|group| group.name.to_string())
     }
 
-    /// Up to `limit` groups in the order of their names (without case), from the first one behind
-    /// `after`: those that are destroyed, those that are not, or (`None`) both.
+    /// Up to `limit` groups in the order of their names (ignoring case), after `after`: only
+    /// destroyed ones, only the others, or (`None`) both.
     pub fn groups(
         &self,
         after: Option<&str>,
@@ -162,7 +162,7 @@ impl Array {
     }
 }
 
-/// `before`: how many are made in the same commit, before this one.
+/// `before`: how many groups the same commit makes before this one.
 pub(crate) fn plan_new(
     state: &State,
     before: usize,
@@ -231,7 +231,7 @@ pub(crate) fn plan_change(
     check_kind(state, &group)?;
     if let Some(schedule) = change.schedule {
         schedule.check()?;
-        // What does not change does not begin anew.
+        // An unchanged schedule does not start again.
         if schedule != old.schedule {
             (group.schedule, group.next_ms) = (schedule, schedule.first(change.now_ms));
         }
@@ -241,7 +241,7 @@ pub(crate) fn plan_change(
     plan_group(id, group)
 }
 
-/// Refuses members of several kinds: nobody could tell what such a group protects.
+/// Refuses members of several kinds: it would be unclear what such a group protects.
 fn check_kind(state: &State, group: &Group) -> Result<(), Error> {
     let Members { volumes, hosts, host_groups } = &group.members;
     let has_volumes = volumes.iter().any(|id| state.volumes.contains_key(id));
@@ -267,7 +267,7 @@ pub(crate) fn show_group(state: &mut State, (id, group): (GroupId, Group)) -> Gr
     state.group_info(id, &state.groups[&id])
 }
 
-/// Members without some and with some more, each of them once.
+/// Removes some members and adds others, without duplicates.
 fn changed<T: Copy + PartialEq>(old: &[T], add: &[T], remove: &[T]) -> Result<Vec<T>, Error> {
     let mut members: Vec<T> = old.iter().copied().filter(|id| !remove.contains(id)).collect();
     for id in add {

@@ -1,9 +1,10 @@
-//! Host groups: hosts that see the same volumes under the same LUNs, as those of a cluster must.
+//! Host groups: hosts that see the same volumes under the same LUNs, as the hosts of a cluster
+//! must.
 //!
-//! A host is in one group at most. A volume that is connected to a group is *shared*: each of its
-//! hosts sees it, those that come later too. Private connections of a host stand beside that, of
-//! other volumes and under other LUNs: what would give a host one volume twice, or one LUN to two,
-//! is refused, whichever comes second.
+//! A host is in at most one group. A volume connected to a group is *shared*: each of its hosts
+//! sees it, including hosts added later. A host may also have private connections to other volumes,
+//! under other LUNs. A change that would give a host the same volume twice, or two volumes one LUN,
+//! is refused.
 
 mod luns;
 
@@ -26,7 +27,7 @@ use luns::{PlannedShared, check_member, plan_shared};
 pub struct HostGroupInfo {
     /// Its name.
     pub name: String,
-    /// The names of its hosts, in the order in which these were made.
+    /// The names of its hosts, in the order in which they were made.
     pub hosts: Vec<String>,
     /// How many volumes are connected to it.
     pub connection_count: usize,
@@ -84,7 +85,7 @@ impl Array {
         self.change_all(names, plan, show_host_group)
     }
 
-    /// Gives a host group a new name. Its hosts and connections stay.
+    /// Renames a host group. Its hosts and connections stay.
     ///
     /// # Errors
     /// `no_such_host_group`, `host_group_exists`, and those of the store.
@@ -129,15 +130,12 @@ impl Array {
         self.change_all(names, plan, State::remove_host_group).map(|_| ())
     }
 
-    /// Puts hosts into groups, each of the pairs (group, host): they see what is connected to
-    /// these at once.
+    /// Adds hosts to groups, as pairs (group, host): they see the groups' volumes at once.
     ///
     /// # Errors
-    /// `no_such_host_group`, `no_such_host`, `in_host_group` for a host that is in one already,
-    /// `connection_exists`, `lun_in_use` where its private connections are in the way,
-    /// `named_twice`, and those of the store.
+    /// `no_such_host_group`, `no_such_host`, `in_host_group` for a host that is in one already, `connection_exists` and `lun_in_use` if its private connections conflict, `named_twice`, and those of the store.
     pub fn add_to_host_groups(&self, pairs: &[(String, String)]) -> Result<(), Error> {
-        // A host that is named twice would come to two groups.
+        // A host named twice would be in two groups.
         check(pairs.iter().map(|(_, host)| host.as_str()))?;
         let plan = |state: &State, _, (group, host): &(String, String)| {
             let (group_id, group) = state.host_group(group)?;
@@ -152,12 +150,10 @@ impl Array {
         self.change_all(pairs, plan, show_membership).map(|_| ())
     }
 
-    /// Takes hosts out of groups, each of the pairs (group, host): they see no more of what is
-    /// connected to these.
+    /// Removes hosts from groups, as pairs (group, host): they no longer see the groups' volumes.
     ///
     /// # Errors
-    /// `no_such_host_group`, `no_such_host`, `not_in_host_group`, `named_twice`, and those of the
-    /// store.
+    /// `no_such_host_group`, `no_such_host`, `not_in_host_group`, `named_twice`, and those of the store.
     pub fn remove_from_host_groups(&self, pairs: &[(String, String)]) -> Result<(), Error> {
         check(pairs.iter().map(|(_, host)| host.as_str()))?;
         let plan = |state: &State, _, (group, host): &(String, String)| {
@@ -172,12 +168,11 @@ impl Array {
         self.change_all(pairs, plan, show_membership).map(|_| ())
     }
 
-    /// Connects volumes to host groups, each of the pairs (volume, group); each under `lun`, or
-    /// from 254 down under one that none of the group's hosts uses.
+    /// Connects volumes to host groups, as pairs (volume, group); each under `lun`, or under the
+    /// first one from 254 down that none of the group's hosts uses.
     ///
     /// # Errors
-    /// `no_such_volume`, `volume_destroyed`, `no_such_host_group`, `connection_exists`,
-    /// `lun_in_use`, `invalid_lun`, `limit_reached`, `named_twice`, and those of the store.
+    /// `no_such_volume`, `volume_destroyed`, `no_such_host_group`, `connection_exists`, `lun_in_use`, `invalid_lun`, `limit_reached`, `named_twice`, and those of the store.
     pub fn connect_host_groups(
         &self,
         pairs: &[(String, String)],
@@ -205,11 +200,10 @@ impl Array {
         })
     }
 
-    /// Takes volumes away from host groups, each of the pairs (volume, group).
+    /// Disconnects volumes from host groups, as pairs (volume, group).
     ///
     /// # Errors
-    /// `no_such_volume`, `no_such_host_group`, `no_such_connection`, `named_twice`, and those of
-    /// the store.
+    /// `no_such_volume`, `no_such_host_group`, `no_such_connection`, `named_twice`, and those of the store.
     pub fn disconnect_host_groups(&self, pairs: &[(String, String)]) -> Result<(), Error> {
         check_pairs(pairs)?;
         let plan = |state: &State, _, (volume, group): &(String, String)| {
@@ -239,8 +233,7 @@ impl Array {
         state.host_group(name).map(|(_, entry)| entry.info(&state))
     }
 
-    /// Up to `limit` host groups in the order of their names (without case), from the first one
-    /// behind `after`.
+    /// Up to `limit` host groups in the order of their names (ignoring case), after `after`.
     pub fn host_groups(&self, after: Option<&str>, limit: usize) -> Vec<HostGroupInfo> {
         let state = self.state.read();
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
@@ -249,12 +242,11 @@ impl Array {
         entries.map(|entry| entry.info(&state)).collect()
     }
 
-    /// The connections of host groups: of one volume, one group, a pair of them, or all, in the
-    /// order of the groups' names and the LUNs.
+    /// The connections of host groups: of one volume, one group, both, or all, in the order of the
+    /// groups' names and the LUNs.
     ///
     /// # Errors
-    /// `no_such_volume`, `no_such_host_group`, for the names that were given;
-    /// `too_many_connections`.
+    /// `no_such_volume`, `no_such_host_group`, for the names that were given; `too_many_connections`.
     pub fn shared_connections(
         &self,
         volume: Option<&str>,
@@ -267,7 +259,7 @@ impl Array {
         let of = |id: &HostGroupId| state.host_groups.by_id.get(id);
         let mut found = Vec::new();
         match (volume, group) {
-            // The volume knows its groups: not all LUNs of all groups are looked at for it.
+            // The volume knows its groups, so there is no need to search the LUNs of all groups.
             (Some(volume), _) => {
                 let shared = volume.host_groups.iter().filter(|(id, _)| is_wanted(id));
                 let mut shared: Vec<_> =
@@ -289,7 +281,7 @@ impl Array {
 }
 
 impl State {
-    /// What is connected to a group, in the order of the LUNs.
+    /// The connections of a group, in the order of the LUNs.
     fn shared_by<'a>(
         &'a self,
         group: &'a HostGroupEntry,

@@ -1,4 +1,4 @@
-//! Hosts: who may log in, under which names and with which secrets.
+//! Hosts: which initiators may log in, under which names and with which secrets.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -11,18 +11,18 @@ use crate::{
     Array, Chap, ChapChange, Error, HOSTS_MAX, INITIATORS_PER_HOST_MAX, Personality, record,
 };
 
-/// A host that is to be made.
+/// A host to make.
 #[derive(Clone, Debug)]
 pub struct NewHost {
-    /// What it is called.
+    /// Its name.
     pub name: HostName,
     /// Its iSCSI names, at most 64.
     pub initiators: Vec<InitiatorName>,
-    /// What it must know to log in; `None` lets it in by its name.
+    /// The credentials it must log in with; `None` if its iSCSI name is enough.
     pub chap: Option<Chap>,
-    /// What runs on it.
+    /// Its operating system.
     pub personality: Option<Personality>,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub created_ms: u64,
 }
 
@@ -31,22 +31,23 @@ pub struct NewHost {
 pub struct HostChange {
     /// A new name.
     pub name: Option<HostName>,
-    /// All of its iSCSI names from now on.
+    /// All of its iSCSI names, replacing the old ones.
     pub initiators: Option<Vec<InitiatorName>>,
-    /// iSCSI names that it gets besides.
+    /// iSCSI names to add.
     pub add_initiators: Vec<InitiatorName>,
-    /// iSCSI names that it loses.
+    /// iSCSI names to remove.
     pub remove_initiators: Vec<InitiatorName>,
     /// How it authenticates from now on.
     pub chap: ChapChange,
-    /// What runs on it; `Some(None)` forgets it.
+    /// Its operating system; `Some(None)` removes it.
     pub personality: Option<Option<Personality>>,
 }
 
-/// A host, as it is shown: secrets are not.
+/// A host, as it is shown: without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostInfo {
-    /// Its id while it is there; after its end and a restart another host may get it.
+    /// Its id while it exists; after it is deleted and the array restarted, another host may get
+    /// the same.
     pub id: u64,
     /// Its name.
     pub name: String,
@@ -56,13 +57,13 @@ pub struct HostInfo {
     pub chap_user: Option<String>,
     /// The user that the target answers with, in mutual CHAP.
     pub chap_target_user: Option<String>,
-    /// What runs on it, if that was said.
+    /// Its operating system, if it was set.
     pub personality: Option<Personality>,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
     /// The host group that it is in.
     pub host_group: Option<String>,
-    /// How many volumes are connected to it, by itself or by its group.
+    /// How many volumes are connected to it or to its group.
     pub connection_count: usize,
 }
 
@@ -126,8 +127,7 @@ impl Array {
         state.host(name).map(|(_, entry)| state.host_info(entry))
     }
 
-    /// Up to `limit` hosts in the order of their names (without case), from the first one behind
-    /// `after`.
+    /// Up to `limit` hosts in the order of their names (ignoring case), after `after`.
     pub fn hosts(&self, after: Option<&str>, limit: usize) -> Vec<HostInfo> {
         let state = self.state.read();
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
@@ -142,7 +142,7 @@ impl Array {
 /// A host with its id.
 pub(crate) type PlannedHost = (HostId, Host);
 
-/// `before`: how many are made in the same commit, before this one.
+/// `before`: how many hosts the same commit makes before this one.
 pub(crate) fn plan_host(
     state: &State,
     before: usize,

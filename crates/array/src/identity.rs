@@ -15,8 +15,8 @@ use block::VolumeId;
 
 use crate::Error;
 
-/// An IEEE company identifier (OUI), 24 bits: who vouches that NAA names are unique in the world
-/// (SPC-4 7.8.6.6.5, NAA IEEE Registered Extended).
+/// An IEEE company identifier (OUI), 24 bits: the organisation that makes NAA names unique in the
+/// world (SPC-4 7.8.6.6.5, NAA IEEE Registered Extended).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CompanyId(u32);
 
@@ -24,16 +24,15 @@ pub struct CompanyId(u32);
 const VOLUME_ID_END: u64 = 1 << 40;
 
 impl CompanyId {
-    /// What is used unless the administrator sets another: 02-48-46. Its first byte has the "local"
-    /// bit, so it is in no registry and names no company; it can be told from every registered
-    /// one, but not from that of another who chose the same. Whoever sells arrays, or must rule
-    /// that out, registers an identifier with the IEEE and sets it.
+    /// The default, 02-48-46. Its first byte has the "local" bit, so it is in no registry and names
+    /// no company. It differs from every registered one, but another vendor may have chosen the
+    /// same. A vendor that must rule that out registers an identifier with the IEEE and sets it.
     pub const LOCAL_DEFAULT: Self = Self(0x02_48_46);
 
     /// From its number.
     ///
     /// # Errors
-    /// `invalid_company_id` where it has more than 24 bits.
+    /// `invalid_company_id` if it has more than 24 bits.
     pub fn new(number: u32) -> Result<Self, Error> {
         if number >> 24 == 0 {
             return Ok(Self(number));
@@ -66,7 +65,7 @@ impl CompanyId {
         self.0
     }
 
-    /// Whether it is one that nobody registered: the "local" bit of its first byte is set.
+    /// Whether it is unregistered: the "local" bit of its first byte is set.
     pub fn is_local(self) -> bool {
         self.0 & 0x02_00_00 != 0
     }
@@ -85,19 +84,19 @@ impl fmt::Display for CompanyId {
     }
 }
 
-/// The 96 bits that tell a volume from all others.
+/// The 96 bits that identify a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Serial([u8; 12]);
 
 impl Serial {
-    /// The serial of a volume, or `None` when the pool has made more volumes than serials.
+    /// The serial of a volume; `None` if the pool has made more volumes than there are serials.
     pub(crate) fn new(pool_id: &[u8; 16], volume: VolumeId) -> Option<Self> {
         if volume.0 >= VOLUME_ID_END {
             return None;
         }
         let mut bytes = [0; 12];
         let (pool_part, volume_part) = bytes.split_at_mut(7);
-        // All 16 bytes count, whichever of them are random.
+        // All 16 bytes are folded in, whichever of them are random.
         let (low, high) = pool_id.split_at(8);
         for (byte, (a, b)) in pool_part.iter_mut().zip(low.iter().zip(high)) {
             *byte = a ^ b;
@@ -130,13 +129,13 @@ pub fn naa_text(naa: &[u8; 16]) -> String {
     format!("naa.{}", hex(naa, b"0123456789abcdef", &mut digits))
 }
 
-/// Bytes as digits: of these names lists of many thousands of volumes show one each.
+/// Bytes as digits, without formatting: lists of many thousands of volumes contain one each.
 fn hex<'a>(bytes: &[u8], alphabet: &[u8; 16], digits: &'a mut [u8]) -> &'a str {
     for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
         pair[0] = alphabet[usize::from(byte >> 4)];
         pair[1] = alphabet[usize::from(byte & 0xf)];
     }
-    // All of them are ASCII.
+    // They are all ASCII.
     std::str::from_utf8(digits).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! What protocols ask: who is this initiator, and what does it see?
+//! What protocols need: which host an initiator belongs to, and what it sees.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::{Array, Chap};
 pub struct Initiator {
     /// The name of its host.
     pub host: String,
-    /// What it must know to log in; `None` lets it in by its name.
+    /// The credentials it must log in with; `None` if its iSCSI name is enough.
     pub chap: Option<Chap>,
 }
 
 impl Array {
-    /// Whose initiator this is; `None` for a stranger, who is to be refused.
+    /// The host of an initiator; `None` for an unknown one, which is to be refused.
     pub fn initiator(&self, iscsi_name: &str) -> Option<Initiator> {
         let name = InitiatorName::new(iscsi_name).ok()?;
         let state = self.state.read();
@@ -27,14 +27,14 @@ impl Array {
         Some(Initiator { host: host.name.to_string(), chap: host.chap.clone() })
     }
 
-    /// The id of the host whose initiator this is: see [`crate::HostInfo::id`].
+    /// The id of an initiator's host: see [`crate::HostInfo::id`].
     pub fn host_id(&self, iscsi_name: &str) -> Option<u64> {
         let name = InitiatorName::new(iscsi_name).ok()?;
         self.state.read().initiators.get(&name).map(|id| id.0)
     }
 
-    /// The volumes that an initiator may reach: none for a stranger. Its generation goes up with
-    /// each change of it while the array runs, and starts anew with the array.
+    /// The volumes that an initiator may reach: none if it is unknown. The generation goes up with
+    /// each change while the array runs, and starts again with the array.
     pub fn lun_map(&self, iscsi_name: &str) -> Arc<LunMap> {
         let state = self.state.read();
         let name = InitiatorName::new(iscsi_name).ok();

@@ -1,28 +1,28 @@
-//! Scrubbing, and what is damaged, by the names that an administrator gave.
+//! Scrubbing, and damage by the names that an administrator gave.
 
 use block::{SECTOR_BYTES, SectorRange, VolumeId};
 use store::{DamageList, Repair, ScrubStatus, Store, TableName, What};
 
 use crate::{Array, Error};
 
-/// What is needed of a store to be scrubbed. A store in memory needs nothing of it.
+/// The scrubbing interface of a store. A store in memory can use the defaults.
 pub trait Scrubbed {
-    /// Begins a pass; `false` if one is under way. The time is in seconds since 1970.
+    /// Begins a pass; `false` if one is running. The time is in seconds since 1970.
     fn scrub_start(&self, _now_s: u64) -> bool {
         false
     }
 
-    /// Ends the pass that is under way; `false` if none is.
+    /// Stops the running pass; `false` if there is none.
     fn scrub_stop(&self) -> bool {
         false
     }
 
-    /// How scrubbing stands.
+    /// The state of scrubbing.
     fn scrub_status(&self) -> ScrubStatus {
         ScrubStatus::default()
     }
 
-    /// What is damaged.
+    /// The damage that was found.
     fn damage(&self) -> DamageList {
         DamageList::default()
     }
@@ -46,30 +46,30 @@ impl Scrubbed for Store {
     }
 }
 
-/// Something that was found damaged; one for each range of blocks that can't be read because of it.
+/// Something that was found damaged, with one range of blocks that can't be read because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// What it is: `data`, `map`, `table`, `log`, `stream` or `superblock`.
     pub kind: &'static str,
-    /// Which of them, as `holdfast inspect` calls it.
+    /// Which item, in the words of `holdfast inspect`.
     pub what: String,
     /// Where it was found, in bytes from the start of the pool.
     pub offset_bytes: u64,
-    /// When it was found first, in seconds since 1970.
+    /// When it was first found, in seconds since 1970.
     pub found_s: u64,
-    /// What was done about it.
+    /// Whether it was repaired.
     pub repair: Repair,
     /// The blocks that can't be read.
     pub blocks: Option<DamagedBlocks>,
-    /// How many ranges more can't be read because of it, which are not listed.
+    /// How many more ranges can't be read because of it, and are not listed.
     pub ranges_more: u64,
 }
 
 /// Blocks that can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedBlocks {
-    /// The volume or snapshot; none for the array's own volume of ROD tokens, and for one that was
-    /// destroyed since.
+    /// The volume or snapshot; `None` for the array's own volume of ROD tokens, and for one that
+    /// was destroyed since.
     pub volume: Option<String>,
     /// Its id.
     pub volume_id: VolumeId,
@@ -79,23 +79,22 @@ pub struct DamagedBlocks {
     pub count: u64,
 }
 
-/// All that is damaged.
+/// All damage that was found.
 #[derive(Clone, Debug, Default)]
 pub struct DamageReport {
     /// What was found.
     pub damages: Vec<Damage>,
-    /// How many findings there are besides.
+    /// How many more findings there are.
     pub findings_more: u64,
     /// Parts of dropped volumes whose space can't be freed.
     pub stuck_nodes: u64,
 }
 
 impl Array {
-    /// Begins a pass of scrubbing, which goes on in the background. The time is in seconds since
-    /// 1970.
+    /// Begins a scrubbing pass in the background. The time is in seconds since 1970.
     ///
     /// # Errors
-    /// `scrub_running` if one is under way.
+    /// `scrub_running` if one is running.
     pub fn start_scrub(&self, now_s: u64) -> Result<ScrubStatus, Error> {
         if !self.backing.scrub_start(now_s) {
             return Err(Error::ScrubRunning);
@@ -103,18 +102,18 @@ impl Array {
         Ok(self.backing.scrub_status())
     }
 
-    /// Ends the pass of scrubbing that is under way, if one is; what it found stays listed.
+    /// Stops the running pass of scrubbing, if any; its findings stay listed.
     pub fn stop_scrub(&self) -> ScrubStatus {
         self.backing.scrub_stop();
         self.backing.scrub_status()
     }
 
-    /// How scrubbing stands.
+    /// The state of scrubbing.
     pub fn scrub(&self) -> ScrubStatus {
         self.backing.scrub_status()
     }
 
-    /// What is damaged, or was and is repaired since: as the last passes found it.
+    /// The damage that the last passes found, including what was repaired since.
     pub fn damage(&self) -> DamageReport {
         let DamageList { findings, findings_more, stuck_nodes } = self.backing.damage();
         let mut damages = Vec::new();
@@ -130,7 +129,7 @@ impl Array {
                 ranges_more: finding.ranges_more,
             };
             if let What::Page { table: TableName::Volumes, .. } = finding.what {
-                // The store does not know what was there; the array knows the names.
+                // The store has lost the volume's record; the array knows its name.
                 let lost = self.lost_volumes().into_iter();
                 damages.extend(lost.map(|(id, range)| {
                     let blocks = Some(self.damaged_blocks(id, range));
@@ -150,7 +149,7 @@ impl Array {
         DamageReport { damages, findings_more, stuck_nodes }
     }
 
-    /// The volumes and snapshots of which the store can't read what they are, and all of each.
+    /// The volumes and snapshots whose records the store can't read, each with its whole range.
     fn lost_volumes(&self) -> Vec<(VolumeId, SectorRange)> {
         let state = self.state.read();
         let volumes = state.volumes.iter().map(|(id, volume)| (*id, volume.record.size));

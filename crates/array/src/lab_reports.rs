@@ -1,5 +1,5 @@
-//! Reports of the lab: what was measured on this array, kept beside what papers publish. They mean
-//! nothing to the array.
+//! Reports of the lab: measurements on this array, kept with published figures beside them. They
+//! mean nothing to the array.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,51 +23,52 @@ pub const LAB_AIMS_MAX: usize = 16;
 pub const LAB_NOTES_MAX: usize = 64;
 /// The longest text of a report, in characters.
 pub const LAB_TEXT_CHARS_MAX: usize = 512;
-/// The longest report, in bytes as it is recorded: one value of the store has room for it.
+/// The longest report, in bytes when stored: it must fit one value of the store.
 pub const LAB_REPORT_BYTES_MAX: usize = 60 << 10;
 
 /// A report with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabReport {
-    /// What it is called here.
+    /// Its name.
     pub name: LabReportName,
-    /// What was measured.
+    /// The measurements.
     pub measured: LabMeasured,
 }
 
-/// What one run of the lab has measured. It is recorded as it stands here: fields keep their names.
+/// The results of one run of the lab. They are stored in this form, so fields must keep their
+/// names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabMeasured {
     /// When the run began, in milliseconds since 1970.
     pub measured_ms: u64,
     /// The version of the lab.
     pub lab_version: String,
-    /// Vendor, product and revision of the array, as INQUIRY told.
+    /// Vendor, product and revision of the array, from INQUIRY.
     pub array: String,
-    /// What it was called in the report.
+    /// The name of the array in the report.
     pub array_name: String,
-    /// What a write that was answered is worth after a loss of power, in words.
+    /// What survives a loss of power after a write was acknowledged, in words.
     pub durability: String,
     /// How it was measured.
     pub settings: LabSettings,
     /// Where the lab ran.
     pub machine: LabMachine,
-    /// What was found.
+    /// The results of the scenarios.
     pub scenarios: Vec<LabScenario>,
 }
 
-/// How it was measured. Numbers mean nothing without it.
+/// How it was measured. The numbers mean nothing without it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabSettings {
-    /// The papers' sizes were divided by it; 1 and up.
+    /// The divisor of the papers' sizes, from 1.
     pub scale: u64,
-    /// The papers' numbers of machines were divided by it: 1, but for tests.
+    /// The divisor of the papers' numbers of machines: 1, except in tests.
     pub count_scale: u64,
-    /// How long each load ran, in milliseconds; 0 where it is not told.
+    /// How long each load ran, in milliseconds; 0 if unknown.
     pub load_ms: u64,
     /// How many hosts there were.
     pub hosts: u32,
-    /// Over how many portals.
+    /// How many portals they used.
     pub portals: u32,
 }
 
@@ -84,45 +85,45 @@ pub struct LabMachine {
     pub system: String,
 }
 
-/// What a scenario found, beside what a paper publishes.
+/// The result of a scenario, with the figure that a paper publishes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabScenario {
-    /// What the lab calls it: `P-13`. Unique in a report.
+    /// Its id in the lab: `P-13`. Unique in a report.
     pub id: String,
     /// What is done; may be empty.
     pub title: String,
-    /// The paper and the place in it; none where it is no figure of one.
+    /// The paper and the place in it; `None` if it is not a figure from a paper.
     pub source: Option<String>,
-    /// What stands there.
+    /// The published figure.
     pub published: Option<LabPublished>,
     /// How it ended.
     pub state: LabState,
     /// Why it failed, or was not run.
     pub reason: Option<String>,
-    /// What the numbers of the cases are: `time`.
+    /// The quantity that the cases measure: `time`.
     pub quantity: String,
-    /// Of the numbers: `s`; may be empty.
+    /// The unit of the numbers: `s`; may be empty.
     pub unit: String,
-    /// What the ratios are of.
+    /// How the ratios are formed.
     pub ratio_of: LabRatio,
-    /// What was measured.
+    /// The measurements.
     pub cases: Vec<LabCase>,
-    /// Whether aims were reached.
+    /// The aims, and whether they were reached.
     pub aims: Vec<LabAim>,
-    /// What a reader must know besides.
+    /// What else a reader must know.
     pub notes: Vec<String>,
 }
 
-/// What a paper states, in its words. None where it does not.
+/// What a paper states, in its words; `None` if it states nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabPublished {
-    /// Of what.
+    /// The quantity.
     pub what: String,
     /// Without offload.
     pub off: Option<String>,
-    /// With it.
+    /// With offload.
     pub on: Option<String>,
-    /// How much better.
+    /// The improvement.
     pub gain: Option<String>,
 }
 
@@ -130,53 +131,53 @@ pub struct LabPublished {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabState {
-    /// It ran, and what it wrote was right.
+    /// It ran, and the data it wrote is right.
     Done,
-    /// The array erred, or held wrong data.
+    /// The array returned errors, or held wrong data.
     Failed,
     /// It was not run.
     Skipped,
 }
 
-/// What is divided by what.
+/// How a ratio is formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabRatio {
-    /// Off by on, as of times.
+    /// Off divided by on, for times.
     OffByOn,
-    /// On by off, as of rates.
+    /// On divided by off, for rates.
     OnByOff,
 }
 
 /// A case of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabCase {
-    /// `16 VMs`.
+    /// Its name: `16 VMs`.
     pub case: String,
-    /// Without offload; none where it was not measured.
+    /// Without offload; `None` if it was not measured.
     pub off: Option<f64>,
-    /// With it.
+    /// With offload.
     pub on: Option<f64>,
-    /// How many times one is the other; none where that can't be told.
+    /// The ratio; `None` if there is none.
     pub ratio: Option<f64>,
-    /// Whether it can't be told because it was over too soon.
+    /// Whether there is no ratio because the run was too short.
     pub too_fast: bool,
-    /// Whether hosts did themselves what was to be offloaded, all of it or in part.
+    /// Whether hosts did in software what was to be offloaded, all of it or part of it.
     pub in_software: bool,
 }
 
 /// An aim, and whether it was reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabAim {
-    /// `wire bytes, on against off`.
+    /// The quantity: `wire bytes, on against off`.
     pub what: String,
-    /// `under 0.1%`.
+    /// The aim: `under 0.1%`.
     pub goal: String,
-    /// `0.02%`.
+    /// The measured value: `0.02%`.
     pub measured: String,
-    /// Whether it was.
+    /// Whether it was reached.
     pub met: bool,
-    /// Why not, or what else is to be known of it.
+    /// Why not, or what else is worth knowing.
     pub reason: Option<String>,
 }
 
@@ -184,7 +185,7 @@ pub struct LabAim {
 pub(crate) type LabReports = BTreeMap<String, Arc<LabReport>>;
 
 impl LabMeasured {
-    /// Refuses what no report is.
+    /// Refuses an invalid report.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let Self { lab_version, array, array_name, durability, settings, machine, .. } = self;
         let texts = [lab_version, array, array_name, durability, &machine.processor];
@@ -264,7 +265,7 @@ impl State {
 }
 
 impl Array {
-    /// Keeps a report; one of the same name gives way to it.
+    /// Keeps a report; it replaces one with the same name.
     ///
     /// # Errors
     /// `invalid_lab_report`, `limit_reached`, and those of the store.
@@ -299,7 +300,7 @@ impl Array {
         self.state.read().lab_reports.values().cloned().collect()
     }
 
-    /// A report by its name, whatever its case.
+    /// A report by its name, ignoring case.
     ///
     /// # Errors
     /// `no_such_lab_report`.

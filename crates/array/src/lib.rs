@@ -1,25 +1,26 @@
-//! What an administrator names: volumes, hosts, connections and the settings of the array.
+//! The objects that an administrator names: volumes, hosts, connections and the settings of the
+//! array.
 //!
-//! An [`Array`] keeps them in memory, indexed for the questions that protocols and management ask,
-//! and durable in the key-value space of the store. Every change is checked first, then committed
-//! in *one* [`store::Change`], together with what it does to volumes, and only then shown: a crash
+//! An [`Array`] keeps them in memory, indexed for the look-ups of protocols and management, and
+//! durably in the key-value space of the store. Every change is checked first, then committed in
+//! *one* [`store::Change`], together with its effect on volumes, and only then shown: a crash
 //! leaves all of it or none.
 //!
 //! * [`name`]: which names are allowed, and how they compare,
 //! * [`identity`]: serial numbers and NAA designators, which never change or repeat,
-//! * [`chap`], [`personality`]: what is said of hosts besides their names,
+//! * [`chap`], [`personality`]: properties of hosts besides their names,
 //! * [`settings`]: the name of the array, of its target, the company identifier, offloads,
-//! * [`alerts`]: what is wrong, from when to when,
+//! * [`alerts`]: what is wrong, since when and until when,
 //! * [`users`]: users, roles and API tokens, [`audit`]: who changed what,
-//! * [`space`]: thresholds of the pool's space, and making it bigger,
-//! * [`accounting`]: for whom the pool's bytes are stored,
+//! * [`space`]: thresholds of the pool's space, and growing it,
+//! * [`accounting`]: which objects the pool's bytes are stored for,
 //! * [`integrity`]: scrubbing, and the names of what is damaged,
-//! * [`reduction`]: what reduction does with a volume, and its background pass,
-//! * [`limits`]: how much hosts may do with a volume,
-//! * [`tags`]: what others keep with volumes and snapshots,
-//! * [`lab_reports`]: what the lab has measured on the array,
+//! * [`reduction`]: how a volume's data is reduced, and the background pass,
+//! * [`limits`]: limits on what hosts do with a volume,
+//! * [`tags`]: labels that users keep with volumes and snapshots,
+//! * [`lab_reports`]: measurements of the lab on the array,
 //! * [`protection`]: what groups do by their [`schedule`] and their [`retention`],
-//! * [`salvaged`]: names of what is got out of a damaged pool,
+//! * [`salvaged`]: names for what is salvaged from a damaged pool,
 //! * [`backing`]: what is needed of the store,
 //! * [`error`]: why a change is refused.
 
@@ -115,9 +116,9 @@ pub use state::shown;
 
 /// The most volumes of an array, destroyed ones included; each costs about 1 KiB of memory.
 pub const VOLUMES_MAX: usize = 50_000;
-/// How many objects of a list are looked at while a lock is held.
+/// How many objects of a list are read while a lock is held.
 pub(crate) const LOOKED_AT_ONCE: usize = 250;
-/// The most snapshots of an array, destroyed ones included, all of one volume if need be; each
+/// The most snapshots of an array, including destroyed ones; all may belong to one volume. Each
 /// costs about half a KiB of memory.
 pub const SNAPSHOTS_MAX: usize = 100_000;
 /// The most tags of all volumes and snapshots; each costs up to 2 KiB of memory.
@@ -130,27 +131,27 @@ pub const GROUP_MEMBERS_MAX: usize = 512;
 pub const HOSTS_MAX: usize = 10_000;
 /// The most host groups of an array.
 pub const HOST_GROUPS_MAX: usize = 1_000;
-/// The most initiator names of a host; a record of them must fit one value of the store.
+/// The most initiator names of a host: their record must fit one value of the store.
 pub const INITIATORS_PER_HOST_MAX: usize = 64;
-/// The lowest LUN that is given to a volume. LUN 0 stays free, as hosts and clients expect.
+/// The lowest LUN of a volume. LUN 0 stays free, as hosts and clients expect.
 pub const LUN_MIN: u16 = 1;
 /// The highest LUN: the last of the flat space addressing method (SAM-5 4.7.7.4).
 pub const LUN_MAX: u16 = 16_383;
 
-/// The objects of an array. Shared by all threads; changes wait for each other, readers never wait
-/// for a commit.
+/// The objects of an array. Shared by all threads; changes wait for each other, but readers never
+/// wait for a commit.
 pub struct Array {
     backing: Arc<dyn Backing>,
     state: RwLock<State>,
-    /// Held from the check of a change until it is shown, so that changes are one after another.
+    /// Held from checking a change until it is shown, so that changes are serialised.
     turn: Mutex<()>,
     /// See [`Array::token_volume`].
     token_volume: VolumeId,
-    /// The newest generation in `state`, to be asked without its lock.
+    /// The newest generation in `state`, readable without its lock.
     generation: AtomicU64,
-    /// Volumes that were eradicated, and that the front end has not been told of.
+    /// Eradicated volumes that the front end has not fetched yet.
     gone: Mutex<Vec<VolumeId>>,
-    /// Of [`Array::run_due`].
+    /// The state of [`Array::run_due`].
     turns: Mutex<protection::Turns>,
 }
 
@@ -163,9 +164,9 @@ impl std::fmt::Debug for Array {
 /// How many objects there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Volumes, without destroyed ones.
+    /// Volumes that are not destroyed.
     pub volumes: usize,
-    /// Snapshots, without destroyed ones.
+    /// Snapshots that are not destroyed.
     pub snapshots: usize,
     /// Volumes and snapshots that are destroyed and not eradicated yet.
     pub destroyed: usize,
@@ -176,12 +177,11 @@ pub struct Counts {
 }
 
 impl Array {
-    /// Loads the array from its store. `write_cache` is what protocols report of every volume
-    /// (WCE): whether the store answers before data is durable.
+    /// Loads the array from its store. `write_cache` is what protocols report for every volume
+    /// (WCE): whether the store acknowledges writes before they are durable.
     ///
     /// # Errors
-    /// [`Error::Damaged`] where the stored objects contradict each other, or were written by a
-    /// newer version; those of the store where a new pool is prepared.
+    /// [`Error::Damaged`] if the stored objects contradict each other, or were written by a newer version; those of the store if a new pool is prepared.
     pub fn open(backing: Arc<dyn Backing>, write_cache: bool) -> Result<Self, Error> {
         let state = State::load(backing.as_ref(), write_cache)?;
         state.keep_adopted(backing.as_ref())?;
@@ -195,19 +195,18 @@ impl Array {
         Ok(Self { backing, state, turn, token_volume, generation, gone, turns })
     }
 
-    /// The names of all volumes, destroyed ones too, of objects that are checked as [`Array::open`]
-    /// checks them. Nothing is written, not even what that would prepare in a new pool.
+    /// The names of all volumes, including destroyed ones, after the checks of [`Array::open`].
+    /// Nothing is written, not even what [`Array::open`] prepares in a new pool.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if the stored objects contradict each other, or were written by a newer
-    /// version.
+    /// [`Error::Damaged`] if the stored objects contradict each other, or were written by a newer version.
     pub fn volume_names(backing: &dyn Backing) -> Result<BTreeMap<VolumeId, String>, Error> {
         let state = State::load(backing, false)?;
         let names = state.volumes.iter();
         Ok(names.map(|(id, entry)| (*id, entry.record.name.to_string())).collect())
     }
 
-    /// Goes up with every change that an initiator could notice: a cheap way to tell whether any
+    /// Goes up with every change that an initiator could notice: a cheap way to see whether any
     /// [`Array::lun_map`] may have changed.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -225,10 +224,10 @@ impl Array {
         }
     }
 
-    /// Checks a change, commits it, shows it: the only way in which anything changes.
+    /// Checks a change, commits it, and shows it: the only way in which anything changes.
     ///
-    /// `plan` sees the state and says what to commit; `show` applies the same to the state after it
-    /// is durable, and can't fail.
+    /// `plan` reads the state and returns what to commit; `show` applies the same to the state once
+    /// it is durable, and can't fail.
     fn change<P, R>(
         &self,
         plan: impl FnOnce(&State) -> Result<(Change, P), Error>,
@@ -250,8 +249,8 @@ impl Array {
         Ok(shown)
     }
 
-    /// Several changes of one kind, in one commit. Each is planned on what was there before, with
-    /// the number of those before it: no two may be of the same object.
+    /// Makes several changes of one kind in one commit. Each is planned on the state before the
+    /// commit, with the number of changes before it, so no two may concern the same object.
     fn change_all<T, P, R>(
         &self,
         all: impl IntoIterator<Item = T>,

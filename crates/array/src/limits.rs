@@ -1,4 +1,4 @@
-//! How much hosts may do with a volume in a second. It is the front end that holds them to it.
+//! Limits on what hosts do with a volume per second. The front end enforces them.
 
 use std::ops::RangeInclusive;
 
@@ -6,17 +6,17 @@ use block::VolumeLimits;
 
 use crate::{Array, Error};
 
-/// What a limit of bandwidth can be, in bytes a second: 1 MiB to 512 GiB.
+/// The range of bandwidth limits, in bytes per second: 1 MiB to 512 GiB.
 pub const BANDWIDTH_LIMIT: RangeInclusive<u64> = 1 << 20..=512 << 30;
-/// What a limit of reads, writes and offloads in a second can be.
+/// The range of limits on reads, writes and offloads per second.
 pub const IOPS_LIMIT: RangeInclusive<u64> = 100..=100_000_000;
 
-/// What to change of the limits of a volume; `None` leaves it as it is, `Some(None)` takes it away.
+/// A change to the limits of a volume; `None` leaves a limit as it is, `Some(None)` removes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitsChange {
-    /// In bytes a second: in [`BANDWIDTH_LIMIT`].
+    /// In bytes per second, within [`BANDWIDTH_LIMIT`].
     pub bandwidth_bytes_per_s: Option<Option<u64>>,
-    /// In [`IOPS_LIMIT`].
+    /// Within [`IOPS_LIMIT`].
     pub iops: Option<Option<u64>>,
 }
 
@@ -29,7 +29,7 @@ impl LimitsChange {
     }
 }
 
-/// Refuses limits that no volume can have.
+/// Refuses limits outside their ranges.
 pub(crate) fn check(limits: VolumeLimits) -> Result<(), Error> {
     let refuse = |text: String| Err(Error::invalid("invalid_limit", text));
     if let Some(bytes) = limits.bandwidth_bytes_per_s.filter(|n| !BANDWIDTH_LIMIT.contains(n)) {
@@ -46,7 +46,7 @@ pub(crate) fn check(limits: VolumeLimits) -> Result<(), Error> {
 }
 
 impl Array {
-    /// The limits of a volume: none where it is not there. Waits for nothing that is durable.
+    /// The limits of a volume; no limits if it does not exist. Never waits for a commit.
     pub fn volume_limits(&self, id: block::VolumeId) -> VolumeLimits {
         self.state.read().volumes.get(&id).map_or(VolumeLimits::NONE, |entry| entry.record.limits)
     }

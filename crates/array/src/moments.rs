@@ -1,4 +1,4 @@
-//! The snapshots of a group that were made at one moment, as one: `GROUP.SUFFIX`.
+//! The snapshots of a group that were made at one moment, as one object: `GROUP.SUFFIX`.
 
 use std::ops::Bound;
 
@@ -12,7 +12,7 @@ use crate::snapshots::{Moment, SnapshotRecord};
 use crate::state::{State, shown};
 use crate::{Array, Error, record};
 
-/// The snapshots of a moment, as they are shown.
+/// The snapshots of one moment, as they are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSnapshotInfo {
     /// `GROUP.SUFFIX`.
@@ -21,11 +21,11 @@ pub struct GroupSnapshotInfo {
     pub group: String,
     /// The id of the group.
     pub group_id: u64,
-    /// What stands behind the name of the group.
+    /// The part of its name after the group.
     pub suffix: String,
-    /// Its snapshots, one of each volume: their ids.
+    /// The ids of its snapshots, one for each volume.
     pub snapshots: Vec<VolumeId>,
-    /// Whether the retention of the group lets it go.
+    /// Whether the retention of the group applies to it.
     pub retained: bool,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
@@ -96,7 +96,7 @@ impl Array {
         Ok(state.moment_info(id, group, moment))
     }
 
-    /// Stored bytes that only one of the snapshots of a group names: see
+    /// Stored bytes that only one of the snapshots of a group refers to: see
     /// [`Array::unique_bytes_of`].
     pub fn group_snapshots_bytes(&self, id: u64) -> u64 {
         let state = self.state.read();
@@ -105,8 +105,8 @@ impl Array {
     }
 
     /// Up to `limit` moments of one group or all, in the order of the groups' names and their
-    /// suffixes, from the first one behind the one called `after`: those that are destroyed, those
-    /// that are not, or (`None`) both.
+    /// suffixes, after the one called `after`: only destroyed ones, only the others, or (`None`)
+    /// both.
     ///
     /// # Errors
     /// `no_such_group`.
@@ -148,12 +148,10 @@ impl Array {
         Ok(found)
     }
 
-    /// Destroys the snapshots of moments, all of each: they can be recovered until their time is
-    /// over.
+    /// Destroys all snapshots of moments. They can be recovered until they are eradicated.
     ///
     /// # Errors
-    /// `no_such_group_snapshot`, `group_destroyed`, `snapshot_destroyed`, `named_twice`,
-    /// `limit_reached` for more snapshots than one commit takes, and those of the store.
+    /// `no_such_group_snapshot`, `group_destroyed`, `snapshot_destroyed`, `named_twice`, `limit_reached` for more snapshots than fit one commit, and those of the store.
     pub fn destroy_group_snapshots(
         &self,
         names: &[String],
@@ -169,11 +167,11 @@ impl Array {
         })
     }
 
-    /// Brings the snapshots of destroyed moments back. Those of destroyed volumes come with these.
+    /// Brings the snapshots of destroyed moments back. Those of destroyed volumes come back with
+    /// these.
     ///
     /// # Errors
-    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`,
-    /// `limit_reached`, and those of the store.
+    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`, `limit_reached`, and those of the store.
     pub fn recover_group_snapshots(
         &self,
         names: &[String],
@@ -216,11 +214,10 @@ impl Array {
         })
     }
 
-    /// Eradicates the snapshots of destroyed moments: what only they held is freed.
+    /// Eradicates the snapshots of destroyed moments. Data that only they held is freed.
     ///
     /// # Errors
-    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`,
-    /// `limit_reached`, and those of the store.
+    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`, `limit_reached`, and those of the store.
     pub fn eradicate_group_snapshots(&self, names: &[String]) -> Result<(), Error> {
         check_all(names)?;
         self.eradicate(|state| {

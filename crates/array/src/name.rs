@@ -49,8 +49,8 @@ name_type!(
     GroupName
 );
 name_type!(
-    /// What tells the snapshots of a volume apart, or the moments of a group: as a host's name.
-    /// Digits only are for the array, which counts.
+    /// What distinguishes the snapshots of a volume, or the moments of a group: as a host's name.
+    /// Suffixes of digits only are reserved for the array, which counts.
     Suffix
 );
 name_type!(
@@ -58,7 +58,7 @@ name_type!(
     UserName
 );
 name_type!(
-    /// What tells the API tokens of a user apart: as a volume's name.
+    /// What distinguishes the API tokens of a user: as a volume's name.
     TokenName
 );
 name_type!(
@@ -71,7 +71,7 @@ name_type!(
 );
 
 impl VolumeName {
-    /// As it is compared: in lower case.
+    /// In lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -87,7 +87,7 @@ impl VolumeName {
 }
 
 impl HostName {
-    /// As it is compared: in lower case.
+    /// In lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -112,7 +112,7 @@ impl HostName {
 }
 
 impl HostGroupName {
-    /// As it is compared: in lower case.
+    /// In lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -128,7 +128,7 @@ impl HostGroupName {
 }
 
 impl GroupName {
-    /// As it is compared: in lower case.
+    /// In lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -144,7 +144,7 @@ impl GroupName {
 }
 
 impl UserName {
-    /// As it is compared: in lower case.
+    /// In lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -160,7 +160,7 @@ impl UserName {
 }
 
 impl TokenName {
-    /// As it is compared: in lower case.
+    /// In lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -176,7 +176,7 @@ impl TokenName {
 }
 
 impl LabReportName {
-    /// As it is compared: in lower case.
+    /// In lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -192,12 +192,12 @@ impl LabReportName {
 }
 
 impl Suffix {
-    /// As it is compared: in lower case.
+    /// In lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
 
-    /// Checks what somebody wants to call a snapshot.
+    /// Checks a suffix that a user has chosen.
     ///
     /// # Errors
     /// `invalid_name`.
@@ -206,18 +206,18 @@ impl Suffix {
         Ok(Self(text.to_owned()))
     }
 
-    /// What the array calls a snapshot by itself.
+    /// A suffix that the array assigns.
     pub(crate) fn counted(number: u64) -> Self {
         Self(number.to_string())
     }
 
-    /// One that was stored: counted, or given.
+    /// A stored suffix, assigned or chosen.
     pub(crate) fn stored(text: &str) -> Result<Self, Error> {
         let counted = text.parse().map(Self::counted).ok();
         counted.filter(|counted| counted.0 == text).map_or_else(|| Self::new(text), Ok)
     }
 
-    /// The number of a counted one.
+    /// The number of an assigned suffix.
     pub(crate) fn number(&self) -> Option<u64> {
         self.0.parse().ok()
     }
@@ -253,8 +253,7 @@ fn check(
     Ok(())
 }
 
-/// Checks a text that is kept for others: how many characters it has, and that it stands on one
-/// line.
+/// Checks a text that is kept for users: its number of characters, and that it is a single line.
 pub(crate) fn check_text(
     code: &'static str,
     what: &str,
@@ -271,7 +270,8 @@ pub(crate) fn check_text(
 }
 
 impl InitiatorName {
-    /// Checks an iSCSI name and brings it to lower case, as RFC 7143 section 4.2.7.3 normalises it.
+    /// Checks an iSCSI name and converts it to lower case, the normal form of RFC 7143 section
+    /// 4.2.7.3.
     ///
     /// # Errors
     /// `invalid_initiator`.

@@ -1,24 +1,24 @@
-//! What runs on a host, as its administrator says.
+//! The operating system of a host, as its administrator set it.
 //!
-//! It is kept and shown. All hosts are served as the standards say, whatever it is.
+//! It is kept and shown. All hosts are served by the standards, whatever it is.
 
 use std::fmt;
 
 use crate::Error;
 
-/// The operating systems that REST 2.x has a word for.
+/// The operating systems that REST 2.x names.
 const NAMES: [&str; 7] =
     ["aix", "esxi", "hitachi-vsp", "hpux", "oracle-vm-server", "solaris", "vms"];
 
-/// What runs on a host: one of a few words.
+/// The operating system of a host: one of a few words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Personality(&'static str);
 
 impl Personality {
-    /// Reads one.
+    /// Parses a name.
     ///
     /// # Errors
-    /// `invalid_personality` where it is none of those that there are.
+    /// `invalid_personality` if the name is unknown.
     pub fn new(text: &str) -> Result<Self, Error> {
         let found = NAMES.into_iter().find(|name| *name == text);
         found.map(Self).ok_or_else(|| {

@@ -1,6 +1,6 @@
-//! What groups do by themselves: snapshots that are due, and the end of those that retention lets
-//! go. Nothing here knows a clock: [`Array::run_due`] is given the time, and the same times give
-//! the same snapshots.
+//! What groups do automatically: they take snapshots that are due, and destroy those that retention
+//! does not keep. Nothing here reads a clock: [`Array::run_due`] is given the time, so the same
+//! times give the same snapshots.
 
 use std::collections::BTreeMap;
 
@@ -15,53 +15,54 @@ use crate::snapshots::{Moment, SnapshotRecord};
 use crate::state::State;
 use crate::{Array, Error, GroupInfo, NewSnapshots, SnapshotSource, record};
 
-/// How many groups are looked at in one turn, at most.
+/// The most groups handled in one turn.
 const GROUPS_A_TURN: usize = 16;
-/// How many snapshots one commit destroys, at most; those of one moment fit in.
+/// The most snapshots that one commit destroys; those of one moment always fit.
 const DESTROYED_MAX: usize = 1_000;
-/// For how long nothing is tried after the store has refused something.
+/// How long to wait after the store has refused something.
 const REST_MS: u64 = 60_000;
 
-/// What a turn has done.
+/// The result of a turn.
 #[derive(Debug, Default)]
 pub struct Ran {
     /// The moments that were taken: `GROUP.SUFFIX`.
     pub taken: Vec<String>,
-    /// Those that were let go.
+    /// The moments that retention destroyed.
     pub let_go: Vec<String>,
-    /// Groups whose snapshots were due and could not be taken, and why. They are due again at the
-    /// next slot of their schedule.
+    /// Groups whose due snapshots could not be taken, and why. They are due again at the next slot
+    /// of their schedule.
     pub missed: Vec<(String, Error)>,
 }
 
 impl Ran {
-    /// Whether nothing was to be done.
+    /// Whether nothing had to be done.
     pub fn is_empty(&self) -> bool {
         self.taken.is_empty() && self.let_go.is_empty() && self.missed.is_empty()
     }
 }
 
-/// When turns were.
+/// The times of turns.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     last_ms: u64,
-    /// After a refusal of the store.
+    /// No turn before this time, after a refusal of the store.
     not_before_ms: u64,
-    /// What became of the last snapshots that were due, of groups that had any since the start:
-    /// why they could not be taken, or nothing.
+    /// The result of the last due snapshots of each group that had any since the start: the error,
+    /// or `None` if they were taken.
     last: BTreeMap<GroupId, Option<String>>,
 }
 
 impl Array {
-    /// Takes the snapshots that are due, and destroys what retention lets go. To be called often;
-    /// costs nothing where nothing is due. What is missed while nobody calls it is taken once.
+    /// Takes the snapshots that are due, and destroys those that retention does not keep. Call it
+    /// often; it costs nothing if nothing is due. Slots missed since the last call are made up for
+    /// by one snapshot.
     ///
     /// # Errors
-    /// Those of the store: what is left is tried again after a minute.
+    /// Those of the store: the rest is tried again after a minute.
     pub fn run_due(&self, now_ms: u64) -> Result<Ran, Error> {
         let mut turns = self.turns.lock();
         if now_ms < turns.last_ms {
-            // The clock was set back: what was to be looked at later may be due now.
+            // The clock was set back: groups scheduled for later may be due now.
             let mut state = self.state.write();
             let groups: Vec<GroupId> = state.groups.keys().copied().collect();
             groups.into_iter().for_each(|id| state.agenda.touch(id));
@@ -109,8 +110,8 @@ impl Array {
         self.let_go(id, now_ms, ran)
     }
 
-    /// What became of the last snapshots that were due, of each group that has a schedule: `None`
-    /// where none were due since the start, else why they could not be taken, or nothing.
+    /// The result of the last due snapshots of each group that has a schedule: `None` if none were
+    /// due since the start.
     pub fn last_snapshots(&self) -> Vec<(String, Option<Result<(), String>>)> {
         let turns = self.turns.lock();
         let state = self.state.read();
@@ -122,7 +123,8 @@ impl Array {
             .collect()
     }
 
-    /// Takes the snapshots of a group if they are due, in one commit with when they are due next.
+    /// Takes the snapshots of a group if they are due; the same commit records when the next are
+    /// due.
     fn take_due(&self, id: GroupId, now_ms: u64) -> Result<Option<String>, Error> {
         let plan = |state: &State| {
             let Some((group, next_ms)) = due(state, id, now_ms) else {
@@ -143,7 +145,7 @@ impl Array {
         })
     }
 
-    /// Snapshots that can't be taken are not tried all the time.
+    /// Snapshots that can't be taken are not retried all the time.
     fn skip_slot(&self, id: GroupId, now_ms: u64) -> Result<(), Error> {
         let plan = |state: &State| match due(state, id, now_ms) {
             None => Ok((Change::default(), None)),
@@ -157,7 +159,7 @@ impl Array {
         })
     }
 
-    /// Destroys what the retention of a group lets go, and says when to look at it again.
+    /// Destroys what the retention of a group does not keep, and schedules the next look at it.
     fn let_go(&self, id: GroupId, now_ms: u64, ran: &mut Ran) -> Result<(), Error> {
         let mut is_more = true;
         while is_more {
@@ -177,7 +179,7 @@ impl Array {
             let (names, more) =
                 self.change(plan, |state, (planned, names, next_ms, is_more)| {
                     show_moments(state, planned);
-                    // With more of them, it is still to be looked at.
+                    // If there are more, the group stays due.
                     if !is_more {
                         state.agenda.set(id, next_ms);
                     }
@@ -189,8 +191,8 @@ impl Array {
         Ok(())
     }
 
-    /// Destroys groups, and their snapshots with them: they can be recovered until their time is
-    /// over. Their volumes stay.
+    /// Destroys groups with their snapshots. They can be recovered until they are eradicated. Their
+    /// volumes stay.
     ///
     /// # Errors
     /// `no_such_group`, `group_destroyed`, `named_twice`, and those of the store.
@@ -218,9 +220,9 @@ impl Array {
         self.change_all(names, plan, show_group)
     }
 
-    /// Eradicates destroyed groups with their snapshots: what only these held is freed. From the
-    /// first commit on none of them can be recovered; the end of their snapshots may take further
-    /// ones, and goes on after a crash.
+    /// Eradicates destroyed groups with their snapshots. Data that only these held is freed. From
+    /// the first commit on none of them can be recovered; eradicating their snapshots may need
+    /// further commits, and continues after a crash.
     ///
     /// # Errors
     /// `no_such_group`, `not_destroyed`, `named_twice`, and those of the store.
@@ -243,7 +245,7 @@ impl Array {
         })
     }
 
-    /// Goes on with the end of the first group whose time is over.
+    /// Continues the eradication of the first group that is due.
     pub(crate) fn eradicate_due_group(&self, now_ms: u64) -> Result<(), Error> {
         let first = self.state.read().doomed_groups.first().copied();
         let Some((_, id)) = first.filter(|(due, _)| *due <= now_ms) else { return Ok(()) };
@@ -264,7 +266,7 @@ impl Array {
         Ok(())
     }
 
-    /// One commit of the end of a group that has begun to end; returns whether there are more.
+    /// One commit in the eradication of a group that has begun; returns whether more are needed.
     fn eradicate_group_step(&self, id: GroupId) -> Result<bool, Error> {
         let of_group = |state: &State| -> Vec<VolumeId> {
             let ids = state.moments_of(id).flat_map(|(_, moment)| moment.snapshots.iter().copied());
@@ -292,7 +294,7 @@ fn due(state: &State, id: GroupId, now_ms: u64) -> Option<(&Group, u64)> {
     Some((group, group.schedule.due(group.next_ms, now_ms)?))
 }
 
-/// What a group lets go now, and when to look at it again.
+/// The snapshots that a group's retention does not keep, and when to look at it again.
 fn gone(state: &State, id: GroupId, now_ms: u64) -> (Vec<(String, &Moment)>, Option<u64>) {
     let Some(group) = state.groups.get(&id).filter(|group| group.eradicate_ms.is_none()) else {
         return (Vec::new(), None);
@@ -304,7 +306,7 @@ fn gone(state: &State, id: GroupId, now_ms: u64) -> (Vec<(String, &Moment)>, Opt
     };
     let moments = state.moments_of(id).map(|(_, moment)| moment);
     let mut moments: Vec<_> = moments.filter_map(|moment| Some((made(moment)?, moment))).collect();
-    // Ids go up, so that those of one millisecond have an order as well.
+    // Ids go up, so snapshots of the same millisecond have an order as well.
     moments.sort_by_key(|(made_ms, moment)| (*made_ms, moment.snapshots.first().copied()));
     let times: Vec<u64> = moments.iter().map(|(made_ms, _)| *made_ms).collect();
     let LetGo { places, next_ms } = group.retention.let_go(&times, now_ms);
@@ -314,10 +316,11 @@ fn gone(state: &State, id: GroupId, now_ms: u64) -> (Vec<(String, &Moment)>, Opt
     (gone, [next_ms, due_ms].into_iter().flatten().min())
 }
 
-/// Snapshots that get an end, or lose it.
+/// Snapshots whose end is set or cleared.
 pub(crate) type PlannedMoments = Vec<(VolumeId, SnapshotRecord)>;
 
-/// Adds the end of a moment to a change, unless there is no room for it: then it returns true.
+/// Adds the end of a moment to a change; returns true, and adds nothing, if there is no room for
+/// it.
 pub(crate) fn plan_moment_end(
     state: &State,
     moment: &Moment,

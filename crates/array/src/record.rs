@@ -60,7 +60,7 @@ pub(crate) enum Stored {
     SharedConnection(HostGroupId, VolumeId, u16),
     TokenVolume(VolumeId),
     Reservations(VolumeId, u64, ReservationPart),
-    /// With the name of its group, in records of before there were ids in them.
+    /// With the name of its group, in old records without group ids.
     Snapshot(VolumeId, SnapshotRecord, Option<GroupName>),
     Group(GroupId, Group),
     User(User),
@@ -81,11 +81,11 @@ pub(crate) use volumes::{volume, volume_key};
 
 /// One of the records into which the reservations of a volume are split.
 pub(crate) struct ReservationPart {
-    /// How many there are.
+    /// How many parts there are.
     pub parts: usize,
     pub type_code: Option<u8>,
     pub holder: Option<usize>,
-    /// Those of this part.
+    /// The registrations of this part.
     pub registrations: Vec<Registration>,
 }
 
@@ -95,16 +95,16 @@ struct SettingsRow {
     name: String,
     target_name: String,
     company_id: u32,
-    /// The offloads that are off, by name. Rows of before there were switches have none.
+    /// The offloads that are off, by name. Absent in records from before there were switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     offloads_off: Vec<String>,
-    /// In percent. Rows of before there were any have none of this, and get the default.
+    /// In percent. Absent in records from before there were thresholds, which get the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     space_thresholds: Option<Vec<u8>>,
-    /// Rows of before there was a delay have none, and get the default.
+    /// Absent in records from before there was a delay, which get the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     eradication_delay_s: Option<u64>,
-    /// Rows of before it could be set have none: then it is not.
+    /// Absent in records from before this could be set: then it is off.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     chap_required: bool,
 }
@@ -244,7 +244,7 @@ fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(row).map_err(|error| Error::Damaged(format!("can't be encoded: {error}")))
 }
 
-/// Decodes one record. The pool's id is part of the names that volumes have.
+/// Decodes a record. The pool's id is part of the names of volumes.
 pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Stored, Error> {
     let id = |bytes: &[u8]| {
         let bytes: [u8; 8] = bytes.try_into().map_err(|_| damaged(key, "the key is damaged"))?;
@@ -299,7 +299,7 @@ fn damaged(key: &[u8], why: &str) -> Error {
 }
 
 fn parse<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, Error> {
-    // The text of serde's error could quote the value, and so a secret: only its place is told.
+    // The text of serde's error could quote the value, and so a secret: only its position is shown.
     let explain = |error: serde_json::Error| damaged(key, &format!("column {}", error.column()));
     let VersionOnly { v } = serde_json::from_slice(value).map_err(explain)?;
     if v != VERSION {

@@ -1,16 +1,16 @@
-//! Reduction: what it does with a volume, and the background pass that finds what was missed.
+//! Reduction: the settings of a volume, and the background pass that finds what was missed.
 
 use store::{Handling, OptimizeStatus, Store, VolumeStatus};
 
 use crate::{Array, Error};
 
-/// What reduction does with what is written to a volume. What is stored already stays as it is, and
-/// copies share it whatever this says.
+/// How data written to a volume is reduced. Data that is already stored stays as it is, and copies
+/// share it whatever the setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reduction {
-    /// Blocks that are stored already are named, not stored again.
+    /// Blocks that are already stored are shared instead of stored again.
     pub deduplication: bool,
-    /// What compresses is compressed.
+    /// Data that compresses is compressed.
     pub compression: bool,
 }
 
@@ -21,7 +21,7 @@ impl Default for Reduction {
 }
 
 impl Reduction {
-    /// That of a volume, as the store has it.
+    /// The setting of a volume in the store.
     pub(crate) fn of(status: Option<VolumeStatus>) -> Self {
         status.map_or_else(Self::default, |status| status.handling.into())
     }
@@ -39,7 +39,7 @@ impl From<Reduction> for Handling {
     }
 }
 
-/// What to change of a volume's [`Reduction`]; `None` leaves it as it is.
+/// A change to a volume's [`Reduction`]; `None` leaves a field as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReductionChange {
     /// See [`Reduction::deduplication`].
@@ -49,7 +49,7 @@ pub struct ReductionChange {
 }
 
 impl ReductionChange {
-    /// What it makes of a setting.
+    /// The setting after the change.
     pub fn of(self, old: Reduction) -> Reduction {
         Reduction {
             deduplication: self.deduplication.unwrap_or(old.deduplication),
@@ -58,19 +58,19 @@ impl ReductionChange {
     }
 }
 
-/// What is needed of a store for the background pass. A store in memory needs nothing of it.
+/// The background pass of a store. A store in memory can use the defaults.
 pub trait Optimized {
-    /// Begins a pass; `false` if one is under way.
+    /// Begins a pass; `false` if one is running.
     fn optimize_start(&self) -> bool {
         false
     }
 
-    /// Ends the pass that is under way; `false` if none is.
+    /// Stops the running pass; `false` if there is none.
     fn optimize_stop(&self) -> bool {
         false
     }
 
-    /// How the background pass stands.
+    /// The state of the background pass.
     fn optimize_status(&self) -> OptimizeStatus {
         OptimizeStatus::default()
     }
@@ -91,11 +91,11 @@ impl Optimized for Store {
 }
 
 impl Array {
-    /// Begins a background pass of reduction: what was stored twice is stored once from then on,
-    /// and what was compressed quickly is compressed well.
+    /// Begins a background pass of reduction. It merges blocks that are stored twice, and
+    /// recompresses better what was compressed quickly.
     ///
     /// # Errors
-    /// `optimize_running` if one is under way.
+    /// `optimize_running` if one is running.
     pub fn start_optimize(&self) -> Result<OptimizeStatus, Error> {
         if !self.backing.optimize_start() {
             return Err(Error::OptimizeRunning);
@@ -103,13 +103,13 @@ impl Array {
         Ok(self.backing.optimize_status())
     }
 
-    /// Ends the background pass that is under way, if one is; what it has done stays done.
+    /// Stops the running background pass, if any; what it has done is kept.
     pub fn stop_optimize(&self) -> OptimizeStatus {
         self.backing.optimize_stop();
         self.backing.optimize_status()
     }
 
-    /// How the background pass of reduction stands.
+    /// The state of the background pass of reduction.
     pub fn optimize(&self) -> OptimizeStatus {
         self.backing.optimize_status()
     }

@@ -1,5 +1,5 @@
-//! What is kept of SCSI reservations through a restart: the array stores it beside the volume that
-//! it belongs to, and knows nothing of its meaning.
+//! SCSI reservations that survive a restart. The array stores them with their volume, without
+//! knowing what they mean.
 
 use block::VolumeId;
 use store::Change;
@@ -8,27 +8,27 @@ use crate::record::{self, ReservationPart};
 use crate::state::State;
 use crate::{Array, Error};
 
-/// The most registrations that are kept for a volume: what a change of the store has room for.
+/// The most registrations kept for a volume: they must fit one change of the store.
 pub const REGISTRATIONS_MAX: usize = 512;
-/// How many of them stand in one record: a value of the store has 64 KiB, and one with the longest
-/// of names takes less than 300 bytes.
+/// How many registrations one record holds: a value of the store has 64 KiB, and a registration
+/// with the longest names takes less than 300 bytes.
 const PART_REGISTRATIONS: usize = 200;
 
-/// A key of the store, and what is put there or nothing.
+/// A key of the store, and its new value; `None` removes it.
 type Row = (Vec<u8>, Option<Vec<u8>>);
 
 /// The reservations of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reservations {
-    /// The type of the persistent reservation by its code, if there is one.
+    /// The type code of the persistent reservation, if there is one.
     pub type_code: Option<u8>,
-    /// Which registration holds it, if not all do.
+    /// The registration that holds it, unless all do.
     pub holder: Option<usize>,
-    /// Who is registered.
+    /// The registrants.
     pub registrations: Vec<Registration>,
 }
 
-/// A registered nexus.
+/// A registered I_T nexus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
     /// The iSCSI name of the initiator.
@@ -42,7 +42,7 @@ pub struct Registration {
 }
 
 impl Reservations {
-    /// As how many records it is stored.
+    /// How many records it takes.
     fn part_count(&self) -> usize {
         self.registrations.len().div_ceil(PART_REGISTRATIONS).max(1)
     }
@@ -61,7 +61,7 @@ impl Reservations {
         (0..self.part_count()).map(row).collect()
     }
 
-    /// Puts together what was stored in parts, the first one first; `None` where they do not fit.
+    /// Joins the stored parts, the first one first; `None` if they do not match.
     pub(crate) fn from_parts(parts: Vec<ReservationPart>) -> Option<Self> {
         let first = parts.first()?;
         let (type_code, holder) = (first.type_code, first.holder);
@@ -93,8 +93,8 @@ impl Array {
         all
     }
 
-    /// Keeps these reservations of a volume, or none; durable when it returns. Nothing is done for
-    /// a volume that is not there any more.
+    /// Stores a volume's reservations, replacing the old ones; durable when it returns. Does
+    /// nothing if the volume no longer exists.
     ///
     /// # Errors
     /// `limit_reached`, and those of the store.

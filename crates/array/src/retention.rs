@@ -1,8 +1,8 @@
-//! Which snapshots of a group are kept, and which are let go: by their times and the time now, and
+//! Which snapshots of a group are kept: this depends on their times and the current time, and on
 //! nothing else.
 //!
-//! All are kept for `all_for_s`. Of each day (UTC) that is over by as much, `per_day` stay, spread
-//! over the day, until they are `days` days older.
+//! All are kept for `all_for_s`. Of each day (UTC) that ended longer ago than that, `per_day` stay,
+//! spread over the day, for another `days` days.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use crate::schedule::DAY_MS;
 
 /// The longest time for which all snapshots are kept, in seconds: 400 days.
 pub const ALL_FOR_S_MAX: u64 = 400 * 86_400;
-/// The most snapshots that are kept of a day.
+/// The most snapshots kept for each day.
 pub const PER_DAY_MAX: u32 = 1_440;
-/// For how many days these are kept, at most.
+/// The most days for which these are kept.
 pub const DAYS_MAX: u32 = 4_000;
 
-/// For how long the snapshots of a group are kept that a schedule took.
+/// For how long the snapshots of a group's schedule are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// For how many seconds all of them are.
+    /// For how many seconds all of them are kept.
     pub all_for_s: u64,
-    /// How many of a day are kept after that.
+    /// How many of each day are kept after that.
     pub per_day: u32,
-    /// For how many days these are.
+    /// For how many days these are kept.
     pub days: u32,
 }
 
@@ -34,12 +34,12 @@ impl Default for Retention {
     }
 }
 
-/// What is let go, and when there may be more.
+/// The snapshots to destroy, and when there may be more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LetGo {
-    /// Places in the list that was given.
+    /// Indexes into the list that was given.
     pub(crate) places: Vec<usize>,
-    /// `None`: not before there are more snapshots.
+    /// `None`: only when there are more snapshots.
     pub(crate) next_ms: Option<u64>,
 }
 
@@ -62,13 +62,13 @@ impl Retention {
         self.all_for_s.saturating_mul(1_000)
     }
 
-    /// When a snapshot is let go whatever others there are.
+    /// When a snapshot is destroyed regardless of the others.
     fn end_ms(&self, made_ms: u64) -> u64 {
         let days = if self.per_day == 0 { 0 } else { u64::from(self.days) };
         made_ms.saturating_add(self.all_for_ms()).saturating_add(days * DAY_MS)
     }
 
-    /// What is let go of the snapshots that were made at these times, the first one first.
+    /// The snapshots to destroy among those made at these times, in ascending order.
     pub(crate) fn let_go(&self, made_ms: &[u64], now_ms: u64) -> LetGo {
         let (mut found, mut days) = (LetGo::default(), BTreeMap::<u64, Vec<usize>>::new());
         let mut later = |when: u64| {
@@ -84,7 +84,7 @@ impl Retention {
         }
         let per_day = self.per_day as usize;
         for (day, places) in days.into_iter().filter(|(_, places)| places.len() > per_day) {
-            // Not before the whole day is old enough: until then nobody knows how to spread them.
+            // Only when the whole day is old enough: before, they can't be spread over it.
             let over = (day + 1).saturating_mul(DAY_MS).saturating_add(self.all_for_ms());
             if over > now_ms {
                 later(over);

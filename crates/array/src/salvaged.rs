@@ -1,5 +1,5 @@
-//! The names of what is got out of a damaged pool: from whatever of the key-value space can still
-//! be read. Where [`crate::Array::open`] refuses a pool for one bad record, this leaves that out.
+//! Names for what is salvaged from a damaged pool: from the part of the key-value space that can
+//! still be read. [`crate::Array::open`] refuses a pool for one bad record; this skips the record.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,27 +10,27 @@ use crate::record::{self, Stored};
 use crate::snapshots::SnapshotRecord;
 use crate::state::VolumeRecord;
 
-/// What was once known of a volume or a snapshot.
+/// What is known about a volume or a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SalvagedObject {
-    /// Its name, which is fit for a file's.
+    /// Its name, which can be used as a file name.
     pub name: String,
     /// Its size.
     pub size: SectorCount,
     /// Whether it is a snapshot.
     pub snapshot: bool,
-    /// Whether it was destroyed, and waits for its eradication.
+    /// Whether it was destroyed and not yet eradicated.
     pub destroyed: bool,
 }
 
-/// What is known of all of them.
+/// What is known about all of them.
 #[derive(Clone, Debug, Default)]
 pub struct SalvagedObjects {
     /// By id.
     pub objects: BTreeMap<VolumeId, SalvagedObject>,
-    /// The array's own volume, which holds nothing of anybody's.
+    /// The array's own volume, which holds no user data.
     pub token_volume: Option<VolumeId>,
-    /// The newest time in any record, in milliseconds since 1970.
+    /// The latest time in any record, in milliseconds since 1970.
     pub newest_ms: Option<u64>,
     /// How many records could not be read.
     pub unread: u64,

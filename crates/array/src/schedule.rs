@@ -1,10 +1,9 @@
-//! When snapshots of a group are due. Given the time, so that the same times give the same
-//! snapshots.
+//! When snapshots of a group are due. The time is given, so the same times give the same snapshots.
 //!
-//! A schedule has *slots*: one every `frequency_ms` from the moment on at which it was switched on,
-//! or, with a time of day, from the first such time behind that. What is due is the last slot that
-//! is over: of those that were missed, while the array was off or the pool was full, one snapshot
-//! is taken, and the slots stay where they are.
+//! A schedule has *slots*: one every `frequency_ms` from the moment at which it was switched on,
+//! or, with a time of day, from the first such time after that. The last slot that has passed is
+//! due: if several were missed, while the array was off or the pool was full, one snapshot is
+//! taken, and the slots stay where they are.
 
 use std::ops::RangeInclusive;
 
@@ -12,23 +11,22 @@ use crate::Error;
 
 /// A day, in milliseconds.
 pub(crate) const DAY_MS: u64 = 86_400_000;
-/// What the time between two snapshots can be, in milliseconds: 5 minutes to 400 days.
+/// The range of intervals between snapshots, in milliseconds: 5 minutes to 400 days.
 pub const FREQUENCY_MS: RangeInclusive<u64> = 300_000..=400 * DAY_MS;
 
 /// When snapshots of a group are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotSchedule {
-    /// Whether they are.
+    /// Whether the schedule is on.
     pub enabled: bool,
-    /// From one to the next, in milliseconds.
+    /// The interval, in milliseconds.
     pub frequency_ms: u64,
-    /// At which time of the day (UTC), in milliseconds from midnight; only where the frequency is
-    /// of whole days.
+    /// The time of day (UTC), in milliseconds from midnight; only if the interval is of whole days.
     pub at_ms: Option<u64>,
 }
 
 impl Default for SnapshotSchedule {
-    /// Off; every hour once it is on.
+    /// Off; an interval of an hour once it is on.
     fn default() -> Self {
         Self { enabled: false, frequency_ms: 3_600_000, at_ms: None }
     }
@@ -61,9 +59,9 @@ impl SnapshotSchedule {
         if today >= now_ms { today } else { today.saturating_add(DAY_MS) }
     }
 
-    /// Whether a slot is over, `next_ms` being the one that comes next; and if so, the one behind.
-    /// One that is too far away was given before the clock was set back: slots begin anew.
-    /// Clocks are set back a little all the time, which is no reason.
+    /// Whether the slot `next_ms` has passed; if so, returns the slot after the current time. A
+    /// slot too far in the future was computed before the clock was set back: slots start again.
+    /// Small corrections of the clock are common, and do not count.
     pub(crate) fn due(&self, next_ms: u64, now_ms: u64) -> Option<u64> {
         let most = self.frequency_ms + FREQUENCY_MS.start();
         let is_lost = next_ms > now_ms.saturating_add(most);
@@ -113,7 +111,7 @@ mod tests {
         assert_eq!(daily.due(2 * HOUR_MS, 2 * HOUR_MS - 1), None);
         assert_eq!(daily.due(2 * HOUR_MS, 2 * HOUR_MS), Some(DAY_MS + 2 * HOUR_MS));
         assert_eq!(daily.due(2 * HOUR_MS, 9 * DAY_MS), Some(9 * DAY_MS + 2 * HOUR_MS));
-        // The clock is set back by a year: it does not wait for one.
+        // The clock is set back by a year: the schedule does not wait for a year.
         let year = 365 * DAY_MS;
         assert_eq!(daily.due(year, 3 * HOUR_MS), None);
         assert_eq!(every(HOUR_MS, None).due(year, 7), Some(HOUR_MS + 7));

@@ -9,24 +9,24 @@ use crate::{Array, CompanyId, Error, SpaceThresholds, eradication, record};
 /// What an administrator may set of the array itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What the array is called.
+    /// The name of the array.
     pub name: HostName,
-    /// The iSCSI name of its target. A change is seen by hosts after the next start.
+    /// The iSCSI name of its target. A change takes effect at the next start.
     pub target_name: InitiatorName,
-    /// Whose identifier stands in the NAA designators of volumes that are made from now on.
+    /// The company identifier in the NAA designators of new volumes.
     pub company_id: CompanyId,
-    /// The offloads that volumes may take; one takes those that are on in its own setting, too.
+    /// The offloads that volumes may use; each volume also has a setting of its own.
     pub offloads: Offloads,
-    /// When hosts are told that the pool fills up.
+    /// When hosts get a unit attention because the pool fills up.
     pub space_thresholds: SpaceThresholds,
-    /// For how many seconds a destroyed volume or snapshot can be recovered: what is destroyed
-    /// already keeps the time that it was given.
+    /// For how many seconds a destroyed volume or snapshot can be recovered. Objects destroyed
+    /// before a change keep the time that they were given.
     pub eradication_delay_s: u64,
     /// Whether hosts without CHAP are refused, from their next login on.
     pub chap_required: bool,
 }
 
-/// What to set; `None` leaves it as it is.
+/// A change to the settings; `None` leaves a setting as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingsChange {
     /// See [`Settings::name`].
@@ -46,8 +46,8 @@ pub struct SettingsChange {
 }
 
 impl Settings {
-    /// What a pool starts with. The target's name stands under `internal`, the domain that is set
-    /// aside for private use, and tells pools apart by 48 bits of their id.
+    /// The settings of a new pool. The target's name is under `internal`, the domain reserved for
+    /// private use, and contains 48 bits of the pool's id.
     pub(crate) fn defaults(pool_id: &[u8; 16]) -> Result<Self, Error> {
         let tail: String = pool_id.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         Ok(Self {
@@ -73,7 +73,7 @@ impl Settings {
     }
 }
 
-/// Offloads after some were switched, in their order.
+/// Offloads after these switches, in order.
 pub(crate) fn switched(offloads: Offloads, switches: &[(Offload, bool)]) -> Offloads {
     switches.iter().fold(offloads, |all, (offload, on)| all.with(*offload, *on))
 }
@@ -89,12 +89,12 @@ impl Array {
         self.state.read().settings.chap_required
     }
 
-    /// What the array is called: [`Settings::name`].
+    /// The name of the array: [`Settings::name`].
     pub fn name(&self) -> String {
         self.state.read().settings.name.to_string()
     }
 
-    /// Changes settings; durable when it returns. Nothing is written where nothing changes.
+    /// Changes settings; durable when it returns. If nothing changes, nothing is written.
     ///
     /// # Errors
     /// `invalid_delay`, and those of the store.

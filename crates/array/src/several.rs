@@ -1,8 +1,8 @@
 //! Changes of several objects at once: all of them in one commit, or none.
 //!
-//! Each is what the change of one object is, planned on what was there before; so no object may be
-//! named twice, and what only one of them can have (a name, an initiator, a LUN) is refused here
-//! where several ask for it.
+//! Each works as the change of a single object, planned on the state before the commit. So no
+//! object may be named twice, and values that only one object can have (a name, an initiator, a
+//! LUN) are refused for several.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -24,22 +24,22 @@ use crate::{
 /// The most objects that are changed at once: their records must fit one commit of the store.
 pub const CHANGES_MAX: usize = 500;
 
-/// Volumes that are to become what another volume or a snapshot is.
+/// Volumes to make or overwrite from another volume or a snapshot.
 #[derive(Clone, Debug)]
 pub struct NewCopy {
-    /// What they are made of.
+    /// The volume or snapshot to copy.
     pub source: String,
-    /// What they are called.
+    /// The names of the volumes.
     pub names: Vec<VolumeName>,
-    /// Whether those of them that are there already are overwritten, instead of refused.
+    /// Whether existing ones are overwritten instead of refused.
     pub overwrite: bool,
-    /// How much hosts may do with each of those that are new.
+    /// The limits of each new one.
     pub limits: VolumeLimits,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub created_ms: u64,
 }
 
-/// Refuses what is named twice, and more than one commit takes.
+/// Refuses duplicate names, and more than one commit takes.
 pub(crate) fn check<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Result<(), Error> {
     if names.len() > CHANGES_MAX {
         return Err(Error::Limit { what: "objects changed at once", limit: CHANGES_MAX });
@@ -58,7 +58,7 @@ pub(crate) fn check_all(names: &[String]) -> Result<(), Error> {
     check(names.iter().map(String::as_str))
 }
 
-/// Refuses to give several objects what only one can have.
+/// Refuses to give several objects a value that only one can have.
 fn check_single(count: usize, asked: bool, what: &str) -> Result<(), Error> {
     if count < 2 || !asked {
         return Ok(());
@@ -78,7 +78,7 @@ impl Array {
         self.change_all(new, plan, |state, record| self.show_new_volume(state, record))
     }
 
-    /// Makes volumes of what another one or a snapshot holds at this moment.
+    /// Makes volumes from the current content of another volume or a snapshot.
     ///
     /// # Errors
     /// Those of [`Array::clone_volume`] and [`Array::overwrite_volume`], and `named_twice`.
@@ -98,7 +98,7 @@ impl Array {
         })
     }
 
-    /// Changes volumes, all of them alike.
+    /// Changes volumes, all in the same way.
     ///
     /// # Errors
     /// Those of [`Array::update_volume`]; `named_twice`; `only_one` for a new name.
@@ -113,7 +113,7 @@ impl Array {
         self.change_all(names, plan, |state, record| self.show_volume(state, record))
     }
 
-    /// Destroys volumes, and their snapshots with them.
+    /// Destroys volumes with their snapshots.
     ///
     /// # Errors
     /// Those of [`Array::destroy_volume`], and `named_twice`.
@@ -134,8 +134,8 @@ impl Array {
         self.change_all(names, plan, |state, record| self.show_volume(state, record))
     }
 
-    /// Eradicates destroyed volumes. From the first commit on none of them can be recovered; the
-    /// end of their snapshots may take further ones, and goes on after a crash.
+    /// Eradicates destroyed volumes. From the first commit on none of them can be recovered;
+    /// eradicating their snapshots may need further commits, and continues after a crash.
     ///
     /// # Errors
     /// Those of [`Array::eradicate_volume`], and `named_twice`.
@@ -203,7 +203,7 @@ impl Array {
         self.change_all(new, plan_host, show_new_host)
     }
 
-    /// Changes hosts, all of them alike.
+    /// Changes hosts, all in the same way.
     ///
     /// # Errors
     /// Those of [`Array::change_host`]; `named_twice`; `only_one` for a name and initiators.
@@ -231,11 +231,11 @@ impl Array {
         self.change_all(names, plan, State::remove_host).map(|_| ())
     }
 
-    /// Connects volumes to hosts, each of the pairs (volume, host); each under `lun`, or under the
-    /// lowest that is free.
+    /// Connects volumes to hosts, as pairs (volume, host); each under `lun`, or under the lowest
+    /// free one.
     ///
     /// # Errors
-    /// Those of [`Array::connect`]; `named_twice`; `lun_in_use` where two of one host's get it.
+    /// Those of [`Array::connect`]; `named_twice`; `lun_in_use` if two volumes of one host would get it.
     pub fn connect_all(
         &self,
         pairs: &[(String, String)],
@@ -255,7 +255,7 @@ impl Array {
         self.change_all(pairs, plan, connections::connect)
     }
 
-    /// Takes volumes away from hosts: all of the pairs (volume, host).
+    /// Disconnects volumes from hosts, as pairs (volume, host).
     ///
     /// # Errors
     /// Those of [`Array::disconnect`], and `named_twice`.
@@ -283,7 +283,7 @@ impl Array {
         self.change_all(names, plan, groups::show_group)
     }
 
-    /// Changes groups, all of them alike.
+    /// Changes groups, all in the same way.
     ///
     /// # Errors
     /// Those of [`Array::change_group`]; `named_twice`; `only_one` for a new name.
@@ -298,7 +298,7 @@ impl Array {
         self.change_all(names, plan, groups::show_group)
     }
 
-    /// Changes groups, each as `change` says of what it is.
+    /// Changes groups, each by the change that `change` derives from its state.
     ///
     /// # Errors
     /// Those of [`Array::change_groups`] and of `change`.

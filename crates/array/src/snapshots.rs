@@ -1,8 +1,8 @@
 //! Snapshots of volumes, one by one or several at the same moment.
 //!
-//! A snapshot belongs to its volume: its name is made of the volume's, it goes and comes with it,
-//! and it never outlives it. What is stored of it are the parts of its name, so that a volume with
-//! ten thousand of them is renamed by one record.
+//! A snapshot belongs to its volume: its name begins with the volume's, it is destroyed and
+//! recovered with it, and it never outlives it. Records hold only the parts of its name, so
+//! renaming a volume with ten thousand snapshots takes one record.
 
 mod look;
 mod state;
@@ -21,14 +21,14 @@ use crate::name::Suffix;
 use crate::state::{State, VolumeEntry, shown};
 use crate::{Array, Error, GROUP_MEMBERS_MAX, SNAPSHOTS_MAX, record};
 
-/// Snapshots that are to be shown, and their group if its record has changed.
+/// Snapshots to be shown, and their group if its record has changed.
 pub(crate) struct PlannedSnapshots {
     made: Vec<(VolumeId, SnapshotRecord)>,
     group: Option<(GroupId, Group)>,
 }
 
 impl PlannedSnapshots {
-    /// What all of them are called.
+    /// The suffix that all of them share.
     pub(crate) fn suffix(&self) -> String {
         self.made.first().map(|(_, record)| record.suffix.to_string()).unwrap_or_default()
     }
@@ -44,12 +44,11 @@ impl PlannedSnapshots {
 }
 
 impl Array {
-    /// Makes snapshots, all of one moment: what was answered before is in all of them. It takes the
+    /// Makes consistent snapshots: everything acknowledged before is in all of them. It takes the
     /// same time whatever the volumes hold. Durable when it returns.
     ///
     /// # Errors
-    /// `no_such_volume`, `volume_destroyed`, `no_such_group`, `empty_group`, `invalid_volumes`,
-    /// `snapshot_exists`, `snapshot_destroyed`, `limit_reached`, and those of the store.
+    /// `no_such_volume`, `volume_destroyed`, `no_such_group`, `empty_group`, `invalid_volumes`, `snapshot_exists`, `snapshot_destroyed`, `limit_reached`, and those of the store.
     pub fn create_snapshots(&self, new: &NewSnapshots) -> Result<Vec<SnapshotInfo>, Error> {
         self.change(
             |state| self.plan_snapshots(state, new, None),
@@ -114,12 +113,11 @@ impl Array {
         Ok((change, PlannedSnapshots { made, group }))
     }
 
-    /// Gives a snapshot another suffix. Those that were made with a group keep theirs: it is what
-    /// they are found together by.
+    /// Changes the suffix of a snapshot. Snapshots made with a group keep theirs, because it is
+    /// what they have in common.
     ///
     /// # Errors
-    /// `no_such_snapshot`, `snapshot_destroyed`, `snapshot_exists`, `group_snapshot`, and those of
-    /// the store.
+    /// `no_such_snapshot`, `snapshot_destroyed`, `snapshot_exists`, `group_snapshot`, and those of the store.
     pub fn rename_snapshot(&self, name: &str, suffix: Suffix) -> Result<SnapshotInfo, Error> {
         let plan = |state: &State| {
             let (id, old, volume) = state.snapshot(name)?;
@@ -157,7 +155,7 @@ impl Array {
         self.snapshot_info(&state, id).ok_or_else(|| Error::NoSuchSnapshot(shown(name)))
     }
 
-    /// The name of the snapshot with this id, if there is one.
+    /// The name of the snapshot with this id, if it exists.
     pub fn snapshot_name(&self, id: VolumeId) -> Option<String> {
         let state = self.state.read();
         let record = state.snapshots.get(&id)?;
@@ -165,7 +163,7 @@ impl Array {
     }
 }
 
-/// Checks that no moment of the group has this name: two would look as one.
+/// Checks that no moment of the group has this name, so that two can't be mistaken for one.
 fn check_moment(state: &State, id: GroupId, group: &Group, suffix: &Suffix) -> Result<(), Error> {
     let moments = state.moments.get(&id);
     let Some(moment) = moments.and_then(|moments| moments.get(&suffix.key())) else {

@@ -1,4 +1,4 @@
-//! The space of the pool: when hosts are told that it runs short, and making it bigger.
+//! The space of the pool: thresholds for unit attentions to hosts, and growing it.
 
 use block::BLOCK_BYTES;
 use store::{PoolStatus, StoreError};
@@ -8,13 +8,13 @@ use crate::{Array, Error};
 /// The most thresholds.
 pub const THRESHOLDS_MAX: usize = 4;
 
-/// At how many percent of the pool in use hosts are told of it: in ascending order, each from 1 to
-/// 99, at most four; none where hosts shall not be told.
+/// The percentages of pool use at which hosts get a unit attention: in ascending order, each from 1
+/// to 99, at most four; empty for no unit attentions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpaceThresholds(Vec<u8>);
 
 impl SpaceThresholds {
-    /// Checks them, and brings them in order.
+    /// Checks and sorts them.
     ///
     /// # Errors
     /// `invalid_threshold`.
@@ -42,18 +42,18 @@ impl SpaceThresholds {
 }
 
 impl Default for SpaceThresholds {
-    /// Early enough to free or to add space before hosts are stopped.
+    /// Early enough to free or add space before writes fail.
     fn default() -> Self {
         Self(vec![80])
     }
 }
 
 impl Array {
-    /// Makes the pool hold `capacity_bytes` (its superblocks included, as when it was made), while
+    /// Grows the pool to `capacity_bytes` (including its superblocks, as when it was made) while
     /// hosts use it; durable when it returns.
     ///
     /// # Errors
-    /// `invalid_size` where it would not become bigger, or too big; those of the store.
+    /// `invalid_size` if it would not grow, or would be too big; those of the store.
     pub fn grow_pool(&self, capacity_bytes: u64) -> Result<PoolStatus, Error> {
         let _turn = self.turn.lock();
         let whole = capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;

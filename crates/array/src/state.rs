@@ -1,4 +1,4 @@
-//! All objects in memory, indexed for the questions that are asked of them.
+//! All objects in memory, indexed for the look-ups that protocols and management need.
 
 mod entries;
 mod host_groups;
@@ -29,10 +29,10 @@ pub(crate) struct State {
     pub(crate) pool_id: [u8; 16],
     pub(crate) write_cache: bool,
     pub(crate) volumes: HashMap<VolumeId, VolumeEntry>,
-    /// By name in lower case; destroyed ones too.
+    /// By name in lower case; including destroyed ones.
     pub(crate) volume_names: BTreeMap<String, VolumeId>,
     pub(crate) snapshots: HashMap<VolumeId, SnapshotRecord>,
-    /// What is destroyed, by when it is eradicated.
+    /// Destroyed objects, by when they are eradicated.
     pub(crate) doomed: BTreeSet<(u64, VolumeId)>,
     pub(crate) groups: BTreeMap<GroupId, Group>,
     /// Their snapshots, by the suffixes in lower case.
@@ -50,7 +50,7 @@ pub(crate) struct State {
     pub(crate) host_names: BTreeMap<String, HostId>,
     pub(crate) initiators: HashMap<InitiatorName, HostId>,
     pub(crate) host_groups: HostGroups,
-    /// What is kept of reservations, for volumes that are there.
+    /// The stored reservations of existing volumes.
     pub(crate) reservations: HashMap<VolumeId, Reservations>,
     pub(crate) users: Users,
     pub(crate) audit: AuditLog,
@@ -59,12 +59,12 @@ pub(crate) struct State {
     pub(crate) connection_count: usize,
     pub(crate) tags: Tags,
     pub(crate) lab_reports: LabReports,
-    /// The array's own volume, if the pool has one yet.
+    /// The array's own volume, unless the pool has none yet.
     pub(crate) token_volume: Option<VolumeId>,
     pub(crate) next_host_id: u64,
-    /// One more with each change that an initiator could notice.
+    /// Incremented with each change that an initiator could notice.
     pub(crate) generation: u64,
-    /// When an initiator was taken away last: what initiators without a host see has this.
+    /// The generation in which an initiator was last removed: that of what unknown initiators see.
     pub(crate) removal_generation: u64,
 }
 
@@ -126,7 +126,7 @@ impl State {
         self.volumes.insert(entry.record.id, entry);
     }
 
-    /// Gives a volume its new name, size or offloads; hosts that see it are told of the latter.
+    /// Replaces a volume's record; a change to its size, offloads or limits changes what hosts see.
     pub(crate) fn replace_volume(&mut self, record: VolumeRecord) {
         let (offloads, write_cache) = (self.settings.offloads, self.write_cache);
         let id = record.id;
@@ -147,7 +147,7 @@ impl State {
         }
     }
 
-    /// Gives the array its new settings; what they change of volumes is told as theirs.
+    /// Replaces the array's settings; hosts see the effect on volumes as changes of these.
     pub(crate) fn replace_settings(&mut self, settings: Settings) {
         let are_switched = settings.offloads != self.settings.offloads;
         self.settings = settings;
@@ -180,7 +180,7 @@ impl State {
         self.hosts.insert(id, HostEntry::new(host, generation));
     }
 
-    /// Gives a host its new name, initiators and secrets.
+    /// Replaces a host's name, initiators and secrets.
     pub(crate) fn replace_host(&mut self, id: HostId, host: Host) {
         let Some(entry) = self.hosts.get_mut(&id) else { return };
         self.host_names.remove(&entry.host.name.key());
@@ -247,7 +247,7 @@ impl State {
         map
     }
 
-    /// A volume by its name, whatever its case, that is not destroyed.
+    /// A volume by its name, ignoring case, unless it is destroyed.
     pub(crate) fn volume(&self, name: &str) -> Result<&VolumeEntry, Error> {
         let entry = self.any_volume(name)?;
         match entry.record.eradicate_ms {
@@ -256,7 +256,7 @@ impl State {
         }
     }
 
-    /// Checks that a new volume may have this name: `own` has it, or nobody.
+    /// Checks that a new volume may have this name: nobody has it, except possibly `own`.
     pub(crate) fn check_free(&self, name: &VolumeName, own: Option<VolumeId>) -> Result<(), Error> {
         match self.volume(name.as_str()) {
             Ok(other) if own != Some(other.record.id) => Err(Error::VolumeExists(name.to_string())),
@@ -271,7 +271,7 @@ impl State {
         id.and_then(|id| self.volumes.get(id)).ok_or_else(|| Error::NoSuchVolume(shown(name)))
     }
 
-    /// A host by its name, whatever its case.
+    /// A host by its name, ignoring case.
     pub(crate) fn host(&self, name: &str) -> Result<(HostId, &HostEntry), Error> {
         let id = self.host_names.get(&name.to_ascii_lowercase());
         let entry = id.and_then(|id| Some((*id, self.hosts.get(id)?)));
@@ -279,7 +279,7 @@ impl State {
     }
 }
 
-/// A name that somebody asked for, fit to be shown on one line.
+/// A name from a request, fit to be shown on one line.
 pub fn shown(name: &str) -> String {
     name.chars().take(80).flat_map(char::escape_debug).collect()
 }

@@ -1,5 +1,5 @@
-//! Tags: what whoever manages volumes and snapshots keeps with them, by namespaces and keys. They
-//! mean nothing to the array.
+//! Tags: labels that users keep with volumes and snapshots, by namespace and key. They mean nothing
+//! to the array.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -12,7 +12,7 @@ use crate::several::check_all;
 use crate::state::State;
 use crate::{Array, Error, TAGS_MAX, record};
 
-/// The namespace of tags that name none.
+/// The namespace of tags without one.
 pub const NAMESPACE_DEFAULT: &str = "default";
 /// The most tags of a volume or a snapshot: a record of them must fit one value of the store.
 pub const TAGS_PER_OBJECT_MAX: usize = 32;
@@ -20,24 +20,24 @@ pub const TAGS_PER_OBJECT_MAX: usize = 32;
 pub const TAG_KEY_CHARS_MAX: usize = 64;
 /// The longest value, in characters.
 pub const TAG_VALUE_CHARS_MAX: usize = 256;
-/// The most bytes of records that are written by one change: what a commit has room for.
+/// The most bytes of records in one change: they must fit a commit.
 const CHANGE_BYTES_MAX: usize = 200 << 10;
 
 /// A tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// Where its key is unique: see [`NAMESPACE_DEFAULT`].
+    /// The namespace in which its key is unique: see [`NAMESPACE_DEFAULT`].
     pub namespace: String,
-    /// What it is called.
+    /// Its key.
     pub key: String,
-    /// What it says; may be empty.
+    /// Its value; may be empty.
     pub value: String,
-    /// Whether clones of the object get it.
+    /// Whether clones of the object inherit it.
     pub copyable: bool,
 }
 
 impl Tag {
-    /// Checks a tag: nothing of it may hold control characters.
+    /// Checks a tag: none of its texts may contain control characters.
     ///
     /// # Errors
     /// `invalid_tag`.
@@ -54,7 +54,7 @@ impl Tag {
 /// The tags of a volume or a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tagged {
-    /// Whose they are.
+    /// The volume or snapshot.
     pub id: VolumeId,
     /// Its name.
     pub name: String,
@@ -64,12 +64,12 @@ pub struct Tagged {
     pub tags: Vec<Tag>,
 }
 
-/// Which tags: those for which both hold.
+/// Which tags: those that match both.
 #[derive(Clone, Debug, Default)]
 pub struct TagFilter {
-    /// In one of these; none means all.
+    /// In one of these; empty for all.
     pub namespaces: BTreeSet<String>,
-    /// With one of these keys; none means all.
+    /// With one of these keys; empty for all.
     pub keys: BTreeSet<String>,
 }
 
@@ -95,7 +95,7 @@ impl Tags {
         self.by_object.get(&id)
     }
 
-    /// Gives an object these tags and no others.
+    /// Replaces all tags of an object.
     pub(crate) fn replace(&mut self, id: VolumeId, tags: TagMap) {
         self.count += tags.len();
         let old = match tags.is_empty() {
@@ -105,7 +105,7 @@ impl Tags {
         self.count -= old.map_or(0, |old| old.len());
     }
 
-    /// What a clone of an object gets.
+    /// The tags that a clone of an object inherits.
     pub(crate) fn copied(&self, source: VolumeId) -> TagMap {
         let all = self.by_object.get(&source).into_iter().flatten();
         let copied = all.filter(|(_, (_, copyable))| *copyable);
@@ -130,7 +130,7 @@ impl State {
         Ok(())
     }
 
-    /// A volume or a snapshot that is not destroyed, by its name.
+    /// A volume or a snapshot by its name, unless it is destroyed.
     fn taggable(&self, name: &str) -> Result<VolumeId, Error> {
         match name.contains('.') {
             true => self.snapshot(name).map(|(id, ..)| id),
@@ -158,7 +158,7 @@ impl State {
         (!tags.is_empty()).then_some(Tagged { tags, ..self.without_tags(id)? })
     }
 
-    /// What has tags, without them.
+    /// An object with tags, without the tags themselves.
     fn without_tags(&self, id: VolumeId) -> Option<Tagged> {
         let eradicate_ms = match self.volumes.get(&id) {
             Some(entry) => entry.record.eradicate_ms,
@@ -170,12 +170,11 @@ impl State {
 }
 
 impl Array {
-    /// Gives volumes and snapshots these tags, in place of those with the same namespaces and keys;
+    /// Sets tags of volumes and snapshots, replacing those with the same namespaces and keys;
     /// others stay. All of that is in one commit.
     ///
     /// # Errors
-    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed`,
-    /// `named_twice`, `limit_reached`, `too_many_tags` for one commit, and those of the store.
+    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed`, `named_twice`, `limit_reached`, `too_many_tags` for one commit, and those of the store.
     pub fn set_tags(&self, names: &[String], tags: &[Tag]) -> Result<(), Error> {
         check_all(names)?;
         let mut distinct = BTreeSet::new();
@@ -191,10 +190,10 @@ impl Array {
         })
     }
 
-    /// Takes the tags away from volumes and snapshots that the filter names.
+    /// Removes the tags that match the filter from volumes and snapshots.
     ///
     /// # Errors
-    /// Those of [`Array::set_tags`], and `no_such_tag` where an object has none of a key.
+    /// Those of [`Array::set_tags`], and `no_such_tag` if an object has no tag with a key.
     pub fn remove_tags(&self, names: &[String], filter: &TagFilter) -> Result<(), Error> {
         check_all(names)?;
         self.change_tags(names, |name, map| {
@@ -258,8 +257,8 @@ impl Array {
         state.tagged(id, filter).or_else(|| state.without_tags(id)).ok_or(gone)
     }
 
-    /// Up to `limit` volumes that have such tags, or snapshots that do, in the order of their ids,
-    /// from the first one behind `after`.
+    /// Up to `limit` volumes, or snapshots, that have such tags, in the order of their ids, after
+    /// `after`.
     pub fn tagged(
         &self,
         snapshots: bool,

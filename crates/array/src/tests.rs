@@ -56,7 +56,7 @@ fn iqns(numbers: &[u8]) -> Vec<InitiatorName> {
     numbers.iter().map(name).collect()
 }
 
-/// What there should be: lists, searched from end to end.
+/// The expected state: lists, searched from end to end.
 #[derive(Default)]
 struct Model {
     refuses: bool,
@@ -84,7 +84,7 @@ impl Model {
             let mut others = self.hosts.iter().enumerate().filter(|(at, _)| Some(*at) != own);
             others.any(|(_, host)| host.1.contains(iqn))
         };
-        // Whichever fault stands first is the one that is told.
+        // The first fault is the one that is reported.
         for (at, iqn) in iqns.iter().enumerate() {
             if iqns[..at].contains(iqn) {
                 return Some("invalid_initiator");
@@ -97,7 +97,7 @@ impl Model {
         None
     }
 
-    /// The code of the refusal, or what changes.
+    /// The code of the refusal, or that the step is accepted.
     fn expect(&self, step: &Step) -> Result<(), &'static str> {
         let volume = |name: &str| self.volume(name).ok_or("no_such_volume");
         let host = |name: &str| self.host(name).ok_or("no_such_host");
@@ -226,7 +226,7 @@ impl Model {
         iqns(&[0, 1, 2, 3]).iter().for_each(|iqn| self.check_initiator(array, iqn));
     }
 
-    /// An initiator sees what is connected to its host, and nothing else.
+    /// An initiator sees what is connected to its host, and nothing more.
     fn check_initiator(&self, array: &Array, iqn: &InitiatorName) {
         let host = self.hosts.iter().find(|host| host.1.contains(iqn)).map(|host| &host.0);
         let access = array.initiator(&iqn.as_str().to_uppercase());

@@ -1,6 +1,6 @@
-//! The array's own volume, in which the data of ROD tokens stands. No host sees it, no verb names
-//! it, and the numbers that are shown leave it out; the space that it keeps alive is part of what
-//! the pool uses.
+//! The array's own volume, which holds the data of ROD tokens. No host sees it, no command names
+//! it, and no figure shown includes it; but the space that it keeps alive counts as used in the
+//! pool.
 
 use block::request::limits::VOLUME_BYTES_MAX;
 use block::{SECTOR_BYTES, SectorCount, VolumeId};
@@ -8,10 +8,10 @@ use store::{Change, VolumeChange};
 
 use crate::{Array, Backing, Error, PoolStatus, record};
 
-/// As large as a volume can be: it takes space only for what tokens stand for.
+/// The largest size of a volume: it takes space only for the data of tokens.
 const SIZE: SectorCount = SectorCount(VOLUME_BYTES_MAX / SECTOR_BYTES);
 
-/// Makes the volume, in a pool that has none yet.
+/// Makes the volume in a pool that has none yet.
 pub(crate) fn make(backing: &dyn Backing) -> Result<VolumeId, Error> {
     let id = backing.allocate_volume_id();
     backing.change(Change {
@@ -22,16 +22,16 @@ pub(crate) fn make(backing: &dyn Backing) -> Result<VolumeId, Error> {
 }
 
 impl Array {
-    /// The volume and its size. What an earlier run has left in it is of no use to anybody.
+    /// The volume and its size. Data left from an earlier run is worthless.
     pub fn token_volume(&self) -> (VolumeId, SectorCount) {
         (self.token_volume, SIZE)
     }
 
-    /// How the pool stands, without that volume.
+    /// The state of the pool, without that volume.
     pub fn pool(&self) -> PoolStatus {
         let mut pool = self.backing.pool_status();
         if let Some(own) = self.backing.volume_status(self.token_volume) {
-            // The two were asked one after the other: a token may have come between.
+            // The two are read one after the other: a token may be created in between.
             let less = |sum: &mut u64, part: u64| *sum = sum.saturating_sub(part);
             less(&mut pool.provisioned_bytes, own.size.0 * SECTOR_BYTES);
             less(&mut pool.mapped_bytes, own.mapped_bytes);

@@ -1,8 +1,8 @@
-//! Users, their roles, and the API tokens that they are known by. There are no passwords.
+//! Users, their roles, and the API tokens that identify them. There are no passwords.
 //!
-//! A token is made up by the layer above, from 128 random bits or more, and shown once. What is
-//! kept is its SHA-256: whoever reads the pool learns no token, and nothing slower is needed for
-//! what can't be guessed. So tokens are found by their hash, and how long that takes tells nothing.
+//! The layer above generates a token from at least 128 random bits, and shows it once. The pool
+//! keeps its SHA-256: reading the pool reveals no token, and a secret that can't be guessed needs
+//! no slower hash. Tokens are looked up by their hash, so timing reveals nothing.
 
 mod types;
 
@@ -22,8 +22,8 @@ use crate::{Array, Error, record};
 pub const USERS_MAX: usize = 1_000;
 /// The most API tokens of a user: a record of them must fit one value of the store.
 pub const TOKENS_PER_USER_MAX: usize = 32;
-/// The user that is always there, and always an array admin: who runs the process acts as it, so
-/// nobody can be locked out of an array that runs on a machine of theirs.
+/// The user that always exists, and is always an array admin. The owner of the process acts as it,
+/// so administrators can't be locked out of an array on their own machine.
 pub const BUILT_IN_USER: &str = "admin";
 
 /// A user as it is stored.
@@ -31,7 +31,7 @@ pub const BUILT_IN_USER: &str = "admin";
 pub(crate) struct User {
     pub(crate) name: UserName,
     pub(crate) role: Role,
-    /// None for the built-in one.
+    /// `None` for the built-in one.
     pub(crate) created_ms: Option<u64>,
     pub(crate) tokens: Vec<Token>,
 }
@@ -45,14 +45,14 @@ pub(crate) struct Token {
     pub(crate) expires_ms: Option<u64>,
 }
 
-/// Whose token it is, and when it was used last; 0: not since the start.
+/// The owner of a token, and when it was last used; 0 if not since the start.
 struct Held {
     user: String,
     expires_ms: Option<u64>,
     last_used_ms: AtomicU64,
 }
 
-/// All users, by name in lower case, and whose each token is.
+/// All users, by name in lower case, and the owner of each token.
 pub(crate) struct Users {
     by_name: BTreeMap<String, User>,
     held: HashMap<TokenHash, Held>,
@@ -77,7 +77,7 @@ impl Users {
         Ok(())
     }
 
-    /// Puts a user in, in the place of the one with its name.
+    /// Adds a user, or replaces the one with its name.
     fn replace(&mut self, user: User) {
         let name = user.name.key();
         let mut old = self.remove(&name);
@@ -90,7 +90,7 @@ impl Users {
         self.by_name.insert(name, user);
     }
 
-    /// Takes a user out; when its tokens were used last.
+    /// Removes a user; returns when its tokens were last used.
     fn remove(&mut self, name: &str) -> HashMap<TokenHash, AtomicU64> {
         let tokens = self.by_name.remove(name).map(|user| user.tokens).unwrap_or_default();
         let used = |token: Token| Some((token.hash, self.held.remove(&token.hash)?.last_used_ms));
@@ -165,7 +165,7 @@ impl Array {
         })
     }
 
-    /// Gives a user another role, which holds from its next request on.
+    /// Changes a user's role, from its next request on.
     ///
     /// # Errors
     /// `no_such_user`, `built_in_user`, and those of the store.
@@ -182,7 +182,7 @@ impl Array {
     /// Removes a user with its tokens; its sessions end.
     ///
     /// # Errors
-    /// `no_such_user`, `built_in_user` (so an array admin is always left), and those of the store.
+    /// `no_such_user`, `built_in_user` (so that an array admin always remains), and those of the store.
     pub fn delete_user(&self, name: &str) -> Result<(), Error> {
         let plan = |state: &State| {
             let user = state.users.find(name)?;
@@ -242,7 +242,7 @@ impl Array {
     /// Withdraws all tokens of a user, and ends its sessions.
     ///
     /// # Errors
-    /// `no_such_user`, `no_such_token` where there is none, and those of the store.
+    /// `no_such_user`, `no_such_token` if there are none, and those of the store.
     pub fn delete_tokens(&self, user: &str) -> Result<UserInfo, Error> {
         self.change_users(|users| {
             let user = users.find(user)?;
@@ -254,8 +254,8 @@ impl Array {
         })
     }
 
-    /// Who has this token, and what they may do now; `None` for one that nobody has, that was
-    /// withdrawn or has expired. Notes that it was used.
+    /// The owner of this token, and its current role; `None` if the token is unknown, withdrawn or
+    /// expired. Notes that it was used.
     pub fn authenticate(&self, hash: &TokenHash, now_ms: u64) -> Option<(String, Role)> {
         let state = self.state.read();
         let held = state.users.held.get(hash)?;
@@ -275,8 +275,7 @@ impl Array {
         self.state.read().users.named(name)
     }
 
-    /// Up to `limit` users in the order of their names (without case), from the first one behind
-    /// `after`.
+    /// Up to `limit` users in the order of their names (ignoring case), after `after`.
     pub fn users(&self, after: Option<&str>, limit: usize) -> Vec<UserInfo> {
         let users = &self.state.read().users;
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
@@ -284,7 +283,7 @@ impl Array {
         found.map(|(_, user)| users.info(user)).collect()
     }
 
-    /// Commits what becomes of one user.
+    /// Commits a change to one user.
     fn change_users(
         &self,
         changed: impl FnOnce(&Users) -> Result<User, Error>,

@@ -1,4 +1,4 @@
-//! Volumes: make, show, resize, rename.
+//! Volumes: create, show, resize, rename.
 
 use std::ops::Bound;
 
@@ -16,20 +16,20 @@ use crate::settings::switched;
 use crate::state::{State, VolumeEntry, VolumeRecord};
 use crate::{Array, Error, LOOKED_AT_ONCE, LimitsChange, ObjectSpace, VOLUMES_MAX, limits, record};
 
-/// A volume that is to be made.
+/// A volume to make.
 #[derive(Clone, Debug)]
 pub struct NewVolume {
-    /// What it is called.
+    /// Its name.
     pub name: VolumeName,
     /// Its size: a multiple of 4096, from 4096 to 64 TiB.
     pub size_bytes: u64,
     /// Its logical block.
     pub logical_block: LogicalBlockSize,
-    /// What reduction does with what is written to it.
+    /// How data written to it is reduced.
     pub reduction: Reduction,
-    /// How much hosts may do with it.
+    /// Limits on what hosts do with it.
     pub limits: VolumeLimits,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub created_ms: u64,
 }
 
@@ -44,25 +44,25 @@ pub struct VolumeUpdate {
     pub truncate: bool,
     /// Offloads to switch on or off.
     pub offloads: Vec<(Offload, bool)>,
-    /// What reduction does with what is written from now on.
+    /// How data written from now on is reduced.
     pub reduction: ReductionChange,
-    /// How much hosts may do with it.
+    /// Limits on what hosts do with it.
     pub limits: LimitsChange,
 }
 
-/// What a volume was made of, or overwritten with last.
+/// The object that a volume was made from, or last overwritten with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceInfo {
     /// The id of the volume or the snapshot, which may be gone.
     pub id: VolumeId,
-    /// Its name; if it is gone, the one that it had then.
+    /// Its name; if it is gone, the name that it had then.
     pub name: String,
 }
 
 /// A volume, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeInfo {
-    /// Its id, for ever.
+    /// Its id, which never changes.
     pub id: VolumeId,
     /// Its name.
     pub name: String,
@@ -78,31 +78,31 @@ pub struct VolumeInfo {
     pub created_ms: u64,
     /// Bytes that hosts have written and not unmapped since.
     pub mapped_bytes: u64,
-    /// Bytes of them that are stored data, not zeros or a pattern, before sharing.
+    /// The part of them that is stored data, not zeros or a pattern, before sharing.
     pub data_bytes: u64,
-    /// What is stored for it; `None` before the first pass of accounting has seen it.
+    /// Its stored data; `None` until a pass of accounting has covered it.
     pub space: Option<ObjectSpace>,
-    /// Stored bytes that only one of its snapshots names, as far as the last pass has seen them.
+    /// Stored bytes that only one of its snapshots refers to, as far as the last pass covers them.
     pub snapshots_bytes: u64,
-    /// The offloads that are on in its own setting.
+    /// The offloads that are on in the volume's own setting.
     pub offloads: Offloads,
-    /// Those that it takes: on in its own setting and in the array's.
+    /// The offloads in effect: on in both the volume's and the array's settings.
     pub offloads_in_effect: Offloads,
-    /// What reduction does with what is written to it.
+    /// How data written to it is reduced.
     pub reduction: Reduction,
-    /// How much hosts may do with it.
+    /// Limits on what hosts do with it.
     pub limits: VolumeLimits,
-    /// What it was made of, if it was not made empty.
+    /// The object that it was made from, if it was not made empty.
     pub source: Option<SourceInfo>,
-    /// To how many hosts it is connected, by themselves or by their groups.
+    /// How many hosts it is connected to, directly or through their groups.
     pub connection_count: usize,
-    /// How many snapshots it has, without destroyed ones.
+    /// How many snapshots it has that are not destroyed.
     pub snapshot_count: usize,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     pub eradicate_ms: Option<u64>,
 }
 
-/// Checks a size, and counts it in sectors.
+/// Checks a size, and converts it to sectors.
 fn sectors(size_bytes: u64) -> Result<SectorCount, Error> {
     let refuse = |text: String| Err(Error::invalid("invalid_size", text));
     if size_bytes == 0 || size_bytes > VOLUME_BYTES_MAX {
@@ -129,7 +129,7 @@ impl Array {
         self.change(plan, |state, record| self.show_new_volume(state, record))
     }
 
-    /// `before`: how many are made in the same commit, before this one.
+    /// `before`: how many volumes the same commit makes before this one.
     pub(crate) fn plan_volume(
         &self,
         state: &State,
@@ -193,8 +193,7 @@ impl Array {
         self.volume_info(state, &state.volumes[&id])
     }
 
-    /// Gives a volume a new size. A smaller one cuts data off, and must be asked for with
-    /// `truncate`.
+    /// Resizes a volume. A smaller size cuts data off, and requires `truncate`.
     ///
     /// # Errors
     /// `no_such_volume`, `invalid_size`, `would_truncate`, and those of the store.
@@ -208,7 +207,7 @@ impl Array {
         self.update_volume(name, VolumeUpdate { size_bytes, truncate, ..Default::default() })
     }
 
-    /// Gives a volume a new name. Connections, serial and data stay.
+    /// Renames a volume. Connections, serial and data stay.
     ///
     /// # Errors
     /// `no_such_volume`, `volume_exists`, and those of the store.
@@ -216,7 +215,7 @@ impl Array {
         self.update_volume(name, VolumeUpdate { name: Some(new_name), ..Default::default() })
     }
 
-    /// Gives a volume a new name, a new size, other offloads, another reduction, or all at once.
+    /// Changes a volume's name, size, offloads, reduction, or several of them at once.
     ///
     /// # Errors
     /// Those of [`Array::resize_volume`] and [`Array::rename_volume`].
@@ -272,18 +271,18 @@ impl Array {
         state.any_volume(name).map(|entry| self.volume_info(&state, entry))
     }
 
-    /// The id of the volume with this name, destroyed or not, if there is one.
+    /// The id of the volume with this name, destroyed or not, if it exists.
     pub fn volume_id(&self, name: &str) -> Option<VolumeId> {
         self.state.read().any_volume(name).ok().map(|entry| entry.record.id)
     }
 
-    /// The name of the volume with this id, if there is one.
+    /// The name of the volume with this id, if it exists.
     pub fn volume_name(&self, id: VolumeId) -> Option<String> {
         self.state.read().volumes.get(&id).map(|entry| entry.record.name.to_string())
     }
 
-    /// Up to `limit` volumes in the order of their names (without case), from the first one behind
-    /// `after`: those that are destroyed, those that are not, or (`None`) both.
+    /// Up to `limit` volumes in the order of their names (ignoring case), after `after`: only
+    /// destroyed ones, only the others, or (`None`) both.
     pub fn volumes(
         &self,
         after: Option<&str>,

@@ -1,8 +1,8 @@
-//! `GET /metrics`: what the array counts, as Prometheus reads it (text format 0.0.4).
+//! `GET /metrics`: the array's counters in Prometheus' text format 0.0.4.
 //!
-//! Names follow Prometheus' conventions: `holdfast_` in front, base units (seconds, bytes) behind,
-//! `_total` for what only goes up. Of a latency there are sum and count. All of it is read when it
-//! is asked for; nothing is counted for it. Who asks needs a token, of any role.
+//! Names follow Prometheus' conventions: prefix `holdfast_`, base units (seconds, bytes) as suffix,
+//! `_total` for counters. A latency is a sum and a count. Everything is read on request; nothing is
+//! counted for it. A caller needs a token, of any role.
 //!
 //! # How to add a metric
 //!

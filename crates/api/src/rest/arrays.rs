@@ -34,7 +34,7 @@ pub struct RestArray {
     pub banner: String,
     /// The capacity of the pool, in bytes.
     pub capacity: u64,
-    /// Whether the console is locked: there is none.
+    /// Whether the console is locked; there is no console.
     pub console_lock_enabled: bool,
     /// Encryption at rest: none.
     pub encryption: RestEncryption,

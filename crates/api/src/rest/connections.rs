@@ -1,4 +1,4 @@
-//! `connections`: which host sees which volume, and as what.
+//! `connections`: which hosts see which volumes, and at which LUN.
 
 use std::collections::HashSet;
 
@@ -16,23 +16,23 @@ use super::{
 };
 use crate::{Interface, Shared};
 
-/// The most pairs of a volume and a host, or a host group, that are looked for at once.
+/// The most pairs of a volume and a host, or a host group, that one request looks up.
 const PAIRS_SHOWN_MAX: usize = 10_000;
-/// The most rows that a request which connects is answered with.
+/// The most rows in the response to a request that connects.
 const CONNECTIONS_ANSWERED_MAX: usize = 5_000;
-/// How many hosts, or host groups, are looked at at once.
+/// How many hosts, or host groups, are read at once.
 const OBJECTS_AT_ONCE: usize = 100;
 
 /// A volume that a host may reach.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestConnection {
-    /// The host; none where the host group has none.
+    /// The host; `{}` if the host group is empty.
     pub host: MaybeNamed,
-    /// The host group by which it is connected, if it is not the host alone.
+    /// The host group through which it is connected, unless it is connected to the host alone.
     pub host_group: MaybeNamed,
     /// The LUN under which the host sees it.
     pub lun: u16,
-    /// The namespace of NVMe under which the host sees it: none.
+    /// The namespace of NVMe under which the host sees it: `null`.
     pub nsid: Option<u32>,
     /// The volume.
     pub volume: ConnectedVolume,
@@ -47,7 +47,7 @@ pub struct ConnectedVolume {
     pub id: Option<String>,
 }
 
-/// A connection of a host, by itself or by its group, or of a group without hosts.
+/// A connection of a host, its own or its group's, or of a group without hosts.
 #[derive(Clone, Debug)]
 struct Row {
     host: Option<String>,
@@ -64,13 +64,13 @@ impl From<ConnectionInfo> for Row {
 }
 
 impl Row {
-    /// What is connected to a group without hosts.
+    /// A connection of a group without hosts.
     fn without_host(connection: SharedConnectionInfo) -> Self {
         let SharedConnectionInfo { volume, host_group, lun } = connection;
         Self { host: None, host_group: Some(host_group), lun, volume }
     }
 
-    /// A group's connection as each of these hosts sees it; one row where there are none.
+    /// A group's connection as each of these hosts sees it; a single row if there are no hosts.
     fn shared(hosts: &[String], connection: SharedConnectionInfo) -> impl Iterator<Item = Self> {
         let alone = hosts.is_empty().then(|| Self::without_host(connection.clone()));
         let SharedConnectionInfo { volume, host_group, lun } = connection;
@@ -84,7 +84,7 @@ impl Row {
     }
 }
 
-/// Rows, as many as one list may have.
+/// Rows, up to the limit of a list.
 #[derive(Default)]
 struct Rows(Vec<Row>);
 
@@ -122,7 +122,7 @@ impl RestConnection {
 
 impl Listed for RestConnection {
     fn key(&self) -> String {
-        // Those without a host come last; no name of a host is empty.
+        // Rows without a host come last; no host has an empty name.
         match (&self.host.name, &self.host_group.name) {
             (Some(host), _) => format!("{host}/{:05}", self.lun),
             (None, group) => format!("/{}/{:05}", group.as_deref().unwrap_or_default(), self.lun),
@@ -173,8 +173,8 @@ impl Pairs {
         Ok(pairs)
     }
 
-    /// Each name once: clients take them from the rows of a list, in which a volume that a host
-    /// group sees stands for each of its hosts.
+    /// Drops duplicate names: clients take them from the rows of a list, where a volume connected
+    /// to a host group appears once for each of its hosts.
     fn distinct(mut self) -> Self {
         for names in [&mut self.volumes.names, &mut self.hosts, &mut self.groups] {
             let mut seen = HashSet::new();
@@ -186,7 +186,7 @@ impl Pairs {
     /// Each volume with each host, or host group: (volume, host).
     fn all(&self, interface: &Interface) -> Result<Vec<(String, String)>, Refused> {
         let volumes = self.volumes.names(|id| volumes::name_of(interface, id))?;
-        // One of them is empty.
+        // One of the two is empty.
         let hosts = || self.hosts.iter().chain(&self.groups);
         if hosts().count() * volumes.len() > NAMES_MAX {
             let text = format!("At most {NAMES_MAX} connections can be changed at once.");
@@ -231,7 +231,7 @@ impl Pairs {
         Ok(found.0)
     }
 
-    /// What is connected to these groups, as the hosts see it that are named, or all.
+    /// The connections of these groups, as seen by the named hosts, or by all.
     fn of_groups(
         &self,
         interface: &Interface,
@@ -243,7 +243,7 @@ impl Pairs {
             let mut info = interface.array.host_group(group)?;
             let is_alone = info.hosts.is_empty();
             info.hosts.retain(|host| only.has(host));
-            // Where the hosts that are named are not in it, there is nothing to show.
+            // If none of the named hosts is in it, there is nothing to show.
             if !info.hosts.is_empty() || (is_alone && self.hosts.is_empty()) {
                 groups.push((group, info.hosts));
             }
@@ -260,12 +260,12 @@ impl Pairs {
     }
 }
 
-/// Whether a host group has hosts; one that has gone meanwhile has none, and nothing is connected.
+/// Whether a host group has hosts. One deleted meanwhile has none, and no connections either.
 fn has_hosts(interface: &Interface, group: &str) -> bool {
     interface.array.host_group(group).is_ok_and(|group| !group.hosts.is_empty())
 }
 
-/// All connections, or those of some hosts and volumes.
+/// Lists all connections, or those of some hosts and volumes.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/connections",
@@ -291,8 +291,8 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     .await
 }
 
-/// Up to `limit` connections of all hosts, and then of groups without hosts, behind the one whose
-/// key this is.
+/// Up to `limit` connections after the one with this key: those of all hosts, then those of groups
+/// without hosts.
 fn page(interface: &Interface, after: Option<&str>, limit: usize) -> Result<Vec<Row>, Refused> {
     let mut found = Vec::new();
     let group_after = after.and_then(|key| key.strip_prefix('/'));
@@ -319,8 +319,8 @@ fn page(interface: &Interface, after: Option<&str>, limit: usize) -> Result<Vec<
     Ok(found)
 }
 
-/// Adds what is connected to a group behind a LUN, until there are `limit`. A group that has gone
-/// meanwhile has no connections.
+/// Adds a group's connections after a LUN, until there are `limit`. A group deleted meanwhile has
+/// no connections.
 fn of_group_without_hosts(
     interface: &Interface,
     group: &str,
@@ -344,7 +344,7 @@ fn hosts_page(interface: &Interface, after: Option<&str>, limit: usize) -> Vec<R
     let mut found = Vec::new();
     let mut add = |host: &str, behind: Option<u16>| {
         let room = limit - found.len();
-        // A host that has gone meanwhile has no connections.
+        // A host deleted meanwhile has no connections.
         let own = interface.array.connections_of(host, behind, room).unwrap_or_default();
         found.extend(own.into_iter().map(Row::from));
         found.len() == limit
@@ -372,12 +372,12 @@ fn hosts_page(interface: &Interface, after: Option<&str>, limit: usize) -> Vec<R
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectionPost {
-    /// 1 to 16383; without it, for each of a host the lowest that is free, of a host group the next
-    /// one from 254 down.
+    /// 1 to 16383; by default the lowest free one for a host, and the next one from 254 down for a
+    /// host group.
     pub lun: Option<u16>,
 }
 
-/// Connects each of the volumes to each of the hosts, or to each of the host groups, or none.
+/// Connects each of the volumes to each of the hosts, or to each of the host groups; all or none.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/connections",
@@ -402,7 +402,7 @@ pub(super) async fn connect(
             for made in array.connect_host_groups(&all, asked.lun)? {
                 let group = array.host_group(&made.host_group);
                 let hosts = group.map(|group| group.hosts).unwrap_or_default();
-                // All of them are connected: what has no room here is in the list.
+                // All of them are connected; those that do not fit here are in the list.
                 let room = CONNECTIONS_ANSWERED_MAX - rows.0.len();
                 rows.extend(Row::shared(&hosts, made).take(room))?;
             }
@@ -414,7 +414,7 @@ pub(super) async fn connect(
     .await
 }
 
-/// Takes each of the volumes away from each of the hosts, or host groups, or none.
+/// Disconnects each of the volumes from each of the hosts, or host groups; all or none.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/connections",

@@ -1,4 +1,4 @@
-//! The filter language of lists: a condition on the items of an answer, as they are shown.
+//! The filter language of lists: a condition on the items of a response, as they are shown.
 //!
 //! ```text
 //! filter    = both { "or" both }          both    = single { "and" single }
@@ -9,16 +9,16 @@
 //! field     = name { "." name }           name    = letters, "_" [ "[any]" | "[all]" ]
 //! ```
 //!
-//! `*` in a text stands for any characters, with `=` and `!=`; a backslash takes a quote or another
-//! backslash behind it as it is. Case does not count, as in names.
-//! Where a list is on the way to a field, one of its elements is enough, with `[all]` all of them
-//! are needed. `!=` is the opposite of `=`. A field alone is true where it is there and not false.
-//! What is not there equals `null` only, and is neither less nor greater than anything.
+//! `*` in a text stands for any characters, with `=` and `!=`; a backslash escapes a quote or
+//! another backslash. Case is ignored, as in names. If the path to a field leads through a list,
+//! one matching element is enough; with `[all]`, all elements must match. `!=` is the opposite of
+//! `=`. A field alone is true if it is present and not false. An absent value equals only `null`,
+//! and is neither less nor greater than anything.
 //!
-//! What a filter costs is bounded: its length and depth, and the conditions that an item is held
-//! against ([`FILTER_TERMS_MAX`]). Values that a field is compared with count once, however many
-//! they are (`name=('a','b')`, or `name='a' or name='b'`): one look-up finds them. A text with a
-//! star counts by itself.
+//! The cost of a filter is bounded: its length and depth, and the conditions that an item is
+//! checked against ([`FILTER_TERMS_MAX`]). Values that one field is compared with count once,
+//! however many they are (`name=('a','b')`, or `name='a' or name='b'`): one look-up finds them. A
+//! text with a star counts separately.
 
 mod one_of;
 mod parse;
@@ -51,13 +51,13 @@ pub enum Filter {
     OneOf(Field, Box<OneOf>),
     /// The field is less or greater.
     Compare(Field, Operator, Literal),
-    /// The field has this text in it, which is in lower case.
+    /// The field contains this text, which is in lower case.
     Contains(Field, String),
     /// The field is there, and not false.
     Present(Field),
 }
 
-/// The way to a value in an item.
+/// The path to a value in an item.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Field(Vec<Step>);
 
@@ -92,7 +92,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// All of them, the longer one first where one begins with another.
+    /// All operators; one that begins with another precedes it.
     const ALL: [Self; 6] =
         [Self::Equal, Self::NotEqual, Self::AtMost, Self::AtLeast, Self::Less, Self::Greater];
 
@@ -117,11 +117,11 @@ pub enum Literal {
     Number(Number),
     /// `true` or `false`.
     Bool(bool),
-    /// What is not there.
+    /// An absent value.
     Null,
 }
 
-/// Why a text is no filter.
+/// Why a text is not a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
     /// Where, in bytes from the beginning.
@@ -151,7 +151,7 @@ impl Filter {
         parse::parse(text)
     }
 
-    /// The ways to the values that it looks at, some of them twice.
+    /// The paths to the values that it reads, some of them twice.
     pub(super) fn paths(&self) -> Vec<Vec<&str>> {
         match self {
             Self::And(filters) | Self::Or(filters) => {
@@ -167,7 +167,7 @@ impl Filter {
         }
     }
 
-    /// How many conditions an item is held against.
+    /// How many conditions an item is checked against.
     pub(super) fn terms(&self) -> usize {
         match self {
             Self::And(filters) | Self::Or(filters) => filters.iter().map(Self::terms).sum(),
@@ -177,7 +177,7 @@ impl Filter {
         }
     }
 
-    /// The texts of which a field must hold one, in lower case, if the filter says so.
+    /// The texts of which a field must hold one, in lower case, if the filter requires that.
     pub(super) fn texts_of(&self, name: &str) -> Option<&HashSet<String>> {
         match self {
             Self::OneOf(Field(steps), one_of) => {
@@ -189,7 +189,7 @@ impl Filter {
         }
     }
 
-    /// All of these hold. Values that one field must not have become one condition.
+    /// All of these hold. Conditions on the values that a field must not have are merged into one.
     fn all(filters: Vec<Self>) -> Self {
         let flat = filters.into_iter().flat_map(|filter| match filter {
             Self::And(inner) => inner,
@@ -204,7 +204,7 @@ impl Filter {
         if joined.len() == 1 { joined.swap_remove(0) } else { Self::And(joined) }
     }
 
-    /// One of these holds. Values that one field may have become one condition.
+    /// One of these holds. Conditions on the values that a field may have are merged into one.
     fn any(filters: Vec<Self>) -> Self {
         let flat = filters.into_iter().flat_map(|filter| match filter {
             Self::Or(inner) => inner,
@@ -239,8 +239,8 @@ impl Filter {
     }
 }
 
-/// Conditions, of which those that are `Ok` are joined to one for each field. Where all elements of
-/// a list are needed, two conditions are not one.
+/// Joins the conditions that are `Ok` into one for each field. If all elements of a list must
+/// match, two conditions can't be joined.
 fn joined(
     filters: impl Iterator<Item = Result<Filter, Filter>>,
     turn: impl Fn(Filter) -> Filter,
@@ -274,7 +274,7 @@ impl Field {
         self.0.iter().all(|step| step.index == Index::Any)
     }
 
-    /// Whether a condition holds for the value that this leads to, `null` where there is none.
+    /// Whether a condition holds for the value at this path; `null` if there is none.
     fn holds(&self, item: &Value, condition: &dyn Fn(&Value) -> bool) -> bool {
         #[cfg(test)]
         tests::LOOKS.with(|looks| looks.set(looks.get() + 1));
@@ -315,7 +315,7 @@ fn order(value: &Value, literal: &Literal) -> Option<Ordering> {
     }
 }
 
-/// In lower case, as texts are compared: names mostly are already, and cost nothing then.
+/// In lower case, as texts are compared. Most names already are, and cost nothing.
 pub(super) fn lower(text: &str) -> Cow<'_, str> {
     match text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
         true => Cow::Borrowed(text),
@@ -323,7 +323,7 @@ pub(super) fn lower(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Exact where both are integers: bytes of large pools don't fit a float.
+/// Exact if both are integers: the bytes of large pools don't fit a float.
 pub(super) fn order_numbers(a: &Number, b: &Number) -> Option<Ordering> {
     match (a.as_i128(), b.as_i128()) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),

@@ -1,4 +1,4 @@
-//! What the array is made of, as far as it knows: `controllers`, `hardware`, `ports`,
+//! The hardware of the array, as far as it is known: `controllers`, `hardware`, `ports`,
 //! `network-interfaces`.
 
 use axum::extract::State;
@@ -21,9 +21,9 @@ pub struct RestController {
     pub name: String,
     /// `primary`.
     pub mode: String,
-    /// Since when it is, in milliseconds since 1970.
+    /// Since when it has had this mode, in milliseconds since 1970.
     pub mode_since: u64,
-    /// What it is.
+    /// Its model.
     pub model: String,
     /// `ready`.
     pub status: String,
@@ -33,7 +33,7 @@ pub struct RestController {
     pub version: String,
 }
 
-/// The controllers: one.
+/// Lists the controllers: one.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/controllers",
@@ -61,23 +61,23 @@ pub(super) async fn controllers(State(interface): Shared, query: Query) -> Answe
 pub struct RestHardware {
     /// Its name.
     pub name: String,
-    /// More of its state.
+    /// More about its state.
     pub details: Option<String>,
-    /// Whether a light shows where it is: it has none.
+    /// Whether its locator light is on; it has none.
     pub identify_enabled: bool,
-    /// Which one of its sort it is.
+    /// Its number among parts of the same type.
     pub index: u32,
-    /// What it is.
+    /// Its model.
     pub model: String,
     /// `ok`.
     pub status: String,
-    /// Its serial number: empty, the array does not know that of the machine's.
+    /// Its serial number: empty, because the array does not know the machine's.
     pub serial: String,
     /// `controller`.
     pub r#type: String,
 }
 
-/// The parts of the array that it knows of: its controller.
+/// Lists the known parts of the array: its controller.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/hardware",
@@ -108,17 +108,17 @@ pub struct RestPort {
     pub name: String,
     /// The iSCSI name of the target.
     pub iqn: Option<String>,
-    /// Its NVMe name: none.
+    /// Its NVMe name: `null`.
     pub nqn: Option<String>,
     /// Where it listens, as `ADDRESS:PORT`.
     pub portal: Option<String>,
-    /// Its Fibre Channel name: none.
+    /// Its Fibre Channel name: `null`.
     pub wwn: Option<String>,
-    /// The port that it stands in for: none.
+    /// The port that it stands in for: `null`.
     pub failover: Option<String>,
 }
 
-/// The ports to which hosts log in.
+/// Lists the ports to which hosts log in.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/ports",
@@ -142,7 +142,7 @@ pub(super) async fn ports(State(interface): Shared, query: Query) -> Answer {
     .await
 }
 
-/// An interface of the array to the network.
+/// A network interface of the array.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestInterface {
     /// `ct0.eth` and a number, as that of its port.
@@ -155,7 +155,7 @@ pub struct RestInterface {
     pub interface_type: String,
     /// `iscsi`.
     pub services: Vec<String>,
-    /// Its speed in bits a second: 0, as the array does not know that of the machine's.
+    /// Its speed in bits per second: 0, because the array does not know the machine's.
     pub speed: u64,
 }
 
@@ -166,13 +166,13 @@ pub struct RestEthernet {
     pub address: Option<String>,
     /// `physical`.
     pub subtype: String,
-    /// The interfaces that it is made of: none.
+    /// The interfaces that it combines: none.
     pub subinterfaces: Vec<String>,
-    /// Its subnet: `{}`, there are none.
+    /// Its subnet: `{}`, subnets are not supported.
     pub subnet: MaybeNamed,
 }
 
-/// The interfaces on which hosts log in.
+/// Lists the interfaces on which hosts log in.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/network-interfaces",
@@ -201,7 +201,7 @@ pub(super) async fn network_interfaces(State(interface): Shared, query: Query) -
     .await
 }
 
-/// Settings of the parts of the array: refused, there are none.
+/// Changes parts of the array: always refused, as they have no settings.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/hardware",
@@ -213,7 +213,7 @@ pub(super) async fn change_hardware() -> Refused {
     Refused::unsupported("", "Settings of hardware")
 }
 
-/// Settings of interfaces: refused, the operating system has them.
+/// Changes interfaces: always refused, as the operating system configures them.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/network-interfaces",

@@ -22,7 +22,7 @@ pub struct RestHostGroup {
     pub connection_count: usize,
     /// How many hosts are in it.
     pub host_count: usize,
-    /// Whether it is of this array: always.
+    /// Whether it belongs to this array: always.
     pub is_local: bool,
 }
 
@@ -47,7 +47,7 @@ impl Listed for RestHostGroup {
     }
 }
 
-/// All host groups, or some.
+/// Lists all host groups, or some.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/host-groups",
@@ -96,7 +96,7 @@ pub(super) async fn create(
     .await
 }
 
-/// A host group to make: nothing can be said of it but its name.
+/// A host group to make: only its name can be given.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostGroupPost {}
@@ -105,7 +105,7 @@ pub struct HostGroupPost {}
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostGroupPatch {
-    /// A new name, of one group.
+    /// A new name, for one group only.
     pub name: Option<String>,
 }
 
@@ -140,7 +140,7 @@ pub(super) async fn change(
     .await
 }
 
-/// Deletes host groups without hosts and connections: all of those that are named, or none.
+/// Deletes host groups without hosts and connections: all of the named ones, or none.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/host-groups",
@@ -158,7 +158,7 @@ pub(super) async fn delete(State(interface): Shared, mut query: Query) -> Answer
     .await
 }
 
-/// The hosts of all host groups, or of some; or the groups of some hosts.
+/// Lists the hosts of all host groups, or of some; or the groups of some hosts.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/host-groups/hosts",
@@ -208,7 +208,7 @@ fn change_hosts(
     Items::of(pairs.into_iter().map(member))
 }
 
-/// Puts hosts into a host group: all of those that are named, or none.
+/// Adds hosts to a host group: all of the named ones, or none.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/host-groups/hosts",
@@ -225,7 +225,7 @@ pub(super) async fn add_hosts(State(interface): Shared, mut query: Query) -> Ans
     .await
 }
 
-/// Takes hosts out of a host group: all of those that are named, or none.
+/// Removes hosts from a host group: all of the named ones, or none.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/host-groups/hosts",
@@ -242,7 +242,7 @@ pub(super) async fn remove_hosts(State(interface): Shared, mut query: Query) -> 
     .await
 }
 
-/// The host groups of all hosts, or of some: the same as `host-groups/hosts`.
+/// Lists the host groups of all hosts, or of some: the same as `host-groups/hosts`.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/hosts/host-groups",
@@ -254,7 +254,7 @@ pub(super) async fn list_of_hosts(interface: Shared, query: Query) -> Answer {
     list_hosts(interface, query).await
 }
 
-/// Puts hosts into a host group: all of those that are named, or none.
+/// Adds hosts to a host group: all of the named ones, or none.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/hosts/host-groups",
@@ -266,7 +266,7 @@ pub(super) async fn add_to_groups(interface: Shared, query: Query) -> Answer {
     add_hosts(interface, query).await
 }
 
-/// Takes hosts out of a host group: all of those that are named, or none.
+/// Removes hosts from a host group: all of the named ones, or none.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/hosts/host-groups",

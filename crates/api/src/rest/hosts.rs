@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{Interface, Shared, sessions};
 
-/// What stands for a secret that is set.
+/// Shown in place of a secret that is set.
 const HIDDEN: &str = "****";
 
 /// A host.
@@ -21,9 +21,9 @@ const HIDDEN: &str = "****";
 pub struct RestHost {
     /// Its name.
     pub name: String,
-    /// How it authenticates; secrets are never told.
+    /// How it authenticates; secrets are never shown.
     pub chap: RestChap,
-    /// To how many volumes it is connected.
+    /// How many volumes are connected to it.
     pub connection_count: usize,
     /// Its group, if it is in one.
     pub host_group: MaybeNamed,
@@ -33,17 +33,17 @@ pub struct RestHost {
     pub nqns: Vec<String>,
     /// Its Fibre Channel names: none.
     pub wwns: Vec<String>,
-    /// Whether it is of this array: always.
+    /// Whether it belongs to this array: always.
     pub is_local: bool,
-    /// What runs on it, as it was said. All hosts are served as the standards say.
+    /// Its operating system, as it was set. It does not change how the host is served.
     pub personality: Option<String>,
-    /// The arrays whose paths it prefers: none.
+    /// The arrays whose paths it prefers: not supported.
     pub preferred_arrays: Vec<Named>,
-    /// How it is logged in.
+    /// How many paths it is logged in on.
     pub port_connectivity: RestConnectivity,
 }
 
-/// How a host is logged in.
+/// How many paths a host is logged in on.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestConnectivity {
     /// `Redundant`: at several portals; `Single Path`: at one; `None`.
@@ -121,7 +121,7 @@ impl Listed for RestHost {
     }
 }
 
-/// All hosts, or some.
+/// Lists all hosts, or some.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/hosts",
@@ -147,13 +147,13 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     .await
 }
 
-/// Users and secrets, as they are sent. `Debug` does not show them.
+/// Users and secrets, as they are received. `Debug` does not show them.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChapPost {
-    /// The user that the host logs in with; empty: none.
+    /// The user that the host logs in with; empty for none.
     pub host_user: Option<String>,
-    /// Its secret: 12 to 255 printable ASCII characters; empty: none.
+    /// Its secret: 12 to 255 printable ASCII characters; empty for none.
     pub host_password: Option<String>,
     /// The user that the target answers with.
     pub target_user: Option<String>,
@@ -174,16 +174,16 @@ pub struct HostPost {
     /// Its iSCSI names, at most 64.
     #[serde(default)]
     pub iqns: Vec<String>,
-    /// Its NVMe names: none can be given.
+    /// Its NVMe names: must be empty.
     #[serde(default)]
     pub nqns: Vec<String>,
-    /// Its Fibre Channel names: none can be given.
+    /// Its Fibre Channel names: must be empty.
     #[serde(default)]
     pub wwns: Vec<String>,
     /// How it authenticates.
     pub chap: Option<ChapPost>,
-    /// What runs on it: `aix`, `esxi`, `hitachi-vsp`, `hpux`, `oracle-vm-server`, `solaris` or
-    /// `vms`; empty: not said. It is kept and shown.
+    /// Its operating system: `aix`, `esxi`, `hitachi-vsp`, `hpux`, `oracle-vm-server`, `solaris` or
+    /// `vms`; empty for none. It is only kept and shown.
     pub personality: Option<String>,
 }
 
@@ -231,12 +231,12 @@ fn initiators(names: &[String]) -> Result<Vec<InitiatorName>, Refused> {
     each(names, |name| InitiatorName::new(name).map_err(|error| Refused::about(name, &error)))
 }
 
-/// What runs on a host; `None` where it is not said.
+/// The operating system of a host; `None` if it is not set.
 fn personality(text: &str) -> Result<Option<Personality>, Refused> {
     Ok((!text.is_empty()).then(|| Personality::new(text)).transpose()?)
 }
 
-/// A direction of CHAP: `None` where nothing is said of it, `Some(None)` where there shall be none.
+/// One direction of CHAP: `None` if it stays as it is, `Some(None)` if it is removed.
 fn direction(
     user: Option<String>,
     secret: Option<String>,
@@ -251,7 +251,7 @@ fn direction(
     }
 }
 
-/// What is to be changed; what is not named stays.
+/// The change to make; what is left out stays.
 fn chap(asked: ChapPost) -> Result<ChapChange, Refused> {
     Ok(ChapChange {
         initiator: direction(asked.host_user, asked.host_password)?,
@@ -263,30 +263,30 @@ fn chap(asked: ChapPost) -> Result<ChapChange, Refused> {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostPatch {
-    /// A new name, of one host.
+    /// A new name, for one host only.
     pub name: Option<String>,
-    /// All of its iSCSI names from now on.
+    /// All of its iSCSI names, replacing the old ones.
     pub iqns: Option<Vec<String>>,
-    /// iSCSI names that it gets besides.
+    /// iSCSI names to add.
     #[serde(default)]
     pub add_iqns: Vec<String>,
-    /// iSCSI names that it loses.
+    /// iSCSI names to remove.
     #[serde(default)]
     pub remove_iqns: Vec<String>,
-    /// Its NVMe names: none can be given.
+    /// Its NVMe names: must be empty.
     #[serde(default)]
     pub nqns: Vec<String>,
-    /// Its Fibre Channel names: none can be given.
+    /// Its Fibre Channel names: must be empty.
     #[serde(default)]
     pub wwns: Vec<String>,
-    /// How it authenticates from now on. A direction that is not named stays; one with an empty
-    /// user and password ends, that of the host with that of the target.
+    /// How it authenticates from now on. A direction that is left out stays; an empty user and
+    /// password remove it, and removing the host's removes the target's as well.
     pub chap: Option<ChapPost>,
-    /// What runs on it; empty: not said.
+    /// Its operating system; empty for none.
     pub personality: Option<String>,
 }
 
-/// Changes hosts: all of those that are named, or none. Their connections stay.
+/// Changes hosts: all of the named ones, or none. Their connections stay.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/hosts",
@@ -323,7 +323,7 @@ pub(super) async fn change(
     .await
 }
 
-/// Deletes hosts that are connected to nothing: all of those that are named, or none.
+/// Deletes hosts without connections: all of the named ones, or none.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/hosts",

@@ -1,5 +1,5 @@
-//! Ids as REST 2.x writes them: as a UUID. It is made of the pool's id and of the number that an
-//! object has for ever, so it needs no table, and never comes again.
+//! Ids in the form of REST 2.x: UUIDs. An id is made from the pool's id and an object's number,
+//! which never changes, so it needs no table and is never used again.
 //!
 //! ```text
 //! 56 bits of the pool's id | kind (8 bits) | number (64 bits)
@@ -7,7 +7,7 @@
 
 use array::Array;
 
-/// What an id is of.
+/// The kinds of objects that have ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The array: its number is 0.
@@ -30,7 +30,7 @@ impl Ids {
     pub(crate) fn of(array: &Array) -> Self {
         let id = array.pool().pool_id;
         let mut pool = [0; 7];
-        // All bytes count, whichever of them are random.
+        // All bytes are folded in, whichever of them are random.
         id.iter().enumerate().for_each(|(at, byte)| pool[at % 7] ^= byte);
         Self { pool }
     }
@@ -39,7 +39,7 @@ impl Ids {
     pub(crate) fn id(&self, kind: Kind, number: u64) -> String {
         let (kind, number) = ([kind as u8], number.to_be_bytes());
         let mut text = String::with_capacity(36);
-        // Lists of many thousands of items make many of these: no formatting.
+        // Lists with many thousands of items need many of these: no formatting.
         for (at, byte) in self.pool.iter().chain(&kind).chain(&number).enumerate() {
             if [4, 6, 8, 10].contains(&at) {
                 text.push('-');
@@ -50,7 +50,7 @@ impl Ids {
         text
     }
 
-    /// The number of an object, if this is the id of one of that kind, of this array.
+    /// The number of an object, if this is the id of an object of that kind, of this array.
     pub(crate) fn number(&self, kind: Kind, id: &str) -> Option<u64> {
         let digits: String = id.chars().filter(|c| *c != '-').collect();
         let number = u64::from_str_radix(digits.get(16..)?, 16).ok()?;

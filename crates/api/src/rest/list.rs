@@ -1,9 +1,9 @@
-//! Lists: filter, order and pages, in one place for all of them.
+//! Lists: filters, order and pages, in one place for all of them.
 //!
-//! A list comes in pieces, in its natural order, so that no lock is held for long. In that order
-//! (the default) it is read up to the end of the page that was asked for; with `sort` all of it is
-//! read, and the best rows are kept. A continuation token is the place of the last row in the order
-//! that was asked for, so a page goes on where the last one ended whatever came or went meanwhile.
+//! A list is read in pieces, in its natural order, so that no lock is held for long. In that order
+//! (the default) it is read up to the end of the page; with `sort` it is read to its end, and the
+//! best rows are kept. A continuation token is the place of the last row in the requested order, so
+//! the next page continues after it even if rows were added or removed meanwhile.
 
 mod best;
 mod glance;
@@ -31,20 +31,20 @@ use glance::Wanted;
 pub(crate) use params::ListParams;
 use sums::Sums;
 
-/// The most items of a page, and as many as it has where nothing is asked.
+/// The most items of a page, which is also the default.
 pub(crate) const LIMIT_MAX: usize = 1000;
-/// The most items that can be skipped: whoever wants more goes on with the token.
+/// The most items that can be skipped: to go further, clients use the token.
 const OFFSET_MAX: u64 = 100_000;
 /// How many items are read at once.
 const PIECE: usize = 250;
-/// The most items that one request looks at: twice as many as there are snapshots, or tags, at
-/// most. Of connections there may be more.
+/// The most items that one request reads: twice the most snapshots, or tags, of an array. There may
+/// be more connections.
 const LOOKED_MAX: usize = 200_000;
 
 /// An item of a list.
 pub(crate) trait Listed: Serialize {
-    /// What tells it from all others of its list; where a list comes in pieces, what the next one
-    /// is behind.
+    /// What identifies it in its list. If the list is read in pieces, the next piece begins after
+    /// this key.
     fn key(&self) -> String;
 
     /// The fields that are summed up in `total`.
@@ -53,27 +53,28 @@ pub(crate) trait Listed: Serialize {
     }
 }
 
-/// Decides by a glance whether an item is worth to be made.
+/// Decides from a glance whether an item is worth making.
 pub(crate) type Worth<'a> = &'a mut dyn FnMut(&dyn Glance) -> bool;
 
-/// A list that was asked for.
+/// A page of a list.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Items {
     /// The items of this page.
     pub items: Vec<Value>,
-    /// Whether there are more behind the last one.
+    /// Whether there are more after the last one.
     pub more_items_remaining: bool,
-    /// Where to go on, if there are more.
+    /// Where to continue, if there are more.
     pub continuation_token: Option<String>,
-    /// How many items there are on all pages, if that was asked.
+    /// How many items there are on all pages, if requested.
     pub total_item_count: Option<usize>,
-    /// Sums over all items, if only they were asked for.
+    /// Sums over all items, if only they were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<Vec<Value>>,
 }
 
 impl Items {
-    /// Says of each item, and of the sums, to which array it belongs, as clients of several ask.
+    /// Adds to each item, and to the sums, the array that it belongs to, for clients of several
+    /// arrays.
     pub(crate) fn in_context(mut self, array: &str) -> Self {
         let context = serde_json::json!({ "name": array });
         for item in self.items.iter_mut().chain(self.total.iter_mut().flatten()) {
@@ -84,7 +85,7 @@ impl Items {
         self
     }
 
-    /// What was changed or made.
+    /// The items that were changed or made.
     pub(crate) fn of<T: Serialize>(items: impl IntoIterator<Item = T>) -> Result<Self, Refused> {
         let items: Result<_, _> = items.into_iter().map(|item| value(&item)).collect();
         Ok(Self {
@@ -127,7 +128,7 @@ impl Listing {
             filter,
             sort,
             limit: limit.map_or(LIMIT_MAX, |limit| limit.min(LIMIT_MAX as u64) as usize),
-            // A client that goes through pages repeats all that it asked for the first one.
+            // A client that reads page after page repeats the parameters of the first one.
             offset: if after.is_some() { 0 } else { offset as usize },
             after: after.map(|token| place(&token)).transpose()?,
             counts,
@@ -142,8 +143,8 @@ impl Listing {
         }
     }
 
-    /// The names of which an item must have one, in lower case and in their order, if the filter
-    /// says so: a list in the order of names looks them up.
+    /// The names of which an item must have one, in lower case and sorted, if the filter requires
+    /// that: a list ordered by name looks them up.
     pub(crate) fn names(&self) -> Option<Vec<&str>> {
         let names = self.filter.as_ref()?.texts_of("name")?;
         let mut names: Vec<_> = names.iter().map(String::as_str).collect();
@@ -151,7 +152,7 @@ impl Listing {
         Some(names)
     }
 
-    /// Those items of a list in the order of names that may fit the filter, in that order.
+    /// The items of a list ordered by name that may match the filter, in that order.
     pub(crate) fn among<T: Listed + Clone>(&self, items: &[T]) -> Result<Items, Refused> {
         self.pieces(|after, limit| {
             let is_done = |item: &T| {
@@ -162,7 +163,7 @@ impl Listing {
         })
     }
 
-    /// A list that is all there, in its natural order. What is in it twice is shown once.
+    /// A list that is complete, in its natural order. Duplicates are shown once.
     pub(crate) fn all<T: Listed + Clone>(&self, items: &[T]) -> Result<Items, Refused> {
         let mut places = HashMap::new();
         let mut distinct: Vec<&T> = Vec::with_capacity(items.len());
@@ -184,8 +185,8 @@ impl Listing {
         })
     }
 
-    /// A list that comes in pieces: `piece` gives up to so many items, in the natural order, from
-    /// the first one behind a key on.
+    /// A list that is read in pieces: `piece` returns up to a number of items, in the natural
+    /// order, after a key.
     pub(crate) fn pieces<T: Listed>(
         &self,
         piece: impl Fn(Option<&str>, usize) -> Result<Vec<T>, Refused>,
@@ -198,9 +199,9 @@ impl Listing {
         self.glanced(piece, |_| None)
     }
 
-    /// A list that comes in pieces: `piece` looks at up to so many items, in the natural order,
-    /// from the first one behind a key on, and makes those that are worth it. `one` makes the item
-    /// with a key, if it is still in the list.
+    /// A list that is read in pieces: `piece` looks at up to a number of items, in the natural
+    /// order, after a key, and makes those that are worth it. `one` makes the item with a key, if
+    /// it is still in the list.
     pub(crate) fn glanced<T: Listed>(
         &self,
         piece: impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
@@ -231,9 +232,9 @@ impl Listing {
         })
     }
 
-    /// Goes over what fits the filter, from behind a key on, until `each` says that it is enough.
-    /// It is told those fields of an item that the filter and the order look at. What `is_worth`
-    /// knows by a glance to be of no use does not get there. `size` items are looked at at once.
+    /// Passes the matching items after a key to `each`, until it says that it has enough, with the
+    /// fields that the filter and the order use. Items that `is_worth` rejects from a glance are
+    /// skipped. `size` items are read at once.
     fn walk<T: Listed>(
         &self,
         piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
@@ -268,7 +269,7 @@ impl Listing {
         }
     }
 
-    /// The fields that the filter and the order look at.
+    /// The fields that the filter and the order use.
     fn fields(&self) -> Vec<&str> {
         let filter = self.filter.iter().flat_map(Filter::paths);
         let mut fields: Vec<_> = filter.filter_map(|path| path.first().copied()).collect();
@@ -285,7 +286,7 @@ impl Listing {
     ) -> Result<Vec<(Place, T)>, Refused> {
         let (mut rows, mut skipped) = (Vec::new(), 0);
         let after = self.after.as_ref().map(|place| place.key.clone());
-        // Where nothing is left out, no more are made than are shown.
+        // If nothing is filtered out, no more are made than are shown.
         let all = self.filter.as_ref().map_or(self.offset + self.limit + 1, |_| PIECE);
         let size = all.min(PIECE);
         let wanted = Wanted::of(self);
@@ -301,9 +302,9 @@ impl Listing {
         Ok(rows)
     }
 
-    /// The rows of the page in the order that was asked for, and one more if there is one; and how
-    /// many there are on all pages. Of what a glance tells enough, only the best are made; what is
-    /// gone by then is left out.
+    /// The rows of the page in the requested order, and one more if there is one; and the number of
+    /// rows on all pages. If a glance shows enough, only the best are made; those gone by then are
+    /// left out.
     fn best_rows<T: Listed>(
         &self,
         piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
@@ -332,7 +333,7 @@ impl Listing {
         Ok((made.collect(), count))
     }
 
-    /// What an item holds in the fields of the order.
+    /// The item's values of the fields of the order.
     fn values(&self, row: &Value) -> Vec<Value> {
         self.sort.iter().map(|key| at_path(row, &key.path).clone()).collect()
     }
@@ -375,7 +376,7 @@ impl Listing {
         Ok(items)
     }
 
-    /// Which of two comes first by the fields of the order alone.
+    /// Compares two rows by the fields of the order only.
     fn compare_values(&self, a: &[Value], b: &[Value]) -> Ordering {
         let values = self.sort.iter().zip(a.iter().zip(b));
         let mut orders = values.map(|(key, (a, b))| match key.descending {

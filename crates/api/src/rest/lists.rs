@@ -1,6 +1,6 @@
-//! Lists of what this array does not have: empty, and true. To make such a thing is refused.
+//! Lists of what this array does not support: always empty. Creating such an object is refused.
 //!
-//! Clients that gather all about an array ask for them, and are content with nothing.
+//! Clients that gather everything about an array ask for them, and accept empty lists.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use super::{Answer, Listed, Listing, Query, Refused, answer};
 use crate::{Interface, Shared};
 
-/// What there is none of: path, what it is called, whether clients try to make or to change one.
+/// Unsupported objects: path, name, and whether clients try to make or to change one.
 const NONE: &[(&str, &str, bool)] = &[
     ("active-directory", "Active Directory accounts", true),
     ("admins/cache", "Users of a directory service", false),
@@ -105,24 +105,24 @@ const NONE: &[(&str, &str, bool)] = &[
     ("workloads", "Workloads", true),
 ];
 
-/// What there is exactly one of, which says that there is nothing behind it: its path, what it is
-/// called, and it. Clients try to set it up.
+/// Objects of which there is exactly one, which says that the feature is off: path, name, and the
+/// object. Clients try to set it up.
 fn single() -> [(&'static str, &'static str, Value); 8] {
     let none = json!({});
     [
-        // There are no passwords to have rules for.
+        // There are no passwords, and so no rules for them.
         (
             "admins/settings",
             "Settings of all users",
             json!({"min_password_length": 0, "single_sign_on_enabled": false}),
         ),
-        // No key lets another array connect.
+        // No other array can connect, and so there is no key.
         (
             "array-connections/connection-key",
             "Replication to other arrays",
             json!({"connection_key": ""}),
         ),
-        // Of the array itself, which has no name there: what clients name it by is empty.
+        // Belongs to the array itself, which has no name in this list: clients expect an empty one.
         (
             "container-default-protections",
             "Default protection",
@@ -164,7 +164,7 @@ impl Listed for Plain {
     }
 }
 
-/// Parameters that narrow such lists down, of which nothing is left anyway.
+/// Parameters that narrow down such lists, which are empty anyway.
 const NARROWING: [&str; 10] = [
     "destroyed",
     "end_time",
@@ -223,8 +223,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Interface>> {
     none.chain(single).fold(OpenApiRouter::new(), OpenApiRouter::routes)
 }
 
-/// A list with its description. Where clients try to make or to change what it has not (`refused`),
-/// they are told that it is not supported.
+/// A list with its description. If clients try to make or to change such objects (`refused`), the
+/// response says that this is not supported.
 fn described(
     path: &str,
     text: String,

@@ -21,7 +21,7 @@ impl RestMember {
         Self { group: Named { name: group.to_owned() }, member: Named { name: member } }
     }
 
-    /// Those members of a group that are wanted, by their names; all of them where `only` is empty.
+    /// The requested members of a group, by their names; all of them if `only` is empty.
     pub(super) fn all(group: &str, members: Vec<String>, only: &Only) -> Vec<Self> {
         let is_wanted = |name: &String| only.has(name);
         let mut members: Vec<String> = members.into_iter().filter(is_wanted).collect();
@@ -36,7 +36,7 @@ impl Listed for RestMember {
     }
 }
 
-/// Names, whatever their case; none of them means all. Found at once, however many there are.
+/// Names, in any case; no names means all. One look-up, however many there are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Only(HashSet<String>);
 
@@ -50,7 +50,7 @@ impl Only {
     }
 }
 
-/// Which groups and members, for the description.
+/// Parameters that name groups and members, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
@@ -61,7 +61,7 @@ pub(super) struct MemberParams {
     group_ids: Option<String>,
     /// The names of members, comma-separated.
     member_names: Option<String>,
-    /// The ids of members, comma-separated, instead; only volumes have some.
+    /// The ids of members, comma-separated, instead; only volumes have ids.
     member_ids: Option<String>,
 }
 
@@ -89,7 +89,7 @@ impl Members {
         Ok(members)
     }
 
-    /// The names of groups and members that have no ids.
+    /// The names of groups and members, for kinds that have no ids.
     pub(super) fn names(&self) -> Result<(Vec<String>, Vec<String>), Refused> {
         Ok((self.groups.names(|_| None)?, self.members.names(|_| None)?))
     }

@@ -99,30 +99,30 @@ pub use refused::{RestFault, RestRefusal};
 pub(crate) use selection::{DestroyedParam, NameParams, Selection, SelectionParams, each};
 pub use selection::{MaybeNamed, Named};
 
-/// The last minor version of REST 2.x that is spoken; the first is 0.
+/// The last minor version of REST 2.x that is supported; the first is 0.
 pub const MINOR_MAX: u32 = 42;
 
-/// What a handler answers.
+/// The result of a handler.
 pub(crate) type Answer = Result<Json<Items>, Refused>;
 
 /// A page of a list, for the description: see [`Items`].
 #[derive(Serialize, ToSchema)]
 #[allow(dead_code, reason = "only its description is used")]
 pub(crate) struct ItemsOf<T> {
-    /// The items of this page, or what was made or changed.
+    /// The items of this page, or those that were made or changed.
     items: Vec<T>,
-    /// Whether there are more behind the last one.
+    /// Whether there are more after the last one.
     more_items_remaining: bool,
-    /// Where to go on, if there are more.
+    /// Where to continue, if there are more.
     continuation_token: Option<String>,
-    /// How many items there are on all pages, if that was asked.
+    /// How many items there are on all pages, if requested.
     total_item_count: Option<u64>,
-    /// Sums over all items, if only they were asked for: of the fields that can be summed up.
+    /// Sums over all items, if only they were requested: of the fields that can be summed up.
     #[schema(value_type = Option<Vec<Object>>)]
     total: Option<Vec<T>>,
 }
 
-/// What every item has besides.
+/// The field that every item has besides its own.
 #[derive(Serialize, ToSchema)]
 #[allow(dead_code, reason = "only its description is used")]
 struct InContext {
@@ -130,7 +130,7 @@ struct InContext {
     context: Named,
 }
 
-/// What the descriptions of all routes name.
+/// The names that the descriptions of all routes refer to.
 #[derive(OpenApi)]
 #[openapi(components(schemas(RestRefusal, RestFault, Items, InContext)))]
 struct Common;
@@ -181,7 +181,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .merge(lists::routes())
 }
 
-/// The routes of host groups, tags, and what is in groups.
+/// The routes of host groups, tags, and members of groups.
 fn group_routes() -> OpenApiRouter<Arc<Interface>> {
     use protection_members as members;
     OpenApiRouter::new()
@@ -221,7 +221,7 @@ fn group_routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(tags::set_of_snapshots))
 }
 
-/// A description with what the paths of REST 2.x have in common.
+/// Adds to a description what the paths of REST 2.x have in common.
 pub(crate) fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
     let minor = ObjectBuilder::new()
         .schema_type(Type::Integer)
@@ -238,7 +238,7 @@ pub(crate) fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::op
         if path.contains("{minor}") {
             item.parameters.get_or_insert_default().push(minor.clone());
             for operation in operations(item) {
-                // No body is as good as one without fields. A list is not.
+                // An absent body means an object without fields. A list does not.
                 if let Some(body) = &mut operation.request_body
                     && !path.ends_with("/batch")
                 {
@@ -266,7 +266,7 @@ fn in_context(item: &ArrayItems) -> ArrayItems {
     ArrayItems::RefOrSchema(Box::new(RefOr::T(Schema::AllOf(both))))
 }
 
-/// The routes; what is not there is told in the form of REST 2.x.
+/// The routes; unknown paths are refused in the form of REST 2.x.
 pub(crate) fn router(routes: Router<Arc<Interface>>, interface: Arc<Interface>) -> Router {
     routes
         .method_not_allowed_fallback(|| async { Refused::no_such_method().into_response() })
@@ -276,8 +276,8 @@ pub(crate) fn router(routes: Router<Arc<Interface>>, interface: Arc<Interface>) 
         .with_state(interface)
 }
 
-/// Runs what may wait for the store on a thread that may, and answers what it gives, each item with
-/// its context. A change is entered into the audit log.
+/// Runs work that may wait for the store on a blocking thread, and returns its result, each item
+/// with its context. A change is entered into the audit log.
 pub(crate) async fn answer(
     interface: Arc<Interface>,
     work: impl FnOnce(&Interface) -> Result<Items, Refused> + Send + 'static,

@@ -11,7 +11,7 @@ use super::query::unquoted;
 
 /// The most fields of an order.
 const SORT_MAX: usize = 8;
-/// The longest token, in bytes: it is ours, so longer ones are not.
+/// The longest token, in bytes: this crate makes no longer ones.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
 /// A field of an order.
@@ -24,12 +24,12 @@ pub(super) struct SortKey {
 /// The place of a row in an order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Place {
-    /// What the fields of the order hold.
+    /// The values of the fields of the order.
     pub(super) values: Vec<Value>,
     pub(super) key: String,
 }
 
-/// The fields of an order, as they were asked for.
+/// The fields of an order, as they were requested.
 pub(super) fn sort_keys(parts: &[String]) -> Result<Vec<SortKey>, Refused> {
     if parts.len() > SORT_MAX {
         return Err(Refused::bad("sort", format!("At most {SORT_MAX} fields can be given.")));
@@ -37,7 +37,7 @@ pub(super) fn sort_keys(parts: &[String]) -> Result<Vec<SortKey>, Refused> {
     let mut keys: Vec<SortKey> = Vec::new();
     for part in parts {
         let key = sort_key(part)?;
-        // What a field has decided it does not decide again.
+        // A repeated field decides nothing more.
         if !keys.iter().any(|known| known.path == key.path) {
             keys.push(key);
         }
@@ -66,7 +66,7 @@ pub(super) fn at_path<'a>(row: &'a Value, path: &[String]) -> &'a Value {
     path.iter().try_fold(row, |value, step| value.get(step)).unwrap_or(&Value::Null)
 }
 
-/// What is not there comes first; values of different sorts are ordered by their sort.
+/// Absent values come first; values of different types are ordered by their type.
 pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
     let sort = |value: &Value| match value {
         Value::Null => 0,
@@ -85,7 +85,7 @@ pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// Adds whole numbers, in objects too. Ratios add up to nothing, and are left out.
+/// Adds whole numbers, also within objects. Ratios can't be added, and are left out.
 pub(super) fn add(sum: &mut Value, value: &Value) {
     match value {
         Value::Number(number) => {
@@ -104,7 +104,7 @@ pub(super) fn add(sum: &mut Value, value: &Value) {
     }
 }
 
-/// A place as a token: JSON in hex, so that it needs no quoting in a URL.
+/// Encodes a place as a token: JSON in hex, so that it needs no quoting in a URL.
 pub(super) fn token(place: &Place) -> Result<String, Refused> {
     let bytes = serde_json::to_vec(place).map_err(|_| Refused::broken())?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -1,18 +1,19 @@
-//! The words of REST 2.x for performance.
+//! Performance in the terms of REST 2.x.
 //!
-//! Whole numbers, as clients read them. Reads are READ, writes WRITE; all else are others, offloads
-//! too, which `GET /v1/history` tells apart. A latency is from the last byte of a command to its
-//! answer, with what limits made it wait; its parts are not measured and so `null`, but for those
-//! of queues: clients do not expect `null` there, and 0 adds up. There are no mirrored writes.
+//! Clients read whole numbers. Reads are READ, writes WRITE; everything else counts as others,
+//! offloads too, which `GET /v1/history` shows separately. A latency runs from the last byte of a
+//! command to its response, including the time that limits delay it. Its parts are not measured:
+//! they are `null`, except for those of queues, where clients do not expect `null` and 0 adds up.
+//! There are no mirrored writes.
 
 use history::{Activity, CLASSES, ClassSums, Point};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What somebody did, by the second.
+/// Activity, per second.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RestPerformance {
-    /// Bytes of a mirrored write: there are none.
+    /// Bytes of a mirrored write: 0, not supported.
     pub bytes_per_mirrored_write: u64,
     /// Bytes of a read or write.
     pub bytes_per_op: u64,
@@ -20,53 +21,53 @@ pub struct RestPerformance {
     pub bytes_per_read: u64,
     /// Bytes of a write.
     pub bytes_per_write: u64,
-    /// Time in the array's queue: 0, as all that commands wait is told by `usec_per_read_op`.
+    /// Time in the array's queue: 0, as `usec_per_read_op` includes all waiting.
     pub local_queue_usec_per_op: u64,
-    /// Bytes of mirrored writes: there are none.
+    /// Bytes of mirrored writes: 0, not supported.
     pub mirrored_write_bytes_per_sec: u64,
-    /// Mirrored writes: there are none.
+    /// Mirrored writes: 0, not supported.
     pub mirrored_writes_per_sec: u64,
     /// Commands that are neither reads nor writes.
     pub others_per_sec: u64,
-    /// Waiting for limits: there are no mirrored writes.
+    /// Delay by limits: 0, mirrored writes are not supported.
     pub qos_rate_limit_usec_per_mirrored_write_op: u64,
-    /// Waiting for limits: 0, as all that reads wait is told by `usec_per_read_op`.
+    /// Delay by limits: 0, as `usec_per_read_op` includes all waiting of reads.
     pub qos_rate_limit_usec_per_read_op: u64,
-    /// Waiting for limits: 0, as all that writes wait is told by `usec_per_write_op`.
+    /// Delay by limits: 0, as `usec_per_write_op` includes all waiting of writes.
     pub qos_rate_limit_usec_per_write_op: u64,
-    /// Commands under way: not measured.
+    /// Commands in flight: not measured.
     pub queue_depth: Option<u64>,
-    /// Time of mirrored writes in queues: there are none.
+    /// Time of mirrored writes in queues: 0, not supported.
     pub queue_usec_per_mirrored_write_op: u64,
-    /// Time of reads in queues: 0, as all that they wait is told by `usec_per_read_op`.
+    /// Time of reads in queues: 0, as `usec_per_read_op` includes all their waiting.
     pub queue_usec_per_read_op: u64,
-    /// Time of writes in queues: 0, as all that they wait is told by `usec_per_write_op`.
+    /// Time of writes in queues: 0, as `usec_per_write_op` includes all their waiting.
     pub queue_usec_per_write_op: u64,
     /// Bytes read.
     pub read_bytes_per_sec: u64,
     /// Reads.
     pub reads_per_sec: u64,
-    /// Time of mirrored writes on the network: there are none.
+    /// Time of mirrored writes on the network: 0, not supported.
     pub san_usec_per_mirrored_write_op: u64,
     /// Time of reads on the network: 0, as it is not part of `usec_per_read_op`.
     pub san_usec_per_read_op: u64,
     /// Time of writes on the network: 0, as it is not part of `usec_per_write_op`.
     pub san_usec_per_write_op: u64,
-    /// Time of the array itself: there are no mirrored writes.
+    /// Time in the array itself: 0, mirrored writes are not supported.
     pub service_usec_per_mirrored_write_op: u64,
-    /// Time of the array itself: that of `usec_per_read_op`.
+    /// Time in the array itself: the same as `usec_per_read_op`.
     pub service_usec_per_read_op: u64,
-    /// What the cache saves of it: not measured.
+    /// How much of it the cache saves: not measured.
     pub service_usec_per_read_op_cache_reduction: Option<u64>,
-    /// Time of the array itself: that of `usec_per_write_op`.
+    /// Time in the array itself: the same as `usec_per_write_op`.
     pub service_usec_per_write_op: u64,
-    /// The mean latency of mirrored writes: there are none.
+    /// The mean latency of mirrored writes: 0, not supported.
     pub usec_per_mirrored_write_op: u64,
-    /// The mean latency of commands that are neither reads nor writes; 0 where there were none.
+    /// The mean latency of commands that are neither reads nor writes; 0 if there were none.
     pub usec_per_other_op: u64,
-    /// The mean latency of reads; 0 where there were none.
+    /// The mean latency of reads; 0 if there were none.
     pub usec_per_read_op: u64,
-    /// The mean latency of writes; 0 where there were none.
+    /// The mean latency of writes; 0 if there were none.
     pub usec_per_write_op: u64,
     /// Bytes written.
     pub write_bytes_per_sec: u64,
@@ -74,7 +75,7 @@ pub struct RestPerformance {
     pub writes_per_sec: u64,
 }
 
-/// What of it can be added up.
+/// The fields that can be added up.
 pub(super) const TOTALLED: &[&str] = &[
     "mirrored_write_bytes_per_sec",
     "mirrored_writes_per_sec",
@@ -86,7 +87,7 @@ pub(super) const TOTALLED: &[&str] = &[
 ];
 
 impl RestPerformance {
-    /// What was done in so many milliseconds.
+    /// The activity in a number of milliseconds.
     pub(super) fn of(activity: &Activity, covered_ms: u64) -> Self {
         let class = |name| {
             let at = CLASSES.iter().position(|it| *it == name);
@@ -123,13 +124,13 @@ impl RestPerformance {
         }
     }
 
-    /// What was done in a step.
+    /// The activity in a sample.
     pub(super) fn of_point(point: &Point) -> Self {
         Self::of(&point.activity, point.covered_ms)
     }
 }
 
-/// Rounded to the nearest; 0 where there is nothing to divide by.
+/// Rounded to the nearest; 0 if the divisor is 0.
 fn divided(sum: u128, by: u64) -> u64 {
     let by = u128::from(by);
     let rounded = (sum + by / 2).checked_div(by).unwrap_or(0);

@@ -24,26 +24,26 @@ use crate::{Interface, Shared};
 
 /// The most samples of all objects of a request.
 const ROWS_MAX: u64 = 20_000;
-/// The resolution where only an end is said.
+/// The resolution if only an end is given.
 const RESOLUTION_MS: u64 = 30_000;
 /// How many volumes or hosts are read at once.
 const PIECE: usize = 250;
 
-/// When, for the description.
+/// Parameters that select a time range, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
 pub(super) struct TimeParams {
-    /// From when on, in milliseconds since 1970.
+    /// The start, in milliseconds since 1970.
     start_time: Option<u64>,
-    /// Until when; without it, until now.
+    /// The end; by default now.
     end_time: Option<u64>,
-    /// How long samples are, in milliseconds: 30000, 300000, 1800000, 7200000, 28800000, 86400000;
-    /// of the array 1000, too.
+    /// The length of the samples, in milliseconds: 30000, 300000, 1800000, 7200000, 28800000,
+    /// 86400000; for the array 1000, too.
     resolution: Option<u64>,
 }
 
-/// When.
+/// A time range.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     start_ms: Option<u64>,
@@ -60,7 +60,8 @@ impl Times {
         Ok(asked.then_some(times))
     }
 
-    /// Without a start, the last sample is the last of the last two: one may be under way.
+    /// Without a start, the newest complete sample is one of the last two: the last may be
+    /// incomplete.
     fn range(&self, now_ms: u64) -> Result<Range, Refused> {
         let end_ms = self.end_ms.unwrap_or_else(|| now_ms.saturating_add(1));
         let default_ms = self.resolution_ms.unwrap_or(RESOLUTION_MS);
@@ -86,48 +87,48 @@ fn refused(error: impl Into<Unknown>) -> Refused {
     }
 }
 
-/// What the array did.
+/// The activity of the array.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestArrayPerformance {
     /// The array's id.
     pub id: String,
     /// The array's name.
     pub name: String,
-    /// When the sample begins, in milliseconds since 1970; of the last second, when it ends.
+    /// When the sample begins, in milliseconds since 1970; for the last second, when it ends.
     pub time: u64,
-    /// What it did.
+    /// Its activity.
     #[serde(flatten)]
     pub performance: RestPerformance,
 }
 
-/// What hosts did with a volume.
+/// The activity of hosts on a volume.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestVolumePerformance {
     /// The volume's id.
     pub id: String,
     /// The volume's name.
     pub name: String,
-    /// When the sample begins, in milliseconds since 1970; of the last second, when it ends.
+    /// When the sample begins, in milliseconds since 1970; for the last second, when it ends.
     pub time: u64,
-    /// What hosts did with it.
+    /// The activity of hosts on it.
     #[serde(flatten)]
     pub performance: RestPerformance,
 }
 
-/// What a host did.
+/// The activity of a host.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestHostPerformance {
     /// The host's name.
     pub name: String,
-    /// When the sample begins, in milliseconds since 1970; of the last second, when it ends.
+    /// When the sample begins, in milliseconds since 1970; for the last second, when it ends.
     pub time: u64,
-    /// What it did.
+    /// Its activity.
     #[serde(flatten)]
     pub performance: RestPerformance,
 }
 
-/// Samples of an object are told apart by their time; without times the key is the name, by which
-/// the list comes in pieces.
+/// Samples of an object are identified by their time; without times the key is the name, by which
+/// the list is read in pieces.
 macro_rules! listed_by_name_and_time {
     ($($item:ident),*) => {
         $(impl Listed for $item {
@@ -144,18 +145,18 @@ macro_rules! listed_by_name_and_time {
 
 listed_by_name_and_time!(RestArrayPerformance, RestVolumePerformance, RestHostPerformance);
 
-/// The last second of an object.
+/// The activity of an object in the last second.
 fn latest(tick: &Tick, object: Object) -> RestPerformance {
     let activity = tick.objects.get(&object).copied().unwrap_or_default();
     RestPerformance::of(&activity, tick.covered_ms)
 }
 
-/// When the last second ended; now, where none has yet.
+/// When the last second ended; now, if there is none yet.
 fn time_of(interface: &Interface, tick: &Tick) -> u64 {
     if tick.covered_ms > 0 { tick.now_ms } else { (interface.now_ms)() }
 }
 
-/// What the array does, or did.
+/// Returns the activity of the array.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/arrays/performance",
@@ -222,7 +223,7 @@ fn of_objects(
     Ok(found.into_iter().map(own).collect())
 }
 
-/// The volumes that are selected, or all, read in pieces.
+/// The selected volumes, or all, read in pieces.
 fn selected(interface: &Interface, selection: &Selection) -> Result<Vec<VolumeInfo>, Refused> {
     let destroyed = selection.destroyed;
     if !selection.is_empty() {
@@ -241,7 +242,7 @@ fn selected(interface: &Interface, selection: &Selection) -> Result<Vec<VolumeIn
     }
 }
 
-/// What hosts do, or did, with volumes.
+/// Returns the activity of hosts on volumes.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/volumes/performance",
@@ -282,7 +283,7 @@ pub(super) async fn of_volumes(State(interface): Shared, mut query: Query) -> An
     .await
 }
 
-/// What hosts do, or did.
+/// Returns the activity of hosts.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/hosts/performance",
@@ -319,7 +320,7 @@ pub(super) async fn of_hosts(State(interface): Shared, mut query: Query) -> Answ
     .await
 }
 
-/// Hosts by name: those that are named, or all; with when they were made.
+/// Hosts by name: the named ones, or all; with when they were made.
 fn hosts(interface: &Interface, names: &[String]) -> Result<Vec<(String, Object, u64)>, Refused> {
     let array = &interface.array;
     if !names.is_empty() {
@@ -339,7 +340,7 @@ fn hosts(interface: &Interface, names: &[String]) -> Result<Vec<(String, Object,
     }
 }
 
-/// An item of the last second, which comes in pieces by its name.
+/// An item of the last second; the list is read in pieces by name.
 #[derive(Clone, Serialize)]
 #[serde(transparent)]
 struct Now(RestVolumePerformance);

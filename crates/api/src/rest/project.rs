@@ -1,14 +1,14 @@
-//! Single fields of an item, without the others: a filter or an order asks for a few of many.
+//! Some fields of an item without the others: a filter or an order uses a few of many.
 
 use serde::ser::{Error as _, Impossible, Serialize, SerializeMap, SerializeStruct, Serializer};
 use serde_json::{Error, Map, Value, to_value};
 
-/// An item with those of its fields that `wanted` names; all of it where it has no fields.
+/// An item with those of its fields that `wanted` names; the whole item if it has no fields.
 pub(super) fn project<T: Serialize>(item: &T, wanted: &[&str]) -> Result<Value, Error> {
     let fields = Fields { wanted, found: Map::new(), key: None };
     match item.serialize(fields) {
         Ok(found) => Ok(Value::Object(found)),
-        // It is not made of fields, or can't be shown at all: the second try tells.
+        // It has no fields, or can't be serialized at all: the second attempt shows which.
         Err(_) => to_value(item),
     }
 }
@@ -17,7 +17,7 @@ pub(super) fn project<T: Serialize>(item: &T, wanted: &[&str]) -> Result<Value, 
 struct Fields<'a> {
     wanted: &'a [&'a str],
     found: Map<String, Value>,
-    /// Of a map: the key whose value comes next, if it is wanted.
+    /// The key in a map whose value comes next, if it is wanted.
     key: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl SerializeStruct for Fields<'_> {
     }
 }
 
-/// Structs with flattened fields come as maps.
+/// Structs with flattened fields are serialized as maps.
 impl SerializeMap for Fields<'_> {
     type Ok = Map<String, Value>;
     type Error = Error;
@@ -76,7 +76,7 @@ fn no_fields() -> Error {
 
 type No = Impossible<Map<String, Value>, Error>;
 
-/// Whatever is not made of fields is refused.
+/// Everything that has no fields is refused.
 macro_rules! refused {
     ($($name:ident($($type:ty),*);)*) => {
         $(fn $name(self, $(_: $type),*) -> Result<Map<String, Value>, Error> {

@@ -5,7 +5,7 @@ use super::members::{MemberParams, RestMember};
 use super::{Answer, ItemsOf, ListParams, Query, Refusals, protection_members};
 use crate::Shared;
 
-/// The volumes of all protection groups, or of some; or the groups of some volumes.
+/// Lists the volumes of all protection groups, or of some; or the groups of some volumes.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/volumes/protection-groups",
@@ -29,7 +29,7 @@ pub(super) async fn add_volumes(interface: Shared, query: Query) -> Answer {
     protection_members::add_volumes(interface, query).await
 }
 
-/// Takes volumes out of protection groups: each out of each, or none.
+/// Removes volumes from protection groups: each from each, or none.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/volumes/protection-groups",
@@ -41,7 +41,7 @@ pub(super) async fn remove_volumes(interface: Shared, query: Query) -> Answer {
     protection_members::remove_volumes(interface, query).await
 }
 
-/// The hosts of all protection groups, or of some; or the groups of some hosts.
+/// Lists the hosts of all protection groups, or of some; or the groups of some hosts.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/hosts/protection-groups",
@@ -65,7 +65,7 @@ pub(super) async fn add_hosts(interface: Shared, query: Query) -> Answer {
     protection_members::add_hosts(interface, query).await
 }
 
-/// Takes hosts out of protection groups: each out of each, or none.
+/// Removes hosts from protection groups: each from each, or none.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/hosts/protection-groups",
@@ -77,7 +77,7 @@ pub(super) async fn remove_hosts(interface: Shared, query: Query) -> Answer {
     protection_members::remove_hosts(interface, query).await
 }
 
-/// The host groups of all protection groups, or of some; or the groups of some host groups.
+/// Lists the host groups of all protection groups, or of some; or the groups of some host groups.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/host-groups/protection-groups",
@@ -101,7 +101,7 @@ pub(super) async fn add_host_groups(interface: Shared, query: Query) -> Answer {
     protection_members::add_host_groups(interface, query).await
 }
 
-/// Takes host groups out of protection groups: each out of each, or none.
+/// Removes host groups from protection groups: each from each, or none.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/host-groups/protection-groups",

@@ -1,4 +1,4 @@
-//! `protection-group-snapshots`: the snapshots of all volumes of a group, of one moment, as one.
+//! `protection-group-snapshots`: consistent snapshots of all volumes of a group, as one object.
 
 use array::{GroupSnapshotInfo, NewSnapshots, SnapshotSource, Suffix};
 use axum::extract::State;
@@ -19,15 +19,15 @@ pub struct RestGroupSnapshot {
     pub name: String,
     /// When it was made, in milliseconds since 1970.
     pub created: u64,
-    /// Whether it is destroyed: all that it is made of is.
+    /// Whether it is destroyed, with all of its snapshots.
     pub destroyed: bool,
-    /// How long it can be recovered still, in milliseconds, if it is destroyed.
+    /// How much longer it can be recovered, in milliseconds, if it is destroyed.
     pub time_remaining: Option<u64>,
     /// Its group.
     pub source: Named,
-    /// What is stored for it.
+    /// Its stored data.
     pub space: RestSnapshotsSpace,
-    /// What tells it from other snapshots of its group.
+    /// What distinguishes it from other snapshots of its group.
     pub suffix: String,
 }
 
@@ -52,8 +52,7 @@ fn shown(interface: &Interface, moment: GroupSnapshotInfo) -> RestGroupSnapshot 
     }
 }
 
-/// One that is destroyed or not, as it was asked for: what does not fit is refused as if it was not
-/// there.
+/// One that is destroyed or not, as requested. If it does not match, it is refused as nonexistent.
 fn find(
     interface: &Interface,
     name: &str,
@@ -68,7 +67,7 @@ fn find(
     }
 }
 
-/// The groups whose snapshots are meant, for the description.
+/// Parameters that name the groups of the snapshots, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
@@ -79,7 +78,7 @@ struct SourceParams {
     source_ids: Option<String>,
 }
 
-/// All snapshots of protection groups, or some.
+/// Lists all snapshots of protection groups, or some.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/protection-group-snapshots",
@@ -140,22 +139,22 @@ fn page(
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupSnapshotPost {
-    /// What tells it from others; without it, a number.
+    /// What distinguishes it from others; by default a number.
     pub suffix: Option<String>,
 }
 
-/// How it is made, for the description.
+/// Parameters of a new snapshot, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
 struct GroupSnapshotPostParams {
-    /// Whether the retention of the group lets it go, as those that its schedule takes.
+    /// Whether the retention of the group applies to it, as to those of its schedule.
     apply_retention: Option<bool>,
-    /// Whether it may be refused when the array is busy: it never is for that.
+    /// Whether it may be refused if the array is busy: it never is for that reason.
     allow_throttle: Option<bool>,
 }
 
-/// Makes a snapshot of all volumes of a protection group, of one moment.
+/// Makes a consistent snapshot of all volumes of a protection group.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/protection-group-snapshots",
@@ -205,7 +204,7 @@ pub struct GroupSnapshotPatch {
     pub destroyed: bool,
 }
 
-/// Destroys or recovers snapshots of protection groups: all of those that are named, or none.
+/// Destroys or recovers snapshots of protection groups: all of the named ones, or none.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/protection-group-snapshots",

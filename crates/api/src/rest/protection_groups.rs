@@ -1,4 +1,4 @@
-//! `protection-groups`: what is snapshotted together, by a schedule or when somebody asks.
+//! `protection-groups`: volumes snapshotted together, on a schedule or on demand.
 
 use array::{GroupChange, GroupInfo, GroupName, Retention, SnapshotSchedule};
 use axum::extract::State;
@@ -19,15 +19,15 @@ const DAY_MS: u64 = 86_400_000;
 /// A protection group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestProtectionGroup {
-    /// Its id, for ever.
+    /// Its id, which never changes.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// Whether it is destroyed: it can be recovered until its time is over.
+    /// Whether it is destroyed. It can be recovered until it is eradicated.
     pub destroyed: bool,
-    /// How long it can be recovered still, in milliseconds, if it is destroyed.
+    /// How much longer it can be recovered, in milliseconds, if it is destroyed.
     pub time_remaining: Option<u64>,
-    /// What is stored for its snapshots.
+    /// The stored data of its snapshots.
     pub space: RestSnapshotsSpace,
     /// How many hosts are members.
     pub host_count: usize,
@@ -35,11 +35,11 @@ pub struct RestProtectionGroup {
     pub host_group_count: usize,
     /// How many volumes are members.
     pub volume_count: usize,
-    /// To how many arrays it is replicated: none.
+    /// How many arrays it is replicated to: 0, not supported.
     pub target_count: usize,
-    /// Whether it is of this array: always.
+    /// Whether it belongs to this array: always.
     pub is_local: bool,
-    /// The array that it is of.
+    /// The array that it belongs to.
     pub source: Named,
     /// `unlocked`: its snapshots can be eradicated.
     pub retention_lock: String,
@@ -58,18 +58,18 @@ pub struct RestProtectionGroup {
 /// Who may eradicate a group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestGroupEradication {
-    /// `enabled`: whoever may change it, once it is destroyed.
+    /// `enabled`: everybody who may change it, once it is destroyed.
     pub manual_eradication: String,
 }
 
-/// When something is done by itself.
+/// A schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RestSchedule {
-    /// Whether it is.
+    /// Whether it is on.
     pub enabled: bool,
-    /// From one time to the next, in milliseconds.
+    /// The interval, in milliseconds.
     pub frequency: u64,
-    /// At which time of the day (UTC), in milliseconds from midnight.
+    /// The time of day (UTC), in milliseconds from midnight.
     pub at: Option<u64>,
 }
 
@@ -79,18 +79,18 @@ pub struct RestReplicationSchedule {
     /// Off.
     #[serde(flatten)]
     pub schedule: RestSchedule,
-    /// At which times of the day it is not: `{}`, none.
+    /// The times of day at which it is suspended: `{}`, none.
     pub blackout: Map<String, Value>,
 }
 
 /// For how long snapshots are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RestRetention {
-    /// For how many seconds all of them are.
+    /// For how many seconds all snapshots are kept.
     pub all_for_sec: u64,
-    /// How many of a day are kept after that.
+    /// How many of each day are kept after that.
     pub per_day: u32,
-    /// For how many days these are.
+    /// For how many days these are kept.
     pub days: u32,
 }
 
@@ -108,7 +108,7 @@ impl From<Retention> for RestRetention {
     }
 }
 
-/// What is shown of replication, which there is none of.
+/// The replication schedule, which is always off: replication is not supported.
 fn never() -> RestSchedule {
     RestSchedule { enabled: false, frequency: 4 * 3_600_000, at: None }
 }
@@ -157,8 +157,8 @@ pub(crate) fn name_of(interface: &Interface, id: &str) -> Option<String> {
     interface.array.group_name(number)
 }
 
-/// A group that is destroyed or not, as it was asked for: what does not fit is refused as if it was
-/// not there.
+/// A group that is destroyed or not, as requested. If it does not match, it is refused as
+/// nonexistent.
 fn find(interface: &Interface, name: &str, destroyed: Option<bool>) -> Result<GroupInfo, Refused> {
     let group = interface.array.group(name)?;
     match destroyed {
@@ -169,7 +169,7 @@ fn find(interface: &Interface, name: &str, destroyed: Option<bool>) -> Result<Gr
     }
 }
 
-/// All protection groups, or some.
+/// Lists all protection groups, or some.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/protection-groups",
@@ -230,10 +230,9 @@ pub(super) async fn create(State(interface): Shared, mut query: Query) -> Answer
 pub struct SchedulePatch {
     /// Whether it is on.
     pub enabled: Option<bool>,
-    /// From one time to the next, in milliseconds: 5 minutes to 400 days.
+    /// The interval, in milliseconds: 5 minutes to 400 days.
     pub frequency: Option<u64>,
-    /// At which time of the day (UTC), in milliseconds from midnight; where the frequency is of
-    /// whole days.
+    /// The time of day (UTC), in milliseconds from midnight; only if the interval is of whole days.
     pub at: Option<u64>,
 }
 
@@ -243,9 +242,9 @@ pub struct SchedulePatch {
 pub struct RetentionPatch {
     /// For how many seconds all snapshots are kept: up to 400 days.
     pub all_for_sec: Option<u64>,
-    /// How many of a day are kept after that: up to 1440.
+    /// How many of each day are kept after that: up to 1440.
     pub per_day: Option<u32>,
-    /// For how many days these are: up to 4000.
+    /// For how many days these are kept: up to 4000.
     pub days: Option<u32>,
 }
 
@@ -253,15 +252,15 @@ pub struct RetentionPatch {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProtectionGroupPatch {
-    /// A new name, of one group.
+    /// A new name, for one group only.
     pub name: Option<String>,
-    /// `true` destroys, `false` recovers; alone.
+    /// `true` destroys, `false` recovers; no other field may be given.
     pub destroyed: Option<bool>,
     /// When snapshots are made.
     pub snapshot_schedule: Option<SchedulePatch>,
     /// For how long these are kept.
     pub source_retention: Option<RetentionPatch>,
-    /// When it is replicated: it can't be.
+    /// The replication schedule: it can't be switched on.
     pub replication_schedule: Option<SchedulePatch>,
     /// For how long replicas are kept: there are none.
     pub target_retention: Option<RetentionPatch>,
@@ -270,7 +269,7 @@ pub struct ProtectionGroupPatch {
 impl SchedulePatch {
     fn of(&self, old: &RestSchedule) -> RestSchedule {
         let frequency = self.frequency.unwrap_or(old.frequency);
-        // A time of day does not stand in the way of a frequency that can't have one.
+        // An old time of day does not prevent an interval that can't have one.
         let kept = old.at.filter(|_| frequency.is_multiple_of(DAY_MS));
         RestSchedule {
             enabled: self.enabled.unwrap_or(old.enabled),
@@ -296,7 +295,7 @@ impl ProtectionGroupPatch {
         name.is_some() || snapshot_schedule.is_some() || source_retention.is_some()
     }
 
-    /// What is said of replication must be what there is of it: nothing.
+    /// Settings of replication are accepted only if they are those in effect: off.
     fn check(&self) -> Result<(), Refused> {
         let schedule = self.replication_schedule.as_ref().map(|patch| patch.of(&never()));
         let none = RestRetention::from(Retention::default());
@@ -313,7 +312,7 @@ impl ProtectionGroupPatch {
         Ok(())
     }
 
-    /// What changes of a group that is as `old` tells.
+    /// The change to a group whose current state is `old`.
     fn of(&self, old: &GroupInfo, now_ms: u64) -> Result<GroupChange, array::Error> {
         let name = self.name.as_ref().map(|name| GroupName::new(name)).transpose()?;
         let schedule = self.snapshot_schedule.as_ref().map(|patch| {
@@ -328,8 +327,8 @@ impl ProtectionGroupPatch {
     }
 }
 
-/// Changes, destroys or recovers protection groups: all of those that are named, or none. Their
-/// snapshots go and come with them.
+/// Changes, destroys or recovers protection groups: all of the named ones, or none. Destroying and
+/// recovering include their snapshots.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/protection-groups",

@@ -1,4 +1,4 @@
-//! `protection-groups/volumes`, `…/hosts`, `…/host-groups`: what protection groups protect.
+//! `protection-groups/volumes`, `…/hosts`, `…/host-groups`: the members of protection groups.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{Interface, Shared};
 
-/// What a member is.
+/// The kind of a member.
 #[derive(Clone, Copy)]
 enum Of {
     Volumes,
@@ -36,7 +36,7 @@ impl Of {
         Ok((groups, members))
     }
 
-    /// One that is not there is told, instead of an empty list.
+    /// A name that does not exist is refused, instead of an empty list returned.
     fn check(self, interface: &Interface, names: &[String]) -> Result<(), Refused> {
         let array = &interface.array;
         let found = each(names, |name| {
@@ -96,7 +96,7 @@ async fn list_of(interface: Arc<Interface>, mut query: Query, of: Of) -> Answer 
     .await
 }
 
-/// Refuses more pairs than one commit changes.
+/// Refuses more pairs than fit one commit.
 fn check_pairs(groups: &[String], members: &[String]) -> Result<(), Refused> {
     match groups.len() * members.len() > NAMES_MAX {
         true => {
@@ -134,7 +134,7 @@ async fn remove_from(interface: Arc<Interface>, mut query: Query, of: Of) -> Ans
     .await
 }
 
-/// The volumes of all protection groups, or of some; or the groups of some volumes.
+/// Lists the volumes of all protection groups, or of some; or the groups of some volumes.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/protection-groups/volumes",
@@ -158,7 +158,7 @@ pub(super) async fn add_volumes(State(interface): Shared, query: Query) -> Answe
     add_to(interface, query, Of::Volumes).await
 }
 
-/// Takes volumes out of protection groups: each out of each, or none.
+/// Removes volumes from protection groups: each from each, or none.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/protection-groups/volumes",
@@ -170,7 +170,7 @@ pub(super) async fn remove_volumes(State(interface): Shared, query: Query) -> An
     remove_from(interface, query, Of::Volumes).await
 }
 
-/// The hosts of all protection groups, or of some; or the groups of some hosts.
+/// Lists the hosts of all protection groups, or of some; or the groups of some hosts.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/protection-groups/hosts",
@@ -194,7 +194,7 @@ pub(super) async fn add_hosts(State(interface): Shared, query: Query) -> Answer 
     add_to(interface, query, Of::Hosts).await
 }
 
-/// Takes hosts out of protection groups: each out of each, or none.
+/// Removes hosts from protection groups: each from each, or none.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/protection-groups/hosts",
@@ -206,7 +206,7 @@ pub(super) async fn remove_hosts(State(interface): Shared, query: Query) -> Answ
     remove_from(interface, query, Of::Hosts).await
 }
 
-/// The host groups of all protection groups, or of some; or the groups of some host groups.
+/// Lists the host groups of all protection groups, or of some; or the groups of some host groups.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/protection-groups/host-groups",
@@ -230,7 +230,7 @@ pub(super) async fn add_host_groups(State(interface): Shared, query: Query) -> A
     add_to(interface, query, Of::HostGroups).await
 }
 
-/// Takes host groups out of protection groups: each out of each, or none.
+/// Removes host groups from protection groups: each from each, or none.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/protection-groups/host-groups",

@@ -1,4 +1,4 @@
-//! `qos` of volumes: how much hosts may do with them.
+//! `qos` of volumes: limits on what hosts do with them.
 
 use array::LimitsChange;
 use array::limits::{BANDWIDTH_LIMIT, IOPS_LIMIT};
@@ -6,12 +6,12 @@ use block::VolumeLimits;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How much hosts may do with a volume; the most that can be set is no limit.
+/// The limits of a volume; the highest value means no limit.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub struct RestQos {
-    /// In bytes a second: 1 MiB to 512 GiB.
+    /// Bytes per second: 1 MiB to 512 GiB.
     pub bandwidth_limit: u64,
-    /// Reads, writes and offloads a second: 100 to 100,000,000.
+    /// Reads, writes and offloads per second: 100 to 100,000,000.
     pub iops_limit: u64,
 }
 
@@ -24,13 +24,13 @@ impl From<VolumeLimits> for RestQos {
     }
 }
 
-/// Limits to set; what is left out stays as it is, or is no limit.
+/// Limits to set; those left out stay as they are, or mean no limit for a new volume.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QosPatch {
-    /// In bytes a second: 1 MiB to 512 GiB, which is no limit.
+    /// Bytes per second: 1 MiB to 512 GiB, which means no limit.
     pub bandwidth_limit: Option<u64>,
-    /// Reads, writes and offloads a second: 100 to 100,000,000, which is no limit.
+    /// Reads, writes and offloads per second: 100 to 100,000,000, which means no limit.
     pub iops_limit: Option<u64>,
 }
 

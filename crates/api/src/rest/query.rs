@@ -1,5 +1,5 @@
-//! The parameters of a request: what a handler takes from them it knows, what is left over is
-//! refused, so that a misspelt parameter never widens what a request does.
+//! The parameters of a request. A handler takes those that it knows; the others are refused, so
+//! that a misspelt parameter never widens what a request does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use super::Refused;
 use super::strict::Strict;
 use crate::Interface;
 
-/// The most names of one request: what they change must fit one commit of the store.
+/// The most names of one request: the changes must fit one commit of the store.
 pub(crate) const NAMES_MAX: usize = 500;
-/// The most parameters of one request: more than there are.
+/// The most parameters of one request: no request has that many.
 const PARAMETERS_MAX: usize = 64;
 
-/// The parameters of a request that nobody has taken yet.
+/// The parameters of a request that have not been taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Query(BTreeMap<String, String>);
 
 impl Query {
-    /// Reads what stands behind the `?` of a request.
+    /// Reads the part of a URL after the `?`.
     pub(crate) fn parse(text: &str) -> Result<Self, Refused> {
         let mut all = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
@@ -36,8 +36,8 @@ impl Query {
         Ok(Self(all))
     }
 
-    /// Takes what clients of several arrays ask with: the name of the one that they mean, where
-    /// none is this one; and whether parts of an answer may be missing, which none are.
+    /// Takes the parameters of clients of several arrays: the name of the array, which must be this
+    /// one; and whether parts of a response may be missing, which they never are.
     fn in_context(mut self, array: impl FnOnce() -> String) -> Result<Self, Refused> {
         self.flag("allow_errors")?;
         match self.text("context_names").as_deref() {
@@ -52,8 +52,8 @@ impl Query {
         self.0.remove(name)
     }
 
-    /// Takes a parameter that is a comma-separated list without empty parts; none where it is not
-    /// given or empty.
+    /// Takes a parameter that is a comma-separated list without empty parts; an empty list if it is
+    /// absent or empty.
     pub(crate) fn list(&mut self, name: &str) -> Result<Vec<String>, Refused> {
         let Some(text) = self.text(name).filter(|text| !text.is_empty()) else {
             return Ok(Vec::new());
@@ -82,13 +82,13 @@ impl Query {
     /// Takes a parameter that is a number, from 0.
     pub(crate) fn number(&mut self, name: &str) -> Result<Option<u64>, Refused> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        // As the description says of whole numbers.
+        // The range that the description gives for whole numbers.
         let number = text.parse().ok().filter(|number| i64::try_from(*number).is_ok());
         let refuse = || Refused::bad(name, "The query parameter is a whole number, from 0.");
         number.ok_or_else(refuse).map(Some)
     }
 
-    /// Refuses what nobody took.
+    /// Refuses the parameters that were not taken.
     pub(crate) fn end(self) -> Result<(), Refused> {
         match self.0.into_keys().next() {
             None => Ok(()),
@@ -106,7 +106,7 @@ impl Query {
     }
 }
 
-/// Texts that one client puts between quotes and another does not.
+/// Removes the quotes that some clients put around a text.
 pub(crate) fn unquoted(text: &str) -> &str {
     let inner = |quote: char| text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
     inner('\'').or_else(|| inner('"')).unwrap_or(text)
@@ -124,8 +124,8 @@ impl FromRequestParts<Arc<Interface>> for Query {
     }
 }
 
-/// The body of a request: JSON, whatever its type is said to be. No body at all is an empty one, as
-/// several requests are all in their parameters.
+/// The body of a request: JSON, whatever its declared type. No body means an empty object, as
+/// several requests have only parameters.
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> axum::extract::FromRequest<S> for Body<T> {
@@ -139,7 +139,7 @@ impl<T: DeserializeOwned, S: Send + Sync> axum::extract::FromRequest<S> for Body
         let bytes =
             bytes.map_err(|refused| Refused::unreadable(refused.status(), &refused.body_text()))?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        // The text of the error could quote a secret: it is told only where the form is wrong.
+        // The text of the error could quote a secret: it is shown only if the syntax is wrong.
         let body = serde_json::from_slice(text).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => Refused::bad("", unquote_values(&error)),
             _ => Refused::bad("", "The body is not JSON."),
@@ -152,7 +152,7 @@ impl<T: DeserializeOwned, S: Send + Sync> axum::extract::FromRequest<S> for Body
     }
 }
 
-/// What is wrong with a body, without the values that it holds.
+/// What is wrong with a body, without the values in it.
 fn unquote_values(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let field = text.split('`').nth(1).unwrap_or_default();

@@ -1,12 +1,12 @@
-//! Refusals as REST 2.x tells them: `{"errors": [{"context": NAME, "message": TEXT}]}`.
+//! Refusals in the form of REST 2.x: `{"errors": [{"context": NAME, "message": TEXT}]}`.
 //!
-//! Clients tell what went wrong by the message and by the status: 400 for everything that the
-//! request is at fault for, 401 for a dead session only (they log in again), 404 for a path that is
-//! not there, 500 where the array is at fault.
+//! Clients distinguish errors by the message and by the status: 400 for everything wrong with the
+//! request, 401 only for a dead session (they log in again), 404 for a path that does not exist,
+//! 500 if the array is at fault.
 //!
-//! Some clients look for words in a message, others compare all of it: of what they look for,
-//! [`sentence`] is exactly the sentence that they know, and the name stands in the context. All
-//! other messages are those of [`array::Error`].
+//! Some clients look for words in a message, others compare all of it. For the errors that they
+//! look for, [`sentence`] is exactly the sentence that they know, and the name is in the context.
+//! All other messages are those of [`array::Error`].
 
 use array::Kind;
 use axum::Json;
@@ -20,9 +20,9 @@ use super::FilterError;
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RestFault {
-    /// The name of what it is about, or of the parameter; empty where it is the whole request.
+    /// The name of the object or parameter that is wrong; empty for the whole request.
     pub context: String,
-    /// What it is and what to do: one line.
+    /// What is wrong and what to do: one line.
     #[schema(example = "Volume already exists.")]
     pub message: String,
 }
@@ -38,7 +38,7 @@ pub struct RestRefusal {
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
     status: StatusCode,
-    /// What it is, for the audit log: as `/v1` calls it.
+    /// The code of `/v1`, for the audit log.
     code: &'static str,
     errors: Vec<RestFault>,
 }
@@ -53,17 +53,17 @@ impl Refused {
         Self { status, code, errors: vec![fault] }
     }
 
-    /// What it is, for the audit log.
+    /// The code, for the audit log.
     pub(crate) fn code(&self) -> &'static str {
         self.code
     }
 
-    /// The request is at fault, in what `context` names.
+    /// The request is wrong, in what `context` names.
     pub(crate) fn bad(context: &str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, context, message)
     }
 
-    /// Something that this array does not do, and does not pretend to.
+    /// A feature that is not supported: refused, never ignored.
     pub(crate) fn unsupported(context: &str, what: &str) -> Self {
         let refused = Self::bad(context, format!("{what}: not supported by this array."));
         Self { code: "not_supported", ..refused }
@@ -87,7 +87,7 @@ impl Refused {
     /// A body or a query that can't be read. `text` may span lines.
     pub(crate) fn unreadable(status: StatusCode, text: &str) -> Self {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        // 422 says no more than 400 here, and clients know 400.
+        // 422 means the same as 400 here, and clients know 400.
         let status = match status {
             StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
             other => other,
@@ -105,7 +105,7 @@ impl Refused {
         Self { code: error.code(), ..Self::new(status, context, message) }
     }
 
-    /// A refusal to destroy a volume: one that is destroyed already is told in words of its own.
+    /// A refusal to destroy a volume. If it is destroyed already, the message is a special one.
     pub(crate) fn to_destroy(error: array::Error) -> Self {
         let is_destroyed = matches!(error, array::Error::VolumeDestroyed(_));
         let mut refused = Self::from(error);
@@ -115,7 +115,7 @@ impl Refused {
         refused
     }
 
-    /// With what `other` says as well, under the worse status.
+    /// Adds the errors of `other`, and takes the worse of the two statuses.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.status = self.status.max(other.status);
         self.errors.extend(other.errors);
@@ -123,11 +123,11 @@ impl Refused {
     }
 }
 
-/// What a second request to destroy a volume is told.
+/// The response to a second request to destroy a volume.
 const VOLUME_DELETED: &str = "Volume has been deleted.";
 
-/// The whole message of what published clients tell by it. They compare all of it, or look for a
-/// part: no word of it changes.
+/// The whole message of errors that published clients recognise by it. They compare all of it, or
+/// look for a part, so it never changes.
 fn sentence(error: &array::Error) -> Option<&'static str> {
     use array::Error;
     Some(match error {
@@ -136,7 +136,7 @@ fn sentence(error: &array::Error) -> Option<&'static str> {
         Error::VolumeDestroyed(_) => "Volume has been destroyed.",
         Error::SnapshotExists(_) => "Volume snapshot already exists.",
         Error::NoSuchSnapshot(_) => "No such volume or snapshot.",
-        // The programs that it names are not ours: one client compares all of it.
+        // The programs that it names are not ours, but one client compares all of it.
         Error::SnapshotDestroyed(_) => {
             "Volume snapshot has been destroyed. It can be recovered by purevol recover and \
              eradicated by purevol eradicate."
@@ -151,12 +151,12 @@ fn sentence(error: &array::Error) -> Option<&'static str> {
     })
 }
 
-/// A name that somebody sent, fit to be shown on one line.
+/// A name from a request, fit to be shown on one line.
 fn shown(name: &str) -> String {
     name.chars().take(80).filter(|c| !c.is_control()).collect()
 }
 
-/// What an error is about, as far as it tells.
+/// The subject of an error, if it has one.
 fn subject(error: &array::Error) -> &str {
     use array::Error;
     match error {
@@ -218,20 +218,20 @@ impl IntoResponse for Refused {
     }
 }
 
-/// How every request may be refused, for the description.
+/// The refusals that every request may get, for the description.
 #[derive(IntoResponses)]
 #[allow(dead_code, reason = "only its description is used")]
 pub(crate) enum Refusals {
-    /// The request is at fault: the message says how.
+    /// The request is wrong: the message says how.
     #[response(status = 400)]
     Bad(RestRefusal),
     /// The session has ended.
     #[response(status = 401)]
     Unauthorized(RestRefusal),
-    /// The role may not.
+    /// The role does not allow it.
     #[response(status = 403)]
     Forbidden(RestRefusal),
-    /// There is no such version.
+    /// The version does not exist.
     #[response(status = 404)]
     NotThere(RestRefusal),
     /// The body is too long.

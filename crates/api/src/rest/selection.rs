@@ -1,4 +1,4 @@
-//! Which objects a request is about.
+//! Parameters that select the objects of a request.
 
 use serde::Serialize;
 use utoipa::IntoParams;
@@ -10,7 +10,7 @@ use super::{Query, Refused};
 pub(crate) struct Selection {
     pub(crate) names: Vec<String>,
     pub(crate) ids: Vec<String>,
-    /// Only those that are destroyed, or only the others.
+    /// Only destroyed ones, or only the others.
     pub(crate) destroyed: Option<bool>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct SelectionParams {
     ids: Option<String>,
 }
 
-/// The parameter that names objects without ids, for the description.
+/// The parameter that names objects that have no ids, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
@@ -34,22 +34,22 @@ pub(crate) struct NameParams {
     names: Option<String>,
 }
 
-/// The parameter that tells destroyed objects from others, for the description.
+/// The parameter that selects destroyed objects, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
 pub(crate) struct DestroyedParam {
-    /// Only what is destroyed, or only what is not; without it, both.
+    /// Only destroyed ones, or only the others; if left out, both.
     destroyed: Option<bool>,
 }
 
 impl Selection {
-    /// Takes `names` and `ids`, of which one at most may be given.
+    /// Takes `names` and `ids`; at most one of them may be given.
     pub(crate) fn take(query: &mut Query) -> Result<Self, Refused> {
         Self::take_named(query, "names", "ids")
     }
 
-    /// Takes names and ids from parameters of other names.
+    /// Takes names and ids from parameters with other names.
     pub(crate) fn take_named(query: &mut Query, names: &str, ids: &str) -> Result<Self, Refused> {
         let (names, given) = (query.list(names)?, query.list(ids)?);
         if !names.is_empty() && !given.is_empty() {
@@ -59,13 +59,13 @@ impl Selection {
         Ok(Self { names, ids, destroyed: None })
     }
 
-    /// Takes `destroyed` besides.
+    /// Takes `destroyed` as well.
     pub(crate) fn take_with_destroyed(query: &mut Query) -> Result<Self, Refused> {
         let destroyed = query.flag("destroyed")?;
         Ok(Self { destroyed, ..Self::take(query)? })
     }
 
-    /// Takes `names` or `ids`, of which one must be given.
+    /// Takes `names` or `ids`; one of them must be given.
     pub(crate) fn required(query: &mut Query) -> Result<Self, Refused> {
         let selection = Self::take(query)?;
         match selection.is_empty() {
@@ -74,12 +74,12 @@ impl Selection {
         }
     }
 
-    /// Whether nothing is named: all objects are meant.
+    /// Whether no object is named, which means all.
     pub(crate) fn is_empty(&self) -> bool {
         self.names.is_empty() && self.ids.is_empty()
     }
 
-    /// The names, those of ids found by `name_of`.
+    /// The names; `name_of` finds those of ids.
     pub(crate) fn names(
         &self,
         name_of: impl Fn(&str) -> Option<String>,
@@ -91,7 +91,7 @@ impl Selection {
     }
 }
 
-/// What `one` finds for each name; all that were not found are told at once.
+/// The result of `one` for each name. All names that were not found are reported at once.
 pub(crate) fn each<T>(
     names: &[String],
     one: impl Fn(&str) -> Result<T, Refused>,
@@ -111,14 +111,14 @@ pub(crate) fn each<T>(
     found
 }
 
-/// A thing that another names.
+/// A reference to an object.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct Named {
     /// Its name.
     pub name: String,
 }
 
-/// What may be named, or not: `{}` then.
+/// An optional reference: `{}` if there is none.
 #[derive(Clone, Debug, Default, Serialize, utoipa::ToSchema)]
 pub struct MaybeNamed {
     /// Its name, if there is one.

@@ -1,8 +1,7 @@
 //! `sessions`: who is logged in.
 //!
-//! Sessions that have ended are forgotten, and so are all of them when the array starts: what was
-//! done in them is told by the audit log. Logins that failed are told as well, counted for each
-//! address that they came from.
+//! Ended sessions are forgotten, and restarting the array ends all; the audit log keeps what was
+//! done in them. Failed logins are listed as well, counted for each address that they came from.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -13,28 +12,28 @@ use super::{Answer, ItemsOf, ListParams, Listed, NameParams, Query, Refusals};
 use crate::Shared;
 use crate::access::session::{Begun, Failed};
 
-/// A session, or logins that failed.
+/// A session, or failed logins.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestSession {
-    /// Which event it was since the array was started, with leading zeros.
+    /// The number of the event since the array was started, with leading zeros.
     pub name: String,
     /// The same.
     pub id: String,
     /// `login`, or `failed authentication`.
     pub event: String,
-    /// How many of them: 1 for a login.
+    /// How many logins: 1 for a session.
     pub event_count: u64,
     /// The address that it came from.
     pub location: String,
-    /// `API token`: there is no other way.
+    /// `API token`, the only method.
     pub method: String,
-    /// When, in milliseconds since 1970.
+    /// When it began, in milliseconds since 1970.
     pub start_time: u64,
-    /// When the last login failed. Sessions that are told have not ended.
+    /// When the last login failed. Listed sessions have not ended.
     pub end_time: Option<u64>,
-    /// Who; `null` where the login failed.
+    /// The user; `null` if the login failed.
     pub user: Option<String>,
-    /// How: always `REST`.
+    /// Always `REST`.
     pub user_interface: String,
 }
 
@@ -76,7 +75,7 @@ impl From<Failed> for RestSession {
 
 listed_by_name!(RestSession);
 
-/// The sessions that have not ended, and the logins that failed, the oldest first.
+/// Lists the sessions that have not ended, and the failed logins, the oldest first.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/sessions",

@@ -1,8 +1,8 @@
-//! The words of REST 2.x for space.
+//! Space in the terms of REST 2.x.
 //!
-//! Sizes are in bytes. A ratio of something to nothing stored is 1, as clients expect of an empty
-//! array. What the last pass of accounting has not seen yet counts as 0, as these clients can't do
-//! without a number: `/v1` tells it from nothing.
+//! Sizes are in bytes. If nothing is stored, a ratio is 1, as clients expect of an empty array.
+//! Figures that the last pass of accounting does not cover yet are 0, because these clients need a
+//! number: `/v1` distinguishes the two.
 
 use array::ObjectSpace;
 use serde::{Deserialize, Serialize};
@@ -13,37 +13,36 @@ use crate::ratio;
 /// The space of an array, a volume or a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RestSpace {
-    /// How many times what hosts have written is what is stored for it.
+    /// What hosts have written divided by what is stored for it.
     pub data_reduction: f64,
-    /// Stored bytes for replication: 0, as there is none. Of the array only, where clients add it
-    /// to `system` without looking whether it is there.
+    /// Stored bytes for replication: 0, not supported. Only for the array, where clients add it to
+    /// `system` without checking whether it is there.
     pub replication: Option<u64>,
-    /// Stored bytes that a volume names, and another volume or a snapshot. Of the array only.
+    /// Stored bytes that a volume shares with another volume or a snapshot. Only for the array.
     pub shared: Option<u64>,
-    /// Stored bytes that only snapshots name: of a volume, those that only one of its snapshots
-    /// does; of a snapshot, those that only it does.
+    /// Stored bytes that only snapshots refer to: for a volume, those of any one of its snapshots
+    /// alone; for a snapshot, those that only it refers to.
     pub snapshots: u64,
-    /// Stored bytes of the array itself. Of the array only.
+    /// Stored bytes of the array itself. Only for the array.
     pub system: Option<u64>,
     /// The part of the provisioned bytes that hosts have not written: 0 to 1.
     pub thin_provisioning: f64,
-    /// Stored bytes: of the array all that are in use, else those that are unique.
+    /// Stored bytes: for the array all that are in use, otherwise those that are unique.
     pub total_physical: u64,
     /// Provisioned bytes.
     pub total_provisioned: u64,
-    /// How many times what is provisioned is what is stored for it.
+    /// What is provisioned divided by what is stored for it.
     pub total_reduction: f64,
-    /// Bytes that hosts have written and not unmapped, as `virtual`.
+    /// Bytes that hosts have written and not unmapped; the same as `virtual`.
     pub total_used: u64,
-    /// Stored bytes that would become free if it ended and nothing else did.
+    /// Stored bytes that destroying and eradicating only this object would free.
     pub unique: u64,
     /// Bytes that hosts have written and not unmapped.
     pub r#virtual: u64,
 }
 
 impl RestSpace {
-    /// Of a volume or a snapshot of so many bytes, of which so many are written; `snapshots_bytes`
-    /// are those of its snapshots.
+    /// For a volume or a snapshot with these sizes; `snapshots_bytes` are those of its snapshots.
     pub(crate) fn of(
         size_bytes: u64,
         mapped_bytes: u64,
@@ -72,7 +71,7 @@ impl RestSpace {
         }
     }
 
-    /// Of the array.
+    /// For the array.
     pub(crate) fn of_array(array: &array::Array) -> Self {
         let (pool, space) = (array.pool(), array.pool_space());
         let figures = space.figures;
@@ -96,14 +95,14 @@ impl RestSpace {
 /// The space of the snapshots of a protection group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RestSnapshotsSpace {
-    /// Stored bytes that only one of them names.
+    /// Stored bytes that only one of them refers to.
     pub snapshots: u64,
     /// The same.
     pub total_physical: u64,
 }
 
 impl RestSnapshotsSpace {
-    /// Of snapshots of which single ones name so many bytes.
+    /// For snapshots with this many bytes of their own.
     pub(super) fn of(snapshots_bytes: u64) -> Self {
         Self { snapshots: snapshots_bytes, total_physical: snapshots_bytes }
     }

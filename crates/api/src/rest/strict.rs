@@ -1,12 +1,12 @@
-//! Bodies as their descriptions say: an object has its fields by name. What derives `Deserialize`
-//! takes a list as well, field by field in their order, which nobody means.
+//! Bodies must match their descriptions: an object has its fields by name. A derived `Deserialize`
+//! also accepts a list of the fields in their order, which no client means.
 
 use serde::Deserializer;
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{Error as _, IntoDeserializer, Visitor};
 use serde_json::{Error, Value};
 
-/// A value of which lists are no objects, at any depth.
+/// A value in which lists are not accepted as objects, at any depth.
 pub(super) struct Strict(pub(super) Value);
 
 impl<'de> IntoDeserializer<'de, Error> for Strict {

@@ -1,4 +1,4 @@
-//! `volumes/tags` and `volume-snapshots/tags`: what others keep with volumes and snapshots.
+//! `volumes/tags` and `volume-snapshots/tags`: labels on volumes and snapshots.
 
 use array::tags::{NAMESPACE_DEFAULT, TAGS_PER_OBJECT_MAX};
 use array::{Tag, TagFilter, Tagged};
@@ -19,19 +19,19 @@ const PIECE: usize = 250;
 /// A tag of a volume or a snapshot.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestTag {
-    /// Where its key is unique.
+    /// The namespace in which its key is unique.
     pub namespace: String,
-    /// What it is called.
+    /// Its key.
     pub key: String,
-    /// What it says.
+    /// Its value.
     pub value: String,
-    /// Whether clones get it.
+    /// Whether clones inherit it.
     pub copyable: bool,
-    /// Whose it is.
+    /// The object that has it.
     pub resource: RestTagged,
 }
 
-/// What has a tag.
+/// An object with a tag.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestTagged {
     /// Its id.
@@ -42,7 +42,7 @@ pub struct RestTagged {
 
 impl Listed for RestTag {
     fn key(&self) -> String {
-        // No part of it has control characters.
+        // None of the parts contains control characters.
         format!("{}\0{}\0{}", self.resource.name, self.namespace, self.key)
     }
 }
@@ -59,7 +59,7 @@ fn shown(ids: Ids, tagged: Tagged) -> Vec<RestTag> {
     tags.into_iter().map(show).collect()
 }
 
-/// Whose tags are meant, and which, for the description.
+/// Parameters that select tags and their objects, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
@@ -74,16 +74,16 @@ struct TagParams {
     keys: Option<String>,
 }
 
-/// Whether their resources are destroyed, for the description.
+/// The parameter that selects tags of destroyed objects, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
 struct DestroyedResourceParam {
-    /// Only tags of what is destroyed, or only those of the others.
+    /// Only tags of destroyed objects, or only those of the others.
     resource_destroyed: Option<bool>,
 }
 
-/// Whose tags to set, for the description.
+/// Parameters that name the objects to tag, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
@@ -94,7 +94,7 @@ struct ResourceParams {
     resource_ids: Option<String>,
 }
 
-/// What the tags are of.
+/// The kind of object that is tagged.
 #[derive(Clone, Copy)]
 enum Of {
     Volumes,
@@ -107,7 +107,7 @@ impl Of {
             Self::Volumes => volumes::name_of(interface, id),
             Self::Snapshots => volume_snapshots::name_of(interface, id),
         })?;
-        // Names of snapshots, and no others, have a dot in them.
+        // Only names of snapshots contain a dot.
         each(&names, |name| match (self, name.contains('.')) {
             (Self::Volumes, true) => Err(array::Error::NoSuchVolume(name.to_owned()).into()),
             (Self::Snapshots, false) => Err(array::Error::NoSuchSnapshot(name.to_owned()).into()),
@@ -130,7 +130,7 @@ fn required(query: &mut Query) -> Result<Selection, Refused> {
 
 fn tag_filter(query: &mut Query) -> Result<TagFilter, Refused> {
     let namespaces = query.list("namespaces")?;
-    // What other lists mean by it.
+    // In other lists this means all.
     let namespaces = if namespaces == ["*"] { Vec::new() } else { namespaces };
     let keys = query.list("keys")?.into_iter().collect();
     Ok(TagFilter { namespaces: namespaces.into_iter().collect(), keys })
@@ -153,7 +153,7 @@ async fn list_of(interface: std::sync::Arc<Interface>, mut query: Query, of: Of)
         }
         let names = tagged_names(interface, of);
         listing.pieces(|after, limit| {
-            // The first part of a key is the name.
+            // The first part of a key is the object's name.
             let begun = after.and_then(|key| key.split('\0').next()).map(str::to_lowercase);
             let is_before =
                 |name: &String| begun.as_ref().is_some_and(|begun| name.to_lowercase() < *begun);
@@ -162,7 +162,7 @@ async fn list_of(interface: std::sync::Arc<Interface>, mut query: Query, of: Of)
                 if rows.len() >= limit {
                     break;
                 }
-                // What has gone meanwhile has no tags.
+                // An object deleted meanwhile has no tags.
                 let found = array.tags(name, &filter).ok().filter(wanted);
                 let found = found.into_iter().flat_map(|tagged| shown(ids, tagged));
                 let is_begun = begun.as_ref().is_some_and(|begun| name.to_lowercase() == *begun);
@@ -175,7 +175,7 @@ async fn list_of(interface: std::sync::Arc<Interface>, mut query: Query, of: Of)
     .await
 }
 
-/// The names of all volumes, or snapshots, that have tags, in order.
+/// The names of all volumes, or snapshots, that have tags, sorted.
 fn tagged_names(interface: &Interface, of: Of) -> Vec<String> {
     let is_snapshots = matches!(of, Of::Snapshots);
     let (mut names, mut after) = (Vec::new(), None);
@@ -215,9 +215,9 @@ pub struct TagPut {
     pub key: String,
     /// Up to 256 characters.
     pub value: String,
-    /// 1 to 64 characters; without it, `default`.
+    /// 1 to 64 characters; `default` if left out.
     pub namespace: Option<String>,
-    /// Whether clones get it: they do unless this is false.
+    /// Whether clones inherit it: they do unless this is false.
     pub copyable: Option<bool>,
 }
 
@@ -251,7 +251,7 @@ async fn set_of(
     .await
 }
 
-/// The tags of all volumes, or of some.
+/// Lists the tags of all volumes, or of some.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/volumes/tags",
@@ -263,7 +263,7 @@ pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
     list_of(interface, query, Of::Volumes).await
 }
 
-/// Takes tags away from volumes: from all of those that are named, or none.
+/// Removes tags from volumes: from all of the named ones, or none.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/volumes/tags",
@@ -275,7 +275,7 @@ pub(super) async fn remove(State(interface): Shared, query: Query) -> Answer {
     remove_of(interface, query, Of::Volumes).await
 }
 
-/// Gives volumes tags, in place of those with the same namespaces and keys: all of them, or none.
+/// Sets tags of volumes, replacing those with the same namespaces and keys: all of them, or none.
 #[utoipa::path(
     put,
     path = "/api/2.{minor}/volumes/tags/batch",
@@ -292,7 +292,7 @@ pub(super) async fn set(
     set_of(interface, query, asked, Of::Volumes).await
 }
 
-/// The tags of all snapshots, or of some.
+/// Lists the tags of all snapshots, or of some.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/volume-snapshots/tags",
@@ -304,7 +304,7 @@ pub(super) async fn list_of_snapshots(State(interface): Shared, query: Query) ->
     list_of(interface, query, Of::Snapshots).await
 }
 
-/// Takes tags away from snapshots: from all of those that are named, or none.
+/// Removes tags from snapshots: from all of the named ones, or none.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/volume-snapshots/tags",
@@ -316,7 +316,7 @@ pub(super) async fn remove_of_snapshots(State(interface): Shared, query: Query) 
     remove_of(interface, query, Of::Snapshots).await
 }
 
-/// Gives snapshots tags, as `volumes/tags/batch` does volumes.
+/// Sets tags of snapshots, as `volumes/tags/batch` does for volumes.
 #[utoipa::path(
     put,
     path = "/api/2.{minor}/volume-snapshots/tags/batch",

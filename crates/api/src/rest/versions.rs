@@ -1,4 +1,4 @@
-//! Which versions there are.
+//! The versions of REST 2.x.
 
 use axum::Json;
 use axum::extract::Request;
@@ -13,12 +13,12 @@ use super::{MINOR_MAX, Refused};
 /// The versions of the interface.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApiVersions {
-    /// In ascending order: clients take the last that they know.
+    /// In ascending order: clients take the last one that they know.
     #[schema(example = json!(["2.0", "2.1"]))]
     pub version: Vec<String>,
 }
 
-/// The versions of REST that are spoken.
+/// Lists the supported versions of REST.
 #[utoipa::path(get, path = "/api/api_version", tag = "sessions", security(()), responses(
     (status = 200, body = ApiVersions),
 ))]
@@ -27,10 +27,10 @@ pub(super) async fn api_version() -> Json<ApiVersions> {
     Json(ApiVersions { version })
 }
 
-/// What a client calls its request; answers carry it as well.
+/// A client's name for its request; the response carries it as well.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Gives an answer the name of its request.
+/// Copies the name of a request into its response.
 pub(super) async fn name(request: Request, next: Next) -> Response {
     let id = request.headers().get(REQUEST_ID).cloned();
     let mut response = next.run(request).await;
@@ -40,7 +40,7 @@ pub(super) async fn name(request: Request, next: Next) -> Response {
     response
 }
 
-/// Refuses versions that are not spoken, which the routes take for numbers like others.
+/// Refuses unsupported versions, which the routes accept like any other number.
 pub(super) async fn check(request: Request, next: Next) -> Response {
     if request.uri().path() == "/api/api_version" || minor(request.uri().path()).is_some() {
         return next.run(request).await;
@@ -48,7 +48,7 @@ pub(super) async fn check(request: Request, next: Next) -> Response {
     Refused::no_such_path().into_response()
 }
 
-/// The minor version of a path, if it is spoken.
+/// The minor version in a path, if it is supported.
 pub(super) fn minor(path: &str) -> Option<u32> {
     let (minor, _) = path.strip_prefix("/api/2.")?.split_once('/')?;
     let number: u32 = minor.parse().ok()?;

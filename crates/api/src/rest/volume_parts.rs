@@ -1,20 +1,20 @@
-//! What parts of a volume are called in REST 2.x.
+//! Parts of a volume in the terms of REST 2.x.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What a volume or a snapshot was made of; `{}` where it was made empty.
+/// The object that a volume or a snapshot was made from; `{}` if it was made empty.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct RestSource {
-    /// Its id; it may be gone.
+    /// Its id; the object may be gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Its name; the one that it had then, if it is gone.
+    /// Its name; if the object is gone, the name that it had then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// What is added to the priority of a volume: nothing.
+/// The adjustment of a volume's priority: none.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestPriority {
     /// `+`.

@@ -20,7 +20,7 @@ use crate::{Interface, Shared};
 /// A snapshot of a volume.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestSnapshot {
-    /// Its id, for ever.
+    /// Its id, which never changes.
     pub id: String,
     /// `VOLUME.SUFFIX`, or `GROUP.SUFFIX.VOLUME` if it was made with a protection group.
     pub name: String,
@@ -28,17 +28,18 @@ pub struct RestSnapshot {
     pub created: u64,
     /// Whether it is destroyed, by itself or with its volume.
     pub destroyed: bool,
-    /// How long it can be recovered still, in milliseconds, if it is destroyed.
+    /// How much longer it can be recovered, in milliseconds, if it is destroyed.
     pub time_remaining: Option<u64>,
-    /// The size of the volume at that moment, in bytes.
+    /// The size of the volume when it was made, in bytes.
     pub provisioned: u64,
     /// Its serial number: 24 upper-case hex digits, never used twice.
     pub serial: String,
     /// Its volume.
     pub source: RestSource,
-    /// What tells it from other snapshots of its volume: `GROUP.SUFFIX` if it was made with one.
+    /// What distinguishes it from other snapshots of its volume: `GROUP.SUFFIX` if it was made with
+    /// a protection group.
     pub suffix: String,
-    /// What is stored for it.
+    /// Its stored data.
     pub space: RestSpace,
 }
 
@@ -98,7 +99,7 @@ impl Glance for SnapshotGlance<'_> {
                 | "serial" | "source" | "suffix" | "space",
                 ..,
             ] => None,
-            // No snapshot has such a field.
+            // Snapshots do not have this field.
             _ => Some(Value::Null),
         }
     }
@@ -123,7 +124,7 @@ pub(crate) fn name_of(interface: &Interface, id: &str) -> Option<String> {
     interface.array.snapshot_name(block::VolumeId(number))
 }
 
-/// The volumes whose snapshots are meant, for the description.
+/// Parameters that name the volumes of the snapshots, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
@@ -138,7 +139,7 @@ fn sources(query: &mut Query) -> Result<Selection, Refused> {
     Selection::take_named(query, "source_names", "source_ids")
 }
 
-/// All snapshots of volumes, or some.
+/// Lists all snapshots of volumes, or some.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/volume-snapshots",
@@ -236,22 +237,22 @@ fn page(
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotPost {
-    /// What tells them from others; without it, a number.
+    /// What distinguishes them from others; by default a number.
     pub suffix: Option<String>,
 }
 
-/// How snapshots are made, for the description.
+/// Parameters of new snapshots, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
 struct SnapshotPostParams {
-    /// What tells them from others, if it does not stand in the body.
+    /// What distinguishes them from others, if it is not in the body.
     suffix: Option<String>,
-    /// Whether it may be refused when the array is busy: it never is for that.
+    /// Whether it may be refused if the array is busy: it never is for that reason.
     allow_throttle: Option<bool>,
 }
 
-/// Makes snapshots of volumes, all of one moment.
+/// Makes consistent snapshots of volumes.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/volume-snapshots",
@@ -266,7 +267,7 @@ pub(super) async fn create(
     Body(asked): Body<SnapshotPost>,
 ) -> Answer {
     let (sources, suffix) = (sources(&mut query)?, query.text("suffix"));
-    // It could wait until the array has time, but snapshots take none.
+    // It would allow a delay, but snapshots take no time.
     query.flag("allow_throttle")?;
     query.end()?;
     if sources.is_empty() {
@@ -291,13 +292,13 @@ pub(super) async fn create(
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotPatch {
-    /// A new suffix, of one snapshot: with or without the name of its volume in front.
+    /// A new suffix, for one snapshot only: with or without the name of its volume before it.
     pub name: Option<String>,
-    /// `true` destroys, `false` recovers; alone.
+    /// `true` destroys, `false` recovers; no other field may be given.
     pub destroyed: Option<bool>,
 }
 
-/// Renames, destroys or recovers snapshots: all of those that are named, or none.
+/// Renames, destroys or recovers snapshots: all of the named ones, or none.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/volume-snapshots",
@@ -340,7 +341,7 @@ pub(super) async fn change(
     .await
 }
 
-/// Copies of snapshots on other arrays, which `replication_snapshot=true` means, can't be made.
+/// Refuses `replication_snapshot=true`: snapshots can't be copied to other arrays.
 fn refuse_replicas(query: &mut Query) -> Result<(), Refused> {
     match query.flag("replication_snapshot")? {
         Some(true) => Err(Refused::unsupported("replication_snapshot", "Replication")),
@@ -348,7 +349,7 @@ fn refuse_replicas(query: &mut Query) -> Result<(), Refused> {
     }
 }
 
-/// Eradicates destroyed snapshots: what only they held is gone for ever.
+/// Eradicates destroyed snapshots: data that only they held is gone for ever.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/volume-snapshots",

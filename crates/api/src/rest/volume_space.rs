@@ -1,4 +1,4 @@
-//! `volumes/space`: what is stored for volumes.
+//! `volumes/space`: the stored data of volumes.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -20,9 +20,9 @@ pub struct RestVolumeSpace {
     pub id: String,
     /// The volume's name.
     pub name: String,
-    /// What is stored for it.
+    /// Its stored data.
     pub space: RestSpace,
-    /// Of when the figures are, in milliseconds since 1970; `null` where there are none yet.
+    /// The time of the figures, in milliseconds since 1970; `null` if there are none yet.
     pub time: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl Listed for RestVolumeSpace {
     }
 }
 
-/// The space of all volumes, or of some.
+/// Lists the space of all volumes, or of some.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/volumes/space",

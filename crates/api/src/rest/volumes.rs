@@ -19,25 +19,25 @@ use crate::{Interface, Shared};
 /// A volume.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestVolume {
-    /// Its id, for ever.
+    /// Its id, which never changes.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// To how many hosts it is connected.
+    /// How many hosts are connected to it.
     pub connection_count: usize,
     /// When it was made, in milliseconds since 1970.
     pub created: u64,
-    /// Whether it is destroyed: it can be recovered until its time is over.
+    /// Whether it is destroyed. It can be recovered until it is eradicated.
     pub destroyed: bool,
-    /// How long it can be recovered still, in milliseconds, if it is destroyed.
+    /// How much longer it can be recovered, in milliseconds, if it is destroyed.
     pub time_remaining: Option<u64>,
     /// Its size in bytes.
     pub provisioned: u64,
     /// Its serial number: 24 upper-case hex digits, never used twice.
     pub serial: String,
-    /// What is stored for it.
+    /// Its stored data.
     pub space: RestSpace,
-    /// `regular`: there are no others.
+    /// `regular`, the only type.
     pub subtype: String,
     /// `promoted`: hosts can write it.
     pub promotion_status: String,
@@ -45,19 +45,19 @@ pub struct RestVolume {
     pub requested_promotion_state: String,
     /// 0: all volumes have the same priority.
     pub priority: i32,
-    /// What is added to the priority.
+    /// The adjustment of the priority.
     pub priority_adjustment: RestPriority,
-    /// How much hosts may do with it.
+    /// Limits on what hosts do with it.
     pub qos: RestQos,
-    /// What it was made of, or overwritten with last.
+    /// The object that it was made from, or last overwritten with.
     pub source: RestSource,
-    /// `none`: hosts keep their keys to themselves.
+    /// `none`: host encryption keys are not supported.
     pub host_encryption_key_status: String,
-    /// As what it gives hosts ways to other volumes: `{}`, it never does.
+    /// Protocol endpoint; always `{}` (not supported).
     pub protocol_endpoint: MaybeNamed,
-    /// Its pod: `{}`, there are none.
+    /// Its pod; always `{}` (not supported).
     pub pod: MaybeNamed,
-    /// Its volume group: `{}`, there are none.
+    /// Its volume group; always `{}` (not supported).
     pub volume_group: MaybeNamed,
 }
 
@@ -116,8 +116,8 @@ pub(crate) fn name_of(interface: &Interface, id: &str) -> Option<String> {
     interface.array.volume_name(block::VolumeId(number))
 }
 
-/// A volume that is destroyed or not, as it was asked for. What does not fit is refused as if it
-/// was not there: clients take an empty list for a success.
+/// A volume that is destroyed or not, as requested. If it does not match, it is refused as
+/// nonexistent: clients take an empty list for a success.
 pub(super) fn find(
     interface: &Interface,
     name: &str,
@@ -153,7 +153,7 @@ pub(super) fn listed<T: Listed + Clone>(
     })
 }
 
-/// All volumes, or some.
+/// Lists all volumes, or some.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/volumes",
@@ -176,17 +176,17 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumePost {
-    /// Its size in bytes: a multiple of 4096, up to 64 TiB; not where it has a source.
+    /// Its size in bytes: a multiple of 4096, up to 64 TiB; not allowed with a source.
     pub provisioned: Option<u64>,
-    /// The volume or snapshot that it is made of.
+    /// The volume or snapshot to copy.
     pub source: Option<Reference>,
     /// `regular`.
     pub subtype: Option<String>,
-    /// How much hosts may do with it.
+    /// Limits on what hosts do with it.
     pub qos: Option<QosPatch>,
 }
 
-/// What another object is called.
+/// A reference to another object.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
@@ -196,20 +196,20 @@ pub struct Reference {
     pub id: Option<String>,
 }
 
-/// What a volume is made with, for the description.
+/// Parameters of new volumes, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
 struct VolumePostParams {
     /// The names of the volumes, comma-separated.
     names: String,
-    /// Whether volumes that are there become what the source is.
+    /// Whether existing volumes are overwritten with the source.
     overwrite: Option<bool>,
-    /// Whether to put them into the groups that new volumes are protected by: there are none.
+    /// Whether to add them to the default protection groups: there are none.
     with_default_protection: Option<bool>,
 }
 
-/// Makes volumes: empty ones, or of what another volume or a snapshot holds.
+/// Makes volumes: empty ones, or copies of a volume or a snapshot.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/volumes",
@@ -225,7 +225,7 @@ pub(super) async fn create(
 ) -> Answer {
     let names = query.required("names")?;
     let overwrite = query.flag("overwrite")?.unwrap_or(false);
-    // No groups protect new volumes by default, so that both values are as good.
+    // There are no default protection groups, so both values mean the same.
     query.flag("with_default_protection")?;
     query.end()?;
     if asked.subtype.as_deref().is_some_and(|subtype| subtype != "regular") {
@@ -299,17 +299,17 @@ fn source_name(
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumePatch {
-    /// A new name, of one volume.
+    /// A new name, for one volume only.
     pub name: Option<String>,
     /// A new size in bytes; a smaller one needs the parameter `truncate`.
     pub provisioned: Option<u64>,
-    /// `true` destroys, `false` recovers; alone.
+    /// `true` destroys, `false` recovers; no other field may be given.
     pub destroyed: Option<bool>,
-    /// How much hosts may do with it.
+    /// Limits on what hosts do with it.
     pub qos: Option<QosPatch>,
 }
 
-/// Whether data may be cut off, for the description.
+/// The parameter that allows data to be cut off, for the description.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
@@ -318,7 +318,7 @@ struct VolumePatchParams {
     truncate: Option<bool>,
 }
 
-/// Changes, destroys or recovers volumes: all of those that are named, or none.
+/// Changes, destroys or recovers volumes: all of the named ones, or none.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/volumes",

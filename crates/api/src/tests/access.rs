@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, Response};
 
 use super::*;
 
-/// A request by somebody else than the owner of the process.
+/// A request by somebody other than the owner of the process.
 struct Sent<'a> {
     method: &'a str,
     path: &'a str,
@@ -190,7 +190,7 @@ async fn failed_logins_slow_their_address_down_and_nobody_else() {
     assert_eq!((status, &headers["retry-after"]), (429, &"5".parse().unwrap()));
     let wanted = "Too many logins from this address failed. Try again in 5 s.";
     assert_eq!(value["errors"][0]["message"], wanted);
-    // Not even the right one, nor in the other way; but what is open stays open.
+    // Not even the right one, nor by the other method; but open paths stay open.
     let right = || Sent::new("GET", "/v1/status").token(&token);
     let (status, _, value) = world.raw(right()).await;
     assert_eq!((status, &value["code"]), (429, &json!("too_many_requests")));
@@ -203,7 +203,7 @@ async fn failed_logins_slow_their_address_down_and_nobody_else() {
     assert_eq!(world.status(right()).await, 200, "what succeeds costs nothing");
     assert_eq!(world.status(guess()).await, 401);
     assert_eq!(world.status(right()).await, 429);
-    // A dead session is no guess: clients come with one after each restart.
+    // A dead session does not count as a guess: clients present one after each restart.
     world.uptime_ms.fetch_add(60_000, Ordering::Relaxed);
     for _ in 0..20 {
         let dead = Sent::new("GET", "/v1/status").with("x-auth-token", "dead");
@@ -293,12 +293,12 @@ async fn changes_are_entered_with_who_and_whence_and_what_came_of_them() {
     assert_eq!(world.status(make().from("::ffff:192.0.2.9")).await, 409);
     let list = Sent::new("GET", "/v1/volumes").token(&token);
     assert_eq!(world.status(list).await, 200);
-    // Neither a refusal of who asks nor what can't be read was about a change.
+    // Refused callers and unreadable bodies changed nothing.
     let forbidden = Sent::new("PATCH", "/v1/settings").token(&token).body(json!({}));
     assert_eq!(world.status(forbidden).await, 403);
     let broken = Sent::new("POST", "/v1/volumes").token(&token).body(json!({"name": 7}));
     assert_eq!(world.status(broken).await, 400);
-    // A name that looks like something else is a name.
+    // A name that looks like a path of the interface is only a name.
     let path = "/v1/volumes/logout";
     assert_eq!(world.status(Sent::new("DELETE", path).token(&token)).await, 404);
     let chap = json!({"initiator": {"user": "u", "secret": "correct horse"}});

@@ -25,7 +25,7 @@ async fn rest_lists_alerts_and_takes_flags() {
     let world = world();
     let (status, open) = world.ask("GET", "/api/2.26/alerts?filter=state='open'", None).await;
     assert_eq!((status, open["items"].as_array().unwrap().len()), (200, 2));
-    // The gravest was opened first.
+    // The most severe was opened first.
     let (grave, other) = (&open["items"][0], &open["items"][1]);
     assert_eq!((&grave["severity"], &grave["name"]), (&json!("critical"), &json!("1")));
     assert_eq!(other["component_name"], "esx1");

@@ -1,4 +1,4 @@
-//! The history of performance: what is told of the array, of volumes and of hosts, when and how.
+//! The history of performance: of the array, of volumes and of hosts; ranges and resolutions.
 
 use ::history::{Activity, Capacity, ClassSums, GAUGES, Gauge, Object, Tick};
 
@@ -79,7 +79,7 @@ async fn samples_are_told_between_two_times() {
         let found = items(&world, &path).await;
         assert_eq!((&found[0]["time"], &found[0]["reads_per_sec"]), (&json!(0), &json!(100)));
     }
-    // An idle volume was idle; that it was is known.
+    // An idle volume was idle, which is known.
     let idle = items(&world, "volumes/performance?start_time=0&names=v2").await;
     assert_eq!((idle.len(), &idle[0]["reads_per_sec"]), (1, &json!(0)));
     assert_eq!(items(&world, "arrays/performance?resolution=1000").await[0]["time"], 100);

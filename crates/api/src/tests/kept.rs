@@ -1,4 +1,4 @@
-//! Snapshots, groups, clones, and the way back from the end.
+//! Snapshots, groups, clones, and recovery of destroyed objects.
 
 use super::*;
 
@@ -37,7 +37,7 @@ async fn snapshots_of_a_group_are_made_listed_and_restored() {
     let (status, refused) = world.ask("POST", "/v1/volumes/b/restore", Some(source.clone())).await;
     assert_eq!((status, &refused["code"]), (400, &json!("wrong_source")));
     assert_eq!(world.ask("POST", "/v1/volumes/b/overwrite", Some(source)).await.0, 200);
-    // A group takes its snapshots along, and brings them back.
+    // A destroyed group takes its snapshots along, and recovery brings them back.
     let count = async || {
         let (_, status) = world.ask("GET", "/v1/status", None).await;
         (status["volumes"].clone(), status["snapshots"].clone())

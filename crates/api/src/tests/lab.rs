@@ -1,4 +1,4 @@
-//! Reports of the lab: kept, listed, shown, removed; by whom, and what the audit log says.
+//! Reports of the lab: kept, listed, shown, removed; by which role, and what the audit log says.
 
 use super::*;
 

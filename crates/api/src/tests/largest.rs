@@ -1,10 +1,10 @@
-//! Each management request at its largest: what is legal has bounded work and a bounded answer, and
-//! what is more is refused with the limit. Steps and bytes are counted, not time.
+//! Each management request at its largest: if it is legal, its work and its response are bounded;
+//! if not, it is refused with the limit. Steps and bytes are counted, not time.
 
 use super::*;
 use crate::rest::filter::FILTER_BYTES_MAX;
 
-/// No page of a list is longer, whatever was asked for.
+/// No page of a list is longer, whatever was requested.
 const PAGE_BYTES_MAX: usize = 4 << 20;
 
 impl World {
@@ -12,7 +12,7 @@ impl World {
         self.ask("GET", &format!("/api/2.26/{path}"), None).await
     }
 
-    /// Asks for what must be refused: the message.
+    /// Sends a request that must be refused, and returns the message.
     async fn too_much(&self, method: &str, path: &str, body: Option<Value>) -> String {
         let (status, refused) = self.ask(method, &format!("/api/2.26/{path}"), body).await;
         assert_eq!(status, 400, "{method} {}: {refused}", &path[..path.len().min(80)]);
@@ -29,7 +29,7 @@ fn numbered(prefix: &str, numbers: std::ops::Range<usize>) -> String {
     numbers.map(|n| format!("{prefix}{n}")).collect::<Vec<_>>().join(",")
 }
 
-/// As many alternatives as a filter has room for.
+/// As many alternatives as fit a filter.
 fn many_names() -> String {
     let mut filter = String::from("name='none'");
     let mut n = 0;
@@ -83,7 +83,7 @@ async fn every_list_takes_the_largest_question_that_is_legal_and_no_larger_one()
             "Invalid filter, at character 1: this field has more than 8 \
           parts.",
         ),
-        // So deep that whoever walked it would run out of stack.
+        // So deep that recursion would overflow the stack.
         (
             format!("filter={}", ["x"; 8000].join(".")),
             "Invalid filter, at character 1: this \
@@ -109,7 +109,7 @@ async fn every_list_takes_the_largest_question_that_is_legal_and_no_larger_one()
             assert_eq!(told, *wanted, "{list}");
         }
     }
-    // The names are found, in their order and page by page, with what else the filter says.
+    // The names are looked up, in their order and page by page, with the rest of the filter.
     let names = encoded(&format!("provisioned>1 and ({})", many_names()));
     let first = world.rest(&format!("volumes?filter={names}&limit=600")).await.1;
     let token = first["continuation_token"].as_str().unwrap();
@@ -141,7 +141,7 @@ async fn lists_of_names_are_bounded() {
         let told = world.too_much(method, &format!("{path}?{parameter}={many}"), None).await;
         assert_eq!(told, "At most 500 names can be given at once.", "{method} {path}");
     }
-    // Pairs of names, too: what would be 250,000 of them.
+    // Also pairs of names, of which there would be 250,000.
     let half = numbered("n", 0..500);
     let pairs = format!("host_names={half}&volume_names={half}");
     let told = world.too_much("GET", &format!("connections?{pairs}"), None).await;
@@ -189,7 +189,7 @@ async fn bodies_are_bounded() {
     assert_eq!(world.send(request.unwrap()).await.0, StatusCode::BAD_REQUEST);
 }
 
-/// A group of 51 hosts with 1,000 volumes: 51,000 rows of two requests.
+/// A group of 51 hosts with 1,000 volumes: 51,000 rows from two requests.
 #[tokio::test]
 async fn connections_of_large_groups_are_read_page_by_page() {
     let world = World::new();
@@ -213,7 +213,7 @@ async fn connections_of_large_groups_are_read_page_by_page() {
         let (status, page) = world.rest(&format!("connections?continuation_token={token}")).await;
         assert_eq!(status, 200, "{page}");
         for row in page["items"].as_array().unwrap() {
-            // Hosts in their order, then the group that has none; each by LUN.
+            // Hosts in their order, then the group that has none; within each by LUN.
             let host = row["host"]["name"].as_str().unwrap_or("~");
             let key = format!("{host}/{:05}", row["lun"].as_u64().unwrap());
             assert!(key > last, "{key} behind {last}");
@@ -239,7 +239,7 @@ async fn connections_of_large_groups_are_read_page_by_page() {
     assert_eq!((status, of_one["connections"].as_array().unwrap().len()), (200, 1000));
 }
 
-/// Requests that look wait for each other, and one that changes something for none of them.
+/// Read-only requests wait for each other; requests that change something wait for none of them.
 #[tokio::test]
 async fn those_who_only_look_leave_room_for_those_who_change() {
     let world = World::new();
@@ -252,7 +252,7 @@ async fn those_who_only_look_leave_room_for_those_who_change() {
     assert_eq!(waiting.await.1["items"].as_array().unwrap().len(), 1);
 }
 
-/// What a future gives at once, if it does.
+/// The result of a future, if it is ready at once.
 async fn futures_lite<T>(future: &mut (impl Future<Output = T> + Unpin)) -> Option<T> {
     let mut polls = 0;
     std::future::poll_fn(|context| {

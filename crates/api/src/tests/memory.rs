@@ -8,7 +8,7 @@ use array::Backing;
 use block::{SectorCount, VolumeError, VolumeId};
 use store::{Change, Handling, PoolStatus, StoreError, VolumeStatus};
 
-/// The size of a volume, whether it is a snapshot, and what reduction leaves alone in it.
+/// The size of a volume, whether it is a snapshot, and how reduction handles it.
 type StoredVolume = (SectorCount, bool, Handling);
 type Kept = (BTreeMap<Vec<u8>, Vec<u8>>, HashMap<VolumeId, StoredVolume>);
 

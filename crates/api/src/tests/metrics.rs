@@ -1,4 +1,4 @@
-//! Metrics: who may ask, what is told, and that there is a bound.
+//! Metrics: who may read them, what they contain, and that their number is bounded.
 
 use super::*;
 
@@ -28,7 +28,7 @@ async fn volumes_and_hosts_have_series_up_to_a_bound() {
     for line in [
         "holdfast_volumes 3",
         "holdfast_volume_size_bytes{volume=\"c\"} 1073741824",
-        // The first volume is the one that the front end of these tests tells of.
+        // The first volume is the one for which the front end of these tests has counters.
         "holdfast_volume_commands_total{volume=\"a\",class=\"write\",result=\"ok\"} 4",
         "holdfast_volume_command_latency_seconds_sum\
          {volume=\"a\",class=\"write\",result=\"ok\"} 0.5",

@@ -1,4 +1,4 @@
-//! REST 2.x: what its paths have in common, and what clients of it could be hurt by.
+//! REST 2.x: what its paths have in common, and what could break its clients.
 
 use super::*;
 
@@ -198,7 +198,7 @@ async fn what_is_done_already_is_told_in_the_sentences_that_clients_compare() {
     }
 }
 
-/// A client adds up the space of the array without looking whether all parts are there.
+/// A client adds up the space of the array without checking whether all parts are there.
 #[tokio::test]
 async fn the_space_of_the_array_has_every_part_that_clients_add_up() {
     let world = World::new();

@@ -3,14 +3,14 @@
 use super::*;
 
 impl World {
-    /// Asks for what must be done, at a path of REST 2.x: the items.
+    /// Sends a request to a path of REST 2.x that must succeed, and returns the items.
     async fn done(&self, method: &str, path: &str, body: Option<Value>) -> Vec<Value> {
         let (status, page) = self.ask(method, &format!("/api/2.26/{path}"), body).await;
         assert_eq!(status, 200, "{method} {path}: {page}");
         page["items"].as_array().unwrap().clone()
     }
 
-    /// Asks for what must be refused: the message.
+    /// Sends a request that must be refused, and returns the message.
     async fn refused(&self, method: &str, path: &str, body: Option<Value>) -> String {
         let (status, refused) = self.ask(method, &format!("/api/2.26/{path}"), body).await;
         assert_eq!(status, 400, "{method} {path}: {refused}");
@@ -94,7 +94,7 @@ async fn volumes_are_shared_by_the_hosts_of_a_group() {
     let told = world.refused("DELETE", "host-groups?names=g", None).await;
     let wanted = "Host group g cannot be deleted due to existing connections (1). Disconnect it.";
     assert_eq!(told, wanted);
-    // Clients name a volume once for each of the rows that they have found.
+    // Clients name a volume once for each row that they have found.
     world.done("DELETE", &format!("{shared},a,A"), None).await;
     assert_eq!(
         world.refused("DELETE", "host-groups?names=g", None).await,
@@ -132,7 +132,7 @@ async fn tags_are_put_found_and_taken_away() {
     assert_eq!(fields(&one, &row), of_a[..1]);
     let filtered = world.done("GET", "volumes/tags?filter=resource.name='b'", None).await;
     assert_eq!(filtered.len(), 2);
-    // A clone gets what is copyable.
+    // A clone inherits copyable tags.
     let source = Some(json!({"source": {"name": "a"}}));
     let clone = world.done("POST", "volumes?names=c", source).await;
     assert_eq!(clone[0]["source"]["name"], "a");
@@ -174,7 +174,7 @@ async fn protection_groups_have_schedules_and_an_end() {
     assert_eq!(changed[0]["snapshot_schedule"]["at"], 7_200_000);
     assert_eq!(changed[0]["source_retention"]["per_day"], 2);
     assert_eq!(changed[0]["source_retention"]["all_for_sec"], 86_400);
-    // A frequency of hours has no time of day.
+    // An interval of hours has no time of day.
     let hourly = json!({"snapshot_schedule": {"frequency": 3_600_000}});
     let changed = world.done("PATCH", group, Some(hourly)).await;
     assert_eq!(changed[0]["snapshot_schedule"]["at"], Value::Null);
@@ -209,7 +209,7 @@ async fn protection_groups_have_schedules_and_an_end() {
     let wanted = "Group snapshot does not exist: g.x. It is named GROUP.SUFFIX.";
     assert_eq!(world.refused("GET", &live, None).await, wanted);
     world.done("PATCH", one, Some(json!({"destroyed": false}))).await;
-    // The group takes its snapshots along, and brings them back under its name.
+    // A destroyed group takes its snapshots along, and recovery restores them under its name.
     assert_eq!(
         world.refused("DELETE", group, None).await,
         "Group g is not destroyed. Destroy it first."
@@ -283,7 +283,7 @@ async fn limits_are_told_in_the_words_of_clients() {
         world.refused("PATCH", "volumes?names=a", Some(wrong)).await,
         "The IOPS of a volume are limited to 100 to 100,000,000 a second; not 99."
     );
-    // A clone begins without.
+    // A clone begins without limits.
     let clone = Some(json!({"source": {"name": "a"}}));
     assert_eq!(world.done("POST", "volumes?names=b", clone).await[0]["qos"], none);
 }

@@ -1,4 +1,4 @@
-//! What is switched for volumes and for the array, and the background pass of reduction.
+//! Switches of volumes and of the array, and the background pass of reduction.
 
 use super::*;
 
@@ -54,7 +54,7 @@ async fn reduction_is_switched_and_shown_for_a_volume() {
     assert_eq!(both(&changed), (json!(true), json!(false)));
     let (_, shown) = world.ask("GET", "/v1/volumes/db1", None).await;
     assert_eq!(shown, changed);
-    // A snapshot has no such switches, and what nobody knows is refused.
+    // Snapshots have no such switches, and unknown names are refused.
     let snapshots = json!({"volumes": ["db1"], "suffix": "s"});
     assert_eq!(world.ask("POST", "/v1/snapshots", Some(snapshots)).await.0, 201);
     for (path, body, expected) in [

@@ -1,4 +1,4 @@
-//! Groups in memory: their members, and what is to be done for them when.
+//! Groups in memory: their members, and when each needs attention.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::snapshots::SnapshotRecord;
 use crate::state::{State, VolumeEntry, shown};
 use crate::{Backing, Error, Retention, SnapshotSchedule, record};
 
-/// About how many bytes of rows are put into one commit: it has room for 256 KiB with all besides.
+/// About how many bytes of rows go into one commit, which holds up to 256 KiB in total.
 const ROWS_BYTES: usize = 100 << 10;
 
-/// When each group is looked at next: for its schedule, or for what its retention lets go.
+/// When each group is looked at next: for its schedule, or for its retention.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     when: BTreeMap<GroupId, u64>,
@@ -22,7 +22,7 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    /// A group is looked at again then; `None`: not before it changes.
+    /// Sets when the group is looked at again; `None`: only when it changes.
     pub(crate) fn set(&mut self, group: GroupId, when_ms: Option<u64>) {
         if let Some(old) = self.when.remove(&group) {
             self.order.remove(&(old, group));
@@ -33,26 +33,26 @@ impl Agenda {
         }
     }
 
-    /// Something of the group has changed.
+    /// Something of the group has changed, so it is looked at again soon.
     pub(crate) fn touch(&mut self, group: GroupId) {
         self.set(group, Some(0));
     }
 
-    /// Whose turn it is.
+    /// The group that is due, if any.
     pub(crate) fn due(&self, now_ms: u64) -> Option<GroupId> {
         self.order.first().filter(|(when, _)| *when <= now_ms).map(|(_, group)| *group)
     }
 }
 
 impl State {
-    /// A group by its name, whatever its case, destroyed or not.
+    /// A group by its name, ignoring case, destroyed or not.
     pub(crate) fn any_group(&self, name: &str) -> Result<(GroupId, &Group), Error> {
         let id = self.group_names.get(&name.to_ascii_lowercase());
         let entry = id.and_then(|id| Some((*id, self.groups.get(id)?)));
         entry.ok_or_else(|| Error::NoSuchGroup(shown(name)))
     }
 
-    /// A group by its name, whatever its case, that is not destroyed.
+    /// A group by its name, ignoring case, unless it is destroyed.
     pub(crate) fn group(&self, name: &str) -> Result<(GroupId, &Group), Error> {
         let (id, group) = self.any_group(name)?;
         match group.eradicate_ms {
@@ -61,8 +61,8 @@ impl State {
         }
     }
 
-    /// The volumes of a group that are not destroyed: its own, or those that are connected to its
-    /// hosts or host groups. Each of them once.
+    /// The volumes of a group that are not destroyed: its own, or those connected to its hosts or
+    /// host groups. Each appears once.
     pub(crate) fn members(&self, group: &Group) -> Vec<&VolumeEntry> {
         let members = &group.members;
         let hosts = members.hosts.iter().filter_map(|id| self.hosts.get(id));
@@ -91,8 +91,8 @@ impl State {
         Ok(())
     }
 
-    /// Puts a snapshot whose record names its group by name into that group. If it is gone, as it
-    /// could be before snapshots went with their groups, it is made again.
+    /// Assigns a snapshot whose record holds the name of its group to that group. If the group is
+    /// gone, which was possible before snapshots ended with their groups, it is created again.
     pub(crate) fn adopt(&mut self, snapshot: &mut SnapshotRecord, name: GroupName) {
         let id = self.group_names.get(&name.key()).copied().unwrap_or_else(|| {
             let id = GroupId(self.next_group_id);
@@ -106,8 +106,8 @@ impl State {
         }
     }
 
-    /// Makes durable what was adopted: first the groups, so that a crash leaves nothing that names
-    /// one that is not there.
+    /// Makes adopted snapshots durable: the groups first, so that after a crash no snapshot refers
+    /// to a missing group.
     pub(crate) fn keep_adopted(&self, backing: &dyn Backing) -> Result<(), Error> {
         let ids = self.adopted.iter();
         let snapshots: Vec<_> = ids.filter_map(|id| Some((*id, self.snapshots.get(id)?))).collect();
@@ -136,7 +136,7 @@ impl State {
         Ok(())
     }
 
-    /// Makes a group, or gives it its new name, members, schedule or end.
+    /// Adds a group, or replaces its name, members, schedule or end.
     pub(crate) fn replace_group(&mut self, id: GroupId, group: Group) {
         self.next_group_id = self.next_group_id.max(id.0.saturating_add(1));
         if let Some(old) = self.groups.get(&id) {
@@ -178,7 +178,7 @@ impl State {
         }
     }
 
-    /// The group of which something is a member, if one is, by its name.
+    /// The name of the group with such a member, if any.
     pub(crate) fn group_with(&self, has: impl Fn(&Group) -> bool) -> Option<String> {
         self.groups.values().find(|group| has(group)).map(|group| group.name.to_string())
     }
@@ -199,7 +199,7 @@ impl Group {
         }
     }
 
-    /// Whether a volume is one of its own.
+    /// Removes a volume from its own members.
     pub(crate) fn forget(&mut self, volume: VolumeId) {
         self.members.volumes.retain(|id| *id != volume);
     }

@@ -1,4 +1,4 @@
-//! Under which LUNs the hosts of a group see its volumes, and what is in the way.
+//! The LUNs under which the hosts of a group see its volumes, and conflicts between them.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use crate::connections::check_lun_range;
 use crate::state::{HostEntry, HostGroupEntry, HostGroupId, State};
 use crate::{Error, LUN_MAX, LUN_MIN};
 
-/// The first LUN that is given to a shared volume; the next ones go down from it, so that they are
-/// not in the way of private ones, which go up from 1. Behind 1 it goes up from here.
+/// The first LUN for a shared volume. Further ones go down from it, to stay clear of private ones,
+/// which go up from 1. After 1 come those above this one.
 const SHARED_LUN_FIRST: u16 = 254;
 
 /// A connection to show.
 pub(super) type PlannedShared = (HostGroupId, VolumeId, SharedConnectionInfo);
 
-/// Checks that a host's private connections are not in the way of a group's.
+/// Checks that a host's private connections do not conflict with a group's.
 pub(super) fn check_member(
     state: &State,
     host: &HostEntry,
@@ -85,7 +85,7 @@ fn check_shared_lun(state: &State, group: &HostGroupEntry, lun: u16) -> Result<u
     own.or_else(private).map_or(Ok(lun), Err)
 }
 
-/// The next LUN for a group that neither it nor any of its hosts uses.
+/// The next LUN for a group which neither it nor any of its hosts uses.
 fn free_shared_lun(
     state: &State,
     id: HostGroupId,

@@ -49,7 +49,7 @@ pub(crate) fn user_key(name: &UserName) -> Vec<u8> {
     key
 }
 
-/// The place of an entry: those that are so many apart share one.
+/// The key of an entry: entries whose numbers differ by the size of the ring share one.
 pub(crate) fn audit_key(number: u64) -> Vec<u8> {
     key(b'a', &[number % AUDIT_ENTRIES_MAX as u64])
 }

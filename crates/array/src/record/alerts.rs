@@ -6,7 +6,7 @@ use super::{Stored, VERSION, damaged, encode, key};
 use crate::Error;
 use crate::alerts::{Alert, AlertCode, AlertState, Condition, Severity, Told};
 
-/// What others were told is the name of a severity, or `closed`.
+/// The last notification is the name of a severity, or `closed`.
 #[derive(Serialize, Deserialize)]
 pub(super) struct AlertRow {
     v: u8,

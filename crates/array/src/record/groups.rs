@@ -9,7 +9,7 @@ use crate::name::GroupName;
 use crate::state::{HostGroupId, HostId};
 use crate::{Error, Retention, SnapshotSchedule};
 
-/// Rows of before there were schedules have none of what may be missing here.
+/// Optional fields are absent in records from before there were schedules.
 #[derive(Serialize, Deserialize)]
 pub(super) struct GroupRow {
     v: u8,
@@ -23,7 +23,7 @@ pub(super) struct GroupRow {
     created_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     schedule: Option<ScheduleRow>,
-    /// All for so many seconds, then so many a day for so many days.
+    /// All for this many seconds, then this many a day for this many days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retention: Option<(u64, u32, u32)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! The records of the lab's reports: one has all of a report.
+//! The records of the lab's reports: a record holds a whole report.
 
 use serde::{Deserialize, Serialize};
 

@@ -14,12 +14,12 @@ pub(super) struct SnapshotRow {
     v: u8,
     source: u64,
     suffix: String,
-    /// The name of its group, in rows of before there were ids.
+    /// The name of its group, in records from before there were ids.
     #[serde(default, skip_serializing)]
     group: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     group_id: Option<u64>,
-    /// Whether the retention of its group lets it go.
+    /// Whether the retention of its group applies to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     retained: bool,
     sectors: u64,

@@ -1,4 +1,4 @@
-//! The records of tags: one of an object has all of its tags.
+//! The records of tags: a record holds all tags of an object.
 
 use block::VolumeId;
 use serde::{Deserialize, Serialize};
@@ -7,14 +7,14 @@ use super::{Stored, VERSION, encode, key};
 use crate::Error;
 use crate::tags::{Tag, TagMap};
 
-/// Tags as (namespace, key, value, whether clones get it).
+/// Tags as (namespace, key, value, whether clones inherit it).
 #[derive(Serialize, Deserialize)]
 pub(super) struct TagsRow {
     v: u8,
     tags: Vec<(String, String, String, bool)>,
 }
 
-/// The record of an object's tags, or the removal of one that has none any more.
+/// The record of an object's tags, or its removal if there are no tags left.
 pub(crate) fn tags_row(id: VolumeId, tags: &TagMap) -> Result<(Vec<u8>, Option<Vec<u8>>), Error> {
     let key = key(b'T', &[id.0]);
     if tags.is_empty() {

@@ -26,7 +26,7 @@ pub(super) struct VolumeRow {
     bandwidth_limit: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     iops_limit: Option<u64>,
-    /// What it was made of: id, and name at that time.
+    /// The object that it was made from: id, and name at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<(u64, String)>,
 }

@@ -53,7 +53,7 @@ fn retentions_are_checked() {
 }
 
 proptest! {
-    /// What anybody would say of a policy, whatever the snapshots.
+    /// Properties of every policy, for any snapshots.
     #[test]
     fn it_keeps_what_it_promises_and_no_more(
         (all_for_h, per_day, days) in (1..72u64, 0..6u32, 0..10u32),
@@ -80,8 +80,8 @@ proptest! {
             prop_assert!(!is_over || count <= per_day as usize, "too many of a day");
             prop_assert!(age >= end || count >= of_day(&made).min(per_day as usize).min(1));
         }
-        // What was let go once is not missed: the second look finds nothing more at that time, and
-        // until the time that it names.
+        // Destroying them changes nothing for the rest: a second look at the same time finds
+        // nothing more, and so does any until the time that it returns.
         let again = retention.let_go(&left, now);
         prop_assert!(again.places.is_empty(), "{:?}", again);
         if let Some(next) = again.next_ms {

@@ -1,4 +1,4 @@
-//! Lists of snapshots: of a hundred thousand, most are looked at only to be left out.
+//! Lists of snapshots: of up to a hundred thousand, most are looked at only to be left out.
 
 use std::ops::Bound;
 
@@ -10,8 +10,7 @@ use crate::identity::Serial;
 use crate::state::{State, VolumeEntry};
 use crate::{Array, Error, LOOKED_AT_ONCE};
 
-/// A snapshot, as it is looked at before it is known whether it is to be shown: what is not asked
-/// for is not looked up.
+/// A snapshot before it is known whether it will be shown: only what is asked for is looked up.
 #[derive(Clone, Copy)]
 pub struct SnapshotGlance<'a> {
     array: &'a Array,
@@ -27,7 +26,7 @@ impl SnapshotGlance<'_> {
         self.record.name(self.state, self.volume)
     }
 
-    /// The size of the volume at that moment, in bytes.
+    /// The size of the volume when it was made, in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.record.size.0 * SECTOR_BYTES
     }
@@ -47,7 +46,7 @@ impl SnapshotGlance<'_> {
         self.array.mapped_bytes(self.id)
     }
 
-    /// Stored bytes that would become free if it ended; `None` if it was made after the last pass
+    /// Stored bytes that eradicating it alone would free; `None` if it was made after the last pass
     /// of accounting.
     pub fn unique_bytes(&self) -> Option<u64> {
         Some(self.array.object_space(self.id)?.space.unique_bytes)
@@ -57,15 +56,15 @@ impl SnapshotGlance<'_> {
 /// Part of a list.
 #[derive(Clone, Debug)]
 pub struct Looked<T> {
-    /// What is to be shown.
+    /// The items to show.
     pub items: Vec<T>,
-    /// What was looked at last, if there may be more behind it.
+    /// The last item that was looked at, if there may be more after it.
     pub next: Option<String>,
 }
 
 impl Array {
-    /// Up to `limit` snapshots in the order of their volumes' names, then of what tells them apart,
-    /// from the first one behind `after`.
+    /// Up to `limit` snapshots in the order of their volumes' names, then of their suffixes, after
+    /// `after`.
     ///
     /// # Errors
     /// `no_such_volume` for the volume of the filter.
@@ -93,8 +92,9 @@ impl Array {
         }
     }
 
-    /// Looks at `limit` snapshots, in the order of [`Array::snapshots`], and shows those that the
-    /// filter lets through and that are worth it: no lock is held for more, whatever is looked for.
+    /// Looks at `limit` snapshots, in the order of [`Array::snapshots`], and returns those that
+    /// match the filter and are worth showing. No lock is held for longer, whatever is searched
+    /// for.
     ///
     /// # Errors
     /// `no_such_volume` for the volume of the filter.
@@ -145,7 +145,7 @@ impl Array {
         self.backing.volume_status(id).map_or(0, |status| status.mapped_bytes)
     }
 
-    /// All snapshots behind `after`, or those of one volume.
+    /// All snapshots after `after`, or those of one volume.
     fn glances<'a>(
         &'a self,
         state: &'a State,
@@ -182,10 +182,10 @@ impl Array {
     }
 }
 
-/// A filter, with what its names stand for.
+/// A filter with its names resolved.
 struct Wanted<'a> {
     volume: Option<&'a VolumeEntry>,
-    /// `Some(None)`: of a group that is not there.
+    /// `Some(None)` if the group does not exist.
     group: Option<Option<GroupId>>,
     destroyed: Option<bool>,
 }

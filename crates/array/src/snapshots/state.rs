@@ -16,20 +16,20 @@ pub(crate) struct SnapshotRecord {
     /// The volume.
     pub(crate) source: VolumeId,
     pub(crate) suffix: Suffix,
-    /// The group that it was made with. It does not outlive it.
+    /// The group that it was made with, which it does not outlive.
     pub(crate) group: Option<GroupId>,
-    /// Whether the retention of its group lets it go.
+    /// Whether the retention of its group applies to it.
     pub(crate) retained: bool,
-    /// The size of the volume at that moment.
+    /// The size of the volume when it was made.
     pub(crate) size: SectorCount,
     pub(crate) created_ms: u64,
-    /// If it is destroyed by itself: when it is eradicated, in milliseconds since 1970.
+    /// If it was destroyed separately: when it is eradicated, in milliseconds since 1970.
     pub(crate) eradicate_ms: Option<u64>,
 }
 
 impl SnapshotRecord {
-    /// What tells it from other snapshots of its volume, in lower case. A group is told by its id,
-    /// which stays when it is renamed.
+    /// What distinguishes it from other snapshots of its volume, in lower case. A group is
+    /// represented by its id, which stays when it is renamed.
     pub(crate) fn key(&self) -> String {
         match self.group {
             None => self.suffix.key(),
@@ -46,7 +46,7 @@ impl SnapshotRecord {
     }
 }
 
-/// Behind all suffixes, as `~` is.
+/// Sorts after all suffixes, as `~` does.
 fn group_key(group: GroupId, suffix: &str) -> String {
     format!("~{:016x}.{suffix}", group.0)
 }
@@ -70,7 +70,7 @@ impl VolumeEntry {
 }
 
 impl State {
-    /// How many snapshots a volume has that are not destroyed, by themselves or with it or with
+    /// How many snapshots of a volume are not destroyed: neither separately, nor with it, nor with
     /// their group.
     pub(crate) fn live_snapshots(&self, volume: &VolumeEntry) -> usize {
         if volume.record.eradicate_ms.is_some() {
@@ -89,7 +89,7 @@ impl State {
         [volume, group, snapshot.eradicate_ms].into_iter().flatten().min()
     }
 
-    /// The volume and the key of a snapshot's name, in lower case; `None` where it is no such name.
+    /// The volume and the key in a snapshot's name, in lower case; `None` if it is not such a name.
     pub(crate) fn parse_snapshot(&self, name: &str) -> Option<(String, String)> {
         let name = name.to_ascii_lowercase();
         let parts: Vec<&str> = name.split('.').collect();
@@ -121,7 +121,7 @@ impl State {
         Ok((id, record, volume))
     }
 
-    /// A snapshot by its name that is not destroyed, by itself or with something else.
+    /// A snapshot by its name, unless it is destroyed, separately or with its volume or group.
     pub(crate) fn snapshot(
         &self,
         name: &str,
@@ -219,13 +219,13 @@ impl State {
         moments.map(|(key, moment)| (key.as_str(), moment))
     }
 
-    /// Gives a snapshot its new suffix, or its end, or takes that back.
+    /// Replaces a snapshot's suffix or end.
     pub(crate) fn replace_snapshot(&mut self, id: VolumeId, snapshot: SnapshotRecord) {
         self.remove_snapshot(id);
         self.insert_snapshot(id, snapshot);
     }
 
-    /// The volumes of which snapshots are to be made, and their group.
+    /// The volumes to be snapshotted, and their group.
     #[allow(clippy::type_complexity)]
     pub(super) fn sources(
         &self,

@@ -1,47 +1,47 @@
-//! Snapshots as they are asked for and shown.
+//! Snapshots as they are requested and shown.
 
 use block::VolumeId;
 
 use crate::ObjectSpace;
 use crate::name::Suffix;
 
-/// Of what snapshots are made.
+/// What to snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnapshotSource {
-    /// Of these volumes, by their names; at most [`crate::GROUP_MEMBERS_MAX`].
+    /// These volumes, by their names; at most [`crate::GROUP_MEMBERS_MAX`].
     Volumes(Vec<String>),
-    /// Of all volumes of this group.
+    /// All volumes of this group.
     Group(String),
 }
 
-/// Snapshots that are to be made, all of one moment.
+/// Consistent snapshots to make.
 #[derive(Clone, Debug)]
 pub struct NewSnapshots {
-    /// Of what.
+    /// What to snapshot.
     pub source: SnapshotSource,
-    /// What they are called behind the name of the volume or the group; else a number.
+    /// The part of their names after the volume or the group; by default a number.
     pub suffix: Option<Suffix>,
-    /// Whether the retention of the group lets them go, as it does those that its schedule took.
+    /// Whether the retention of the group applies to them, as to those of its schedule.
     pub apply_retention: bool,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub created_ms: u64,
 }
 
-/// Which snapshots of a list.
+/// Which snapshots to list.
 #[derive(Clone, Debug, Default)]
 pub struct SnapshotFilter {
     /// Those of this volume.
     pub volume: Option<String>,
     /// Those made with this group.
     pub group: Option<String>,
-    /// Those that are destroyed, with their volume or by themselves, or the others; `None`: both.
+    /// Only destroyed ones, separately or with their volume, or only the others; `None`: both.
     pub destroyed: Option<bool>,
 }
 
 /// A snapshot, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotInfo {
-    /// Its id, for ever.
+    /// Its id, which never changes.
     pub id: VolumeId,
     /// `VOLUME.SUFFIX`, or `GROUP.SUFFIX.VOLUME` if it was made with a group.
     pub name: String,
@@ -51,9 +51,9 @@ pub struct SnapshotInfo {
     pub volume_id: VolumeId,
     /// The name of the group that it was made with.
     pub group: Option<String>,
-    /// What stands behind the name of the volume or the group.
+    /// The part of its name after the volume or the group.
     pub suffix: String,
-    /// The size of the volume at that moment.
+    /// The size of the volume when it was made.
     pub size_bytes: u64,
     /// Its serial number: 24 upper-case hex digits.
     pub serial: String,
@@ -61,7 +61,7 @@ pub struct SnapshotInfo {
     pub created_ms: u64,
     /// Bytes of it that hosts had written and not unmapped.
     pub mapped_bytes: u64,
-    /// What is stored for it; `None` before the first pass of accounting has seen it.
+    /// Its stored data; `None` until a pass of accounting has covered it.
     pub space: Option<ObjectSpace>,
     /// If it is destroyed, or its volume is: when it is eradicated, in milliseconds since 1970.
     pub eradicate_ms: Option<u64>,

@@ -1,4 +1,4 @@
-//! What is kept of a volume and of a host.
+//! What is kept for a volume and for a host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,16 +28,16 @@ pub(crate) struct VolumeRecord {
     pub(crate) company_id: CompanyId,
     pub(crate) serial: Serial,
     pub(crate) created_ms: u64,
-    /// Its own setting; the array's holds besides.
+    /// Its own setting; the array's applies as well.
     pub(crate) offloads: Offloads,
     pub(crate) limits: VolumeLimits,
-    /// What it was made of.
+    /// The object that it was made from.
     pub(crate) source: Option<SourceRecord>,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     pub(crate) eradicate_ms: Option<u64>,
 }
 
-/// What a volume was made of, or overwritten with last.
+/// The object that a volume was made from, or last overwritten with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceRecord {
     /// The volume or the snapshot, which may be gone.
@@ -81,28 +81,28 @@ pub(crate) struct VolumeEntry {
     pub(crate) hosts: BTreeMap<HostId, u16>,
     /// Its shared connections.
     pub(crate) host_groups: BTreeMap<HostGroupId, u16>,
-    /// Its snapshots, destroyed ones too, by what stands in their names beside its own.
+    /// Its snapshots, including destroyed ones, by the parts of their names besides its own.
     pub(crate) snapshots: BTreeMap<String, VolumeId>,
-    /// How many of them are destroyed by themselves.
+    /// How many of them were destroyed separately.
     pub(crate) destroyed_snapshots: usize,
     /// How many of the others were made without a group.
     pub(crate) own_snapshots: usize,
-    /// How many of the others were made with which group.
+    /// How many of the others were made with each group.
     pub(crate) group_snapshots: BTreeMap<GroupId, usize>,
-    /// The number of its next snapshot that gets one.
+    /// The number for its next snapshot that is not given a suffix.
     pub(crate) next_suffix: u64,
 }
 
 /// A host with what is derived from it.
 pub(crate) struct HostEntry {
     pub(crate) host: Host,
-    /// Its private connections; those of its group come besides.
+    /// Its private connections; those of its group apply as well.
     pub(crate) luns: BTreeMap<u16, VolumeId>,
     /// The LUNs that are free below the highest used one.
     gaps: BTreeSet<u16>,
     /// When what it sees changed last.
     pub(crate) generation: u64,
-    /// What it sees, built when somebody looks: a row of changes costs one map, not many.
+    /// What it sees, built when it is needed: a series of changes costs one map, not many.
     pub(super) seen: Mutex<Option<Arc<LunMap>>>,
 }
 
@@ -112,7 +112,7 @@ impl HostEntry {
         Self { host, luns, gaps, generation, seen: Mutex::new(None) }
     }
 
-    /// The LUNs that no volume has, from the lowest on.
+    /// The LUNs without a volume, the lowest first.
     pub(crate) fn free_luns(&self) -> impl Iterator<Item = u16> + '_ {
         let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
         self.gaps.iter().copied().chain(next..=LUN_MAX)

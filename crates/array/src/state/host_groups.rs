@@ -1,4 +1,4 @@
-//! Host groups in memory: their hosts, and the volumes that all of these see under one LUN.
+//! Host groups in memory: their hosts, and the volumes that all of these see under the same LUN.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::name::HostGroupName;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct HostGroupId(pub(crate) u64);
 
-/// A host group as it is stored. Which hosts are in it stands in their records.
+/// A host group as it is stored. The records of hosts say which group they are in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostGroup {
     pub(crate) name: HostGroupName,
@@ -23,7 +23,7 @@ pub(crate) struct HostGroup {
 pub(crate) struct HostGroupEntry {
     pub(crate) record: HostGroup,
     pub(crate) hosts: BTreeSet<HostId>,
-    /// What is connected to it, and so to each of its hosts.
+    /// The volumes connected to it, and so to each of its hosts.
     pub(crate) luns: BTreeMap<u16, VolumeId>,
 }
 
@@ -36,14 +36,14 @@ pub(crate) struct HostGroups {
 }
 
 impl HostGroups {
-    /// The id of the next one. Nothing names a group that is gone, so ids may come again.
+    /// The next free id. Nothing refers to a deleted group, so its id may be used again.
     pub(crate) fn next_id(&self) -> HostGroupId {
         HostGroupId(self.by_id.last_key_value().map_or(1, |(last, _)| last.0.saturating_add(1)))
     }
 }
 
 impl State {
-    /// A host group by its name, whatever its case.
+    /// A host group by its name, ignoring case.
     pub(crate) fn host_group(&self, name: &str) -> Result<(HostGroupId, &HostGroupEntry), Error> {
         let id = self.host_groups.names.get(&name.to_ascii_lowercase());
         let entry = id.and_then(|id| Some((*id, self.host_groups.by_id.get(id)?)));
@@ -55,13 +55,13 @@ impl State {
         self.host_groups.by_id.get(&host.host.group?)
     }
 
-    /// Under which LUN a host sees a volume, by itself or by its group.
+    /// The LUN under which a host sees a volume, by its own connection or its group's.
     pub(crate) fn lun_of(&self, volume: &VolumeEntry, host: HostId) -> Option<u16> {
         let by_group = || volume.host_groups.get(&self.hosts.get(&host)?.host.group?).copied();
         volume.hosts.get(&host).copied().or_else(by_group)
     }
 
-    /// The hosts that see a volume, by themselves or by their group.
+    /// The hosts that see a volume, by their own connections or their group's.
     pub(crate) fn hosts_of(&self, volume: &VolumeEntry) -> Vec<HostId> {
         let groups = volume.host_groups.keys().filter_map(|id| self.host_groups.by_id.get(id));
         let shared = groups.flat_map(|group| group.hosts.iter().copied());
@@ -95,7 +95,7 @@ impl State {
         Ok(())
     }
 
-    /// Private connections are loaded before: those of the group's hosts must not be in its way.
+    /// Private connections are loaded first: those of the group's hosts must not conflict with it.
     pub(super) fn load_shared_connection(
         &mut self,
         id: HostGroupId,
@@ -118,7 +118,7 @@ impl State {
         Ok(())
     }
 
-    /// Makes a host group, or gives it its new name.
+    /// Adds a host group, or changes its name.
     pub(crate) fn replace_host_group(&mut self, id: HostGroupId, record: HostGroup) {
         let key = record.name.key();
         match self.host_groups.by_id.get_mut(&id) {
@@ -166,7 +166,7 @@ impl State {
         hosts.into_iter().flatten().for_each(|host| self.touch(host));
     }
 
-    /// A host comes to a group, or leaves it.
+    /// A host joins a group, or leaves it.
     pub(super) fn move_host(
         &mut self,
         host: HostId,

@@ -1,4 +1,4 @@
-//! What is stored, brought back to memory.
+//! Loading the stored objects into memory.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::record::{self, ReservationPart, Stored};
 use crate::reservations::Reservations;
 
 impl State {
-    /// Everything that is stored. Each object is checked against the others, as if it was new.
+    /// Everything that is stored. Each object is checked against the others, as if it were new.
     pub(crate) fn load(backing: &dyn Backing, write_cache: bool) -> Result<Self, Error> {
         let pool_id = backing.pool_status().pool_id;
         let mut state = Self::empty(pool_id, write_cache)?;
@@ -78,7 +78,7 @@ impl State {
     fn load_volume(&mut self, backing: &dyn Backing, volume: VolumeRecord) -> Result<(), Error> {
         let name = volume.name.to_string();
         let stored = backing.volume_status(volume.id);
-        // One that the store has lost to damage stays known: hosts get MEDIUM ERROR, not silence.
+        // A volume that the store has lost to damage stays known: its I/O returns MEDIUM ERROR.
         let lost = stored.is_none() && backing.is_lost(volume.id);
         let fits =
             stored.map(|status| (status.size, status.snapshot)) == Some((volume.size, false));

@@ -48,7 +48,7 @@ fn tokens_are_known_until_they_expire_or_are_withdrawn_and_are_not_stored() {
     array.create_token("anna", token("ci", "friend", None)).unwrap();
     let taken = array.create_token("ANNA", token("Laptop", "other", None));
     assert_eq!(code(taken), "token_exists");
-    // The same secret twice would belong to two.
+    // Two users would have the same secret.
     assert_eq!(code(array.create_token("admin", token("x", "friend", None))), "token_exists");
     assert_eq!(code(array.create_token("anna", token("x", "y", Some(10)))), "invalid_expiry");
     assert_eq!(code(array.create_token("otto", token("x", "y", None))), "no_such_user");
@@ -136,16 +136,16 @@ fn a_change_and_its_entry_are_one_commit() {
     let kinds: Vec<u8> = made.iter().map(|key| key[0]).collect();
     assert!(kinds.contains(&b'v') && kinds.contains(&b'a'), "{kinds:?}");
     let count = commits().len();
-    // Not under an attribution: nobody did it.
+    // Without attribution: no user did it.
     array.create_volume(new_volume("b", 4096)).unwrap();
-    // Two commits of one deed have one entry.
+    // Two commits for one deed make one entry.
     let twice = done(&array, deed("/v1/volumes/a"), || {
         array.destroy_volume("a", 5)?;
         array.eradicate_volume("a")
     });
     twice.unwrap();
     assert_eq!(commits().len(), count + 3);
-    // A refusal, and what needs no commit, are entered by themselves.
+    // A refusal, and work that needs no commit, get a commit of their own.
     let refused = done(&array, deed("/v1/volumes/a"), || array.destroy_volume("a", 5));
     assert_eq!(code(refused), "no_such_volume");
     done(&array, deed("/v1/pool/scrub"), || Ok(())).unwrap();

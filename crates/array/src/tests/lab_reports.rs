@@ -132,7 +132,7 @@ fn what_is_no_report_is_refused() {
     refused(&|m| m.scenarios[0].aims = vec![m.scenarios[0].aims[0].clone(); LAB_AIMS_MAX + 1]);
     refused(&|m| m.scenarios[0].notes = vec![String::new(); LAB_NOTES_MAX + 1]);
     assert!(array.lab_reports().is_empty());
-    // Each of its parts is short enough; all of it is not.
+    // Each of its parts is short enough; the whole is not.
     refused(&|m| {
         m.scenarios = measured(LAB_SCENARIOS_MAX).scenarios;
         m.scenarios.iter_mut().for_each(|s| s.notes = vec!["é".repeat(LAB_TEXT_CHARS_MAX)]);

@@ -16,7 +16,7 @@ type Kept = (BTreeMap<Vec<u8>, Vec<u8>>, HashMap<VolumeId, (SectorCount, bool)>)
 #[derive(Default)]
 pub(super) struct MemoryStore {
     pub(super) kept: Mutex<Kept>,
-    /// Of volumes and snapshots that are handled in another way than the usual one.
+    /// Volumes and snapshots that reduction does not handle in the default way.
     handlings: Mutex<HashMap<VolumeId, Handling>>,
     next_id: AtomicU64,
     pub(super) refuses: AtomicBool,
@@ -27,7 +27,7 @@ pub(super) struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// What the store knew of a volume can't be read any more.
+    /// The store's record of a volume can no longer be read.
     pub(super) fn lose(&self, id: VolumeId) {
         self.kept.lock().1.remove(&id).expect("the volume is there");
         self.lost.lock().insert(id);

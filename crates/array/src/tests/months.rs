@@ -133,7 +133,7 @@ impl NaiveGroup {
         Ok(())
     }
 
-    /// Every slot by itself, and every day by itself.
+    /// Slot by slot, and day by day.
     fn run(&mut self, now_ms: u64, live: &[bool; 3]) {
         if self.end_ms.is_some() || self.gone {
             return;
@@ -172,7 +172,7 @@ impl Naive {
         [0, 1, 2].map(|v| self.ends[v].is_none() && !self.gone[v])
     }
 
-    /// What the array does by itself.
+    /// What the array does automatically.
     fn run(&mut self) {
         let (now_ms, live) = (self.now_ms, self.live());
         self.groups.iter_mut().for_each(|group| group.run(now_ms, &live));

@@ -1,5 +1,5 @@
-//! What groups protect, by themselves and when they are asked; what happens to their snapshots as
-//! a whole; rows from before there were schedules.
+//! What groups protect, on schedule and on demand; what happens to their snapshots as a whole;
+//! records from before there were schedules.
 
 use super::*;
 
@@ -64,7 +64,7 @@ fn hosts_and_host_groups_protect_what_is_connected_to_them() {
     let array = Array::open(store.clone(), false).unwrap();
     take(&array, Some("s"), 7).unwrap();
     assert_eq!(names(&array, false), ["g.s.b", "g.s.c"]);
-    // They can't go while they are in it.
+    // They can't be deleted while they are members.
     assert_eq!(code(array.delete_host("y")), "existing_connections");
     array.disconnect("b", "y").unwrap();
     assert_eq!(code(array.delete_host("y")), "in_group");
@@ -94,14 +94,14 @@ fn a_schedule_begins_when_it_is_switched_on_and_survives_the_end_of_the_process(
     assert_eq!(code(change(&array, set(wrong))), "invalid_schedule");
     assert_eq!(change(&array, set(hourly())).unwrap().next_ms, Some(now_ms));
     assert_eq!(array.run_due(now_ms).unwrap().taken, ["g.1"]);
-    // The same once more changes nothing: it does not begin anew.
+    // Repeating it changes nothing: the schedule does not start again.
     let again = GroupChange { now_ms: now_ms + 9, ..set(hourly()) };
     assert_eq!(change(&array, again).unwrap().next_ms, Some(now_ms + HOUR_MS));
     let array = Array::open(store.clone(), false).unwrap();
     assert!(array.run_due(now_ms + HOUR_MS - 1).unwrap().is_empty());
     assert_eq!(array.run_due(now_ms + 30 * HOUR_MS + 7).unwrap().taken, ["g.2"]);
     assert_eq!(array.group("g").unwrap().next_ms, Some(now_ms + 31 * HOUR_MS));
-    // The clock is set back: what was taken stays, and the next slot is not in a far future.
+    // The clock is set back: snapshots stay, and the next slot is not in the far future.
     assert_eq!(array.run_due(now_ms).unwrap().taken, ["g.3"]);
     assert_eq!(array.group("g").unwrap().next_ms, Some(now_ms + HOUR_MS));
     assert_eq!(Array::open(store, false).unwrap().group("g").unwrap().snapshot_count, 3);
@@ -118,7 +118,7 @@ fn what_the_store_refuses_is_tried_again_later_and_nothing_of_it_is_shown() {
     store.refuses.store(false, Ordering::Relaxed);
     assert!(array.run_due(60_006).unwrap().is_empty(), "it rests for a minute");
     assert_eq!(array.run_due(60_007).unwrap().taken, ["g.1"]);
-    // One that can't be taken is told once, and tried at the next slot.
+    // A failure is reported once, and retried at the next slot.
     array.destroy_volume("a", 0).unwrap();
     let ran = array.run_due(HOUR_MS + 7).unwrap();
     assert_eq!(ran.missed.len(), 1);
@@ -159,7 +159,7 @@ fn moments_are_destroyed_and_brought_back_as_one() {
     }
     let change = GroupChange { remove: strings(&["a"]), ..GroupChange::default() };
     array.change_group("g", &change).unwrap();
-    // Of the same name again would be of another moment.
+    // A snapshot with the same name would be of another moment.
     assert_eq!(code(take(&array, Some("X"), 9)), "snapshot_exists");
     array.destroy_snapshot("g.x.a", 9).unwrap();
     assert_eq!(array.group_snapshot("g.x").unwrap().eradicate_ms, None, "b's is there");
@@ -185,7 +185,7 @@ fn moments_are_destroyed_and_brought_back_as_one() {
     array.eradicate_group_snapshots(&x).unwrap();
     assert_eq!(code(array.group_snapshot("g.x")), "no_such_group_snapshot");
     take(&array, Some("x"), 9).unwrap();
-    // What went with the group is brought back with it, not by itself.
+    // Snapshots destroyed with the group are recovered with it, not separately.
     array.destroy_groups(&strings(&["g"]), 11).unwrap();
     for result in [
         array.destroy_group_snapshots(&x, 12).map(|_| ()),
@@ -196,8 +196,8 @@ fn moments_are_destroyed_and_brought_back_as_one() {
     }
 }
 
-/// A group with more snapshots than one commit eradicates goes in several, and once that has begun
-/// it does not come back; a crash in between changes nothing of that.
+/// A group with more snapshots than one commit eradicates goes in several. Once that has begun it
+/// can't be recovered, also after a crash in between.
 #[test]
 fn the_end_of_a_group_goes_on_where_it_was() {
     let (store, array) = with_group(&["a"], &["a"]);
@@ -225,7 +225,7 @@ fn the_end_of_a_group_goes_on_where_it_was() {
     assert_eq!(store.kept.lock().1.len(), 3, "the array's own volume, a and a.1");
 }
 
-/// Before there were ids in them, snapshots named their groups, which could end before them.
+/// In old records snapshots held the names of their groups, which could end before them.
 #[test]
 fn snapshots_of_before_are_put_into_their_groups() {
     let (store, array) = with_group(&["a"], &["a"]);
@@ -249,7 +249,7 @@ fn snapshots_of_before_are_put_into_their_groups() {
     assert_eq!((info.schedule, info.retention), Default::default());
     assert_eq!(array.group("gone").unwrap().volumes, Vec::<String>::new());
     assert_eq!(take(&array, None, 9).unwrap()[0].name, "g.3.a");
-    // That is durable: names may change.
+    // The adoption is durable, so names may change.
     change(
         &array,
         GroupChange { name: Some(GroupName::new("x").unwrap()), ..GroupChange::default() },

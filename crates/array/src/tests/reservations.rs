@@ -9,7 +9,7 @@ use super::memory::MemoryStore;
 use super::{new_array, new_volume};
 use crate::{Array, REGISTRATIONS_MAX, Registration, Reservations};
 
-/// Somebody with the longest of names.
+/// A registration with the longest names.
 fn registration(number: usize) -> Registration {
     let initiator = format!("iqn.2026-11.com.example:{number:0>199}");
     assert_eq!(initiator.len(), 223);
@@ -46,7 +46,7 @@ fn any_number_of_registrations_comes_back_and_goes_again() {
         array.keep_reservations(one, Some(kept(count))).unwrap();
         let rows = reservation_rows(&store);
         assert_eq!(rows.len(), 1 + count.div_ceil(200).max(1), "{count}");
-        // What the store takes of a value and of a change.
+        // The limits of the store for a value and for a change.
         assert!(rows.iter().all(|bytes| *bytes <= 64 << 10));
         assert!(rows.iter().sum::<usize>() < 250 << 10);
         let again = Array::open(store.clone(), false).unwrap();

@@ -32,7 +32,7 @@ fn offloads_are_off_where_volume_or_array_says_so_and_hosts_are_told() {
     let without_same = all.with(Offload::WriteSame, false);
     assert_eq!(third.1, [without_unmap.and(without_same), without_same]);
     assert!(third.0 > second.0);
-    // Kept, and seen by who opens the pool again; what is made later takes the array's setting.
+    // It survives a reopening; new volumes take the array's setting.
     let array = Array::open(store, false).unwrap();
     assert_eq!(seen(&array).1, third.1);
     let shown = array.volume("b").unwrap();
@@ -65,26 +65,26 @@ fn reduction_is_set_at_the_start_and_later_and_clones_take_it() {
             created_ms: 1,
         })
         .unwrap();
-    // What is not named stays; a new size comes in the same commit.
+    // A field left out stays; a new size comes in the same commit.
     let compressed = ReductionChange { compression: Some(true), ..Default::default() };
     let update =
         VolumeUpdate { reduction: compressed, size_bytes: Some(16384), ..Default::default() };
     let changed = array.update_volume("a", update).unwrap();
     let half = Reduction { compression: true, ..none };
     assert_eq!((changed.reduction, changed.size_bytes), (half, 16384));
-    // Nothing changes, so nothing is written; a snapshot is no volume, and refuses.
+    // Nothing changes, so nothing is written; a snapshot is not a volume, so it is refused.
     store.refuses.store(true, Ordering::Relaxed);
     assert_eq!(set("a", compressed).unwrap().reduction, half);
     assert_eq!(set("a.1", compressed).unwrap_err().code(), "no_such_volume");
     let dedup = ReductionChange { deduplication: Some(true), ..Default::default() };
     assert_eq!(set("a", dedup).unwrap_err().code(), "pool_full");
     store.refuses.store(false, Ordering::Relaxed);
-    // A clone has what its source has: the snapshot that of its moment.
+    // A clone has the setting of its source; one of a snapshot, that of its moment.
     for (source, name, expected) in [("a", "c", half), ("a.1", "d", none)] {
         let clone = array.clone_volume(source, VolumeName::new(name).unwrap(), 2).unwrap();
         assert_eq!(clone.reduction, expected, "{source}");
     }
-    // Who is overwritten keeps its own.
+    // An overwritten volume keeps its own.
     assert_eq!(array.overwrite_volume("b", "a").unwrap().reduction, Reduction::default());
     let array = Array::open(store, false).unwrap();
     let found = ["a", "b", "c", "d"].map(|name| array.volume(name).unwrap().reduction);

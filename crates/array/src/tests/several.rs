@@ -11,7 +11,7 @@ fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
     result.unwrap_err().code()
 }
 
-/// What there is, after another start as well: each change must be durable as it is shown.
+/// The state, also after a restart: each change must be durable as it is shown.
 fn state(store: &Arc<MemoryStore>, array: &Array) -> (Vec<VolumeInfo>, Vec<HostInfo>, Vec<String>) {
     let look = |array: &Array| {
         let connections = array.connections(None, None).unwrap();

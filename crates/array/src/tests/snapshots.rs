@@ -1,4 +1,4 @@
-//! Snapshots, clones and groups; the end of volumes and the way back.
+//! Snapshots, clones and groups; destroying volumes and recovering them.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn snapshots_are_named_after_their_volume_and_counted() {
     assert_eq!(code(array.create_snapshots(&of(&[], None))), "invalid_volumes");
     assert_eq!(code(array.create_snapshots(&of(&["db", "none"], None))), "no_such_volume");
     assert_eq!(code(Suffix::new("7")), "invalid_name");
-    // One that fails makes none: the other would be of another moment.
+    // If one fails, none is made: the others would be of another moment.
     assert_eq!(live(&array).len(), 4);
     array.rename_volume("db", VolumeName::new("base").unwrap()).unwrap();
     let suffix = |text| Suffix::new(text).unwrap();
@@ -105,7 +105,7 @@ fn what_the_store_has_lost_keeps_no_array_from_opening() {
     assert_eq!(array.volume("b").unwrap().id, lost[0]);
     assert_eq!(array.snapshot("a.daily").unwrap().id, lost[1]);
     assert_ne!(array.token_volume().0, own);
-    // One that is gone without a trace is still damage that is told.
+    // A volume that is gone without a trace is still reported as damage.
     drop(array);
     let missing = crate::Array::open(store.clone(), false).unwrap().volume("a").unwrap().id;
     store.kept.lock().1.remove(&missing);
@@ -140,7 +140,7 @@ fn a_group_is_snapshotted_as_one() {
     assert_eq!(live(&array)[0], "a.1");
     let renamed = array.rename_snapshot("app.1.a", Suffix::new("x").unwrap());
     assert_eq!(code(renamed), "group_snapshot");
-    // A destroyed volume is left out, and is back in the group when it is recovered.
+    // A destroyed volume is left out of the group until it is recovered.
     array.destroy_volume("c", 0).unwrap();
     assert_eq!(array.group("app").unwrap().volumes, ["a"]);
     assert_eq!(array.create_snapshots(&group(None)).unwrap().len(), 1);
@@ -209,7 +209,7 @@ fn what_is_destroyed_comes_back_with_what_went_with_it_until_its_time_is_over() 
     let array = Array::open(store.clone(), false).unwrap();
     assert_eq!((live(&array), destroyed(&array).len()), (vec![], 2));
     assert_eq!((array.counts().volumes, array.counts().destroyed), (1, 2));
-    // The name stays taken, and nothing can be done with it but to bring it back or to end it.
+    // The name stays taken; the volume can only be recovered or eradicated.
     let told = array.create_volume(new_volume("A", 4096)).unwrap_err().to_string();
     assert!(told.contains("has been destroyed") && told.contains("ecover"), "{told}");
     let new_name = || VolumeName::new("c").unwrap();
@@ -226,12 +226,12 @@ fn what_is_destroyed_comes_back_with_what_went_with_it_until_its_time_is_over() 
     assert_eq!(code(array.connect("a", "esx1", None)), "volume_destroyed");
     assert_eq!(array.volumes(None, true, 9).len(), 1);
     assert_eq!(array.connections(Some("a"), None).unwrap(), []);
-    // The one that was destroyed before the volume stays so.
+    // A snapshot destroyed before the volume stays destroyed.
     assert_eq!(array.recover_volume("a").unwrap().eradicate_ms, None);
     assert_eq!((live(&array), destroyed(&array)), (vec!["a.y".into()], vec!["a.x".into()]));
     assert_eq!(code(array.create_snapshots(&of(&["a"], Some("x")))), "snapshot_destroyed");
     assert_eq!(code(array.eradicate_snapshot("a.y")), "not_destroyed");
-    // Another delay is for what is destroyed from then on.
+    // A new delay applies to objects destroyed from then on.
     let delay =
         |seconds| SettingsChange { eradication_delay_s: Some(seconds), ..Default::default() };
     assert_eq!(code(array.change_settings(delay(0))), "invalid_delay");
@@ -251,8 +251,8 @@ fn what_is_destroyed_comes_back_with_what_went_with_it_until_its_time_is_over() 
     assert_eq!(live(&again), ["a.y"]);
 }
 
-/// A volume with more snapshots than one commit eradicates goes in several, and once that has
-/// begun it does not come back; a crash in between changes nothing of that.
+/// A volume with more snapshots than one commit eradicates goes in several. Once that has begun it
+/// can't be recovered, also after a crash in between.
 #[test]
 fn eradication_goes_on_where_it_was() {
     let (store, array) = with_volumes(&["a", "b"]);
@@ -271,7 +271,7 @@ fn eradication_goes_on_where_it_was() {
     }
     assert_eq!(live(&array), ["b.1"]);
     assert_eq!(store.kept.lock().1.len(), 3, "the array's own volume, b and b.1");
-    // Asked for, it is over when it returns.
+    // On request, it is complete when it returns.
     for _ in 0..1_000 {
         array.create_snapshots(&of(&["b"], None)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! What may happen to an array, for tests.
+//! The steps that tests take with an array.
 
 use proptest::prelude::*;
 

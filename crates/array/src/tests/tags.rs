@@ -200,11 +200,11 @@ fn tags_are_bounded_and_go_with_what_they_are_of() {
     let (store, array) = with_volumes(&["a", "b"]);
     snapshot(&array, "a");
     assert_eq!(code(array.set_tags(&strings(&["a", "A"]), &[])), "named_twice");
-    // One that can't be there keeps all of it away.
+    // One invalid object refuses the whole change.
     let some = [tag("k", "v", true)];
     assert_eq!(code(array.set_tags(&strings(&["a", "nobody"]), &some)), "no_such_volume");
     assert!(keys(&array, "a").is_empty());
-    // The most of them, as long as they can be, fit a record.
+    // The most tags, at their longest, fit a record.
     let long = |n: usize| {
         let key = format!("{n:02}{}", "ß".repeat(TAG_KEY_CHARS_MAX - 2));
         Tag::new(
@@ -259,7 +259,7 @@ fn a_volume_remembers_what_it_was_made_of() {
     assert_eq!(source(&array, "new"), None, "restored, it is still what it was");
     assert_eq!(source(&array, "c"), Some((snapshot.id, "new.s".into())));
     assert_eq!(source(&array, "b"), Some((c, "c".into())));
-    // What is gone is known by the name that it had.
+    // A deleted source is shown by its last name.
     array.destroy_volume("new", 0).unwrap();
     array.eradicate_volume("new").unwrap();
     assert_eq!(source(&array, "c"), Some((snapshot.id, "a.s".into())));
@@ -292,7 +292,7 @@ fn limits_are_checked_kept_and_told_to_who_sees_the_volume() {
     assert_eq!(set(Some(None), None).unwrap().limits, only_iops);
     let again = Array::open(store, false).unwrap();
     assert_eq!(again.volume("a").unwrap().limits, only_iops);
-    // A clone has none unless it is given some.
+    // A clone has none unless it is given its own.
     let clone = again.clone_volume("a", VolumeName::new("b").unwrap(), 1).unwrap();
     assert!(clone.limits.is_none());
     let limits = VolumeLimits { iops: Some(1), ..VolumeLimits::NONE };

@@ -1,4 +1,4 @@
-//! What is said of users: roles, the hashes of tokens, and how both are shown.
+//! Types of users: roles, the hashes of tokens, and how both are shown.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use crate::Error;
 use crate::name::TokenName;
 use crate::state::shown;
 
-/// What a user may do. Which request that is, is said where requests are known.
+/// What a user may do. The management interface maps requests to roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Everything.
     ArrayAdmin,
-    /// Whatever serves hosts: volumes, snapshots, hosts, connections.
+    /// Everything that serves hosts: volumes, snapshots, hosts, connections.
     StorageAdmin,
-    /// To look.
+    /// Read only.
     ReadOnly,
 }
 
 impl Role {
-    /// All of them, from the most that one may do to the least.
+    /// All roles, the most powerful first.
     pub const ALL: [Self; 3] = [Self::ArrayAdmin, Self::StorageAdmin, Self::ReadOnly];
 
-    /// As it is written. Stable: it is stored.
+    /// Its name. Stable: it is stored.
     pub fn name(self) -> &'static str {
         match self {
             Self::ArrayAdmin => "array_admin",
@@ -32,7 +32,7 @@ impl Role {
         }
     }
 
-    /// The one that is written so.
+    /// The role with this name.
     ///
     /// # Errors
     /// `invalid_role`.
@@ -57,7 +57,7 @@ impl fmt::Display for Role {
 pub struct TokenHash(pub(crate) [u8; 32]);
 
 impl TokenHash {
-    /// Of a token, as it is sent.
+    /// The hash of a token as it is sent.
     pub fn of(token: &[u8]) -> Self {
         Self(Sha256::digest(token).into())
     }
@@ -78,7 +78,7 @@ pub struct UserInfo {
     pub role: Role,
     /// Whether it is [`crate::users::BUILT_IN_USER`].
     pub is_built_in: bool,
-    /// When it was made, in milliseconds since 1970; none for the built-in one.
+    /// When it was made, in milliseconds since 1970; `None` for the built-in one.
     pub created_ms: Option<u64>,
     /// Its API tokens, in the order in which they were made.
     pub tokens: Vec<TokenInfo>,
@@ -87,15 +87,15 @@ pub struct UserInfo {
 /// An API token, as it is shown: never the token itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenInfo {
-    /// Whose it is.
+    /// The user that it belongs to.
     pub user: String,
-    /// What tells it from others of that user.
+    /// Its name, unique among the user's tokens.
     pub name: String,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
-    /// From when on it is refused, in milliseconds since 1970; none: never.
+    /// When it expires, in milliseconds since 1970; `None` if it does not.
     pub expires_ms: Option<u64>,
-    /// When it was used last since the start of the program, in milliseconds since 1970.
+    /// When it was last used since the start of the program, in milliseconds since 1970.
     pub last_used_ms: Option<u64>,
 }
 
@@ -104,7 +104,7 @@ pub struct TokenInfo {
 pub struct NewToken {
     /// See [`TokenInfo::name`].
     pub name: TokenName,
-    /// Of the token itself, which only its user keeps.
+    /// The hash of the token itself, which only the user keeps.
     pub hash: TokenHash,
     /// The time, in milliseconds since 1970.
     pub created_ms: u64,

@@ -1,4 +1,4 @@
-//! A value that is one of many: found at once, however many there are.
+//! One of many values: a single look-up, however many there are.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,12 @@ use super::{Literal, Pattern, lower};
 pub struct OneOf {
     /// Texts in lower case, without stars.
     texts: HashSet<String>,
-    /// Texts with stars: each of them is looked at by itself.
+    /// Texts with stars: each is compared separately.
     patterns: Vec<Pattern>,
     integers: HashSet<i128>,
-    /// The same, for values that are none; in order.
+    /// The same as floats, to compare with fractional values; sorted.
     rounded: Vec<f64>,
-    /// Numbers that are no integers, in order.
+    /// Numbers that are not integers, sorted.
     fractions: Vec<f64>,
     /// Numbers as they are written, for values that are texts.
     written: HashSet<String>,
@@ -42,7 +42,7 @@ impl OneOf {
                 self.add_number(&number);
                 self.written.insert(number.to_string());
             }
-            // Texts of numbers and booleans stand for these: some clients put everything in quotes.
+            // A text may also stand for a number or a boolean: some clients quote everything.
             Literal::Text(text) => {
                 self.is_true |= text == "true";
                 self.is_false |= text == "false";

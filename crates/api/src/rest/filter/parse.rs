@@ -4,18 +4,18 @@ use serde_json::Number;
 
 use super::{Field, Filter, FilterError, Index, Literal, OneOf, Operator, Step};
 
-/// The longest filter, in bytes: several times what a URL of other servers may have.
+/// The longest filter, in bytes: several times the length of a URL that other servers accept.
 pub const FILTER_BYTES_MAX: usize = 16 << 10;
-/// How deep parentheses, `not` and functions may stand in each other.
+/// How deep parentheses, `not` and functions may be nested.
 pub const FILTER_DEPTH_MAX: usize = 32;
 
-/// The most conditions that an item is held against: a list of 100,000 items is looked at in well
+/// The most conditions that an item is checked against, so that a list of 100,000 items takes well
 /// under a second. Values that a field is compared with count once.
 pub const FILTER_TERMS_MAX: usize = 32;
-/// The most parts of a field: more than any item is deep.
+/// The most parts of a field: no item is that deep.
 pub const FIELD_STEPS_MAX: usize = 8;
 
-/// A piece of the text.
+/// A token of the text.
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
     Word(String),
@@ -51,7 +51,7 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// All pieces, each with where it begins.
+    /// All tokens, each with its position.
     fn tokens(mut self) -> Result<Vec<(usize, Token)>, FilterError> {
         let mut tokens = Vec::new();
         loop {
@@ -89,7 +89,7 @@ impl Lexer<'_> {
         Ok((Token::Operator(*operator), operator.text().len()))
     }
 
-    /// A text in quotes, in which a backslash takes the character behind it as it is.
+    /// A quoted text. A backslash escapes the character after it.
     fn quoted(&self, rest: &str, quote: char) -> Result<(Token, usize), FilterError> {
         let mut text = String::new();
         let mut characters = rest.char_indices().skip(1);
@@ -144,7 +144,7 @@ impl<'a> Parser<'a> {
         if self.take(token) { Ok(()) } else { Err(self.fault(why)) }
     }
 
-    /// Takes a word that joins or turns conditions, whatever its case.
+    /// Takes a keyword, in upper or lower case.
     fn take_word(&mut self, wanted: &str) -> bool {
         let is_there =
             matches!(self.peek(), Some(Token::Word(word)) if word.eq_ignore_ascii_case(wanted));

@@ -1,20 +1,20 @@
-//! Texts in which `*` stands for any characters.
+//! Patterns, in which `*` stands for any characters.
 
-/// Such a text, cut at its stars. It is held against a text in one pass.
+/// A pattern, cut at its stars. One pass over a text decides whether it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// What a text begins with.
+    /// What a matching text begins with.
     first: String,
-    /// What comes behind it, in this order.
+    /// What follows, in this order.
     middle: Vec<String>,
     /// What it ends with.
     last: String,
-    /// How long a text must be at least, in bytes.
+    /// The least length of a matching text, in bytes.
     least_bytes: usize,
 }
 
 impl Pattern {
-    /// Of a text with at least one star.
+    /// From a text with at least one star.
     pub(super) fn new(text: &str) -> Self {
         let (first, rest) = text.split_once('*').unwrap_or((text, ""));
         let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -31,7 +31,7 @@ impl Pattern {
         let Some(mut rest) = rest.and_then(|rest| rest.strip_suffix(self.last.as_str())) else {
             return false;
         };
-        // What is found first leaves most to what is behind it.
+        // The first occurrence leaves the most for the parts after it.
         self.middle.iter().all(|part| match rest.find(part.as_str()) {
             Some(at) => {
                 rest = &rest[at + part.len()..];

@@ -95,7 +95,7 @@ fn what_is_no_filter_is_refused_with_its_place() {
     assert!(Filter::parse(&nested(FILTER_DEPTH_MAX - 1)).is_ok());
     assert!(Filter::parse(&nested(FILTER_DEPTH_MAX)).is_err());
     assert!(Filter::parse(&"not ".repeat(FILTER_BYTES_MAX / 5)).is_err());
-    // Chains are no depth.
+    // A chain is not nested.
     assert!(Filter::parse(&format!("x{}", " and x".repeat(FILTER_TERMS_MAX - 1))).is_ok());
     assert!(Filter::parse(&format!("x{}", " and x".repeat(FILTER_TERMS_MAX))).is_err());
     assert!(Filter::parse(&["x"; FIELD_STEPS_MAX].join(".")).is_ok());
@@ -126,7 +126,7 @@ fn values_of_one_field_are_one_condition_however_they_are_written() {
         assert_eq!(parsed.matches(&json!({"name": "x"})), other);
         assert_eq!(LOOKS.get(), 2, "a look-up each");
     }
-    // With stars each is looked at, and where all elements count two conditions are not one.
+    // Each pattern is compared separately; if all elements count, two conditions are not one.
     let stars = |count: usize| vec!["name='a*b'"; count].join(" or ").replacen("a*b", "a*c", 1);
     assert_eq!(Filter::parse(&stars(40)).unwrap().terms(), 2);
     let stars: Vec<String> = (0..40).map(|n| format!("name='a*{n}'")).collect();
@@ -158,7 +158,7 @@ fn names_that_an_item_must_have_are_known() {
     }
 }
 
-/// Text fits pattern, by trying every length for every star.
+/// Whether a text matches a pattern, by trying every length for every star.
 fn naive_wild(text: &str, pattern: &str) -> bool {
     match pattern.split_once('*') {
         None => text == pattern,
@@ -180,7 +180,7 @@ fn naive_values(item: &Value, path: &[&str]) -> Vec<Value> {
     }
 }
 
-/// A condition as the tests make it up, and its text.
+/// A condition as the tests generate it, and its text.
 #[derive(Clone, Debug)]
 enum Made {
     Compare(Vec<&'static str>, &'static str, Value),
@@ -279,7 +279,7 @@ fn items() -> impl Strategy<Value = Value> {
             prop::collection::vec((names.clone(), inner.clone()), 0..3).prop_map(|all| {
                 all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
             }),
-            // Lists of lists are in no answer.
+            // No response contains lists of lists.
             prop::collection::vec(inner.prop_filter("no list", |v| !v.is_array()), 0..3)
                 .prop_map(Value::Array),
         ]

@@ -4,14 +4,14 @@ use serde_json::Value;
 
 use super::{Listing, Place};
 
-/// The best rows that were there so far, and a few more.
+/// The best rows so far, and a few more.
 pub(super) struct Best<'a, T> {
     listing: &'a Listing,
-    /// With the item, if it is made.
+    /// With the item, if it has been made.
     pub(super) rows: Vec<(Place, Option<T>)>,
-    /// How many there were.
+    /// How many rows were offered.
     pub(super) count: usize,
-    /// Behind this one there are enough others already.
+    /// Rows after this place are not needed: there are enough others already.
     last: Option<Place>,
 }
 
@@ -20,14 +20,14 @@ impl<'a, T> Best<'a, T> {
         Self { listing, rows: Vec::new(), count: 0, last: None }
     }
 
-    /// How many rows are needed: those that are skipped, those of the page, and one that says that
-    /// there are more.
+    /// How many rows are needed: those to skip, those of the page, and one that shows that there
+    /// are more.
     fn wanted(&self) -> usize {
         self.listing.offset + self.listing.limit + 1
     }
 
-    /// One more row: what it holds in the fields of the order, and its key, which is asked for only
-    /// if the row may be among the best.
+    /// Takes one more row: its values of the fields of the order, and its key, which is computed
+    /// only if the row may be among the best.
     pub(super) fn take(
         &mut self,
         values: Vec<Value>,
@@ -48,7 +48,7 @@ impl<'a, T> Best<'a, T> {
             return;
         }
         self.rows.push((place, item));
-        // Many at once, so that rows are sorted seldom.
+        // In batches, so that rows are seldom sorted.
         if self.rows.len() >= 2 * self.wanted() {
             self.sort();
             self.last = self.rows.last().map(|(place, _)| place.clone());

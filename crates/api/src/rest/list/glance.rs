@@ -1,27 +1,27 @@
-//! A look at an item before it is made: to make all items of a long list, only to leave most of
-//! them out, takes its time.
+//! A glance at an item before it is made: making all items of a long list, only to drop most of
+//! them, is slow.
 
 use serde_json::{Map, Value};
 
 use super::Listing;
 
-/// What can be told of an item before it is made.
+/// What is known of an item before it is made.
 pub(crate) trait Glance {
     /// The item's key.
     fn key(&self) -> String;
 
-    /// The value that a path leads to, such as `["space", "unique"]`; `None` where only the item
-    /// itself can tell.
+    /// The value at a path, such as `["space", "unique"]`; `None` if the item must be made to know
+    /// it.
     fn field(&self, path: &[&str]) -> Option<Value>;
 
-    /// Gives `sum` all that the item adds to `total`, and `true`; or nothing and `false` where only
-    /// the item itself can tell.
+    /// Passes to `sum` everything that the item adds to `total`, and returns `true`; or passes
+    /// nothing and returns `false` if the item must be made to know it.
     fn add_to(&self, _sum: &mut dyn FnMut(&'static [&'static str], u64)) -> bool {
         false
     }
 }
 
-/// What a list looks at of each item.
+/// The fields of each item that a list uses.
 pub(super) struct Wanted<'a> {
     listing: &'a Listing,
     filter: Vec<Vec<&'a str>>,
@@ -37,7 +37,7 @@ impl<'a> Wanted<'a> {
         Self { listing, filter, sort: sort.collect() }
     }
 
-    /// Whether an item fits the filter, if a glance tells.
+    /// Whether an item matches the filter, if a glance is enough to decide.
     pub(super) fn fits(&self, glance: &dyn Glance) -> Option<bool> {
         let Some(filter) = &self.listing.filter else { return Some(true) };
         let mut row = Value::Null;
@@ -47,13 +47,13 @@ impl<'a> Wanted<'a> {
         Some(filter.matches(&row))
     }
 
-    /// What an item holds in the fields of the order, if a glance tells.
+    /// The item's values of the fields of the order, if a glance is enough.
     pub(super) fn values(&self, glance: &dyn Glance) -> Option<Vec<Value>> {
         self.sort.iter().map(|path| glance.field(path)).collect()
     }
 }
 
-/// Puts a value where a path leads to. A path through another one's value finds it there.
+/// Puts a value at a path. If the path leads through an earlier value, that is already there.
 pub(super) fn put(row: &mut Value, path: &[&str], value: Value) {
     let Some((step, rest)) = path.split_first() else {
         *row = value;

@@ -1,4 +1,4 @@
-//! What every list is asked with.
+//! The parameters of every list.
 
 use utoipa::IntoParams;
 
@@ -7,18 +7,18 @@ use utoipa::IntoParams;
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
 pub(crate) struct ListParams {
-    /// Which items: a condition on their fields, such as `name='db*' and provisioned>=1048576`.
+    /// A condition on the fields of the items, such as `name='db*' and provisioned>=1048576`.
     filter: Option<String>,
-    /// By which fields they are ordered, comma-separated; `-` before or behind one turns it round.
+    /// The fields to sort by, comma-separated; `-` before or after one reverses it.
     sort: Option<String>,
-    /// The most items of a page: up to 1000, which is the default; 0 only counts.
+    /// The most items of a page: up to 1000 (the default); 0 only counts.
     limit: Option<u64>,
-    /// How many items to skip: up to 100000; without a meaning beside a token.
+    /// How many items to skip: up to 100000; ignored beside a token.
     offset: Option<u64>,
-    /// Where to go on: from the last page.
+    /// Where to continue: the token of the last page.
     continuation_token: Option<String>,
     /// Whether to count the items of all pages.
     total_item_count: Option<bool>,
-    /// Whether to answer sums over all items instead of the items.
+    /// Whether to return sums over all items instead of the items.
     total_only: Option<bool>,
 }

@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use super::glance::{Glance, put};
 use crate::rest::order::add;
 
-/// What was summed up so far.
+/// The sums so far.
 pub(super) struct Sums {
-    /// How many items that were.
+    /// How many items were summed up.
     pub(super) count: usize,
     /// Of items that were made: by the names of their fields.
     made: Map<String, Value>,
@@ -16,13 +16,13 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Nothing yet, of these fields.
+    /// Empty sums of these fields.
     pub(super) fn of(fields: &[&str]) -> Self {
         let made = fields.iter().map(|field| ((*field).to_owned(), Value::Null)).collect();
         Self { count: 0, made, glanced: Vec::new() }
     }
 
-    /// Takes an item by a glance; whether that was possible.
+    /// Adds an item from a glance; returns whether that was possible.
     pub(super) fn take(&mut self, glance: &dyn Glance) -> bool {
         let taken = glance.add_to(&mut |path, value| match self
             .glanced
@@ -36,7 +36,7 @@ impl Sums {
         taken
     }
 
-    /// Takes those fields of an item that are summed up.
+    /// Adds the fields of an item that are summed up.
     pub(super) fn add(&mut self, row: &Value) {
         self.count += 1;
         self.made.iter_mut().for_each(|(field, sum)| add(sum, &row[field]));

@@ -46,7 +46,7 @@ fn listing(query: &str) -> Result<Listing, Refused> {
     Ok(listing)
 }
 
-/// A glance tells the name, the size and the used space, but not the ratio. It sums up things of an
+/// A glance shows the name, the size and the used space, but not the ratio. It sums up things of an
 /// even size.
 impl Glance for Thing {
     fn key(&self) -> String {
@@ -74,7 +74,7 @@ impl Glance for Thing {
     }
 }
 
-/// In pieces, of which each thing is looked at first.
+/// In pieces, with a glance at each thing first.
 fn look(query: &str, things: &[Thing]) -> Items {
     let piece = |after: Option<&str>, limit, is_worth: Worth<'_>| {
         let start = after.map_or(0, |key| things.partition_point(|thing| *thing.name <= *key));
@@ -128,7 +128,7 @@ fn pages_count_skip_and_sum_up() {
     }
 }
 
-/// The largest list, asked with the largest filters: each item is held against a few conditions.
+/// The largest list with the largest filters: each item is checked against a few conditions.
 #[test]
 fn a_filter_costs_a_few_looks_at_each_item() {
     let all = things(&vec![Some(1); 2105]);
@@ -245,7 +245,7 @@ proptest! {
             prop_assert_eq!(page.more_items_remaining, page.continuation_token.is_some());
             found.extend(names(&page.items));
             if removed {
-                // The last one is gone before the next page is asked for: nothing else is missed.
+                // The last one is deleted before the next page is read: nothing else is missed.
                 left.retain(|thing| Some(&thing.name) != found.last());
             }
             let Some(next) = page.continuation_token else { break };
