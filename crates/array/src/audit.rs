@@ -121,7 +121,8 @@ impl Array {
     /// the log says of a refusal.
     ///
     /// # Errors
-    /// Those of the work; if the work committed nothing, those of the store when the entry is written.
+    /// Those of the work; if the work committed nothing, those of the store when the entry is
+    /// written.
     pub fn attributed<T, E: From<Error>>(
         &self,
         deed: Deed,

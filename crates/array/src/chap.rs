@@ -119,7 +119,8 @@ impl ChapChange {
     /// The CHAP of a host after the change.
     ///
     /// # Errors
-    /// `invalid_chap`: those of [`Chap::new`], and if the target would authenticate to a host which does not authenticate.
+    /// `invalid_chap`: those of [`Chap::new`], and if the target would authenticate to a host which
+    /// does not authenticate.
     pub(crate) fn apply(self, old: Option<Chap>) -> Result<Option<Chap>, Error> {
         let (initiator, target) = old.map_or((None, None), |c| (Some(c.initiator), c.target));
         let is_taken_away = matches!(self.initiator, Some(None));

@@ -35,7 +35,8 @@ impl Array {
     /// Makes a volume from the current content of a volume or a snapshot; durable when it returns.
     ///
     /// # Errors
-    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed` for the source; those of [`Array::create_volume`] for the new one.
+    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed` for the
+    /// source; those of [`Array::create_volume`] for the new one.
     pub fn clone_volume(
         &self,
         source: &str,
@@ -90,7 +91,8 @@ impl Array {
     /// the same LUN, and get a unit attention if the size changes.
     ///
     /// # Errors
-    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed`, `wrong_source` if it is a snapshot of another volume, and those of the store.
+    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed`,
+    /// `wrong_source` if it is a snapshot of another volume, and those of the store.
     pub fn restore_volume(&self, name: &str, snapshot: &str) -> Result<VolumeInfo, Error> {
         self.become_source(name, snapshot, |state, volume| {
             let (_, record, of) = state.snapshot(snapshot)?;
@@ -109,7 +111,8 @@ impl Array {
     /// is gone.
     ///
     /// # Errors
-    /// Those of [`Array::restore_volume`]; `wrong_source` if the source is the volume itself, or has logical blocks of another size.
+    /// Those of [`Array::restore_volume`]; `wrong_source` if the source is the volume itself, or
+    /// has logical blocks of another size.
     pub fn overwrite_volume(&self, name: &str, source: &str) -> Result<VolumeInfo, Error> {
         self.become_source(name, source, |_, _| Ok(()))
     }

@@ -55,7 +55,8 @@ impl Array {
     /// Disconnects a volume from a host.
     ///
     /// # Errors
-    /// `no_such_volume`, `no_such_host`, `no_such_connection`, `shared_connection` for a connection of the host's group, and those of the store.
+    /// `no_such_volume`, `no_such_host`, `no_such_connection`, `shared_connection` for a connection
+    /// of the host's group, and those of the store.
     pub fn disconnect(&self, volume: &str, host: &str) -> Result<(), Error> {
         self.change(|state| plan_disconnection(state, volume, host), disconnect)
     }

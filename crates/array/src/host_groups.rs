@@ -133,7 +133,9 @@ impl Array {
     /// Adds hosts to groups, as pairs (group, host): they see the groups' volumes at once.
     ///
     /// # Errors
-    /// `no_such_host_group`, `no_such_host`, `in_host_group` for a host that is in one already, `connection_exists` and `lun_in_use` if its private connections conflict, `named_twice`, and those of the store.
+    /// `no_such_host_group`, `no_such_host`, `in_host_group` for a host that is in one already,
+    /// `connection_exists` and `lun_in_use` if its private connections conflict, `named_twice`, and
+    /// those of the store.
     pub fn add_to_host_groups(&self, pairs: &[(String, String)]) -> Result<(), Error> {
         // A host named twice would be in two groups.
         check(pairs.iter().map(|(_, host)| host.as_str()))?;
@@ -153,7 +155,8 @@ impl Array {
     /// Removes hosts from groups, as pairs (group, host): they no longer see the groups' volumes.
     ///
     /// # Errors
-    /// `no_such_host_group`, `no_such_host`, `not_in_host_group`, `named_twice`, and those of the store.
+    /// `no_such_host_group`, `no_such_host`, `not_in_host_group`, `named_twice`, and those of the
+    /// store.
     pub fn remove_from_host_groups(&self, pairs: &[(String, String)]) -> Result<(), Error> {
         check(pairs.iter().map(|(_, host)| host.as_str()))?;
         let plan = |state: &State, _, (group, host): &(String, String)| {
@@ -172,7 +175,8 @@ impl Array {
     /// first one from 254 down that none of the group's hosts uses.
     ///
     /// # Errors
-    /// `no_such_volume`, `volume_destroyed`, `no_such_host_group`, `connection_exists`, `lun_in_use`, `invalid_lun`, `limit_reached`, `named_twice`, and those of the store.
+    /// `no_such_volume`, `volume_destroyed`, `no_such_host_group`, `connection_exists`,
+    /// `lun_in_use`, `invalid_lun`, `limit_reached`, `named_twice`, and those of the store.
     pub fn connect_host_groups(
         &self,
         pairs: &[(String, String)],
@@ -203,7 +207,8 @@ impl Array {
     /// Disconnects volumes from host groups, as pairs (volume, group).
     ///
     /// # Errors
-    /// `no_such_volume`, `no_such_host_group`, `no_such_connection`, `named_twice`, and those of the store.
+    /// `no_such_volume`, `no_such_host_group`, `no_such_connection`, `named_twice`, and those of
+    /// the store.
     pub fn disconnect_host_groups(&self, pairs: &[(String, String)]) -> Result<(), Error> {
         check_pairs(pairs)?;
         let plan = |state: &State, _, (volume, group): &(String, String)| {
@@ -246,7 +251,8 @@ impl Array {
     /// groups' names and the LUNs.
     ///
     /// # Errors
-    /// `no_such_volume`, `no_such_host_group`, for the names that were given; `too_many_connections`.
+    /// `no_such_volume`, `no_such_host_group`, for the names that were given;
+    /// `too_many_connections`.
     pub fn shared_connections(
         &self,
         volume: Option<&str>,

@@ -181,7 +181,8 @@ impl Array {
     /// (WCE): whether the store acknowledges writes before they are durable.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if the stored objects contradict each other, or were written by a newer version; those of the store if a new pool is prepared.
+    /// [`Error::Damaged`] if the stored objects contradict each other, or were written by a newer
+    /// version; those of the store if a new pool is prepared.
     pub fn open(backing: Arc<dyn Backing>, write_cache: bool) -> Result<Self, Error> {
         let state = State::load(backing.as_ref(), write_cache)?;
         state.keep_adopted(backing.as_ref())?;
@@ -199,7 +200,8 @@ impl Array {
     /// Nothing is written, not even what [`Array::open`] prepares in a new pool.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if the stored objects contradict each other, or were written by a newer version.
+    /// [`Error::Damaged`] if the stored objects contradict each other, or were written by a newer
+    /// version.
     pub fn volume_names(backing: &dyn Backing) -> Result<BTreeMap<VolumeId, String>, Error> {
         let state = State::load(backing, false)?;
         let names = state.volumes.iter();

@@ -151,7 +151,8 @@ impl Array {
     /// Destroys all snapshots of moments. They can be recovered until they are eradicated.
     ///
     /// # Errors
-    /// `no_such_group_snapshot`, `group_destroyed`, `snapshot_destroyed`, `named_twice`, `limit_reached` for more snapshots than fit one commit, and those of the store.
+    /// `no_such_group_snapshot`, `group_destroyed`, `snapshot_destroyed`, `named_twice`,
+    /// `limit_reached` for more snapshots than fit one commit, and those of the store.
     pub fn destroy_group_snapshots(
         &self,
         names: &[String],
@@ -171,7 +172,8 @@ impl Array {
     /// these.
     ///
     /// # Errors
-    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`, `limit_reached`, and those of the store.
+    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`,
+    /// `limit_reached`, and those of the store.
     pub fn recover_group_snapshots(
         &self,
         names: &[String],
@@ -217,7 +219,8 @@ impl Array {
     /// Eradicates the snapshots of destroyed moments. Data that only they held is freed.
     ///
     /// # Errors
-    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`, `limit_reached`, and those of the store.
+    /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`,
+    /// `limit_reached`, and those of the store.
     pub fn eradicate_group_snapshots(&self, names: &[String]) -> Result<(), Error> {
         check_all(names)?;
         self.eradicate(|state| {

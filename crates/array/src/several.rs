@@ -235,7 +235,8 @@ impl Array {
     /// free one.
     ///
     /// # Errors
-    /// Those of [`Array::connect`]; `named_twice`; `lun_in_use` if two volumes of one host would get it.
+    /// Those of [`Array::connect`]; `named_twice`; `lun_in_use` if two volumes of one host would
+    /// get it.
     pub fn connect_all(
         &self,
         pairs: &[(String, String)],

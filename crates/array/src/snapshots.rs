@@ -48,7 +48,8 @@ impl Array {
     /// same time whatever the volumes hold. Durable when it returns.
     ///
     /// # Errors
-    /// `no_such_volume`, `volume_destroyed`, `no_such_group`, `empty_group`, `invalid_volumes`, `snapshot_exists`, `snapshot_destroyed`, `limit_reached`, and those of the store.
+    /// `no_such_volume`, `volume_destroyed`, `no_such_group`, `empty_group`, `invalid_volumes`,
+    /// `snapshot_exists`, `snapshot_destroyed`, `limit_reached`, and those of the store.
     pub fn create_snapshots(&self, new: &NewSnapshots) -> Result<Vec<SnapshotInfo>, Error> {
         self.change(
             |state| self.plan_snapshots(state, new, None),
@@ -117,7 +118,8 @@ impl Array {
     /// what they have in common.
     ///
     /// # Errors
-    /// `no_such_snapshot`, `snapshot_destroyed`, `snapshot_exists`, `group_snapshot`, and those of the store.
+    /// `no_such_snapshot`, `snapshot_destroyed`, `snapshot_exists`, `group_snapshot`, and those of
+    /// the store.
     pub fn rename_snapshot(&self, name: &str, suffix: Suffix) -> Result<SnapshotInfo, Error> {
         let plan = |state: &State| {
             let (id, old, volume) = state.snapshot(name)?;

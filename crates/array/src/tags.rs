@@ -174,7 +174,8 @@ impl Array {
     /// others stay. All of that is in one commit.
     ///
     /// # Errors
-    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed`, `named_twice`, `limit_reached`, `too_many_tags` for one commit, and those of the store.
+    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed`,
+    /// `named_twice`, `limit_reached`, `too_many_tags` for one commit, and those of the store.
     pub fn set_tags(&self, names: &[String], tags: &[Tag]) -> Result<(), Error> {
         check_all(names)?;
         let mut distinct = BTreeSet::new();

@@ -182,7 +182,8 @@ impl Array {
     /// Removes a user with its tokens; its sessions end.
     ///
     /// # Errors
-    /// `no_such_user`, `built_in_user` (so that an array admin always remains), and those of the store.
+    /// `no_such_user`, `built_in_user` (so that an array admin always remains), and those of the
+    /// store.
     pub fn delete_user(&self, name: &str) -> Result<(), Error> {
         let plan = |state: &State| {
             let user = state.users.find(name)?;
