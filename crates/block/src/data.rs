@@ -1,12 +1,12 @@
-//! What a host sends ([`DataOut`]) and gets ([`DataIn`]), as runs of frames.
+//! The data that a host sends ([`DataOut`]) and receives ([`DataIn`]), as runs of frames.
 
 use crate::frame::{FRAME_BYTES, Frame, FrameMut};
 
-/// Bytes on their way from a host, received straight into frames.
+/// Data from a host, received straight into frames.
 ///
-/// The frames are laid out as the *volume's* blocks are: byte 0 of the data stands at offset
-/// `phase` of the first frame. A write to LBA 3 of a 512e volume has phase 1536, so that the store
-/// takes each frame as a block, and only has to fill the edges.
+/// The frames are aligned with the *volume's* blocks: byte 0 of the data is at offset `phase` of
+/// the first frame. A write to LBA 3 of a 512e volume has phase 1536, so the store can take each
+/// frame as a block, and only has to fill the edges.
 #[derive(Debug, Default)]
 pub struct DataOut {
     frames: Vec<FrameMut>,
@@ -15,37 +15,37 @@ pub struct DataOut {
 }
 
 impl DataOut {
-    /// Room for `len` bytes, whose first stands at offset `phase` (0..4096) of the first frame.
-    /// The bytes are stale until they were written.
+    /// Room for `len` bytes, the first one at offset `phase` (0..4096) of the first frame. The
+    /// bytes are stale until they are written.
     pub fn new(len: usize, phase: usize) -> Self {
         assert!(phase < FRAME_BYTES);
         let count = if len == 0 { 0 } else { (phase + len).div_ceil(FRAME_BYTES) };
         Self { frames: (0..count).map(|_| FrameMut::stale()).collect(), phase, len }
     }
 
-    /// A copy of `bytes`, laid out at `phase`.
+    /// A copy of `bytes`, aligned at `phase`.
     pub fn from_bytes(bytes: &[u8], phase: usize) -> Self {
         let mut data = Self::new(bytes.len(), phase);
         data.write_at(0, bytes);
         data
     }
 
-    /// How many bytes it has.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where in its first frame the data starts.
+    /// The offset of the data in its first frame.
     pub fn phase(&self) -> usize {
         self.phase
     }
 
-    /// The longest run of bytes from `offset` that is in one piece in memory; empty at the end.
+    /// The longest run of bytes from `offset` that is contiguous in memory; empty at the end.
     pub fn slice_from(&self, offset: usize) -> &[u8] {
         if offset >= self.len {
             return &[];
@@ -70,7 +70,7 @@ impl DataOut {
     /// All of `offset..offset + len`, in pieces to be filled (for a vectored read).
     ///
     /// # Panics
-    /// If the range is not inside the data.
+    /// If the range exceeds the data.
     pub fn slices_mut(&mut self, offset: usize, len: usize) -> impl Iterator<Item = &mut [u8]> {
         assert!(offset + len <= self.len);
         let start = self.phase + offset;
@@ -124,15 +124,15 @@ impl DataOut {
         }
     }
 
-    /// All of it in one piece: for parameter lists, not for data.
+    /// A contiguous copy: for parameter lists, not for data.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = vec![0; self.len];
         self.read_at(0, &mut out);
         out
     }
 
-    /// `len` bytes from `offset` as data of their own, laid out at `phase`. Costs no copy where
-    /// the range starts and ends with frames and the layout stays the same.
+    /// `len` bytes from `offset` as separate data, aligned at `phase`. Needs no copy if the range
+    /// starts and ends with frames and the alignment stays the same.
     pub fn split(mut self, offset: usize, len: usize, phase: usize) -> DataOut {
         assert!(offset + len <= self.len);
         if len > 0 && (self.phase + offset) % FRAME_BYTES == phase {
@@ -153,8 +153,7 @@ impl DataOut {
         out
     }
 
-    /// `len` bytes from the front as data of their own; the rest stays. Moves frames, and copies
-    /// nothing.
+    /// Splits off the first `len` bytes; the rest stays. Moves frames, and copies nothing.
     ///
     /// # Panics
     /// If there are fewer, or if the cut is inside a frame and not at the end of the data.
@@ -191,7 +190,7 @@ impl FrameSlice {
     /// `len` bytes from `start`.
     ///
     /// # Panics
-    /// If they are not inside the frame.
+    /// If they exceed the frame.
     pub fn new(frame: Frame, start: usize, len: usize) -> Self {
         assert!(start + len <= FRAME_BYTES);
         Self { frame, start: start as u16, len: len as u16 }
@@ -204,7 +203,7 @@ impl FrameSlice {
     }
 }
 
-/// Bytes on their way to a host, gathered from frames that others hold too.
+/// Data to a host, gathered from shared frames.
 #[derive(Clone, Debug, Default)]
 pub struct DataIn {
     pieces: Vec<FrameSlice>,
@@ -226,7 +225,7 @@ impl DataIn {
         data
     }
 
-    /// `len` bytes out of consecutive frames, from offset `phase` of the first.
+    /// `len` bytes of consecutive frames, from offset `phase` of the first.
     ///
     /// # Panics
     /// If the frames hold fewer.
@@ -259,17 +258,17 @@ impl DataIn {
         self.len += other.len;
     }
 
-    /// How many bytes it has.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Drops what is behind `len` bytes (an allocation length).
+    /// Drops everything after the first `len` bytes (an allocation length).
     pub fn truncate(&mut self, len: usize) {
         let mut kept = 0;
         for index in 0..self.pieces.len() {
@@ -295,7 +294,7 @@ impl DataIn {
         &self.pieces
     }
 
-    /// `len` bytes from the front as data of their own; the rest stays. Shares the frames.
+    /// Splits off the first `len` bytes; the rest stays. Shares the frames.
     pub fn split_front(&mut self, len: usize) -> DataIn {
         let len = len.min(self.len);
         let mut front = DataIn::default();
@@ -317,7 +316,7 @@ impl DataIn {
         front
     }
 
-    /// All of it in one piece.
+    /// A contiguous copy.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len);
         self.slices().for_each(|slice| out.extend_from_slice(slice));

@@ -1,9 +1,9 @@
-//! Frames: 4 KiB of memory, aligned to 4 KiB, counted by reference.
+//! Frames: 4 KiB of memory, aligned to 4 KiB, reference-counted.
 //!
 //! A frame is received into from a socket, hashed, written to the device and kept in the cache
-//! without being copied. A [`FrameMut`] has one owner and can be filled; freezing it gives a
-//! [`Frame`], which can be shared and never changes again. A frame that nobody holds goes back to
-//! a small pool of the thread that dropped it, so that steady load allocates nothing.
+//! without being copied. A [`FrameMut`] has one owner and can be filled; freezing it makes a
+//! [`Frame`], which can be shared and never changes again. An unreferenced frame goes back to a
+//! small pool of the thread that dropped it, so steady load allocates nothing.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -27,7 +27,7 @@ fn take_from_pool() -> Option<Box<Page>> {
 }
 
 fn give_to_pool(page: Box<Page>) {
-    // A thread that is ending has no pool any more: the frame is freed instead.
+    // A thread that is ending has no pool left: the frame is freed instead.
     let _ = POOL.try_with(|pool| {
         let mut pool = pool.borrow_mut();
         if pool.len() < POOL_FRAMES_MAX {
@@ -47,12 +47,12 @@ impl FrameMut {
         frame
     }
 
-    /// A frame with any bytes in it, also those of an earlier use: for who overwrites all of it.
+    /// A frame with any content, possibly of an earlier use: for callers that overwrite all of it.
     pub fn stale() -> Self {
         Self(Some(take_from_pool().unwrap_or_else(|| Box::new(Page([0; FRAME_BYTES])))))
     }
 
-    /// A frame that starts with `bytes` and is zeros behind them.
+    /// A frame that starts with `bytes`, followed by zeros.
     ///
     /// # Panics
     /// If `bytes` is longer than a frame.
@@ -63,7 +63,7 @@ impl FrameMut {
         frame
     }
 
-    /// Ends the filling: from here on it is shared and constant.
+    /// Makes it shared and constant.
     pub fn freeze(mut self) -> Frame {
         Frame(self.0.take().map(|page| Arc::new(Shared(page))))
     }
@@ -97,8 +97,8 @@ impl std::fmt::Debug for FrameMut {
     }
 }
 
-/// The page is boxed so that the reference count does not stand in the same, aligned, allocation:
-/// that would double its size.
+/// The page is boxed so that the reference count is not in the same aligned allocation, which would
+/// double its size.
 struct Shared(Box<Page>);
 
 /// A frame that is shared and constant.
@@ -106,13 +106,13 @@ struct Shared(Box<Page>);
 pub struct Frame(Option<Arc<Shared>>);
 
 impl Frame {
-    /// The one frame of zeros that all share.
+    /// The shared frame of zeros.
     pub fn zeros() -> Frame {
         static ZEROS: OnceLock<Frame> = OnceLock::new();
         ZEROS.get_or_init(|| FrameMut::zeroed().freeze()).clone()
     }
 
-    /// The frame as one that can be filled: itself where nobody else holds it, else a copy.
+    /// A frame that can be filled: this one if it is not shared, otherwise a copy.
     pub fn into_mut(mut self) -> FrameMut {
         let page = self.0.take().expect("a Frame holds its page");
         match Arc::try_unwrap(page) {

@@ -1,14 +1,14 @@
 //! The vocabulary of block storage, shared by the protocols above and the store below.
 //!
-//! Protocol crates and the store never depend on each other; both speak in the types of this
-//! crate. It depends on nothing, does no I/O, and has five parts:
+//! Protocol crates and the store never depend on each other; both use the types of this crate. It
+//! depends on nothing, does no I/O, and has these parts:
 //!
-//! * [`units`]: one newtype a quantity (sectors, blocks, ids),
+//! * [`units`]: one newtype per quantity (sectors, blocks, ids),
 //! * [`frame`]: 4 KiB of aligned memory, the unit in which data moves without being copied,
-//! * [`data`]: what a host sends and gets, as runs of frames,
-//! * [`request`]: what may be asked of a volume, and the answers,
-//! * [`offload`]: what hosts may leave to the array, and can be switched off,
-//! * [`lun`]: what one initiator sees.
+//! * [`data`]: what a host sends and receives, as runs of frames,
+//! * [`request`]: requests to volumes, and their replies,
+//! * [`offload`]: work that hosts can leave to the array, which can be switched off,
+//! * [`lun`]: what an initiator sees.
 
 pub mod data;
 pub mod frame;

@@ -1,4 +1,4 @@
-//! What one initiator sees: logical unit numbers and the volumes behind them.
+//! What an initiator sees: logical unit numbers and their volumes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl LogicalBlockSize {
     }
 }
 
-/// What a protocol tells of a volume.
+/// The attributes of a volume that protocols report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeAttributes {
     /// The volume.
@@ -44,18 +44,18 @@ pub struct VolumeAttributes {
     pub naa: [u8; 16],
     /// Its unit serial number (VPD 80h): ASCII.
     pub serial: String,
-    /// Whether answers come before data is durable (`durability = "flush"`): WCE.
+    /// Whether writes are acknowledged before they are durable (`durability = "flush"`): WCE.
     pub write_cache: bool,
-    /// The offloads that it takes: those that are on both for it and for the array.
+    /// The offloads in effect: those that are on both for it and for the array.
     pub offloads: Offloads,
-    /// How much all hosts together may do with it.
+    /// Its limits, for all hosts together.
     pub limits: VolumeLimits,
 }
 
-/// How much may be done with a volume in a second; what is over that waits.
+/// Limits per second of a volume; commands beyond them wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolumeLimits {
-    /// Bytes that are read and written; those of offloads don't count.
+    /// Bytes read and written; those of offloads don't count.
     pub bandwidth_bytes_per_s: Option<u64>,
     /// Reads, writes and offloads.
     pub iops: Option<u64>,
@@ -65,17 +65,17 @@ impl VolumeLimits {
     /// No limits.
     pub const NONE: Self = Self { bandwidth_bytes_per_s: None, iops: None };
 
-    /// Whether there are none.
+    /// Whether there are no limits.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE
     }
 }
 
-/// The volumes that one initiator may reach, by LUN (0..=16383). Anything else is not there for it.
+/// The volumes that an initiator may reach, by LUN (0..=16383). No others exist for it.
 #[derive(Clone, Debug, Default)]
 pub struct LunMap {
-    /// Goes up with every change of the map or of a volume in it, so that a session can tell
-    /// cheaply whether there is something to tell the host.
+    /// Goes up with every change of the map or of a volume in it, so that a session can cheaply
+    /// detect changes that it must report to the host.
     pub generation: u64,
     /// The volumes.
     pub luns: BTreeMap<u16, Arc<VolumeAttributes>>,
@@ -88,7 +88,8 @@ impl LunMap {
     }
 }
 
-/// What all volumes of an array share in INQUIRY. ESXi copies only between equal product names.
+/// The INQUIRY data common to all volumes of an array. ESXi copies only between equal product
+/// names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayIdentity {
     /// T10 vendor identification, up to 8 ASCII characters.

@@ -1,18 +1,18 @@
-//! Which offloads a volume takes: each can be switched off, and hosts then do the work themselves.
+//! Which offloads a volume takes. Each can be switched off; hosts then do the work themselves.
 
-/// A primitive that hosts can leave to the array, and an administrator can switch off.
+/// An operation that hosts can leave to the array, and an administrator can switch off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Offload {
     /// COMPARE AND WRITE (VMware: ATS).
     CompareAndWrite,
-    /// EXTENDED COPY and what tells of it (VMware: Full Copy).
+    /// EXTENDED COPY and the commands that describe it (VMware: Full Copy).
     ExtendedCopy,
     /// WRITE SAME (VMware: Block Zero).
     WriteSame,
     /// UNMAP (VMware: Reclaim).
     Unmap,
-    /// POPULATE TOKEN, WRITE USING TOKEN and what tells of them (Windows: ODX).
+    /// POPULATE TOKEN, WRITE USING TOKEN and the commands that describe them (Windows: ODX).
     TokenCopy,
 }
 
@@ -26,7 +26,7 @@ impl Offload {
         Offload::TokenCopy,
     ];
 
-    /// Its name in interfaces and in stored settings. Does not change.
+    /// Its name in interfaces and in stored settings. It does not change.
     pub fn name(self) -> &'static str {
         match self {
             Self::CompareAndWrite => "compare_and_write",

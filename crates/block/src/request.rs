@@ -1,7 +1,8 @@
-//! What may be asked of volumes, and the answers.
+//! Requests to volumes, and their replies.
 //!
 //! A request is complete in itself, and is done wholly or not at all; see the invariants in
-//! `docs/architecture.md`. Ranges are in 512-byte sectors whatever the volume's logical block is.
+//! `docs/architecture.md`. Ranges are in 512-byte sectors, whatever the volume's logical block
+//! size.
 
 use crate::data::{DataIn, DataOut};
 use crate::frame::Frame;
@@ -23,17 +24,17 @@ pub struct CopySegment {
     pub count: SectorCount,
 }
 
-/// What may be asked of volumes.
+/// A request to a volume.
 #[derive(Debug)]
 pub enum VolumeRequest {
-    /// Read a range. Answer: [`VolumeReply::Data`].
+    /// Read a range. Reply: [`VolumeReply::Data`].
     Read {
         /// The volume.
         volume: VolumeId,
         /// What to read.
         range: SectorRange,
     },
-    /// Write `data`, whose length is the range's. Durable when answered, unless the array runs
+    /// Write `data`, whose length is the range's. Durable when acknowledged, unless the array runs
     /// with `durability = "flush"` and `fua` is false.
     Write {
         /// The volume.
@@ -42,19 +43,19 @@ pub enum VolumeRequest {
         range: SectorRange,
         /// The bytes.
         data: DataOut,
-        /// Force unit access: durable when answered, always.
+        /// Force unit access: always durable when acknowledged.
         fua: bool,
     },
-    /// Write `data` if the range holds `expected`, else change nothing and answer
-    /// [`VolumeError::Miscompare`]. Atomic against everything else on the range.
+    /// Write `data` if the range holds `expected`; otherwise change nothing and return
+    /// [`VolumeError::Miscompare`]. Atomic with respect to everything else on the range.
     CompareAndWrite {
         /// The volume.
         volume: VolumeId,
         /// The range; both buffers have its length.
         range: SectorRange,
-        /// What it must hold.
+        /// The bytes to compare with.
         expected: DataOut,
-        /// What it holds then.
+        /// The bytes to write if they are equal.
         data: DataOut,
         /// Force unit access.
         fua: bool,
@@ -68,8 +69,8 @@ pub enum VolumeRequest {
         /// Force unit access.
         fua: bool,
     },
-    /// Fill a range with one 4 KiB block, repeated: byte 0 of `pattern` stands at each multiple
-    /// of 4 KiB of the volume. (A 512-byte pattern is repeated eight times by the caller.)
+    /// Fill a range with one 4 KiB block, repeated: byte 0 of `pattern` is at each multiple of 4
+    /// KiB of the volume. (The caller repeats a 512-byte pattern eight times.)
     Fill {
         /// The volume.
         volume: VolumeId,
@@ -80,35 +81,35 @@ pub enum VolumeRequest {
         /// Force unit access.
         fua: bool,
     },
-    /// Deallocate ranges, down to single sectors; they read as zeros. A few dozen ranges are
-    /// all done or none; of more each 4 KiB block is.
+    /// Deallocate ranges, down to single sectors; they read as zeros. A few dozen ranges are atomic
+    /// together; with more, each 4 KiB block is atomic.
     Unmap {
         /// The volume.
         volume: VolumeId,
         /// The ranges, in any order; they may overlap.
         ranges: Vec<SectorRange>,
     },
-    /// Copy ranges, in their order, without moving data where that can be. All or none if it takes
-    /// little; else each 4 KiB block is done or not, until it is answered.
+    /// Copy ranges in order, without moving data if possible. A small copy is atomic; in a larger
+    /// one each 4 KiB block is, and some may be copied before the others until it is acknowledged.
     Copy {
         /// The ranges.
         segments: Vec<CopySegment>,
     },
-    /// Make all that was answered durable (SYNCHRONIZE CACHE).
+    /// Make everything acknowledged so far durable (SYNCHRONIZE CACHE).
     Flush {
         /// The volume.
         volume: VolumeId,
     },
-    /// Which parts of a range are mapped. Answer: [`VolumeReply::Extents`].
+    /// Which parts of a range are mapped. Reply: [`VolumeReply::Extents`].
     Extents {
         /// The volume.
         volume: VolumeId,
         /// Where to look.
         range: SectorRange,
-        /// At most so many extents.
+        /// The most extents to return.
         limit: usize,
     },
-    /// How full the pool is. Answer: [`VolumeReply::Space`].
+    /// How full the pool is. Reply: [`VolumeReply::Space`].
     Space {
         /// The volume.
         volume: VolumeId,
@@ -133,10 +134,10 @@ pub struct LbaExtent {
     pub state: LbaState,
 }
 
-/// How full the pool is, and the volume.
+/// How full the pool and the volume are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceUse {
-    /// Bytes that the pool can hold.
+    /// The capacity of the pool, in bytes.
     pub pool_capacity_bytes: u64,
     /// Bytes of them in use.
     pub pool_used_bytes: u64,
@@ -144,7 +145,7 @@ pub struct SpaceUse {
     pub volume_mapped_bytes: u64,
 }
 
-/// Answers of success.
+/// Replies to successful requests.
 #[derive(Debug)]
 pub enum VolumeReply {
     /// It is done.
@@ -157,10 +158,10 @@ pub enum VolumeReply {
     Space(SpaceUse),
 }
 
-/// Why a request was not done. Nothing of it has happened then.
+/// Why a request failed. If it did, nothing of it has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeError {
-    /// No such volume (any more).
+    /// The volume does not exist (any more).
     NoSuchVolume(VolumeId),
     /// The range passes the end of the volume.
     OutOfRange,
@@ -169,18 +170,18 @@ pub enum VolumeError {
         /// The first byte that differs, from the start of the range.
         offset_bytes: usize,
     },
-    /// The pool has no room for the new data. SCSI says 07/27/07.
+    /// The pool has no room for the new data. In SCSI: 07/27/07.
     NoSpace,
-    /// What was read does not match its checksum, or the device could not read it.
+    /// The data does not match its checksum, or the device could not read it.
     Medium {
         /// The first sector that is lost.
         sector: Sector,
     },
-    /// The device failed to write; the array takes no more writes until it was restarted.
+    /// The device failed to write; the array accepts no more writes until it is restarted.
     WriteFailed,
-    /// The request is longer than the store takes at once (see `limits`).
+    /// The request is longer than the store accepts (see `limits`).
     TooLong,
-    /// The volume is a snapshot: what it holds does not change.
+    /// The volume is a snapshot, which can't be written.
     Snapshot(VolumeId),
 }
 
@@ -207,7 +208,7 @@ pub mod limits {
     pub const VOLUME_BYTES_MAX: u64 = 64 << 40;
     /// The most data in one write: it must fit one log record with room to spare.
     pub const TRANSFER_BYTES_MAX: u64 = 4 << 20;
-    /// The most data of one command of a host: it becomes several requests, one after the other.
+    /// The most data of one host command: it becomes several requests, one after the other.
     pub const COMMAND_BYTES_MAX: u64 = 32 << 20;
     /// The most data in one COMPARE AND WRITE: 255 blocks of 512 bytes, the field's maximum.
     pub const COMPARE_AND_WRITE_SECTORS_MAX: u64 = 255;
@@ -215,6 +216,6 @@ pub mod limits {
     pub const UNMAP_RANGES_MAX: usize = 512;
     /// The most segments in one EXTENDED COPY.
     pub const COPY_SEGMENTS_MAX: usize = 64;
-    /// The map's leaf: what aligned copies graft.
+    /// The range of a map leaf, the unit that aligned copies share.
     pub const LEAF_BYTES: u64 = 1 << 20;
 }

@@ -1,4 +1,4 @@
-//! One newtype a quantity. Positions and counts differ: a position plus a count is a position.
+//! One newtype per quantity. Positions and counts differ: a position plus a count is a position.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ macro_rules! quantity {
 }
 
 quantity!(
-    /// Names a volume for ever: never used twice, not even after the volume was destroyed.
+    /// The id of a volume: never used twice, not even after the volume was destroyed.
     VolumeId
 );
 quantity!(
@@ -50,14 +50,14 @@ impl Sector {
         BlockNumber(self.0 / SECTORS_PER_BLOCK)
     }
 
-    /// Where in its block this sector starts, in bytes: 0, 512, … 3584.
+    /// The offset of this sector in its block, in bytes: 0, 512, … 3584.
     pub fn offset_in_block_bytes(self) -> usize {
         ((self.0 % SECTORS_PER_BLOCK) * SECTOR_BYTES) as usize
     }
 }
 
 impl SectorCount {
-    /// The size in bytes; `None` where it does not fit 64 bits.
+    /// The size in bytes; `None` if it does not fit 64 bits.
     pub fn bytes(self) -> Option<u64> {
         self.0.checked_mul(SECTOR_BYTES)
     }
@@ -70,7 +70,7 @@ impl BlockNumber {
     }
 }
 
-/// Some sectors in a row.
+/// A run of sectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SectorRange {
     /// The first sector.
@@ -79,7 +79,7 @@ pub struct SectorRange {
     pub count: SectorCount,
 }
 
-/// Some blocks in a row.
+/// A run of blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BlockRange {
     /// The first block.
@@ -94,17 +94,17 @@ impl SectorRange {
         Self { start: Sector(start), count: SectorCount(count) }
     }
 
-    /// The first sector behind the range; `None` where it does not fit 64 bits.
+    /// The first sector after the range; `None` if it does not fit 64 bits.
     pub fn end(self) -> Option<Sector> {
         self.start.0.checked_add(self.count.0).map(Sector)
     }
 
-    /// Whether nothing is in it.
+    /// Whether it is empty.
     pub fn is_empty(self) -> bool {
         self.count.0 == 0
     }
 
-    /// Takes up to `count` sectors off the front; empty where nothing is left.
+    /// Takes up to `count` sectors off the front; empty if nothing is left.
     pub fn take_front(&mut self, count: u64) -> SectorRange {
         let taken = SectorRange::new(self.start.0, count.min(self.count.0));
         self.start.0 += taken.count.0;
@@ -141,7 +141,7 @@ impl SectorRange {
         BlockRange { start, count: BlockCount(last.0 - start.0 + 1) }
     }
 
-    /// The length in bytes; `None` where it does not fit 64 bits.
+    /// The length in bytes; `None` if it does not fit 64 bits.
     pub fn bytes(self) -> Option<u64> {
         self.count.bytes()
     }
@@ -153,7 +153,7 @@ impl BlockRange {
         Self { start: BlockNumber(start), count: BlockCount(count) }
     }
 
-    /// The first block behind the range. The range must fit 64 bits.
+    /// The first block after the range. The range must fit 64 bits.
     pub fn end(self) -> BlockNumber {
         BlockNumber(self.start.0 + self.count.0)
     }

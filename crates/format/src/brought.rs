@@ -1,4 +1,4 @@
-//! The blocks that came with a record, whatever entry tells of them.
+//! The blocks that came with a record, whichever entry lists them.
 
 use crate::checksum::Fingerprint;
 use crate::entry::Entry;
@@ -6,21 +6,21 @@ use crate::geometry::{Place, UNITS_PER_BLOCK};
 use crate::map::ChunkId;
 use crate::row::{ChunkRow, Codec};
 
-/// How a block is stored, beside where.
+/// How a block is stored, apart from its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// How its group is stored.
     pub codec: Codec,
     /// How long the stored group is, in units of 64 bytes.
     pub stored_units: u16,
-    /// Which block of the group it is.
+    /// The index of the block in its group.
     pub group_index: u8,
     /// How many blocks the group has.
     pub group_blocks: u8,
 }
 
 impl Shape {
-    /// A block as it is, by itself.
+    /// An uncompressed block, not in a group.
     pub const RAW: Shape = Shape {
         codec: Codec::Raw,
         stored_units: UNITS_PER_BLOCK as u16,
@@ -61,7 +61,7 @@ pub struct Brought {
 }
 
 impl Entry {
-    /// The blocks that came with the record and that this entry tells of, in order.
+    /// The blocks that came with the record and that this entry lists, in order.
     pub fn brought(&self) -> impl Iterator<Item = Brought> + '_ {
         let count = match self {
             Self::Store { fingerprints, .. }

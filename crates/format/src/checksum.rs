@@ -1,12 +1,12 @@
-//! Checksums, and the keys that make them unforgeable for who can only write data.
+//! Checksums, and the keys that make them unforgeable for anyone who can only write data.
 //!
-//! * A [`Fingerprint`] (XXH3, 128 bits, with the pool's own secret) stands for the content of a
-//!   4 KiB block: it is the block's checksum on every read, and the hint for deduplication.
+//! * A [`Fingerprint`] (XXH3, 128 bits, with the pool's own secret) stands for the content of a 4
+//!   KiB block: it is the block's checksum on every read, and the hint for deduplication.
 //! * [`Keys::page_sum`] (XXH3, 64 bits, same secret) is the checksum that a parent keeps of a
 //!   metadata page or node.
-//! * A [`Seal`] (BLAKE3, keyed, cut to 128 bits) ends a log record's header. It is keyed because
-//!   payload is chosen by guests: without the key, bytes in it could pass for a record after a
-//!   crash left the tail of the log torn.
+//! * A [`Seal`] (BLAKE3, keyed, cut to 128 bits) protects the header of a log record. It is keyed
+//!   because guests choose the payload: without the key, bytes in it could pass for a record after
+//!   a crash left the tail of the log torn.
 
 use twox_hash::{XxHash3_64, XxHash3_128};
 
@@ -21,7 +21,7 @@ pub struct Seal(pub [u8; 16]);
 /// Bytes of a secret for XXH3.
 pub const SECRET_BYTES: usize = 192;
 
-/// What the checksums of one pool are keyed with.
+/// The keys of the checksums of a pool.
 #[derive(Clone)]
 pub struct Keys {
     seal: [u8; 32],
@@ -51,7 +51,7 @@ impl Keys {
             .expect("the secret has XXH3's own length")
     }
 
-    /// The seal over some bytes, in two parts.
+    /// The seal over header and entries.
     pub fn seal(&self, header: &[u8], entries: &[u8]) -> Seal {
         let mut hasher = blake3::Hasher::new_keyed(&self.seal);
         hasher.update(header);

@@ -1,4 +1,4 @@
-//! Rows of the chunk table, and how chunks are stored. The layout stands in `row`.
+//! Rows of the chunk table, and how chunks are stored. The layout is in `row`.
 
 use crate::checksum::Fingerprint;
 use crate::codec::{b16_at, put, u32_at, u64_at};
@@ -11,19 +11,19 @@ pub const GROUP_BLOCKS_MAX: u8 = 8;
 /// How a chunk's bytes are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Codec {
-    /// As they are.
+    /// Uncompressed.
     #[default]
     Raw,
-    /// LZ4 block format, behind two bytes of exact length.
+    /// LZ4 block format, after two bytes of exact length.
     Lz4,
-    /// Zstandard, behind two bytes of exact length.
+    /// Zstandard, after two bytes of exact length.
     Zstd,
     /// Not at all: another chunk holds the same 4 KiB.
     Alias,
 }
 
 impl Codec {
-    /// As it is stored.
+    /// The stored form.
     pub fn encode(self) -> u8 {
         match self {
             Self::Raw => 1,
@@ -33,7 +33,7 @@ impl Codec {
         }
     }
 
-    /// From what was stored.
+    /// From the stored form.
     pub fn decode(raw: u8) -> Option<Self> {
         match raw {
             1 => Some(Self::Raw),
@@ -45,32 +45,31 @@ impl Codec {
     }
 }
 
-/// What reduction leaves alone: a setting of a volume, and so of the chunks that were written
-/// through it.
+/// What reduction skips: a setting of a volume, and so of the chunks that were written through it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Handling {
-    /// Stored as they are, also when they are rewritten.
+    /// Not compressed, also when it is rewritten.
     pub uncompressed: bool,
-    /// Neither deduplicated nor found by what is.
+    /// Not deduplicated, and not a candidate for deduplication of others.
     pub unshared: bool,
 }
 
 impl Handling {
-    /// As it is stored.
+    /// The stored form.
     pub fn encode(self) -> u8 {
         u8::from(self.uncompressed) | u8::from(self.unshared) << 1
     }
 
-    /// From what was stored.
+    /// From the stored form.
     pub fn decode(raw: u8) -> Option<Self> {
         (raw < 4).then_some(Self { uncompressed: raw & 1 != 0, unshared: raw & 2 != 0 })
     }
 }
 
-/// The count of references that stays as it is: what has been named so often is never freed.
+/// The reference count that never changes again: a chunk that has reached it is never freed.
 pub const REFERENCES_STUCK: u32 = u32::MAX;
 
-/// A count of references after a change; `None` if there were fewer than are taken off.
+/// A reference count after a change; `None` if it would fall below zero.
 #[inline]
 pub fn counted(count: u32, change: i32) -> Option<u32> {
     if count == REFERENCES_STUCK {
@@ -82,31 +81,32 @@ pub fn counted(count: u32, change: i32) -> Option<u32> {
     }
 }
 
-/// Where a chunk is, and how often it is named.
+/// Where a chunk is, and how many references it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkRow {
-    /// Where its group is stored. Nowhere while it waits in memory (`durability = "flush"`).
+    /// Where its group is stored. [`Place::NONE`] while it waits in memory (`durability =
+    /// "flush"`).
     pub place: Place,
     /// How long the stored group is, in units of 64 bytes.
     pub stored_units: u16,
     /// How it is stored.
     pub codec: Codec,
-    /// Which block of the group it is, 0..8.
+    /// The index of the block in its group, 0..8.
     pub group_index: u8,
     /// How many blocks the group has, 1..=8.
     pub group_blocks: u8,
-    /// What reduction leaves alone.
+    /// What reduction skips.
     pub handling: Handling,
-    /// The chunk that holds its content, where it has none of its own: an older one.
+    /// The older chunk that holds its content, if it has none of its own.
     pub original: Option<ChunkId>,
-    /// How many entries of live nodes name it, and how many aliases.
+    /// How many entries of live nodes, and how many aliases, refer to it.
     pub reference_count: u32,
-    /// The hash of its 4 KiB, which is also their checksum.
+    /// The hash of its 4 KiB, which is also its checksum.
     pub fingerprint: Fingerprint,
 }
 
 impl ChunkRow {
-    /// The row; `None` where it is free.
+    /// The row; `None` if it is free.
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
@@ -130,9 +130,8 @@ impl ChunkRow {
         })
     }
 
-    /// Counts references of a stored row up or down ([`counted`]), without decoding the rest, and
-    /// returns how many there are then; `None` where the row is free, or the count would fall below
-    /// zero.
+    /// Changes the reference count of a stored row ([`counted`]), without decoding the rest, and
+    /// returns the new count; `None` if the row is free, or the count would fall below zero.
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
@@ -143,7 +142,7 @@ impl ChunkRow {
         Some(count)
     }
 
-    /// This block's part of what its group takes on the medium, in units of 64 bytes: the parts
+    /// This block's share of what its group takes on the medium, in units of 64 bytes: the shares
     /// of all blocks of a group add up to its length.
     pub fn share_units(&self) -> u32 {
         let (units, blocks) = (u32::from(self.stored_units), u32::from(self.group_blocks));

@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
         self.bytes.len() - self.at
     }
 
-    /// An error about the place where the reader stands.
+    /// An error at the reader's position.
     pub fn error(&self, what: &'static str) -> FormatError {
         FormatError { what, offset: self.at }
     }

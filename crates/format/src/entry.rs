@@ -1,5 +1,5 @@
-//! Redo entries: what a log record says has happened. They are logical, so that an offload of any
-//! size is some 40 bytes, and replication can ship the same entries.
+//! Redo entries: the operations in a log record. They are logical, so that an offload of any size
+//! is some 40 bytes, and replication can ship the same entries.
 //!
 //! ```text
 //! tag  entry           fields behind the tag (1 byte)
@@ -35,12 +35,12 @@ use crate::row::{Codec, Handling};
 pub const CONFIG_VALUE_BYTES_MAX: usize = 64 << 10;
 pub(crate) const CONFIG_REMOVED: u32 = u32::MAX;
 
-/// What is said of chunks that are stored.
+/// The properties of stored chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreFlags {
-    /// What reduction leaves alone.
+    /// What reduction skips.
     pub handling: Handling,
-    /// They stay though no entry of this record names them.
+    /// They stay although no entry of this record refers to them.
     pub staged: bool,
 }
 
@@ -55,18 +55,18 @@ impl StoreFlags {
     }
 }
 
-/// What has happened.
+/// An operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Blocks came with this record, as they are, one chunk each with consecutive ids.
+    /// Blocks came with this record, uncompressed, one chunk each with consecutive ids.
     Store {
         /// The id of the first.
         first: ChunkId,
         /// Where in the record's payload, in units of 64 bytes.
         payload_units: u32,
-        /// What is said of all of them.
+        /// The properties of all of them.
         flags: StoreFlags,
-        /// The blocks' fingerprints; as many as there are blocks.
+        /// The fingerprints, one for each block.
         fingerprints: Vec<Fingerprint>,
     },
     /// A group of blocks came with this record, compressed together.
@@ -75,16 +75,16 @@ pub enum Entry {
         first: ChunkId,
         /// Where in the record's payload, in units of 64 bytes.
         payload_units: u32,
-        /// How long it is there, in units of 64 bytes.
+        /// Its length there, in units of 64 bytes.
         stored_units: u16,
         /// How it is compressed.
         codec: Codec,
-        /// What is said of all of them.
+        /// The properties of all of them.
         flags: StoreFlags,
         /// The blocks' fingerprints, 1 to 8.
         fingerprints: Vec<Fingerprint>,
     },
-    /// Consecutive blocks of a volume are consecutive chunks now.
+    /// Consecutive blocks of a volume now refer to consecutive chunks.
     Map {
         /// The volume.
         volume: VolumeId,
@@ -95,7 +95,7 @@ pub enum Entry {
         /// The chunk of the first.
         first: ChunkId,
     },
-    /// Blocks of a volume are all alike now.
+    /// Blocks of a volume now all have the same entry.
     Fill {
         /// The volume.
         volume: VolumeId,
@@ -106,7 +106,7 @@ pub enum Entry {
         /// A hole, zeros, a pattern or a chunk.
         entry: MapEntry,
     },
-    /// Blocks are now what others were.
+    /// Blocks are now the same as others.
     Copy {
         /// The volume that was read.
         source: VolumeId,
@@ -119,85 +119,85 @@ pub enum Entry {
         /// How many.
         count: u64,
     },
-    /// A volume is there.
+    /// A volume was created.
     VolumeCreate {
         /// Its id.
         volume: VolumeId,
         /// Its size.
         size_blocks: u64,
     },
-    /// A volume has another size.
+    /// A volume was resized.
     VolumeResize {
-        /// Which.
+        /// The volume.
         volume: VolumeId,
         /// Its new size.
         size_blocks: u64,
     },
-    /// A volume is gone.
+    /// A volume was destroyed.
     VolumeDestroy {
-        /// Which.
+        /// The volume.
         volume: VolumeId,
     },
-    /// A volume is there that is what another is.
+    /// A volume was made as a clone of another.
     VolumeClone {
-        /// Which.
+        /// The source.
         source: VolumeId,
         /// The new one.
         volume: VolumeId,
-        /// Whether it is a snapshot, which hosts don't write to.
+        /// Whether it is a snapshot, which hosts can't write to.
         snapshot: bool,
     },
-    /// A volume is now what another is, its size too.
+    /// A volume was overwritten with another, including its size.
     VolumeOverwrite {
-        /// Which.
+        /// The source.
         source: VolumeId,
         /// The one that changed.
         volume: VolumeId,
     },
-    /// The key-value space has changed.
+    /// A key of the key-value space was changed.
     Config {
         /// Up to 255 bytes.
         key: Vec<u8>,
-        /// The new value, up to 64 KiB; `None`: the key is gone.
+        /// The new value, up to 64 KiB; `None` if the key was removed.
         value: Option<Vec<u8>>,
     },
-    /// Chunks have moved to this record's payload.
+    /// Chunks were moved to this record's payload.
     Relocate {
         /// The first; the others follow it.
         first: ChunkId,
         /// Where in the record's payload, in units of 64 bytes.
         payload_units: u32,
-        /// The blocks' fingerprints; as many as there are blocks.
+        /// The fingerprints, one for each block.
         fingerprints: Vec<Fingerprint>,
     },
-    /// Staged chunks are not wanted any more.
+    /// Staged chunks are no longer needed.
     Release {
         /// The first.
         first: ChunkId,
         /// How many.
         count: u32,
     },
-    /// Reduction treats a volume in another way from here on.
+    /// The reduction setting of a volume was changed.
     VolumeHandling {
-        /// Which.
+        /// The volume.
         volume: VolumeId,
-        /// What it leaves alone.
+        /// What reduction skips.
         handling: Handling,
     },
-    /// Chunks have moved to this record's payload, compressed together.
+    /// Chunks were moved to this record's payload, compressed together.
     RelocateGroup {
         /// Where in the record's payload, in units of 64 bytes.
         payload_units: u32,
-        /// How long it is there, in units of 64 bytes.
+        /// Its length there, in units of 64 bytes.
         stored_units: u16,
         /// How it is compressed.
         codec: Codec,
         /// The chunks, 1 to 8, with their fingerprints.
         chunks: Vec<(ChunkId, Fingerprint)>,
     },
-    /// A chunk was found to hold what another one holds: its own content goes.
+    /// A chunk has the same content as another one: its own copy is dropped.
     Alias {
-        /// Which.
+        /// The chunk.
         chunk: ChunkId,
         /// The other one, which is older: its id is smaller.
         original: ChunkId,

@@ -1,4 +1,4 @@
-//! Reading redo entries back: untrusted bytes, until they make sense.
+//! Decoding redo entries: untrusted bytes, until they have been checked.
 
 use block::VolumeId;
 
@@ -113,7 +113,7 @@ fn decode_group(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
     Ok(Entry::StoreGroup { first, payload_units, stored_units, codec, flags, fingerprints })
 }
 
-/// How a group of a record is compressed: it is, or there would be no group.
+/// The codec of a group in a record: groups are always compressed.
 fn decode_codec(reader: &Reader<'_>, raw: u8) -> Result<Codec, FormatError> {
     match Codec::decode(raw) {
         Some(codec @ (Codec::Lz4 | Codec::Zstd)) => Ok(codec),
@@ -135,7 +135,7 @@ fn decode_relocated_group(reader: &mut Reader<'_>) -> Result<Entry, FormatError>
     Ok(Entry::RelocateGroup { payload_units, stored_units, codec, chunks })
 }
 
-/// An original is older than its aliases, so that following them ends.
+/// An original is older than its aliases, so following them always ends.
 fn decode_alias(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
     let (chunk, original) = (ChunkId(reader.u64()?), ChunkId(reader.u64()?));
     if original.0 == 0 || original >= chunk {

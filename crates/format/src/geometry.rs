@@ -1,10 +1,10 @@
 //! Segments and places.
 //!
 //! A pool is divided into segments of one size. Segment 0 holds the superblocks; the others hold
-//! either log records or metadata. The size grows with the pool so that there are at most 65,536
-//! of them, and their table stays within 1 MiB whatever the pool's size. Segment 0 has 16 MiB at
-//! least, so that the superblocks stand where they do also where segments are smaller, as they are
-//! in the simulator ([`Geometry::of_segments`]).
+//! either log records or metadata. The size grows with the pool, so that there are at most 65,536
+//! of them, and their table stays within 1 MiB whatever the pool's size. Segment 0 has at least 16
+//! MiB, so that the superblocks keep their places even if segments are smaller, as they are in the
+//! simulator ([`Geometry::of_segments`]).
 
 use block::BLOCK_BYTES;
 
@@ -14,23 +14,23 @@ use crate::FormatError;
 pub const PLACE_UNIT_BYTES: u64 = 64;
 /// Units in a 4 KiB block.
 pub const UNITS_PER_BLOCK: u32 = (BLOCK_BYTES / PLACE_UNIT_BYTES) as u32;
-/// The smallest segment of a pool that is used. The largest log record fits in it twice.
+/// The smallest segment of a pool in use. The largest log record fits in it twice.
 pub const SEGMENT_BYTES_MIN: u64 = 16 << 20;
-/// The smallest segment at all, for tests: every boundary is met soon.
+/// The smallest segment in tests, which soon reach every boundary.
 pub const SEGMENT_BYTES_TEST_MIN: u64 = 64 << 10;
 /// The largest segment.
 pub const SEGMENT_BYTES_MAX: u64 = 4 << 30;
-/// The fewest segments in a pool, that of the superblocks included.
+/// The fewest segments in a pool, including that of the superblocks.
 pub const SEGMENTS_MIN: u64 = 16;
 /// The most segments in a pool.
 pub const SEGMENTS_MAX: u64 = 65_536;
 /// The smallest pool: the log, two checkpoints and the reserve need room beside the data.
 pub const POOL_BYTES_MIN: u64 = 256 << 20;
 
-/// Where some stored bytes are: a segment, and an offset in it in units of 64 bytes.
+/// The place of stored bytes: a segment, and an offset in it in units of 64 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The segment; 0 is nowhere.
+    /// The segment; 0 means nowhere.
     pub segment: u32,
     /// The offset in the segment, in units of 64 bytes.
     pub offset_units: u32,
@@ -46,12 +46,12 @@ impl Place {
     }
 }
 
-/// How a pool is divided.
+/// The division of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Bytes in a segment other than segment 0: a power of two, at least 16 MiB (64 KiB in tests).
     pub segment_bytes: u64,
-    /// How many segments there are, the one of the superblocks included.
+    /// The number of segments, including that of the superblocks.
     pub segment_count: u32,
 }
 
@@ -72,15 +72,15 @@ impl Geometry {
         Ok(Self { segment_bytes, segment_count })
     }
 
-    /// As many segments of this size as `capacity_bytes` hold, whatever the pool's size: for tests,
-    /// which want many small ones.
+    /// As many segments of this size as fit `capacity_bytes`, whatever the pool's size: for tests,
+    /// which need many small ones.
     pub fn of_segments(segment_bytes: u64, capacity_bytes: u64) -> Result<Self, FormatError> {
         let one = Self { segment_bytes, segment_count: 1 };
         let segment_count = one.count_in(capacity_bytes).min(SEGMENTS_MAX) as u32;
         Self { segment_count, ..one }.check(capacity_bytes)
     }
 
-    /// Checks what was read from a superblock.
+    /// Checks values that were read from a superblock.
     pub fn check(self, capacity_bytes: u64) -> Result<Self, FormatError> {
         let is_small = self.segment_bytes < SEGMENT_BYTES_MIN;
         let fits = self.segment_bytes.is_power_of_two()
@@ -96,7 +96,7 @@ impl Geometry {
         self.segment_bytes.max(SEGMENT_BYTES_MIN)
     }
 
-    /// How many segments of this size fit into so many bytes, that of the superblocks included.
+    /// How many segments of this size fit a capacity, including that of the superblocks.
     pub fn count_in(self, capacity_bytes: u64) -> u64 {
         match capacity_bytes.checked_sub(self.first_bytes()) {
             Some(behind) if self.segment_bytes > 0 => 1 + behind / self.segment_bytes,
@@ -104,12 +104,12 @@ impl Geometry {
         }
     }
 
-    /// Bytes of all segments together, the one of the superblocks included.
+    /// The size of all segments together, including that of the superblocks.
     pub fn pool_bytes(self) -> u64 {
         self.first_bytes() + self.usable_bytes()
     }
 
-    /// Bytes of all segments together that log and metadata can be in.
+    /// The size of all segments that can hold log and metadata.
     pub fn usable_bytes(self) -> u64 {
         u64::from(self.segment_count.saturating_sub(1)) * self.segment_bytes
     }
@@ -119,7 +119,7 @@ impl Geometry {
         (self.segment_bytes / BLOCK_BYTES) as u32
     }
 
-    /// Where on the device a place is, in bytes.
+    /// The offset of a place on the device, in bytes.
     pub fn offset_bytes(self, place: Place) -> u64 {
         let start = match u64::from(place.segment) {
             0 => 0,
@@ -128,7 +128,7 @@ impl Geometry {
         start + u64::from(place.offset_units) * PLACE_UNIT_BYTES
     }
 
-    /// Whether `bytes` from `place` on are inside one segment that can hold data.
+    /// Whether `bytes` from `place` are inside one segment that can hold data.
     pub fn contains(self, place: Place, bytes: u64) -> bool {
         place.segment > 0
             && place.segment < self.segment_count

@@ -33,7 +33,7 @@ pub use map::{ChunkId, MapEntry, NodeId};
 pub use row::{ChunkRow, Codec, Handling, NodeRow, SegmentRow, SegmentState, VolumeRow};
 pub use superblock::Superblock;
 
-/// The bytes are not what the format says.
+/// The bytes do not follow the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {offset}")]
 pub struct FormatError {

@@ -13,8 +13,8 @@
 //! 52  4  bytes of entries
 //! ```
 //!
-//! A record never crosses a segment. When the next one does not fit, it starts the segment that
-//! the records of this one name as its follower. The payload is covered by the fingerprints in the
+//! A record never crosses a segment. If the next record does not fit, it starts the segment that
+//! the records of this one name as the next. The payload is covered by the fingerprints in the
 //! entries. Every record up to the "LSN that was flushed" was durable before this one was written;
 //! the payload of later ones must be verified when the log is recovered.
 
@@ -27,36 +27,36 @@ use crate::entry::Entry;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"HFLR");
 const VERSION: u16 = 2;
-/// Bytes in front of the entries.
+/// Bytes before the entries.
 pub const RECORD_HEADER_BYTES: usize = 96;
 const SEALED_BYTES: usize = 64;
-/// The most bytes of entries in a record: 256 KiB of fingerprints for every payload that fits,
-/// and the longest value, with room to spare.
+/// The most bytes of entries in a record: 256 KiB of fingerprints for every payload that fits, and
+/// the longest value, with room to spare.
 pub const RECORD_ENTRIES_BYTES_MAX: usize = 512 << 10;
 
-/// A place in the log.
+/// A position in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogPosition {
     /// The segment.
     pub segment: u32,
     /// The 4 KiB block in the segment.
     pub block: u32,
-    /// The segment that follows it.
+    /// The next segment.
     pub next_segment: u32,
-    /// The number of the record that is, or will be, here.
+    /// The number of the record that is, or will be, at this position.
     pub lsn: u64,
     /// The seal of the record before.
     pub previous: Seal,
 }
 
-/// What stands in front of a record.
+/// The header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHeader {
     /// Its number: one more than that of the record before.
     pub lsn: u64,
-    /// The epoch of who wrote it.
+    /// The epoch of its writer.
     pub epoch: u64,
-    /// The last record that was known to be durable.
+    /// The last record known to be durable.
     pub flushed_lsn: u64,
     /// The seal of the record before.
     pub previous: Seal,
@@ -66,21 +66,21 @@ pub struct RecordHeader {
     pub payload_blocks: u32,
     /// Bytes of entries.
     pub entries_bytes: u32,
-    /// How many entries.
+    /// The number of entries.
     pub entry_count: u32,
-    /// The segment that follows this one.
+    /// The next segment.
     pub next_segment: u32,
     /// The seal.
     pub seal: Seal,
 }
 
-/// 4 KiB blocks that header and entries take.
+/// The number of 4 KiB blocks for header and entries.
 pub fn header_blocks(entries_bytes: usize) -> u32 {
     (RECORD_HEADER_BYTES + entries_bytes).div_ceil(BLOCK_BYTES as usize) as u32
 }
 
 impl RecordHeader {
-    /// Puts the header in front of the entries that stand at [`RECORD_HEADER_BYTES`] of `record`,
+    /// Puts the header before the entries, which are at [`RECORD_HEADER_BYTES`] of `record`,
     /// computes the seal over both, and returns it.
     pub fn seal(mut self, record: &mut [u8], keys: &Keys) -> Seal {
         put(record, 0, &MAGIC.to_le_bytes());
@@ -101,8 +101,8 @@ impl RecordHeader {
         self.seal
     }
 
-    /// Reads the fields of the first block, without trusting them: whether it is a record shows
-    /// [`RecordHeader::verify`], once `header_blocks` blocks were read.
+    /// Reads the fields of the first block, without trusting them: [`RecordHeader::verify`] shows
+    /// whether it is a record, once `header_blocks` blocks were read.
     pub fn decode(block: &[u8]) -> Result<Self, FormatError> {
         let mut reader = Reader::new(block);
         if reader.u32()? != MAGIC {
@@ -136,14 +136,14 @@ impl RecordHeader {
         })
     }
 
-    /// Whether `record`, all header blocks of it, bears the right seal.
+    /// Whether `record`, with all of its header blocks, has the right seal.
     pub fn verify(&self, record: &[u8], keys: &Keys) -> bool {
         let end = RECORD_HEADER_BYTES + self.entries_bytes as usize;
         record.len() >= end
             && keys.seal(&record[..SEALED_BYTES], &record[RECORD_HEADER_BYTES..end]) == self.seal
     }
 
-    /// The entries of a record that was verified.
+    /// The entries of a verified record.
     pub fn entries(&self, record: &[u8]) -> Result<Vec<Entry>, FormatError> {
         let end = RECORD_HEADER_BYTES + self.entries_bytes as usize;
         let Some(bytes) = record.get(RECORD_HEADER_BYTES..end) else {

@@ -8,10 +8,10 @@
 //!                       zeros, a pattern or a chunk for all of them.
 //! ```
 //!
-//! A chunk in a node above the leaves is a block that repeats. Such an entry names the chunk once,
-//! whatever it spans. Pools that were made before there was this kind of entry have chunks in
-//! leaves
-//! only, and are read as they are; a version that does not know it refuses the node.
+//! A chunk in a node above the leaves is a block that repeats. Such an entry counts as one
+//! reference to the chunk, whatever it spans. Pools made before this kind of entry existed have
+//! chunks in leaves only, and are read as they are; a version that does not know it refuses the
+//! node.
 
 use block::BLOCK_BYTES;
 use block::request::limits::VOLUME_BYTES_MAX;
@@ -19,12 +19,12 @@ use block::request::limits::VOLUME_BYTES_MAX;
 use crate::FormatError;
 use crate::codec::{put, u64_at};
 
-/// Entries that a node has room for.
+/// The number of entries in a node.
 pub const NODE_ENTRIES: usize = 256;
 /// Bytes of a node.
 pub const NODE_BYTES: usize = NODE_ENTRIES * 8;
-/// The highest level at any fan-out: with four entries a node, one of it spans the largest volume.
-/// With 256 that is level 5 ([`Fanout::level_max`]).
+/// The highest level at any fan-out: with four entries per node, such a node spans the largest
+/// volume. With 256 entries that is level 5 ([`Fanout::level_max`]).
 pub const LEVEL_MAX: u8 = 17;
 /// The largest volume, 64 TiB, in blocks.
 const VOLUME_BLOCKS_MAX: u64 = VOLUME_BYTES_MAX / BLOCK_BYTES;
@@ -32,15 +32,15 @@ const VOLUME_BLOCKS_MAX: u64 = VOLUME_BYTES_MAX / BLOCK_BYTES;
 const KIND_SHIFT: u32 = 60;
 const ID_MASK: u64 = (1 << KIND_SHIFT) - 1;
 
-/// Names a chunk: one stored 4 KiB block.
+/// The id of a chunk: one stored 4 KiB block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkId(pub u64);
 
-/// Names a node of the map.
+/// The id of a node of the map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u64);
 
-/// What a part of a volume is.
+/// The content of a part of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MapEntry {
     /// Never written, or unmapped: reads as zeros.
@@ -48,16 +48,16 @@ pub enum MapEntry {
     Hole,
     /// Written with zeros.
     Zero,
-    /// Written with these 32 bits (as they stand in memory, little endian), repeated.
+    /// Written with these 32 bits (as they are in memory, little endian), repeated.
     Pattern(u32),
-    /// A block, by its chunk; above the leaves, many blocks that are all this one.
+    /// A block, by its chunk; above the leaves, many blocks that are all equal to it.
     Chunk(ChunkId),
     /// A part of the map, by its node.
     Node(NodeId),
 }
 
 impl MapEntry {
-    /// As it is stored.
+    /// The stored form.
     pub fn encode(self) -> u64 {
         let (kind, value) = match self {
             Self::Hole => (0, 0),
@@ -70,7 +70,7 @@ impl MapEntry {
         kind << KIND_SHIFT | value & ID_MASK
     }
 
-    /// From what was stored.
+    /// From the stored form.
     pub fn decode(raw: u64) -> Result<Self, FormatError> {
         let value = raw & ID_MASK;
         match (raw >> KIND_SHIFT, value) {
@@ -83,7 +83,7 @@ impl MapEntry {
         }
     }
 
-    /// Whether it says something of all blocks below it alike, and names nothing.
+    /// Whether all blocks below it are alike, without a reference to anything.
     pub fn is_uniform(self) -> bool {
         matches!(self, Self::Hole | Self::Zero | Self::Pattern(_))
     }
@@ -94,21 +94,21 @@ impl MapEntry {
     }
 }
 
-/// How many of its entries a node uses: 256 in every pool. A simulator may take fewer, so that
-/// small volumes have maps of many levels; the rest of each node stays holes. A pool does not say
-/// what it was made with, so it must always be opened with the same.
+/// How many of its entries a node uses: 256 in every pool. The simulator may use fewer, so that
+/// small volumes have maps of many levels; the rest of each node stays holes. A pool does not
+/// record its fan-out, so it must always be opened with the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fanout {
     log2: u8,
 }
 
 impl Fanout {
-    /// That of every pool.
+    /// The fan-out of every pool.
     pub const DEFAULT: Self = Self { log2: 8 };
-    /// The smallest there is: four entries.
+    /// The smallest fan-out: four entries.
     pub const SMALL: Self = Self { log2: 2 };
 
-    /// With `entries` a node: a power of two from 4 to 256.
+    /// With `entries` per node: a power of two from 4 to 256.
     pub fn of_entries(entries: usize) -> Option<Self> {
         let valid = entries.is_power_of_two() && (4..=NODE_ENTRIES).contains(&entries);
         valid.then_some(Self { log2: entries.trailing_zeros() as u8 })
@@ -144,14 +144,14 @@ impl Default for Fanout {
     }
 }
 
-/// A node in memory: the entries as they are stored, all of them known to decode.
+/// A node in memory: the entries in their stored form, all of them known to decode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     raw: [u64; NODE_ENTRIES],
 }
 
 impl Node {
-    /// A node that says `entry` of everything.
+    /// A node with `entry` for everything.
     pub fn uniform(entry: MapEntry, fanout: Fanout) -> Self {
         let mut node = Self::empty();
         node.raw[..fanout.entries()].fill(entry.encode());
@@ -173,7 +173,7 @@ impl Node {
         self.raw[index] = entry.encode();
     }
 
-    /// All entries, in order; those that are not used are holes.
+    /// All entries, in order; unused ones are holes.
     pub fn entries(&self) -> impl Iterator<Item = MapEntry> + '_ {
         (0..NODE_ENTRIES).map(|index| self.get(index))
     }
@@ -185,7 +185,7 @@ impl Node {
         }
     }
 
-    /// Reads it; `level` says whether its entries may name nodes.
+    /// Reads it; `level` determines whether its entries may refer to nodes.
     pub fn decode(bytes: &[u8], level: u8) -> Result<Self, FormatError> {
         if bytes.len() != NODE_BYTES {
             return Err(FormatError { what: "a node has 2048 bytes", offset: 0 });

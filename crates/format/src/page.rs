@@ -28,15 +28,15 @@ pub const REFS_PER_DIRECTORY: u64 = (PAGE_BYTES / REF_BYTES) as u64;
 pub const REF_BYTES: usize = 16;
 /// The most directories above a row page: 2^60 rows need seven.
 pub const TABLE_HEIGHT_MAX: u8 = 7;
-/// Content bytes in a piece of a stream, at most.
+/// The most content bytes in a piece of a stream.
 pub const STREAM_PIECE_BYTES_MAX: usize = (1 << 20) - STREAM_HEADER_BYTES;
-/// Bytes in front of the content of a piece.
+/// Bytes before the content of a piece.
 pub const STREAM_HEADER_BYTES: usize = 32;
 
 /// Where a page is, and what its checksum must be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageRef {
-    /// The place; nowhere if there is no such page.
+    /// The place; nowhere if the page does not exist.
     pub place: Place,
     /// The checksum of its bytes.
     pub checksum: u64,
@@ -46,7 +46,7 @@ impl PageRef {
     /// No page.
     pub const NONE: PageRef = PageRef { place: Place::NONE, checksum: 0 };
 
-    /// Whether there is no such page.
+    /// Whether the page does not exist.
     pub fn is_none(self) -> bool {
         self.place.is_none()
     }
@@ -70,7 +70,7 @@ impl PageRef {
         put(directory, index * REF_BYTES, &self.encode());
     }
 
-    /// As it is stored.
+    /// The stored form.
     pub fn encode(self) -> [u8; REF_BYTES] {
         let mut out = [0; REF_BYTES];
         put(&mut out, 0, &self.place.segment.to_le_bytes());
@@ -79,7 +79,7 @@ impl PageRef {
         out
     }
 
-    /// From what was stored.
+    /// From the stored form.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
         let place = Place { segment: reader.u32()?, offset_units: reader.u32()? };
         Ok(Self { place, checksum: reader.u64()? })
@@ -98,14 +98,14 @@ pub struct TableRoot {
 /// The first piece of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamRef {
-    /// Where it is; the checksum covers `length_bytes` bytes.
+    /// The place; the checksum covers `length_bytes` bytes.
     pub page: PageRef,
-    /// How long the piece is, its header included; 0 is an empty stream.
+    /// The length of the piece, including its header; 0 is an empty stream.
     pub length_bytes: u32,
 }
 
 impl StreamRef {
-    /// As it is stored: 24 bytes.
+    /// The stored form: 24 bytes.
     pub fn encode(self) -> [u8; 24] {
         let mut out = [0; 24];
         put(&mut out, 0, &self.page.encode());
@@ -113,7 +113,7 @@ impl StreamRef {
         out
     }
 
-    /// From what was stored.
+    /// From the stored form.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
         let page = PageRef::decode(reader)?;
         let length_bytes = reader.u32()?;
@@ -125,7 +125,7 @@ impl StreamRef {
     }
 }
 
-/// A piece of a stream, from its content and the reference of the piece behind it.
+/// A piece of a stream, from its content and the reference of the next piece.
 pub fn encode_stream_piece(next: StreamRef, content: &[u8]) -> Vec<u8> {
     debug_assert!(content.len() <= STREAM_PIECE_BYTES_MAX);
     let mut out = Vec::with_capacity(STREAM_HEADER_BYTES + content.len());
@@ -136,7 +136,7 @@ pub fn encode_stream_piece(next: StreamRef, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The reference of the next piece, and the content of this.
+/// The reference of the next piece, and the content of this one.
 pub fn decode_stream_piece(piece: &[u8]) -> Result<(StreamRef, &[u8]), FormatError> {
     let mut reader = Reader::new(piece);
     let next = StreamRef::decode(&mut reader)?;

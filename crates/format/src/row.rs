@@ -24,8 +24,8 @@
 //! 20 12  zero
 //! ```
 //!
-//! A reference count that has come to 2^32 - 1 stays there: nobody knows any more how many names
-//! there are, so what it counts is never freed.
+//! A reference count that has reached 2^32 - 1 stays there: the exact number of references is no
+//! longer known, so its object is never freed.
 
 use block::BLOCK_BYTES;
 use block::request::limits::VOLUME_BYTES_MAX;
@@ -42,25 +42,25 @@ pub const ROW_BYTES: usize = 32;
 /// Bytes of a row of the segment table.
 pub const SEGMENT_ROW_BYTES: usize = 16;
 
-/// Where a node is, how often it is named, and what is below it.
+/// Where a node is, how many references it has, and what is below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeRow {
     /// Where it is stored; nowhere if it never was.
     pub place: Place,
-    /// How many entries of live nodes, or volumes, name it.
+    /// How many entries of live nodes, or volumes, refer to it.
     pub reference_count: u32,
     /// The checksum of its stored bytes.
     pub checksum: u64,
     /// How many blocks below it are mapped.
     pub mapped_blocks: u64,
-    /// How many blocks below it name a chunk.
+    /// How many blocks below it refer to a chunk.
     pub data_blocks: u64,
     /// Its level, 1 for a leaf.
     pub level: u8,
 }
 
 impl NodeRow {
-    /// The row; `None` where it is free or impossible.
+    /// The row; `None` if it is free or impossible.
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
@@ -93,9 +93,8 @@ impl NodeRow {
 }
 
 impl NodeRow {
-    /// Counts references of a stored row up or down ([`counted`]), without decoding the rest, and
-    /// returns how many there are then; `None` where the row is free, or the count would fall below
-    /// zero.
+    /// Changes the reference count of a stored row ([`counted`]), without decoding the rest, and
+    /// returns the new count; `None` if the row is free, or the count would fall below zero.
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
@@ -108,12 +107,12 @@ impl NodeRow {
         Some(count)
     }
 
-    /// Mapped and data blocks of a stored row; `None` where it is free.
+    /// Mapped and data blocks of a stored row; `None` if it is free.
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
     pub fn block_counts(raw: &[u8]) -> Option<(u64, u64)> {
-        // Five bytes each: what stands behind them in the eight is shifted out.
+        // Five bytes each: the bytes after them in the eight are shifted out.
         let (mapped, data) = (u64_at(raw, 20) & U40_MASK, u64_at(raw, 22) >> 24);
         (raw[31] == 1).then_some((mapped, data))
     }
@@ -126,18 +125,18 @@ const U40_MASK: u64 = (1 << 40) - 1;
 pub struct VolumeRow {
     /// A hole or a node.
     pub root: MapEntry,
-    /// How many blocks it has.
+    /// Its size, in blocks.
     pub size_blocks: u64,
     /// The level of the root.
     pub level: u8,
-    /// What reduction leaves alone in it.
+    /// What reduction skips in it.
     pub handling: Handling,
-    /// Whether it is a snapshot, which hosts don't write to.
+    /// Whether it is a snapshot, which hosts can't write to.
     pub snapshot: bool,
 }
 
 impl VolumeRow {
-    /// The row; `None` where it is free or impossible.
+    /// The row; `None` if it is free or impossible.
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
@@ -170,10 +169,10 @@ impl VolumeRow {
     }
 }
 
-/// What a segment is used for.
+/// The use of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SegmentState {
-    /// Nothing: it can be written.
+    /// Free: it can be written.
     #[default]
     Free,
     /// Log records, and the data in them.
@@ -182,10 +181,10 @@ pub enum SegmentState {
     Metadata,
 }
 
-/// How a segment is used.
+/// The use of a segment, and how much of it is live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentRow {
-    /// What for.
+    /// Its use.
     pub state: SegmentState,
     /// How much of it is live, in units of 64 bytes.
     pub live_units: u32,
@@ -194,7 +193,7 @@ pub struct SegmentRow {
 }
 
 impl SegmentRow {
-    /// The row; `None` where it is impossible.
+    /// The row; `None` if it is impossible.
     ///
     /// # Panics
     /// If `raw` is shorter than [`SEGMENT_ROW_BYTES`].

@@ -1,6 +1,6 @@
-//! The superblock: what names all else. Two copies are written one after the other, so that one is
-//! always whole; the valid one with the higher sequence counts. Once both are written they differ
-//! in their sequence alone.
+//! The superblock: the root of everything else. Its two copies are written one after the other, so
+//! that one is always whole; of the valid copies, the one with the higher sequence number is used.
+//! Once both are written, they differ only in their sequence numbers.
 //!
 //! ```text
 //!    0  8  magic "HOLDFAST"         112  8  next chunk id
@@ -33,41 +33,41 @@ const VERSION: u32 = 2;
 const SUM_AT: usize = 4064;
 /// Bytes of a superblock.
 pub const SUPERBLOCK_BYTES: usize = BLOCK_BYTES as usize;
-/// Where the two copies are, in bytes: apart, so that one bad spot can't take both.
+/// The offsets of the two copies, in bytes: far apart, so that one bad spot can't take both.
 pub const SUPERBLOCK_OFFSETS_BYTES: [u64; 2] = [0, 8 << 20];
 
-/// What names all else.
+/// The root of everything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// The pool's own name, for ever.
+    /// The pool's id, which never changes.
     pub pool_id: [u8; 16],
-    /// What the pool's keys are derived from.
+    /// The key from which the pool's keys are derived.
     pub root_key: [u8; 32],
-    /// One more with every superblock that is written.
+    /// Incremented with every superblock that is written.
     pub sequence: u64,
-    /// One more with every opening of the pool.
+    /// Incremented with every opening of the pool.
     pub epoch: u64,
     /// The size of the pool.
     pub capacity_bytes: u64,
-    /// How it is divided.
+    /// The division of the pool.
     pub geometry: Geometry,
-    /// The metadata segment that checkpoints go on filling, 0 for none.
+    /// The metadata segment that checkpoints continue to fill, 0 for none.
     pub metadata_segment: u32,
-    /// The first 4 KiB block in it that is free.
+    /// Its first free 4 KiB block.
     pub metadata_block: u32,
-    /// The first chunk id that was never given.
+    /// The first unused chunk id.
     pub next_chunk: ChunkId,
-    /// The first node id that was never given.
+    /// The first unused node id.
     pub next_node: NodeId,
-    /// The first volume id that was never given.
+    /// The first unused volume id.
     pub next_volume: VolumeId,
     /// Where replay starts.
     pub log: LogPosition,
-    /// Where chunks are.
+    /// The chunk table.
     pub chunks: TableRoot,
-    /// Where nodes are.
+    /// The node table.
     pub nodes: TableRoot,
-    /// The volumes.
+    /// The volume table.
     pub volumes: TableRoot,
     /// The segment rows.
     pub segments: StreamRef,
@@ -94,7 +94,7 @@ fn decode_root(reader: &mut Reader<'_>) -> Result<TableRoot, FormatError> {
 }
 
 impl Superblock {
-    /// As it is stored: [`SUPERBLOCK_BYTES`] bytes.
+    /// The stored form: [`SUPERBLOCK_BYTES`] bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(SUPERBLOCK_BYTES);
         out.extend_from_slice(&MAGIC);
@@ -129,7 +129,7 @@ impl Superblock {
         out
     }
 
-    /// From what was stored.
+    /// From the stored form.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         if bytes.len() != SUPERBLOCK_BYTES {
             return Err(FormatError { what: "a superblock has 4096 bytes", offset: 0 });

@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use crate::layout::CELL_BYTES;
 use crate::{Activity, CLASSES, Capacity, ClassSums, GAUGES, Gauge, Object, Ring, Step};
 
-/// The bytes in front of the array.
+/// The bytes before the array.
 const HEAD_BYTES: usize = 24;
-/// The most bytes in which the array of a cell is: it is enough to read these for it.
+/// The first bytes of a cell that contain the array: reading these is enough for it.
 pub(crate) const ARRAY_BYTES_MAX: usize = 1024;
 const VERSION: u16 = 1;
 const LEFT_OUT: u16 = 1;
@@ -37,7 +37,7 @@ const _: () = {
     assert!(CLASSES.len() <= 8 && CELL_BYTES <= u16::MAX as usize);
 };
 
-/// The cell of a step. Objects that have no room are left out, those that did least first.
+/// The cell of a step. Objects that do not fit are left out, the least busy first.
 pub(crate) fn encode(ring: &Ring, step: &Step) -> Vec<u8> {
     let mut array = Vec::with_capacity(ARRAY_BYTES_MAX);
     put(&mut array, step.covered_ms.into());
@@ -63,10 +63,10 @@ pub(crate) fn encode(ring: &Ring, step: &Step) -> Vec<u8> {
     cell
 }
 
-/// As many objects as have room, and whether these are all.
+/// As many objects as fit, and whether these are all.
 fn put_objects(step: &Step, room: usize) -> (Vec<u8>, bool) {
     let mut busiest: Vec<_> = step.objects.iter().collect();
-    // Hosts are few, and one that is left out is missed more; among equals the older one stays.
+    // Hosts are few, and more useful than a single volume; among equals the older one stays.
     busiest.sort_by_key(|(object, activity)| {
         let is_volume = matches!(object, Object::Volume(_));
         (is_volume, std::cmp::Reverse(activity.commands()), **object)
@@ -81,7 +81,7 @@ fn put_objects(step: &Step, room: usize) -> (Vec<u8>, bool) {
         bytes.push(kind);
         put(&mut bytes, id.into());
         put_activity(&mut bytes, activity);
-        // Hosts may take half of it.
+        // Hosts may take half of the room.
         let most = if kind == 0 { room / 2 } else { room };
         if used + bytes.len() <= most {
             used += bytes.len();
@@ -92,7 +92,8 @@ fn put_objects(step: &Step, room: usize) -> (Vec<u8>, bool) {
     (chosen.into_values().flatten().collect(), all)
 }
 
-/// The step of a cell, with its objects; `None` where the cell has none that begins then.
+/// The step in a cell, with its objects; `None` if the cell does not hold the step that begins
+/// then.
 pub(crate) fn decode(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<Step> {
     let (mut step, objects) = decode_head(ring, start_ms, cell)?;
     let bytes = cell.get(objects.at..objects.at + objects.len)?;
@@ -113,12 +114,12 @@ pub(crate) fn decode(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<Step> {
     Some(step)
 }
 
-/// The step of a cell without its objects: the first [`ARRAY_BYTES_MAX`] bytes are enough.
+/// The step in a cell without its objects: the first [`ARRAY_BYTES_MAX`] bytes are enough.
 pub(crate) fn decode_array(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<Step> {
     decode_head(ring, start_ms, cell).map(|(step, _)| step)
 }
 
-/// Where the objects are, and what their checksum is.
+/// The bytes of the objects, and their checksum.
 struct Objects {
     at: usize,
     len: usize,
@@ -145,7 +146,7 @@ fn decode_head(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<(Step, Objects
     Some((step, Objects { at, len, checksum: word(4)? }))
 }
 
-/// A cell of one ring is none of another.
+/// Depends on the ring, so that a cell of one ring is invalid in another.
 fn checksum(ring: &Ring, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&ring.step_ms.to_le_bytes()), bytes)
 }
@@ -178,7 +179,7 @@ fn put_activity(bytes: &mut Vec<u8>, activity: &Activity) {
     }
 }
 
-/// What is left to be read.
+/// The bytes not read yet.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -193,7 +194,7 @@ impl Reader<'_> {
         for place in 0..LONG_BYTES_MAX as u32 {
             let byte = self.byte()?;
             let part = u128::from(byte & 0x7f);
-            // What does not fit was not written here.
+            // A number that does not fit was not written by this code.
             number |= part.checked_shl(7 * place).filter(|it| it >> (7 * place) == part)?;
             if byte < 0x80 {
                 return Some(number);

@@ -1,12 +1,12 @@
-//! What is kept of one object for one step. Merging steps adds sums and takes greatest values, so
-//! it does not matter in which order, or over how many steps in between, it is done.
+//! The counts of one object for one step. Merging steps adds sums and takes maxima, so neither the
+//! order nor the intermediate steps matter.
 
-/// The classes of commands, in the order in which they are kept. Never changed, only added to
-/// with another version of the file.
+/// The classes of commands, in the order in which they are stored. It never changes; additions need
+/// a new version of the file.
 pub const CLASSES: [&str; 7] =
     ["read", "write", "copy", "compare_and_write", "zero", "delete", "other"];
 
-/// What is kept of the pool, in bytes, in the order in which it is kept.
+/// The gauges of the pool, in bytes, in the order in which they are stored.
 pub const GAUGES: [&str; 9] = [
     "capacity",
     "used",
@@ -19,18 +19,18 @@ pub const GAUGES: [&str; 9] = [
     "system",
 ];
 
-/// What was done of one class.
+/// The counts of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassSums {
     /// Commands that succeeded.
     pub ok: u64,
-    /// Commands that did not.
+    /// Commands that failed.
     pub failed: u64,
     /// Bytes that the successful ones read, wrote, copied, zeroed or unmapped.
     pub bytes: u64,
     /// The sum of the latencies of the successful ones.
     pub ok_latency_us: u64,
-    /// The same of the others.
+    /// The same for the failed ones.
     pub failed_latency_us: u64,
     /// The most commands a second, in any tick.
     pub per_s_max: u64,
@@ -41,7 +41,7 @@ pub struct ClassSums {
 }
 
 impl ClassSums {
-    /// With the peaks of a tick of so many milliseconds.
+    /// Sets the peaks from a tick of this length.
     pub fn with_peaks(self, covered_ms: u64) -> Self {
         let a_second = |sum: u64| {
             let rate = u128::from(sum) * 1000 / u128::from(covered_ms.max(1));
@@ -55,7 +55,7 @@ impl ClassSums {
         }
     }
 
-    /// Takes another step in.
+    /// Merges another step.
     pub fn merge(&mut self, other: &Self) {
         for (sum, more) in [
             (&mut self.ok, other.ok),
@@ -71,49 +71,49 @@ impl ClassSums {
         self.latency_us_max = self.latency_us_max.max(other.latency_us_max);
     }
 
-    /// The mean latency of the successful ones; `None` where there were none.
+    /// The mean latency of the successful ones; `None` if there were none.
     pub fn latency_us(&self) -> Option<f64> {
         (self.ok > 0).then(|| self.ok_latency_us as f64 / self.ok as f64)
     }
 }
 
-/// What was done, in the order of [`CLASSES`].
+/// The counts of all classes, in the order of [`CLASSES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity(pub [ClassSums; CLASSES.len()]);
 
 impl Activity {
-    /// Takes another step in.
+    /// Merges another step.
     pub fn merge(&mut self, other: &Self) {
         for (sum, more) in self.0.iter_mut().zip(&other.0) {
             sum.merge(more);
         }
     }
 
-    /// With the peaks of a tick of so many milliseconds.
+    /// Sets the peaks from a tick of this length.
     pub fn with_peaks(self, covered_ms: u64) -> Self {
         Self(self.0.map(|class| class.with_peaks(covered_ms)))
     }
 
-    /// How many commands there were, of all classes.
+    /// The number of commands of all classes.
     pub fn commands(&self) -> u64 {
         let all = self.0.iter().map(|class| class.ok.saturating_add(class.failed));
         all.fold(0, u64::saturating_add)
     }
 }
 
-/// Something that was looked at several times.
+/// A value that was sampled several times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauge {
-    /// The sum of what was seen.
+    /// The sum of the samples.
     pub sum: u128,
-    /// How often it was looked at.
+    /// How many samples there were.
     pub count: u64,
-    /// The most that was seen.
+    /// The greatest sample.
     pub max: u64,
 }
 
 impl Gauge {
-    /// Looked at once.
+    /// A single sample.
     pub fn once(value: u64) -> Self {
         Self { sum: value.into(), count: 1, max: value }
     }
@@ -124,19 +124,19 @@ impl Gauge {
         self.max = self.max.max(other.max);
     }
 
-    /// The mean of what was seen, rounded down; `None` where nobody looked.
+    /// The mean of the samples, rounded down; `None` if there are none.
     pub fn mean(&self) -> Option<u64> {
         let mean = self.sum.checked_div(self.count.into())?;
         Some(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 }
 
-/// How the pool stood, in the order of [`GAUGES`].
+/// The state of the pool, in the order of [`GAUGES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capacity(pub [Gauge; GAUGES.len()]);
 
 impl Capacity {
-    /// Takes another step in.
+    /// Merges another step.
     pub fn merge(&mut self, other: &Self) {
         for (sum, more) in self.0.iter_mut().zip(&other.0) {
             sum.merge(more);

@@ -1,4 +1,4 @@
-//! The file: a header, and behind it the cells of each ring. Numbers are little endian.
+//! The file: a header, followed by the cells of each ring. Numbers are little endian.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -7,17 +7,17 @@
 //! | 20..24 | bytes of a cell |
 //! | 24..40 | the id of the pool |
 //! | 40..64 | for each ring: milliseconds of a step, and how many steps, 4 bytes each |
-//! | 64..68 | CRC32C of what is in front |
+//! | 64..68 | CRC32C of the bytes before |
 //! | 4096.. | the cells of the first ring, then those of the others |
 //!
-//! The cell of a step is that of its number (its time divided by its length) modulo the number of
-//! steps, so the newest step takes the place of the oldest, and no index is needed.
+//! A step's cell is its number (its time divided by its length) modulo the number of steps, so the
+//! newest step replaces the oldest, and no index is needed.
 
 /// The bytes of a cell: see [`crate::cell`].
 pub const CELL_BYTES: usize = 16 << 10;
-/// The bytes that are kept for the header.
+/// The bytes reserved for the header.
 pub const HEADER_BYTES: usize = 4096;
-/// The most bytes that the file has.
+/// The most bytes of the file.
 pub const FILE_BYTES: u64 = HEADER_BYTES as u64 + (2880 + 8928 + 8784) * CELL_BYTES as u64;
 
 const MAGIC: &[u8; 16] = b"HOLDFAST HISTORY";
@@ -47,12 +47,12 @@ pub const RINGS: [Ring; 3] = {
 };
 
 impl Ring {
-    /// When the step began that a time is in.
+    /// The start of the step that contains a time.
     pub fn start_of(&self, time_ms: u64) -> u64 {
         time_ms - time_ms % u64::from(self.step_ms)
     }
 
-    /// Where the cell of a step is.
+    /// The offset of the cell of a step.
     pub(crate) fn offset_of(&self, start_ms: u64) -> u64 {
         let number = start_ms / u64::from(self.step_ms) % u64::from(self.steps);
         self.first + number * CELL_BYTES as u64
@@ -64,7 +64,7 @@ impl Ring {
     }
 }
 
-/// Why a file is not taken.
+/// Why a file is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOurs {
     /// Its header is damaged, or it is something else.

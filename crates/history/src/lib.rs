@@ -1,31 +1,30 @@
-//! What the array did: samples of its counters, kept for a year in a file of bounded size.
+//! Performance history: samples of the array's counters, kept for a year in a file of bounded size.
 //!
-//! A sampler calls [`History::record`] about each second with what happened since the last call.
-//! That is gathered, and every 30 seconds merged into a *step* of each of the [`RINGS`]: of 30
+//! A sampler calls [`History::record`] about once a second with the activity since the last call.
+//! This is gathered, and every 30 seconds merged into a *step* of each of the [`RINGS`]: of 30
 //! seconds for a day, of 5 minutes for 31 days, of an hour for 366 days. Sums and counts are kept
-//! beside greatest values, so that a longer step tells the same mean as the shorter ones it is made
-//! of, and the same peak.
+//! beside maxima, so that a longer step has the same mean as the shorter ones it is made of, and
+//! the same peak.
 //!
-//! * [`counts`]: what is kept of one object for one step,
+//! * [`counts`]: the counts of one object for one step,
 //! * [`step`]: a step, with all objects,
 //! * [`cell`]: its bytes, which are not trusted when they are read,
-//! * [`layout`]: where they stand in the file,
-//! * [`range`]: what can be asked for.
+//! * [`layout`]: their places in the file,
+//! * [`range`]: the ranges that can be read.
 //!
-//! # What is kept of whom
+//! # Which objects are kept
 //!
-//! A step has one cell of 16 KiB in the file, at a place that its time says, so the file has at
-//! most [`layout::FILE_BYTES`] (322 MiB, less where hosts do little: what is not written takes no
-//! space). The array itself is in each cell. Hosts and volumes that did something follow, as many
-//! as fit, those with the most commands first: some 300 that read and write. What another did in
-//! that step is not known afterwards, and not told as nothing: see [`Point::covered_ms`]. Who did
-//! nothing takes no room. In memory, the steps that are under way have at most 20,000 objects
-//! each.
+//! A step has one cell of 16 KiB in the file, at a place derived from its time, so the file has at
+//! most [`layout::FILE_BYTES`] (322 MiB; less if hosts do little, as holes take no space). The
+//! array itself is in each cell. It is followed by as many of the active hosts and volumes as fit,
+//! those with the most commands first: some 300 that read and write. The activity of the others in
+//! that step is unknown, and not reported as none: see [`Point::covered_ms`]. Idle objects take no
+//! room. In memory, each step in progress has at most 20,000 objects.
 //!
-//! This is nobody's data: a cell that is damaged is a gap, a file that is damaged is begun anew,
-//! and what a killed process has not written yet is lost, 30 seconds at most.
+//! History is not user data: a damaged cell is a gap, a damaged file is replaced by an empty one,
+//! and a killed process loses what it has not written yet, 30 seconds at most.
 //!
-//! There is no clock here and no file: the caller has both.
+//! This crate has no clock and opens no file: the caller provides both.
 
 pub mod cell;
 pub mod counts;
@@ -53,36 +52,36 @@ pub use step::{Object, Step};
 
 use layout::CELL_BYTES;
 
-/// How many seconds of the array are kept, in memory: 50 minutes.
+/// How many seconds of the array are kept in memory: 50 minutes.
 pub const SECONDS_KEPT: usize = 3000;
 
-/// What happened since the last one.
+/// The activity since the last tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tick {
     /// When it ends, in milliseconds since 1970.
     pub now_ms: u64,
     /// How long it is, in milliseconds.
     pub covered_ms: u64,
-    /// What all did.
+    /// The activity of the whole array.
     pub array: Activity,
-    /// What each did that did anything.
+    /// The activity of each object that had any.
     pub objects: BTreeMap<Object, Activity>,
-    /// How the pool stands, if somebody looked.
+    /// The state of the pool, if it was sampled.
     pub capacity: Option<Capacity>,
 }
 
 /// The history of an array.
 pub struct History {
-    /// Written by one at a time, so that no cell is read while it changes.
+    /// Locked for writing, so that no cell is read while it changes.
     medium: RwLock<Box<dyn Medium>>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// What has not been merged into any ring.
+    /// Activity that is not merged into any ring yet.
     pending: Step,
-    /// For each ring, the step that is under way.
+    /// For each ring, the step in progress.
     open: [Step; RINGS.len()],
     latest: Arc<Tick>,
     /// Of the array only, the oldest first.
@@ -98,7 +97,7 @@ impl std::fmt::Debug for History {
 /// Why a history can't be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The bytes are those of something else, or of another pool, or damaged.
+    /// The file is something else, belongs to another pool, or is damaged.
     #[error("{0}")]
     NotOurs(#[from] NotOurs),
     /// The medium can't be read or written.
@@ -107,7 +106,7 @@ pub enum OpenError {
 }
 
 impl History {
-    /// The history of a pool that stands on a medium; one that was never written is prepared.
+    /// Opens the history of a pool on a medium; a medium that was never written is prepared.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -122,19 +121,19 @@ impl History {
         Ok(Self { medium: RwLock::new(medium), state: Mutex::default() })
     }
 
-    /// A history that can't be kept, and why: all but the last hour of the array is refused.
+    /// A history that can't be kept, and why: everything but the last hour of the array is refused.
     pub fn not_kept(why: String) -> Self {
         let medium: Box<dyn Medium> = Box::new(medium::Absent(why));
         Self { medium: RwLock::new(medium), state: Mutex::default() }
     }
 
-    /// Takes what happened in. Every 30 seconds it writes what was gathered.
+    /// Adds a tick. Every 30 seconds it writes what was gathered.
     ///
     /// # Errors
     /// What was gathered could not be written, and is lost.
     pub fn record(&self, tick: Tick) -> io::Result<()> {
         let mut state = self.state.lock();
-        // By its middle: the end of the last second of a step is the beginning of the next.
+        // By its middle, as the end of the last second of a step is the beginning of the next step.
         let moment = tick.now_ms.saturating_sub(tick.covered_ms / 2);
         let start_ms = RINGS[0].start_of(moment);
         let written = match state.pending.start_ms == start_ms {
@@ -151,7 +150,7 @@ impl History {
         written
     }
 
-    /// Writes what was gathered. Called when the program ends in order.
+    /// Writes what was gathered. Called when the program shuts down in order.
     ///
     /// # Errors
     /// It could not be written, and is lost.
@@ -159,7 +158,7 @@ impl History {
         self.flush(&mut self.state.lock())
     }
 
-    /// What happened last, of all objects.
+    /// The last tick, with all objects.
     pub fn latest(&self) -> Arc<Tick> {
         self.state.lock().latest.clone()
     }
@@ -174,7 +173,7 @@ impl History {
         for (ring, open) in RINGS.iter().zip(&mut state.open) {
             let start_ms = ring.start_of(pending.start_ms);
             if open.start_ms != start_ms {
-                // After a restart it goes on with what the last process wrote.
+                // After a restart, continues the step that the last process wrote.
                 *open = self.step(ring, start_ms)?.unwrap_or_default();
                 open.start_ms = start_ms;
             }
@@ -186,7 +185,7 @@ impl History {
         first_error
     }
 
-    /// A step as it was written; `None` where it was not, or is damaged.
+    /// A step as it was written; `None` if it was not, or is damaged.
     fn step(&self, ring: &Ring, start_ms: u64) -> io::Result<Option<Step>> {
         let mut bytes = vec![0; CELL_BYTES];
         self.medium.read().read(ring.offset_of(start_ms), &mut bytes)?;

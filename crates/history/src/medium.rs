@@ -1,4 +1,4 @@
-//! Where the bytes are.
+//! The medium that holds the bytes of a history.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Where the bytes are. What was never written reads as zeros.
+/// A medium. Bytes that were never written read as zeros.
 pub trait Medium: Send + Sync {
-    /// Fills `bytes` from `offset` on.
+    /// Fills `bytes` from `offset`.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
 
     /// Writes `bytes` at `offset`; need not be durable when it returns.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
@@ -37,7 +37,7 @@ impl Medium for Memory {
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut all = self.0.lock();
-        // As on a disk, what shorter bytes do not cover stays.
+        // As on a disk, bytes beyond a shorter write stay.
         let place = all.entry(offset).or_default();
         if place.len() < bytes.len() {
             place.resize(bytes.len(), 0);
@@ -47,7 +47,7 @@ impl Medium for Memory {
     }
 }
 
-/// Nowhere, and why.
+/// No medium, and why.
 pub(crate) struct Absent(pub(crate) String);
 
 impl Medium for Absent {

@@ -1,11 +1,11 @@
-//! What can be asked for: from when to when, in steps of which length.
+//! A range of a history: its start, its end, and the length of its steps.
 
 use crate::layout::{RINGS, Ring};
 
-/// The most points of one answer.
+/// The most points in one range.
 pub const POINTS_MAX: u64 = 9000;
 
-/// From when to when, in steps of which length.
+/// A range of time, in steps of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     pub(crate) ring: &'static Ring,
@@ -14,18 +14,18 @@ pub struct Range {
     pub(crate) step_ms: u64,
 }
 
-/// Why nothing can be told.
+/// Why a range is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    /// Nothing is made of steps of this length.
+    /// No stored steps make up this length.
     #[error(
         "The resolution is a whole number of times 30000, 300000 or 3600000 ms, up to 30 days."
     )]
     Resolution,
-    /// The end is in front of the start.
+    /// The end is not after the start.
     #[error("The end is not behind the start.")]
     Backwards,
-    /// It would be too many steps.
+    /// There would be too many steps.
     #[error("That is more than {0} samples: ask for a coarser resolution.")]
     TooMany(u64),
 }
@@ -34,9 +34,9 @@ pub enum RangeError {
 const STEP_MS_MAX: u64 = 30 * 86_400_000;
 
 impl Range {
-    /// All steps of `step_ms` that begin from `from_ms` on and before `to_ms`, in milliseconds
-    /// since 1970, as far as they are kept at `now_ms`. Without a length, the finest in which all
-    /// of it is kept.
+    /// All steps of `step_ms` that begin at or after `from_ms` and before `to_ms`, in milliseconds
+    /// since 1970, as far as they are kept at `now_ms`. Without a length, the finest that covers
+    /// the whole range.
     ///
     /// # Errors
     /// See [`RangeError`].
@@ -63,12 +63,12 @@ impl Range {
         }
     }
 
-    /// How long its steps are, in milliseconds.
+    /// The length of its steps, in milliseconds.
     pub fn step_ms(&self) -> u64 {
         self.step_ms
     }
 
-    /// When each of its steps begins.
+    /// The start of each of its steps.
     pub(crate) fn starts(&self) -> impl Iterator<Item = u64> + use<> {
         (self.from_ms..self.to_ms).step_by(self.step_ms as usize)
     }
@@ -79,7 +79,7 @@ impl Range {
     }
 }
 
-/// The length of steps in which all from a time on is kept.
+/// The finest steps that are kept since a time.
 fn finest(from_ms: u64, now_ms: u64) -> u64 {
     let age_ms = now_ms.saturating_sub(from_ms);
     let keeps = |ring: &&Ring| ring.span_ms() >= age_ms;

@@ -6,26 +6,26 @@ use std::io;
 use crate::cell::{self, ARRAY_BYTES_MAX};
 use crate::{Activity, Capacity, History, Object, Range, Ring, Step, Tick};
 
-/// What one object did in a step.
+/// The activity of one object in a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
     /// When the step begins, in milliseconds since 1970.
     pub start_ms: u64,
-    /// Of how many milliseconds of it is known what the object did: what it did a second is over
-    /// these. Fewer than the step has where the array did not run, or the step is under way, or the
-    /// object was not among those that are kept. Never 0.
+    /// For how many milliseconds of the step the activity is known; rates are over these. This is
+    /// less than the step if the array was not running, the step is in progress, or the object was
+    /// left out of a part of it. Never 0.
     pub covered_ms: u64,
-    /// What it did.
+    /// Its activity.
     pub activity: Activity,
-    /// How the pool stood; nothing for others than the array.
+    /// The state of the pool; empty for objects other than the array.
     pub capacity: Capacity,
 }
 
-/// The points of an object, in the order of time. Steps of which nothing is known are not there.
+/// The points of an object, in chronological order. Steps without data are absent.
 pub type Series = Vec<Point>;
 
 impl Point {
-    /// What the array did in a tick, which begins where the last one ended.
+    /// The activity of the array in a tick, which begins where the last one ended.
     pub(crate) fn of_second(tick: &Tick) -> Self {
         Self {
             start_ms: tick.now_ms.saturating_sub(tick.covered_ms),
@@ -37,7 +37,7 @@ impl Point {
 }
 
 impl History {
-    /// What the array did.
+    /// The activity of the array.
     ///
     /// # Errors
     /// The medium can't be read.
@@ -60,7 +60,7 @@ impl History {
         Ok(series)
     }
 
-    /// What each of these objects did.
+    /// The activity of each of these objects.
     ///
     /// # Errors
     /// The medium can't be read.
@@ -81,7 +81,7 @@ impl History {
         Ok(all)
     }
 
-    /// What the array did in each second that is kept, from one time to another.
+    /// The activity of the array in each second that is kept, between two times.
     pub fn seconds(&self, from_ms: u64, to_ms: u64) -> Series {
         let state = self.state.lock();
         let wanted = |point: &&Point| (from_ms..to_ms).contains(&point.start_ms);
@@ -89,14 +89,14 @@ impl History {
     }
 }
 
-/// When each of the ring's steps begins that a step of the range is made of.
+/// The starts of the ring's steps that make up a step of the range.
 fn parts(range: &Range, start_ms: u64) -> impl Iterator<Item = u64> + use<> {
     let Ring { step_ms, .. } = *range.ring;
     (start_ms..start_ms + range.step_ms).step_by(step_ms as usize)
 }
 
-/// Takes in what an object did in a part of a step. If it is not in there it did nothing, unless
-/// some were left out: then nobody knows.
+/// Adds an object's activity in a part of a step. If the part does not list it, it was idle, unless
+/// objects were left out: then its activity is unknown.
 fn take_part(series: &mut Series, start_ms: u64, step: &Step, object: Object) {
     let activity = match step.objects.get(&object) {
         Some(activity) => *activity,

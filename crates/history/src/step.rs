@@ -1,4 +1,4 @@
-//! A step: what everybody did between two times.
+//! A step: all activity between two times.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::{Activity, Capacity, Tick};
 /// The most objects of a step in memory: some 9 MB.
 pub const OBJECTS_MAX: usize = 20_000;
 
-/// Who did something. Ids are never used twice.
+/// An object with activity of its own. Ids are never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Object {
     /// A host, by its id.
@@ -21,23 +21,23 @@ pub enum Object {
 pub struct Step {
     /// When it begins, in milliseconds since 1970.
     pub start_ms: u64,
-    /// Of how many milliseconds of it something is known: fewer where the array did not run.
+    /// For how many milliseconds of it data exists: fewer if the array was not running.
     pub covered_ms: u64,
-    /// What all did.
+    /// The activity of the whole array.
     pub array: Activity,
-    /// How the pool stood.
+    /// The state of the pool.
     pub capacity: Capacity,
-    /// What each did that did anything.
+    /// The activity of each object that had any.
     pub objects: BTreeMap<Object, Activity>,
-    /// Whether there were more, which are not known.
+    /// Whether there were more objects, whose activity is unknown.
     pub left_out: bool,
-    /// Whether it was read from a cell that left some out: of those not all is known, so no more
-    /// come in.
+    /// Whether it was read from a cell that left some out: their activity is incomplete, so no more
+    /// is added.
     pub closed: bool,
 }
 
 impl Step {
-    /// Takes in what happened.
+    /// Adds a tick.
     pub(crate) fn add(&mut self, tick: &Tick) {
         self.covered_ms = self.covered_ms.saturating_add(tick.covered_ms);
         self.array.merge(&tick.array);
@@ -47,7 +47,7 @@ impl Step {
         self.add_objects(&tick.objects);
     }
 
-    /// Takes a part of it in.
+    /// Merges a part of it.
     pub(crate) fn merge(&mut self, part: &Step) {
         self.covered_ms = self.covered_ms.saturating_add(part.covered_ms);
         self.array.merge(&part.array);

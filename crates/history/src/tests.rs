@@ -1,5 +1,5 @@
-//! Steps of every length tell what the ticks told that they are made of, over restarts; and bytes
-//! that are not ours do no harm.
+//! Steps of every length agree with the ticks they are made of, over restarts; and foreign bytes do
+//! no harm.
 
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ fn tick(now_ms: u64, covered_ms: u64, object: u64, class: usize, ok: u64) -> Tic
     }
 }
 
-/// What steps of one length are, put together tick by tick.
+/// The steps of one length, computed tick by tick.
 fn naive(ticks: &[Tick], object: Option<Object>, step_ms: u64) -> Series {
     let mut points: BTreeMap<u64, Point> = BTreeMap::new();
     for tick in ticks {
@@ -61,7 +61,7 @@ fn naive(ticks: &[Tick], object: Option<Object>, step_ms: u64) -> Series {
 }
 
 fn ticks() -> impl Strategy<Value = Vec<(u64, u64, usize, u64, bool)>> {
-    // How long a tick is, whose it is, what it did, and whether the array is restarted behind it.
+    // The length of a tick, its object, its activity, and whether the array restarts after it.
     let tick = (500_u64..400_000, 0_u64..5, 0_usize..7, 0_u64..1 << 40, any::<bool>());
     prop::collection::vec(tick, 1..60)
 }
@@ -100,7 +100,7 @@ proptest! {
         objects_len in 0_u16..1200,
     ) {
         let ring = &RINGS[0];
-        // Even with the right checksums in front of them.
+        // Even with valid checksums.
         let mut cell = vec![0; 24];
         cell[8..16].copy_from_slice(&DAY_MS.to_le_bytes());
         cell[16..18].copy_from_slice(&array_len.to_le_bytes());
@@ -164,7 +164,7 @@ fn who_has_no_room_is_unknown_and_not_idle() {
     };
     history.record(tick.clone()).unwrap();
     history.save().unwrap();
-    // The least busy one comes back after a restart: of that step too little is known of it.
+    // The least busy one comes back after a restart: too little is known of it in that step.
     let history = open(&memory);
     history
         .record(Tick { objects: [(Object::Volume(4999), activity(0, 1))].into(), ..tick })
@@ -211,7 +211,7 @@ fn what_can_be_asked_for_is_bounded() {
     for step_ms in [0, 1000, 45_000, 1 << 60] {
         assert_eq!(new(0, now_ms, Some(step_ms)), Err(RangeError::Resolution), "{step_ms}");
     }
-    // Nothing older than what is kept is looked for.
+    // Nothing older than the retention is looked for.
     assert_eq!(new(0, u64::MAX, Some(30_000)).unwrap().points(), 2880);
     assert_eq!(new(0, u64::MAX, Some(300_000)).unwrap().points(), 8928);
     assert_eq!(new(0, u64::MAX, None).unwrap().step_ms(), 3_600_000);

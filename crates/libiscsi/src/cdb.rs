@@ -1,6 +1,6 @@
-//! Command descriptor blocks and parameter lists, as SBC-4 and SPC-4 lay them out.
+//! Command descriptor blocks and parameter lists, in the layouts of SBC-4 and SPC-4.
 
-/// Which way a command's data goes.
+/// The direction of a command's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// No data.
@@ -11,7 +11,7 @@ pub enum Direction {
     Out,
 }
 
-/// A command descriptor block, and which way its data goes.
+/// A command descriptor block, and the direction of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cdb {
     bytes: [u8; 16],
@@ -51,7 +51,7 @@ impl Cdb {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// Which way its data goes.
+    /// The direction of its data.
     pub fn direction(&self) -> Direction {
         self.direction
     }
@@ -84,14 +84,14 @@ impl Cdb {
         Self::raw(&[0; 6], Direction::None)
     }
 
-    /// INQUIRY (SPC-4, 6.6); `page` asks for a page of vital product data.
+    /// INQUIRY (SPC-4, 6.6); `page` selects a page of vital product data.
     pub fn inquiry(page: Option<u8>, length: u16) -> Self {
         let [high, low] = length.to_be_bytes();
         let evpd = u8::from(page.is_some());
         Self::raw(&[0x12, evpd, page.unwrap_or(0), high, low, 0], Direction::In)
     }
 
-    /// REPORT LUNS (SPC-4, 6.33), all that are addressed simply.
+    /// REPORT LUNS (SPC-4, 6.33), with all LUNs of the simple addressing method.
     pub fn report_luns(length: u32) -> Self {
         let mut bytes = [0; 12];
         bytes[0] = 0xA0;
@@ -129,7 +129,7 @@ impl Cdb {
         Self::sixteen(0x8A, lba, blocks, Direction::Out)
     }
 
-    /// COMPARE AND WRITE (SBC-4, 5.3). Its data is what is expected, then what is written.
+    /// COMPARE AND WRITE (SBC-4, 5.3). Its data is the expected data, then the data to write.
     pub fn compare_and_write(lba: u64, blocks: u8) -> Self {
         Self::sixteen(0x89, lba, 0, Direction::Out).with(13, blocks)
     }

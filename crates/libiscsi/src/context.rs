@@ -50,12 +50,12 @@ impl Context {
         if result == 0 { Ok(()) } else { Err(self.error("set the CHAP secret")) }
     }
 
-    /// What libiscsi said last.
+    /// libiscsi's last error message.
     pub(crate) fn error(&self, action: &'static str) -> Error {
         library_error(self.0, action)
     }
 
-    /// Gives the context to a session, which destroys it from then on.
+    /// Passes the context on to a session, which then destroys it.
     pub(crate) fn release(self) -> NonNull<ffi::Context> {
         let context = self.0;
         std::mem::forget(self);

@@ -6,12 +6,12 @@ use crate::context::{Context, c_string};
 use crate::ffi;
 use crate::types::{Config, Error};
 
-/// A target, and where it can be reached.
+/// A target and its portals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Its name.
     pub name: String,
-    /// Its portals, as the target gave them: `address:port,group`.
+    /// Its portals, as the target listed them: `address:port,group`.
     pub portals: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! The part of libiscsi's C interface that is used, for version 1.19 (API 20170105).
 //!
-//! `#[link]` asks for the library when a program is linked, so checking the workspace needs no
-//! libiscsi on the machine; running the lab does.
+//! `#[link]` needs the library only when a program is linked, so checking the workspace needs no
+//! libiscsi on the machine, but running the lab does.
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
@@ -38,7 +38,7 @@ pub struct ScsiData {
 }
 
 /// `struct scsi_task` up to the last field that is read here. libiscsi allocates it; it is only
-/// ever read through a pointer that libiscsi gave.
+/// read through a pointer from libiscsi.
 #[repr(C)]
 pub struct Task {
     pub status: c_int,

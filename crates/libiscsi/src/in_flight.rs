@@ -8,7 +8,7 @@ use std::rc::Rc;
 use crate::ffi;
 use crate::types::{Completion, Sense, Status};
 
-/// Where the ends of commands wait to be taken.
+/// Completions that wait to be taken.
 pub(crate) type Queue = Rc<RefCell<VecDeque<Completion>>>;
 
 /// What a command in flight owns. libiscsi holds its address as the callback's private data.

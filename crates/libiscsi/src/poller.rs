@@ -25,9 +25,9 @@ impl Poller {
         Self::default()
     }
 
-    /// Sends what is queued in the sessions, waits until one of them has something to say
-    /// (`timeout_ms` at most; 0 does not wait), and lets it say it. Lost sessions are skipped.
-    /// Also lets libiscsi find commands whose time is over, when nothing came.
+    /// Sends what is queued in the sessions, waits until one of their sockets is ready
+    /// (`timeout_ms` at most; 0 does not wait), and services it. Lost sessions are skipped. If
+    /// nothing arrived, it also lets libiscsi find commands that have timed out.
     pub fn poll(&mut self, sessions: &mut [&mut Session], timeout_ms: c_int) {
         self.descriptors.clear();
         for session in sessions.iter_mut() {
@@ -37,7 +37,7 @@ impl Poller {
             let events = if lost { 0 } else { session.wanted_events() as libc::c_short };
             self.descriptors.push(Pollfd(libc::pollfd { fd, events, revents: 0 }));
         }
-        // SAFETY: `Pollfd` holds nothing but a pollfd, and the vector holds as many as is said.
+        // SAFETY: `Pollfd` holds nothing but a pollfd, and the vector has the stated length.
         let ready = unsafe {
             libc::poll(
                 self.descriptors.as_mut_ptr().cast(),

@@ -13,8 +13,8 @@ use crate::wire::{WireBytes, tcp_info};
 
 /// A session of one connection: to one logical unit, or to any of its target's.
 ///
-/// Not [`Send`]: it lives and dies in one thread, as libiscsi wants it. Dropping it closes the
-/// connection and gives up what is in flight.
+/// Not [`Send`]: it lives and dies in one thread, as libiscsi requires. Dropping it closes the
+/// connection and cancels what is in flight.
 pub struct Session {
     context: NonNull<ffi::Context>,
     lun: c_int,
@@ -57,12 +57,12 @@ impl Session {
     }
 
     /// Puts a command in flight. It is sent by the next [`Session::flush`], [`crate::Poller`] or
-    /// [`Session::execute`]; its end comes from [`Session::next_completion`].
+    /// [`Session::execute`]; [`Session::next_completion`] returns its completion.
     pub fn submit(&mut self, cdb: Cdb, data: Data, token: u64) -> Result<(), Error> {
         self.submit_to_lun(self.lun as u16, cdb, data, token)
     }
 
-    /// As [`Session::submit`], to another logical unit of the target, 0 to 16383.
+    /// Like [`Session::submit`], to another logical unit of the target, 0 to 16383.
     pub fn submit_to_lun(
         &mut self,
         lun: u16,
@@ -76,7 +76,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sends a command and waits for its end. Others in flight go on meanwhile.
+    /// Sends a command and waits for its completion. Others in flight go on meanwhile.
     pub fn execute(&mut self, cdb: Cdb, data: Data) -> Result<Completion, Error> {
         let queue = Queue::default();
         self.submit_to(self.lun, cdb, data, 0, Rc::clone(&queue))?;
@@ -92,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Takes the end of a command, if one has ended.
+    /// Takes a completion, if there is one.
     pub fn next_completion(&mut self) -> Option<Completion> {
         let completion = self.completed.borrow_mut().pop_front()?;
         self.in_flight -= 1;
@@ -105,25 +105,25 @@ impl Session {
         self.in_flight
     }
 
-    /// Commands sent since the session was made, those of the log in not counted.
+    /// Commands sent since the session was made, not counting those of the login.
     pub fn commands(&self) -> u64 {
         self.commands
     }
 
-    /// Whether the connection is gone. Completions may remain to be taken, as
+    /// Whether the connection is lost. Completions may remain to be taken, as
     /// [`Status::Cancelled`]; nothing more can be submitted.
     pub fn is_lost(&self) -> bool {
         self.lost
     }
 
-    /// Sends what is queued, as far as the socket takes it.
+    /// Sends what is queued, as far as the socket accepts it.
     pub fn flush(&mut self) {
         if !self.lost && self.wanted_events() & c_int::from(libc::POLLOUT) != 0 {
             self.service(libc::POLLOUT);
         }
     }
 
-    /// What the kernel counted on the socket so far; zeros when the connection is gone.
+    /// What the kernel has counted on the socket so far; zeros once the connection is lost.
     pub fn wire_bytes(&self) -> WireBytes {
         tcp_info(self.descriptor()).unwrap_or_default()
     }
@@ -140,7 +140,7 @@ impl Session {
         unsafe { ffi::iscsi_which_events(self.context.as_ptr()) }
     }
 
-    /// Lets libiscsi read, write and call back for the events that came.
+    /// Lets libiscsi read, write and call back for these events.
     pub(crate) fn service(&mut self, events: libc::c_short) {
         // SAFETY: the context is live; the callbacks that run here touch only boxes that
         // `submit_to` made, and queues, never this session.
@@ -150,14 +150,14 @@ impl Session {
         }
     }
 
-    /// libiscsi, told not to reconnect, cancels all and reports nothing else when the peer is
-    /// gone; so what it saw is looked at here too.
+    /// libiscsi does not reconnect here, so when the peer is gone it cancels everything and reports
+    /// nothing else; so its events are checked here too.
     fn hung_up(&self, events: libc::c_short) -> bool {
         let gone = events & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0;
         gone || self.completed.borrow().back().is_some_and(|c| c.status == Status::Cancelled)
     }
 
-    /// Waits for the socket, `timeout_ms` at most, and serves it.
+    /// Waits for the socket, `timeout_ms` at most, and services it.
     fn wait(&mut self, timeout_ms: c_int) {
         crate::Poller::new().poll(&mut [self], timeout_ms);
     }

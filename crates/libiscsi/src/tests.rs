@@ -1,5 +1,5 @@
-//! Layouts against bytes written out by hand from the standards, and a live target where `tgtd`
-//! is installed (`live.rs` of the lab's tests does the rest).
+//! Layouts against bytes written out by hand from the standards, and a live target if `tgtd` is
+//! installed (`live.rs` of the lab's tests does the rest).
 
 use crate::cdb::{Cdb, CopySegment, copy_parameters, unmap_parameters};
 use crate::commands::{find_naa, flat_lun};

@@ -1,24 +1,24 @@
-//! What goes into a session, and what comes out.
+//! The types that sessions take and return.
 
-/// What may go wrong with a session. A SCSI status that is not GOOD is no error here: it comes in
-/// the [`Completion`].
+/// Errors of a session. A SCSI status other than GOOD is not an error here: it is in the
+/// [`Completion`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A name holds a NUL byte, or a length is out of range.
     #[error("{0}")]
     Argument(&'static str),
-    /// libiscsi said so.
+    /// An error that libiscsi reported.
     #[error("{action}: {message}")]
     Library {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
-        /// libiscsi's own words.
+        /// libiscsi's own message.
         message: String,
     },
-    /// The connection is gone; commands in flight were cancelled. Connect anew.
+    /// The connection is lost; commands in flight were cancelled. Connect again.
     #[error("the connection to the target is lost")]
     Lost,
-    /// A command that must succeed did not.
+    /// A command that must succeed failed.
     #[error("{command} ended with {status}")]
     Command {
         /// Which command.
@@ -26,12 +26,12 @@ pub enum Error {
         /// How it ended.
         status: Status,
     },
-    /// The target's answer is too short or makes no sense.
+    /// The target's response is too short or makes no sense.
     #[error("the answer to {0} makes no sense")]
     Answer(&'static str),
 }
 
-/// Whether the initiator asks for a header digest (RFC 7143, 13.1).
+/// Whether the initiator negotiates a header digest (RFC 7143, 13.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Digest {
     /// None.
@@ -41,7 +41,7 @@ pub enum Digest {
     Crc32c,
 }
 
-/// Where to connect, and as whom.
+/// Where to connect, and with which names.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// `address:port`.
@@ -56,7 +56,7 @@ pub struct Config {
     pub chap: Option<(String, String)>,
     /// The header digest.
     pub digest: Digest,
-    /// How long a command may take before it is given up, in seconds; 0 for ever.
+    /// After how many seconds a command times out; 0 for never.
     pub timeout_s: u32,
 }
 
@@ -67,7 +67,7 @@ pub struct Sense {
     pub key: u8,
     /// ASC in the high byte, ASCQ in the low.
     pub asc_ascq: u16,
-    /// The data segment as it came: two bytes of length, then the sense data (RFC 7143, 11.4.7).
+    /// The data segment as received: two bytes of length, then the sense data (RFC 7143, 11.4.7).
     pub raw: Vec<u8>,
 }
 
@@ -80,31 +80,31 @@ pub enum Status {
     CheckCondition(Sense),
     /// Another SCSI status (SAM-5, 5.3.1).
     Other(u8),
-    /// Not answered: the connection was lost, or the session dropped. It may have been done.
+    /// No response: the connection was lost, or the session dropped. It may have been executed.
     Cancelled,
-    /// Not answered in time. It may have been done, or be done yet.
+    /// No response in time. It may have been executed, or still be.
     Timeout,
 }
 
-/// A command's data: the buffer belongs to the command while it is in flight.
+/// A command's data: the command owns the buffer while it is in flight.
 #[derive(Debug)]
 pub enum Data {
     /// None.
     None,
-    /// A buffer to fill with Data-In: all of its length is asked for.
+    /// A buffer to fill with Data-In: its whole length is requested.
     In(Vec<u8>),
     /// Bytes to send.
     Out(Vec<u8>),
 }
 
-/// The end of a command.
+/// The completion of a command.
 #[derive(Debug)]
 pub struct Completion {
-    /// What [`Session::submit`] was given.
+    /// The token given to [`Session::submit`].
     pub token: u64,
     /// How it ended.
     pub status: Status,
-    /// The buffer, given back.
+    /// The buffer, returned to its owner.
     pub buffer: Vec<u8>,
     /// Bytes of Data-In or Data-Out that the target did not move (the underflow residual).
     pub residual: usize,

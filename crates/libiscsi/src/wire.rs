@@ -2,8 +2,8 @@
 
 use std::ffi::c_int;
 
-/// TCP payload of a session, as its kernel counted it: headers, digests and padding of iSCSI
-/// included, those of TCP and IP not.
+/// TCP payload of a session, as the kernel counted it: including headers, digests and padding of
+/// iSCSI, but not those of TCP and IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireBytes {
     /// Sent and acknowledged by the peer's kernel.
@@ -12,7 +12,7 @@ pub struct WireBytes {
     pub received: u64,
 }
 
-/// Reads `tcpi_bytes_acked` and `tcpi_bytes_received` (Linux 4.1 and later; the places are part
+/// Reads `tcpi_bytes_acked` and `tcpi_bytes_received` (Linux 4.1 and later; their offsets are part
 /// of the kernel's stable interface, `struct tcp_info` in linux/tcp.h).
 pub(crate) fn tcp_info(descriptor: c_int) -> Option<WireBytes> {
     const BYTES_ACKED: usize = 120 / 8;
@@ -29,7 +29,7 @@ pub(crate) fn tcp_info(descriptor: c_int) -> Option<WireBytes> {
             &raw mut length,
         )
     };
-    // The kernel counts the SYN as a byte that was acknowledged; it is no payload.
+    // The kernel counts the SYN as an acknowledged byte; it is not payload.
     (result == 0 && length as usize >= (BYTES_RECEIVED + 1) * 8).then(|| WireBytes {
         sent: info[BYTES_ACKED].saturating_sub(1),
         received: info[BYTES_RECEIVED],

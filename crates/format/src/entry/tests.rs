@@ -1,4 +1,4 @@
-//! Entries that are encoded and decoded.
+//! Encoding and decoding entries.
 
 use super::*;
 use crate::codec::Reader;
