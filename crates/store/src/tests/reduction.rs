@@ -166,6 +166,30 @@ fn a_chunk_that_was_kept_for_a_lost_record_is_freed() {
     assert_sound(&store);
 }
 
+/// One record overwrites the last name of a chunk; the next, which had joined by then, names it
+/// again. Recovery applies them one after the other, with nothing pinned.
+#[test]
+fn recovery_frees_nothing_that_the_next_record_names() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, MIB);
+    let data = distinct(8, 1);
+    write(&store, id, 0, &data).unwrap();
+    let (over, first) = begin(&store, id, 0, &distinct(8, 2));
+    let (again, second) = begin(&store, id, 64, &data);
+    for commit in [first, second] {
+        disk.write(commit.offset_bytes, &commit.frames).unwrap();
+        store.finish_commit(commit, Ok(()));
+    }
+    for (started, token) in [over, again] {
+        store.settle(started, token).unwrap();
+    }
+    assert_eq!(stored(&store), 8192, "the second write found the chunk of the first");
+    let store = reopen(&disk, store);
+    assert_eq!(read(&store, id, 64, 8), data);
+    assert_eq!(stored(&store), 8192);
+    assert_sound(&store);
+}
+
 /// Chunks that recovery finds unnamed in the middle of the log may be named further on.
 #[test]
 fn recovery_keeps_what_later_records_name() {
