@@ -1,20 +1,20 @@
-//! Who may log in, as the iSCSI machine asks it.
+//! Which initiators may log in, for the iSCSI machine.
 
 use std::sync::Arc;
 
 use array::{Array, Chap, ChapUser};
 use iscsi::{Access, ChapCredentials, InitiatorAccess};
 
-/// What holds for hosts that say nothing else themselves.
+/// The CHAP settings of hosts without their own.
 #[derive(Clone, Debug, Default)]
 pub struct ChapDefaults {
     /// Whether hosts without CHAP are refused.
     pub required: bool,
-    /// By what the target proves itself to hosts with CHAP that have no target user of their own.
+    /// The target's credentials for hosts with CHAP that have no target user of their own.
     pub target: Option<ChapUser>,
 }
 
-/// The hosts of an array, as those who may log in.
+/// Access control by the hosts of an array.
 pub struct HostAccess {
     array: Arc<Array>,
     defaults: ChapDefaults,
@@ -28,7 +28,7 @@ impl HostAccess {
 
     fn credentials(&self, chap: Chap) -> ChapCredentials {
         let secret = |user: &ChapUser| user.secret.expose().as_bytes().to_vec();
-        // One secret for both directions would let a host be answered with its own challenge.
+        // The same secret for both directions would let a host be answered with its own challenge.
         let default = self.defaults.target.as_ref();
         let default = default.filter(|target| target.secret != chap.initiator.secret);
         let target = chap.target.as_ref().or(default);

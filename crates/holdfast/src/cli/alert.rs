@@ -7,7 +7,7 @@ use super::client::Client;
 use super::failure::Failure;
 use super::output::{Align, Form, facts, show, table, time};
 
-/// Does a verb.
+/// Runs a verb.
 pub fn run(common: &Common, verb: &AlertVerb) -> Result<(), Failure> {
     let (client, form) = (Client::find(common)?, common.form);
     match verb {
@@ -27,7 +27,7 @@ pub fn run(common: &Common, verb: &AlertVerb) -> Result<(), Failure> {
 fn list(client: &Client, form: Form, all: bool, severity: Option<&str>) -> Result<(), Failure> {
     let severity = severity.map(|name| format!("&severity={}", super::client::part(name)));
     let path = format!("/v1/alerts?closed={all}{}", severity.unwrap_or_default());
-    // There are less than a page of them.
+    // They always fit one page.
     let Alerts { alerts, .. } = client.get(&path)?;
     let columns = [
         ("NUMBER", Align::Right),

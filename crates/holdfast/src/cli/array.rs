@@ -10,7 +10,7 @@ use super::output::{facts, show};
 
 const PATH: &str = "/v1/settings";
 
-/// Does a verb.
+/// Runs a verb.
 pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let settings: ArraySettings = match verb {

@@ -1,5 +1,5 @@
-//! The certificate by which the management interface is known: given by the configuration, or made
-//! at the first start and kept, with its key, beside the pool.
+//! The certificate of the management interface: from the configuration, or made at the first start
+//! and kept, with its key, beside the pool.
 
 use std::fs;
 use std::io;
@@ -24,20 +24,20 @@ use super::failure::Failure;
 use super::pool::Place;
 use super::private;
 
-/// The certificate, beside the pool. It is no secret: whoever manages the array from elsewhere may
-/// take it there and trust it.
+/// The certificate, beside the pool. It is not secret: administrators of other machines may copy it
+/// and trust it.
 const CERTIFICATE_FILE: &str = "api-certificate.pem";
 /// Its key, which only its owner may read.
 const KEY_FILE: &str = "api-key.pem";
-/// For how long a certificate is good that is made here. It is trusted by itself and replaced by
-/// hand, so it must not end by surprise.
+/// How long a certificate made here is valid. It is self-signed and replaced by hand, so it must
+/// not expire by surprise.
 const LIFETIME_DAYS: i64 = 3650;
-/// The only protocol behind it.
+/// The only application protocol.
 const HTTP_1_1: &[u8] = b"http/1.1";
 
-/// What a server shows to who comes.
+/// The TLS identity of the server.
 pub struct ServerIdentity {
-    /// How it speaks TLS: 1.2 or 1.3.
+    /// The TLS settings: 1.2 or 1.3.
     pub tls: Arc<ServerConfig>,
     /// Its certificate.
     pub credentials: Arc<Credentials>,
@@ -60,8 +60,8 @@ pub fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The identity of an array: what the configuration gives, or what stands beside the pool, or else
-/// a new one. `api` is where it listens.
+/// The identity of an array: from the configuration, from the files beside the pool, or a new one.
+/// `api` is the address of management.
 pub fn of_array(
     config: &Config,
     place: &Place,
@@ -82,7 +82,7 @@ pub fn of_array(
     })
 }
 
-/// The identity that is kept in a directory, or a new one.
+/// The identity kept in a directory, or a new one.
 fn kept_in(directory: &Path, api: SocketAddr) -> Result<ServerIdentity, Failure> {
     let (certificate, key) = (directory.join(CERTIFICATE_FILE), directory.join(KEY_FILE));
     if !certificate.exists() || !key.exists() {
@@ -94,8 +94,8 @@ fn kept_in(directory: &Path, api: SocketAddr) -> Result<ServerIdentity, Failure>
     Ok(identity)
 }
 
-/// Where an array keeps what stands beside its pool: in the pool's directory, or for a device in
-/// one that has the pool's name.
+/// The directory of an array's files beside its pool: the pool's directory, or for a device one
+/// named after the pool.
 pub fn directory(config: &Config, place: &Place, pool_id: [u8; 16]) -> Result<PathBuf, Failure> {
     if !place.is_device() {
         return Ok(place.pool.clone());
@@ -127,8 +127,8 @@ pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fa
     found.map_err(|error| Failure::Machine(format!("can't use {}: {error}", path.display())))
 }
 
-/// Makes a certificate that vouches for itself. The key is written first: a certificate without
-/// one would be taken for whole.
+/// Makes a self-signed certificate. The key is written first: a certificate without a key would be
+/// taken for complete.
 pub fn make(certificate: &Path, key: &Path, api: IpAddr) -> Result<(), Failure> {
     let made = generate(names(api)).map_err(|error| {
         Failure::Machine(format!("can't make a certificate for management: {error}"))
@@ -147,7 +147,7 @@ pub fn make(certificate: &Path, key: &Path, api: IpAddr) -> Result<(), Failure> 
     write(certificate, &made.0, private::PUBLIC)
 }
 
-/// By which names the array may be reached.
+/// The names by which the array may be reached.
 fn names(api: IpAddr) -> Vec<String> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".into(), "::1".into()];
     let uname = rustix::system::uname();
@@ -166,7 +166,7 @@ fn generate(names: Vec<String>) -> Result<(String, String), Box<dyn std::error::
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
     let mut serial = [0; 16];
     sys::entropy(&mut serial)?;
-    // Positive, and as long as it looks.
+    // Positive, and of full length.
     serial[0] = serial[0] & 0x7f | 0x40;
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name.push(DnType::CommonName, "Holdfast array");
@@ -174,15 +174,15 @@ fn generate(names: Vec<String>) -> Result<(String, String), Box<dyn std::error::
     params.is_ca = IsCa::ExplicitNoCa;
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let now = OffsetDateTime::now_utc();
-    // Clocks differ: who is a little behind would find it not valid yet.
+    // Clocks differ: to a client whose clock is a little behind it would not be valid yet.
     params.not_before = now - Duration::days(1);
     params.not_after = now + Duration::days(LIFETIME_DAYS);
     let certificate = params.self_signed(&key)?;
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-/// Says so where a certificate that was made for one address is used for another: who checks names
-/// would refuse it.
+/// Reports if a certificate that was made for one address is used for another: clients that check
+/// names would refuse it.
 fn check_names(certificate: &Path, api: IpAddr) -> Result<(), Failure> {
     let chain = read_certificates(certificate)?;
     let parsed = chain.first().map(ParsedCertificate::try_from);
@@ -234,7 +234,7 @@ mod tests {
             let named = rustls::client::verify_server_name(&parsed, &name).is_ok();
             assert_eq!(named, is_named, "{name:?}");
         }
-        // One without the other is of no use: both are made anew.
+        // One without the other is useless: both are made again.
         fs::remove_file(pool.join(KEY_FILE)).unwrap();
         let second = of("127.0.0.1:80");
         assert_ne!(second.credentials.fingerprint(), first.credentials.fingerprint());

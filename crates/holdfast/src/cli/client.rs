@@ -1,4 +1,4 @@
-//! How a verb talks to the array: JSON over HTTP, a connection for each request.
+//! How a verb talks to the array: JSON over HTTP, one connection for each request.
 
 use std::io;
 use std::sync::Arc;
@@ -24,24 +24,24 @@ use super::discover::{self, Address};
 use super::failure::Failure;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A change waits for the pool, which may be busy; whoever waits longer should know.
+/// A change waits for the pool, which may be busy; a longer wait should be reported.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 /// More than a page of the longest objects.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// An array that can be asked.
+/// An array that can be reached.
 pub struct Client {
     runtime: Runtime,
-    /// None: without encryption.
+    /// `None` for plain HTTP.
     tls: Option<Arc<ClientConfig>>,
     address: Address,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 type Lost = Box<dyn std::error::Error + Send + Sync>;
 
 impl Client {
-    /// Finds the array that the arguments mean. Nothing is sent yet.
+    /// Finds the array that the arguments refer to. Nothing is sent yet.
     pub fn find(common: &Common) -> Result<Self, Failure> {
         let address = discover::find(common)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -50,13 +50,13 @@ impl Client {
         Ok(Self { runtime, tls: address.trust.client()?, address })
     }
 
-    /// Asks for something.
+    /// Gets an object.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         decode(&self.send(Method::GET, path, &[])?)
     }
 
-    /// Asks for all of a list, page by page: `parts` takes a page apart into what is on it
-    /// and whether there is more, and `name` is what the next page starts behind.
+    /// Gets a whole list, page by page: `parts` splits a page into its items and whether there are
+    /// more, and `name` is the item after which the next page starts.
     pub fn get_all<P: DeserializeOwned, T>(
         &self,
         path: &str,
@@ -74,7 +74,7 @@ impl Client {
         Ok(all)
     }
 
-    /// Makes something.
+    /// Creates an object.
     pub fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -83,12 +83,12 @@ impl Client {
         decode(&self.send(Method::POST, path, &encode(body)?)?)
     }
 
-    /// Has something done that needs no more words.
+    /// Requests an action without a body.
     pub fn act(&self, path: &str) -> Result<(), Failure> {
         self.send(Method::POST, path, &[]).map(drop)
     }
 
-    /// Puts something in its place.
+    /// Replaces an object.
     pub fn put<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -97,7 +97,7 @@ impl Client {
         decode(&self.send(Method::PUT, path, &encode(body)?)?)
     }
 
-    /// Changes something.
+    /// Changes an object.
     pub fn patch<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -106,12 +106,12 @@ impl Client {
         decode(&self.send(Method::PATCH, path, &encode(body)?)?)
     }
 
-    /// Removes something.
+    /// Removes an object.
     pub fn delete(&self, path: &str) -> Result<(), Failure> {
         self.send(Method::DELETE, path, &[]).map(drop)
     }
 
-    /// Starts or stops a pass over the pool, or asks how it stands; its status in any case.
+    /// Starts or stops a pass over the pool, or shows its state; returns its status in any case.
     pub fn pass<T: DeserializeOwned>(&self, path: &str, verb: PassVerb) -> Result<T, Failure> {
         match verb {
             PassVerb::Start => return self.post(path, &()),
@@ -121,7 +121,7 @@ impl Client {
         self.get(path)
     }
 
-    /// Sends a request: the body of the answer, or why it was refused.
+    /// Sends a request, and returns the body of the response, or why it was refused.
     pub fn send(&self, method: Method, path: &str, body: &[u8]) -> Result<Vec<u8>, Failure> {
         let api = &self.address.api;
         let lost = |error: &dyn std::fmt::Display| {
@@ -161,13 +161,13 @@ impl Client {
     }
 }
 
-/// Sends a request over a new connection, and waits for all of the answer.
+/// Sends a request over a new connection, and waits for the whole response.
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<Full<Bytes>>,
 ) -> Result<(StatusCode, Vec<u8>), Lost> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // What goes wrong with it is told by the answer that does not come.
+    // If it fails, the missing response shows that.
     let connection = tokio::spawn(connection);
     let answer = sender.send_request(request).await?;
     let status = answer.status();
@@ -189,7 +189,7 @@ fn refusal(status: StatusCode, body: &[u8], api: &ApiPlace) -> Failure {
     }
 }
 
-/// What is wrong, each thing once.
+/// What is wrong, without duplicates.
 fn several(refusal: api::rest::RestRefusal) -> String {
     let mut told: Vec<String> = refusal.errors.into_iter().map(|fault| fault.message).collect();
     told.dedup();
@@ -201,13 +201,13 @@ pub fn encode(body: &impl Serialize) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec(body).map_err(|error| Failure::Machine(format!("can't write JSON: {error}")))
 }
 
-/// What an answer says.
+/// Parses a response.
 pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(body)
         .map_err(|error| Failure::Unreachable(format!("the answer can't be understood: {error}")))
 }
 
-/// A name as a part of a path or a query: all but letters, digits, `-` and `_` is escaped.
+/// Escapes a name for a path or a query: everything but letters, digits, `-` and `_`.
 pub fn part(name: &str) -> String {
     let mut text = String::new();
     for byte in name.bytes() {
@@ -219,7 +219,7 @@ pub fn part(name: &str) -> String {
     text
 }
 
-/// A name that stands alone in a path. An empty one would be another path.
+/// The path of a name. An empty one would be another path.
 pub fn path_of(kind: &str, name: &str) -> Result<String, Failure> {
     if name.is_empty() {
         return Err(Failure::Usage("a name must not be empty".into()));

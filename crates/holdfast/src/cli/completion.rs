@@ -1,8 +1,8 @@
-//! `completion`: what shells ask for while somebody types.
+//! `completion`: completion in a shell.
 //!
-//! The script that a shell reads calls this program with [`VARIABLE`] set; then it answers what
-//! could stand at the cursor, and does nothing else. Names come from the array that a verb without
-//! `--pool` and `--api` would mean; where there is none, there are none to choose from.
+//! The script in the shell calls this program with [`VARIABLE`] set; then it prints what could be
+//! at the cursor, and does nothing else. Names come from the array that a verb without `--pool` and
+//! `--api` would use; without such an array no names are offered.
 
 use std::ffi::OsStr;
 
@@ -18,10 +18,10 @@ use super::failure::Failure;
 use super::output::print;
 use super::rest::Named;
 
-/// What says that a shell asks.
+/// Set if a shell calls the program.
 const VARIABLE: &str = "HOLDFAST_COMPLETE";
 
-/// What stands where a name is typed.
+/// The kind of name that is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Volume,
@@ -33,7 +33,7 @@ enum Kind {
     LabReport,
 }
 
-/// Answers a shell that asks; whether one did.
+/// Completes for a shell, if one called; returns whether it did.
 pub fn answer() -> bool {
     let complete = CompleteEnv::with_factory(command).var(VARIABLE).bin("holdfast");
     let directory = std::env::current_dir().ok();
@@ -64,7 +64,7 @@ pub fn run(shell: Shell) -> Result<(), Failure> {
     print(&String::from_utf8_lossy(&script))
 }
 
-/// The verbs, with names to choose from.
+/// The verbs, with completion of names.
 fn command() -> Command {
     named(Cli::command(), &mut Vec::new())
 }
@@ -83,7 +83,7 @@ fn named(command: Command, verbs: &mut Vec<String>) -> Command {
     })
 }
 
-/// What an argument of a verb names; none where it is something new, or no object.
+/// The kind of object that an argument names; `None` if it is a new name, or not an object.
 fn kind(verbs: &[String], argument: &str) -> Option<Kind> {
     let verbs: Vec<&str> = verbs.iter().map(String::as_str).collect();
     let is_new = matches!(&verbs[..], [_, "create"] | ["volume", "clone"]);
@@ -114,13 +114,13 @@ struct Page {
     items: Vec<Named>,
 }
 
-/// The names of a kind that begin as typed.
+/// The names of a kind that begin with the typed text.
 fn matching(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
     let Some(typed) = typed.to_str() else { return Vec::new() };
     let rest = |list: &str| format!("/api/2.26/{list}?limit=1000{}", beginning(typed));
     let lists = match kind {
         Kind::Volume => vec![rest("volumes")],
-        // A snapshot can stand wherever a volume is copied from.
+        // A snapshot is allowed wherever a volume is copied from.
         Kind::Snapshot => vec![rest("volume-snapshots"), rest("volumes")],
         Kind::Group => vec![rest("protection-groups")],
         Kind::Host => vec![rest("hosts")],
@@ -137,7 +137,7 @@ fn matching(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
     names.filter(wanted).map(CompletionCandidate::new).collect()
 }
 
-/// Asks for names that begin as typed only; not where no name begins so.
+/// A filter for names that begin with the typed text; none if no name can.
 fn beginning(typed: &str) -> String {
     let of_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match typed.chars().all(of_a_name) {
@@ -146,7 +146,7 @@ fn beginning(typed: &str) -> String {
     }
 }
 
-/// The names of the first page of a list: nobody chooses from more.
+/// The names on the first page of a list: nobody chooses from more.
 fn first_page(list: &str) -> Result<Vec<Named>, Failure> {
     let cli = Cli::try_parse_from(["holdfast", "status"]);
     let cli = cli.map_err(|error| Failure::Usage(error.to_string()))?;

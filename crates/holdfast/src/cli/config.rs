@@ -13,48 +13,47 @@ use super::host::read_secret;
 use super::notify::{self, NotifyConfig};
 use super::size;
 
-/// The least memory: below it, the metadata of one full record would not fit.
+/// The least memory: with less, the metadata of one full record would not fit.
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
 /// The least log between checkpoints.
 const CHECKPOINT_LOG_BYTES_MIN: u64 = 16 << 20;
-/// The least that scrubbing reads in a second: below it, a pass would take for ever.
+/// The least rate of scrubbing per second: below it, a pass would never end.
 const SCRUB_RATE_MIN: u64 = 1 << 20;
-/// Where services keep what must outlive them (FHS 3.0, 5.8).
+/// Where services keep persistent state (FHS 3.0, 5.8).
 const STATE_DIRECTORY_DEFAULT: &str = "/var/lib/holdfast";
 /// The most front-end threads.
 const THREADS_MAX: usize = 256;
 
-/// All of it. Fields that nobody knows are refused, so that a misspelt one is noticed.
+/// The whole file. Unknown fields are refused, so that a misspelt one is noticed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// When an answer is given.
+    /// When a write is acknowledged.
     pub durability: Durability,
-    /// Bytes of memory for data that is kept for reading, for metadata and for the deduplication
-    /// index together.
+    /// Bytes of memory for the data cache, metadata and the deduplication index together.
     #[serde(deserialize_with = "bytes")]
     pub memory: u64,
-    /// What `memory` was before it bounded metadata as well.
+    /// The old name of `memory`, from before it bounded metadata as well.
     #[serde(deserialize_with = "renamed_cache")]
     pub cache: (),
-    /// Bytes of log that make a checkpoint due.
+    /// Bytes of log after which a checkpoint is due.
     #[serde(deserialize_with = "bytes")]
     pub checkpoint_log: u64,
-    /// Bytes of new space that are kept ready ahead of the log.
+    /// Bytes of new space that are prepared ahead of the log.
     #[serde(deserialize_with = "bytes")]
     pub prepare_ahead: u64,
-    /// How often all is read and compared in the background; `off` for never.
+    /// How often everything is scrubbed in the background; `off` for never.
     #[serde(deserialize_with = "interval")]
     pub scrub: Option<Duration>,
-    /// Bytes that this reads in a second while no host is busy.
+    /// Bytes that scrubbing reads per second while no host is busy.
     #[serde(deserialize_with = "bytes")]
     pub scrub_rate: u64,
-    /// How often the background pass of reduction goes over all; `off` for never.
+    /// How often the background pass of reduction runs; `off` for never.
     #[serde(deserialize_with = "interval")]
     pub optimize: Option<Duration>,
-    /// Front-end threads; 0 is one a core, at most 8.
+    /// Front-end threads; 0 means one per core, at most 8.
     pub threads: usize,
-    /// What the array is called; kept in the pool.
+    /// The name of the array; kept in the pool.
     pub array_name: Option<String>,
     /// The iSCSI name of the target; kept in the pool.
     pub target_name: Option<String>,
@@ -64,19 +63,19 @@ pub struct Config {
     pub allow_remote_api: bool,
     /// Whether it speaks plain HTTP; on loopback only.
     pub http: bool,
-    /// Its certificate, with those that vouch for it, as PEM; without one it makes its own.
+    /// Its certificate with the chain, as PEM; by default it makes its own.
     pub certificate: Option<PathBuf>,
-    /// The key of that, as PEM.
+    /// The key of the certificate, as PEM.
     pub private_key: Option<PathBuf>,
-    /// Where an array on a block device keeps its certificate; one in a directory has it there.
+    /// Where an array on a block device keeps its certificate; one in a directory keeps it there.
     pub state_directory: PathBuf,
     /// What is logged.
     pub log_level: LogLevel,
-    /// What bounds iSCSI.
+    /// The limits of iSCSI.
     pub iscsi: IscsiLimits,
-    /// CHAP for hosts that say nothing else.
+    /// CHAP for hosts without their own settings.
     pub chap: ChapConfig,
-    /// Who is told of alerts.
+    /// The destinations of notifications.
     pub notify: Vec<NotifyConfig>,
 }
 
@@ -109,18 +108,18 @@ impl Default for Config {
     }
 }
 
-/// When an answer is given.
+/// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// When what it tells of is on the medium. WCE is 0.
+    /// When it is on the medium. WCE is 0.
     Commit,
     /// From memory; SYNCHRONIZE CACHE and FUA make it durable. WCE is 1.
     Flush,
 }
 
 impl Durability {
-    /// As it is written.
+    /// Its name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Commit => "commit",
@@ -128,7 +127,7 @@ impl Durability {
         }
     }
 
-    /// As the store takes it.
+    /// The same in the store's type.
     pub fn of_store(self) -> store::Durability {
         match self {
             Self::Commit => store::Durability::Commit,
@@ -137,7 +136,7 @@ impl Durability {
     }
 }
 
-/// What is logged: this, and what is graver.
+/// The least severity that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
@@ -160,20 +159,20 @@ impl From<LogLevel> for tracing::Level {
     }
 }
 
-/// What bounds iSCSI; see `iscsi::Limits` for what each means.
+/// The limits of iSCSI; see `iscsi::Limits` for their meaning.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IscsiLimits {
-    /// Sessions, discovery included.
+    /// Sessions, including discovery.
     pub sessions: Option<usize>,
     /// Connections in a session.
     pub connections_per_session: Option<u16>,
-    /// Commands in a session that are not answered yet.
+    /// Commands in flight in a session.
     pub commands_per_session: Option<u32>,
 }
 
 impl IscsiLimits {
-    /// The defaults, with what the file says.
+    /// The defaults, overridden by the file.
     pub fn limits(&self) -> iscsi::Limits {
         let mut limits = iscsi::Limits::default();
         limits.sessions = self.sessions.unwrap_or(limits.sessions);
@@ -185,20 +184,20 @@ impl IscsiLimits {
     }
 }
 
-/// CHAP for hosts that say nothing else.
+/// CHAP for hosts without their own settings.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChapConfig {
     /// Whether hosts without CHAP are refused.
     pub required: bool,
-    /// The user by which the target proves itself.
+    /// The user name of the target.
     pub target_user: Option<String>,
     /// The file with its secret.
     pub target_secret_file: Option<PathBuf>,
 }
 
 impl Config {
-    /// Reads a file, or takes the defaults where there is none.
+    /// Reads a file; without one, takes the defaults.
     pub fn load(path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path else { return Ok(Self::default()) };
         let text =
@@ -237,7 +236,7 @@ impl Config {
         self.settings().map(drop).map_err(|error| error.to_string())
     }
 
-    /// What the file says of settings that are kept in the pool.
+    /// The settings in the file that are kept in the pool.
     pub fn settings(&self) -> Result<SettingsChange, array::Error> {
         let initiator = |name: &String| InitiatorName::new(name);
         Ok(SettingsChange {
@@ -248,7 +247,7 @@ impl Config {
         })
     }
 
-    /// How the store is opened.
+    /// The options for opening the store.
     pub fn store_options(&self) -> store::OpenOptions {
         store::OpenOptions {
             durability: self.durability.of_store(),
@@ -258,7 +257,7 @@ impl Config {
         }
     }
 
-    /// What holds for hosts that say nothing else; reads the secret.
+    /// The CHAP settings of hosts without their own; reads the secret.
     pub fn chap_defaults(&self) -> Result<ChapDefaults, Failure> {
         let mut defaults = ChapDefaults { required: self.chap.required, target: None };
         if let (Some(user), Some(file)) = (&self.chap.target_user, &self.chap.target_secret_file) {
@@ -290,7 +289,7 @@ fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
     super::interval::parse(&text).map_err(de::Error::custom)
 }
 
-/// The old word says something else than the new one: it is refused, and not taken for that.
+/// The old name had another meaning, so it is refused instead of taken for the new one.
 fn renamed_cache<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     de::IgnoredAny::deserialize(deserializer)?;
     let text = "`cache` is gone: `memory` bounds what is kept of data and of metadata together";

@@ -1,4 +1,5 @@
-//! `connect`, `disconnect`, `connection …` and `port …`: who may reach what, and where.
+//! `connect`, `disconnect`, `connection …` and `port …`: which hosts reach which volumes, and
+//! where.
 
 use api::{Connection, ConnectionCreate};
 use hyper::Method;
@@ -14,7 +15,7 @@ use super::rest::{Named, first, named};
 /// The resource of REST 2.x.
 pub const RESOURCE: &str = "connections";
 
-/// A connection, as REST 2.x tells it.
+/// A connection in the form of REST 2.x.
 #[derive(Deserialize)]
 struct Item {
     host: Named,
@@ -27,7 +28,7 @@ struct Item {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Line {
     pub volume: String,
-    /// None where a host group without hosts is connected.
+    /// `None` if the connected host group has no hosts.
     pub host: Option<String>,
     pub host_group: Option<String>,
     pub lun: u16,
@@ -41,12 +42,12 @@ impl From<Item> for Line {
     }
 }
 
-/// The connections that a query asks for.
+/// The connections that match a query.
 pub fn lines(client: &Client, query: &str) -> Result<Vec<Line>, Failure> {
     Ok(client.items::<Item>(RESOURCE, query)?.into_iter().map(Line::from).collect())
 }
 
-/// Lets a host or a host group reach a volume.
+/// Connects a volume to a host or a host group.
 pub fn connect(common: &Common, options: &ConnectArgs) -> Result<(), Failure> {
     let ConnectArgs { volume, with, lun } = options;
     let client = Client::find(common)?;
@@ -68,7 +69,7 @@ pub fn connect(common: &Common, options: &ConnectArgs) -> Result<(), Failure> {
     })
 }
 
-/// Takes a volume away from a host or a host group.
+/// Disconnects a volume from a host or a host group.
 pub fn disconnect(common: &Common, options: &DisconnectArgs) -> Result<(), Failure> {
     let DisconnectArgs { volume, with } = options;
     if let Some(group) = &with.host_group {
@@ -93,13 +94,13 @@ fn pair(volume: &str, parameter: &str, name: &str) -> Result<String, Failure> {
     Ok(format!("{}&{}", named("volume_names", volume)?, named(parameter, name)?))
 }
 
-/// The host, where no host group is meant.
+/// The host, unless a host group is given.
 fn host(with: &WithHost) -> Result<&String, Failure> {
     let missing = || Failure::Usage("name a host, or a host group with --host-group".into());
     with.host.as_ref().ok_or_else(missing)
 }
 
-/// Does a verb of connections.
+/// Runs a verb of connections.
 pub fn run(common: &Common, verb: &ConnectionVerb) -> Result<(), Failure> {
     let ConnectionVerb::List { volume, host, host_group } = verb;
     let wanted = [
@@ -132,7 +133,7 @@ pub fn listed(found: &[Line], nothing: &str) -> String {
     table(&columns, &found.iter().map(row).collect::<Vec<_>>(), nothing)
 }
 
-/// A port of the target, as REST 2.x tells it.
+/// A port of the target in the form of REST 2.x.
 #[derive(Serialize, Deserialize)]
 struct Port {
     name: String,
@@ -140,7 +141,7 @@ struct Port {
     iqn: Option<String>,
 }
 
-/// Does a verb of ports.
+/// Runs a verb of ports.
 pub fn ports(common: &Common, verb: &PortVerb) -> Result<(), Failure> {
     let PortVerb::List = verb;
     let ports: Vec<Port> = Client::find(common)?.items("ports", "")?;

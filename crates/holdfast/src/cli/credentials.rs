@@ -1,5 +1,5 @@
-//! The certificate that the management interface shows, and its key: read when the array starts,
-//! and again when others stand in their files, so that a renewed certificate needs no restart.
+//! The certificate of the management interface, and its key: read when the array starts, and again
+//! when the files change, so that a renewed certificate needs no restart.
 
 use std::fmt::Display;
 use std::io;
@@ -19,11 +19,10 @@ use super::discover::{Registered, RunFile};
 use super::failure::Failure;
 use crate::serve::Attendant;
 
-/// How long a renewed certificate waits at most before it is shown. A small file is read as
-/// often.
+/// How long it takes at most until a renewed certificate is used. A small file is read this often.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A certificate and its key, as they stand in their files; who comes is shown what was last read.
+/// A certificate and its key, as last read from their files.
 #[derive(Debug)]
 pub struct Credentials {
     certificate: PathBuf,
@@ -35,7 +34,7 @@ impl Credentials {
     /// Reads both.
     ///
     /// # Errors
-    /// Where one can't be read, or they do not belong together.
+    /// If one can't be read, or they do not belong together.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, Failure> {
         let shown = RwLock::new(pair(read_certificates(certificate)?, certificate, key)?);
         let credentials = Self { certificate: certificate.to_owned(), key: key.to_owned(), shown };
@@ -45,22 +44,23 @@ impl Credentials {
         Ok(credentials)
     }
 
-    /// The file that the certificate stands in.
+    /// The file of the certificate.
     pub fn path(&self) -> &Path {
         &self.certificate
     }
 
-    /// Of the certificate.
+    /// The fingerprint of the certificate.
     pub fn fingerprint(&self) -> Fingerprint {
         fingerprint(&self.shown.read().cert[0])
     }
 
-    /// When the certificate ends, in milliseconds since 1970; none where that can't be read.
+    /// When the certificate ends, in milliseconds since 1970; `None` if that can't be read.
     pub fn ends_ms(&self) -> Option<u64> {
         ends_ms(&self.shown.read().cert[0])
     }
 
-    /// Shows what stands in the files now, if it is another certificate, and tells whether it is.
+    /// Reads the files again, and returns whether they hold another certificate, which is then
+    /// used.
     ///
     /// # Errors
     /// Those of [`Credentials::load`]: the old ones stay.
@@ -80,7 +80,7 @@ impl ResolvesServerCert for Credentials {
     }
 }
 
-/// The chain that was read of `certificate`, of one at least, with the key of its first.
+/// A chain of at least one certificate, with the key of the first.
 fn pair(
     chain: Vec<CertificateDer<'static>>,
     certificate: &Path,
@@ -97,19 +97,19 @@ fn pair(
     both.map(Arc::new).map_err(|error| refuse(certificate, &error))
 }
 
-/// Looks for a renewed certificate until it is dropped; then the run files go away. Dropped in the
-/// order of the fields: the thread writes the run files.
+/// Watches for a renewed certificate until it is dropped, which also removes the run files. The
+/// order of the fields matters for dropping: the thread writes the run files.
 pub struct Renewer {
     _thread: Option<Attendant>,
     _registered: Arc<Registered>,
 }
 
 impl Renewer {
-    /// Keeps the certificate, and what the run files tell of it, up to date. Without credentials
+    /// Keeps the certificate, and the run files' data about it, up to date. Without credentials
     /// there is nothing to renew.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be started.
     pub fn start(
         credentials: Option<Arc<Credentials>>,
         registered: Registered,
@@ -127,8 +127,8 @@ impl Renewer {
     }
 }
 
-/// `told`: the trouble that was last told of. The files are seldom changed at the same moment:
-/// until both are, they do not fit, and the old ones are shown.
+/// `told`: the error that was last logged. The two files seldom change at the same moment: until
+/// both have, they do not match, and the old ones stay in use.
 fn look(
     credentials: &Credentials,
     registered: &Registered,
@@ -170,7 +170,7 @@ mod tests {
         let credentials = Credentials::load(&path("a.pem"), &path("a.key")).unwrap();
         let (first, ends) = (credentials.fingerprint(), credentials.ends_ms());
         assert!(ends.is_some() && !credentials.renew().unwrap());
-        // Gone, empty, without its key: the first one stays.
+        // Gone, empty, or without its key: the first one stays.
         fs::remove_file(path("a.pem")).unwrap();
         assert!(credentials.renew().is_err());
         for half in ["b.key", "b.pem"] {

@@ -46,7 +46,7 @@ fn device_table(devices: &[Device]) -> String {
     table(&columns, &devices.iter().flat_map(both).collect::<Vec<_>>(), "No devices.")
 }
 
-/// How long a transfer took on average, since the start.
+/// The mean duration of a transfer since the start.
 fn mean(of: DeviceTransfers) -> String {
     let mean_us = of.ok_latency_us.checked_div(of.ok);
     mean_us.map_or_else(|| "-".into(), |us| format!("{:.2} ms", us as f64 / 1000.0))

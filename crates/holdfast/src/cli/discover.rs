@@ -18,19 +18,19 @@ use super::trust::Trust;
 pub const RUN_FILE: &str = "array.run";
 /// The environment variable that holds a token for `--api`.
 const TOKEN_VARIABLE: &str = "HOLDFAST_TOKEN";
-/// A run file is short; whatever is longer is something else.
+/// A run file is short; a longer file is something else.
 const RUN_FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// What stands in a run file.
+/// The content of a run file.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct RunFile {
     /// The version of this form: 1.
     pub v: u32,
-    /// Where the management interface listens.
+    /// The address of the management interface.
     pub api: SocketAddr,
-    /// What requests must carry.
+    /// The token that requests must carry.
     pub token: String,
-    /// The SHA-256 of its certificate, in hex; without one it is spoken to without encryption.
+    /// The SHA-256 of its certificate, in hex; without one, management speaks plain HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
     /// The process.
@@ -40,7 +40,7 @@ pub struct RunFile {
 }
 
 impl RunFile {
-    /// Reads one. `Ok(None)` where there is none.
+    /// Reads one. `Ok(None)` if it does not exist.
     fn read(path: &Path) -> Result<Option<Self>, Failure> {
         let bytes = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -56,14 +56,15 @@ impl RunFile {
         Ok(Some(run))
     }
 
-    /// Whom it says to trust.
+    /// How to verify the array.
     fn trust(&self) -> Result<Trust, Failure> {
         let Some(fingerprint) = &self.fingerprint else { return Ok(Trust::Plain) };
         let refuse = |why| Failure::Machine(format!("the run file is damaged: {why}"));
         fingerprint.parse().map(Trust::Fingerprint).map_err(refuse)
     }
 
-    /// Whether its process still exists. Another may have its number: then nobody answers.
+    /// Whether its process still exists. Another process may have the same number: then requests
+    /// fail.
     fn is_alive(&self) -> bool {
         is_alive(self.pid)
     }
@@ -76,7 +77,7 @@ pub struct Registered {
 
 impl Registered {
     /// Writes them: into the pool, if it is a directory, and into the user's directory. An array
-    /// that can write neither, because a filesystem is full, serves all the same.
+    /// that can write neither, because a filesystem is full, runs all the same.
     pub fn new(run: &RunFile) -> Self {
         let mut registered = Self { paths: Vec::new() };
         if run.pool.is_dir() {
@@ -99,7 +100,7 @@ impl Registered {
         registered
     }
 
-    /// Writes them anew, with what has changed.
+    /// Rewrites them after a change.
     pub fn write_again(&self, run: &RunFile) {
         for path in &self.paths {
             if let Err(error) = write_run_file(path, run) {
@@ -113,7 +114,7 @@ impl Registered {
             Ok(()) => self.paths.push(path.to_owned()),
             Err(error) => {
                 tracing::warn!("can't write {}: {error}", path.display());
-                // One of an earlier run would lead verbs astray. Mostly there is none.
+                // One of an earlier run would mislead verbs. Usually there is none.
                 let _ = fs::remove_file(path);
             }
         }
@@ -130,9 +131,8 @@ impl Drop for Registered {
     }
 }
 
-/// Removes what processes left that were killed. Another process may have such a number by now:
-/// then
-/// its file goes when that one has ended.
+/// Removes the files of killed processes. If another process has such a number by now, the file is
+/// removed after that one has ended.
 fn remove_stale(directory: &Path) {
     if private::check_owner(directory).is_err() {
         return; // it is not there yet, or somebody else's
@@ -169,7 +169,7 @@ pub fn user_directory() -> PathBuf {
     }
 }
 
-/// All arrays of this user that seem to run. What can't be read is somebody else's or gone.
+/// All arrays of this user that seem to run. Unreadable files belong to somebody else, or are gone.
 fn listed() -> Vec<RunFile> {
     let directory = user_directory();
     if private::check_owner(&directory).is_err() {
@@ -185,19 +185,19 @@ fn listed() -> Vec<RunFile> {
     found
 }
 
-/// Where to send requests, and what they must carry.
+/// The address of management, and the token for it.
 pub struct Address {
     /// The management interface.
     pub api: ApiPlace,
     /// The token.
     pub token: String,
-    /// Whom to send it to.
+    /// How to verify the array.
     pub trust: Trust,
-    /// What to say when nobody answers.
+    /// What to report if there is no response.
     pub origin: String,
 }
 
-/// Finds the array that the arguments mean: `--api`, or `--pool`, or the only one that runs.
+/// Finds the array that the arguments refer to: `--api`, or `--pool`, or the only one that runs.
 pub fn find(common: &Common) -> Result<Address, Failure> {
     let (api, run, origin) = match &common.api {
         Some(api) => (api.clone(), run_at(common, api), "--api".to_owned()),
@@ -228,7 +228,7 @@ pub fn find(common: &Common) -> Result<Address, Failure> {
     Ok(Address { api, token, trust, origin })
 }
 
-/// The run file of the array that listens there, if this user has one.
+/// The run file of the array that listens at this address, if this user has one.
 fn run_at(common: &Common, api: &ApiPlace) -> Option<RunFile> {
     let address = api.address()?;
     match &common.pool {
@@ -237,8 +237,8 @@ fn run_at(common: &Common, api: &ApiPlace) -> Option<RunFile> {
     }
 }
 
-/// Whom a token may be sent to: what is said on the command line, or in the file with the token, or
-/// in the run file.
+/// How to verify the array before it gets a token: by the command line, by the file with the token,
+/// or by the run file.
 fn trust(
     common: &Common,
     api: &ApiPlace,
@@ -303,14 +303,14 @@ fn the_only_one() -> Result<RunFile, Failure> {
     }
 }
 
-/// A file with a token: a run file, or one that holds nothing else.
+/// A file with a token: a run file, or one with nothing else.
 struct TokenFile {
     token: String,
     run: Option<RunFile>,
 }
 
 impl TokenFile {
-    /// The token alone, where there is no file to put it in: not as an argument, which others see.
+    /// The token alone, if there is no file for it: not as an argument, which other users can see.
     fn of_environment() -> Result<Option<Self>, Failure> {
         let told = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
         let token = told.map(|token| token.trim().to_owned());
@@ -361,7 +361,7 @@ mod tests {
         remove_stale(&dir.path().join("not-there"));
     }
 
-    /// As on a full filesystem: the array is served, and the file of an earlier run is gone.
+    /// As on a full filesystem: the array runs, and the file of an earlier run is gone.
     #[test]
     fn a_run_file_that_cant_be_written_keeps_no_array_from_starting() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Exit codes, and what is said with them.
+//! Exit codes, and their messages.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// What every verb's help ends with.
+/// The end of every verb's help.
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  done
@@ -12,16 +12,16 @@ Exit codes:
   3  no array can be reached, or several can
   4  this machine failed: a file, a device or an address can't be had";
 
-/// Why a verb did not do what it was asked for: one line, which says what to do.
+/// Why a verb failed: one line, which says what to do.
 #[derive(Debug)]
 pub enum Failure {
-    /// The array, or the pool, says no.
+    /// The array or the pool refused.
     Refused(String),
     /// The command line or the configuration makes no sense.
     Usage(String),
     /// No array can be reached, or several can.
     Unreachable(String),
-    /// A file, a device or an address can't be had.
+    /// A file, a device or an address is not available.
     Machine(String),
 }
 
@@ -36,7 +36,7 @@ impl Failure {
         })
     }
 
-    /// What the system said of a file.
+    /// The system's error for a file.
     pub fn of_file(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::Machine(format!("can't {what} {}: {error}", path.display()))
     }

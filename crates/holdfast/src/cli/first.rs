@@ -1,5 +1,5 @@
-//! The first start of `serve`, in an empty directory: it makes the pool, and a token by which the
-//! rest can be done, and says how.
+//! The first start of `serve`, in an empty directory: it makes the pool and a first token, and
+//! prints the next steps.
 
 use std::ffi::OsStr;
 use std::net::{SocketAddr, TcpListener};
@@ -17,12 +17,12 @@ use super::pool::{self, Place};
 use super::size::human;
 use crate::serve::now_ms;
 
-/// What the first token is called.
+/// The name of the first token.
 const TOKEN: &str = "first";
-/// What is made by the first command that is shown.
+/// The name of the volume in the first command that is shown.
 const VOLUME: &str = "data";
 
-/// A pool that was made now.
+/// A pool that was just made.
 pub struct First {
     pool: PathBuf,
     data: PathBuf,
@@ -30,7 +30,7 @@ pub struct First {
     notice: &'static str,
 }
 
-/// What a first start tells, once.
+/// What a first start prints, once.
 #[derive(Serialize)]
 pub struct Beginning {
     data: PathBuf,
@@ -38,14 +38,14 @@ pub struct Beginning {
     #[serde(skip)]
     notice: &'static str,
     user: &'static str,
-    /// None where it would be kept: in the log of the system.
+    /// `None` if the system's log would keep it.
     token: Option<String>,
     commands: Vec<String>,
 }
 
 impl First {
-    /// Makes the pool, once it is certain that hosts could come: a start that fails for a port that
-    /// is taken leaves nothing behind.
+    /// Makes the pool, once it is certain that hosts could log in: a start that fails because a
+    /// port is taken leaves nothing behind.
     pub fn make(place: &Place, options: &ServeArgs) -> Result<Self, Failure> {
         for portal in &options.iscsi {
             let address = portal.address;
@@ -58,7 +58,7 @@ impl First {
         Ok(Self { pool, data, capacity_bytes, notice })
     }
 
-    /// Makes the first token, and the commands with which one goes on.
+    /// Makes the first token, and the next commands.
     pub fn beginning(
         &self,
         array: &Array,
@@ -127,7 +127,7 @@ fn commands(pool: &Path, portal: SocketAddr, target: &str) -> Vec<String> {
     [provision].into_iter().chain(mounting::commands(portal, &device, VOLUME)).collect()
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &OsStr) -> String {
     let text = word.to_string_lossy();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:=@%+/-".contains(c);
@@ -137,8 +137,8 @@ fn quoted(word: &OsStr) -> String {
     }
 }
 
-/// Whether the standard output goes to the log of the system, which keeps what is said: systemd
-/// tells services by which file that is (`systemd.exec(5)`, `JOURNAL_STREAM`).
+/// Whether the standard output goes to the system's log, which keeps everything printed: systemd
+/// tells services which file that is (`systemd.exec(5)`, `JOURNAL_STREAM`).
 fn is_journal() -> bool {
     let Ok(told) = std::env::var("JOURNAL_STREAM") else { return false };
     let own = rustix::fs::fstat(std::io::stdout());

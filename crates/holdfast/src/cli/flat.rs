@@ -1,7 +1,7 @@
-//! Any answer as CSV (RFC 4180): what `--json` prints, with a line for each object.
+//! Any response as CSV (RFC 4180): the content of `--json`, with a line for each object.
 //!
-//! The columns are the fields in the order in which they are declared; a field of a field is
-//! called `field.inner`. Values are those of JSON: bytes and milliseconds, not `10 GiB`.
+//! The columns are the fields in the order in which they are declared; a field of a field is called
+//! `field.inner`. Values are those of JSON: bytes and milliseconds, not `10 GiB`.
 
 use std::fmt;
 
@@ -11,22 +11,22 @@ use serde::{Serialize, de};
 
 use super::failure::Failure;
 
-/// Between the parts of a list that stands in one field.
+/// Separates the elements of a list in one field.
 const PARTS: &str = " ";
 
 /// A value of JSON that keeps its fields in order.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
-    /// Null is nothing, as a field that is missing.
+    /// Null is empty, like an absent field.
     Plain(String),
     List(Vec<Value>),
     Fields(Vec<(String, Value)>),
 }
 
-/// The lines of an answer. No lines where it is an empty list: its fields are not known.
+/// The lines of a response. An empty list has no lines, as its fields are not known.
 ///
 /// # Errors
-/// If the answer can't be written, which no answer of the interface is.
+/// If the response can't be written, which never happens with those of the interface.
 pub fn text<T: Serialize>(answer: &T) -> Result<String, Failure> {
     let refuse = |error: &dyn fmt::Display| Failure::Machine(format!("can't write CSV: {error}"));
     let json = serde_json::to_string(answer).map_err(|error| refuse(&error))?;
@@ -35,7 +35,7 @@ pub fn text<T: Serialize>(answer: &T) -> Result<String, Failure> {
     String::from_utf8(lines).map_err(|error| refuse(&error))
 }
 
-/// What writes lines as RFC 4180 has them.
+/// A writer with the line endings of RFC 4180.
 pub fn writer<W: std::io::Write>(out: W) -> Writer<W> {
     WriterBuilder::new().terminator(Terminator::CRLF).from_writer(out)
 }
@@ -78,13 +78,14 @@ fn flatten(name: &str, value: &Value, into: &mut Vec<(String, String)>) {
                 flatten(&name, value, into);
             }
         }
-        // An answer that is no object has one column.
+        // A response that is not an object has one column.
         other => into.push((if name.is_empty() { "value" } else { name }.to_owned(), other.text())),
     }
 }
 
 impl Value {
-    /// In one field: of an object `name=value` each, of a list its parts, between blanks.
+    /// In one field: `name=value` for the fields of an object, the elements of a list, separated by
+    /// blanks.
     fn text(&self) -> String {
         match self {
             Self::Plain(text) => text.clone(),
@@ -103,7 +104,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// Takes values as they come.
+/// Collects values in their order.
 struct InOrder;
 
 impl<'de> Visitor<'de> for InOrder {

@@ -1,4 +1,4 @@
-//! `group …`: what is snapshotted together, when asked or by a schedule.
+//! `group …`: volumes snapshotted together, on demand or on a schedule.
 
 use api::{Group, GroupChange, GroupCreate, Groups};
 use hyper::Method;
@@ -12,7 +12,7 @@ use super::output::show;
 use super::protection::{self, RESOURCE, Shown};
 use super::rest::{named, names};
 
-/// Does a verb.
+/// Runs a verb.
 pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let form = common.form;
@@ -79,7 +79,7 @@ pub fn not_destroyed(client: &Client) -> Result<Vec<Group>, Failure> {
     client.get_all("/v1/groups", |page: Groups| (page.groups, page.more), |last| &last.name)
 }
 
-/// Adds members, or takes them out.
+/// Adds or removes members.
 fn change(
     common: &Common,
     client: &Client,
@@ -104,7 +104,7 @@ fn change(
     show(common.form, &group, || text(&group))
 }
 
-/// What to change of a schedule and a retention, as REST 2.x has it.
+/// A change to schedule and retention, in the form of REST 2.x.
 fn patch(asked: &ScheduleArgs) -> serde_json::Value {
     let ms = |time: std::time::Duration| json!(time.as_millis() as u64);
     let fields = |fields: [(&str, Option<serde_json::Value>); 3]| {

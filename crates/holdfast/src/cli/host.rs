@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::output::{Align, Form, facts, show, table, time};
 use super::rest;
 
-/// A secret file is one line; this is the most that is read of it.
+/// The most bytes that are read of a secret file, which is one line.
 const SECRET_FILE_BYTES_MAX: u64 = 4096;
 
 /// A host with its connections.
@@ -27,7 +27,7 @@ struct Shown {
     connected_to: Vec<Connection>,
 }
 
-/// Does a verb.
+/// Runs a verb.
 pub fn run(common: &Common, verb: &HostVerb) -> Result<(), Failure> {
     let form = common.form;
     match verb {

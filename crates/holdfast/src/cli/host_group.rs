@@ -14,7 +14,7 @@ use super::rest::{Named, first, named, names};
 const RESOURCE: &str = "host-groups";
 const HOSTS: &str = "host-groups/hosts";
 
-/// A host group, as REST 2.x tells it.
+/// A host group in the form of REST 2.x.
 #[derive(Serialize, Deserialize)]
 struct HostGroup {
     name: String,
@@ -22,14 +22,14 @@ struct HostGroup {
     connection_count: u64,
 }
 
-/// A member of a group, as REST 2.x tells it.
+/// A member of a group in the form of REST 2.x.
 #[derive(Deserialize)]
 pub struct Member {
     pub group: Named,
     pub member: Named,
 }
 
-/// A host group with what belongs to it.
+/// A host group with its members and connections.
 #[derive(Serialize)]
 struct Shown {
     #[serde(flatten)]
@@ -38,7 +38,7 @@ struct Shown {
     connections: Vec<Line>,
 }
 
-/// Does a verb.
+/// Runs a verb.
 pub fn run(common: &Common, verb: &HostGroupVerb) -> Result<(), Failure> {
     let (client, form) = (Client::find(common)?, common.form);
     match verb {

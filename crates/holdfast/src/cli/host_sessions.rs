@@ -8,7 +8,7 @@ use super::output::{Align, Form, show, table};
 
 /// Shows the sessions of one host, or of all.
 pub fn run(client: &Client, form: Form, name: Option<&str>) -> Result<(), Failure> {
-    // A host that is not there has no sessions, but to say so would hide a slip.
+    // A nonexistent host has no sessions, but an empty list would hide a typing error.
     let host: Option<Host> = name.map(|name| client.get(&path_of("hosts", name)?)).transpose()?;
     let all: HostSessions = client.get("/v1/host-sessions")?;
     let is_meant = |session: &HostSession| {

@@ -1,9 +1,9 @@
-//! The HTTPS server of the management interface: a thread of its own, so that no request makes the
-//! data path wait.
+//! The HTTPS server of the management interface: a thread of its own, so that no request delays the
+//! data path.
 //!
-//! What a client may hold up is bounded: a handshake and the head of a request by time, connections
-//! by number, all of them and those from one address ([`doors`]), so that one client that is slow,
-//! or has gone mad, leaves room for the others.
+//! What a client can hold up is bounded: a handshake and the head of a request by time, connections
+//! by number, in total and from one address ([`doors`]), so that a slow or runaway client leaves
+//! room for the others.
 
 mod doors;
 
@@ -35,14 +35,14 @@ use doors::{Doors, Place};
 
 /// How long a client may take for the handshake of TLS.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take for the head of a request, and be silent between two.
+/// How long a client may take for the head of a request, and pause between requests.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
-/// The most requests that wait for the store at once.
+/// The most requests that wait for the store at the same time.
 const WAITING_MAX: usize = 4;
-/// How long after a failure to accept (no descriptors left) it is tried again.
+/// How long to wait after a failure to accept (no descriptors left).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Where the interface listens; nothing is answered before [`Bound::start`].
+/// The bound address; nothing is served before [`Bound::start`].
 pub struct Bound {
     listener: TcpListener,
     /// The address, with the port that was taken.
@@ -59,7 +59,7 @@ impl Bound {
     }
 
     /// Serves what `router` makes (called within the runtime) until the handle is dropped; without
-    /// `tls` in the clear.
+    /// `tls`, plain HTTP.
     pub fn start(
         self,
         tls: Option<Arc<ServerConfig>>,
@@ -88,15 +88,15 @@ impl Bound {
     }
 }
 
-/// Lets the threads that serve hosts go before this one. One that waits for nothing else still gets
-/// a third of a processor's time, as it may hold a lock.
+/// Gives the threads that serve hosts priority over this one. It still gets up to a third of a
+/// processor's time, as it may hold a lock.
 fn give_way() {
     if let Err(error) = rustix::process::nice(5) {
         tracing::debug!("management runs with the priority of hosts: {error}");
     }
 }
 
-/// A server that runs; dropping it ends it, after the changes that are under way.
+/// A running server; dropping it ends it, after the changes in progress.
 pub struct Server {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -124,7 +124,7 @@ async fn serve(
         match listener.accept().await {
             Ok((stream, address)) => {
                 let Some(place) = doors.take(address.ip()) else {
-                    // One line as it begins, and then one for each doubling.
+                    // One line at first, and then one for each doubling.
                     refused += 1;
                     if refused.is_power_of_two() {
                         let ip = address.ip();
@@ -142,7 +142,7 @@ async fn serve(
                         }
                     }
                 });
-                // Whoever gives way ends before more are let in.
+                // A connection that is displaced ends before more are accepted.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
@@ -160,7 +160,7 @@ async fn admit(
     origin: Origin,
     place: &Arc<Place>,
 ) {
-    // A refusal only makes the answer a little later.
+    // If it fails, the response is only a little later.
     let _ = stream.set_nodelay(true);
     let Some(acceptor) = acceptor else { return converse(stream, router, origin, place).await };
     match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {

@@ -1,4 +1,4 @@
-//! `inspect`: reads a pool that nobody serves, and checks it. Nothing is written.
+//! `inspect`: reads a pool that is not in use, and checks it. Nothing is written.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::output::show;
 use super::pool::{Place, open_disk};
 
-/// What the store saw, and the names that an administrator gave.
+/// The findings of the store, and the names that an administrator gave.
 #[derive(Serialize)]
 struct Shown {
     #[serde(flatten)]
@@ -24,7 +24,7 @@ struct Shown {
     names: BTreeMap<u64, String>,
 }
 
-/// Shows the pool. Findings are told in the report, and make the exit code 1.
+/// Shows the pool. Findings are listed in the report, and make the exit code 1.
 pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> {
     let Some(pool) = options.place.as_ref().or(common.pool.as_ref()) else {
         let text = "inspect needs a pool: holdfast inspect DIR-OR-DEVICE";
@@ -41,7 +41,7 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
     };
     let wanted = InspectOptions { volume, data: options.data };
     let mut report = store::inspect(disk, wanted)?;
-    // A store that can't be loaded has failed above; what fails here are the objects in it.
+    // If the store can't be loaded, that has failed above; here only its objects can fail.
     report.findings.extend(objects.err().map(|failure| failure.to_string()));
     let is_sound = report.findings.is_empty();
     let shown = Shown { report, names };
@@ -49,9 +49,8 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The names of what an administrator made, checked against the volumes of the store. A stopped
-/// pool
-/// is only looked at.
+/// The names of an administrator's objects, checked against the volumes of the store. A stopped
+/// pool is only read.
 fn load_names(disk: &Arc<FileDisk>) -> Result<BTreeMap<u64, String>, Failure> {
     let disk: Arc<dyn Disk> = disk.clone();
     let options = OpenOptions { memory_bytes: 0, ..OpenOptions::default() };

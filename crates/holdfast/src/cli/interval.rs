@@ -1,4 +1,4 @@
-//! Lengths of time, as the configuration says them.
+//! Lengths of time in the configuration.
 
 use std::time::Duration;
 

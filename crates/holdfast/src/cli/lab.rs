@@ -1,4 +1,4 @@
-//! `lab …`: what was measured on the array, beside what papers publish.
+//! `lab …`: measurements on the array, beside published figures.
 
 mod file;
 
@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::output::{Align, Form, facts, show, table, time};
 use super::size::human;
 
-/// Where reports are, behind the version.
+/// The path of reports after the version.
 const KIND: &str = "lab/reports";
 
 /// A case on one line, as CSV has it.
@@ -40,7 +40,7 @@ struct Line<'a> {
     in_software: bool,
 }
 
-/// Does a verb.
+/// Runs a verb.
 pub fn run(common: &Common, verb: &LabVerb) -> Result<(), Failure> {
     let form = common.form;
     match verb {
@@ -151,7 +151,7 @@ fn text(report: &LabReport) -> String {
     format!("{head}\n{table}{between}{remarks}")
 }
 
-/// What was measured, on what.
+/// What was measured, and how.
 fn about(report: &LabReport) -> Vec<(&'static str, String)> {
     let LabMeasured { settings, machine, .. } = &report.measured;
     let measured = &report.measured;
@@ -177,7 +177,7 @@ fn about(report: &LabReport) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The lines of a scenario: what is of all of it stands in the first.
+/// The lines of a scenario: values of the whole scenario are in the first one.
 fn rows(scenario: &LabScenario) -> Vec<Vec<String>> {
     let number = |number: Option<f64>| match number {
         Some(number) => format!("{} {}", three(number), scenario.unit).trim_end().to_owned(),
@@ -224,12 +224,12 @@ fn gain(scenario: &LabScenario, case: &LabCase) -> String {
         _ if case.too_fast => String::from("too fast to tell"),
         (None, _) => String::from("-"),
         (Some(ratio), LabRatio::OffByOn) => format!("{}x", three(ratio)),
-        // More may be better, or less: so it says of what to what.
+        // More may be better or worse, so the direction is shown.
         (Some(ratio), LabRatio::OnByOff) => format!("on/off {}x", three(ratio)),
     }
 }
 
-/// What a paper has, in its words.
+/// A paper's figure, in its words.
 fn published(of: &LabPublished) -> String {
     let LabPublished { what, off, on, gain } = of;
     let off = off.as_ref().map(|off| format!("off {off}"));
@@ -238,7 +238,7 @@ fn published(of: &LabPublished) -> String {
     format!("{}: {what}", all.join(", "))
 }
 
-/// What is to be said of a scenario besides its numbers.
+/// Remarks on a scenario besides its numbers.
 fn remarks(scenario: &LabScenario) -> Vec<String> {
     let id = &scenario.id;
     let mut all = Vec::new();

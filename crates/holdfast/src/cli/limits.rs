@@ -1,4 +1,4 @@
-//! `volume limit`: how much hosts may do with a volume.
+//! `volume limit`: limits on what hosts do with a volume.
 
 use array::limits::{BANDWIDTH_LIMIT, IOPS_LIMIT};
 use hyper::Method;
@@ -11,20 +11,20 @@ use super::output::{Form, show};
 use super::rest::{first, named};
 use super::size::human;
 
-/// A volume of REST 2.x, as far as its limits go.
+/// A volume of REST 2.x, with only its limits.
 #[derive(Deserialize)]
 struct Item {
     qos: Qos,
 }
 
-/// Limits as REST 2.x tells them: the most that can be set is none.
+/// Limits in the form of REST 2.x: the highest value means no limit.
 #[derive(Deserialize)]
 struct Qos {
     bandwidth_limit: u64,
     iops_limit: u64,
 }
 
-/// The limits of a volume; none where there is no limit.
+/// The limits of a volume; `None` means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Limits {
     iops: Option<u64>,

@@ -77,14 +77,14 @@ use clap::error::ErrorKind;
 use args::{Cli, Verb};
 use failure::Failure;
 
-/// Does what the command line asks for. A failure is one line on the standard error.
+/// Runs the command line. A failure is one line on the standard error.
 pub fn run() -> ExitCode {
     if completion::answer() {
         return ExitCode::SUCCESS;
     }
     let done = match Cli::read(std::env::args_os()) {
         Ok(cli) => perform(&cli),
-        // Help and versions are errors to clap, and no failures.
+        // Help and versions are errors to clap, but not failures.
         Err(error)
             if error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
                 && error.use_stderr() =>

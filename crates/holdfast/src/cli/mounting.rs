@@ -1,18 +1,18 @@
-//! What a Linux host runs to mount a volume: open-iscsi and a filesystem.
+//! The commands with which a Linux host mounts a volume: open-iscsi and a filesystem.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Where Linux shows the volume with this NAA designator, whatever path it is reached by.
+/// Where Linux shows the volume with this NAA designator, on any path.
 pub fn device(naa: &str) -> String {
     format!("/dev/disk/by-id/wwn-0x{}", naa.trim_start_matches("naa."))
 }
 
-/// Where Linux shows a LUN behind a portal.
+/// Where Linux shows a LUN of a portal.
 pub fn device_by_path(portal: SocketAddr, target: &str, lun: u16) -> String {
     format!("/dev/disk/by-path/ip-{}-iscsi-{target}-lun-{lun}", reached_at(portal))
 }
 
-/// What logs this machine in, and what makes the device a filesystem and mounts it.
+/// The commands that log this machine in, and that format and mount the device.
 pub fn commands(portal: SocketAddr, device: &str, name: &str) -> Vec<String> {
     let portal = reached_at(portal);
     let sudo = if rustix::process::geteuid().is_root() { "" } else { "sudo " };
@@ -25,7 +25,7 @@ pub fn commands(portal: SocketAddr, device: &str, name: &str) -> Vec<String> {
     ]
 }
 
-/// What listens everywhere is reached on this machine.
+/// A portal that listens on all addresses is reached by loopback on this machine.
 fn reached_at(portal: SocketAddr) -> SocketAddr {
     match portal.ip().is_unspecified() {
         true => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), portal.port()),

@@ -1,4 +1,4 @@
-//! `[[notify]]` in the configuration: who is told of alerts, and how.
+//! `[[notify]]` in the configuration: where notifications are sent, and how.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -35,9 +35,9 @@ pub enum NotifyConfig {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SyslogConfig {
-    /// What it is called, in alerts and in the log.
+    /// Its name, in alerts and in the log.
     name: String,
-    /// Only alerts that are at least as grave.
+    /// Only alerts of at least this severity.
     #[serde(default = "warning", deserialize_with = "severity")]
     severity: Severity,
     /// Whether changes are sent as well.
@@ -45,14 +45,14 @@ pub struct SyslogConfig {
     audit: bool,
     /// `HOST:PORT`.
     address: String,
-    /// How messages travel.
+    /// The transport of messages.
     #[serde(default)]
     transport: TransportName,
-    /// Authorities (PEM) that vouch for it; without, those that the machine trusts.
+    /// The authorities (PEM) to trust; by default those of the machine.
     ca_file: Option<PathBuf>,
 }
 
-/// How syslog messages travel.
+/// The transport of syslog messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum TransportName {
@@ -66,32 +66,32 @@ enum TransportName {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookConfig {
-    /// As of syslog.
+    /// As for syslog.
     name: String,
-    /// As of syslog.
+    /// As for syslog.
     #[serde(default = "warning", deserialize_with = "severity")]
     severity: Severity,
-    /// As of syslog.
+    /// As for syslog.
     #[serde(default)]
     audit: bool,
     /// `https://…`; `http://…` on this machine only.
     url: String,
-    /// The file with the secret that signs what is sent.
+    /// The file with the secret that signs messages.
     secret_file: Option<PathBuf>,
-    /// As of syslog.
+    /// As for syslog.
     ca_file: Option<PathBuf>,
 }
 
-/// A mail server, and who gets mail.
+/// A mail server, and the recipients.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MailConfig {
-    /// As of syslog.
+    /// As for syslog.
     name: String,
-    /// As of syslog.
+    /// As for syslog.
     #[serde(default = "warning", deserialize_with = "severity")]
     severity: Severity,
-    /// As of syslog.
+    /// As for syslog.
     #[serde(default)]
     audit: bool,
     /// `HOST:PORT`.
@@ -99,15 +99,15 @@ pub struct MailConfig {
     /// How the connection is encrypted.
     #[serde(default)]
     security: SecurityName,
-    /// Who sends it.
+    /// The sender.
     from: Address,
-    /// Who gets it.
+    /// The recipients.
     to: Vec<Address>,
     /// The user at the server.
     user: Option<String>,
     /// The file with its password.
     password_file: Option<PathBuf>,
-    /// As of syslog.
+    /// As for syslog.
     ca_file: Option<PathBuf>,
 }
 
@@ -130,7 +130,7 @@ fn severity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Severity, D::E
     Severity::of_name(&text).ok_or_else(refuse)
 }
 
-/// What `[[notify]]` says, checked as far as it can be without a file or a network.
+/// Checks `[[notify]]`, as far as possible without files or network.
 pub fn check(all: &[NotifyConfig]) -> Result<(), String> {
     let mut names = BTreeSet::new();
     if all.len() > DESTINATIONS_MAX {

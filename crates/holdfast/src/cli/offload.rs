@@ -1,9 +1,9 @@
-//! Offloads as an administrator names them: by what hosts' documents call them.
+//! Offloads by the names that hosts' documents use.
 
 use api::{OffloadChange, OffloadSettings};
 use block::Offload;
 
-/// Some offloads, and whether they shall be on.
+/// Some offloads, and whether to switch them on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
     offloads: Vec<Offload>,
@@ -23,7 +23,7 @@ fn name(offload: Offload) -> &'static str {
 /// Reads `full-copy=off`.
 ///
 /// # Errors
-/// One line that says what a switch looks like.
+/// One line that shows the form of a switch.
 pub fn parse(text: &str) -> Result<Switch, String> {
     let refuse = || {
         let names = Offload::ALL.map(name).join(", ");
@@ -40,7 +40,7 @@ pub fn parse(text: &str) -> Result<Switch, String> {
     if offloads.is_empty() { Err(refuse()) } else { Ok(Switch { offloads, on }) }
 }
 
-/// What to ask the array for: the last word on each offload counts.
+/// The request to the array: the last switch for each offload counts.
 pub fn change(switches: &[Switch]) -> OffloadChange {
     let mut change = OffloadChange::default();
     for Switch { offloads, on } in switches {

@@ -11,10 +11,10 @@ use super::failure::Failure;
 use super::output::{facts, show};
 
 const PATH: &str = "/v1/pool/optimize";
-/// Between two looks at a pass that is waited for.
+/// The interval of polling a pass.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Starts a pass, stops it, or shows how it stands.
+/// Starts a pass, stops it, or shows its state.
 pub fn run(common: &Common, verb: PassVerb, wait: bool) -> Result<(), Failure> {
     if wait && verb != PassVerb::Start {
         return Err(Failure::Usage("--wait is for a pass that is started".into()));
@@ -27,7 +27,7 @@ pub fn run(common: &Common, verb: PassVerb, wait: bool) -> Result<(), Failure> {
     show(common.form, &status, || text(&status))
 }
 
-/// Waits for the end of a pass that was started, as its status told then.
+/// Waits for the end of a pass that was started, with the status of its start.
 fn wait_for_end(client: &Client, started: Optimize) -> Result<Optimize, Failure> {
     let mut status = started.clone();
     while status.running && status.passes == started.passes {
@@ -37,12 +37,12 @@ fn wait_for_end(client: &Client, started: Optimize) -> Result<Optimize, Failure>
     judged(&started, status)
 }
 
-/// Whether a pass that runs no more was a whole one.
+/// Whether a pass that has ended was complete.
 fn judged(started: &Optimize, status: Optimize) -> Result<Optimize, Failure> {
     if let Some(why) = &status.failure {
         return Err(Failure::Refused(format!("the background pass has failed: {why}")));
     }
-    // A short one may have ended before its start was told.
+    // A short one may have ended before the response to its start.
     if started.running && status.passes == started.passes {
         let text = "the background pass was stopped before its end; start it again";
         return Err(Failure::Refused(text.into()));
@@ -50,7 +50,7 @@ fn judged(started: &Optimize, status: Optimize) -> Result<Optimize, Failure> {
     Ok(status)
 }
 
-/// What is under way, in a few words; `idle`, or why the last pass failed.
+/// The progress in a few words; `idle`, or why the last pass failed.
 pub fn brief(status: &Optimize) -> String {
     if !status.running {
         return match &status.failure {

@@ -19,7 +19,7 @@ pub struct Form {
     pub csv: bool,
 }
 
-/// Prints lines. A reader that went away (`| head`) is no failure.
+/// Prints lines. A reader that has closed the pipe (`| head`) is not a failure.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -30,7 +30,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints `value` as JSON or CSV, or else what `human` makes.
+/// Prints `value` as JSON or CSV; otherwise the text of `human`.
 pub fn show<T: Serialize>(
     form: Form,
     value: &T,
@@ -47,7 +47,7 @@ pub fn show<T: Serialize>(
     print(&format!("{text}\n"))
 }
 
-/// Where a column's text stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// Words.
@@ -56,7 +56,7 @@ pub enum Align {
     Right,
 }
 
-/// An aligned table with a line of headings; says so where it has no rows.
+/// An aligned table with a line of headings; if it has no rows, `nothing` instead.
 pub fn table(columns: &[(&str, Align)], rows: &[Vec<String>], nothing: &str) -> String {
     if rows.is_empty() {
         return format!("{nothing}\n");
@@ -100,8 +100,8 @@ pub fn time(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// The date, so many days after 1970-01-01, in the proleptic Gregorian calendar. Years are counted
-/// from March, so that the day that leap years add is the last of its year.
+/// The date of a number of days after 1970-01-01, in the proleptic Gregorian calendar. Years are
+/// counted from March, so that a leap day is the last of its year.
 fn date_of(days: u64) -> (u64, u64, u64) {
     let since_march_0 = days + 719_468;
     let era = since_march_0 / 146_097;

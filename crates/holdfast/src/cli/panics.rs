@@ -1,8 +1,8 @@
 //! A panic anywhere ends the process.
 //!
-//! A thread that is gone holds up what others wait for: a lock that is never released, an answer
-//! that never comes, a checkpoint that is never made. Better to start again, from the log, than to
-//! serve hosts by halves.
+//! A dead thread holds up others: a lock that is never released, a response that is never sent, a
+//! checkpoint that is never written. It is better to start again, from the log, than to serve hosts
+//! partially.
 
 use std::panic::{self, PanicHookInfo};
 use std::process;
@@ -12,7 +12,7 @@ use std::thread;
 pub fn end_the_process() {
     let default = panic::take_hook();
     panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
-        // First to where it needs least: the log may be what has panicked.
+        // First to the simplest output: the log may be what has panicked.
         default(info);
         let thread = thread::current();
         let name = thread.name().unwrap_or("without a name").to_owned();
@@ -30,14 +30,14 @@ mod tests {
     const CHILD: &str = "HOLDFAST_TEST_PANICS";
     const SIGABRT: i32 = 6;
 
-    /// Runs this test once more, in a process of its own that ends by it.
+    /// Runs this test again, in a process of its own that dies by it.
     #[test]
     fn a_panic_of_any_thread_ends_the_process() {
         if std::env::var_os(CHILD).is_some() {
             super::end_the_process();
             let thread = std::thread::Builder::new().name("scrub".into());
             let thread = thread.spawn(|| panic!("out of luck")).unwrap();
-            // As the runtime of management does: who joins it could go on.
+            // As in the runtime of management, where a join would let the caller continue.
             let _ = thread.join();
             std::process::exit(0);
         }

@@ -25,14 +25,13 @@ use super::space;
 const DATA_FILE: &str = "pool.data";
 /// The least that a pool holds.
 const CAPACITY_BYTES_MIN: u64 = 1 << 30;
-/// One part in so many of the free space becomes a pool where nobody said how much: others need
-/// room beside it too.
+/// The default size of a pool is the free space divided by this: others need room beside it too.
 const DEFAULT_SHARE: u64 = 4;
-/// The most that a pool holds where nobody said how much.
+/// The most bytes of a pool by default.
 const CAPACITY_BYTES_DEFAULT_MAX: u64 = 64 << 30;
-/// A capacity is a multiple of this; what is over is left unused.
+/// A capacity is a multiple of this; the rest is left unused.
 const CAPACITY_STEP_BYTES: u64 = 1 << 20;
-/// How much of a device must be blank: every partition table and filesystem shows there.
+/// How much of a device must be blank: every partition table and filesystem has data there.
 const BLANK_BYTES: u64 = 1 << 20;
 
 /// Where a pool is.
@@ -55,8 +54,8 @@ impl Place {
         if place.data.exists() { Ok(place) } else { Err(missing()) }
     }
 
-    /// The place of a pool that exists, or of one that can be made: nothing else stands in that
-    /// directory. The second is whether there is none yet.
+    /// The place of a pool that exists, or of one that can be made: the directory holds nothing
+    /// else. The second value is whether there is none yet.
     pub fn of_existing_or_new(path: &Path) -> Result<(Self, bool), Failure> {
         let Ok(found) = fs::canonicalize(path) else {
             return Err(Failure::Refused(format!(
@@ -92,7 +91,7 @@ impl Place {
         Err(Failure::Usage(text))
     }
 
-    /// Where a pool is made that is not whole yet.
+    /// Where a pool is built until it is complete.
     fn scratch(&self) -> PathBuf {
         self.data.with_extension("data.new")
     }
@@ -103,8 +102,8 @@ impl Place {
     }
 }
 
-/// A file in the directory of a pool that is to be made, if there is one: not what a start left
-/// behind that was killed, and not what a filesystem of its own begins with.
+/// A file in the directory of a pool to be made, if there is one; leftovers of a killed start, and
+/// of an empty filesystem, do not count.
 fn other_file(place: &Place) -> Result<Option<OsString>, Failure> {
     let refuse = |error: io::Error| Failure::of_file("look into", &place.pool, &error);
     for entry in fs::read_dir(&place.pool).map_err(refuse)? {
@@ -128,7 +127,7 @@ pub fn open_disk(place: &Place) -> Result<FileDisk, Failure> {
     })
 }
 
-/// Does a verb.
+/// Runs a verb.
 pub fn run(common: &Common, verb: &PoolVerb) -> Result<(), Failure> {
     match verb {
         PoolVerb::Create { place, capacity, force } => make(common, place, *capacity, *force),
@@ -141,7 +140,7 @@ pub fn run(common: &Common, verb: &PoolVerb) -> Result<(), Failure> {
     }
 }
 
-/// Has the running array make its pool bigger.
+/// Has the running array grow its pool.
 fn grow(common: &Common, capacity: u64) -> Result<(), Failure> {
     let change =
         PoolChange { capacity_bytes: capacity / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES };
@@ -149,7 +148,7 @@ fn grow(common: &Common, capacity: u64) -> Result<(), Failure> {
     show(common.form, &pool, || format!("The pool holds {} now.\n", human(pool.capacity_bytes)))
 }
 
-/// Makes a pool bigger that nobody uses.
+/// Grows a pool that is not in use.
 fn grow_stopped(common: &Common, place: &Path, capacity: u64) -> Result<(), Failure> {
     let place = Place::of_existing(place)?;
     let disk = Arc::new(open_disk(&place)?);
@@ -174,7 +173,7 @@ fn make(common: &Common, place: &Path, capacity: Option<u64>, force: bool) -> Re
         create(&place, capacity, force).map(|(bytes, notice)| (place, bytes, notice))
     });
     if made.is_err() && is_new_directory {
-        // Only the directory that was made just now, and only if it is still empty.
+        // Only the directory that was just made, and only if it is still empty.
         let _ = fs::remove_dir(&found);
     }
     let (place, bytes, notice) = made?;
@@ -189,7 +188,7 @@ fn make(common: &Common, place: &Path, capacity: Option<u64>, force: bool) -> Re
     })
 }
 
-/// Makes the pool; returns its size, and what is to be said of it.
+/// Makes the pool; returns its size, and a remark on it.
 pub fn create(
     place: &Place,
     capacity: Option<u64>,
@@ -222,10 +221,10 @@ pub fn create(
     Ok((bytes, notice))
 }
 
-/// Makes the file of a pool. It gets its name when it is whole, and never takes another's.
+/// Makes the file of a pool. It gets its name when it is complete, and never replaces another.
 fn create_file(place: &Place, bytes: u64) -> Result<(), Failure> {
     let scratch = place.scratch();
-    // Whoever makes a pool here just now holds its lock.
+    // Another process that is making a pool here holds its lock.
     if scratch.exists() {
         open_disk(&Place { data: scratch.clone(), pool: place.pool.clone() })?;
         fs::remove_file(&scratch).map_err(|error| Failure::of_file("remove", &scratch, &error))?;
@@ -235,7 +234,7 @@ fn create_file(place: &Place, bytes: u64) -> Result<(), Failure> {
             .and_then(|()| File::open(&place.pool)?.sync_all())
             .map_err(|error| Failure::of_file("make", &place.data, &error))
     });
-    // Of a pool that was made it is a second name, else it holds nothing.
+    // A second name of the finished pool, or an empty file.
     let removed = fs::remove_file(&scratch);
     made?;
     removed.map_err(|error| Failure::of_file("remove", &scratch, &error))
@@ -253,8 +252,8 @@ fn format(data: &Path, bytes: u64) -> Result<(), Failure> {
     Store::create(&disk, &entropy).map_err(Failure::from)
 }
 
-/// How large a file is where nobody said, and what is to be said of it. It is reserved at once, so
-/// others must find room beside it.
+/// The default size of a file, and a remark on it. It is reserved at once, so that others see the
+/// space as taken.
 fn default_capacity(free_bytes: u64) -> (u64, &'static str) {
     let share = free_bytes / DEFAULT_SHARE;
     if share < CAPACITY_BYTES_DEFAULT_MAX {
@@ -264,8 +263,7 @@ fn default_capacity(free_bytes: u64) -> (u64, &'static str) {
     }
 }
 
-/// The pool holds what hosts wrote, and CHAP secrets: only its owner may read it. It holds nothing
-/// yet.
+/// The pool holds hosts' data and CHAP secrets: only its owner may read it. It is still empty.
 fn make_private(data: &Path) -> Result<(), Failure> {
     fs::set_permissions(data, Permissions::from_mode(0o600))
         .map_err(|error| Failure::of_file("protect", data, &error))
@@ -282,7 +280,7 @@ fn device_bytes(device: &Path) -> Result<u64, Failure> {
     length.map_err(|error| Failure::of_file("open", device, &error))
 }
 
-/// Refuses a device on which something stands.
+/// Refuses a device that contains data.
 fn check_blank(device: &Path) -> Result<(), Failure> {
     let mut head = Vec::new();
     File::open(device)

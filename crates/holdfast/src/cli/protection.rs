@@ -1,4 +1,4 @@
-//! Groups as they are shown: members of all kinds, the schedule, and for how long is kept.
+//! Groups as they are shown: members of all kinds, the schedule, and the retention.
 
 use api::Group;
 
@@ -15,7 +15,7 @@ use super::volume::doom;
 /// The resource of REST 2.x.
 pub const RESOURCE: &str = "protection-groups";
 
-/// When snapshots are made by themselves, as REST 2.x tells it.
+/// A snapshot schedule in the form of REST 2.x.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Schedule {
     enabled: bool,
@@ -25,7 +25,7 @@ pub struct Schedule {
     at: Option<u64>,
 }
 
-/// For how long these are kept, as REST 2.x tells it.
+/// A retention in the form of REST 2.x.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Retention {
     all_for_sec: u64,
@@ -33,7 +33,7 @@ pub struct Retention {
     days: u64,
 }
 
-/// What REST 2.x knows of a group besides `/v1`.
+/// The fields of a group that only REST 2.x has.
 #[derive(Clone, Debug, Deserialize)]
 struct Protection {
     name: String,
@@ -41,7 +41,7 @@ struct Protection {
     source_retention: Retention,
 }
 
-/// A group with all of it.
+/// A group with all of its fields.
 #[derive(Serialize)]
 pub struct Shown {
     #[serde(flatten)]
@@ -79,11 +79,11 @@ pub fn all(client: &Client, destroyed: bool) -> Result<Vec<Shown>, Failure> {
         let protection = protections.iter().find(|one| one.name == group.name)?;
         Some(shown(group, protection.clone(), &hosts, &host_groups))
     };
-    // One that came or went between two requests is left out.
+    // A group that was made or deleted between two requests is left out.
     Ok(groups.into_iter().filter_map(find).collect())
 }
 
-/// The members of one kind: a group and a name each.
+/// The members of one kind, as pairs of a group and a name.
 fn members(client: &Client, kind: &str, query: &str) -> Result<Vec<(String, String)>, Failure> {
     let found: Vec<Member> = client.items(&format!("{RESOURCE}/{kind}"), query)?;
     Ok(found.into_iter().filter_map(|m| Some((m.group.name?, m.member.name?))).collect())
@@ -183,7 +183,7 @@ impl Retention {
     }
 }
 
-/// A length of time in the largest unit that it is a whole number of.
+/// A length of time in the largest unit of which it is a multiple.
 fn length(seconds: u64) -> String {
     let units = [("d", 86_400), ("h", 3600), ("min", 60)];
     let whole =

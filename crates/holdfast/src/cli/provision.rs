@@ -1,6 +1,6 @@
-//! `provision`: a volume, and a host that sees it, in one go.
+//! `provision`: a volume, and a host that sees it, in one step.
 //!
-//! These are up to three requests. If one is refused, what the ones before it made is taken back.
+//! These are up to three requests. If one is refused, the results of the earlier ones are undone.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -25,17 +25,17 @@ const HOST_NAME_MAX: usize = 63;
 struct Provisioned {
     volume: Volume,
     host: Host,
-    /// Under which number the host sees the volume.
+    /// The LUN of the volume.
     lun: u16,
     /// Where Linux shows it.
     device: String,
-    /// What makes it a filesystem of a Linux host.
+    /// The commands that make a filesystem on it and mount it on a Linux host.
     commands: Vec<String>,
 }
 
 /// The host that the volume is for.
 struct Wanted {
-    /// As it was said; without it, this machine.
+    /// As given; by default, this machine.
     name: Option<String>,
     iqns: Vec<String>,
 }
@@ -98,7 +98,7 @@ fn connect(
     client.post("/v1/connections", &new)
 }
 
-/// Undoes what a request before the failed one did. It is that one's failure that is told.
+/// Undoes what an earlier request did. The failure of the later one is reported.
 fn take_back(client: &Client, kind: &str, name: &str, query: &str) {
     let gone = path_of(kind, name).and_then(|path| client.delete(&format!("{path}{query}")));
     if let Err(failure) = gone {
@@ -106,7 +106,7 @@ fn take_back(client: &Client, kind: &str, name: &str, query: &str) {
     }
 }
 
-/// The host, and whether it was made now.
+/// The host, and whether it was made just now.
 fn host(client: &Client, wanted: Wanted) -> Result<(Host, bool), Failure> {
     let all: Vec<Host> =
         client.get_all("/v1/hosts", |page: Hosts| (page.hosts, page.more), |last| &last.name)?;
@@ -144,7 +144,7 @@ fn has(host: &Host, iqn: &str) -> bool {
     host.iqns.iter().any(|own| own.eq_ignore_ascii_case(iqn))
 }
 
-/// What this machine's initiator is called.
+/// The name of this machine's initiator.
 fn own_initiator() -> Result<String, Failure> {
     let text = fs::read_to_string(INITIATOR_FILE).map_err(|error| {
         Failure::Machine(format!(
@@ -161,13 +161,13 @@ fn initiator_in(text: &str) -> Option<String> {
     text.lines().find_map(name).filter(|name| !name.is_empty())
 }
 
-/// What a host is called that is this machine.
+/// The host name for this machine.
 fn own_name() -> String {
     let name = rustix::system::uname();
     host_name(&name.nodename().to_string_lossy())
 }
 
-/// A name that a host can have: of the first part, what is a letter, a digit or `-`.
+/// A valid host name: the letters, digits and `-` of the first part.
 fn host_name(node: &str) -> String {
     let first = node.split('.').next().unwrap_or_default();
     let kept = first.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-');

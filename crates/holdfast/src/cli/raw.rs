@@ -1,4 +1,4 @@
-//! `api`: any request of the interface, for what has no verb.
+//! `api`: any request of the interface, for those without a verb.
 
 use std::io::Read;
 
@@ -10,10 +10,10 @@ use super::client::Client;
 use super::failure::Failure;
 use super::output::{Form, print, show};
 
-/// The most that is read of a body; the array takes no more.
+/// The most bytes that are read of a body; the array accepts no more.
 const BODY_BYTES_MAX: u64 = api::BODY_BYTES_MAX as u64;
 
-/// Sends the request, and prints the answer as JSON, or as CSV.
+/// Sends the request, and prints the response as JSON, or as CSV.
 pub fn run(common: &Common, options: &ApiArgs) -> Result<(), Failure> {
     let refuse = |text: String| Err(Failure::Usage(text));
     let ApiArgs { method, path, data } = options;
@@ -40,12 +40,12 @@ pub fn run(common: &Common, options: &ApiArgs) -> Result<(), Failure> {
     let form = Form { json: !common.form.csv, ..common.form };
     match serde_json::from_slice::<Value>(&answer) {
         Ok(value) => show(form, items(form, &value), String::new),
-        // What is no JSON is text for people or for Prometheus.
+        // Responses other than JSON are text for people or for Prometheus.
         Err(_) => print(&String::from_utf8_lossy(&answer)),
     }
 }
 
-/// Lists of REST 2.x stand in a field: a line for each item, then.
+/// REST 2.x has lists in a field: then a line for each item.
 fn items(form: Form, value: &Value) -> &Value {
     value.get("items").filter(|_| form.csv).unwrap_or(value)
 }

@@ -1,4 +1,4 @@
-//! What `/v1` has no word for is said in REST 2.x, in the words that published clients use.
+//! Requests of REST 2.x, for objects that `/v1` does not have.
 
 use hyper::Method;
 use serde::de::DeserializeOwned;
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::client::{Client, decode, encode, part};
 use super::failure::Failure;
 
-/// The version that is spoken.
+/// The version that is used.
 const ROOT: &str = "/api/2.26";
 
-/// An answer, or a page of one.
+/// A response, or a page of one.
 #[derive(Deserialize)]
 struct Items<T> {
     items: Vec<T>,
@@ -22,11 +22,11 @@ struct Items<T> {
 /// A thing that has a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
-    /// None where there is no such thing.
+    /// `None` if there is no such object.
     pub name: Option<String>,
 }
 
-/// Names of one request: several stand between commas, so none may have one.
+/// The names in one request: they are separated by commas, so none may contain one.
 ///
 /// # Errors
 /// If a name is empty or has a comma.
@@ -48,7 +48,7 @@ pub fn named(parameter: &str, name: &str) -> Result<String, Failure> {
 }
 
 impl Client {
-    /// All items of a list, page by page. `query` is without `?`, its values are escaped.
+    /// All items of a list, page by page. `query` has no `?`, and its values are escaped.
     pub fn items<T: DeserializeOwned>(
         &self,
         resource: &str,
@@ -72,12 +72,12 @@ impl Client {
         }
     }
 
-    /// The item of an answer that has one.
+    /// The item of a response that has one.
     pub fn item<T: DeserializeOwned>(&self, resource: &str, query: &str) -> Result<T, Failure> {
         first(self.items(resource, query)?)
     }
 
-    /// Makes or changes something: the items of the answer.
+    /// Makes or changes something, and returns the items of the response.
     pub fn change<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -89,16 +89,16 @@ impl Client {
         decode::<Items<T>>(&answer).map(|answer| answer.items)
     }
 
-    /// Has something done that is all in the query, and whose answer says nothing more.
+    /// Sends a request that is complete in its query, and whose response has no content.
     pub fn order(&self, method: Method, resource: &str, query: &str) -> Result<(), Failure> {
         self.send(method, &path(resource, query), &[]).map(drop)
     }
 }
 
-/// The one that was asked for.
+/// The item that was asked for.
 ///
 /// # Errors
-/// If the answer holds none.
+/// If the response contains none.
 pub fn first<T>(items: Vec<T>) -> Result<T, Failure> {
     let none = || Failure::Unreachable("the answer holds nothing: this is not an array".into());
     items.into_iter().next().ok_or_else(none)

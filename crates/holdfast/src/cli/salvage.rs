@@ -1,5 +1,5 @@
-//! `salvage`: gets volumes and snapshots out of a pool that nobody serves, as far as they can be
-//! read, also of one that does not open. Nothing is written to the pool.
+//! `salvage`: gets volumes and snapshots out of a pool that is not in use, as far as they can be
+//! read, also out of one that does not open. Nothing is written to the pool.
 
 mod file;
 
@@ -24,23 +24,23 @@ use file::{LostRange, Written};
 
 /// The report's file.
 const REPORT: &str = "salvage.json";
-/// The most maps without a name that are written.
+/// The most unnamed maps that are written.
 const ORPHANS_MAX: usize = 1_000;
 
-/// A volume, a snapshot, or a map whose volume nobody knows.
+/// A volume, a snapshot, or a map whose volume is unknown.
 #[derive(Serialize)]
 struct Object {
     name: String,
     /// `volume`, `snapshot` or `unnamed`.
     kind: &'static str,
-    /// Its id; of a map without a name the id of its first node.
+    /// Its id; for an unnamed map the id of its first node.
     id: u64,
-    /// Whether it was destroyed, and waited for its eradication.
+    /// Whether it was destroyed and not yet eradicated.
     destroyed: bool,
-    /// Its file; none where nothing of it is left.
+    /// Its file; `None` if nothing of it is left.
     file: Option<String>,
-    /// Whether the filesystem took no file as long as the volume: zeros are missing at its end, or
-    /// what is listed as lost.
+    /// Whether the filesystem does not support files as long as the volume: then zeros are missing
+    /// at its end, or ranges that are listed as lost.
     is_short: bool,
     size_bytes: Option<u64>,
     written_bytes: u64,
@@ -57,29 +57,29 @@ impl Object {
     }
 }
 
-/// What came of it.
+/// The report.
 #[derive(Serialize)]
 struct Report {
     pool: PathBuf,
     pool_id: String,
-    /// The sequence of the superblock that was taken.
+    /// The sequence number of the superblock that was used.
     superblock_sequence: u64,
-    /// Records of the log behind the checkpoint that were followed.
+    /// Records of the log after the checkpoint that were followed.
     log_records: u64,
     /// Where the log was cut.
     log_cut: Option<LogCut>,
     /// Whether nothing is lost.
     whole: bool,
     objects: Vec<Object>,
-    /// Ids of which nobody knows whether they were volumes, as first and last.
+    /// Ids that may or may not have been volumes, as first and last.
     lost_ids: Vec<(u64, u64)>,
-    /// What is lost besides.
+    /// Other losses.
     losses: Vec<String>,
-    /// What was noticed, and has cost nothing that is known of.
+    /// Findings without any known loss.
     notes: Vec<String>,
 }
 
-/// Gets out what can be read. What is lost makes the exit code 1.
+/// Writes out everything that can be read. If anything is lost, the exit code is 1.
 pub fn run(common: &Common, options: &SalvageArgs) -> Result<ExitCode, Failure> {
     let Some(pool) = options.place.as_ref().or(common.pool.as_ref()) else {
         let text = "salvage needs a pool: holdfast salvage DIR-OR-DEVICE --to DIR";
@@ -97,21 +97,21 @@ pub fn run(common: &Common, options: &SalvageArgs) -> Result<ExitCode, Failure> 
     Ok(if report.whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Where all goes.
+/// The output directory.
 struct Directory<'a> {
     path: &'a Path,
     exists: bool,
 }
 
 impl<'a> Directory<'a> {
-    /// Refuses a directory that holds something, or that is in the pool's.
+    /// Refuses a directory that is not empty, or that is inside the pool's.
     fn check(path: &'a Path, place: &Place) -> Result<Self, Failure> {
         let refuse = |why: &str| {
             let text =
                 format!("can't salvage to {}: {why}; name an empty directory", path.display());
             Err(Failure::Refused(text))
         };
-        // The nearest directory that exists says where it is.
+        // The nearest existing directory determines where it is.
         let absolute =
             std::path::absolute(path).map_err(|error| Failure::of_file("use", path, &error))?;
         let found = absolute.ancestors().find_map(|above| fs::canonicalize(above).ok());
@@ -264,7 +264,7 @@ fn write_volume(
     let destroyed = named.is_some_and(|named| named.destroyed);
     let mut object = told(name, kind(volume.snapshot), id, destroyed, size_bytes, written);
     if size_bytes.is_none() {
-        // Nobody knows how much more of it there was.
+        // It is unknown how much more of it there was.
         object.lost_bytes = object.lost_bytes.max(1);
     }
     Ok(object)
@@ -299,7 +299,7 @@ fn kind(snapshot: bool) -> &'static str {
     if snapshot { "snapshot" } else { "volume" }
 }
 
-/// A name that no file has yet, also where upper and lower case are the same.
+/// A name that no file has yet, even if case is ignored.
 fn free_name(name: &str, id: u64, taken: &mut HashSet<String>) -> String {
     if taken.insert(name.to_ascii_lowercase()) {
         return name.to_owned();

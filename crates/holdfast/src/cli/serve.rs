@@ -32,7 +32,7 @@ use crate::serve::{
     PortalOptions, Running, Sampler, ScrubOptions, ServeError, ServeOptions, now_ms,
 };
 
-/// Where management listens unless it is said, and unless another is there.
+/// The default address of management, if its port is free.
 const API_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3280);
 
 /// Serves until SIGTERM or SIGINT.
@@ -80,8 +80,8 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
     }
 }
 
-/// Listens for management. Where nobody said where, the usual port is not worth a failure: another
-/// array may have it, and verbs find the one that is taken.
+/// Binds the management address. If it is only the default, a taken port is not a failure: another
+/// array may have it, and verbs find the port that is used instead.
 fn bind(api: SocketAddr, may_move: bool) -> Result<Bound, Failure> {
     let refuse = |error| {
         Failure::Machine(format!("can't listen on {api} (--api, or HOLDFAST_API): {error}"))
@@ -104,8 +104,8 @@ fn of_serving(error: ServeError) -> Failure {
     }
 }
 
-/// Where management listens. Plain HTTP never leaves the machine, and even what is encrypted is not
-/// offered to a network unasked.
+/// The management address. Plain HTTP never leaves the machine, and even HTTPS is offered to a
+/// network only on request.
 fn api_address(
     asked: Option<&ApiPlace>,
     allow_remote: bool,
@@ -140,11 +140,11 @@ fn start_log(level: LogLevel) {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_target(false);
-    // There is one already only in a test that runs several arrays.
+    // One exists already only in a test that runs several arrays.
     let _ = subscriber.try_init();
 }
 
-/// What management needs of an open pool.
+/// What management needs from an open pool.
 struct Opened {
     array: Arc<Array>,
     store: Arc<Store>,
@@ -203,7 +203,7 @@ fn portal(arg: &PortalArg) -> PortalOptions {
     PortalOptions { address: arg.address, group: arg.group }
 }
 
-/// What hosts are told of the array. ESXi copies only between volumes of one product.
+/// The identity of the array for hosts. ESXi copies only between volumes of one product.
 fn identity(settings: &Settings) -> ArrayIdentity {
     ArrayIdentity {
         vendor: "HOLDFAST".into(),
@@ -213,8 +213,8 @@ fn identity(settings: &Settings) -> ArrayIdentity {
     }
 }
 
-/// PRODUCT REVISION LEVEL of a version: what fits four characters and can be told apart, which is
-/// `major.minor`, without the dot where that takes too much room.
+/// PRODUCT REVISION LEVEL of a version: as much as fits four characters, which is `major.minor`,
+/// without the dot if that is too long.
 fn revision(version: &str) -> String {
     let mut parts = version.split(['.', '-', '+']);
     let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -222,18 +222,18 @@ fn revision(version: &str) -> String {
     if with_dot.len() <= 4 { with_dot } else { format!("{major}{minor}") }
 }
 
-/// The management of an array that serves. Dropped in the order of the fields of `running`: the
-/// run files go first, so that no verb finds an interface that is about to end.
+/// The management of a running array. The fields of `running` are dropped in order: the run files
+/// go first, so that no verb finds an interface that is about to end.
 struct Manager<'a> {
     common: &'a Common,
     place: &'a Place,
-    /// Where the history stands; none where no directory can be had for it.
+    /// The directory of the history; `None` if there is none.
     directory: Option<PathBuf>,
     bound: Option<Bound>,
-    /// None: plain HTTP.
+    /// `None` for plain HTTP.
     identity: Option<ServerIdentity>,
     opened: Opened,
-    /// What a pool that was made now is told with.
+    /// The first start's messages, if the pool was just made.
     first: Option<First>,
     running: Option<(Renewer, Server, Sampler, Watcher)>,
 }
@@ -293,17 +293,17 @@ impl Manager<'_> {
         supervisor::tell_ready()
     }
 
-    /// The certificate and its key; none where management is not encrypted.
+    /// The certificate and its key; `None` if management is not encrypted.
     fn credentials(&self) -> Option<Arc<Credentials>> {
         self.identity.as_ref().map(|identity| identity.credentials.clone())
     }
 
-    /// Of the certificate.
+    /// The fingerprint of the certificate.
     fn fingerprint(&self) -> Option<String> {
         self.credentials().map(|credentials| credentials.fingerprint().to_string())
     }
 
-    /// Starts to look for what is wrong, and to tell of it.
+    /// Starts to watch for problems, and to send notifications.
     fn watch(&mut self, running: &Running) -> Result<(Arc<Notifier>, Watcher), Failure> {
         let failed = |error: std::io::Error| Failure::Machine(format!("can't watch: {error}"));
         let destinations = std::mem::take(&mut self.opened.destinations);
@@ -326,7 +326,7 @@ impl Manager<'_> {
         Ok((notifier, watcher))
     }
 
-    /// One line when hosts and verbs can come.
+    /// Prints one line when hosts and verbs can connect.
     fn announce(
         &self,
         portals: &[SocketAddr],

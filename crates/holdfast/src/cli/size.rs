@@ -5,7 +5,7 @@ const UNITS: [(char, u32); 6] = [('B', 0), ('K', 10), ('M', 20), ('G', 30), ('T'
 /// Bytes of `10G`, `64T`, `1.5TiB`, `512 M` or `1048576`. A K is 1024.
 ///
 /// # Errors
-/// One line that says what a size looks like.
+/// One line that shows the form of a size.
 pub fn parse(text: &str) -> Result<u64, String> {
     let refuse =
         |why: &str| Err(format!("{text:?} {why}; a size looks like 512M, 10G, 1.5T or 1073741824"));
@@ -32,7 +32,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     u64::try_from(scaled / scale).or_else(|_| refuse("is too big"))
 }
 
-/// The shift of `G`, `g`, `GB` or `GiB`; 0 for nothing.
+/// The shift of `G`, `g`, `GB` or `GiB`; 0 for no unit.
 fn unit_shift(unit: &str) -> Option<u32> {
     let upper = unit.to_ascii_uppercase();
     let mut letters = upper.chars();
@@ -45,7 +45,7 @@ fn unit_shift(unit: &str) -> Option<u32> {
     }
 }
 
-/// `10 GiB`, `1.5 TiB`, `512 B`: exact where that is short, else with two decimals.
+/// `10 GiB`, `1.5 TiB`, `512 B`: exact if that is short, otherwise with two decimals.
 pub fn human(bytes: u64) -> String {
     let (letter, shift) =
         UNITS.into_iter().rev().find(|(_, shift)| bytes >> shift > 0).unwrap_or(('B', 0));

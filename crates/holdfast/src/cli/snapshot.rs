@@ -11,7 +11,7 @@ use super::size::human;
 use super::space;
 use super::volume::{destroyed, doom};
 
-/// Does a verb.
+/// Runs a verb.
 pub fn run(common: &Common, verb: &SnapshotVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let form = common.form;

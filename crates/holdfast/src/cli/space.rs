@@ -11,10 +11,11 @@ use super::failure::Failure;
 use super::output::{facts, show, time};
 use super::size::human;
 
-/// How often it is asked whether figures are there.
+/// The interval of polling for new figures.
 const ASK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Shows for whom the pool's bytes are stored; with `refresh`, once there are new figures.
+/// Shows which objects the pool's bytes are stored for; with `refresh`, after new figures are
+/// there.
 pub fn run(common: &Common, refresh: bool) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let mut space: PoolSpace = match refresh {
@@ -54,7 +55,7 @@ pub fn reduction(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.1} to 1"))
 }
 
-/// What ending a volume or a snapshot would free, if that is known.
+/// What eradicating only this volume or snapshot would free, if known.
 pub fn unique(space: Option<&Space>) -> String {
     space.map_or_else(|| "-".into(), |space| human(space.unique_bytes))
 }

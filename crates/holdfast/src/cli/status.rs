@@ -10,7 +10,7 @@ use super::output::{facts, show, time};
 use super::size::human;
 use super::space::reduction;
 
-/// Shows how the array stands.
+/// Shows the state of the array.
 pub fn run(common: &Common) -> Result<(), Failure> {
     let status: Status = Client::find(common)?.get("/v1/status")?;
     show(common.form, &status, || text(&status))

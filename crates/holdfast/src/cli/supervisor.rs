@@ -1,5 +1,5 @@
-//! Who started the array, and waits until hosts can come: systemd, for units of `Type=notify`
-//! (`sd_notify(3)`). It names a socket in the environment, and takes lines there.
+//! Readiness notification for the supervisor: systemd, for units of `Type=notify` (`sd_notify(3)`).
+//! It names a socket in the environment, and reads lines there.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,12 +9,12 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use super::failure::Failure;
 
-/// Where it listens, if there is one.
+/// The variable with the socket, if there is one.
 const VARIABLE: &str = "NOTIFY_SOCKET";
 const READY: &[u8] = b"READY=1";
 
-/// Says that the array serves, to whoever waits for that. One that can't be told would end the
-/// array as one that never came up, so it is told here why.
+/// Reports that the array is ready. If this fails, the supervisor would end the array as one that
+/// never came up, so the error is shown here.
 pub fn tell_ready() -> Result<(), Failure> {
     let Some(place) = std::env::var_os(VARIABLE).filter(|place| !place.is_empty()) else {
         return Ok(());
@@ -30,7 +30,7 @@ fn tell(place: &OsStr, what: &[u8]) -> io::Result<()> {
     socket.send_to_addr(what, &address(place)?).map(drop)
 }
 
-/// A path; behind an `@`, a name that is in no filesystem.
+/// A path; after an `@`, an abstract name.
 fn address(place: &OsStr) -> io::Result<SocketAddr> {
     match place.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name),

@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::output::{Align, Form, show, table};
 use super::rest::{Named, named, names};
 
-/// A tag, as REST 2.x tells it.
+/// A tag in the form of REST 2.x.
 #[derive(Deserialize)]
 struct Item {
     namespace: String,
@@ -27,7 +27,7 @@ struct Line {
     namespace: String,
     key: String,
     value: String,
-    /// Whether clones and snapshots get it.
+    /// Whether clones and snapshots inherit it.
     copied: bool,
 }
 
@@ -38,12 +38,12 @@ impl From<Item> for Line {
     }
 }
 
-/// Where the tags of what has this name are: names of snapshots, and no others, have a dot.
+/// The resource of an object's tags: only names of snapshots contain a dot.
 fn resource(name: &str) -> &'static str {
     if name.contains('.') { "volume-snapshots/tags" } else { "volumes/tags" }
 }
 
-/// Does a verb.
+/// Runs a verb.
 pub fn run(common: &Common, verb: &TagVerb) -> Result<(), Failure> {
     let (client, form) = (Client::find(common)?, common.form);
     match verb {

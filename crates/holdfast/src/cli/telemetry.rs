@@ -1,4 +1,4 @@
-//! The front end's counters, as the management interface tells them.
+//! The front end's counters in the form of the management interface.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::serve::notify::{Event, News, Notifier};
 use crate::serve::sessions::SessionSnapshot;
 use crate::serve::{Counters, DeviceSnapshot, Observer, TransferSnapshot, now_ms};
 
-/// The counters of a running front end, and of the store behind it.
+/// The counters of a running front end, and of its store.
 pub struct FrontEnd {
     pub counters: Arc<Counters>,
     pub store: Arc<Store>,
@@ -76,7 +76,7 @@ fn transfers(transfers: TransferSnapshot) -> DeviceTransfers {
     DeviceTransfers { under_way, ok, failed, bytes, ok_latency_us }
 }
 
-/// Who is logged in to a running front end, and where its alerts are told.
+/// The sessions of a running front end, and the destinations of its notifications.
 pub struct Watched {
     pub observer: Observer,
     pub notifier: Arc<Notifier>,

@@ -1,5 +1,5 @@
-//! Whom a verb trusts to be its array: the certificate that the run file names, one whose
-//! fingerprint was told, or one that an authority vouches for.
+//! How a verb verifies its array: by the certificate in the run file, by a fingerprint, or by a
+//! certificate authority.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use super::args::Fingerprint;
 use super::certificate::{fingerprint, provider, read_certificates};
 use super::failure::Failure;
 
-/// Whom a verb trusts.
+/// How a verb verifies its array.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Whoever answers: without encryption, on this machine only.
+    /// Not at all: plain HTTP, on this machine only.
     Plain,
-    /// Who has exactly this certificate, whatever names stand in it.
+    /// By exactly this certificate, whatever names it contains.
     Fingerprint(Fingerprint),
-    /// Who has a certificate for the name that was asked for, from an authority of this file.
+    /// By a certificate for the requested name, from an authority of this file.
     Authorities(PathBuf),
 }
 
 impl Trust {
-    /// How to speak TLS with whom is trusted; `None` is not at all.
+    /// The TLS settings for this; `None` for no TLS.
     pub fn client(&self) -> Result<Option<Arc<ClientConfig>>, Failure> {
         let refuse = |error: Error| Failure::Machine(format!("can't speak TLS: {error}"));
         let builder = ClientConfig::builder_with_provider(provider())
@@ -55,12 +55,12 @@ impl Trust {
     }
 }
 
-/// What knows one certificate.
+/// A verifier of one certificate.
 pub fn pinned(expected: Fingerprint) -> Arc<dyn ServerCertVerifier> {
     Arc::new(Pinned { expected, provider: provider() })
 }
 
-/// Knows one certificate. Names and dates in it say nothing more: it is this one or it is not.
+/// Verifies one certificate. Names and dates in it do not matter: it must be this one.
 #[derive(Debug)]
 struct Pinned {
     expected: Fingerprint,

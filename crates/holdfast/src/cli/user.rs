@@ -8,7 +8,7 @@ use super::client::{Client, path_of};
 use super::failure::Failure;
 use super::output::{Align, Form, show, table, time};
 
-/// Does a verb.
+/// Runs a verb.
 pub fn run(common: &Common, verb: &UserVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let form = common.form;

@@ -24,7 +24,7 @@ struct Shown {
     connected_to: Vec<Connection>,
 }
 
-/// Does a verb.
+/// Runs a verb.
 pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let form = common.form;
@@ -78,7 +78,7 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
     }
 }
 
-/// What a volume becomes of others, and how it ends.
+/// The verbs that copy, overwrite, destroy and recover volumes.
 fn end_or_replace(client: &Client, form: Form, verb: &VolumeVerb) -> Result<(), Failure> {
     let become_source = |name: &str, what: &str, source: &str| {
         let path = format!("{}/{what}", path_of("volumes", name)?);
@@ -114,7 +114,7 @@ fn end_or_replace(client: &Client, form: Form, verb: &VolumeVerb) -> Result<(), 
     }
 }
 
-/// Says that something is destroyed, and how long that can be undone.
+/// Reports that something was destroyed, and how long it can be recovered.
 pub fn destroyed(what: &str, verb: &str, name: &str, eradicated: bool) -> String {
     if eradicated {
         return format!("{what} {name} is gone.\n");
@@ -122,7 +122,7 @@ pub fn destroyed(what: &str, verb: &str, name: &str, eradicated: bool) -> String
     format!("{what} {name} is destroyed. To bring it back: holdfast {verb} recover {name}\n")
 }
 
-/// What the volume takes, and its own setting where the array's is stricter.
+/// The volume's effective offloads, and its own setting if the array's is stricter.
 fn offloads_text(volume: &Volume) -> String {
     let (own, in_effect) = (offload::text(&volume.offloads), &volume.offloads_in_effect);
     if volume.offloads == *in_effect {
@@ -131,7 +131,7 @@ fn offloads_text(volume: &Volume) -> String {
     format!("{} (its own setting: {own})", offload::text(in_effect))
 }
 
-/// What reduction does with what is written to the volume.
+/// How data written to the volume is reduced.
 fn reduction_text(volume: &Volume) -> &'static str {
     match (volume.deduplication, volume.compression) {
         (true, true) => "all on",
@@ -182,7 +182,7 @@ fn list(client: &Client, form: Form, destroyed: bool) -> Result<(), Failure> {
     })
 }
 
-/// What is stored for volumes.
+/// The space of volumes.
 fn list_space(client: &Client, form: Form, names: &[String]) -> Result<(), Failure> {
     let volumes: Vec<Volume> = match names.is_empty() {
         true => all(client, "/v1/volumes")?,

@@ -22,8 +22,8 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use rust_embed::RustEmbed;
 
-/// The first parts of the addresses that the page itself tells apart; `web/src/routes.ts` has the
-/// same list. What is behind them is the page's business.
+/// The first parts of the page's own addresses; `web/src/routes.ts` has the same list. The page
+/// interprets the rest.
 const PAGES: [&str; 8] = [
     "dashboard",
     "datastores",
@@ -35,11 +35,11 @@ const PAGES: [&str; 8] = [
     "volumes",
 ];
 
-/// The file that every page is.
+/// The file that serves every address of the page.
 const INDEX: &str = "index.html";
-/// Where files are whose names change with what they hold.
+/// Where the files are whose names change with their content.
 const HASHED: &str = "assets/";
-/// What stands behind the name of a file that was compressed when the page was built.
+/// The suffix of a file that was compressed when the page was built.
 const COMPRESSED: &str = ".gz";
 
 /// Scripts, styles and requests of the page's own address only, nothing inline, in no frame.
@@ -47,7 +47,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// What is served where the page was not built.
+/// The page that is served if the web page was not built.
 const WITHOUT: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\
                        <title>Holdfast</title>\n<h1>Holdfast</h1>\n\
                        <p>This program was built without its web page. <code>web/build</code> \
@@ -64,7 +64,7 @@ struct Embedded;
 /// A file of the page.
 struct File {
     data: Cow<'static, [u8]>,
-    /// The SHA-256 of it.
+    /// The SHA-256 of its content.
     hash: [u8; 32],
     /// Its content type, without parameters.
     kind: String,
@@ -72,7 +72,7 @@ struct File {
 
 /// Where files come from.
 trait Site {
-    /// The file at a path without a slash in front.
+    /// The file at a path without a leading slash.
     fn file(&self, path: &str) -> Option<File>;
 }
 
@@ -84,7 +84,7 @@ impl Site for Embedded {
     }
 }
 
-/// The management interface, with the web page in front of it.
+/// The management interface with the web page added.
 pub fn before(interface: Router) -> Router {
     interface.layer(middleware::from_fn(serve))
 }
@@ -96,7 +96,7 @@ async fn serve(request: Request, next: Next) -> Response {
     }
 }
 
-/// The answer to a request, where it is for the page.
+/// The response to a request, if it is for the page.
 fn answer(site: &impl Site, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return None;
@@ -127,7 +127,7 @@ fn answer(site: &impl Site, method: &Method, path: &str, headers: &HeaderMap) ->
     Some(answer)
 }
 
-/// Whether the page shows something at this address.
+/// Whether this is an address of the page.
 fn is_page(path: &str) -> bool {
     path.is_empty() || PAGES.contains(&path.split('/').next().unwrap_or_default())
 }
@@ -137,7 +137,7 @@ fn without() -> Response {
     (StatusCode::NOT_IMPLEMENTED, kind, WITHOUT).into_response()
 }
 
-/// A file, compressed where the client takes it; nothing but its tag where the client has it.
+/// A file, compressed if the client accepts it; only its tag if the client has it already.
 fn of_file(site: &impl Site, path: &str, plain: File, headers: &HeaderMap) -> Response {
     let kind = content_type(&plain.kind);
     let compressed = site.file(&format!("{path}{COMPRESSED}"));
@@ -164,7 +164,7 @@ fn of_file(site: &impl Site, path: &str, plain: File, headers: &HeaderMap) -> Re
     };
     let told = answer.headers_mut();
     told.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
-    // Hex digits, and types that a table knows: always fit for a header.
+    // Hex digits, and types from a table: always valid in a header.
     for (name, text) in [(ETAG, &tag), (CONTENT_TYPE, &kind)] {
         if let Ok(value) = HeaderValue::from_str(text) {
             told.insert(name, value);
@@ -186,20 +186,20 @@ fn content_type(kind: &str) -> String {
     }
 }
 
-/// What tells a file from all others: half of its hash is enough.
+/// What identifies a file's content: half of its hash is enough.
 fn tag(hash: &[u8; 32]) -> String {
     let digits: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("\"{digits}\"")
 }
 
-/// Whether the client has the file with this tag (RFC 9110, 13.1.2: weakly compared).
+/// Whether the client has the file with this tag (RFC 9110, 13.1.2: weak comparison).
 fn has(headers: &HeaderMap, tag: &str) -> bool {
     let given = headers.get_all(IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
     let mut tags = given.flat_map(|text| text.split(',')).map(str::trim);
     tags.any(|given| given == "*" || given.strip_prefix("W/").unwrap_or(given) == tag)
 }
 
-/// Whether the client takes gzip (RFC 9110, 12.5.3).
+/// Whether the client accepts gzip (RFC 9110, 12.5.3).
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let given =
         headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());

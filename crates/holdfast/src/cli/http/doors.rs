@@ -1,10 +1,10 @@
-//! Which connections there are, from where, and which of them gives way to a new one.
+//! The open connections, and which of them gives way to a new one.
 //!
-//! A connection is *silent* until its first request is answered, *busy* while one is, and *idle*
-//! between two. There is always room for one more as long as somebody is silent: the oldest silent
-//! one of the address that has the most gives way. Next are idle ones that were never let in. One
-//! that is busy, or was let in (its caller is known), stays; only one of the same address can take
-//! its place while it is idle. Some places are kept for this machine itself.
+//! A connection is *silent* until its first request is answered, *busy* during a request, and
+//! *idle* between two. As long as there is a silent connection, there is room for one more: the
+//! oldest silent one of the address with the most of them gives way. Next are idle ones without a
+//! known caller. A connection that is busy, or has a known caller, stays; only one from the same
+//! address can displace it while it is idle. Some places are reserved for this machine itself.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -15,28 +15,28 @@ use tokio::sync::Notify;
 
 /// The most connections at once.
 pub(super) const CONNECTIONS_MAX: usize = 256;
-/// The most of them from one address, or from one network of IPv6.
+/// The most of them from one address, or from one IPv6 network.
 pub(super) const CONNECTIONS_PER_ADDRESS_MAX: usize = 128;
-/// Places that only connections from this machine take.
+/// Places reserved for connections from this machine.
 pub(super) const LOOPBACK_RESERVED: usize = 16;
 
-/// What a connection is about.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
-    /// No request of it was answered yet.
+    /// No request of it has been answered yet.
     Silent,
-    /// It was answered, but nobody was let in by it.
+    /// Requests were answered, but no caller was known.
     Stranger,
-    /// A caller was let in by it; no request is under way.
+    /// A caller was known; no request is in progress.
     Known,
-    /// A request is under way.
+    /// A request is in progress.
     Busy,
 }
 
 struct Entry {
     from: IpAddr,
     state: State,
-    /// Whether a caller was let in by it.
+    /// Whether a caller was known.
     is_known: bool,
     leave: Arc<Notify>,
 }
@@ -53,20 +53,21 @@ impl Table {
         self.entries.values().filter(|entry| is_one(entry)).count()
     }
 
-    /// The one of an address that gives way to another from there: the oldest of those that are
-    /// least worth.
+    /// The connection of an address that gives way to another from there: the oldest of the least
+    /// valuable ones.
     fn least_of(&self, from: IpAddr) -> Option<u64> {
         let own = self.entries.iter().filter(|(_, entry)| entry.from == from);
         let own = own.filter(|(_, entry)| entry.state != State::Busy);
         own.min_by_key(|(number, entry)| (entry.state, **number)).map(|(number, _)| *number)
     }
 
-    /// The one that gives way to another from anywhere: of the address that has the most of them.
+    /// The connection that gives way to another from anywhere: one of the address with the most of
+    /// them.
     fn least(&self, is_remote: bool) -> Option<u64> {
         [State::Silent, State::Stranger].into_iter().find_map(|state| {
             let mut by_address: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
             for (number, entry) in &self.entries {
-                // What comes from elsewhere takes no place of this machine's.
+                // Connections from elsewhere take no place of this machine's.
                 if entry.state == state && !(is_remote && entry.from.is_loopback()) {
                     by_address.entry(entry.from).or_insert((0, *number)).0 += 1;
                 }
@@ -83,7 +84,7 @@ impl Table {
         }
     }
 
-    /// Makes room for one more; `false` where nobody gives way.
+    /// Makes room for one more; `false` if no connection gives way.
     fn make_room(&mut self, from: IpAddr) -> bool {
         let is_remote = !from.is_loopback();
         if self.count(|entry| entry.from == from) >= CONNECTIONS_PER_ADDRESS_MAX {
@@ -106,7 +107,7 @@ impl Table {
 pub(super) struct Doors(Mutex<Table>);
 
 impl Doors {
-    /// A place for a connection; `None` where all others are worth more.
+    /// A place for a connection; `None` if all others are more valuable.
     pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Option<Arc<Place>> {
         let from = network(address);
         let mut table = self.0.lock();
@@ -141,13 +142,13 @@ impl Place {
     }
 
     fn change(&self, change: impl FnOnce(&mut Entry)) {
-        // It has none any more where it gives way at this very moment.
+        // It has no entry any more if it is displaced at this very moment.
         if let Some(entry) = self.doors.0.lock().entries.get_mut(&self.number) {
             change(entry);
         }
     }
 
-    /// A request has come.
+    /// A request has arrived.
     pub(super) fn begin(&self) {
         self.change(|entry| entry.state = State::Busy);
     }
@@ -167,7 +168,7 @@ impl Drop for Place {
     }
 }
 
-/// Where somebody comes from: whoever has one address of IPv6 has a whole network of them.
+/// The network of an address: a host with one IPv6 address has a whole network of them.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {
@@ -190,7 +191,7 @@ mod tests {
         doors.take(address.parse().unwrap())
     }
 
-    /// Whether a place was given to somebody else.
+    /// Whether a place was given to another connection.
     fn is_gone(place: &Place) -> bool {
         !place.doors.0.lock().entries.contains_key(&place.number)
     }
@@ -200,7 +201,7 @@ mod tests {
         let doors = doors();
         let all: Vec<_> =
             (0..CONNECTIONS_PER_ADDRESS_MAX).map(|_| take(&doors, "192.0.2.1").unwrap()).collect();
-        // The oldest of all was answered, and the next one is being.
+        // The oldest of all has been answered, and the next one is in progress.
         all[0].begin();
         all[0].end(false);
         all[1].begin();
@@ -223,7 +224,7 @@ mod tests {
             .collect();
         assert_eq!(flood.len(), 4 * CONNECTIONS_MAX);
         assert!(!is_gone(&known) && doors.len() <= CONNECTIONS_MAX - LOOPBACK_RESERVED);
-        // One that has just come is not the next to go, whoever floods.
+        // A new one is not the next to go, even in a flood.
         let fresh = take(&doors, "203.0.113.1").unwrap();
         let _flood: Vec<_> = (0..CONNECTIONS_MAX).map(|_| take(&doors, "198.51.100.1")).collect();
         assert!(!is_gone(&fresh) && !is_gone(&known));
@@ -242,7 +243,7 @@ mod tests {
         assert!(take(&doors, "192.0.2.77").is_none());
         let own: Vec<_> = (0..LOOPBACK_RESERVED).map(|_| take(&doors, "127.0.0.1")).collect();
         assert!(own.iter().all(Option::is_some));
-        // Silent ones of this machine give way to others of it, never to what comes from elsewhere.
+        // Silent ones of this machine give way to others of it, never to those from elsewhere.
         assert!(take(&doors, "192.0.2.77").is_none());
         assert!(take(&doors, "127.0.0.1").is_some());
     }

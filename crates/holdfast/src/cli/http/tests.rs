@@ -1,4 +1,4 @@
-//! The server, asked by real clients over loopback.
+//! The server with real clients over loopback.
 
 use std::io::{Read, Write};
 
@@ -28,7 +28,7 @@ fn identity() -> ServerIdentity {
     certificate::of_array(&Config::default(), &place, [7; 16], api).unwrap()
 }
 
-/// A server that says from where it is asked.
+/// A server that returns the address of its caller.
 fn start(bound: Bound, tls: Option<Arc<ServerConfig>>) -> Server {
     let who = |Extension(Origin(from)): Extension<Origin>| async move { format!("to {from}") };
     bound.start(tls, move || Router::new().route("/", get(who))).unwrap()
@@ -85,7 +85,7 @@ fn only_who_has_the_certificate_is_trusted() {
     let wrong = Trust::Fingerprint(other).client().unwrap().unwrap();
     let told = ask(address, &wrong).unwrap_err().to_string();
     assert!(told.contains(&identity.credentials.fingerprint().to_string()), "{told}");
-    // In the clear there is no answer.
+    // In the clear there is no response.
     let answer = converse(connect(address)).unwrap_or_default();
     assert!(!answer.contains("to 127"), "{answer}");
 }
@@ -96,7 +96,7 @@ fn clients_that_say_nothing_do_not_hold_others_up() {
     let address = bound.address;
     let _server = start(bound, Some(identity.tls.clone()));
     let tls = Trust::Fingerprint(identity.credentials.fingerprint()).client().unwrap().unwrap();
-    // More than there is room for, of one address, and of all.
+    // More than there is room for, per address and in total.
     let silent: Vec<_> = (0..300)
         .map(|n| {
             let mut stream = connect(address);
@@ -110,7 +110,7 @@ fn clients_that_say_nothing_do_not_hold_others_up() {
     for _ in 0..3 {
         assert!(ask(address, &tls).unwrap().ends_with("to 127.0.0.1"));
     }
-    // The first ones had to go, and not the last ones.
+    // The first ones had to go, not the last ones.
     let is_open = |mut stream: &std::net::TcpStream| {
         stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         matches!(stream.read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
@@ -127,7 +127,7 @@ fn clients_that_begin_a_request_and_stop_do_not_hold_others_up() {
     let _server = start(bound, None);
     let mut silent: Vec<_> = (0..300).map(|_| connect(address)).collect();
     for stream in &mut silent {
-        // Of those that have gone already it fails.
+        // It fails on those that are closed already.
         let _ = stream.write_all(b"GET / HT");
     }
     assert!(converse(connect(address)).unwrap().ends_with("to 127.0.0.1"));

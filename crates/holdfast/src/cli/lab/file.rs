@@ -1,4 +1,4 @@
-//! What `holdfast-lab` writes as JSON, and what the array keeps of it.
+//! The JSON that `holdfast-lab` writes, and the part that the array keeps.
 
 use std::fs;
 use std::io::Read;
@@ -15,12 +15,12 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::cli::failure::Failure;
 
-/// The form that is read here.
+/// The version of the form that is read here.
 const FORM: u64 = 1;
 /// Longer than any report with all its charts.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// What tells a report from other JSON, and its form from others.
+/// What distinguishes a report from other JSON, and its form from others.
 #[derive(Deserialize)]
 struct Form {
     form: Option<u64>,
@@ -95,7 +95,7 @@ struct Summary {
 /// Reads a report.
 ///
 /// # Errors
-/// If the file can't be read, or is none; what is wrong is one line.
+/// If the file can't be read, or is not a report; the error is one line.
 pub fn read(path: &Path) -> Result<LabMeasured, Failure> {
     let mut text = String::new();
     fs::File::open(path)
@@ -105,7 +105,7 @@ pub fn read(path: &Path) -> Result<LabMeasured, Failure> {
     measured(&text).map_err(refuse)
 }
 
-/// What a file says; or what is wrong with it, to be said behind its name.
+/// Parses a report; the error is to be shown after the file's name.
 fn measured(text: &str) -> Result<LabMeasured, String> {
     let unread = |error: serde_json::Error| format!("is no report of holdfast-lab: {error}");
     let Form { form } = serde_json::from_str(text).map_err(unread)?;
@@ -177,7 +177,7 @@ fn scenario(from: Scenario) -> LabScenario {
     }
 }
 
-/// A text on one line, as long as one may be.
+/// A text on one line, cut to the limit.
 fn cut(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     let mut kept: String = text.chars().map(plain).take(LAB_TEXT_CHARS_MAX).collect();
@@ -192,7 +192,7 @@ fn cut(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What the lab's own tests write.
+    /// The sample of the lab's own tests.
     const SAMPLE: &str = include_str!("../../../../lab/src/sheet/sample.json");
 
     #[test]

@@ -1,4 +1,4 @@
-//! The files that salvage writes: sparse images, and lists of what is lost in them.
+//! The files that salvage writes: sparse images, and lists of their lost ranges.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -11,9 +11,9 @@ use store::{SalvageSink, Salvaged};
 
 use crate::cli::failure::Failure;
 
-/// The most lost ranges of an object that the report has; its list has all of them.
+/// The most lost ranges of an object in the report; its list has all of them.
 const LOST_RANGES_MAX: usize = 1_000;
-/// Why data is lost that could be read.
+/// Why data is lost although it could be read.
 const TOO_LONG: &str = "file-too-long";
 /// The most bytes of one write.
 const WRITE_BYTES: usize = 1 << 20;
@@ -30,8 +30,8 @@ pub struct LostRange {
 #[derive(Debug)]
 pub struct Written {
     pub file: String,
-    /// Whether the filesystem took no file as long as the volume: what is missing at the end is
-    /// zeros, or listed as lost.
+    /// Whether the filesystem does not support files as long as the volume: what is missing at the
+    /// end is zeros, or listed as lost.
     pub is_short: bool,
     pub lost_file: Option<String>,
     pub written_bytes: u64,
@@ -50,8 +50,8 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write().map_err(|error| Failure::of_file("write", path, &error))
 }
 
-/// Writes `NAME.raw` as `read` tells it, and `NAME.lost` if something is. Without a size the file
-/// ends with the last byte that is known.
+/// Writes `NAME.raw` as `read` delivers it, and `NAME.lost` if anything is lost. Without a size the
+/// file ends with the last known byte.
 pub fn write(
     to: &Path,
     name: &str,
@@ -79,7 +79,7 @@ pub fn write(
     Ok(Written { file, is_short, lost_file, written_bytes, lost_bytes, lost })
 }
 
-/// Whether a filesystem takes no file that is so long: ext4 ends at 16 TiB.
+/// Whether a file is too long for the filesystem: ext4 ends at 16 TiB.
 fn is_too_long(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::FileTooLarge)
 }
@@ -93,7 +93,7 @@ struct Image<'a> {
     lost_path: &'a Path,
     list: Option<BufWriter<File>>,
     size_bytes: Option<u64>,
-    /// Behind the last byte that was told.
+    /// The end of the last known byte.
     end_bytes: u64,
     buffer: Vec<u8>,
     written_bytes: u64,
@@ -113,7 +113,7 @@ impl Image<'_> {
         }
     }
 
-    /// How many of some bytes are in front of the volume's end, which may be within a block.
+    /// How many of some bytes are before the volume's end, which may be within a block.
     fn within(&self, offset_bytes: u64, bytes: u64) -> u64 {
         self.size_bytes.map_or(bytes, |size| size.saturating_sub(offset_bytes).min(bytes))
     }
@@ -159,7 +159,7 @@ impl Image<'_> {
 
     fn end(&mut self) -> io::Result<()> {
         match self.file.set_len(self.size_bytes.unwrap_or(self.end_bytes)) {
-            // What is missing of the image is zeros, or was told as lost.
+            // What is missing of the image is zeros, or was reported as lost.
             Err(error) if is_too_long(&error) => self.is_short = true,
             set => set?,
         }

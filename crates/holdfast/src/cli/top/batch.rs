@@ -1,9 +1,9 @@
 //! Batch mode: lines of CSV.
 //!
-//! As esxtop does it, each interval is one line, and each column has the array, the thing and the
-//! value in its name (the form of Windows' performance logs, "PDH-CSV"): what reads the one reads
-//! the other. The columns are those of the first look, so a volume that is made later is in none;
-//! with `--rows` there is a line for each thing instead, those that come later too.
+//! As in esxtop, each interval is one line, and each column has the array, the object and the value
+//! in its name (the form of Windows' performance logs, "PDH-CSV"), so the same tools read both. The
+//! columns are those of the first sample, so volumes made later have none; with `--rows` there is
+//! instead a line for each object, including later ones.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -16,21 +16,21 @@ use crate::cli::failure::Failure;
 use crate::cli::flat;
 use crate::cli::output::time;
 
-/// What each interval is told in.
+/// The form of each interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
     /// One line.
     Wide,
-    /// A line for each thing.
+    /// A line for each object.
     Each,
 }
 
-/// What the first column of a performance log is called: its form, and the time zone.
+/// The name of the first column of a performance log: its form, and the time zone.
 const FIRST: &str = "(PDH-CSV 4.0) (UTC)(0)";
-/// What is told of the pool.
+/// The columns of the pool.
 const POOL: [&str; 4] = ["Data reduction", "Total reduction", "Used MB", "Used %"];
 
-/// Prints a header and the lines of `count` intervals; without a count, until it is enough.
+/// Prints a header and the lines of `count` intervals; without a count, until it is stopped.
 pub fn run(
     looker: &mut impl Look,
     interval: Duration,
@@ -65,7 +65,7 @@ pub fn run(
                 return Ok(());
             }
         }
-        // Each interval is there when it is over, for whoever follows the file.
+        // Each interval is written when it is over, for programs that follow the file.
         if is_closed(table.flush().map_err(csv::Error::from))? {
             return Ok(());
         }
@@ -118,7 +118,7 @@ fn each(before: &Sample, after: &Sample) -> Vec<Vec<String>> {
     std::iter::once(record("Array", &array)).chain(things).collect()
 }
 
-/// All columns; nothing where the thing does not have one.
+/// The values of all columns; empty if the object does not have one.
 fn values(line: &Line) -> Vec<String> {
     let has = columns::of_kind(line.kind);
     let text = |column: &columns::Column| match has.iter().any(|own| own.name == column.name) {
@@ -140,7 +140,7 @@ fn pool(sample: &Sample) -> [String; POOL.len()] {
     ]
 }
 
-/// A time as performance logs have it: `11/21/2026 22:05:09`.
+/// A time in the form of performance logs: `11/21/2026 22:05:09`.
 fn log_time(ms: u64) -> String {
     let text = time(ms);
     let mut parts = text.split(' ');
@@ -151,7 +151,7 @@ fn log_time(ms: u64) -> String {
     format!("{month}/{day}/{year} {clock}")
 }
 
-/// Whether nobody reads any more, as behind `| head`: no failure.
+/// Whether the reader has closed the pipe, as with `| head`: not a failure.
 fn is_closed(result: csv::Result<()>) -> Result<bool, Failure> {
     let Err(error) = result else { return Ok(false) };
     match error.kind() {
@@ -165,7 +165,7 @@ pub(super) mod tests {
     use super::super::sample::tests::{path, sample};
     use super::*;
 
-    /// Looks that were made before.
+    /// Prepared samples.
     pub(in crate::cli::top) struct Made(pub Vec<Sample>);
 
     impl Look for Made {
@@ -215,7 +215,7 @@ pub(super) mod tests {
         assert_eq!(value(1, "\\\\attic\\Pool\\Data reduction"), "3.12");
         assert_eq!(value(1, "\\\\attic\\Pool\\Used %"), "25.00");
         assert_eq!(value(1, "\\\\attic\\Array\\MBWRTN/s"), "5.00");
-        // What is gone keeps its columns, and does nothing.
+        // An object that is gone keeps its columns, and is idle.
         assert_eq!(value(2, "\\\\attic\\Volume(v, \"1\")\\WRITES/s"), "0.00");
     }
 

@@ -14,22 +14,22 @@ pub struct Column {
     /// What it shows.
     pub what: &'static str,
     value: Value,
-    /// Whether ports have it: what went through one is not told by volumes.
+    /// Whether ports have it: the data of copies is not counted by port.
     of_ports: bool,
 }
 
 /// Where a column's value comes from.
 #[derive(Clone, Copy, Debug)]
 enum Value {
-    /// How many until now.
+    /// The count since the start.
     Count(fn(&Line) -> u64),
-    /// How many a second, in the interval.
+    /// The count per second in the interval.
     PerSecond(fn(&Line) -> u64),
-    /// MB a second, in the interval.
+    /// MB per second in the interval.
     MbPerSecond(fn(&Line) -> u64),
-    /// The mean latency in the interval of those of a class that succeeded, in milliseconds.
+    /// The mean latency in the interval of successful commands of a class, in milliseconds.
     MeanMs(&'static str),
-    /// The same of those that failed.
+    /// The same for failed ones.
     MeanMsFailed(&'static str),
 }
 
@@ -55,7 +55,7 @@ impl Column {
         }
     }
 
-    /// The value as it is shown: counts whole, all else with two decimals, as esxtop does.
+    /// The value as it is shown: counts as integers, others with two decimals, as in esxtop.
     pub fn text(&self, line: &Line) -> String {
         match self.value {
             Count(of) => of(line).to_string(),
@@ -68,7 +68,7 @@ const fn column(name: &'static str, what: &'static str, value: Value) -> Column 
     Column { name, what, value, of_ports: true }
 }
 
-/// Of a volume, or of a host over all its volumes.
+/// For a volume, or for a host over all its volumes.
 const fn copied(name: &'static str, what: &'static str, value: Value) -> Column {
     Column { of_ports: false, ..column(name, what, value) }
 }
@@ -78,7 +78,7 @@ pub fn of_kind(kind: Kind) -> Vec<&'static Column> {
     COLUMNS.iter().filter(|column| column.of_ports || kind != Kind::Port).collect()
 }
 
-/// All of them, in the order in which they are shown, behind the name.
+/// All of them, in the order in which they are shown, after the name.
 pub const COLUMNS: &[Column] = &[
     column("CMDS/s", "commands", PerSecond(commands)),
     column("READS/s", "reads", PerSecond(|l| l.recent.of("read").ok)),
@@ -110,7 +110,7 @@ pub const COLUMNS: &[Column] = &[
     column("DELAVG/f", "ms of a failed one", MeanMsFailed("delete")),
 ];
 
-/// Commands of the interval, whatever came of them.
+/// Commands of the interval, successful or not.
 fn commands(line: &Line) -> u64 {
     line.recent.commands.values().map(|counted| counted.ok + counted.failed).sum()
 }

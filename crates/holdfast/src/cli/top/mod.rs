@@ -1,12 +1,12 @@
-//! `top`: what hosts do to the array now, in the words of esxtop.
+//! `top`: the current activity of hosts, in the terms of esxtop.
 //!
-//! * [`sample`]: a look at the array,
-//! * [`rates`]: two of them, and what happened in between,
-//! * [`columns`]: what is shown of that, by esxtop's names,
+//! * [`sample`]: a sample of the array's counters,
+//! * [`rates`]: the difference between two samples,
+//! * [`columns`]: the columns, by esxtop's names,
 //! * [`batch`]: lines of CSV, [`view`] and [`screen`]: the live screen.
 //!
-//! Rates come of two looks at the counters of the array, from wherever it is managed. Nothing is
-//! asked of the data path.
+//! Rates come from two samples of the counters of the array, from wherever it is managed. The data
+//! path is not involved.
 
 mod batch;
 mod columns;
@@ -27,10 +27,10 @@ use super::failure::Failure;
 
 use sample::Sample;
 
-/// The longest time without a look at whether it is enough.
+/// The longest time without a check whether to stop.
 const NAP: Duration = Duration::from_millis(50);
 
-/// Shows what hosts do, until it is enough.
+/// Shows the activity until it is stopped.
 pub fn run(common: &Common, options: &TopArgs) -> Result<(), Failure> {
     if !options.batch && !std::io::stdout().is_terminal() {
         let text = "the standard output is no terminal: -b prints lines of CSV";
@@ -50,15 +50,15 @@ pub fn run(common: &Common, options: &TopArgs) -> Result<(), Failure> {
     }
 }
 
-/// What the counters are looked at through.
+/// A source of samples.
 trait Look {
-    /// Looks at the array now.
+    /// Takes a sample.
     fn look(&mut self) -> Result<Sample, Failure>;
 
-    /// Whether it is enough: a signal came.
+    /// Whether to stop: a signal arrived.
     fn is_over(&self) -> bool;
 
-    /// Waits until a moment; false where it is enough before.
+    /// Waits until a moment; false if it was stopped before.
     fn wait(&self, until: Instant) -> bool {
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -70,7 +70,7 @@ trait Look {
     }
 }
 
-/// Looks through the management interface.
+/// Takes samples through the management interface.
 struct Looker {
     client: Client,
     stop: Arc<AtomicBool>,
@@ -86,7 +86,7 @@ impl Look for Looker {
     }
 }
 
-/// A flag that the usual signals set, so that a terminal is left as it was found.
+/// A flag that the usual signals set, so that the terminal is restored.
 fn stopped_by_signals() -> Result<Arc<AtomicBool>, Failure> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,4 @@
-//! From two looks at the array to what happened in between.
+//! The activity between two samples.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +9,34 @@ use super::sample::{Kind, Sample, Totals};
 /// Bytes in esxtop's MB.
 const MB: f64 = 1_048_576.0;
 
-/// What was done to, by or through one thing: until now, and in the last interval.
+/// The counters of one object: since the start, and in the last interval.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What it is about.
+    /// The kind of the object.
     pub kind: Kind,
-    /// Which.
+    /// The name of the object.
     pub name: String,
     /// The interval, in seconds.
     pub seconds: f64,
-    /// All that was counted.
+    /// The counts since the start.
     pub all: Totals,
-    /// What of it was counted in the interval.
+    /// The counts of the interval.
     pub recent: Totals,
 }
 
 impl Line {
-    /// So many in the interval, as a rate a second.
+    /// A count of the interval as a rate per second.
     pub fn per_second(&self, count: u64) -> f64 {
         if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Bytes of the interval, in MB a second.
+    /// Bytes of the interval, in MB per second.
     pub fn mb_per_second(&self, bytes: u64) -> f64 {
         self.per_second(bytes) / MB
     }
 }
 
-/// What happened between two looks, a line for each thing of the later one.
+/// The activity between two samples, a line for each object of the later one.
 pub fn rates(before: &Sample, after: &Sample) -> Vec<Line> {
     let each = after.totals.iter().map(|((kind, name), totals)| {
         let known = before.totals.get(&(*kind, name.clone()));
@@ -45,12 +45,12 @@ pub fn rates(before: &Sample, after: &Sample) -> Vec<Line> {
     each.collect()
 }
 
-/// The same of the whole array.
+/// The same for the whole array.
 pub fn array_rates(before: &Sample, after: &Sample) -> Line {
     line(before, after, (Kind::Volume, &after.array), Some(&before.all), &after.all)
 }
 
-/// A line of something that is gone: nothing happened, and nothing is known.
+/// A line of an object that is gone: no activity, and no counts.
 pub fn gone(kind: Kind, name: &str) -> Line {
     let nothing = Totals::default();
     Line { kind, name: name.to_owned(), seconds: 0.0, all: nothing.clone(), recent: nothing }
@@ -64,13 +64,13 @@ fn line(
     totals: &Totals,
 ) -> Line {
     let seconds = after.at.saturating_duration_since(before.at).as_secs_f64();
-    // An array that was started anew has counted from zero.
+    // A restarted array has counted from zero.
     let known = known.filter(|_| before.started_ms == after.started_ms);
     let recent = known.and_then(|known| added(known, totals)).unwrap_or_else(|| totals.clone());
     Line { kind, name: name.to_owned(), seconds, all: totals.clone(), recent }
 }
 
-/// What was added; none if something is less than it was, as behind a name that was given anew.
+/// The increase; `None` if something has decreased, as when a name was given to another object.
 fn added(before: &Totals, after: &Totals) -> Option<Totals> {
     if before.commands.keys().any(|class| !after.commands.contains_key(class)) {
         return None;
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(volume.per_second(volume.recent.of("write").ok), 15.0);
         assert_eq!(volume.mb_per_second(volume.recent.of("write").bytes), 15.0);
         assert_eq!(volume.recent.copied_to.commands, 30);
-        // A host by its name, an initiator without one by its own.
+        // A host by its name, an initiator without a host by its own.
         assert_eq!(of(&lines, Kind::Host, "esx").recent.of("write").ok, 20);
         assert_eq!(of(&lines, Kind::Host, "iqn.b").recent.of("write").ok, 10);
         assert_eq!(array_rates(&before, &after).recent.of("write").ok, 30);

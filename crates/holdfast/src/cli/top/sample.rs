@@ -1,4 +1,4 @@
-//! A look at the array: everything that was counted until now.
+//! A sample of all counters of the array.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::cli::client::Client;
 use crate::cli::failure::Failure;
 use crate::serve::now_ms;
 
-/// What a line is about.
+/// The kind of object of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Volume,
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// What was counted of one thing.
+/// The counters of one object.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// By class of command.
@@ -43,7 +43,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// What was counted of a class.
+    /// The counters of a class.
     pub fn of(&self, class: &str) -> CommandCounters {
         self.commands.get(class).copied().unwrap_or_default()
     }
@@ -66,27 +66,27 @@ impl Totals {
     }
 }
 
-/// One look.
+/// A sample.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// When it was, for intervals.
     pub at: Instant,
     /// When it was, in milliseconds since 1970.
     pub wall_ms: u64,
-    /// When the array was started: counters are of that time on.
+    /// When the array was started: counters count from then on.
     pub started_ms: u64,
-    /// What the array is called.
+    /// The name of the array.
     pub array: String,
-    /// How the pool stands.
+    /// The state of the pool.
     pub pool: Pool,
-    /// Everything that was counted, by what it is about.
+    /// All counters, by object.
     pub totals: BTreeMap<(Kind, String), Totals>,
-    /// What went to all volumes.
+    /// The counters over all volumes.
     pub all: Totals,
 }
 
 impl Sample {
-    /// Looks.
+    /// Takes a sample.
     pub fn take(client: &Client) -> Result<Self, Failure> {
         let status: Status = client.get("/v1/status")?;
         let hosts: Vec<Host> = client.get_all(
@@ -98,7 +98,7 @@ impl Sample {
         Ok(Self::of(Instant::now(), now_ms(), &status, &hosts, &counters))
     }
 
-    /// What was seen, by volumes, hosts and ports.
+    /// Sums up counters by volumes, hosts and ports.
     pub fn of(
         at: Instant,
         wall_ms: u64,
@@ -136,7 +136,7 @@ impl Sample {
     }
 }
 
-/// What a volume is shown as; none where a command went to a LUN without one.
+/// The name shown for a volume; `None` if a command went to a LUN without one.
 fn volume_name(path: &PathCounters) -> Option<String> {
     let id = path.volume_id?;
     Some(path.volume.clone().unwrap_or_else(|| format!("(id {id})")))
@@ -150,13 +150,13 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A moment from which tests count.
+    /// The moment from which tests count.
     fn epoch() -> Instant {
         static EPOCH: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
         *EPOCH.get_or_init(Instant::now)
     }
 
-    /// What an initiator has written to a volume: so many MiB, each in 2 ms, all copied as well.
+    /// An initiator's writes to a volume: this many MiB, each in 2 ms, all copied as well.
     pub(in crate::cli::top) fn path(initiator: &str, volume: &str, count: u64) -> PathCounters {
         let counters = CommandCounters {
             ok: count,
@@ -174,7 +174,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A look, so many seconds after the first; `run` tells one start of the array from another.
+    /// A sample this many seconds after the first; `run` identifies a start of the array.
     pub(in crate::cli::top) fn sample(run: u64, seconds: u64, paths: Vec<PathCounters>) -> Sample {
         let host = Host {
             name: "esx".into(),

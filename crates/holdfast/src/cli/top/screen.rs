@@ -19,21 +19,21 @@ use crate::cli::output::time;
 use crate::cli::size::human;
 use crate::cli::space::reduction;
 
-/// Between two looks at the keyboard.
+/// The interval of polling the keyboard.
 const KEYS: Duration = Duration::from_millis(100);
-/// Cells of a name and of a number.
+/// The width of a name and of a number.
 const NAME_WIDTH: u16 = 24;
 const NUMBER_WIDTH: u16 = 10;
 /// The columns of the array's own line.
 const SUMMARY: usize = 7;
 const HINT: &str = "q quit  v h p kinds  < > order  r reverse  / filter  arrows move  ? help";
 
-/// Shows what hosts do until `count` intervals are over, or a key or a signal says so. The terminal
-/// is restored in any case, in a panic too.
+/// Shows the activity until `count` intervals are over, or until a key or a signal ends it. The
+/// terminal is always restored, also after a panic.
 pub fn run(looker: &mut impl Look, interval: Duration, count: Option<u64>) -> Result<(), Failure> {
     let mut screen = Screen::new(looker.look()?, interval);
     let wrong = |error: std::io::Error| Failure::Machine(format!("the terminal: {error}"));
-    // This also makes a panic restore the terminal before it says what it is about.
+    // This also makes a panic restore the terminal before it prints its message.
     let mut terminal = ratatui::try_init().map_err(wrong)?;
     let shown = show(&mut screen, looker, count.unwrap_or(u64::MAX), &mut terminal);
     ratatui::restore();
@@ -69,7 +69,7 @@ struct Screen {
     last: Sample,
     array: Line,
     lines: Vec<Line>,
-    /// Why the last look has failed.
+    /// Why the last sample failed.
     failure: Option<String>,
     view: View,
 }
@@ -80,7 +80,7 @@ impl Screen {
         Self { interval, last: first, array, lines, failure: None, view: View::default() }
     }
 
-    /// Shows another interval. An array that does not answer may do so again.
+    /// Shows another interval. An array that does not respond may do so again.
     fn renew(&mut self, look: Result<Sample, Failure>) {
         match look {
             Ok(after) => {
@@ -158,7 +158,7 @@ impl Screen {
     }
 }
 
-/// What a key does; none for what is no key.
+/// The meaning of a key; `None` if the event is not a key.
 fn press_of(event: &Event) -> Option<Press> {
     let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else {
         return None;
@@ -249,7 +249,7 @@ mod tests {
         assert!(drawn(&screen, 160, 12)[4].starts_with("192.0.2.1:3260"));
         screen.view.press(Press::Letter('?'));
         assert!(drawn(&screen, 160, 40).iter().any(|row| row.contains("ms of a compare")));
-        // However small it is, it is drawn.
+        // It can be drawn at any size.
         drawn(&screen, 1, 1);
     }
 

@@ -1,4 +1,4 @@
-//! What the live screen shows, without the terminal: which kind, in which order, from where on.
+//! The state of the live screen, without the terminal: kind, order, and position.
 
 use super::columns::{self, Column};
 use super::rates::Line;
@@ -8,7 +8,7 @@ use super::sample::Kind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Press {
     Quit,
-    /// Ends what is being typed or read; else as [`Press::Quit`].
+    /// Ends typing or help; otherwise as [`Press::Quit`].
     Escape,
     Enter,
     Erase,
@@ -17,26 +17,26 @@ pub enum Press {
     Up,
     Down,
     Tab,
-    /// A letter: typed, or what [`View::press`] says.
+    /// A letter: typed text, or a command of [`View::press`].
     Letter(char),
 }
 
 /// What is shown, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
-    /// What lines are about.
+    /// The kind of the lines.
     pub kind: Kind,
-    /// By this column of the kind, the greatest first; none is by name.
+    /// Sorted by this column of the kind, the greatest first; `None` is by name.
     pub sort: Option<usize>,
-    /// The other way round.
+    /// In reverse order.
     pub reversed: bool,
     /// The first column that is shown.
     pub first_column: usize,
     /// The first line that is shown.
     pub first_line: usize,
-    /// Only names with this in them, however it is written.
+    /// Only names that contain this text, ignoring case.
     pub filter: String,
-    /// Whether that is being typed.
+    /// Whether the filter is being typed.
     pub is_typing: bool,
     /// Whether help is shown instead.
     pub is_help: bool,
@@ -46,7 +46,7 @@ impl Default for View {
     fn default() -> Self {
         Self {
             kind: Kind::Volume,
-            // By commands a second: what is busy stands above.
+            // By commands per second: busy objects come first.
             sort: Some(0),
             reversed: false,
             first_column: 0,
@@ -59,7 +59,7 @@ impl Default for View {
 }
 
 impl View {
-    /// Does what a key does; whether it is enough.
+    /// Handles a key; returns whether to quit.
     pub fn press(&mut self, press: Press) -> bool {
         if press == Press::Quit {
             return true;
@@ -120,7 +120,7 @@ impl View {
         Kind::ALL[(at + 1) % Kind::ALL.len()]
     }
 
-    /// The columns that are shown, as many as there is room for.
+    /// The columns that fit.
     pub fn columns(&self, room: usize) -> Vec<&'static Column> {
         columns::of_kind(self.kind).into_iter().skip(self.first_column).take(room).collect()
     }
@@ -130,7 +130,7 @@ impl View {
         columns::of_kind(self.kind).get(self.sort?).copied()
     }
 
-    /// The lines that are shown, in their order, of all that there are.
+    /// The lines to show, in their order.
     pub fn lines<'a>(&self, all: &'a [Line]) -> Vec<&'a Line> {
         let wanted = self.filter.to_lowercase();
         let is_wanted =
@@ -142,13 +142,13 @@ impl View {
         if self.reversed {
             lines.reverse();
         }
-        // However far somebody went down, the last line stays.
+        // Scrolling down stops at the last line.
         let first = self.first_line.min(lines.len().saturating_sub(1));
         lines.split_off(first)
     }
 }
 
-/// The column behind; behind the last one, none.
+/// The next column; after the last one, none.
 fn next(sort: Option<usize>, last: usize) -> Option<usize> {
     match sort {
         None => Some(0),
@@ -193,7 +193,7 @@ mod tests {
         assert!((0..9).all(|_| !view.press(Press::Down)));
         assert_eq!(names(&view, &all), ["a"]);
         view.press(Press::Letter('/'));
-        // What is typed is no command.
+        // Typed text is not a command.
         "Bq".chars().for_each(|letter| assert!(!view.press(Press::Letter(letter))));
         view.press(Press::Erase);
         view.press(Press::Enter);

@@ -1,4 +1,4 @@
-//! The page in front of the interface, with files made up for it.
+//! The page with the interface, with files made up for it.
 
 use super::*;
 
@@ -104,7 +104,7 @@ fn who_has_a_file_is_not_sent_it_again() {
     }
     let other = get(&SITE, "/", &[(IF_NONE_MATCH, "\"other\"")]).unwrap();
     assert_eq!(other.status(), StatusCode::OK);
-    // What it has compressed is another thing.
+    // The compressed file is another representation.
     let both = [(IF_NONE_MATCH, tag.as_str()), (ACCEPT_ENCODING, "gzip")];
     assert_eq!(get(&SITE, "/", &both).unwrap().status(), StatusCode::OK);
 }
@@ -138,7 +138,7 @@ fn heads_have_no_bodies() {
     assert!(runtime.block_on(body).unwrap().to_bytes().is_empty());
 }
 
-/// The page tells its addresses apart by the same list.
+/// The page itself has the same list of addresses.
 #[test]
 fn the_list_of_pages_is_that_of_the_page() {
     let text = include_str!("../../../../../web/src/routes.ts");
