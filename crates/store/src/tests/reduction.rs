@@ -108,7 +108,12 @@ fn neighbours_are_compressed_together_and_read_alone() {
 }
 
 /// A write of a block that has joined a record of its own, and the commit of that.
-pub(super) fn begin(store: &Store, id: VolumeId, at: u64, bytes: &[u8]) -> ((Started, Token), Commit) {
+pub(super) fn begin(
+    store: &Store,
+    id: VolumeId,
+    at: u64,
+    bytes: &[u8],
+) -> ((Started, Token), Commit) {
     let token = store.waiting_token();
     let range = SectorRange::new(at, 8);
     let data = DataOut::from_bytes(bytes, 0);
