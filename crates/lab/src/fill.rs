@@ -18,16 +18,16 @@ pub struct Content {
     distinct: u64,
     duplicate_percent: u32,
     compressible_percent: u32,
-    /// Where blocks repeat: what stands in the block of each number. Else empty; buffers keep their
-    /// bodies then.
+    /// If blocks repeat, the body of each numbered block; otherwise empty, and buffers keep their
+    /// bodies.
     bodies: Vec<u8>,
     random: Random,
 }
 
 impl Content {
-    /// Data whose blocks are, `duplicate_percent` times of a hundred, one that was written before
-    /// (any of them, each as likely), and of which `compressible_percent` is one repeated byte.
-    /// What is made from one seed has no block in common with what is made from another.
+    /// Data of which `duplicate_percent` percent of the blocks repeat earlier ones (any of them,
+    /// with equal probability), and of which `compressible_percent` is one repeated byte. Data from
+    /// different seeds has no block in common.
     pub fn new(seed: u64, duplicate_percent: u32, compressible_percent: u32) -> Self {
         let mut random = Random::new(seed);
         let first = random.next_u64();
@@ -67,8 +67,7 @@ impl Content {
     }
 }
 
-/// Blocks that are random at their beginning, and one repeated byte for `compressible_percent` of
-/// them behind.
+/// Blocks that begin with random bytes, and end with `compressible_percent` of one repeated byte.
 fn bodies(bytes: usize, compressible_percent: u32, random: &mut Random) -> Vec<u8> {
     let mut buffer = vec![0x5A; bytes];
     let percent = 100 - compressible_percent.min(100) as usize;

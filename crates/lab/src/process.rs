@@ -15,8 +15,8 @@ pub fn own_cpu_time() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// utime and stime are the 12th and 13th fields behind the command's closing parenthesis. Linux
-/// gives them in ticks of 1/100 s on every architecture that Debian supports.
+/// utime and stime are the 12th and 13th fields after the command's closing parenthesis. Linux
+/// reports them in ticks of 1/100 s on every architecture that Debian supports.
 fn parse_stat(stat: &str) -> Option<Duration> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace().skip(11);

@@ -54,7 +54,7 @@ fn parse_url(url: &str) -> Result<Config, String> {
     })
 }
 
-/// The targets behind a portal.
+/// The targets of a portal.
 pub fn discover(portal: &str, connect: &ConnectArgs) -> Result<Vec<Target>, String> {
     let config = Config {
         portal: portal.to_owned(),

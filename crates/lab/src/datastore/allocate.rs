@@ -22,7 +22,7 @@ const CLUSTERS_IN_FLIGHT: usize = 8;
 /// Where a host allocates next.
 pub(super) struct Cursor {
     cluster: Cell<u32>,
-    /// In that cluster: behind the last block that was taken.
+    /// In that cluster: after the last block that was taken.
     next: Cell<u32>,
     /// Clusters that had nothing left when they were last seen.
     full: RefCell<Vec<bool>>,
@@ -190,7 +190,7 @@ impl Core {
         });
         let mut ends = stream::iter(parts).buffer_unordered(CLUSTERS_IN_FLIGHT);
         let mut result = Ok(());
-        // All of them come to their ends, so that it is known what is taken.
+        // All of them run to their ends, so that it is known which blocks are taken.
         while let Some(end) = ends.next().await {
             match end {
                 Ok(blocks) => taken.extend(blocks),

@@ -40,8 +40,8 @@ pub enum NoAutoReclaim {
 }
 
 impl NoAutoReclaim {
-    /// An error if VMFS 6 would not unmap by itself on a device that does it best by so many bytes;
-    /// 0 where the device does not say.
+    /// An error if VMFS 6 would not unmap automatically on a device with this optimal granularity
+    /// in bytes; 0 if the device does not report one.
     pub(super) fn check_granularity(bytes: u64) -> Result<(), Self> {
         // A granularity of over 1 MiB divides none.
         match bytes == 0 || BLOCK_BYTES.is_multiple_of(bytes) {

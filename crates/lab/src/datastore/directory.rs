@@ -186,7 +186,7 @@ impl Core {
                 Ok(Some(self.opened(file, description, map, Mode::Exclusive, held)))
             }
             Err(error) => {
-                // The first error is the one to be told.
+                // The first error is the one to report.
                 let _ = self.give_up(&held, None).await;
                 Err(error)
             }
@@ -218,8 +218,8 @@ impl Core {
         Ok(description)
     }
 
-    /// Makes a descriptor free, so that it names nothing, and tells what it has named: data blocks
-    /// and pointer blocks, which are still taken.
+    /// Frees a descriptor, so that it refers to nothing, and returns the data blocks and pointer
+    /// blocks that it referred to, which are still taken.
     async fn erase(
         &self,
         file: u32,
@@ -231,7 +231,7 @@ impl Core {
         Ok(blocks)
     }
 
-    /// Opens a file that is there.
+    /// Opens an existing file.
     pub(super) async fn open(
         self: &Rc<Self>,
         name: &str,
@@ -261,10 +261,10 @@ impl Core {
         File::again(inner)
     }
 
-    /// Deletes a file that nobody has open. Its data blocks stay taken; they are returned.
+    /// Deletes a file that no host has open. Its data blocks stay taken; they are returned.
     ///
-    /// Order: the name goes, then the descriptor, then what that named. A host that dies in
-    /// between leaves a descriptor without a name, or blocks that nothing names.
+    /// Order: first the name, then the descriptor, then its blocks. A host that dies in between
+    /// leaves a descriptor without a name, or unreferenced blocks.
     pub(super) async fn delete(&self, name: &str) -> Result<Vec<u32>, DatastoreError> {
         let Named::Locked(locked) = self.lock_named(name, Mode::Exclusive).await? else {
             return Err(DatastoreError::InUse(name.to_owned()));
@@ -273,13 +273,13 @@ impl Core {
         let (data, pointers) = match self.delete_locked(file, &description, map).await {
             Ok(blocks) => blocks,
             Err(error) => {
-                // The first error is the one to be told.
+                // The first error is the one to report.
                 let _ = self.give_up(&held, None).await;
                 return Err(error);
             }
         };
         let erased = description.erased().encode(file, self.layout.description(file));
-        // Nothing names its blocks any more, whoever has the lock.
+        // Nothing refers to its blocks any more, whoever has the lock.
         let (freed, given_back) = futures::join!(
             self.give_up(&held, Some(&erased[..])),
             self.give_back(Pool::Pointer, pointers)

@@ -222,15 +222,15 @@ impl Disk {
         self.count(|counters| counters.reservations += 1);
         self.medium.locks_by_hand();
         let changed = self.exchange_reserved(offset, bytes, old, new).await;
-        // Whatever has happened, the others must go on.
+        // Whatever has happened, the others must be able to continue.
         let released = self.medium.release().await;
         let changed = changed?;
         released?;
         Ok(changed)
     }
 
-    /// Not through `persist`: who has the device is told of no conflict, unless the reservation is
-    /// gone, and then nothing more may be written under it.
+    /// Not through `persist`: the holder of the reservation gets no conflict, unless the
+    /// reservation is lost, and then nothing more may be written under it.
     async fn exchange_reserved(
         &self,
         offset: u64,

@@ -40,7 +40,7 @@ pub enum DatastoreError {
     Locked {
         /// Which file.
         name: String,
-        /// Who.
+        /// The host.
         host: HostId,
     },
     /// This host has it open in a way that does not go with what was asked for.

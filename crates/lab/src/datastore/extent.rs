@@ -1,4 +1,4 @@
-//! What a file has in its blocks, as those see it who use it.
+//! The blocks of a file, as its users see them.
 
 use super::layout::BLOCK_BYTES;
 
@@ -7,28 +7,29 @@ use super::layout::BLOCK_BYTES;
 pub enum BlockState {
     /// Nothing: it reads as zeros, and a write needs [`File::allocate`] first.
     Absent,
-    /// Blocks from this byte of the device on, which read as zeros whatever the device has there:
+    /// Blocks from this byte of the device on, which read as zeros whatever the device holds there:
     /// they must be zeroed, and then marked present, before a part of them is written.
     ToBeZeroed(u64),
     /// Blocks from this byte of the device on.
     Present(u64),
 }
 
-/// Neighbouring blocks of a file in one state, one behind the other on the device too.
+/// Adjacent blocks of a file in the same state, adjacent on the device too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileExtent {
     /// The first of them in the file.
     pub first_block: u64,
     /// How many.
     pub count: u64,
-    /// What there is.
+    /// Their state.
     pub state: BlockState,
 }
 
 /// What new blocks are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocateAs {
-    /// As the device has them: whoever allocates zeroes or writes them whole before others look.
+    /// Valid on the device: the host that allocates them zeroes or writes them whole before others
+    /// look.
     Present,
     /// To be zeroed.
     ToBeZeroed,

@@ -36,7 +36,7 @@ pub(super) struct Inner {
     pub(super) name: String,
     pub(super) mode: Mode,
     size_bytes: Cell<u64>,
-    /// Who changes blocks takes turns.
+    /// Changes of blocks take turns.
     map: Mutex<Map>,
     held: RefCell<Option<Held>>,
     /// Whether its description on disk is what is known here.
@@ -82,7 +82,7 @@ impl Inner {
         Description { is_used: true, generation: *generation, size_bytes, name: name.clone() }
     }
 
-    /// Gives up the lock, if nobody has it open, or in any case.
+    /// Gives up the lock, if the file is no longer open, or in any case.
     pub(super) async fn close(&self, in_any_case: bool) -> Result<(), DatastoreError> {
         let _turn = self.core.descriptor_turns[self.file as usize].lock().await;
         if self.openings.get() > 0 && !in_any_case {

@@ -58,7 +58,7 @@ fn empty_cluster(layout: &Layout, pool: Pool, index: u32) -> Vec<u8> {
     [LockRecord::free_before(&cluster).encode(layout.cluster(pool, index)), cluster].concat()
 }
 
-/// Writes pieces one behind the other, many at once.
+/// Writes consecutive pieces, many at once.
 async fn write_all(
     disk: &Disk,
     offset: u64,

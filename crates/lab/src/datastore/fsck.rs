@@ -51,7 +51,7 @@ pub struct FsckReport {
     pub hosts: u64,
     /// Locks that those hold.
     pub locks_held: u64,
-    /// Locks of hosts whose heartbeats were ended: whoever wants them breaks them.
+    /// Locks of hosts whose heartbeats ended: the next host that wants them breaks them.
     pub locks_stale: u64,
     /// What must never be, whenever a host has died: the first of it.
     pub damage: Vec<String>,
@@ -60,12 +60,12 @@ pub struct FsckReport {
 }
 
 impl FsckReport {
-    /// Whether something is there that must never be.
+    /// Whether there is something that must never exist.
     pub fn is_damaged(&self) -> bool {
         self.damage_count > 0
     }
 
-    /// Whether something is taken that nobody has.
+    /// Whether something is taken without an owner.
     pub fn has_leaks(&self) -> bool {
         self.blocks_leaked + self.pointer_blocks_leaked + self.descriptors_leaked > 0
     }
@@ -198,7 +198,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// A lock, and whether what it says of what stands behind it is true: hosts believe it.
+    /// Checks a lock, and whether its stamp matches its content: hosts rely on it.
     fn lock(&mut self, guard: Guard, bytes: &[u8]) {
         let (sector, content) = bytes.split_at(SECTOR);
         let Some(lock) = self.report.sound(LockRecord::decode(sector, guard.lock)) else { return };
@@ -307,7 +307,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whatever they name, they must be whole.
+    /// Unreferenced ones must be whole as well.
     fn unused_slots(&mut self, file: u32, slots: &[u8]) {
         for (sector, part) in slots.chunks_exact(SECTOR).zip(0..) {
             let opened = Take::open(Kind::Slots, self.layout.slots(file, part), sector);

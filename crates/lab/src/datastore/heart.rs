@@ -174,7 +174,7 @@ impl Core {
                 self.disk.count(|counters| counters.heartbeats += 1);
                 return Ok(());
             }
-            // What stands there is an earlier beat of ours: one whose end was not known (002).
+            // The slot holds an earlier beat of ours, whose outcome was unknown (002).
             self.disk.back_off(attempt).await;
         }
         self.disk.count(|counters| counters.heartbeats_failed += 1);

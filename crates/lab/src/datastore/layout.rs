@@ -53,8 +53,8 @@ pub(super) enum Pool {
     Pointer,
 }
 
-/// A lock, and what stands behind it that is changed under it only. Under a file's lock more is
-/// changed, elsewhere.
+/// A lock, and the content after it that is changed only under the lock. A file's lock also covers
+/// data elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Guard {
     pub(super) lock: u64,
@@ -135,7 +135,7 @@ impl Layout {
         put.seal(Kind::Superblock, 0)
     }
 
-    /// From the superblock of a device with so many bytes.
+    /// From the superblock of a device with this many bytes.
     pub(super) fn decode(bytes: &[u8], device_bytes: u64) -> Result<Self, DatastoreError> {
         let take = Take::open(Kind::Superblock, 0, bytes)?;
         let mut id = [0; 16];
@@ -171,7 +171,7 @@ impl Layout {
         self.data_start() + u64::from(self.data_blocks) * BLOCK_BYTES
     }
 
-    /// The directory, and its lock in front of it.
+    /// The directory, after its lock.
     pub(super) fn directory_guard(&self) -> Guard {
         let content_bytes = u64::from(self.directory_sectors()) * SECTOR_BYTES;
         Guard { lock: DIRECTORY - SECTOR_BYTES, content_bytes }
@@ -233,7 +233,7 @@ impl Layout {
         left.min(u64::from(self.cluster_blocks)) as u32
     }
 
-    /// A cluster's lock; its bitmap is the sector behind it.
+    /// A cluster's lock; its bitmap is the next sector.
     pub(super) fn cluster(&self, pool: Pool, cluster: u32) -> u64 {
         let before = match pool {
             Pool::Data => 0,

@@ -54,13 +54,13 @@ pub(super) struct Held {
     image: Box<Sector>,
     /// As it was before.
     pub(super) was: Box<Sector>,
-    /// What stands behind it, if that is known.
+    /// The content after it, if known.
     content: Option<Vec<u8>>,
     /// No other host has had it since this one.
     is_alone: bool,
 }
 
-/// What has come of it.
+/// The result.
 #[derive(Debug)]
 pub(super) enum Taken {
     Held(Held),
@@ -190,7 +190,7 @@ impl Core {
         View::of(guard, &self.disk.read(guard.lock, guard.bytes()).await?)
     }
 
-    /// Changes a lock from what was seen of it to being held; or what is there instead.
+    /// Changes a lock from its known image to being held; or returns what is there instead.
     async fn take_from(
         &self,
         guard: Guard,
@@ -208,7 +208,7 @@ impl Core {
         Ok(Ok(Held { guard, image: Box::new(next), was, content, is_alone }))
     }
 
-    /// What stands behind a lock that is held.
+    /// The content of a lock that is held.
     pub(super) async fn content_of(&self, held: &mut Held) -> Result<Vec<u8>, DatastoreError> {
         match held.content.take() {
             Some(content) => Ok(content),
@@ -216,7 +216,7 @@ impl Core {
         }
     }
 
-    /// Who of those that are in the way is dead, and one that is known to live.
+    /// Which of the conflicting holders are dead, and one that is known to live.
     async fn examine(
         &self,
         record: &LockRecord,
@@ -245,8 +245,8 @@ impl Core {
         Ok((dead, alive))
     }
 
-    /// Gives a lock back. `content`: what stands behind it, if that is known; what is returned is
-    /// the lock, if that was noted, which is to say if nobody has it now.
+    /// Gives a lock back. `content`: the content after it, if known. Returns the lock if it was
+    /// noted, which means that nobody has it now.
     pub(super) async fn give_up(
         &self,
         held: &Held,
@@ -281,8 +281,8 @@ impl Core {
         Err(DatastoreError::LockTimeout { offset_bytes: offset })
     }
 
-    /// Does something under a lock that is held for some commands only, with what stands behind
-    /// it, which is returned as it is on disk then. The tasks of this host must have taken turns
+    /// Does something under a lock that is held for only a few commands, with its content, and
+    /// returns the content as it is on disk then. The tasks of this host must have taken turns
     /// before.
     pub(super) async fn under_lock<T>(
         &self,

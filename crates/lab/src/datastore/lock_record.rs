@@ -22,7 +22,7 @@ pub(super) const HOLDERS_MAX: usize = 14;
 const HOLDERS_AT: usize = 64;
 const HOLDER_BYTES: usize = 32;
 
-/// Who a host is, whatever it is called and however often it starts.
+/// The identity of a host, independent of its name and its restarts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostId(pub [u8; 16]);
 
@@ -76,7 +76,7 @@ pub enum Mode {
 pub(super) struct LockRecord {
     pub(super) sequence: u64,
     pub(super) nonce: u64,
-    /// Of what stands behind it; 0: that is to be read once the lock is held.
+    /// The stamp of its content; 0: the content must be read once the lock is held.
     pub(super) stamp: u64,
     /// `None`: it is free.
     pub(super) mode: Option<Mode>,
@@ -84,19 +84,19 @@ pub(super) struct LockRecord {
 }
 
 impl LockRecord {
-    /// As formatted, with this behind it.
+    /// As formatted, with this content after it.
     pub(super) fn free_before(content: &[u8]) -> Self {
         let stamp = stamp_of(content);
         Self { sequence: 0, nonce: 0, stamp, mode: None, holders: Vec::new() }
     }
 
-    /// Whether this is what stands behind it, as long as it is as it is.
+    /// Whether this is its content, as long as the lock is unchanged.
     pub(super) fn proves(&self, content: &[u8]) -> bool {
         self.mode.is_none() && self.stamp == stamp_of(content)
     }
 
-    /// With one holder more; `None` if those that there are do not go with it. Whoever asks and
-    /// is a holder already has forgotten that, so that it does not stand in its own way.
+    /// With one more holder; `None` if it conflicts with the present ones. A caller that is a
+    /// holder already has forgotten that, and does not conflict with itself.
     pub(super) fn with(&self, holder: Holder, mode: Mode) -> Option<Self> {
         let mut next = self.without(|held| *held == holder);
         let fits = match next.mode {
@@ -173,7 +173,7 @@ impl LockRecord {
     }
 }
 
-/// A number for what stands behind a lock (FNV-1a, 64 bits); never 0.
+/// A hash of a lock's content (FNV-1a, 64 bits); never 0.
 pub(super) fn stamp_of(content: &[u8]) -> u64 {
     let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
     content.iter().fold(0xCBF2_9CE4_8422_2325, mix).max(1)
@@ -217,7 +217,7 @@ mod tests {
             for second in modes {
                 let goes = first == second && first != Mode::Exclusive;
                 assert_eq!(held.with(two, second).is_some(), goes, "{first:?} {second:?}");
-                // What one has forgotten does not stand in its way.
+                // A forgotten hold does not conflict with its own host.
                 assert!(held.with(one, second).is_some());
             }
             let freed = held.without(|holder| *holder == one);

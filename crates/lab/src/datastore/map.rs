@@ -15,7 +15,7 @@ use super::mount::Core;
 use super::sector::{Kind, SECTOR_BYTES, damaged};
 use super::table::{self, ENTRIES, Entries, Owner, Pointer};
 
-/// Pointer blocks that are neighbours are written together, up to so many bytes.
+/// The most bytes in which adjacent pointer blocks are written together.
 const WRITE_BYTES_MAX: u64 = 256 << 10;
 
 /// What is known of a file's blocks.
@@ -133,8 +133,8 @@ impl Map {
         Ok(slots.iter().filter(|slot| self.pointer_block(**slot).is_none()).count() as u32)
     }
 
-    /// Changes pointers: (block of the file, what it is to be), in the order of the blocks; one
-    /// write for each pointer block. `new_blocks` are as many as it lacks, taken for it.
+    /// Changes pointers: (block of the file, new value), in the order of the blocks; one write for
+    /// each pointer block. `new_blocks` are the missing pointer blocks, taken for it.
     pub(super) async fn set(
         &mut self,
         core: &Core,
@@ -225,7 +225,7 @@ impl Map {
     }
 }
 
-/// A pointer block that is to be a file's.
+/// A pointer block that will belong to a file.
 struct Named {
     slot: u32,
     block: u32,

@@ -1,4 +1,4 @@
-//! What a datastore stands on: a device of a host's, or memory in tests.
+//! The medium of a datastore: a host's device, or memory in tests.
 
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
@@ -17,9 +17,9 @@ pub struct Locking {
     pub heartbeat_by_ats: bool,
 }
 
-/// What a datastore stands on, as one host sees it. Offsets and lengths are multiples of 512 bytes.
-/// A read or write of 512 bytes happens whole or not at all, a longer one may be torn between its
-/// sectors; what was answered is what every other host reads from then on.
+/// The medium of a datastore, as one host sees it. Offsets and lengths are multiples of 512 bytes.
+/// A read or write of 512 bytes is atomic, a longer one may be torn between its sectors; once a
+/// write is acknowledged, every other host reads it.
 pub trait Medium {
     /// Reads `bytes` from `offset_bytes` on. As all others, [`HostError::Reserved`] at once while
     /// another host has the device reserved, or where the own reservation was lost with its path:
@@ -53,14 +53,14 @@ pub trait Medium {
     /// Bytes of the device.
     fn bytes(&self) -> u64;
 
-    /// Bytes in a logical block: 512 where a datastore is to be.
+    /// Bytes in a logical block: 512 for a datastore.
     fn sector_bytes(&self) -> u64;
 
     /// How the host locks, now.
     fn locking(&self) -> Locking;
 
-    /// A lock is about to be exchanged by reservation: whoever counts offloads notes it if it was
-    /// to be by COMPARE AND WRITE, and that is refused.
+    /// A lock is about to be exchanged by reservation: an implementation that counts offloads notes
+    /// it if COMPARE AND WRITE was to be used, and is refused.
     fn locks_by_hand(&self) {}
 
     /// How many blocks a second the host unmaps by itself of those that files have lost, now.

@@ -189,7 +189,7 @@ impl Datastore {
         Ok(ranges)
     }
 
-    /// Deletes a file that nobody has open. Its blocks are nobody's until they are given back.
+    /// Deletes a file that no host has open. Its blocks belong to nobody until they are given back.
     ///
     /// # Errors
     /// As [`Datastore::open`].

@@ -23,7 +23,7 @@ use crate::engine::Task;
 /// How a host mounts a datastore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MountOptions {
-    /// Who it is: the same each time it starts.
+    /// Its identity: the same each time it starts.
     pub host: HostId,
     /// For how long a heartbeat must not change until its host is taken for dead.
     pub liveness: Duration,

@@ -21,10 +21,10 @@ pub(super) struct Locked<'a> {
     pub(super) turn: MutexGuard<'a, ()>,
 }
 
-/// What has come of a name.
+/// The state of a name.
 pub(super) enum Named<'a> {
     Locked(Locked<'a>),
-    /// This host has it open; nobody else of it can come in between.
+    /// This host has it open; no other task of it can interfere.
     Open(Rc<Inner>, MutexGuard<'a, ()>),
 }
 
@@ -52,7 +52,7 @@ impl Core {
         }
     }
 
-    /// The lock of a file that this host has closed and nobody has had since: one command.
+    /// Locks a file that this host has closed and nobody has had since: one command.
     async fn lock_again(
         &self,
         name: &str,

@@ -42,7 +42,7 @@ impl Pulse {
         Self { sequence: self.sequence.wrapping_add(1), nonce, ..*self }
     }
 
-    /// The end of whoever had it.
+    /// The end of the host that had the slot.
     pub(super) fn ended(&self, nonce: u64) -> Self {
         Self { is_alive: false, nonce, ..*self }
     }

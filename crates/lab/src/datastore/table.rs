@@ -86,7 +86,7 @@ impl Pointer {
         }
     }
 
-    /// `None` where it is no pointer into so many blocks.
+    /// `None` if it is not a valid pointer into this many blocks.
     pub(super) fn unpack(entry: u32, blocks: u32) -> Option<Self> {
         let block = entry & !(PRESENT | TO_BE_ZEROED);
         let pointer = match (entry & PRESENT != 0, entry & TO_BE_ZEROED != 0) {
@@ -107,7 +107,7 @@ impl Pointer {
     }
 }
 
-/// What stands in the directory for a name: never 0.
+/// The directory's entry for a name: never 0.
 pub(super) fn hash_of(name: &str) -> u32 {
     crc32c::crc32c(name.as_bytes()).max(1)
 }

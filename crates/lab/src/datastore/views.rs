@@ -1,5 +1,5 @@
-//! What a host knows of locks and of what stands behind them, so that it need not read it again.
-//! Why that is safe is told in `lock`.
+//! A host's knowledge of locks and their content, which saves reading them again. `lock` explains
+//! why that is safe.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,11 +9,11 @@ use super::layout::Guard;
 use super::lock_record::LockRecord;
 use super::sector::{Sector, damaged};
 
-/// A lock, and what stood behind it as long as it was like that.
+/// A lock, and its content as long as it was in this state.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) image: Box<Sector>,
-    /// `None`: it is to be read once the lock is held.
+    /// `None`: it must be read once the lock is held.
     pub(super) content: Option<Vec<u8>>,
 }
 
@@ -52,7 +52,7 @@ impl Known {
 pub(super) struct Views(RefCell<HashMap<u64, Known>>);
 
 impl Views {
-    /// Hands out what is known, and forgets it: who comes to no end leaves nothing that is old.
+    /// Returns what is known, and forgets it, so that an aborted task leaves nothing stale.
     pub(super) fn take(&self, guard: Guard) -> Option<Known> {
         self.0.borrow_mut().remove(&guard.lock)
     }
@@ -62,8 +62,8 @@ impl Views {
         self.0.borrow_mut().insert(guard.lock, Known { view, is_alone, is_fresh: false });
     }
 
-    /// Lock and content were read, with a mind to take the lock. What makes no sense is seen by who
-    /// takes it.
+    /// Lock and content were read in order to take the lock. Invalid content is noticed when it is
+    /// taken.
     pub(super) fn saw(&self, guard: Guard, bytes: &[u8]) {
         let Ok(view) = View::of(guard, bytes) else { return };
         if view.content.is_none() {

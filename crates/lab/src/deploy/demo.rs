@@ -115,8 +115,8 @@ impl Demo<'_> {
         pipeline.run(Job::Verify, "read the template back and compare")
     }
 
-    /// One deployment to a new volume, which stays under another name behind it: were it
-    /// destroyed, its space would come back while the next deployment is measured.
+    /// One deployment to a new volume, which is kept under another name afterwards: destroying it
+    /// would free its space while the next deployment is measured.
     fn deploy(&self, way: Way, copies: u64, last: bool) -> Result<Row, String> {
         let size = (self.image.bytes() * copies).to_string();
         self.array.run(&["volume", "create", CLONES, "--size", &size])?;

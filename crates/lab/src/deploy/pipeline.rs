@@ -285,7 +285,7 @@ struct Place {
 }
 
 impl Place {
-    /// Where in the volume of clones: the copies stand one behind the other.
+    /// The place in the volume of clones, where the copies are adjacent.
     fn in_clones(self, image_bytes: u64) -> u64 {
         self.copy * image_bytes + self.in_image
     }
@@ -293,7 +293,7 @@ impl Place {
 
 impl Work {
     /// Copies are made one after the other, as a host makes them. They are verified together, one
-    /// piece of the image in all of them and then the next: every byte is read all the same.
+    /// piece of the image in all of them and then the next: still every byte is read.
     fn place(&self, chunk: u64, image_bytes: u64) -> Place {
         let (copy, piece) = match self.job {
             Job::Verify => (chunk % self.copies, chunk / self.copies),

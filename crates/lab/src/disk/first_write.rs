@@ -9,7 +9,7 @@ use futures::lock::Mutex;
 use super::{DiskError, VirtualDisk, zero};
 use crate::datastore::{AllocateAs, BLOCK_BYTES, BlockState, Placement};
 
-/// Who zeroes which block now.
+/// Which blocks are being zeroed.
 #[derive(Debug, Default)]
 pub(super) struct BlockLocks(RefCell<HashMap<u64, Rc<Mutex<()>>>>);
 
@@ -18,7 +18,7 @@ impl BlockLocks {
         self.0.borrow_mut().entry(block).or_default().clone()
     }
 
-    /// Forgets a lock that nobody waits for.
+    /// Drops a lock that no task waits for.
     fn forget(&self, block: u64) {
         let mut locks = self.0.borrow_mut();
         if locks.get(&block).is_some_and(|lock| Rc::strong_count(lock) == 1) {
@@ -28,7 +28,7 @@ impl BlockLocks {
 }
 
 impl VirtualDisk {
-    /// Sees to it that a block is there and zeroed; where it stands on the device.
+    /// Makes sure that a block is present and zeroed; returns its place on the device.
     pub(super) async fn begin_block(&self, block: u64) -> Result<u64, DiskError> {
         let lock = self.0.first_writes.of(block);
         let guard = lock.lock().await;

@@ -1,12 +1,14 @@
-//! Which blocks of a disk are read or written now, and which are about to be taken from it.
+//! The blocks of a disk that are being read or written, and those that are about to be taken from
+//! it.
 //!
-//! A request looks up where its blocks stand, and then sends its commands. Were a block released in
-//! between, the command would reach what is another file's by then. So requests say which blocks
-//! they use, from before they look until their commands have ended, and whoever releases blocks
-//! claims them first: that waits for all requests that use them, and new ones wait for it.
+//! A request looks up the places of its blocks, and then sends its commands. If a block were
+//! released in between, the command would reach another file's block. So requests declare the
+//! blocks they use, from the look-up until their commands have ended, and a task that releases
+//! blocks claims them first: the claim waits for all requests that use them, and new ones wait for
+//! it.
 //!
-//! Who is woken looks once, and wakes nobody. The readers of `async_lock::RwLock` wake each other,
-//! for ever where a writer is quick to come back; in one thread nothing else goes on then.
+//! A woken task checks once, and wakes no others. The readers of `async_lock::RwLock` wake each
+//! other, endlessly if a writer returns quickly; in one thread nothing else runs then.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -33,7 +35,7 @@ pub(crate) struct Use<'a> {
     blocks: Range<u64>,
 }
 
-/// Blocks that nobody uses, until this is dropped.
+/// Blocks that are unused until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim<'a> {
     of: &'a InUse,
@@ -51,8 +53,8 @@ fn remove(all: &mut Vec<Range<u64>>, blocks: &Range<u64>) {
 }
 
 impl InUse {
-    /// Uses blocks, when nobody has claimed any of them. Whoever uses some may use others only if
-    /// those are of another disk.
+    /// Uses blocks, once none of them is claimed. A task that uses some may use others only if they
+    /// belong to another disk.
     pub(crate) async fn start(&self, blocks: Range<u64>) -> Use<'_> {
         loop {
             let changed = {
@@ -67,7 +69,7 @@ impl InUse {
         }
     }
 
-    /// Claims blocks, and waits until nobody uses any of them. Claims that overlap take turns.
+    /// Claims blocks, and waits until none of them is in use. Overlapping claims take turns.
     pub(crate) async fn claim(&self, blocks: Range<u64>) -> Claim<'_> {
         let claim = loop {
             let changed = {
@@ -124,7 +126,7 @@ mod tests {
         assert!(claim.as_mut().now_or_never().is_none(), "two use block 4");
         drop(first);
         assert!(claim.as_mut().now_or_never().is_none(), "one uses block 4");
-        // Others go on; who wants what is claimed waits, though it is not granted yet.
+        // Others continue; users of claimed blocks wait, even before the claim is granted.
         let beside = disk.start(8..9).now_or_never().unwrap();
         let mut late = Box::pin(disk.start(7..9));
         assert!(late.as_mut().now_or_never().is_none());

@@ -1,8 +1,8 @@
 //! Virtual disks: files of a datastore that are thin, zeroedthick or eagerzeroedthick.
 //!
-//! What a guest has not written reads as zeros, whatever was in those blocks before. So a block is
-//! zeroed when it is made (eagerzeroedthick), or in front of the first write to it, which is then
-//! noted in the file's pointers (000 and 002, "Block Zero"): that is what a first write costs.
+//! Blocks that a guest has not written read as zeros, whatever they contained before. So a block is
+//! zeroed when it is made (eagerzeroedthick), or before the first write to it, which is then noted
+//! in the file's pointers (000 and 002, "Block Zero"): that is the cost of a first write.
 
 mod first_write;
 mod in_use;
@@ -37,7 +37,7 @@ pub enum DiskError {
     /// A reclaim that this ESXi does not have.
     #[error("{0}")]
     NoReclaim(&'static str),
-    /// What is read is not what was written.
+    /// The data read is not the data that was written.
     #[error("disk {disk}: byte {offset} and those behind it are not what was written")]
     Differs {
         /// Which disk.
@@ -45,12 +45,12 @@ pub enum DiskError {
         /// From which byte on.
         offset: u64,
     },
-    /// A read or a write behind its end.
+    /// A read or a write beyond its end.
     #[error("bytes {offset} to {end} are not on a disk of {disk_bytes}")]
     OutOfRange {
         /// The first byte.
         offset: u64,
-        /// Behind the last one.
+        /// The end of the request.
         end: u64,
         /// The disk's size.
         disk_bytes: u64,
@@ -61,9 +61,9 @@ pub enum DiskError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provisioning {
-    /// A block is allocated and zeroed in front of the first write to it.
+    /// A block is allocated and zeroed before the first write to it.
     Thin,
-    /// All are allocated when the disk is made; each is zeroed in front of the first write to it.
+    /// All are allocated when the disk is made; each is zeroed before the first write to it.
     ZeroedThick,
     /// All are allocated and zeroed when the disk is made.
     EagerZeroedThick,
@@ -91,7 +91,7 @@ struct Inner {
     in_use: InUse,
 }
 
-/// A part of a request: what of the request, and where it stands.
+/// A part of a request, and its place.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     /// In the request.
@@ -218,8 +218,8 @@ impl VirtualDisk {
         Ok(present.collect())
     }
 
-    /// Keeps blocks of the datastore from being released until what is returned is dropped: for
-    /// who looks up where they stand, and reads or writes there.
+    /// Keeps blocks of the datastore from being released until the result is dropped: for callers
+    /// that look up their places, and read or write there.
     pub(crate) async fn hold(&self, blocks: Range<u64>) -> Use<'_> {
         self.0.in_use.start(blocks).await
     }
@@ -290,8 +290,8 @@ impl VirtualDisk {
         some_at_a_time(in_flight, writes).await
     }
 
-    /// Where a request's bytes stand: neighbours on the device together, but each block that is
-    /// still to be zeroed by itself.
+    /// The places of a request's bytes: adjacent ones on the device merged, but each block that
+    /// must still be zeroed separately.
     async fn pieces(&self, offset: u64, bytes: u64) -> Result<Vec<Piece>, DiskError> {
         let end = offset.saturating_add(bytes);
         if end > self.bytes() {

@@ -36,7 +36,7 @@ impl VirtualDisk {
             let _claim = self.0.in_use.claim(blocks.clone()).await;
             self.file().detach(blocks.start, blocks.end - blocks.start).await?
         };
-        // From here on these blocks are nobody's: whoever writes there gets others.
+        // From here on these blocks belong to nobody: a later write there gets others.
         let released_bytes = detached.count() * BLOCK_BYTES;
         self.unmap_detached(detached).await?;
         Ok(released_bytes)

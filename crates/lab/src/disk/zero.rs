@@ -6,8 +6,8 @@ use crate::host::{Device, HostError, Primitive};
 
 /// What the host writes with one command where it zeroes by hand: a block of the datastore.
 const BY_HAND_BYTES: u64 = 1 << 20;
-/// Commands of zeroing in flight for one disk that is made. ESXi does not tell its own number; the
-/// papers' four disks at once in 1.6 times the time of one (000, fig. 17) ask for few.
+/// Zeroing commands in flight for one new disk. ESXi's own number is not published; the papers'
+/// four disks at once in 1.6 times the time of one (000, fig. 17) suggest few.
 const ZERO_IN_FLIGHT: usize = 2;
 
 /// Zeroes a range: with one command, if the array takes it.

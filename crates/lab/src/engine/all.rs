@@ -1,7 +1,7 @@
-//! Futures beside each other that are all let run to their ends.
+//! Concurrent futures that all run to their ends.
 //!
-//! A future that is dropped on the way may leave a reservation on a unit or a lock on disk. So
-//! where one of many fails the others go on, and the first error is told when all have ended.
+//! A future that is dropped early may leave a reservation on a unit or a lock on disk. So if one of
+//! many fails the others continue, and the first error is returned when all have ended.
 
 use std::future::Future;
 
@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 
-/// Runs all of them at once; what they give, in their order.
+/// Runs all of them at once; returns their results, in order.
 ///
 /// # Errors
 /// The first one in their order, when all have ended.

@@ -16,8 +16,8 @@ pub struct Link {
 }
 
 impl Reactor {
-    /// Logs in. All else waits meanwhile, so that whoever does this again and again leaves some
-    /// time in between.
+    /// Logs in. Everything else waits meanwhile, so callers that retry should leave some time in
+    /// between.
     ///
     /// # Errors
     /// Those of the connection and the login.
@@ -75,7 +75,7 @@ impl Link {
         self.of_session(Session::wire_bytes).unwrap_or_default()
     }
 
-    /// Closes the connection, whoever still waits for a command on it: those are lost.
+    /// Closes the connection; commands in flight on it are lost.
     pub fn close(&self) {
         let Some(index) = self.index.take() else { return };
         let inner = &mut *self.reactor.core.inner.borrow_mut();

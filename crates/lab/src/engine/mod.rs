@@ -1,9 +1,9 @@
-//! What the hosts run in: one thread, any number of futures, sessions and timers.
+//! The hosts' runtime: one thread, any number of futures, sessions and timers.
 //!
 //! A host does a thousand things at once, each of them a plain sequence of commands. So each is a
-//! future; whoever waits for a command or for the time is woken by the loop in [`Engine::run`],
+//! future; futures that wait for a command or for a time are woken by the loop in [`Engine::run`],
 //! which polls the sockets of all sessions at once. Nothing here is shared between threads, so that
-//! a host's share of the processor stays small beside the array's.
+//! the hosts' share of the processor stays small beside the array's.
 
 mod all;
 mod link;
@@ -64,7 +64,7 @@ struct Core {
 #[derive(Default)]
 struct Inner {
     sessions: Vec<Option<Session>>,
-    /// Who waits for which command: by token, and of which session.
+    /// The waiting future of each command: by token, with its session.
     waiting: HashMap<u64, (usize, oneshot::Sender<Completion>)>,
     next_token: u64,
     poller: Poller,
@@ -93,7 +93,8 @@ impl Engine {
     ) -> Result<T, String> {
         let mut task = self.reactor.spawn(future);
         loop {
-            // First all goes on as far as it can: whoever has ended must not wait for the sockets.
+            // First everything proceeds as far as it can: finished futures must not wait for the
+            // sockets.
             self.pool.run_until_stalled();
             let ended = self.pool.run_until(async { futures::poll!(&mut task) });
             if let std::task::Poll::Ready(value) = ended {
@@ -115,7 +116,7 @@ impl Default for Engine {
 impl Reactor {
     /// Lets a future go on by itself.
     pub fn spawn<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> Task<T> {
-        // It fails only where the engine is gone, and then nobody is left to wait.
+        // It fails only if the engine is gone, and then nothing waits.
         self.spawner.spawn_local_with_handle(future).expect("the engine outlives its tasks")
     }
 
@@ -138,8 +139,8 @@ impl Reactor {
 }
 
 impl Core {
-    /// Sends what is to be sent, waits for what comes or is due, and wakes who waited for it.
-    /// False if nobody waits for anything: nothing would ever come.
+    /// Sends queued commands, waits for responses or timers, and wakes the futures that waited.
+    /// False if no future waits for anything: nothing would ever happen.
     fn turn(&self) -> bool {
         let now = Instant::now();
         let due = self.timers.borrow().next_due();
@@ -165,7 +166,7 @@ impl Inner {
             let Some(session) = session else { continue };
             while let Some(completion) = session.next_completion() {
                 if let Some((_, waiter)) = self.waiting.remove(&completion.token) {
-                    // Whoever does not wait any more does not need it.
+                    // A future that no longer waits does not need it.
                     let _ = waiter.send(completion);
                 }
             }

@@ -15,7 +15,7 @@ pub(super) struct Timers {
 
 struct Due {
     when: Instant,
-    /// Who came first is woken first.
+    /// The first to wait is woken first.
     number: u64,
     waiter: oneshot::Sender<()>,
 }
@@ -58,12 +58,12 @@ impl Timers {
         self.heap.peek().map(|Reverse(due)| due.when)
     }
 
-    /// Wakes whoever waited until now.
+    /// Wakes the futures whose time has come.
     pub(super) fn take_due(&mut self, now: Instant) {
         while self.next_due().is_some_and(|when| when <= now)
             && let Some(Reverse(due)) = self.heap.pop()
         {
-            // Whoever does not wait any more does not need it.
+            // A future that no longer waits does not need it.
             let _ = due.waiter.send(());
         }
     }

@@ -30,7 +30,7 @@ pub struct Figure {
     pub quantity: Quantity,
 }
 
-/// Something that a paper states. None where it does not.
+/// A paper's statement; `None` if it makes none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
     /// Of what.
@@ -96,7 +96,7 @@ pub fn find(id: &str) -> Option<&'static Figure> {
     ALL.iter().find(|figure| figure.id == id)
 }
 
-/// Where it stands among all; behind them where there is none.
+/// Its index among all figures; after them if it is not one of them.
 pub fn position(id: &str) -> usize {
     ALL.iter().position(|figure| figure.id == id).unwrap_or(ALL.len())
 }

@@ -1,4 +1,4 @@
-//! What guests write: told apart from anything else, half of it compressible, checked by making it
+//! The data that guests write: recognisable, half of it compressible, verified by generating it
 //! again.
 
 use crate::random::Random;
@@ -6,8 +6,9 @@ use crate::random::Random;
 /// The unit in which guests read and write.
 pub const GUEST_BLOCK_BYTES: usize = 4096;
 
-/// Fills one 4 KiB block: what a disk of this seed holds there after so many writes to it. The
-/// first half is noise, the second one letter, as a file system's content reduces by about two.
+/// Fills one 4 KiB block with the content of a disk of this seed there after this many writes to
+/// it. The first half is noise, the second one letter, so that it compresses like a file system's
+/// content, by about two.
 pub fn fill_block(seed: u64, block: u64, version: u32, bytes: &mut [u8]) {
     let (noise, rest) = bytes.split_at_mut(GUEST_BLOCK_BYTES / 2);
     let version = u64::from(version);

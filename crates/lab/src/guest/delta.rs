@@ -17,7 +17,7 @@ const CONSOLIDATE_GRAINS: u64 = 256;
 #[derive(Debug)]
 pub(super) struct Delta {
     file: VirtualDisk,
-    /// Where a grain of the disk stands in the file, in grains.
+    /// The place of each grain of the disk in the file, in grains.
     table: RefCell<BTreeMap<u64, u64>>,
     /// Grains that the disk below does not have yet.
     fresh: RefCell<BTreeMap<u64, u64>>,
@@ -30,7 +30,7 @@ impl Delta {
         Self { file, table, fresh, used_grains: Cell::new(0) }
     }
 
-    /// Writes grains. Those that are there already are written where they stand.
+    /// Writes grains. Those that are in the file already are overwritten in place.
     pub(super) async fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
         self.check(offset, data.len() as u64)?;
         let (first, count) = (offset / GRAIN_BYTES, data.len() as u64 / GRAIN_BYTES);

@@ -1,5 +1,5 @@
-//! A disk as a guest has it: the same one whatever the host does under it. Snapshots send its
-//! writes elsewhere, a Storage vMotion mirrors them.
+//! A disk as a guest sees it: always the same, whatever the host does with it. Snapshots redirect
+//! its writes, a Storage vMotion mirrors them.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -29,7 +29,7 @@ struct Inner {
     base: RefCell<VirtualDisk>,
     delta: RefCell<Option<Rc<Delta>>>,
     mirror: RefCell<Option<Mirror>>,
-    /// Requests hold it shared; whoever changes what is under them holds it alone.
+    /// Requests hold it shared; a task that replaces the disk under them holds it exclusively.
     gate: InUse,
     window_moved: Event,
     snapshots: Cell<u64>,
@@ -39,7 +39,7 @@ struct Inner {
 #[derive(Clone, Debug)]
 struct Mirror {
     destination: VirtualDisk,
-    /// Blocks that are being copied: what is in front of them is written to both sides.
+    /// The blocks being copied: blocks before them are written to both sides.
     window: Range<u64>,
 }
 
@@ -240,7 +240,7 @@ impl GuestDisk {
         while start < blocks {
             let window = start..blocks.min(start + WINDOW_BLOCKS);
             {
-                // Whoever writes now ends first, under the window as it was.
+                // Writes in progress end first, under the old window.
                 let _alone = self.0.gate.claim(WHOLE).await;
                 let mirror = Mirror { destination: destination.clone(), window: window.clone() };
                 *self.0.mirror.borrow_mut() = Some(mirror);
@@ -257,7 +257,7 @@ impl GuestDisk {
     }
 }
 
-/// What of some blocks is in front of a window, in it, and behind it.
+/// Splits blocks into those before a window, in it, and after it.
 fn parts(blocks: &Range<u64>, window: &Range<u64>) -> [Range<u64>; 3] {
     let cut = |range: Range<u64>| blocks.start.max(range.start)..blocks.end.min(range.end);
     [cut(0..window.start), cut(window.clone()), cut(window.end..u64::MAX)]

@@ -183,7 +183,7 @@ impl Target {
 }
 
 impl Known {
-    /// What is written is told apart from what the disk was filled with.
+    /// Written data differs from the initial content of the disk.
     pub(super) fn seed_of_writes(&self) -> u64 {
         !self.filled_seed.unwrap_or(0)
     }

@@ -43,7 +43,7 @@ impl Request {
 }
 
 impl Target {
-    /// A place where nothing is under way; none where all that were tried are busy.
+    /// A place without a request in flight; `None` if all that were tried are busy.
     fn choose(&self, plan: &LoadPlan) -> Option<Request> {
         let known = &mut *self.known.borrow_mut();
         let count = plan.bytes / GUEST_BLOCK_BYTES as u64;

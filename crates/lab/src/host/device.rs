@@ -1,4 +1,4 @@
-//! A unit as a host uses it: over all paths in turn, with what is to be tried again tried again.
+//! A unit as a host uses it: over all paths in turn, with retries.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,7 +16,7 @@ const RETRIES_MAX: u32 = 100;
 /// How often where another host has the unit reserved: each time for some commands only, but there
 /// may be many hosts.
 pub(super) const CONFLICT_RETRIES_MAX: u32 = 2000;
-/// Between two of them, where the array is busy.
+/// The pause before a retry if the array is busy.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 /// Between two looks for a path, where none is up.
 const NO_PATH_PAUSE: Duration = Duration::from_millis(20);
@@ -161,7 +161,7 @@ impl Device {
             && self.0.acceleration.borrow().is_worth_trying(primitive, Instant::now())
     }
 
-    /// Notes how an offload of so many bytes has ended.
+    /// Notes the outcome of an offload of this many bytes.
     pub(super) fn learn<T>(&self, primitive: Primitive, bytes: u64, result: &Result<T, HostError>) {
         let mut known = self.0.acceleration.borrow_mut();
         match result {
@@ -178,8 +178,8 @@ impl Device {
         }
     }
 
-    /// Notes that the host did so many bytes itself. That is of interest where it was to be
-    /// offloaded only: what is switched off is not counted.
+    /// Notes that the host processed this many bytes itself. Only counted if an offload was to be
+    /// used: not if it is switched off.
     pub fn did_by_hand(&self, primitive: Primitive, bytes: u64) {
         if self.0.host.settings().offloads(primitive) {
             self.0.host.note_offload(|offloads| offloads.note_by_hand(primitive, bytes));
@@ -200,10 +200,10 @@ impl Device {
         self.0.reservation.set(None);
     }
 
-    /// Sends a command, on another path or once more where the array or a path asks for it, and
-    /// counts it. `bytes` is what it is about. Ends with whatever is not to be tried again. What
-    /// meets the reservation of another host waits for its end (`Scsi.ConflictRetries`), but for
-    /// the commands that locks are made of.
+    /// Sends a command, retries it on another path or the same one if the array or a path requires
+    /// it, and counts it. `bytes` is the amount that it is about. Ends with the first result that
+    /// is not to be retried. A command that meets the reservation of another host waits for its end
+    /// (`Scsi.ConflictRetries`), except for the commands that locks are made of.
     pub(super) async fn execute(
         &self,
         class: Class,
@@ -218,7 +218,7 @@ impl Device {
         self.execute_with(conflict_retries, class, cdb, data, bytes).await
     }
 
-    /// The same, with so many retries where the unit is reserved.
+    /// The same, with this many retries if the unit is reserved.
     pub(super) async fn execute_with(
         &self,
         conflict_retries: u32,

@@ -38,7 +38,7 @@ pub enum HostError {
         /// How it ended.
         status: Status,
     },
-    /// What came back is not what was asked for.
+    /// The response does not match the request.
     #[error("the answer to {0} makes no sense")]
     Answer(&'static str),
     /// What a host asks of a device that it can't ask.
@@ -47,8 +47,8 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// Whether a host that meets it goes on without this offload: the array refuses it, or a copy
-    /// has failed. ESXi reverts to a software copy where it can't use EXTENDED COPY, for whatever
+    /// Whether a host that meets it continues without this offload: the array refuses it, or a copy
+    /// has failed. ESXi falls back to a software copy if it can't use EXTENDED COPY, for whatever
     /// reason (002); that fails in turn if the device does.
     pub fn is_done_by_hand(&self, primitive: Primitive) -> bool {
         match self {

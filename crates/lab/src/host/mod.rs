@@ -118,8 +118,8 @@ impl Host {
         self.0.devices.borrow().iter().filter_map(|known| known.upgrade().map(Device)).collect()
     }
 
-    /// What was counted of each device since the host is there, by the device's name and number:
-    /// of those in use, and of those that were.
+    /// The counters of each device since the host started, by the device's name and number: of
+    /// devices in use, and of former ones.
     pub fn totals(&self) -> BTreeMap<(String, u16), Totals> {
         let mut all = self.0.past.borrow().clone();
         for device in self.devices() {

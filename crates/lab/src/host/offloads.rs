@@ -5,7 +5,7 @@ use super::acceleration::Primitive;
 /// What became of one primitive while it was switched on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offloaded {
-    /// Commands that the array has done; a COMPARE AND WRITE that miscompared is one of them.
+    /// Commands that the array has executed, including a COMPARE AND WRITE that miscompared.
     pub done: u64,
     /// What those were about, in bytes.
     pub done_bytes: u64,

@@ -20,7 +20,7 @@ pub struct Path {
     link: RefCell<Option<Rc<Link>>>,
     /// What sessions that are gone had carried.
     past: Cell<WireBytes>,
-    /// What this one had when it was last looked at: the kernel tells nothing of a closed socket.
+    /// The counters of this connection when last read: the kernel reports none for a closed socket.
     seen: Cell<WireBytes>,
     commands: Cell<u64>,
     losses: Cell<u64>,
@@ -107,8 +107,8 @@ impl Path {
         self.losses.set(self.losses.get() + 1);
     }
 
-    /// Sees to it that it is up, or will be: also one that was lost while nothing was under way on
-    /// it, of which nobody was told.
+    /// Makes sure that it is up, or will be: also if it was lost without a command in flight to
+    /// notice it.
     pub(super) fn get_back(self: &Rc<Self>) {
         if self.is_up() || self.reconnecting.replace(true) {
             return;

@@ -1,4 +1,4 @@
-//! Commands at a steady rate, whatever the target makes of them.
+//! Commands at a steady rate, however fast the target is.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

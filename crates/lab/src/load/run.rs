@@ -30,7 +30,7 @@ pub fn run(args: &LoadArgs) -> Result<Report, String> {
         _ => [0; 16],
     };
     if args.prefill {
-        // Another seed: what is written while it is measured is not there already.
+        // Another seed, so that the data written during the measurement is new.
         let (block, seed) = (PREFILL_BYTES, !args.seed);
         let wide = LoadArgs { block, seed, command: None, ..args.clone() };
         let mut pattern = Pattern::new(&wide, capacity, naa)?;

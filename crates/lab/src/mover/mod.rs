@@ -18,7 +18,7 @@ use crate::engine::some_at_a_time;
 use crate::host::{Device, Extent, Host, HostError, Primitive};
 pub use transfer::{CopyLimits, Transfer, transfers};
 
-/// What one READ or WRITE of a software copy moves. The papers do not tell ESXi's; a larger one
+/// The size of one READ or WRITE of a software copy. The papers do not state ESXi's; a larger one
 /// favours the host.
 const BY_HAND_BYTES: u64 = 1 << 20;
 

@@ -45,7 +45,7 @@ fn shape(settings: &Settings, limits: CopyLimits, is_thin: bool) -> Shape {
     };
     let bytes = settings.transfer_bytes.max(BLOCK_BYTES);
     match (is_thin, settings.version) {
-        // By the extents of the file system, whatever is set (000, 002).
+        // By the extents of the file system, regardless of the setting (000, 002).
         (true, version) if version < EsxVersion::V6 => {
             Shape { segment_bytes: BLOCK_BYTES, bytes: BLOCK_BYTES, segments: 1 }
         }

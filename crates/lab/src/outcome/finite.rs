@@ -1,4 +1,4 @@
-//! Numbers that are none: left out, and told, so that what else was found is kept.
+//! Infinite and undefined numbers: left out, and reported, so that the other results are kept.
 
 use super::{Chart, Measure, ScenarioOutcome};
 

@@ -11,7 +11,7 @@ pub struct InSoftware {
     pub offload: String,
     /// Commands that the array refused, or that failed.
     pub refused: u64,
-    /// How often the host did the work itself; for UNMAP, how often nobody did.
+    /// How often the host did the work itself; for UNMAP, how often it was not done.
     pub by_host: u64,
     /// What that was about, in bytes.
     pub by_host_bytes: u64,

@@ -1,4 +1,4 @@
-//! The machine that the lab runs on, as the kernel tells.
+//! The machine that the lab runs on, from the kernel.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A machine: what a reader needs to know to believe a number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The processor's model, or the architecture where the kernel tells no model.
+    /// The processor's model, or the architecture if the kernel reports no model.
     pub cpu: String,
     /// Processors that the kernel sees.
     pub cores: u32,
@@ -42,7 +42,7 @@ fn known(text: &str) -> String {
     if text.is_empty() { String::from("unknown") } else { text.to_owned() }
 }
 
-/// The first processor's `model name`. ARM's kernels tell none.
+/// The first processor's `model name`. ARM's kernels report none.
 fn cpu_model(cpuinfo: &str) -> Option<String> {
     let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
     let (_, name) = line.split_once(':')?;

@@ -31,7 +31,7 @@ pub struct Report {
 /// What was measured, on what. Numbers mean nothing without it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct About {
-    /// Vendor, product and revision, as INQUIRY tells.
+    /// Vendor, product and revision, from INQUIRY.
     pub array: String,
     /// What the user calls it: "Holdfast", "tgt".
     pub name: String,
@@ -48,7 +48,7 @@ pub struct About {
     /// The papers' numbers of machines are divided by it: 1, but for tests.
     #[serde(default = "one")]
     pub count_scale: u64,
-    /// How long each load ran, in seconds; 0 where an older report does not tell.
+    /// How long each load ran, in seconds; 0 in older reports, which do not contain it.
     #[serde(default)]
     pub load_seconds: f64,
     /// `address:port` of every portal that was used.
@@ -71,8 +71,8 @@ fn one() -> u64 {
     1
 }
 
-/// A time below this, in seconds, is too short to tell: one delay by the scheduler is as long. A
-/// ratio to such a time means nothing.
+/// A shorter time, in seconds, can't be measured: one delay by the scheduler is as long. A ratio to
+/// such a time means nothing.
 pub const LEAST_SECONDS: f64 = 0.001;
 
 /// What one scenario found.
@@ -96,7 +96,7 @@ pub struct ScenarioOutcome {
     pub in_software: Vec<InSoftware>,
     /// What was measured, case by case.
     pub rows: Vec<Row>,
-    /// What is to be drawn. Where there is none, the seconds of the rows are drawn as bars.
+    /// The charts. If there are none, the seconds of the rows are drawn as bars.
     pub charts: Vec<Chart>,
     /// Whether the aims were reached.
     pub verdicts: Vec<Verdict>,
@@ -136,7 +136,7 @@ pub struct Row {
 /// What one case cost. The papers have only the seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
-    /// From its first command to the answer of the last.
+    /// From its first command to the last response.
     pub seconds: f64,
     /// TCP payload between hosts and array, both ways.
     pub wire_bytes: u64,
@@ -211,7 +211,7 @@ pub enum Chart {
 pub struct Series {
     /// "off".
     pub name: String,
-    /// One for each label; none where nothing was measured.
+    /// One for each label; `None` if nothing was measured.
     pub values: Vec<Option<f64>>,
 }
 

@@ -1,4 +1,4 @@
-//! How far a run is, for whoever watches it.
+//! The progress of a run, for an observer.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -21,7 +21,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of a run of so many scenarios.
+    /// For a run of this many scenarios.
     pub fn new(scenarios: u64) -> Self {
         Self::drawn_on(scenarios, ProgressDrawTarget::stderr_with_hz(DRAWS_A_SECOND), false)
     }
@@ -46,8 +46,7 @@ impl Progress {
         self.phase("", 0);
     }
 
-    /// The scenario comes to another part of it: "verify". It is over at so many bytes; 0 where
-    /// nobody knows.
+    /// The scenario enters another phase: "verify". It ends at this many bytes; 0 if unknown.
     pub fn phase(&self, name: &str, total_bytes: u64) {
         self.phase.reset();
         if total_bytes == 0 {

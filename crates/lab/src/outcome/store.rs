@@ -58,12 +58,12 @@ pub enum StoreError {
     /// An id that would not be a file's name.
     #[error("{0:?} is no id of a scenario")]
     BadId(String),
-    /// A number that JSON does not have: an error of the scenario.
+    /// A number that JSON can't represent: an error of the scenario.
     #[error("the outcome of {0} holds a number that is infinite, or none")]
     NoNumber(String),
 }
 
-/// What there is in a [`Store`].
+/// The content of a [`Store`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assembled {
     /// The results of the latest run.
@@ -201,7 +201,7 @@ fn at(path: &Path, error: io::Error) -> StoreError {
     StoreError::Io { path: path.to_owned(), error }
 }
 
-/// What a file holds; none where it is missing, torn or of another kind.
+/// The content of a file; `None` if it is missing, torn or of another kind.
 fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }

@@ -185,7 +185,7 @@ fn other_numbers_of_machines_and_loads_are_another_run() {
 fn what_was_offloaded_is_not_in_json() {
     let text = serde_json::to_string(&outcome("P-13")).unwrap();
     assert!(!text.contains("in_software") && !text.contains("spread"), "{text}");
-    // An outcome of a lab that did not check.
+    // An outcome from a lab that did not check yet.
     let older = text.replace("\"datastores_checked\":3,", "");
     assert!(older.len() < text.len());
     let back: ScenarioOutcome = serde_json::from_str(&older).unwrap();

@@ -142,7 +142,7 @@ impl Bench {
         self.array.as_ref()
     }
 
-    /// For whoever watches.
+    /// For observers.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }

@@ -21,7 +21,7 @@ struct Free {
     gib: u64,
 }
 
-/// How many blocks an iteration is asked to take, and what comes of it.
+/// How many blocks an iteration requests, and the result.
 #[derive(Clone, Copy)]
 enum Ask {
     /// The default.
@@ -35,7 +35,7 @@ enum Ask {
 }
 
 impl Ask {
-    /// What is asked for, and what is to be taken.
+    /// The number of blocks to request, and the number to expect.
     fn blocks(self, free: u64) -> (u64, u64) {
         let hundredth = (free / 100).max(1);
         match self {
@@ -121,7 +121,7 @@ async fn one(
     Ok(measure)
 }
 
-/// What is to be free when the machine is deleted.
+/// How many blocks shall be free when the machine is deleted.
 fn free_blocks(place: &Place, free: Free, deleted_bytes: u64) -> Result<u64, ScenarioError> {
     let blocks = place.datastore.capacity_blocks() * free.percent / 100;
     if blocks * BLOCK_BYTES < deleted_bytes {

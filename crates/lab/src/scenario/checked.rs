@@ -41,8 +41,8 @@ impl Bench {
     }
 }
 
-/// Damage, and leaks: no host has died, so nobody may have left any. Locks that are left are no
-/// finding. They are of files that the scenario has not closed, and an unmount ends them.
+/// Damage, and leaks: no host has died, so there must not be any. Remaining locks are not a
+/// finding: they belong to files that the scenario has not closed, and an unmount ends them.
 fn verdict(found: &FsckReport) -> Result<(), ScenarioError> {
     if found.is_damaged() || found.has_leaks() {
         return Err(ScenarioError::Wrong(format!("a check of its datastore has found: {found}")));

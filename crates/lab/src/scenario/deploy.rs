@@ -44,7 +44,7 @@ async fn template(bench: &Bench, place: &Place) -> Result<Template, ScenarioErro
 /// Machines that were deployed, each with the seconds that it took by itself.
 type Deployed = Vec<(Vm, f64)>;
 
-/// Deploys `count` machines at once, of which so many are copied at a time.
+/// Deploys `count` machines, this many of them concurrently.
 async fn deploy(
     bench: &Bench,
     template: &Template,

@@ -1,15 +1,15 @@
-//! Aims, judged by numbers that can be told: never by what is divided by next to nothing.
+//! Aims, judged by meaningful numbers: never by a division by almost nothing.
 
 use super::{Found, Side};
 use crate::outcome::{LEAST_SECONDS, Measure, Verdict};
 
-/// How many times `to` is `of`; none where that means nothing.
+/// How many times `to` is `of`; `None` if that is meaningless.
 pub fn ratio(of: f64, to: f64) -> Option<f64> {
     let ratio = of / to;
     (to > 0.0 && ratio.is_finite()).then_some(ratio)
 }
 
-/// The same of times in seconds; none where one of them is too short to tell.
+/// The same for times in seconds; `None` if one of them is too short to measure.
 pub fn ratio_of_times(of: f64, to: f64) -> Option<f64> {
     if of < LEAST_SECONDS || to < LEAST_SECONDS { None } else { ratio(of, to) }
 }
@@ -28,8 +28,8 @@ impl Found {
         }
     }
 
-    /// Whether "on" is so many times faster than "off". An "on" that is too short to tell is taken
-    /// for the shortest time that can be told; if that is not enough, nothing is judged.
+    /// Whether "on" is this many times faster than "off". An "on" too short to measure counts as
+    /// the shortest measurable time; if that is not enough, nothing is judged.
     pub fn judge_faster(&mut self, what: &str, goal: &str, least: f64, off_s: f64, on_s: f64) {
         if let Some(times) = ratio_of_times(off_s, on_s) {
             return self.judge(what, goal, format!("{times:.1}x"), times >= least);
@@ -42,7 +42,7 @@ impl Found {
         }
     }
 
-    /// Whether one time is at most so many times another.
+    /// Whether one time is at most this many times another.
     pub fn judge_at_most(&mut self, what: &str, goal: &str, most: f64, of_s: f64, to_s: f64) {
         match ratio_of_times(of_s, to_s) {
             Some(times) => self.judge(what, goal, format!("{times:.2}x"), times <= most),
@@ -74,7 +74,7 @@ impl Found {
         }
     }
 
-    /// Where one of these cases by itself took so different times that a tenth can't be told.
+    /// If the times of one of these cases vary so much that a tenth can't be resolved, why.
     fn restless(&self, alike: &[&str]) -> Option<String> {
         let cases = self.rows.iter().filter(|row| alike.contains(&row.case.as_str()));
         let spreads = cases.filter_map(|row| {

@@ -23,8 +23,8 @@ const DISKS: usize = 5;
 const DISK_BYTES: u64 = 64 * MIB;
 /// A machine's memory: its swap file.
 const MEMORY_BYTES: u64 = 4 * MIB;
-/// Machines that are powered on at once begin within so many times the time of a load, as an
-/// administrator's client and the hosts' agents hand them on.
+/// Machines powered on at once begin within this many times the duration of a load, as an
+/// administrator's client and the hosts' agents pass the requests on.
 const STORM_LOADS: f64 = 1.5;
 /// The machines that are snapshotted: 004 has "a set".
 const SNAPPED: usize = 4;
@@ -41,7 +41,7 @@ async fn worker(bench: &Bench, place: &Place) -> Result<(Vm, Load), ScenarioErro
     Ok((vm, load))
 }
 
-/// What the load does while nobody disturbs it.
+/// The rate of the load without disturbance.
 async fn undisturbed(bench: &Bench, load: &Load) -> Meter {
     load.restart_meter();
     bench.reactor().sleep(bench.plan().load_time).await;
@@ -57,7 +57,7 @@ struct Felt {
 }
 
 impl Felt {
-    /// Against the better one of before and behind: a load gets faster while it warms up.
+    /// Compared with the better one of before and after: a load gets faster while it warms up.
     fn kept(&self) -> Option<f64> {
         let undisturbed = self.before.per_second().max(self.after.per_second());
         ratio(self.during.per_second(), undisturbed)

@@ -34,7 +34,7 @@ use crate::outcome::{
 /// Why a scenario could not be run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// What it was to run on is not there.
+    /// The scenario's target does not exist.
     #[error("{0}")]
     Plan(String),
     /// A disk.
@@ -114,7 +114,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// The row of a case; made if it is not there yet.
+    /// The row of a case, created if necessary.
     pub fn row(&mut self, case: &str) -> &mut Row {
         let at = self.rows.iter().position(|row| row.case == case).unwrap_or(self.rows.len());
         if at == self.rows.len() {

@@ -111,8 +111,8 @@ struct Beside {
     is_loaded: bool,
 }
 
-/// A full datastore, of which a machine of so many GB is deleted and reclaimed, as 5.0 and 5.1 do:
-/// 99% of what is free in one balloon.
+/// A full datastore, on which a machine of this many GB is deleted and reclaimed as in 5.0 and 5.1:
+/// 99% of the free space in one balloon.
 async fn delete_and_reclaim(
     found: &mut Found,
     bench: &Rc<Bench>,
@@ -151,7 +151,7 @@ async fn delete_and_reclaim(
     Ok(measure)
 }
 
-/// A machine to be deleted, of so many of the papers' GB, all of which are data.
+/// A machine to be deleted, with this many of the papers' GB, all of them data.
 pub(super) async fn full_machine(
     bench: &Bench,
     place: &Place,

@@ -1,7 +1,7 @@
-//! What is over soon is measured several times, and the one that took the middle time counts.
+//! Short measurements are repeated, and the median counts.
 //!
-//! Where two measurements are to be compared with each other they are taken in turns (ABAB), so
-//! that whatever else the machine does comes over both alike.
+//! Two measurements that are to be compared are taken in turns (ABAB), so that other activity of
+//! the machine affects both alike.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub struct Limits {
     pub budget: Duration,
 }
 
-/// For what stands by itself.
+/// For single measurements.
 pub const ALONE: Limits = Limits { least: 1, most: 5, budget: Duration::from_secs(5) };
 /// For what is compared with each other: one try is a seventh more or less than the next.
 pub const ALIKE: Limits = Limits { least: 3, most: 15, budget: Duration::from_secs(30) };
@@ -48,7 +48,7 @@ pub struct Middle {
 }
 
 impl Rounds {
-    /// Of so many measurements.
+    /// For this many measurements.
     pub fn new(jobs: usize, limits: Limits) -> Self {
         let tries = vec![Vec::new(); jobs];
         Self { limits, tries, turn: 0, started: Instant::now(), spent: Duration::ZERO }

@@ -11,7 +11,7 @@ use crate::vm::{DiskPlan, Vm};
 const FILL_IN_FLIGHT: usize = 16;
 /// Reads in flight while a copy is verified.
 const VERIFY_IN_FLIGHT: usize = 8;
-/// Data lies in runs of so many blocks, with gaps in between.
+/// Data is in runs of this many blocks, with gaps in between.
 const RUN_BLOCKS: u64 = 32;
 
 /// A machine whose first disk holds what can be made again.

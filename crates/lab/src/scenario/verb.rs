@@ -261,14 +261,14 @@ fn plan(args: &RunArgs) -> Result<BenchPlan, String> {
     })
 }
 
-/// The portals that the target tells the first host.
+/// The portals that the target reports to the first host.
 fn portals(args: &RunArgs, unit: &Config, initiators: &[String]) -> Result<Vec<String>, String> {
     let initiator = initiators.first().cloned().unwrap_or_default();
     let connect = ConnectArgs { initiator, ..args.connect.clone() };
     let targets = target::discover(&unit.portal, &connect)?;
     let found = targets.into_iter().find(|target| target.name == unit.target);
     let portals = found.map(|target| target.portals).unwrap_or_default();
-    // With the tag of the portal group behind a comma, as SendTargets tells them.
+    // After the address and a comma comes the tag of the portal group, in SendTargets.
     let bare = portals.iter().filter_map(|portal| portal.split(',').next());
     let mut portals: Vec<String> = bare.map(str::to_owned).collect();
     portals.dedup();

@@ -15,7 +15,7 @@ use crate::outcome::{Line, Measure};
 use crate::vm::Vm;
 
 const GIB: u64 = 1 << 30;
-/// Behind the name of a case: the limit is that of VPD page B0h, not ESXi's own 1 MB.
+/// Added to the name of a case: the limit is that of VPD page B0h, not ESXi's own 1 MB.
 const LONG_RANGES: &str = ", ranges as Block Limits allow";
 /// Between two points of a line.
 const SAMPLE: Duration = Duration::from_millis(50);
@@ -34,7 +34,7 @@ async fn make(
     Ok(bench.measure(all(disks)).await?)
 }
 
-/// Reads all of them, or one where that was done before, and deletes them.
+/// Reads all of them, or one if that was done before, and deletes them.
 async fn check(
     found: &mut Found,
     bench: &Bench,

@@ -1,4 +1,4 @@
-//! What there is to be read, without how it looks.
+//! The content of a document, without its presentation.
 
 use crate::outcome::Chart;
 
@@ -6,7 +6,7 @@ use crate::outcome::Chart;
 pub struct Document {
     /// What it is called.
     pub title: String,
-    /// What stands before its sections.
+    /// The blocks before its sections.
     pub intro: Vec<Block>,
     /// Its parts.
     pub sections: Vec<Section>,
@@ -131,7 +131,7 @@ impl Block {
     }
 }
 
-/// What links call the section of a scenario. Its place keeps it unique, whatever the id is.
+/// The anchor of a scenario's section. Its index keeps it unique, whatever the id is.
 pub fn anchor(index: usize, id: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     format!("s{}-{}", index + 1, id.chars().map(plain).collect::<String>())

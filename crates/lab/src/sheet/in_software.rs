@@ -1,4 +1,5 @@
-//! What a host did itself although it was to be offloaded, so that nobody takes it for the array's.
+//! Work that a host did itself although it was to be offloaded, so that it is not credited to the
+//! array.
 
 use super::document::{Block, Cell, Column, Table, Tone};
 use super::number;
@@ -24,7 +25,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Both sides of all cases; none where all was offloaded that was to be.
+/// Both sides of all cases; `None` if everything was offloaded as intended.
 pub fn table(sides: Sides, pairs: &[Pair<'_>]) -> Option<Block> {
     let mut rows = Vec::new();
     for pair in pairs {

@@ -1,5 +1,5 @@
-//! A report as JSON: all that was found, and with each scenario what a summary says of it beside
-//! what is published. So who keeps it needs neither the papers nor what ratios are made by.
+//! A report as JSON: all results, and for each scenario the summary beside the published figures.
+//! So a reader needs neither the papers nor the rules for ratios.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::quantity::Shown;
 use crate::figures::{self, Published};
 use crate::outcome::{About, Report, Row, ScenarioOutcome};
 
-/// The form of the JSON: whoever reads it knows this one, or refuses it.
+/// The version of the JSON: a reader knows this one, or refuses it.
 const FORM: u32 = 1;
 
 /// A report.
@@ -33,7 +33,7 @@ struct Summary {
     title: &'static str,
     /// The paper and the place in it.
     source: Option<&'static str>,
-    /// The most telling of what stands there.
+    /// The most relevant of the published figures.
     published: Option<Figures>,
     /// What the numbers are: "time".
     quantity: String,
@@ -56,7 +56,7 @@ struct Case {
     case: String,
     off: Option<f64>,
     on: Option<f64>,
-    /// None where it can't be told.
+    /// `None` if there is no ratio.
     ratio: Option<f64>,
     /// Whether that is because it was over too soon.
     too_fast: bool,
@@ -116,7 +116,7 @@ fn case(row: &Row, shown: &Shown) -> Case {
     }
 }
 
-/// With six significant digits: more of them mean nothing.
+/// With six significant digits: more would mean nothing.
 fn six(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
@@ -128,7 +128,7 @@ mod tests {
     use crate::report::to_json;
     use crate::sheet::sample;
 
-    /// Some scenarios, with everything that whoever keeps a report looks at.
+    /// Some scenarios, with everything that readers of reports use.
     fn report() -> Report {
         let mut report = sample::report("Holdfast", 1.0);
         let wanted = ["P-13", "P-18", "V-34", "V-52"];

@@ -30,7 +30,7 @@ use crate::outcome::Report;
 pub use ratio::Ratio;
 pub use verb::{CompareArgs, ReportArgs, compare, report};
 
-/// A report as one HTML page that stands alone: no script, and nothing is fetched.
+/// A report as one self-contained HTML page: no script, and nothing is fetched.
 pub fn html(report: &Report) -> String {
     html::page(&report::document(report))
 }

@@ -1,6 +1,6 @@
 //! Numbers as people read them, each with its unit.
 
-/// What stands where there is nothing to show.
+/// Shown if there is no value.
 pub const NONE: &str = "–";
 
 /// A number with three significant digits, thousands apart: "0.0123", "12.3", "12,345".
@@ -57,7 +57,7 @@ fn with_unit(number: &str, unit: &str) -> String {
     format!("{number}\u{a0}{unit}")
 }
 
-/// The power of ten of the first digit, when there are three of them.
+/// The power of ten of the first digit, if the number has three.
 fn exponent(value: f64) -> i32 {
     let text = format!("{value:.2e}");
     text.split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(0)

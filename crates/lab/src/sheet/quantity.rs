@@ -1,4 +1,4 @@
-//! What of a measure stands for all of it: the seconds, or the value that the figure is about.
+//! The quantity that represents a measure: the seconds, or the value that the figure is about.
 
 use super::{number, tables};
 use crate::figures::{self, Quantity};
@@ -14,8 +14,8 @@ pub enum Shown {
 }
 
 impl Shown {
-    /// What is shown of a scenario with this id, of which there are these measures: the first value
-    /// of them where the figure is about values, and there are some.
+    /// The quantity of a scenario with this id and these measures: the first value of them if the
+    /// figure is about values, and there are any.
     pub fn of<'a>(id: &str, mut measures: impl Iterator<Item = &'a Measure>) -> Self {
         let quantity = figures::find(id).map_or(Quantity::Seconds, |figure| figure.quantity);
         if quantity == Quantity::Seconds {
@@ -27,7 +27,7 @@ impl Shown {
         }
     }
 
-    /// The number; none where it was not measured.
+    /// The number; `None` if it was not measured.
     pub fn read(&self, measure: Option<&Measure>) -> Option<f64> {
         match self {
             Self::Seconds => measure.map(|measure| measure.seconds),
@@ -35,7 +35,7 @@ impl Shown {
         }
     }
 
-    /// What is less can't be told.
+    /// Smaller values can't be measured.
     pub fn least(&self) -> f64 {
         match self {
             Self::Seconds => LEAST_SECONDS,

@@ -13,7 +13,7 @@ pub enum Ratio {
     Times(f64),
     /// The second is zero, and the first is not.
     Unbounded,
-    /// The second is there, and less than what can be measured.
+    /// The second exists, but is too small to measure.
     TooFast,
 }
 

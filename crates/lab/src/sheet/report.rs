@@ -161,7 +161,7 @@ fn checked(datastores: u64) -> String {
     }
 }
 
-/// Bars of all rows; none where nothing was measured.
+/// Bars of all rows; `None` if nothing was measured.
 fn chart(id: &str, rows: &[Row]) -> Option<Chart> {
     let measures = || rows.iter().flat_map(|row| row.on.iter().chain(&row.off));
     measures().next()?;

@@ -110,8 +110,8 @@ fn nothing() -> [Cell; 4] {
     [(); 4].map(|()| Cell::new(number::NONE).toned(Tone::Faint))
 }
 
-/// The case that stands for a scenario: the last that has both sides, which is the largest where
-/// the papers go up to one; the last of all where none has.
+/// The case that represents a scenario: the last one with both sides, which is the largest if the
+/// papers go up to one; without such a case, the last one.
 fn headline(outcome: &ScenarioOutcome) -> [Cell; 4] {
     let has_both = |row: &&Row| row.off.is_some() && row.on.is_some();
     let Some(row) = outcome.rows.iter().rfind(has_both).or(outcome.rows.last()) else {

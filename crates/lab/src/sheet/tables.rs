@@ -41,7 +41,7 @@ struct Quantity {
     name: &'static str,
     of: fn(&Measure) -> f64,
     show: fn(f64) -> String,
-    /// What is less can't be told.
+    /// Smaller values can't be measured.
     least: f64,
 }
 
@@ -100,7 +100,7 @@ fn case(sides: &Sides, pair: &Pair<'_>) -> Cell {
     Cell::new(format!("{} ({})", pair.case, marks.join(", "))).toned(Tone::Bad)
 }
 
-/// What else was measured; none where that is nothing.
+/// Other measured values; `None` if there are none.
 pub fn values(caption: &str, sides: Sides, pairs: &[Pair<'_>]) -> Option<Table> {
     let columns = vec![
         Column::words("Case"),
@@ -122,7 +122,7 @@ pub fn values(caption: &str, sides: Sides, pairs: &[Pair<'_>]) -> Option<Table> 
     (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
 }
 
-/// What was done several times: how often, and between which times; none where nothing was.
+/// Repeated measurements: how many, and their range; `None` if nothing was repeated.
 pub fn spreads(sides: Sides, pairs: &[Pair<'_>]) -> Option<Table> {
     let mut rows = Vec::new();
     for pair in pairs {

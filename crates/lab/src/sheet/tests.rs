@@ -70,7 +70,7 @@ fn check_table(table: Node<'_, '_>) {
         parts.flat_map(|part| part.children().filter(Node::is_element).map(width)).collect()
     };
     let body = lines("tbody");
-    // One heading above all, or none where the first column says it all.
+    // One heading above all, or none if the first column is enough.
     let columns = *lines("thead").first().unwrap_or(&2);
     assert!(body.iter().all(|width| *width == columns), "{}", all_text(table));
     for heading in table.descendants().filter(|node| node.has_tag_name("th")) {

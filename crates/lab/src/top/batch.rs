@@ -12,7 +12,7 @@ use super::rates::{Line, rates};
 use super::snapshot::Snapshot;
 use super::watch::{Next, Watch};
 
-/// Columns in front of those of esxtop.
+/// Columns before those of esxtop.
 const FIRST: [&str; 3] = ["TIME", "HOST", "DEVICE"];
 
 /// How long is waited at a time for a lab that is late.
@@ -78,7 +78,7 @@ fn print(
     for line in rates(before, after) {
         table.write_record(record(after, &line))?;
     }
-    // Each interval is there when it is over, for whoever follows the file.
+    // Each interval is written when it is over, for programs that follow the file.
     Ok(table.flush()?)
 }
 
@@ -95,7 +95,7 @@ fn time_of(wall_ms: u64) -> String {
     text.unwrap_or_else(|| wall_ms.to_string())
 }
 
-/// Whether nobody reads any more, as behind `| head`: no error.
+/// Whether the reader has closed the pipe, as with `| head`: not an error.
 fn is_closed(result: csv::Result<()>) -> Result<bool, String> {
     let Err(error) = result else { return Ok(false) };
     match error.kind() {

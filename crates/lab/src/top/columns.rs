@@ -52,7 +52,7 @@ const fn column(name: &'static str, what: &'static str, value: Value) -> Column 
     Column { name, what, value }
 }
 
-/// All of them, in the order in which they are shown, behind host and device.
+/// All of them, in the order in which they are shown, after host and device.
 pub const COLUMNS: &[Column] = &[
     column("CLONE_RD", "copies with this device as source", Count(|l| l.all.clone_read.count)),
     column("CLONE_WR", "copies with it as destination", Count(|l| l.all.clone_written.count)),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 /// The name at the default place.
 const NAME: &str = "holdfast-lab.json";
 
-/// Where a lab publishes if it is told nothing else: in the user's runtime directory, or in that of
-/// temporary files where there is none.
+/// Where a lab publishes by default: in the user's runtime directory, or without one in that of
+/// temporary files.
 pub fn default_place() -> PathBuf {
     place_in(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), std::env::temp_dir())
 }

@@ -122,7 +122,7 @@ fn between(before: Option<&Totals>, after: &Totals) -> Totals {
     before.and_then(|before| added(before, after)).unwrap_or_else(|| after.clone())
 }
 
-/// What was added; none if something is less than it was.
+/// The increase; `None` if something has decreased.
 fn added(before: &Totals, after: &Totals) -> Option<Totals> {
     let mut classes = after.classes.clone();
     for class in Class::ALL {
@@ -155,7 +155,7 @@ fn tally_added(before: &Tally, after: &Tally) -> Option<Tally> {
 mod tests {
     use super::*;
 
-    /// A host with one device, after so many copies of 1 MiB, 2 ms each.
+    /// A host with one device, after this many copies of 1 MiB, 2 ms each.
     fn snapshot(pid: u32, seconds: u64, copies: u64) -> Snapshot {
         let tally = Tally { count: copies, bytes: copies << 20, latency_us: copies * 2000 };
         let mut totals = Totals { clone_read: tally, conflicts: copies, ..Totals::default() };

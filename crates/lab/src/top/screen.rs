@@ -105,7 +105,7 @@ impl Screen {
             Constraint::Min(1),
         ])
         .areas(frame.area());
-        // A blank stands between two columns.
+        // A blank separates two columns.
         let names = HOST_WIDTH + 1 + DEVICE_WIDTH;
         let room = frame.area().width.saturating_sub(names) / (NUMBER_WIDTH + 1);
         let columns = self.view.columns(usize::from(room));

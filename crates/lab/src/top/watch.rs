@@ -7,9 +7,10 @@ use super::snapshot::Snapshot;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
-/// A lab that is not there any more, and has not written for so long, did not end in order.
+/// A lab that no longer runs, and has not written for this long, did not end in order.
 const GONE_AFTER: Duration = Duration::from_secs(3);
-/// And one that is there hangs: it publishes each second, and no login takes that long.
+/// A lab that runs but has not written for this long hangs: it publishes each second, and no login
+/// takes that long.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 /// What comes next from a lab.
@@ -19,9 +20,9 @@ pub(super) enum Next {
     Snapshot(Snapshot),
     /// None yet, and the time is up.
     Nothing,
-    /// The last of them, if they are newer: the lab has ended.
+    /// The last counters, if they are newer: the lab has ended.
     Ended(Option<Snapshot>),
-    /// Whoever looks is to stop.
+    /// The observer is to stop.
     Stopped,
 }
 
@@ -118,7 +119,7 @@ impl Watch {
     }
 }
 
-/// What has become of a lab that last wrote so long ago; none where all is well.
+/// The state of a lab that last wrote this long ago; `None` if all is well.
 fn verdict(age: Duration, is_gone: bool) -> Option<&'static str> {
     if is_gone && age > GONE_AFTER {
         return Some("is gone without having ended in order");

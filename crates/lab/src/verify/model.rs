@@ -59,7 +59,7 @@ impl Model {
         self.blocks[block as usize]
     }
 
-    /// The bytes that a content stands for.
+    /// Renders the bytes of a content.
     pub fn render(&self, content: Content, bytes: &mut [u8]) {
         bytes.fill(0);
         if content.operation == 0 {

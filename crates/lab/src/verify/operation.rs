@@ -1,4 +1,4 @@
-//! What is done to the span, as the journal writes it and as the model understands it.
+//! An operation on the span, as the journal records it and the model interprets it.
 
 use std::fmt;
 use std::ops::Range;

@@ -9,8 +9,8 @@ use crate::host::EsxVersion;
 
 /// The default of ESXi: blocks of an iteration.
 pub const BLOCKS_DEFAULT: u64 = 200;
-/// A datastore that is fuller is reclaimed by the default number of blocks, whatever is asked for
-/// (000: from 5.5 patch 3 on).
+/// A fuller datastore is reclaimed by the default number of blocks, whatever was requested (000:
+/// from 5.5 patch 3 on).
 const FULL_PERMILLE: u64 = 750;
 /// What ESXi before 5.5 can make a balloon file of (002, "devices over 2 TB").
 const BALLOON_BLOCKS_MAX: u64 = (2 << 40) / BLOCK_BYTES;
@@ -25,9 +25,9 @@ pub enum ReclaimPlan {
     /// So many blocks an iteration; more than 1% of what is free is taken for the default, and so
     /// is all where the datastore is 75% full (000, 002: from 5.5 patch 3 on).
     Blocks(u64),
-    /// As before those rules: whatever is asked for (5.5 before patch 3).
+    /// As before those rules: any number is accepted (5.5 before patch 3).
     BlocksUnchecked(u64),
-    /// 5.0 and 5.1: so many percent of what is free in one balloon file (`vmkfstools -y`).
+    /// 5.0 and 5.1: this percentage of the free space in one balloon file (`vmkfstools -y`).
     Percent(u64),
 }
 
@@ -43,7 +43,7 @@ pub struct Reclaimed {
 }
 
 impl ReclaimPlan {
-    /// What ESXi does if it is not told otherwise.
+    /// ESXi's default.
     pub const DEFAULT: Self = Self::Blocks(BLOCKS_DEFAULT);
 
     /// Whether an ESXi does that: 5.0 and 5.1 know percentages only, and from 5.5 on there are none

@@ -1,4 +1,4 @@
-//! Whatever stands on a disk, reading it ends in an error and never in a panic.
+//! Reading any content of a disk ends in an error, never in a panic.
 
 use super::world::World;
 use crate::datastore::{
@@ -79,7 +79,7 @@ fn a_sector_that_is_damaged_is_found() {
 
 #[test]
 fn sealed_nonsense_is_no_way_in_either() {
-    // What has a right checksum and place, but content that nobody has written.
+    // Sectors with valid checksums and places, but invalid content.
     let pristine = filled().disk.sectors.borrow().clone();
     let mut numbers: Vec<u64> = pristine.keys().copied().collect();
     numbers.sort_unstable();

@@ -1,4 +1,4 @@
-//! Hosts that die in the middle of a write: whoever is left goes on, and nothing is damaged.
+//! Hosts that die in the middle of a write: the others continue, and nothing is damaged.
 
 use super::memory::Memory;
 use super::play::{Model, Player};

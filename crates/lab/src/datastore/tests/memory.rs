@@ -276,7 +276,7 @@ impl Medium for Memory {
     fn unmap<'a>(&'a self, ranges: &'a [(u64, u64)]) -> LocalFuture<'a, Result<(), HostError>> {
         Box::pin(async move {
             self.begin().await?;
-            // It may take long: nobody else may have got the blocks by then.
+            // It may take long: nobody else may get the blocks before it ends.
             self.0.disk.sleep(Duration::from_micros(self.below(8000))).await;
             for (offset, bytes) in ranges {
                 self.0.disk.put(*offset, &vec![0; *bytes as usize]);

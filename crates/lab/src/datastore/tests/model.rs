@@ -1,4 +1,4 @@
-//! Several hosts at work on one datastore: what there is at the end is what there must be.
+//! Several hosts at work on one datastore: the final state is the expected one.
 
 use std::time::Duration;
 

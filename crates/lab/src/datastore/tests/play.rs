@@ -28,7 +28,7 @@ struct Entry {
 #[derive(Default)]
 pub struct Model {
     files: RefCell<BTreeMap<String, Option<Entry>>>,
-    /// Names are made and deleted in turns, so that it is known who was last.
+    /// Names are made and deleted in turns, so that the last one is known.
     names: Vec<Mutex<()>>,
 }
 
@@ -47,7 +47,7 @@ impl Model {
         self.files.borrow().values().flatten().map(|entry| entry.blocks.len() as u64).sum()
     }
 
-    /// Compares what there is with what must be, when nobody is at work.
+    /// Compares the state with the model, when no host is at work.
     pub async fn compare(&self, store: &Datastore, medium: &Memory, has_leaks: bool) {
         let list = store.list().await.unwrap();
         let known = self.files.borrow().clone();
@@ -261,7 +261,7 @@ impl Player {
         }
     }
 
-    /// From two tasks at once: each block is told to one of them only.
+    /// From two tasks at once: each block goes to only one of them.
     async fn allocate(
         &mut self,
         file: &File,

@@ -1,10 +1,10 @@
-//! Hosts over one disk in memory, in a time of their own: it goes on to whatever is due next when
-//! nobody can do anything, so that a run depends on its seed alone.
+//! Hosts over one disk in memory, in a time of their own: when nobody can proceed it advances to
+//! the next event, so that a run depends only on its seed.
 //!
-//! What the disk does to them: every command takes its time, half of it before it has its effect;
-//! writes of several sectors are torn in two, and so are reads, whose end may be the older part; a
-//! COMPARE AND WRITE may be sent twice, as after a path was lost; a write that is done may seem to
-//! have failed; a host may die in the middle of its n-th write, of which any part is done.
+//! What the disk does to them: every command takes time, half of it before its effect; writes of
+//! several sectors are torn in two, and so are reads, whose second part may be older; a COMPARE AND
+//! WRITE may be sent twice, as after the loss of a path; a completed write may seem to have failed;
+//! a host may die in the middle of its n-th write, with any part of it done.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};

@@ -84,7 +84,7 @@ fn draw_lines(
     Ok(())
 }
 
-/// From the least to the most; none where there is no value.
+/// From the least to the greatest; `None` without values.
 fn span(values: impl Iterator<Item = f64>) -> Option<Range<f64>> {
     let mut span: Option<Range<f64>> = None;
     for value in values {
@@ -94,7 +94,7 @@ fn span(values: impl Iterator<Item = f64>) -> Option<Range<f64>> {
     span.map(|span| if span.end - span.start < 1e-12 { span.start..span.start + 1.0 } else { span })
 }
 
-/// A line in words; none where there is nothing to say.
+/// A line in words; `None` if there is nothing to say.
 fn describe(name: &str, points: &[(f64, f64)], [x_unit, y_unit]: [&str; 2]) -> Option<String> {
     let x = span(points.iter().map(|point| point.0))?;
     let (least, most) = points

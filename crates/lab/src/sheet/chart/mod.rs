@@ -29,7 +29,7 @@ struct Drawing {
     svg: String,
     /// The name and colour of what is drawn.
     legend: Vec<(String, RGBColor)>,
-    /// What it shows, for those who do not see it.
+    /// A description for readers who can't see it.
     description: String,
 }
 
@@ -125,7 +125,7 @@ fn axis(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     if most - least < 1e-12 { 0.0..1.0 } else { least * 1.05..most * 1.05 }
 }
 
-/// A unit behind a heading; nothing where there is none.
+/// The unit after a heading; empty if there is none.
 fn in_unit(unit: &str) -> String {
     if unit.is_empty() { String::new() } else { format!("in {unit}") }
 }

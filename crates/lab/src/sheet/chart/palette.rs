@@ -13,7 +13,7 @@ pub struct Colour {
 
 /// Text and axes.
 pub const INK: Colour = colour(0x33_38_40, 0xD5_D9_DF);
-/// Lines behind the data.
+/// Grid lines.
 pub const GRID: Colour = colour(0xD9_DC_E1, 0x3C_42_4B);
 const OFF: Colour = colour(0xD0_6B_1F, 0xF2_A0_5E);
 const ON: Colour = colour(0x1F_6F_B5, 0x6F_B4_F0);
