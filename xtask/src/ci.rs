@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-/// The steps behind and before `tidy`: a name and the arguments of cargo.
+/// The steps around `tidy`: a name and the arguments of cargo.
 const BEFORE_TIDY: &[(&str, &[&str])] = &[
     ("format", &["fmt", "--all", "--check"]),
     ("clippy", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
@@ -33,7 +33,7 @@ pub fn run(root: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Runs cargo; false where it failed.
+/// Runs cargo; false if it failed.
 fn cargo(root: &Path, name: &str, arguments: &[&str]) -> Result<bool> {
     println!("ci: {name}");
     let start = Instant::now();

@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does the chore; false where it found something wrong.
+/// Does the chore; false if it found something wrong.
 fn run(arguments: Arguments) -> Result<bool> {
     let root = repository_root()?;
     match arguments.chore {

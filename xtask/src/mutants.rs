@@ -20,7 +20,7 @@ use serde::Deserialize;
 /// How long a command may take. A fault that makes it hang was not noticed by any test.
 const PATIENCE: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(100);
-/// Lines of a command's output that are shown where it did not do what it must.
+/// Lines of a command's output that are shown if it did not do what it must.
 const LINES_SHOWN: usize = 20;
 
 /// Which mutants.
@@ -37,7 +37,7 @@ pub struct Options {
     trust: bool,
 }
 
-/// A text in a file, and what stands there instead.
+/// A text in a file, and its replacement.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Edit {
@@ -88,7 +88,7 @@ fn read_all(root: &Path) -> Result<Vec<Mutant>> {
     Ok(all)
 }
 
-/// The files that a mutant changes, as they become.
+/// The files that a mutant changes, after the change.
 fn mutated(root: &Path, mutant: &Mutant) -> Result<BTreeMap<String, String>> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for edit in &mutant.edits {
@@ -105,7 +105,7 @@ fn mutated(root: &Path, mutant: &Mutant) -> Result<BTreeMap<String, String>> {
     Ok(files)
 }
 
-/// Applies the mutants one after the other; false where one was not noticed.
+/// Applies the mutants one after the other; false if one was not noticed.
 pub fn run(root: &Path, options: &Options) -> Result<bool> {
     let mut mutants = read_all(root)?;
     if let Some(only) = &options.only {
@@ -154,8 +154,8 @@ struct Scratch {
 }
 
 impl Scratch {
-    /// Brings the copy up to date: what is as it was keeps its time, so that nothing is compiled
-    /// again for it.
+    /// Brings the copy up to date: unchanged files keep their times, so that they are not compiled
+    /// again.
     fn new(root: &Path) -> Result<Self> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), Into::into);
         let base = target.join("mutants");
@@ -185,7 +185,7 @@ impl Scratch {
 
     fn copy(&self, file: &str) -> Result<()> {
         let from = self.root.join(file);
-        // What is deleted and not committed yet is listed as well.
+        // Deleted files that are not committed yet are listed as well.
         if !from.is_file() {
             return Ok(());
         }
@@ -203,7 +203,7 @@ impl Scratch {
         std::fs::write(&to, bytes).with_context(|| to.display().to_string())
     }
 
-    /// What becomes of a mutant.
+    /// The result of a mutant.
     fn judge(&self, mutant: &Mutant) -> Result<String> {
         let files = mutated(&self.root, mutant)?;
         for (file, text) in &files {
@@ -217,7 +217,7 @@ impl Scratch {
     }
 
     fn verdict(&self, mutant: &Mutant) -> Result<String> {
-        // A fault that does not compile is noticed by nobody but the compiler.
+        // A fault that does not compile is noticed by the compiler, not by a test.
         let build = match mutant.run.first().map(String::as_str) {
             Some("test") => {
                 [&mutant.run[..1], &["--no-run".to_string()], &mutant.run[1..]].concat()

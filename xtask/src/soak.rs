@@ -60,7 +60,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// Runs cargo; false where it failed.
+/// Runs cargo; false if it failed.
 pub fn cargo(root: &Path, arguments: &[&str]) -> Result<bool> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root);

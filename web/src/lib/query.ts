@@ -15,7 +15,7 @@ export const client = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 1000,
-      // What the array refuses it refuses the next time as well.
+      // What the array refuses once, it refuses the next time as well.
       retry: (failures, error) =>
         failures < 2 && error instanceof Refused && (error.status === 0 || error.status >= 502),
     },

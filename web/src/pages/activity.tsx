@@ -35,7 +35,7 @@ function line(
   what: keyof Peaks & keyof ClassRate,
 ): Series {
   const found = samples.map((sample) => sample.classes[name]);
-  // What the page has sampled by itself has no peak within: it is one.
+  // The page's own samples have no peaks: each is one.
   const peaks = found.flatMap((one) => one?.peaks?.[what] ?? one?.[what] ?? []);
   return {
     label,

@@ -85,8 +85,8 @@ function CapacityCard({ status, space }: { status: Status; space: PoolSpace }) {
       </Card>
     );
   }
-  // What is in use and what is free is the same on the whole page; what the pass of accounting
-  // knows is older, and may be more.
+  // Used and free space are the same on the whole page; the figures of the last accounting pass are
+  // older, and may be higher.
   const inUse = Math.max(used, figures.live_bytes);
   const parts: Part[] = [
     { label: "Unique to volumes", colour: "c1", bytes: figures.unique_bytes },

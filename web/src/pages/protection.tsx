@@ -94,7 +94,7 @@ function actionsOf(groups: RestGroup[]): Action[] {
     on: one,
     task: (close) => group && <EditSchedule group={group} close={close} />,
   };
-  // An array that keeps no schedules tells no frequency.
+  // An array without schedules returns no frequency.
   const keepsSchedules = group?.snapshot_schedule.frequency !== undefined;
   return [
     {

@@ -33,7 +33,7 @@ export function useList<T>(resource: string, fixed: Query = {}): List<T> {
       ...fixed,
       limit: ROWS,
       filter: wanted === "" ? undefined : `name='*${wanted}*'`,
-      // The natural order is by name, and does not need to be looked for.
+      // The natural order is by name, and needs no sorting.
       sort: sort === "name" ? undefined : sort,
       continuation_token: tokens.at(-1),
     }),

@@ -19,7 +19,7 @@ export function CreateGroup({ volumes, close }: Closing & { volumes: string[] })
   const [members, setMembers] = useState(volumes.join(" "));
   const chosen = words(members);
   const run = async () => {
-    // In the words of its own, which make the group with its volumes in one commit.
+    // By `/v1`, which makes the group with its volumes in one commit.
     await request("POST", own("groups"), { name: name.trim(), volumes: chosen });
     return `Protection group ${name.trim()} was made.`;
   };

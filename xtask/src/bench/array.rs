@@ -10,17 +10,17 @@ use super::process::{self, Background, Programs, words};
 /// The initiator's name, which Holdfast must know.
 const INITIATOR: &str = "iqn.2025-01.example.holdfast:lab";
 
-/// What an array is to be.
+/// The parameters of an array.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The directory of its pool, in that of the benchmark.
     pub name: &'static str,
     /// What the pool holds.
     pub capacity_bytes: u64,
-    /// Its configuration; none: as it comes.
+    /// Its configuration; `None` for the defaults.
     pub config: Option<PathBuf>,
-    /// Whether all of the pool's file is written once first, as a device in use was. Otherwise the
-    /// array does that itself, ahead of its log, and that counts as written by it.
+    /// Whether the whole file of the pool is written once first, as on a used device. Otherwise the
+    /// array does that itself, ahead of its log, and that counts as its writes.
     pub is_conditioned: bool,
 }
 
@@ -30,11 +30,11 @@ pub struct Array {
     process: Background,
     holdfast: PathBuf,
     pool: PathBuf,
-    /// What stands in URLs in front of the LUN.
+    /// The part of URLs before the LUN.
     target_url: String,
 }
 
-/// What an array says of its pool.
+/// The state of an array's pool.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Pool {
     /// Bytes that it can hold.
@@ -88,12 +88,12 @@ impl Array {
         self.process.wait_until(|| run_verb(&holdfast, &pool, "status").is_ok())
     }
 
-    /// Runs a verb, and gives what it printed.
+    /// Runs a verb, and returns its output.
     pub fn verb(&self, text: &str) -> Result<String> {
         run_verb(&self.holdfast, &self.pool, text)
     }
 
-    /// Makes a volume, with `flags` of `volume create`, and gives its URL.
+    /// Makes a volume, with `flags` of `volume create`, and returns its URL.
     pub fn create_volume(&self, name: &str, bytes: u64, lun: u16, flags: &str) -> Result<String> {
         self.verb(format!("volume create {name} --size {bytes} {flags}").trim_end())?;
         self.verb(&format!("connect {name} lab --lun {lun}"))?;
@@ -105,7 +105,7 @@ impl Array {
         self.process.pid()
     }
 
-    /// How its pool stands.
+    /// The state of its pool.
     pub fn pool(&self) -> Result<Pool> {
         #[derive(Deserialize)]
         struct Status {
@@ -115,7 +115,7 @@ impl Array {
         Ok(status.pool)
     }
 
-    /// Bytes that it has had written to the device.
+    /// Bytes that it has written to the device.
     pub fn written_bytes(&self) -> Result<u64> {
         let path = format!("/proc/{}/io", self.pid());
         let io = std::fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
@@ -130,7 +130,7 @@ impl Array {
         remove(&pool)
     }
 
-    /// Its process, which stays when the rest goes, and the URL of a LUN.
+    /// Its process, which outlives the rest, and the URL of a LUN.
     pub fn into_parts(self, lun: u16) -> (Background, String) {
         (self.process, format!("{}/{lun}", self.target_url))
     }
@@ -149,7 +149,7 @@ fn remove(pool: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file once, with what it holds.
+/// Rewrites a file once with its own content.
 fn condition(path: &Path) -> Result<()> {
     let path = path.display();
     let copy = format!("if={path} of={path} bs=4M conv=notrunc oflag=direct status=none");

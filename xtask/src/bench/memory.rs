@@ -1,5 +1,6 @@
-//! `cargo xtask bench --only memory` and `--only opening`: what the store's memory buys, and that
-//! opening a pool does not grow with it. Both run the simulator's program, which prints tables.
+//! `cargo xtask bench --only memory` and `--only opening`: the effect of the store's memory, and
+//! that opening a pool does not take longer for a larger pool. Both run the simulator's program,
+//! which prints tables.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -40,7 +41,7 @@ fn run(options: &Options, arguments: &[OsString]) -> Result<()> {
     Ok(())
 }
 
-/// Numbers as the program takes them.
+/// Numbers as arguments of the program.
 fn list<T: ToString>(numbers: &[T]) -> OsString {
     numbers.iter().map(T::to_string).collect::<Vec<_>>().join(",").into()
 }

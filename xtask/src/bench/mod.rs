@@ -1,11 +1,11 @@
-//! `cargo xtask bench`: Holdfast and Debian's tgt in turn, on the same directory, by the same
-//! light client, and what the two did as ratios.
+//! `cargo xtask bench`: Holdfast and Debian's tgt in turn, on the same directory, by the same light
+//! client, and the ratios of their results.
 //!
-//! Both targets run the whole time, and one at a time has work: each row is measured on each
-//! target before the next row, and all rows again in every round, so that a change of the
-//! machine's mood meets both. The median of the rounds counts.
+//! Both targets run all the time, but only one at a time has work: each row is measured on each
+//! target before the next row, and all rows again in every round, so that variations of the machine
+//! affect both. The median of the rounds counts.
 //!
-//! Behind that, Holdfast beside itself: `reduction`.
+//! After that, Holdfast is compared with itself: `reduction`.
 
 mod array;
 mod memory;
@@ -41,7 +41,7 @@ struct Sample {
     cpu_s_per_million: f64,
 }
 
-/// A row's medians: one entry for each target, none where the target can't do it.
+/// A row's medians: one entry for each target, `None` if the target can't do it.
 #[derive(Clone, Debug, Serialize)]
 struct Measured {
     /// The row.
@@ -56,7 +56,7 @@ struct Measured {
 struct Results {
     machine: String,
     options: String,
-    /// What the rows beside a peer have in common.
+    /// What the rows measured against a peer have in common.
     load: String,
     targets: Vec<String>,
     raw: Vec<raw::RawRow>,
@@ -64,7 +64,7 @@ struct Results {
     reduction: Option<reduction::Report>,
 }
 
-/// Runs the benchmark with the arguments behind `cargo xtask bench`.
+/// Runs the benchmark with the arguments after `cargo xtask bench`.
 pub fn run(arguments: &[String]) -> Result<()> {
     let name = String::from("cargo xtask bench");
     let options = Options::parse_from(std::iter::once(&name).chain(arguments));
@@ -118,7 +118,7 @@ fn compare(
     }
     results.rows = measure(options, &programs.lab, &targets, rows)?;
     results.targets = targets.iter().map(|target| target.name.to_owned()).collect();
-    // Pools and files that nobody needs any more, up to a hundred GiB.
+    // Pools and files that are no longer needed, up to a hundred GiB.
     drop(targets);
     targets::clear(&options.dir)
 }
@@ -129,7 +129,7 @@ fn write_json(path: Option<&PathBuf>, results: &Results) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))
 }
 
-/// The writes that fill the span; one read is measured behind them, because a load measures.
+/// The writes that fill the span, followed by one read, because a load measures something.
 fn fill_arguments() -> Vec<String> {
     ["--prefill", "--rw", "read", "--commands", "1", "--ramp", "0", "--seconds", "60"]
         .map(String::from)
@@ -169,7 +169,7 @@ fn measure(
 
 fn measure_one(options: &Options, lab: &Path, target: &Target, row: &Row) -> Result<Sample> {
     if row.needs_mapped {
-        // What the row takes away must be there: otherwise it measures doing nothing.
+        // What the row unmaps must be mapped: otherwise it measures nothing.
         load_span(lab, target, options, &rows::remap_arguments(options.volume_bytes()))?;
     }
     let report = load_span(lab, target, options, &row.arguments(options))?;
@@ -187,7 +187,7 @@ fn sample(report: &Value) -> Option<Sample> {
     })
 }
 
-/// Runs the load generator on the span of a target, and gives its report.
+/// Runs the load generator on the span of a target, and returns its report.
 fn load_span(
     lab: &Path,
     target: &Target,
@@ -199,7 +199,7 @@ fn load_span(
     load(lab, &target.url, target.pid(), &all)
 }
 
-/// Runs the load generator against a logical unit of a process, and gives its report.
+/// Runs the load generator against a logical unit of a process, and returns its report.
 fn load(lab: &Path, url: &str, pid: u32, arguments: &[String]) -> Result<Value> {
     let mut all = words(&format!("load --url {url} --target-pid {pid}"));
     all.extend_from_slice(arguments);
@@ -207,8 +207,8 @@ fn load(lab: &Path, url: &str, pid: u32, arguments: &[String]) -> Result<Value> 
     serde_json::from_str(&output).context("the load generator's report")
 }
 
-/// The sample whose rate is in the middle. Rates are what is compared, and the other numbers
-/// must belong to the same run.
+/// The sample with the median rate. Rates are compared, and the other numbers must belong to the
+/// same run.
 fn median(mut samples: Vec<Sample>) -> Option<Sample> {
     samples.sort_by(|a, b| a.iops.total_cmp(&b.iops));
     let middle = samples.len().checked_sub(1)? / 2;

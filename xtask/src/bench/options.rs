@@ -1,4 +1,4 @@
-//! What `cargo xtask bench` takes.
+//! The options of `cargo xtask bench`.
 
 use std::path::PathBuf;
 
@@ -73,7 +73,7 @@ impl Options {
         self.rows.is_empty() || self.rows.iter().any(|part| row.contains(part.as_str()))
     }
 
-    /// Bytes of the volumes: far more than the span, because offloads walk behind it.
+    /// Bytes of the volumes: far more than the span, because offloads walk on after it.
     pub fn volume_bytes(&self) -> u64 {
         self.span.saturating_add(1 << 40)
     }
@@ -83,7 +83,7 @@ impl Options {
         format!("{} s a measurement, median of {} interleaved rounds", self.seconds, self.rounds)
     }
 
-    /// One line for the rows that are held against a peer.
+    /// One line for the rows that are compared with a peer.
     pub fn describe_load(&self) -> String {
         format!(
             "One session, a span of {} MiB, 50% compressible data without duplicates",

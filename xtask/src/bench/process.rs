@@ -1,4 +1,4 @@
-//! Programs: what is needed, what is built, what runs in the background.
+//! Programs: requirements, builds, and background processes.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -61,13 +61,13 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        // It may be gone already; there is nobody left to tell.
+        // It may be gone already, which is fine.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Runs a program to its end, and gives what it printed.
+/// Runs a program to its end, and returns its output.
 pub fn output(program: &Path, arguments: &[String]) -> Result<String> {
     let shown = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
     let output = Command::new(program)

@@ -1,4 +1,4 @@
-//! The device under both, by fio: what no target can beat without a cache.
+//! The device itself, measured with fio: the limit for any target without a cache.
 
 use std::path::Path;
 

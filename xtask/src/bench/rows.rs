@@ -1,10 +1,10 @@
-//! What is measured.
+//! The rows: what is measured.
 
 use serde::Serialize;
 
 use super::options::Options;
 
-/// What a row moves.
+/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -12,13 +12,13 @@ pub enum Kind {
     Read,
     /// Writes, or reads and writes.
     Write,
-    /// Commands that every target answers alike.
+    /// Commands that all targets answer alike.
     Command,
     /// EXTENDED COPY: no peer here has it.
     Copy,
     /// Commands over 4 MiB, which a peer may do block by block.
     Offload,
-    /// Commands over 240 MiB, which only metadata operations end in time.
+    /// Commands over 240 MiB, which finish in time only as metadata operations.
     LongOffload,
 }
 
@@ -55,7 +55,7 @@ const fn offload(id: &'static str, title: &'static str, kind: Kind, load: &'stat
     Row { id, title, kind, load, needs_mapped: !matches!(kind, Kind::Copy), goal: 0.8 }
 }
 
-/// The row that offloads are held against.
+/// The row that offloads are compared with.
 pub const DURABLE_WRITE: &str = "write-4k-32";
 /// The row of commands that do nothing.
 pub const NOTHING: &str = "tur-32";
@@ -155,7 +155,7 @@ impl Row {
         let mut all: Vec<String> = self.load.split(' ').map(String::from).collect();
         all.extend([String::from("--seconds"), options.seconds.to_string()]);
         if self.kind == Kind::LongOffload {
-            // Once over the volume, and no further: behind that there is nothing left to do.
+            // Once over the volume, and no further: beyond its end there is nothing to do.
             let steps = (options.volume_bytes() - options.span) / LONG_BYTES;
             all.extend(["--ramp", "0", "--commands"].map(String::from));
             all.push(steps.to_string());
@@ -163,13 +163,13 @@ impl Row {
         all
     }
 
-    /// Whether it is held against durable writes, not against a peer.
+    /// Whether it is compared with durable writes, not with a peer.
     pub fn is_offload(&self) -> bool {
         matches!(self.kind, Kind::Copy | Kind::Offload | Kind::LongOffload)
     }
 }
 
-/// Copies of the span over all that lies behind it.
+/// Copies of the span over everything after it.
 pub fn remap_arguments(volume_bytes: u64) -> Vec<String> {
     let commands = (volume_bytes / LONG_BYTES).to_string();
     let mut all: Vec<String> =

@@ -102,7 +102,7 @@ fn write_ratio(text: &mut String, own: &Sample, peer: &Sample, goal: f64) -> std
     writeln!(text, " {rate:.2} | {cpu:.2} | {goal:.1}, CPU 1.0: {verdict} |")
 }
 
-/// What offloads are held against, on the same target.
+/// The row that offloads are compared with, on the same target.
 fn of_row<'a>(results: &'a Results, id: &str, target: usize) -> Option<&'a Sample> {
     let measured = results.rows.iter().find(|measured| measured.row.id == id)?;
     measured.targets.get(target)?.as_ref()

@@ -1,4 +1,4 @@
-//! The targets: how each is started, what it promises, what it can.
+//! The targets: how each is started, its promises and abilities.
 
 use std::path::Path;
 
@@ -24,9 +24,9 @@ pub struct Target {
 /// How tgt stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// WCE 0: tgt calls fdatasync for each write, before it answers.
+    /// WCE 0: tgt calls fdatasync for each write, before it responds.
     Durable,
-    /// WCE 1: a write is answered from the page cache.
+    /// WCE 1: a write is acknowledged from the page cache.
     Volatile,
     /// aio, which tgt always opens with O_DIRECT: past the page cache, but the device's own
     /// cache is never flushed.
@@ -114,8 +114,8 @@ fn pool_bytes(options: &Options) -> u64 {
     (options.span * 4 + log_bytes).max(16 << 30) >> 20 << 20
 }
 
-/// Memory in which all of the span is kept for reading, as in tgt's page cache. A quarter at least
-/// is kept for metadata, and some for the index.
+/// Enough memory to cache the whole span, as in tgt's page cache. A quarter at least is reserved
+/// for metadata, and some for the index.
 fn benchmark_config(options: &Options) -> String {
     let memory_mib = (options.span >> 20) * 2;
     format!("memory = \"{memory_mib}M\"\n")
@@ -132,7 +132,7 @@ fn start_tgt(options: &Options, mode: Mode) -> Result<Target> {
         std::fs::File::create(&backing).with_context(|| format!("making {}", backing.display()))?;
     file.set_len(options.volume_bytes()).context("making tgt's sparse file")?;
     let port = free_port()?;
-    // tgt numbers its control sockets; a free port's number is nobody else's.
+    // tgt numbers its control sockets; the number of a free port is unique.
     let control = format!("-C {}", port / 2);
     let log = options.dir.join(format!("tgt-{label}.log"));
     let serve = words(&format!("-f {control} --iscsi portal=127.0.0.1:{port}"));
@@ -158,6 +158,6 @@ fn start_tgt(options: &Options, mode: Mode) -> Result<Target> {
     })
 }
 
-/// Mode page 08h as tgt takes it, with WCE 0.
+/// Mode page 08h in tgt's notation, with WCE 0.
 const CACHING_PAGE_WCE_0: &str =
     "8:0:18:0x10:0:0xff:0xff:0:0:0xff:0xff:0xff:0xff:0x80:0x14:0:0:0:0:0:0";

@@ -1,13 +1,13 @@
-//! Which crate may depend on which, and why anything from outside is here.
+//! Which crate may depend on which, and the reasons for outside crates.
 //!
 //! The table is the picture of `docs/architecture.md`: protocols and store meet at `block` and
-//! never know of each other; effects stand behind `sys`; the lab reaches the array over iSCSI only.
+//! never know of each other; effects are behind `sys`; the lab reaches the array over iSCSI only.
 
 use std::collections::BTreeSet;
 
 use super::{Finding, Tree};
 
-/// Where each crate from outside has its reason.
+/// The document with the reason for each outside crate.
 const DEPENDENCIES: &str = "docs/rfcs/0002-dependencies.md";
 
 /// A crate and the crates of ours that it may depend on.
@@ -31,7 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fuzz", &["api", "array", "block", "format", "history", "iscsi", "scsi", "store", "sys"]),
 ];
 
-/// What tests may use besides, and nothing that is shipped.
+/// What tests may use in addition, but nothing that is shipped.
 const ALLOWED_IN_TESTS: &[(&str, &[&str])] =
     &[("array", &["sys"]), ("api", &["store", "sys"]), ("iscsi", &["scsi"])];
 
@@ -80,7 +80,7 @@ pub fn check_arrows(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Every crate from outside has its row, with the reason, in the document.
+/// Every outside crate has its row, with the reason, in the document.
 pub fn check_dependencies(tree: &Tree) -> Vec<Finding> {
     let accounted: BTreeSet<&str> = tree
         .get(DEPENDENCIES)
@@ -91,7 +91,7 @@ pub fn check_dependencies(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut used = BTreeSet::new();
     for (path, text) in manifests(tree) {
-        // What does not parse is the other check's finding.
+        // A manifest that does not parse is reported by the other check.
         let Ok(manifest) = text.parse::<toml::Table>() else { continue };
         for dependency in dependencies(&manifest) {
             if lookup(ALLOWED, &dependency.name).is_none() {
@@ -129,7 +129,7 @@ fn package_name(manifest: &toml::Table) -> String {
     package.and_then(toml::Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// All dependencies, those of single platforms too.
+/// All dependencies, including those of single platforms.
 fn dependencies(manifest: &toml::Table) -> Vec<Dependency> {
     let mut found = Vec::new();
     section(manifest, &mut found);

@@ -9,7 +9,7 @@ use super::{Finding, Tree};
 
 /// Where the commands are dispatched.
 const TABLE: &str = "crates/scsi/src/table.rs";
-/// Where they are told.
+/// Where they are documented.
 const DOCUMENT: &str = "docs/conformance.md";
 
 /// An entry of the table: kind, name, operation code, and byte 1 of the usage map.
@@ -56,7 +56,7 @@ fn dispatched(table: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The beginning of a row that tells of a command: code, action, name.
+/// The beginning of a row that documents a command: code, action, name.
 fn told(line: &str) -> Option<String> {
     let cells: Vec<&str> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
     let [code, action, name, ..] = cells[..] else { return None };

@@ -11,11 +11,11 @@ use super::{Finding, Tree};
 static LINK: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\]\(([^)\s]+)\)").expect("the pattern is constant"));
 
-/// `code`, in which nothing is a link.
+/// Code spans, which contain no links.
 static CODE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"`[^`]*`").expect("the pattern is constant"));
 
-/// Every relative link names a tracked file, and a heading of it where it names one.
+/// Every relative link names a tracked file, and a heading of it if it names one.
 pub fn check_links(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.ending_in(".md") {
@@ -60,7 +60,7 @@ pub fn check_index(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with a relative link; `None` where it leads somewhere.
+/// What is wrong with a relative link; `None` if it is valid.
 fn broken(tree: &Tree, from: &str, target: &str) -> Option<String> {
     let (file, heading) = match target.split_once('#') {
         Some((file, heading)) => (file, Some(heading)),
@@ -99,7 +99,7 @@ fn resolve(from: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// What a heading is called in links: small letters, blanks as hyphens, no punctuation.
+/// The anchor of a heading in links: lower case, blanks as hyphens, no punctuation.
 fn anchor(heading: &str) -> String {
     heading
         .trim_start_matches('#')

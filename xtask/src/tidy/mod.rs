@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: style is a test.
 //!
-//! Every check is a function from the [`Tree`] of tracked files to findings, so that its unit
-//! tests can hand it a tree of their own, among them one that must be found fault with.
+//! Every check is a function from the [`Tree`] of tracked files to findings, so that its unit tests
+//! can pass it a tree of their own, including one with faults.
 
 mod arrows;
 mod conformance;
@@ -27,7 +27,7 @@ use tree::Tree;
 struct Finding {
     /// The file, from the root of the repository.
     path: String,
-    /// The line, from 1; 0 where the whole file is meant.
+    /// The line, from 1; 0 for the whole file.
     line: usize,
     /// What is wrong, and what to do instead.
     message: String,
@@ -48,7 +48,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// From the tracked files to what is wrong with them.
+/// From the tracked files to the findings.
 type Check = fn(&Tree) -> Vec<Finding>;
 
 /// The checks, with the names that the summary gives them.
@@ -68,7 +68,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("the document of the conformance names every command", conformance::check_commands),
 ];
 
-/// Runs all checks; false where one found something. With `accept` the ratchet is written first.
+/// Runs all checks; false if one found something. With `accept` the ratchet is written first.
 pub fn run(root: &Path, accept: bool) -> Result<bool> {
     let mut tree = Tree::tracked(root)?;
     if accept {

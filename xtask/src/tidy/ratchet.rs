@@ -18,7 +18,7 @@ const FILE_LINES: usize = 400;
 /// Lines in a function without an entry in the ratchet.
 const FUNCTION_LINES: usize = 70;
 
-/// What is long: a key of the ratchet, and where it is.
+/// A long file or function: its key in the ratchet, and where it is.
 struct Long {
     path: String,
     line: usize,
@@ -86,7 +86,7 @@ fn measure(tree: &Tree) -> (Vec<Long>, Vec<Long>) {
             let (length, limit) = (function.length, FUNCTION_LINES);
             let key = format!("{path}:{}", function.name);
             if length > limit {
-                // Of two with one name (in two impls of one type) the longer counts.
+                // If two have the same name (in two impls of one type) the longer one counts.
                 let long = Long { path: path.into(), line: function.line, key, length, limit };
                 functions
                     .entry(long.key.clone())

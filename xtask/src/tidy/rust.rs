@@ -12,16 +12,16 @@ use super::{Finding, Tree};
 /// The crates that may be unsafe.
 const UNSAFE: &[&str] = &["crates/sys/", "crates/libiscsi/"];
 
-/// How far above an `unsafe` its reason may stand.
+/// How far above an `unsafe` its reason may be.
 const SAFETY_LINES: usize = 12;
 
 /// The crates that decide and have no effects; see `clippy.toml`.
 const CORE: &[&str] =
     &["block", "format", "store", "scsi", "iscsi", "array", "api", "history", "simulator"];
 
-/// The core crates whose runs must not differ for one seed. Maps with a random order may be looked
-/// things up in, so `HashMap` is no banned name: that no order of theirs comes out is what the
-/// simulator shows, which runs seeds twice and compares the traces.
+/// The core crates whose runs must be identical for one seed. Look-ups in maps with a random order
+/// are fine, so `HashMap` is not banned: the simulator shows that their order never matters, by
+/// running seeds twice and comparing the traces.
 const DETERMINISTIC: &[&str] = &["block", "format", "store", "simulator"];
 
 /// A name, the crates in which it is banned, and what to use instead.
@@ -31,7 +31,7 @@ struct Ban {
     instead: &'static str,
 }
 
-/// What clippy's lists can't say, or say only where the item is called and not where it is named.
+/// What clippy's lists can't express, or only where the item is called and not where it is named.
 static BANS: LazyLock<Vec<Ban>> = LazyLock::new(|| {
     let ban = |pattern: &str, crates, instead| Ban {
         pattern: Regex::new(pattern).expect("the pattern is constant"),
@@ -75,7 +75,7 @@ pub fn check_documents(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// `unsafe` stands only where it may, with its reason.
+/// `unsafe` is only where it may be, with its reason.
 pub fn check_unsafe(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.ending_in(".rs") {
@@ -133,7 +133,7 @@ pub fn check_banned_names(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The functions of a file, those of tests too; none where it does not parse.
+/// The functions of a file, including tests; none if it does not parse.
 pub fn functions(text: &str) -> Vec<Function> {
     let Ok(file) = syn::parse_file(text) else { return Vec::new() };
     let mut lengths = Lengths::default();
@@ -141,7 +141,7 @@ pub fn functions(text: &str) -> Vec<Function> {
     lengths.functions
 }
 
-/// Whether a file holds nothing but tests.
+/// Whether a file contains only tests.
 fn is_test_file(path: &str) -> bool {
     path.ends_with("tests.rs") || path.contains("tests/") || path.contains("fuzz/")
 }
@@ -184,7 +184,7 @@ fn has_reason(lines: &[&str], line: usize) -> bool {
     lines[first..last].iter().any(|line| line.contains("SAFETY:") || line.contains("# Safety"))
 }
 
-/// Finds where something is unsafe.
+/// Finds unsafe code.
 #[derive(Default)]
 struct Unsafes {
     lines: Vec<usize>,

@@ -1,4 +1,4 @@
-//! Each check is shown a tree that it must find fault with, and one that it must not.
+//! Each check gets a tree with a fault that it must find, and one without.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn tree(files: &[(&str, &str)]) -> Tree {
     tree
 }
 
-/// The lines on which `check` finds fault with one file.
+/// The lines on which `check` finds a fault in one file.
 fn lines_found(check: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {
     check(&tree(&[(path, text)])).into_iter().map(|finding| finding.line).collect()
 }

@@ -1,4 +1,4 @@
-//! Checks that need no more than lines of text.
+//! Checks that need only lines of text.
 
 use std::sync::LazyLock;
 
@@ -9,10 +9,10 @@ use super::{Finding, Tree};
 /// Characters in a line.
 const LINE_LENGTH_MAX: usize = 100;
 
-/// Characters in a line of a document, whose words are read and not compared side by side.
+/// Characters in a line of a document, which is read and not compared side by side.
 const DOCUMENT_LINE_LENGTH_MAX: usize = 125;
 
-/// What an editor's reminder looks like. In two halves, or this file would be found guilty.
+/// The reminders that editors mark. In two halves, or this file would be reported.
 static MARKERS: LazyLock<Regex> = LazyLock::new(|| {
     let words = [["TO", "DO"], ["FIX", "ME"], ["XX", "X"], ["HA", "CK"]].map(|half| half.concat());
     let macros = [["to", "do!"], ["unimple", "mented!"], ["db", "g!"]].map(|half| half.concat());
@@ -77,7 +77,7 @@ const HOSTS: &[&str] = &[
     "www.t10.org",
 ];
 
-/// Files that are written by hand, and so are held to the style.
+/// Files that are written by hand, and so must follow the style.
 fn is_written_by_hand(path: &str) -> bool {
     let made = [".lock", ".svg", "package-lock.json", "grafana/holdfast.json"];
     let is_made =
@@ -114,7 +114,7 @@ pub fn check_lines(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Nothing says that it is not finished.
+/// Nothing is marked as unfinished.
 pub fn check_markers(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, line, text) in lines(tree) {

@@ -1,4 +1,4 @@
-//! The files that the checks look at.
+//! The files that the checks read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 #[derive(Default)]
 pub struct Tree {
     files: BTreeMap<String, String>,
-    /// What is no text: pictures. A document may link to it.
+    /// Other files: pictures. A document may link to them.
     others: BTreeSet<String>,
 }
 
@@ -20,7 +20,8 @@ impl Tree {
     pub fn tracked(root: &Path) -> Result<Self> {
         let mut tree = Self::default();
         for path in list(root)? {
-            // A file that was deleted but is still in the index is no file; neither is a directory.
+            // A file that was deleted but is still in the index does not count; neither does a
+            // directory.
             let Ok(bytes) = std::fs::read(root.join(&path)) else { continue };
             match String::from_utf8(bytes) {
                 Ok(text) => drop(tree.files.insert(path, text)),
@@ -33,7 +34,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Puts a file in, in the place of one with the same path.
+    /// Adds a file, or replaces one with the same path.
     pub fn insert(&mut self, path: &str, text: &str) {
         self.files.insert(path.to_owned(), text.to_owned());
     }
@@ -48,7 +49,7 @@ impl Tree {
         self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// Those whose path ends in `suffix`.
+    /// The files whose path ends in `suffix`.
     pub fn ending_in<'a>(&'a self, suffix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files().filter(move |(path, _)| path.ends_with(suffix))
     }

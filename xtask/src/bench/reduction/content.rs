@@ -1,4 +1,4 @@
-//! The write path with reduction on and off, by what is written.
+//! The write path with reduction on and off, by the content written.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -108,7 +108,7 @@ pub fn measure(bench: &Bench, rows: &[&'static Row]) -> Result<Vec<Measured>> {
     let mut seed = 0;
     for round in 0..bench.options.rounds {
         for (row, samples) in rows.iter().zip(&mut samples) {
-            // Who comes first changes from round to round.
+            // The side that comes first alternates from round to round.
             for side in [round % 2, 1 - round % 2] {
                 seed += 1;
                 let is_reduced = side == 0;

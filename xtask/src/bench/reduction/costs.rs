@@ -1,4 +1,4 @@
-//! What an operation costs against how much it covers: it should be the same.
+//! The cost of an operation against the amount that it covers: it should be constant.
 
 use std::time::{Duration, Instant};
 
@@ -27,20 +27,20 @@ const SPREAD_WRITES: u64 = 8192;
 /// Three quarters of each block are one byte: what is stored stays small.
 const LIGHT: &str = "--compressible 75";
 
-/// What an operation cost; medians, or means where commands were counted together.
+/// The cost of an operation; medians, or means if commands were counted together.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cost {
     /// The operation.
     pub operation: &'static str,
-    /// What it covered; none: nothing, for comparison.
+    /// The amount covered; `None` for nothing, as a comparison.
     pub bytes: Option<u64>,
-    /// Until it was answered, in milliseconds.
+    /// Until its response, in milliseconds.
     pub answer_ms: f64,
     /// Commits.
     pub commits: f64,
     /// Bytes written to the device.
     pub device_bytes: f64,
-    /// Until its space was free, in seconds, where it frees some.
+    /// Until its space was free, in seconds, if it frees any.
     pub freed_s: Option<f64>,
 }
 
@@ -130,11 +130,11 @@ fn copies(bench: &Bench) -> Result<Vec<Cost>> {
     in_turn(bench, &COPY_SIZES, |bytes| commands(bench, &url, "EXTENDED COPY", "xcopy", bytes, 64))
 }
 
-/// UNMAP of what was mapped before.
+/// UNMAP of ranges that were mapped before.
 fn unmaps(bench: &Bench) -> Result<Vec<Cost>> {
     let url = source(bench, "unmaps", 5)?;
     in_turn(bench, &SIZES, |bytes| {
-        // The walk of copies is that of the commands that come behind them.
+        // The walk of the copies equals that of the following commands.
         let count = (256 * GIB / bytes).min(64);
         let length = bytes.min(SOURCE_BYTES);
         commands(bench, &url, "EXTENDED COPY", "xcopy", length, count * bytes / length)?;
@@ -150,7 +150,7 @@ fn source(bench: &Bench, name: &str, lun: u16) -> Result<String> {
     Ok(url)
 }
 
-/// `count` commands that walk behind the source's data, one at a time.
+/// `count` commands that walk on after the source's data, one at a time.
 fn commands(
     bench: &Bench,
     url: &str,

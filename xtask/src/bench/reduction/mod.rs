@@ -21,7 +21,7 @@ use super::process::{Programs, words};
 
 pub use table::render;
 
-/// What the pool of [`content`] and [`costs`] holds.
+/// The capacity of the pool of [`content`] and [`costs`].
 const POOL_BYTES: u64 = 6 << 30;
 
 /// All that was measured.
@@ -54,7 +54,7 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Report> {
     Ok(report)
 }
 
-/// An array, and what measures it.
+/// An array, and the tools to measure it.
 struct Bench<'a> {
     options: &'a Options,
     lab: &'a Path,
@@ -74,15 +74,15 @@ impl<'a> Bench<'a> {
         Ok(Self { options, lab: &programs.lab, array })
     }
 
-    /// Runs the load generator from its first command to its last: nothing is left out, so that
-    /// what the array has done meanwhile belongs to what is measured.
+    /// Runs the load generator from its first command to its last: nothing is left out, so that all
+    /// of the array's work in that time belongs to the measurement.
     fn load(&self, url: &str, arguments: &str) -> Result<Value> {
         let mut all = words(arguments);
         all.extend(words("--ramp 0"));
         super::load(self.lab, url, self.array.pid(), &all)
     }
 
-    /// Waits until no more data is stored than there was, which the background sees to.
+    /// Waits until the background has freed space, down to this much stored data.
     fn wait_freed(&self, data_bytes: u64) -> Result<Duration> {
         let start = Instant::now();
         while self.array.pool()?.data_bytes > data_bytes {
@@ -104,7 +104,7 @@ fn number(report: &Value, name: &str) -> Result<f64> {
     }
 }
 
-/// The one in the middle, by what `key` says.
+/// The median by `key`.
 fn median_by<T>(mut all: Vec<T>, key: impl Fn(&T) -> f64) -> Option<T> {
     all.sort_by(|a, b| key(a).total_cmp(&key(b)));
     let middle = all.len().checked_sub(1)? / 2;

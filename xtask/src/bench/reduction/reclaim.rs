@@ -1,4 +1,4 @@
-//! What reclaim costs: the same load on a pool where it must run and on one where it need not.
+//! The cost of reclaim: the same load on a pool that needs it and on one that does not.
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
@@ -18,8 +18,8 @@ const ROOMY_BYTES: u64 = 8 << 30;
 const LIVE_BYTES: u64 = ((TIGHT_BYTES >> 20) * 4 / 5) << 20;
 /// What all measurements may write on the large one, before an eighth of it is left.
 const WRITE_BYTES_MAX: u64 = ROOMY_BYTES / 8 * 7 - LIVE_BYTES - (768 << 20);
-/// How long the small one is written over before it is measured, at most; once over all that is
-/// live, if that takes less. At first segments are alike, and reclaim finds little in each.
+/// How long the small one is overwritten before the measurement, at most; only once over all live
+/// data, if that takes less. At first all segments are alike, and reclaim finds little in each.
 const WARM_SECONDS: u64 = 40;
 /// What is written over: blocks of 4 KiB, anywhere.
 const LOAD: &str = "--rw randwrite --depth 32 --compressible 0 --allow-full";
@@ -33,7 +33,7 @@ pub struct Sample {
     pub p50_us: f64,
     /// 99 of 100 commands took less, in microseconds.
     pub p99_us: f64,
-    /// Commands that were refused for want of room.
+    /// Commands that were refused for lack of space.
     pub refused: f64,
     /// The array's CPU seconds for a million commands.
     pub cpu_s_per_million: f64,
@@ -57,7 +57,7 @@ pub struct Measured {
     pub live_share: f64,
     /// As many commands as the pools take.
     pub saturated: Pair,
-    /// A third of what the small pool takes, on both.
+    /// A third of the small pool's maximum, on both.
     pub steady: Pair,
 }
 
@@ -115,7 +115,7 @@ fn tell(round: usize, pool: &str, sample: &Sample) {
     );
 }
 
-/// A volume that is written all over; its URL.
+/// A volume that is written completely; its URL.
 fn fill(bench: &Bench) -> Result<String> {
     let url = bench.array.create_volume("live", LIVE_BYTES, 1, "")?;
     bench.load(&url, "--prefill --rw read --commands 1 --compressible 0")?;
