@@ -167,7 +167,7 @@ pub(crate) fn report(context: &Context<'_>, command: Command) -> Outcome {
 }
 
 /// SET TARGET PORT GROUPS (SPC-4, 6.45): all descriptors or none. A group that is not named keeps
-/// its state. Every other nexus is told where something has changed (5.15.2.6).
+/// its state. Every other nexus gets a unit attention if something has changed (5.15.2.6).
 pub(crate) fn set(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     let length = command.cdb.u32(6) as usize;

@@ -1,16 +1,16 @@
-//! Unit attentions (SAM-5, 5.14): what they tell, and how those that wait are kept. Both for a unit
-//! and for many units they take little room, as an array may have thousands of nexuses which see
-//! thousands of units.
+//! Unit attentions (SAM-5, 5.14): their conditions, and how pending ones are kept. Both for one
+//! unit and for many units they take little room, as an array may have thousands of nexuses which
+//! see thousands of units.
 
 use block::VolumeId;
 
 use crate::sense::{Sense, SenseKey};
 
-/// What a unit attention tells (SAM-5, 5.14).
+/// The condition of a unit attention (SAM-5, 5.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Attention {
-    /// POWER ON, RESET, OR BUS DEVICE RESET OCCURRED: whatever was set up before is gone.
+    /// POWER ON, RESET, OR BUS DEVICE RESET OCCURRED: all earlier state is gone.
     PowerOn = 1,
     /// SCSI BUS RESET OCCURRED: a hard reset, of the whole target.
     TargetReset,
@@ -85,7 +85,7 @@ impl Attention {
         matches!(self, Self::PowerOn | Self::TargetReset | Self::Reset | Self::NexusLoss)
     }
 
-    /// Whether it tells of reservations, which outlive a session, as it does.
+    /// Whether it is about reservations, which, like it, outlive a session.
     pub(crate) fn is_of_reservations(self) -> bool {
         matches!(
             self,
@@ -138,7 +138,7 @@ impl Queue {
     }
 }
 
-/// Units that have the same to tell: a bit for each, as it may be all of them.
+/// Units with the same pending condition: a bit for each, as it may be all of them.
 #[derive(Debug)]
 pub(crate) struct Marks {
     /// All units that may be marked, in order.

@@ -12,7 +12,7 @@ pub struct Cdb {
 }
 
 impl Cdb {
-    /// The CDB with these bytes; those behind the 32nd are dropped.
+    /// The CDB with these bytes; those after the 32nd are dropped.
     pub fn new(bytes: &[u8]) -> Self {
         let len = bytes.len().min(CDB_BYTES_MAX);
         let mut own = [0; CDB_BYTES_MAX];

@@ -63,7 +63,7 @@ fn go_on(
         (Rest::SpaceLog { allocation_length }, VolumeReply::Space(space)) => {
             Next::Done(Response::parameters(&log::provisioning_data(space), allocation_length))
         }
-        // The volume's answer does not belong to the request: a fault of ours, told as such.
+        // The volume's reply does not belong to the request: a fault of ours, reported as such.
         _ => return Err(Sense::INTERNAL_FAILURE),
     })
 }

@@ -1,10 +1,9 @@
-//! I_T nexuses: an initiator port, a target port, and what the host has still to be told.
+//! I_T nexuses: an initiator port, a target port, and the pending unit attentions.
 //!
-//! Unit attentions (SAM-5, 5.14) queue for each logical unit. The first that a new nexus is told of
-//! each unit is what has happened to it before ([`Attention::is_reset`]): the array was started
-//! (29h/00h), or an earlier session of the same nexus was lost (29h/07h), and with it what RESERVE
-//! held. What was not told yet when a session is lost is told to the next one: see
-//! [`crate::parked`].
+//! Unit attentions (SAM-5, 5.14) queue for each logical unit. The first one that a new nexus gets
+//! for each unit is about its past ([`Attention::is_reset`]): the array was started (29h/00h), or
+//! an earlier session of the same nexus was lost (29h/07h), and with it what RESERVE held. Unit
+//! attentions still pending when a session is lost go to the next one: see [`crate::parked`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,10 +55,10 @@ struct State {
     ids: Vec<VolumeId>,
     /// How often PREEMPT AND ABORT named this nexus, by volume.
     preemptions: BTreeMap<VolumeId, u64>,
-    /// What has happened before the session, and which units have not told of it.
+    /// What happened before the session, and the units that have not reported it yet.
     happened: Attention,
     untold: Marks,
-    /// Units that have still to tell of a hard reset.
+    /// Units that have not reported a hard reset yet.
     reset: Marks,
     queues: BTreeMap<VolumeId, Queue>,
 }
@@ -79,9 +78,8 @@ impl State {
         self.queues.entry(volume).or_default().push(what);
     }
 
-    /// A reset of a unit comes: whether the host is told of as much anyway, as the array was
-    /// started and that was not told yet. The loss of a nexus is less than a reset, and is not
-    /// told then.
+    /// A unit was reset: whether the host learns as much anyway, because the start of the array is
+    /// still pending. The loss of a nexus is less than a reset, and is not reported then.
     fn is_told_anyway(&mut self, volume: VolumeId) -> bool {
         match self.happened {
             Attention::PowerOn => self.untold.has(volume),
@@ -128,8 +126,8 @@ impl State {
 }
 
 impl Nexus {
-    /// A nexus that sees these units, and is told first what has happened to each of them. `queues`
-    /// are left from before.
+    /// A nexus that sees these units, and first gets a unit attention about the past of each.
+    /// `queues` are left from before.
     pub(crate) fn new(
         initiator: InitiatorPort,
         target_port: u16,
@@ -168,7 +166,7 @@ impl Nexus {
         self.target_port
     }
 
-    /// Compares the map with the one seen last, and queues what the host has to be told of it.
+    /// Compares the map with the last one seen, and queues unit attentions for the changes.
     #[inline]
     pub(crate) fn see(&self, luns: &Arc<LunMap>) {
         if self.generation.load(Ordering::Acquire) != luns.generation {
@@ -192,7 +190,7 @@ impl Nexus {
             if before.is_some_and(|before| before.size != volume.size) {
                 state.push(volume.id, Attention::Capacity);
             }
-            // INQUIRY and VPD data tell what can be offloaded (SPC-4, 6.6.1).
+            // INQUIRY and VPD data report what can be offloaded (SPC-4, 6.6.1).
             if before.is_some_and(|before| before.offloads != volume.offloads) {
                 state.push(volume.id, Attention::Inquiry);
             }
@@ -235,7 +233,8 @@ impl Nexus {
         self.attentive.store(state.pending(), Ordering::Release);
     }
 
-    /// What is left to tell when the session is lost: whether a reset is, and what of reservations.
+    /// What is still pending when the session is lost: whether a reset is, and the queues about
+    /// reservations.
     pub(crate) fn leave(&self) -> (bool, BTreeMap<VolumeId, Queue>) {
         let mut state = self.state.lock();
         let untold = state.untold.left > 0 && state.happened == Attention::PowerOn;
@@ -284,7 +283,7 @@ impl Nexus {
         self.attentive.store(state.pending(), Ordering::Release);
     }
 
-    /// As if each unit had told already what has happened before the login.
+    /// As if each unit had already reported what happened before the login.
     #[cfg(test)]
     pub(crate) fn skip_first_attentions(&self) {
         let mut state = self.state.lock();

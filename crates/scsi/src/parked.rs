@@ -1,9 +1,9 @@
-//! Nexuses without a session: what they will be told when they log in again.
+//! Nexuses without a session: their pending unit attentions for the next login.
 //!
-//! A nexus that had a session since the array was started is told of its loss (29h/07h), with what
-//! happened to reservations that it holds or held meanwhile (2Ah/03h to 05h: PREEMPT names nexuses
-//! with and without a session). One that is not known here is told that everything may have
-//! happened (29h/00h). So what is forgotten, as there are bounds, is never a silence.
+//! A nexus that had a session since the array was started gets its loss reported (29h/07h), with
+//! the changes to reservations that it holds or held meanwhile (2Ah/03h to 05h: PREEMPT names
+//! nexuses with and without a session). An unknown nexus is told that anything may have happened
+//! (29h/00h). So even if bounds make the array forget a nexus, it is never left uninformed.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::reservations::NexusId;
 
 /// Nexuses that are remembered: some times the sessions that an array can have.
 const NEXUSES_MAX: usize = 4096;
-/// Units with something to tell, of all of them together.
+/// The most units with pending unit attentions, over all nexuses.
 const QUEUES_MAX: usize = 65_536;
 
-/// What a nexus is told when it logs in again.
+/// The unit attentions of a nexus for its next login.
 #[derive(Debug, Default)]
 struct Parked {
-    /// Whether it had a session, and nothing is left to tell of the start or of a reset.
+    /// Whether it had a session, and neither the start nor a reset is still pending.
     lost: bool,
     queues: BTreeMap<VolumeId, Queue>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct ParkedNexuses {
 }
 
 impl ParkedNexuses {
-    /// A session of this nexus has ended, with this left to tell.
+    /// A session of this nexus has ended, with this still pending.
     pub(crate) fn leave(
         &mut self,
         nexus: NexusId,
@@ -58,12 +58,12 @@ impl ParkedNexuses {
         parked.queues.entry(volume).or_default().push(what);
     }
 
-    /// The units were reset: who logs in again is told of that and not of less.
+    /// The units were reset: at the next login this is reported, and nothing less.
     pub(crate) fn reset(&mut self) {
         self.nexuses.values_mut().for_each(|parked| parked.lost = false);
     }
 
-    /// The nexus logs in: what it is told first of each unit, and what then.
+    /// The nexus logs in: what it first gets for each unit, and what follows.
     pub(crate) fn take(&mut self, nexus: &NexusId) -> (Attention, BTreeMap<VolumeId, Queue>) {
         let parked = self.nexuses.remove(nexus).unwrap_or_default();
         self.queues -= parked.queues.len();
@@ -71,14 +71,14 @@ impl ParkedNexuses {
         (first, parked.queues)
     }
 
-    /// Nobody needs to be told of a volume that is gone.
+    /// Unit attentions for an eradicated volume are dropped.
     pub(crate) fn forget(&mut self, volume: VolumeId) {
         for parked in self.nexuses.values_mut() {
             self.queues -= usize::from(parked.queues.remove(&volume).is_some());
         }
     }
 
-    /// Forgets nexuses until so many queues, of one nexus, have room.
+    /// Forgets nexuses until this many queues, of one nexus, have room.
     fn make_room(&mut self, queues: usize) {
         while self.nexuses.len() >= NEXUSES_MAX || self.queues + queues > QUEUES_MAX {
             let Some((_, parked)) = self.nexuses.pop_first() else { break };

@@ -29,7 +29,7 @@ const DESCRIPTOR_BYTES: usize = 16;
 pub(crate) struct LbaStatus {
     volume: VolumeId,
     block_sectors: u64,
-    /// What was not told yet.
+    /// The range not reported yet.
     left: SectorRange,
     /// What was, consecutive extents in different states.
     found: Vec<LbaExtent>,
@@ -46,7 +46,7 @@ impl LbaStatus {
             (extent.range.count.0 / self.block_sectors).div_ceil(DESCRIPTOR_BLOCKS_MAX)
         };
         let told: u64 = self.found.iter().map(count).sum();
-        // The last extent may go on: it is known whole when another one has begun.
+        // The last extent may go on: its end is known when another one has begun.
         if told > self.descriptors as u64 || self.left.is_empty() || self.requests_left == 0 {
             return None;
         }

@@ -101,9 +101,9 @@ pub(crate) struct Arrived {
     pub wanted: u64,
 }
 
-/// Fits what the host sent to what the CDB calls for. More is cut off; less writes the blocks that
-/// came, as the residual tells the host (RFC 7143, 11.4.5). A part of a block is refused, with
-/// nothing written.
+/// Fits the received data to what the CDB calls for. Excess is cut off; if there is less, the
+/// blocks that came are written, as the residual shows the host (RFC 7143, 11.4.5). A part of a
+/// block is refused, with nothing written.
 pub(crate) fn arrived(
     volume: &VolumeAttributes,
     extent: Extent,
@@ -155,8 +155,8 @@ pub(crate) fn prefetch(context: &Context<'_>, command: Command) -> Outcome {
     Ok(Step::Done(Response::good()))
 }
 
-/// SYNCHRONIZE CACHE (SBC-3, 5.30): makes all of the volume durable, whatever the range. IMMED is
-/// allowed to answer earlier, and does not.
+/// SYNCHRONIZE CACHE (SBC-3, 5.30): makes the whole volume durable, whatever the range. IMMED would
+/// allow an earlier response, which is not used.
 pub(crate) fn synchronize(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     Extent::of(&command.cdb).sectors(volume)?;

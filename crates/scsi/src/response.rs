@@ -100,7 +100,7 @@ impl Response {
         Self { transfer_bytes_wanted: transfer_bytes, ..self }
     }
 
-    /// The sense data as it goes out; empty where there is none.
+    /// The sense data as it is sent; empty if there is none.
     pub fn sense_bytes(&self) -> Vec<u8> {
         match &self.sense {
             Some(sense) if self.descriptor_sense => sense.descriptor_bytes(),

@@ -40,7 +40,8 @@ pub struct DeviceServer {
     nexuses: Mutex<Nexuses>,
 }
 
-/// The nexuses with a session, and what those without one will be told. A nexus is in one of both.
+/// The nexuses with a session, and the pending unit attentions of those without. A nexus is in only
+/// one of both.
 #[derive(Debug, Default)]
 pub(crate) struct Nexuses {
     live: Vec<Weak<Nexus>>,
@@ -111,8 +112,8 @@ impl DeviceServer {
         }
     }
 
-    /// Tells the time, in milliseconds since anything: tokens end when nobody has used them for
-    /// long. A few times a second is often enough.
+    /// Sets the time, in milliseconds from any starting point: tokens end when they were not used
+    /// for long. A few times a second is often enough.
     pub fn set_time(&self, now_ms: u64) {
         self.rods.set_time(now_ms);
     }
@@ -124,7 +125,7 @@ impl DeviceServer {
     }
 
     /// A new I_T nexus, for a session that just logged in over the port with this relative id, and
-    /// that sees these units. Each of them tells it first that the array was started, or that an
+    /// that sees these units. Each of them first reports that the array was started, or that an
     /// earlier session of the nexus was lost.
     pub fn new_nexus(
         &self,
@@ -198,8 +199,8 @@ impl DeviceServer {
         (entry.run)(context, command).map_err(check)
     }
 
-    /// Whether reservations bar the first request of a command that has waited since it was
-    /// routed: PREEMPT AND ABORT has not waited for it, so it must not begin behind it.
+    /// Whether reservations bar the first request of a command that has waited since it was routed:
+    /// PREEMPT AND ABORT has not waited for it, so it must not begin afterwards.
     pub fn is_barred_now(&self, nexus: &Nexus, pending: &Pending) -> bool {
         let access = match pending.rest {
             Rest::OrWrite(_) | Rest::Write(_) | Rest::WriteVerify(_) => Access::Write,
@@ -257,7 +258,8 @@ impl DeviceServer {
         self.reset_volumes(&volumes, |nexus| nexus.attend_reset(&volumes));
     }
 
-    /// Resets what is kept of volumes, and tells nexuses of it, those without a session too.
+    /// Resets the state of volumes, and queues unit attentions for nexuses, including those without
+    /// a session.
     fn reset_volumes(&self, volumes: &[VolumeId], tell: impl Fn(&Nexus)) {
         for volume in volumes {
             self.reservations.reset(*volume);
@@ -270,7 +272,7 @@ impl DeviceServer {
     }
 
     /// I_T NEXUS LOSS (SAM-5, 6.3.4): the session ended. SPC-2 reservations that it held end;
-    /// persistent ones stay. The next session of the nexus is told.
+    /// persistent ones stay. The next session of the nexus gets a unit attention.
     pub fn nexus_loss(&self, nexus: &Nexus) {
         self.reservations.nexus_loss(nexus);
         let mut all = self.nexuses.lock();
@@ -289,9 +291,9 @@ impl DeviceServer {
         self.nexuses.lock().parked.forget(volume);
     }
 
-    /// Does to others what a change of reservations does: ends what is left of the commands of
-    /// those that are aborted (PREEMPT AND ABORT), and queues a unit attention with each of those
-    /// that are told. Who has no session is told at the next login.
+    /// Applies the effects of a reservation change to other nexuses: ends the remaining work of
+    /// aborted commands (PREEMPT AND ABORT), and queues unit attentions. A nexus without a session
+    /// gets them at the next login.
     pub(crate) fn deliver(&self, volume: VolumeId, effect: &Effect) {
         if effect.told.is_empty() && effect.aborted.is_empty() {
             return;
@@ -326,7 +328,7 @@ impl DeviceServer {
     }
 
     /// CLEAR TASK SET of another nexus has aborted commands of this one (SAM-5, 5.14 and 7.4): as
-    /// TAS is 0 they are not answered, and a unit attention tells of them instead.
+    /// TAS is 0 they get no response; a unit attention reports it instead.
     pub fn commands_cleared(&self, nexus: &Nexus, volume: VolumeId) {
         nexus.attend(volume, Attention::CommandsCleared);
     }

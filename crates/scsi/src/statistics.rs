@@ -19,7 +19,7 @@ pub struct UnitStatistics {
     pub write_us: u64,
 }
 
-/// Who counts what is done.
+/// A counter of executed commands.
 pub trait Statistics: Send + Sync + std::fmt::Debug {
     /// What was done on a volume.
     fn of(&self, volume: VolumeId) -> UnitStatistics;

@@ -72,7 +72,7 @@ impl Entry {
     }
 }
 
-/// The first entry of each opcode in the table, plus one; 0 where there is none.
+/// The first entry of each opcode in the table, plus one; 0 if there is none.
 static FIRST: [u8; 256] = first_entries();
 
 const fn first_entries() -> [u8; 256] {

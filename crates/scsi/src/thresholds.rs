@@ -23,7 +23,7 @@ use crate::attention::Attention;
 use crate::log::SET_BYTES;
 use crate::server::DeviceServer;
 
-/// Hysteresis is one part in so many of the pool.
+/// The hysteresis is the pool divided by this.
 const HYSTERESIS_SHARE: u64 = 100;
 /// The most that it is.
 const HYSTERESIS_BYTES_MAX: u64 = 1 << 30;
@@ -32,7 +32,7 @@ const HYSTERESIS_BYTES_MAX: u64 = 1 << 30;
 const ENABLED_INCREASING: u8 = 0x81;
 /// THRESHOLD RESOURCE: used LBA mapping resources, log parameter 0002h.
 const USED: u8 = 0x02;
-/// Bytes in front of the descriptors.
+/// Bytes before the descriptors.
 const HEADER_BYTES: usize = 16;
 
 /// What is known of the pool, and which thresholds wait to be crossed.
@@ -75,8 +75,8 @@ impl State {
 }
 
 impl DeviceServer {
-    /// How full the pool is, and at how many percent hosts are to be told. To be called whenever
-    /// that may have changed; costs little when it has not.
+    /// How full the pool is, and at which percentages hosts get a unit attention. To be called
+    /// whenever that may have changed; cheap if it has not.
     pub fn space(&self, thresholds: &[u8], used_bytes: u64, capacity_bytes: u64) {
         let mut state = self.thresholds.0.lock();
         let is_first = state.capacity_bytes == 0;
@@ -97,7 +97,7 @@ impl DeviceServer {
         }
     }
 
-    /// Whether hosts are told of thresholds on this volume: LBPERE.
+    /// Whether hosts get unit attentions for thresholds on this volume: LBPERE.
     pub(crate) fn has_thresholds(&self, volume: &VolumeAttributes) -> bool {
         crate::vpd::can_deallocate(volume) && !self.thresholds.0.lock().thresholds.is_empty()
     }

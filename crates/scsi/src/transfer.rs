@@ -1,7 +1,7 @@
 //! How much data a CDB takes from the host, before anything else of it is looked at.
 
-/// How many bytes a CDB takes from the host, on a unit with logical blocks of so many bytes. 0 for
-/// commands that take none, and for those that are not served.
+/// How many bytes a CDB takes from the host, on a unit with logical blocks of this size. 0 for
+/// commands that take none, and for unsupported ones.
 pub fn data_out_bytes(cdb: &[u8], block_bytes: u64) -> u64 {
     let u8_at = |at: usize| u64::from(cdb.get(at).copied().unwrap_or(0));
     let u16_at = |at: usize| u8_at(at) << 8 | u8_at(at + 1);

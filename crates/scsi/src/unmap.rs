@@ -32,7 +32,7 @@ pub(crate) fn unmap(context: &Context<'_>, command: Command) -> Outcome {
     if HEADER_BYTES + descriptors > list.len() {
         return Err(Sense::PARAMETER_LIST_LENGTH);
     }
-    // What is behind the last whole descriptor is ignored (SBC-3, 5.37.2).
+    // Bytes after the last whole descriptor are ignored (SBC-3, 5.37.2).
     let count = descriptors / DESCRIPTOR_BYTES;
     if count > UNMAP_RANGES_MAX {
         return Err(Sense::parameter(2, 0));

@@ -1,5 +1,5 @@
-//! What EXTENDED COPY takes, and where it is told: VPD 8Fh (SPC-4, 7.8.17) and RECEIVE COPY
-//! OPERATING PARAMETERS (6.22).
+//! The limits of EXTENDED COPY, and where they are reported: VPD 8Fh (SPC-4, 7.8.17) and RECEIVE
+//! COPY OPERATING PARAMETERS (6.22).
 
 use block::request::limits::COPY_SEGMENTS_MAX;
 use block::{Offload, Offloads, VolumeAttributes};
@@ -61,7 +61,7 @@ pub(crate) fn is_offered(offloads: Offloads) -> bool {
     [0x83, 0x84].into_iter().flat_map(entries).any(|entry| entry.is_on(offloads))
 }
 
-/// The third-party copy VPD page, without its header: what is switched off is not told of.
+/// The third-party copy VPD page, without its header: offloads that are off are not reported.
 pub(crate) fn third_party_copy_page(volume: &VolumeAttributes) -> Vec<u8> {
     let copies = volume.offloads.has(Offload::ExtendedCopy);
     let tokens = volume.offloads.has(Offload::TokenCopy);

@@ -51,7 +51,7 @@ const INEXACT: Sense = Sense::new(SenseKey::CopyAborted, 0x26, 0x0a);
 pub(crate) struct CopyRest {
     /// Where its result is kept, if it has a list identifier.
     listed: Option<Listed>,
-    /// The failure to tell after the segments before it were copied.
+    /// The failure to report after the segments before it were copied.
     failure: Option<Sense>,
     /// Segments in the request.
     segments: u16,
@@ -90,8 +90,9 @@ impl After {
         }
     }
 
-    /// How the host is told of a volume's failure. With a token it is the addressed unit's own; of
-    /// EXTENDED COPY it is a third party's, but for a full pool, which is told as hosts know it.
+    /// How a volume's failure is reported to the host. With a token it is the addressed unit's own;
+    /// for EXTENDED COPY it is a third party's, except for a full pool, which is reported in the
+    /// form that hosts know.
     fn told(&self, sense: Sense) -> Sense {
         match self {
             Self::ThirdParty if sense.key != SenseKey::DataProtect => DEVICE_FAILURE,

@@ -160,7 +160,7 @@ fn token_of(list: &[u8]) -> Result<Token, Sense> {
     bytes.try_into().map_err(|_| WRONG_LENGTH)
 }
 
-/// The parts of a ROD behind `skip` sectors that go into each of the ranges. All of the ranges must
+/// The parts of a ROD after `skip` sectors that go into each of the ranges. All of the ranges must
 /// be filled: a part of them is not written.
 fn pair_up(
     rod: &Arc<Rod>,

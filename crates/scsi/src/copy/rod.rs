@@ -58,7 +58,7 @@ pub struct RodVolume {
     pub id: VolumeId,
     /// Its size.
     pub size: SectorCount,
-    /// 32 random bytes, new at each start: who has a token has it from this array.
+    /// 32 random bytes, new at each start: they prove that a token comes from this array.
     pub key: [u8; 32],
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Rod {
     pub pieces: Vec<SectorRange>,
     /// The token itself.
     pub token: Token,
-    /// Who made it: nobody else is told that it exists.
+    /// The initiator that made it: it is not reported to others.
     pub initiator: String,
     /// The volume that it is a copy of.
     source: VolumeId,
@@ -105,7 +105,7 @@ struct State {
     /// Pieces in use: start and end.
     used: BTreeMap<u64, u64>,
     tokens: BTreeMap<u64, Arc<Rod>>,
-    /// RODs that no token names, yet or any more. Who still copies from or to one holds a share.
+    /// RODs without a token, not yet or no longer. Copies in progress from or to one hold a share.
     unnamed: Vec<Arc<Rod>>,
     ended: VecDeque<(u64, Sense)>,
 }
@@ -126,8 +126,8 @@ impl Rods {
         self.now_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Finds room for a copy of these ranges of a volume. Nobody has its token before
-    /// [`Rods::publish`]; if that never comes the room is free again once the ROD was dropped.
+    /// Reserves room for a copy of these ranges of a volume. Its token is published by
+    /// [`Rods::publish`]; if that never happens, the room is free again once the ROD was dropped.
     pub(crate) fn reserve(
         &self,
         source: &VolumeAttributes,
@@ -224,9 +224,8 @@ impl Rods {
         state.tokens.values().filter(|rod| rod.initiator == initiator).cloned().collect()
     }
 
-    /// Ends tokens that nobody has used for long, and gives back the room of RODs that nobody
-    /// holds. `unmap` runs a request, and says whether it was done. False when there is no more to
-    /// do for now.
+    /// Ends tokens that were not used for long, and frees the room of RODs without holders. `unmap`
+    /// runs a request, and returns whether it was done. False if there is no more to do for now.
     pub(crate) fn sweep(&self, unmap: impl FnOnce(VolumeRequest) -> bool) -> bool {
         let dead = self.state.lock().take_dead(self.now_ms.load(Ordering::Relaxed));
         if dead.is_empty() {
@@ -255,8 +254,8 @@ impl Rod {
 }
 
 impl State {
-    /// Whether an initiator may have one more: while it has fewer than are free. So whoever comes
-    /// second can have half of what the first has left, and so on, but nobody is shut out.
+    /// Whether an initiator may have one more: while it has fewer than are free. So the second one
+    /// can have half of what the first has left, and so on, but none is shut out.
     fn has_room_for(&self, initiator: &str) -> bool {
         let all = || self.tokens.values().chain(&self.unnamed);
         let own = all().filter(|rod| rod.initiator == initiator).count();
@@ -272,7 +271,7 @@ impl State {
         Some(SectorRange::new(place, range.count.0))
     }
 
-    /// The first place at or behind `from` that is free for a range.
+    /// The first place at or after `from` that is free for a range.
     fn room(&self, from: u64, range: SectorRange, size: SectorCount) -> Option<u64> {
         let leaf = LEAF_BYTES / SECTOR_BYTES;
         let aligned = |at: u64| at.next_multiple_of(leaf) + range.start.0 % leaf;

@@ -23,7 +23,7 @@ use crate::copy::limits::CSCD_TYPE;
 pub(crate) type Token = [u8; TOKEN_BYTES];
 /// Its length.
 pub(crate) const TOKEN_BYTES: usize = 512;
-/// What REPORT ALL ROD TOKENS tells of a token: a management ROD token, without its sum.
+/// The part of a token in REPORT ALL ROD TOKENS: a management ROD token, without its sum.
 pub(crate) const MANAGEMENT_BYTES: usize = 96;
 /// Point in time copy, default.
 pub(crate) const POINT_IN_TIME: u32 = 0x0080_0000;

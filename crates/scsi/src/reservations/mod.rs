@@ -98,8 +98,8 @@ pub(crate) struct Registrant {
     pub key: u64,
 }
 
-/// A persistent reservation. Of the "all registrants" types the holder is who made it, which
-/// matters to nobody.
+/// A persistent reservation. For the "all registrants" types the holder is the nexus that made it,
+/// which has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reservation {
     pub kind: Kind,
@@ -145,12 +145,12 @@ pub(crate) struct VolumeState {
     /// PRGENERATION: it starts at 0 with each power on, kept registrations or not (SPC-4, 6.15.2).
     pub generation: u32,
     pub registry: Registry,
-    /// Who holds it by RESERVE.
+    /// The nexus that holds it by RESERVE.
     pub spc2: Option<NexusId>,
     pub saving: saving::Saving,
     /// Whether it is among those that [`Reservations::used`] counts.
     counted: bool,
-    /// Whether the volume was destroyed: who still has the state at hand changes nothing by it.
+    /// Whether the volume was destroyed: a command that still has the state changes nothing by it.
     gone: bool,
 }
 
@@ -162,8 +162,9 @@ impl VolumeState {
 
     fn conflict(&self, nexus: &Nexus, access: Access) -> bool {
         if let Some(holder) = &self.spc2 {
-            // While anybody holds it by RESERVE, PERSISTENT RESERVE IN and OUT conflict whoever
-            // sends them (SPC-2, 5.5.1). RELEASE by another is no error: it does nothing (7.17).
+            // While a nexus holds it by RESERVE, PERSISTENT RESERVE IN and OUT conflict, whoever
+            // sends them (SPC-2, 5.5.1). RELEASE by another is not an error: it does nothing
+            // (7.17).
             return match access {
                 Access::Free | Access::Reserve => false,
                 Access::Persistent => true,

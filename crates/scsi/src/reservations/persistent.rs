@@ -18,7 +18,7 @@ use crate::server::Context;
 use crate::table::Outcome;
 
 const LIST_BYTES: usize = 24;
-/// TRANSPORTID PARAMETER DATA LENGTH, in front of a list of them.
+/// TRANSPORTID PARAMETER DATA LENGTH, before a list of them.
 const IDS_LENGTH_BYTES: usize = 4;
 /// The shortest TransportID.
 const ID_BYTES_MIN: usize = 24;
@@ -39,7 +39,7 @@ const REGISTER_AND_MOVE: u8 = 7;
 /// What an action does to others.
 #[derive(Debug, Default)]
 pub(crate) struct Effect {
-    /// Whom to tell what.
+    /// The unit attentions to queue, by nexus.
     pub told: Vec<(NexusId, Attention)>,
     /// Whose commands are to be aborted.
     pub aborted: Vec<NexusId>,
@@ -67,7 +67,7 @@ pub(super) struct Asked<'a> {
     /// The target ports to register with: that of the nexus, or all with ALL_TG_PT.
     pub ports: Vec<u16>,
     /// With SPEC_I_PT, the nexuses of the list, each once and no more than can register, or what is
-    /// wrong with it. That is told only where the list is not ignored.
+    /// wrong with it. The error is reported only if the list is not ignored.
     pub listed: Option<Result<Vec<NexusId>, Sense>>,
     /// For REGISTER AND MOVE: the nexus to move to, or what is wrong with it.
     pub moved_to: Option<Result<NexusId, Sense>>,
@@ -90,7 +90,8 @@ pub(crate) fn out(context: &Context<'_>, command: Command) -> Outcome {
             state.generation = state.generation.wrapping_add(1);
         }
         if let Changed::AtOnce(effect) = &changed {
-            // With the lock held: so each nexus is told of changes in their order.
+            // With the lock held, so that each nexus gets the unit attentions in the order of the
+            // changes.
             server.deliver(volume.id, effect);
         }
         Ok(changed)

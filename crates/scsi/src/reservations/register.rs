@@ -16,7 +16,7 @@ pub(crate) const REGISTRANTS_MAX: usize = 512;
 /// INSUFFICIENT REGISTRATION RESOURCES.
 pub(crate) const NO_ROOM: Sense = Sense::new(SenseKey::IllegalRequest, 0x55, 0x04);
 
-/// Where the parameter list holds what. The bytes behind 19 are laid out otherwise in the list of
+/// Offsets in the parameter list. The bytes after 19 are laid out differently in the list of
 /// REGISTER AND MOVE (SPC-4, 6.16.3 and 6.16.4).
 pub(crate) const ACTION_KEY_AT: usize = 8;
 pub(crate) const UNREG_AT: usize = 17;

@@ -29,7 +29,7 @@ use crate::server::DeviceServer;
 /// The reservations of a volume, as they are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SavedReservations {
-    /// Who is registered.
+    /// The registrants.
     pub registrations: Vec<SavedRegistration>,
     /// The persistent reservation.
     pub reservation: Option<SavedReservation>,
@@ -51,7 +51,7 @@ pub struct SavedRegistration {
 pub struct SavedReservation {
     /// The type, by its code (SPC-4, 6.15.3.4).
     pub type_code: u8,
-    /// Which of the registrations holds it; none where the type says that all do.
+    /// Which of the registrations holds it; `None` if all do, by its type.
     pub holder: Option<usize>,
 }
 
@@ -107,7 +107,7 @@ impl SavedReservations {
             None => None,
             Some(saved) => {
                 let kind = Kind::from_code(saved.type_code)?;
-                // Of the "all registrants" types anyone will do as the one who made it.
+                // For the "all registrants" types any of them will do as the holder.
                 let holder = if kind.all_registrants() { Some(0) } else { saved.holder }
                     .unwrap_or(usize::MAX);
                 Some(Reservation { kind, holder: nexus(self.registrations.get(holder)?) })
@@ -124,7 +124,8 @@ impl SavedReservations {
 pub(crate) struct Saving {
     /// Counts the changes that had to be made durable.
     last_change: u64,
-    /// What is in force whatever fails, while there are changes that are not durable yet.
+    /// The durable state, which stays in force if saving fails, while there are changes that are
+    /// not durable yet.
     base: Option<Box<Registry>>,
     /// What these changes do to others, by their numbers, in their order.
     waiting: VecDeque<(u64, Effect)>,

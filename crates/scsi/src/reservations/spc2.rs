@@ -44,7 +44,7 @@ fn take(context: &Context<'_>) -> Outcome {
         if state.spc2.as_ref().is_some_and(|holder| !holder.is(nexus)) {
             return false;
         }
-        // Whom a persistent reservation admits is told GOOD, and nothing is established.
+        // A nexus that a persistent reservation admits gets GOOD, and nothing is established.
         if !state.registry.admits(nexus) {
             state.spc2 = Some(NexusId::of(nexus));
         }

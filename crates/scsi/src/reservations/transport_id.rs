@@ -31,8 +31,8 @@ pub(crate) enum TransportId {
     Port(InitiatorPort),
 }
 
-/// Reads the TransportID at the front of a list, and tells how many bytes it takes; `None` where
-/// the list is too short for it or it is no TransportID of iSCSI.
+/// Reads the TransportID at the front of a list, and returns how many bytes it takes; `None` if the
+/// list is too short for it, or if it is not a TransportID of iSCSI.
 pub(crate) fn read(list: &[u8]) -> Option<(TransportId, usize)> {
     let additional = usize::from(be_u16(list, 2));
     let fits = additional >= ADDITIONAL_BYTES_MIN && additional.is_multiple_of(4);
@@ -40,7 +40,7 @@ pub(crate) fn read(list: &[u8]) -> Option<(TransportId, usize)> {
         return None;
     }
     let body = list.get(HEADER_BYTES..HEADER_BYTES + additional)?;
-    // The first null ends it, whatever the length says. There has to be one.
+    // The first null ends it, whatever the length field says. There must be one.
     let end = body.iter().position(|byte| *byte == 0)?;
     let text = &body[..end];
     let id = match be_u8(list, 0) >> 6 {

@@ -1,4 +1,4 @@
-//! Target port groups: each state, each command, and who is told.
+//! Target port groups: each state, each command, and which nexuses get unit attentions.
 
 use super::world::{World, cdb_16, initiator, triple};
 use crate::nexus::TargetPort;

@@ -1,4 +1,4 @@
-//! What a nexus is told of the time before its session (29h), and that nothing of it gets lost.
+//! The unit attentions about the time before a session (29h), none of which gets lost.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const UNIT_RESET: (u8, u8, u8) = (6, 0x29, 0x03);
 const NEXUS_LOSS: (u8, u8, u8) = (6, 0x29, 0x07);
 const REGISTRATIONS_PREEMPTED: (u8, u8, u8) = (6, 0x2a, 0x05);
 
-/// What TEST UNIT READY is answered with until it is good.
+/// The responses to TEST UNIT READY until it is good.
 fn told(world: &mut World, nexus: &Nexus, lun: u16) -> Vec<(u8, u8, u8)> {
     let mut all = Vec::new();
     loop {
@@ -59,7 +59,7 @@ fn a_host_that_logs_in_again_is_told_what_it_has_lost() {
     assert_eq!(triple(&world.run_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[])), NEXUS_LOSS);
     assert_eq!(told(&mut world, &a, 0), []);
     assert_eq!(told(&mut world, &a, 300), [NEXUS_LOSS]);
-    // LUN 2 has not told of the loss before last: once is enough.
+    // LUN 2 has not reported the loss before last: once is enough.
     let a = again(&mut world, &a);
     assert_eq!(told(&mut world, &a, 2), [NEXUS_LOSS]);
 }
@@ -69,7 +69,7 @@ fn a_restart_is_told_however_often_a_host_comes_before_it_listens() {
     let mut world = World::new();
     let nexus = world.server.new_nexus(initiator("b"), 2, &world.luns);
     assert_eq!(told(&mut world, &nexus, 0), [POWER_ON]);
-    // LUN 300 has not told yet.
+    // LUN 300 has not reported yet.
     let nexus = again(&mut world, &nexus);
     assert_eq!(told(&mut world, &nexus, 300), [POWER_ON]);
     for lun in [0, 2] {
@@ -128,7 +128,7 @@ fn who_is_preempted_without_a_session_is_told_at_the_next_login() {
     assert_eq!(hosts.out(&a, 3, 0, KEY_A, 0).status, Status::Good, "CLEAR");
     let d = hosts.world.server.new_nexus(initiator("d"), 1, &hosts.world.luns);
     assert_eq!(told(&mut hosts.world, &d, 0), [POWER_ON, (6, 0x2a, 0x03)]);
-    // It was told before the session was lost, or it is told after.
+    // It was reported before the session was lost, or it is reported afterwards.
     told(&mut hosts.world, &d, 2);
     told(&mut hosts.world, &d, 300);
     let d = again(&mut hosts.world, &d);

@@ -1,4 +1,4 @@
-//! EXTENDED COPY and what tells of it.
+//! EXTENDED COPY and the commands that describe it.
 
 use super::world::{World, cdb_10, naa, pattern, triple};
 use crate::response::{Response, Status};
@@ -275,8 +275,8 @@ fn a_full_pool_is_told_as_such_and_nothing_was_copied() {
     assert_eq!(triple(&xcopy(&mut world, &copy)), (0xa, 0x0d, 0x01));
 }
 
-/// An edge of the copy lies in a block that can't be read: no segment was processed, not even those
-/// in front, and that is what the segment's number says.
+/// An edge of the copy lies in a block that can't be read: no segment was processed, not even
+/// earlier ones, which the segment's number shows.
 #[test]
 fn a_block_that_cant_be_read_ends_a_copy_of_which_nothing_has_happened() {
     let mut world = filled();

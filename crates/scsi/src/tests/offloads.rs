@@ -1,5 +1,5 @@
-//! Offloads that are switched off: the commands are refused as unknown, and all that tells of them
-//! agrees; hosts are told once.
+//! Offloads that are switched off: the commands are refused as unknown, and everything that reports
+//! them agrees; hosts get one unit attention.
 
 use std::sync::Arc;
 

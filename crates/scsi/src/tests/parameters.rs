@@ -104,7 +104,7 @@ fn sense_data_takes_the_format_of_the_control_page_until_a_reset() {
     list.extend(&world.good(&[0x1a, 0x08, 0x0a, 0, 255, 0], &[])[4..]);
     list[4 + 2] |= 0x04;
     let select = [0x15, 0x10, 0, 0, list.len() as u8, 0];
-    // A page behind it is wrong: nothing of the list takes effect.
+    // A later page is wrong: nothing of the list takes effect.
     let both = [&list[..], &[0x1c, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
     assert_eq!(world.sense(&[0x15, 0x10, 0, 0, both.len() as u8, 0], &both), (5, 0x26, 0));
     assert_eq!(world.run(&mode_sense_6(0x02), &[]).sense_bytes()[0], 0x70);

@@ -194,7 +194,7 @@ fn a_list_registers_all_or_nobody() {
     assert_eq!(triple(&hosts.run(&a, &out(0, 0), &list)), (5, 0x1a, 0));
     let list = [keys(0, KEY_A), vec![0; 4]].concat();
     assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x1a, 0));
-    // One of them is registered already; or who asks is.
+    // One of them is registered already; or the sender is.
     hosts.world.run_as(&b, 0, &out(0, 0), &flagged(0, KEY_B, ALL_TG_PT));
     let list = listing(0, KEY_A, 0, &[good.clone(), port_id("b")]);
     assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x26, 0));

@@ -1,4 +1,4 @@
-//! Soft thresholds: who is told, when again, and the pages that agree.
+//! Soft thresholds: which nexuses get a unit attention, when again, and the pages that agree.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn each_nexus_is_told_once_on_each_unit_when_a_threshold_is_crossed() {
     }
     assert_eq!(triple(&world.run_as(&other, 0, &[0; 6], &[])), (6, 0x38, 0x07));
     assert_eq!(world.run_as(&other, 0, &[0; 6], &[]).status, Status::Good);
-    // Who comes later was not there when it happened.
+    // A nexus that logs in later was not there when it happened.
     let late = world.log_in(initiator("c"), 1);
     space(&world, &[80], 901);
     assert_eq!(world.run_as(&late, 0, &[0; 6], &[]).status, Status::Good);

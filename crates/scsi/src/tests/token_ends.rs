@@ -1,4 +1,4 @@
-//! When tokens end with what they were made of, and who may have how many.
+//! When tokens end with their source, and how many an initiator may have.
 
 use super::tokens::{cdb, filled, information, populate_list, write_list};
 use super::world::{ROD_VOLUME, World, initiator, triple};
