@@ -229,7 +229,7 @@ pub enum Error {
     /// The array has the most that it can have.
     #[error("Array limit reached: at most {limit} {what}. Remove some first.")]
     Limit {
-        /// What there are too many of.
+        /// The objects whose limit is reached.
         what: &'static str,
         /// How many there can be.
         limit: usize,

@@ -212,7 +212,7 @@ pub mod limits {
     pub const COMMAND_BYTES_MAX: u64 = 32 << 20;
     /// The most data in one COMPARE AND WRITE: 255 blocks of 512 bytes, the field's maximum.
     pub const COMPARE_AND_WRITE_SECTORS_MAX: u64 = 255;
-    /// The most ranges in one UNMAP: both ends of each may leave a block of data behind.
+    /// The most ranges in one UNMAP: both ends of each may leave a block with data.
     pub const UNMAP_RANGES_MAX: usize = 512;
     /// The most segments in one EXTENDED COPY.
     pub const COPY_SEGMENTS_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! Discovery: which targets stand behind a portal (RFC 7143, appendix C).
+//! Discovery: the targets of a portal (RFC 7143, appendix C).
 
 use std::ffi::{CStr, c_char};
 

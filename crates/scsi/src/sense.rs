@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SenseKey {
-    /// Nothing to tell.
+    /// Nothing to report.
     NoSense = 0x0,
     /// The logical unit can't be accessed.
     NotReady = 0x2,

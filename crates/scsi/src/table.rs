@@ -17,7 +17,7 @@ pub(crate) type Outcome = Result<Step, Sense>;
 pub(crate) enum Access {
     /// Never.
     Free,
-    /// Only by RESERVE of SPC-2: it tells of the unit, and moves no data.
+    /// Only by RESERVE of SPC-2: it reports on the unit, and moves no data.
     Status,
     /// By exclusive access reservations, and by RESERVE.
     Read,

@@ -163,7 +163,7 @@ pub fn run(args: &RunArgs) -> Result<(), String> {
     if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
 }
 
-/// A name that arrays take for a report: told before hours of a run, not behind them.
+/// A name that arrays accept for a report: checked before hours of a run, not after them.
 fn report_name(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric();
     let fits = (1..=63).contains(&text.len())

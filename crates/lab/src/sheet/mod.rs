@@ -1,7 +1,7 @@
-//! What is made of results: a page, a table, and two of them side by side.
+//! Presentations of results: a page, a table, and two of them side by side.
 //!
-//! Everything goes through a [`document::Document`], which says what there is to be read; how it
-//! looks is the business of [`html()`] and [`markdown()`].
+//! Everything goes through a [`document::Document`], which holds the content; its presentation is
+//! the business of [`html()`] and [`markdown()`].
 
 mod chart;
 mod compare;

@@ -81,7 +81,7 @@ pub fn run(args: &TopArgs) -> Result<(), String> {
 enum Ended {
     /// The lab did, in order.
     Lab,
-    /// Whoever looks has seen enough.
+    /// The observer has quit.
     Looker,
 }
 

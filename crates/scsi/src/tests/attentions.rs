@@ -94,7 +94,7 @@ fn resets_come_before_all_else_and_are_told_to_whom_has_no_session_too() {
     }
     let gone = world.server.new_nexus(initiator("gone"), 1, &luns);
     assert_eq!(told(&mut world, &gone, 0), [POWER_ON], "power on, reset, or bus device reset");
-    // What was started tells of a reset before the first command, too; the loss of a nexus is less.
+    // A start implies a reset before the first command, too; the loss of a nexus is less.
     let fresh = world.server.new_nexus(initiator("fresh"), 1, &luns);
     let a = again(&mut world, &a);
     world.server.lun_reset(&luns, [0; 8]);

@@ -81,7 +81,7 @@ fn reserve_of_whom_a_persistent_reservation_admits_is_good_and_does_nothing() {
     let (a, b, c) = (hosts.a.clone(), hosts.b.clone(), hosts.c.clone());
     let (reserve, release) = ([0x16, 0, 0, 0, 0, 0], [0x17, 0, 0, 0, 0, 0]);
     let conflict = Status::ReservationConflict;
-    // Registrations without a reservation: as SPC-2 has it, whoever asks.
+    // Registrations without a reservation: as in SPC-2, for any sender.
     for nexus in [&a, &b, &c] {
         assert_eq!(hosts.status(nexus, &reserve), conflict);
         assert_eq!(hosts.status(nexus, &release), conflict);
@@ -94,7 +94,7 @@ fn reserve_of_whom_a_persistent_reservation_admits_is_good_and_does_nothing() {
             assert_eq!(hosts.status(nexus, &reserve), want, "{kind}");
             assert_eq!(hosts.status(nexus, &release), want, "{kind}");
         }
-        // Nothing was established: PERSISTENT RESERVE IN is not barred, and still tells of it.
+        // Nothing was established: PERSISTENT RESERVE IN is not barred, and shows that.
         let held = hosts.run(&c, &report(1), &[]).data_in.to_vec();
         assert_eq!(held[21], kind);
         hosts.out(&a, 2, kind, KEY_A, 0);

@@ -94,7 +94,8 @@ fn serve(request: &VolumeRequest, work: &mut Work) -> VolumeReply {
             VolumeReply::Done
         }
         VolumeRequest::Extents { range, limit, .. } => {
-            // A volume of which every second block is mapped, and that tells little at once.
+            // A volume in which every second block is mapped, and which returns few extents at
+            // once.
             let extents = (0..(*limit).min(100) as u64).map(|n| {
                 let at = range.start.0 + 8 * n;
                 let state = [LbaState::Mapped, LbaState::Deallocated][(at / 8 % 2) as usize];
@@ -225,7 +226,7 @@ fn reserve_out(action: u8) -> (Vec<u8>, Vec<u8>) {
     (cdb, list)
 }
 
-/// The pages that MODE SENSE tells, again and again.
+/// The pages that MODE SENSE returns, repeated.
 fn mode_list(world: &mut World, header: usize, most: usize) -> Vec<u8> {
     let page = world.good(&[0x1a, 0x08, 0x08, 0, 255, 0], &[])[4..].to_vec();
     let mut list = vec![0; header];

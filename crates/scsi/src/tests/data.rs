@@ -352,7 +352,7 @@ fn an_empty_volume_of_64_tib_is_mapped_by_a_handful_of_commands() {
 
 #[test]
 fn an_extent_is_told_whole_that_the_volume_gives_in_parts() {
-    // A volume that tells 1 MiB a request: mapped up to 16 MiB, then a hole of 1 TiB.
+    // A volume that returns 1 MiB per request: mapped up to 16 MiB, then a hole of 1 TiB.
     let mapped = 16 << 11;
     let parts = |range: SectorRange, _| {
         let state = if range.start.0 < mapped { LbaState::Mapped } else { LbaState::Deallocated };
@@ -361,7 +361,7 @@ fn an_extent_is_told_whole_that_the_volume_gives_in_parts() {
     let (all, commands, requests) = map_all(48 << 11, 24, parts);
     assert_eq!(all, [(0, mapped as u32, 0), (mapped, 32 << 11, 1)]);
     assert_eq!((commands, requests), (2, 17 + 32), "the second extent shows that the first ended");
-    // However little a request tells, a command ends.
+    // However little a request returns, the command ends.
     let (all, commands, requests) = map_all(256 << 11, 24, |range, _| {
         let range = SectorRange::new(range.start.0, range.count.0.min(2048));
         vec![LbaExtent { range, state: LbaState::Mapped }]

@@ -19,7 +19,7 @@ fn switch(world: &mut World, lun: u16, offloads: Offloads) {
     world.luns = luns.into();
 }
 
-/// A world that has seen its volumes, with some offloads of LUN 0 off, and been told of it.
+/// A world that has seen its volumes, with some offloads of LUN 0 off, and that reported.
 fn without(off: &[Offload]) -> World {
     let mut world = World::new();
     world.good(&[0; 6], &[]);

@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    /// A nexus that logs in, and has been told already of what happened before.
+    /// A nexus that logs in, and has already received the unit attentions about its past.
     pub(crate) fn log_in(&self, initiator: InitiatorPort, target_port: u16) -> Arc<Nexus> {
         let nexus = self.server.new_nexus(initiator, target_port, &self.luns);
         nexus.skip_first_attentions();
