@@ -36,8 +36,21 @@ pub trait Disk: Send + Sync {
     /// Writes `frames` from `offset_bytes` (a multiple of 4096) on. Not durable before a flush.
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()>;
 
-    /// Makes all writes durable that have returned.
+    /// Makes all writes durable that have returned. Once one flush has failed, each later one may
+    /// fail: what the first should have kept may be gone, whatever the next one says.
     fn flush(&self) -> io::Result<()>;
+
+    /// Calls `write`, which writes what it likes, and makes all of that durable, but not what
+    /// others have written. Where a flush fails meanwhile, `write` is called again, and writes all
+    /// of it again: a flush that is merely repeated says nothing of what the first one has lost.
+    fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        write()?;
+        if self.flush().is_ok() {
+            return Ok(());
+        }
+        write()?;
+        self.flush()
+    }
 
     /// Writes, and makes durable what it wrote, in one step where the disk can. Says nothing of
     /// earlier writes: where those count as well, [`Disk::write_as`] with [`Persist::All`].

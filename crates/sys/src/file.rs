@@ -13,7 +13,7 @@ use block::{FRAME_BYTES, Frame, FrameMut};
 
 use crate::disk::{Disk, Persist};
 use crate::prepare::{UNIT_BYTES, Units};
-use crate::retry::Retries;
+use crate::retry::{Flushes, Retries};
 use crate::{fiemap, iovec};
 
 /// How long an opening waits for the lock: a process that was killed lets go of its files only
@@ -37,6 +37,7 @@ pub struct FileDisk {
     /// Whether a write can carry its own flush (`RWF_DSYNC`).
     dsync: AtomicBool,
     retries: Retries,
+    flushes: Flushes,
 }
 
 impl FileDisk {
@@ -61,7 +62,7 @@ impl FileDisk {
             disk.len_bytes = AtomicU64::new(len_bytes);
             return Ok(disk);
         }
-        let (file, notice) = open_direct(OpenOptions::new().create_new(true), path)?;
+        let (file, notice) = open_direct(OpenOptions::new().write(true).create_new(true), path)?;
         let made = Self::reserve(file, path, len_bytes, notice);
         if made.is_err() {
             // What failed is reported; an empty file left behind is not worth a second error.
@@ -90,13 +91,25 @@ impl FileDisk {
     /// # Errors
     /// `WouldBlock` if another process has it; what the system says.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
+        Self::open_with(path, OpenOptions::new().write(true))
+    }
+
+    /// As [`FileDisk::open`], to be read only: the file, its filesystem or the device may be
+    /// read-only. Each write fails.
+    ///
+    /// # Errors
+    /// As [`FileDisk::open`].
+    pub fn open_read_only(path: &Path) -> io::Result<Self> {
+        Self::open_with(path, &mut OpenOptions::new())
+    }
+
+    fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<Self> {
         let device = is_block_device(path);
         if device {
             // On a device this flag says: not while it is mounted or otherwise in use.
             options.custom_flags(libc::O_EXCL);
         }
-        let (mut file, notice) = open_direct(&mut options, path)?;
+        let (mut file, notice) = open_direct(options, path)?;
         lock(&file, path)?;
         let len_bytes = file.seek(SeekFrom::End(0))? / FRAME_BYTES as u64 * FRAME_BYTES as u64;
         let mut disk = Self::over(file, len_bytes, notice);
@@ -116,7 +129,8 @@ impl FileDisk {
         let notices = notice.into_iter().collect();
         let len_bytes = AtomicU64::new(len_bytes);
         let (dsync, retries) = (AtomicBool::new(true), Retries::default());
-        Self { file, len_bytes, units, notices, dsync, retries }
+        let flushes = Flushes::default();
+        Self { file, len_bytes, units, notices, dsync, retries, flushes }
     }
 
     /// What an administrator should know about this disk, one sentence each; mostly nothing.
@@ -143,6 +157,10 @@ impl FileDisk {
 
     pub(crate) fn retries(&self) -> &Retries {
         &self.retries
+    }
+
+    pub(crate) fn flushes(&self) -> &Flushes {
+        &self.flushes
     }
 
     pub(crate) fn units(&self) -> &Units {
@@ -190,7 +208,16 @@ impl FileDisk {
             };
             done += advance(result, "the device took no bytes")? as u64;
         }
-        self.flush()
+        self.sync(self.flushes.failed())
+    }
+
+    /// Flushes, for writes that began when `before` flushes had failed.
+    fn sync(&self, before: u64) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some(fault) = self.retries.flush_fault() {
+            return self.flushes.judge(Err(io::Error::from_raw_os_error(fault)), before);
+        }
+        self.flushes.judge(self.file.sync_data(), before)
     }
 
     /// Writes, once, and makes durable what `persist` says.
@@ -203,6 +230,7 @@ impl FileDisk {
         self.check_range(offset_bytes, frames.len())?;
         self.units.before_write(offset_bytes, (frames.len() * FRAME_BYTES) as u64);
         let one_call = frames.len() <= iovec::IOVECS_MAX && self.dsync.load(Ordering::Relaxed);
+        let before = self.flushes.failed();
         match persist {
             Persist::Nothing => return self.write_vectored(offset_bytes, frames, 0),
             Persist::Itself if frames.is_empty() => return Ok(()),
@@ -211,13 +239,13 @@ impl FileDisk {
                     Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
                         self.dsync.store(false, Ordering::Relaxed);
                     }
-                    result => return result,
+                    result => return result.inspect_err(|error| self.flushes.note(error)),
                 }
             }
             Persist::Itself | Persist::All => {}
         }
         self.write_vectored(offset_bytes, frames, 0)?;
-        self.flush()
+        if persist == Persist::All { self.flush() } else { self.sync(before) }
     }
 
     fn write_vectored(&self, offset_bytes: u64, frames: &[Frame], flags: i32) -> io::Result<()> {
@@ -287,7 +315,24 @@ impl Disk for FileDisk {
     }
 
     fn flush(&self) -> io::Result<()> {
-        self.file.sync_data()
+        // For writes of any age: one that has failed has failed for good.
+        self.sync(0)
+    }
+
+    fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        let mut given_up = None;
+        self.retries.patiently(|| {
+            let before = self.flushes.failed();
+            match write() {
+                Ok(()) => self.sync(before),
+                // That was tried often enough.
+                Err(error) => {
+                    given_up = Some(error);
+                    Ok(())
+                }
+            }
+        })?;
+        given_up.map_or(Ok(()), Err)
     }
 
     fn write_durable(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
@@ -330,7 +375,7 @@ fn is_block_device(path: &Path) -> bool {
 /// Opens past the page cache; through it, with a notice, where the filesystem refuses that.
 fn open_direct(options: &mut OpenOptions, path: &Path) -> io::Result<(File, Option<String>)> {
     let flags = if is_block_device(path) { libc::O_EXCL } else { 0 };
-    options.read(true).write(true);
+    options.read(true);
     match options.custom_flags(flags | libc::O_DIRECT).open(path) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             // The kernel may have made the file before it refused the flag.

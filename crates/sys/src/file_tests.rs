@@ -157,3 +157,22 @@ fn a_file_grows_while_it_is_used_and_never_shrinks() {
     disk.read((2 << 20) - 4096, &mut read).unwrap();
     assert_eq!(read[0][..], frames[0][..]);
 }
+
+#[test]
+fn a_file_that_is_read_only_is_read_and_never_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("disk");
+    let data = frames(5, 3);
+    FileDisk::create(&path, 1 << 20).unwrap().write_durable(8192, &data).unwrap();
+    let mut permissions = std::fs::metadata(&path).unwrap().permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(&path, permissions).unwrap();
+    let disk = FileDisk::open_read_only(&path).unwrap();
+    assert_eq!(read(&disk, 8192, 3), data);
+    let error = disk.write(8192, &frames(6, 1)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+    assert_eq!(disk.retry_count(), 0);
+    assert_eq!(read(&disk, 8192, 3), data);
+    let error = FileDisk::open_read_only(&path).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "it is locked all the same");
+}

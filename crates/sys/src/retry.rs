@@ -2,9 +2,22 @@
 //! error that does not come again.
 //!
 //! Such a write is tried again, whole and at the same place, with growing pauses; whoever waits for
-//! it waits longer, and learns of it only if it fails for good. A write that carries its own flush
-//! is written again with it. A flush alone is never tried again: what it should have kept may be
-//! gone by then, and a second one says nothing of that.
+//! it waits longer, and learns of it only if it fails for good.
+//!
+//! # Flushes that fail
+//! A flush is never merely repeated. The disk is opened with `O_DIRECT`, so what a write has left
+//! volatile is in the device's cache; when a flush fails, the device may have lost some of that,
+//! and the next flush succeeds all the same, since it has nothing left to do. (Through the page
+//! cache it is the kernel that takes the pages for clean then.) A write with its own flush
+//! (`RWF_DSYNC`) that fails is such a flush as well: others' writes were in the cache. So each
+//! failure is counted ([`Flushes`]), and a flush speaks for a write only if none has failed since
+//! that began:
+//!
+//! * A write that is to be durable by itself is written again with its flush. So are a checkpoint
+//!   and a superblock ([`crate::Disk::write_and_flush`]).
+//! * A flush for all earlier writes ([`crate::Disk::flush`]: the log with `durability = "flush"`)
+//!   is for writes whose bytes nobody has any more. It fails, and so do all that follow it: writing
+//!   ends until the pool is opened again, which believes what the device then reads, after a flush.
 
 use std::fmt;
 use std::io;
@@ -26,6 +39,40 @@ const SLICE: Duration = Duration::from_millis(50);
 
 type Report = Box<dyn Fn(&str) + Send + Sync>;
 
+/// Flushes that have failed, of one disk, since it was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Flushes {
+    failed: AtomicU64,
+}
+
+impl Flushes {
+    /// How many have failed.
+    pub(crate) fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// What a flush means that ended with `result`, for writes that began when `before` had failed.
+    pub(crate) fn judge(&self, result: io::Result<()>, before: u64) -> io::Result<()> {
+        match result {
+            Err(error) => {
+                self.note(&error);
+                Err(error)
+            }
+            Ok(()) if self.failed() == before => Ok(()),
+            // It could speak for what another one has lost.
+            Ok(()) => Err(io::Error::from_raw_os_error(libc::EIO)),
+        }
+    }
+
+    /// A write with its own flush has failed. Where it found no space it did not come to the flush.
+    pub(crate) fn note(&self, error: &io::Error) {
+        let harmless = [libc::ENOSPC, libc::EDQUOT, libc::EOPNOTSUPP, libc::EINVAL];
+        if !error.raw_os_error().is_some_and(|code| harmless.contains(&code)) {
+            self.failed.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
 /// What is refused, and how often it is tried again.
 #[derive(Default)]
 pub(crate) struct Retries {
@@ -35,9 +82,11 @@ pub(crate) struct Retries {
     /// Pauses take no time.
     #[cfg(test)]
     pub(crate) at_once: AtomicBool,
-    /// Error numbers that the next writes end with.
+    /// Error numbers that the next writes end with, and the next flushes.
     #[cfg(test)]
     pub(crate) faults: Mutex<std::collections::VecDeque<i32>>,
+    #[cfg(test)]
+    pub(crate) flush_faults: Mutex<std::collections::VecDeque<i32>>,
 }
 
 /// How often a write that ends with such an error is tried.
@@ -125,6 +174,12 @@ impl Retries {
     #[cfg(test)]
     pub(crate) fn fault(&self) -> Option<i32> {
         self.faults.lock().unwrap().pop_front()
+    }
+
+    /// The error that a test wants the next flush to end with.
+    #[cfg(test)]
+    pub(crate) fn flush_fault(&self) -> Option<i32> {
+        self.flush_faults.lock().unwrap().pop_front()
     }
 }
 

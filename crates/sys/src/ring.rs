@@ -294,6 +294,7 @@ impl Uring {
             sync_after: queued.persist != Persist::Nothing && !dsync,
             flushes_all: queued.persist == Persist::All,
             refused: queued.refused,
+            flushes_failed: self.disk.flushes().failed(),
             buffers: queued.buffers,
         });
         self.ready.push_back(index);
@@ -365,10 +366,10 @@ impl Uring {
         let Some(transfer) = &mut slot.transfer else { return };
         #[cfg(test)]
         let result = match &transfer.buffers {
-            Buffers::Write(_) => self.disk.retries().fault().map_or(result, |fault| -fault),
+            Buffers::Write(_) => transfer.fault(self.disk.retries()).map_or(result, |fault| -fault),
             Buffers::Read(_) => result,
         };
-        let result = match transfer.after(result) {
+        let result = match transfer.ended(result, self.disk.flushes()) {
             Progress::More => return self.ready.push_back(index),
             Progress::Ended(result) => result,
         };
@@ -376,8 +377,7 @@ impl Uring {
             Ok(()) => self.disk.retries().passed(transfer.refused),
             Err(error) if transfer.may_begin_again() => {
                 if let Some(pause) = self.disk.retries().refused(error, transfer.refused + 1) {
-                    transfer.refused += 1;
-                    transfer.done_bytes = 0;
+                    transfer.begin_again(self.disk.flushes());
                     return self.later.push((Instant::now() + pause, index));
                 }
             }
@@ -447,6 +447,9 @@ impl std::fmt::Debug for Ring {
     }
 }
 
+#[cfg(test)]
+#[path = "ring_model_tests.rs"]
+mod model_tests;
 #[cfg(test)]
 #[path = "ring_tests.rs"]
 mod tests;

@@ -148,6 +148,7 @@ fn a_step_that_moved_less_is_continued() {
         sync_after: false,
         flushes_all: false,
         refused: 0,
+        flushes_failed: 0,
     };
     assert!(matches!(transfer.after(-libc::EAGAIN), Progress::More));
     assert!(matches!(transfer.after(-libc::EOPNOTSUPP), Progress::More));
@@ -250,13 +251,19 @@ fn refuse(disk: &FileDisk, errors: &[i32]) {
     disk.retries().faults.lock().unwrap().extend(errors);
 }
 
+/// Lets the next flushes end with these errors, without a pause before anything is tried again.
+fn refuse_flushes(disk: &FileDisk, errors: &[i32]) {
+    refuse(disk, &[]);
+    disk.retries().flush_faults.lock().unwrap().extend(errors);
+}
+
 type Told = Arc<std::sync::Mutex<Vec<String>>>;
 
 /// The engines by themselves, and what each has told.
 fn engines() -> Vec<(tempfile::TempDir, Arc<FileDisk>, Ring, Told)> {
     let made = [Ring::new as fn(Arc<FileDisk>, u32) -> Ring, |disk, _| Ring::blocking(disk)];
     let engine = |make: fn(Arc<FileDisk>, u32) -> Ring| {
-        let (dir, disk) = disk(1 << 20);
+        let (dir, disk) = disk(8 << 20);
         let told = Told::default();
         let sentences = told.clone();
         disk.report_to(move |text| sentences.lock().unwrap().push(text.to_owned()));
@@ -327,23 +334,68 @@ fn a_write_that_is_refused_for_good_fails_once() {
             assert!(collect_patiently(&mut ring, 1)[0].result.is_err());
             disk.end_retries();
         }
-        ring.write(9, 0, frames(2, 1), Persist::All).unwrap();
+        ring.write(9, 0, frames(2, 1), Persist::Itself).unwrap();
         ring.submit().unwrap();
         assert!(collect_patiently(&mut ring, 1)[0].result.is_ok());
     }
 }
 
-/// A flush for earlier writes is not tried again: those would have to be written again as well.
-#[test]
-fn a_failed_flush_of_earlier_writes_is_a_failure() {
-    let (_dir, disk) = disk(1 << 20);
-    let mut ring = Ring::new(disk.clone(), 8);
-    assert!(ring.poll_fd().is_some());
-    ring.write(1, 0, Vec::new(), Persist::All).unwrap();
-    refuse(&disk, &[libc::EIO]);
+/// The result of one write.
+fn write_one(ring: &mut Ring, count: usize, persist: Persist) -> io::Result<()> {
+    ring.write(1, 0, frames(3, count), persist).unwrap();
     ring.submit().unwrap();
-    assert!(collect_patiently(&mut ring, 1)[0].result.is_err());
-    assert_eq!(disk.retry_count(), 0);
+    collect_patiently(ring, 1).remove(0).result
+}
+
+/// A flush for earlier writes is not tried again: those would have to be written again as well. Nor
+/// does a later one say that they are durable.
+#[test]
+fn a_failed_flush_of_earlier_writes_is_a_failure_for_good() {
+    for (dir, disk, mut ring, _) in engines() {
+        for count in [0, 2] {
+            assert!(write_one(&mut ring, 1, Persist::Nothing).is_ok());
+            refuse_flushes(&disk, if count == 0 { &[libc::EIO] } else { &[] });
+            assert!(write_one(&mut ring, count, Persist::All).is_err(), "{count} frames");
+            assert_eq!(disk.retry_count(), 0);
+        }
+        assert!(disk.flush().is_err());
+        assert!(write_one(&mut ring, 1, Persist::Itself).is_ok(), "that speaks for itself");
+        drop((ring, disk));
+        let disk = FileDisk::open(&dir.path().join("disk")).unwrap();
+        assert!(disk.flush().is_ok(), "an opening begins anew");
+    }
+}
+
+/// A write that a flush follows is written again when that fails, and when another's has failed.
+#[test]
+fn a_write_is_repeated_with_its_flush() {
+    for (_dir, disk, mut ring, _) in engines() {
+        refuse_flushes(&disk, &[libc::EIO, libc::EIO]);
+        assert!(write_one(&mut ring, IOVECS_MAX + 1, Persist::Itself).is_ok());
+        assert_eq!(disk.retry_count(), 2);
+        let mut calls = 0;
+        let written = disk.write_and_flush(&mut || {
+            calls += 1;
+            disk.write(0, &frames(1, 2))?;
+            if calls <= 2 {
+                // Another's flush, or another's write with a flush of its own.
+                refuse_flushes(&disk, if calls == 1 { &[libc::EIO] } else { &[] });
+                refuse(&disk, if calls == 2 { &[libc::EIO] } else { &[] });
+                assert_eq!(disk.put(65_536, &frames(9, 1), Persist::Itself).is_ok(), calls == 1);
+                assert!(disk.flush().is_err());
+            }
+            Ok(())
+        });
+        written.unwrap();
+        assert_eq!((calls, disk.retry_count()), (3, 4));
+        // What fails for good does not go round again.
+        let mut calls = 0;
+        let error = disk.write_and_flush(&mut || {
+            calls += 1;
+            Err(io::Error::from_raw_os_error(libc::EIO))
+        });
+        assert!(error.is_err() && calls == 1);
+    }
 }
 
 /// What is written on the spot is tried again as well.

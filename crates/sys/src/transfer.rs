@@ -8,6 +8,7 @@ use io_uring::{opcode, squeue, types};
 use crate::disk::{Disk, Persist};
 use crate::file::FileDisk;
 use crate::iovec;
+use crate::retry::Flushes;
 use crate::ring::{Buffers, Completion};
 
 /// A transfer that was asked for.
@@ -75,6 +76,8 @@ pub(crate) struct Transfer {
     pub(crate) flushes_all: bool,
     /// How often the device has refused it.
     pub(crate) refused: u32,
+    /// How many flushes had failed when it began.
+    pub(crate) flushes_failed: u64,
 }
 
 #[derive(Default)]
@@ -95,10 +98,47 @@ impl Transfer {
         self.done_bytes >= self.buffers.len_bytes()
     }
 
+    /// Whether its next step, or the one that has just ended, is a flush.
+    fn is_flush(&self) -> bool {
+        self.is_moved() && self.sync_after
+    }
+
+    /// What follows the end of a step: as [`Transfer::after`], with what a failed flush means for
+    /// this transfer and for others.
+    pub(crate) fn ended(&mut self, result: i32, flushes: &Flushes) -> Progress {
+        let was_flush = self.is_flush();
+        match self.after(result) {
+            Progress::Ended(result) if was_flush => {
+                let before = if self.flushes_all { 0 } else { self.flushes_failed };
+                Progress::Ended(flushes.judge(result, before))
+            }
+            Progress::Ended(Err(error)) => {
+                if self.dsync {
+                    flushes.note(&error);
+                }
+                Progress::Ended(Err(error))
+            }
+            other => other,
+        }
+    }
+
+    /// Begins again.
+    pub(crate) fn begin_again(&mut self, flushes: &Flushes) {
+        self.refused += 1;
+        self.done_bytes = 0;
+        self.flushes_failed = flushes.failed();
+    }
+
     /// Whether all of it can be done once more, as if it had not begun. Not behind a flush that is
     /// for earlier writes, too: those are not written again.
     pub(crate) fn may_begin_again(&self) -> bool {
         matches!(self.buffers, Buffers::Write(_)) && !(self.flushes_all && self.is_moved())
+    }
+
+    /// The error that a test wants this step to end with.
+    #[cfg(test)]
+    pub(crate) fn fault(&self, retries: &crate::retry::Retries) -> Option<i32> {
+        if self.is_flush() { retries.flush_fault() } else { retries.fault() }
     }
 
     /// What follows the end of a step with `result`: bytes, or a negative error number.
@@ -131,7 +171,7 @@ pub(crate) fn next_step(slot: &mut Slot) -> squeue::Entry {
     let file = types::Fixed(0);
     let Some(transfer) = &mut slot.transfer else { return opcode::Nop::new().build() };
     let offset = transfer.offset_bytes + transfer.done_bytes as u64;
-    if transfer.is_moved() && transfer.sync_after {
+    if transfer.is_flush() {
         return opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build();
     }
     match &mut transfer.buffers {

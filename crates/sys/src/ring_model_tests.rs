@@ -1,0 +1,383 @@
+//! The ring's own code over a kernel and a device that are made up: steps end in any order, move
+//! any part of their bytes, and fail; flushes that fail lose what was cached. What the ring says of
+//! each transfer is compared with what the device holds then.
+
+use std::collections::BTreeMap;
+
+use io_uring::squeue;
+
+use super::*;
+
+/// Frames of each of the small places, and of the one that takes more vectors than one call.
+const SMALL: usize = 5;
+const LARGE: usize = IOVECS_MAX + 7;
+const PLACES: usize = 5;
+
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % end
+    }
+}
+
+/// A device with a cache, by bytes.
+struct Device {
+    seen: Vec<u8>,
+    durable: Vec<u8>,
+    /// What is in the cache only: ranges that were written, oldest first.
+    cached: Vec<(usize, Vec<u8>)>,
+    /// How often it has lost what was cached.
+    losses: u64,
+    /// So many steps fail from here on.
+    failing: u64,
+    /// How often each answer was given.
+    answers: BTreeMap<i32, u64>,
+}
+
+/// A step as the kernel sees it: `struct io_uring_sqe`.
+struct Step {
+    opcode: u8,
+    offset: usize,
+    vectors: Vec<(usize, usize)>,
+    dsync: bool,
+}
+
+impl Step {
+    fn of(entry: &squeue::Entry) -> Self {
+        assert_eq!(size_of::<squeue::Entry>(), 64);
+        // SAFETY: an entry is the kernel's plain structure of 64 bytes, all of them initialised.
+        let bytes: [u8; 64] = unsafe { std::mem::transmute_copy(entry) };
+        let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+        let word = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let count = if bytes[0] == FSYNC { 0 } else { word(24) as usize };
+        let first = long(16) as *const libc::iovec;
+        // SAFETY: the entry names so many vectors of the slot, which stands still meanwhile.
+        let vectors = (0..count).map(|index| unsafe { *first.add(index) });
+        let vectors = vectors.map(|vector| (vector.iov_base as usize, vector.iov_len)).collect();
+        let dsync = bytes[0] == WRITEV && word(28) & libc::RWF_DSYNC != 0;
+        Self { opcode: bytes[0], offset: long(8), vectors, dsync }
+    }
+
+    fn len(&self) -> usize {
+        self.vectors.iter().map(|(_, len)| len).sum()
+    }
+
+    /// Calls `at` with the memory of the first `count` bytes, and their place on the device.
+    fn for_each(&self, count: usize, mut at: impl FnMut(usize, &mut [u8])) {
+        let mut done = 0;
+        for (base, len) in &self.vectors {
+            let here = (*len).min(count - done);
+            // SAFETY: the vector names memory that the transfer owns, and nobody else looks at now.
+            at(self.offset + done, unsafe {
+                std::slice::from_raw_parts_mut(*base as *mut u8, here)
+            });
+            done += here;
+        }
+    }
+}
+
+const READV: u8 = 1;
+const WRITEV: u8 = 2;
+const FSYNC: u8 = 3;
+
+impl Device {
+    fn new(len: usize) -> Self {
+        let (seen, durable) = (vec![0; len], vec![0; len]);
+        Self { seen, durable, cached: Vec::new(), losses: 0, failing: 0, answers: BTreeMap::new() }
+    }
+
+    /// Does a step, or a part of it, or fails.
+    fn perform(&mut self, step: &Step, rng: &mut Rng) -> i32 {
+        let result = self.answer(step, rng);
+        *self.answers.entry(result.min(1)).or_default() += 1;
+        result
+    }
+
+    fn answer(&mut self, step: &Step, rng: &mut Rng) -> i32 {
+        if self.failing > 0 && step.opcode != READV {
+            self.failing -= 1;
+            return self.fail(step, libc::EIO, rng);
+        }
+        match rng.below(24) {
+            0 => return -libc::EINTR,
+            1 => return -libc::EAGAIN,
+            2 if step.dsync => return -libc::EOPNOTSUPP,
+            3 if step.opcode == WRITEV => return self.fail(step, libc::ENOSPC, rng),
+            4 => return self.fail(step, libc::EIO, rng),
+            5 if rng.below(8) == 0 => self.failing = 20 + rng.below(60),
+            _ => {}
+        }
+        match step.opcode {
+            FSYNC => {
+                for (at, bytes) in self.cached.drain(..) {
+                    self.durable[at..at + bytes.len()].copy_from_slice(&bytes);
+                }
+                0
+            }
+            WRITEV => self.write(step, rng),
+            _ => {
+                let count = part_of(step.len(), rng);
+                step.for_each(count, |at, memory| {
+                    memory.copy_from_slice(&self.seen[at..at + memory.len()]);
+                });
+                count as i32
+            }
+        }
+    }
+
+    fn write(&mut self, step: &Step, rng: &mut Rng) -> i32 {
+        let count = part_of(step.len(), rng);
+        step.for_each(count, |at, memory| {
+            self.seen[at..at + memory.len()].copy_from_slice(memory);
+            if step.dsync {
+                self.durable[at..at + memory.len()].copy_from_slice(memory);
+            } else {
+                self.cached.push((at, memory.to_vec()));
+            }
+        });
+        if step.dsync {
+            // It has overtaken what the cache had of it; places of transfers do not overlap.
+            let range = step.offset..step.offset + count;
+            for (at, bytes) in &mut self.cached {
+                let overlap = range.start.max(*at)..range.end.min(*at + bytes.len());
+                for byte in overlap {
+                    bytes[byte - *at] = self.durable[byte];
+                }
+            }
+        }
+        count as i32
+    }
+
+    /// A write that fails may have moved anything; a flush, or a write with one, loses what it
+    /// likes.
+    fn fail(&mut self, step: &Step, error: i32, rng: &mut Rng) -> i32 {
+        if step.opcode == WRITEV && rng.below(2) == 0 && step.len() > 0 {
+            let count = part_of(step.len(), rng);
+            step.for_each(count, |at, memory| {
+                self.seen[at..at + memory.len()].copy_from_slice(memory);
+                self.cached.push((at, memory.to_vec()));
+            });
+        }
+        if (step.opcode == FSYNC || step.dsync) && error == libc::EIO {
+            self.losses += 1;
+            self.cached.retain(|_| rng.below(2) == 0);
+            self.seen = self.durable.clone();
+            for (at, bytes) in &self.cached {
+                self.seen[*at..at + bytes.len()].copy_from_slice(bytes);
+            }
+        }
+        -error
+    }
+}
+
+/// All of it, or any part.
+fn part_of(len: usize, rng: &mut Rng) -> usize {
+    if rng.below(3) > 0 { len } else { 1 + rng.below(len as u64) as usize }
+}
+
+/// A place on the device, and what is known of it.
+struct Place {
+    start: usize,
+    frames: usize,
+    /// A transfer is under way.
+    busy: bool,
+    /// What the last write that succeeded has put there; `None` behind one that failed.
+    seen: Option<Vec<u8>>,
+    /// Whether that is durable, as a transfer has said.
+    durable: bool,
+    /// What the device had lost when the transfer began.
+    losses: u64,
+}
+
+struct World {
+    uring: Uring,
+    device: Device,
+    places: Vec<Place>,
+    /// Of each write that is under way: its persistence, its bytes, and the places whose content it
+    /// would make durable.
+    writes: BTreeMap<u64, (Persist, Vec<u8>, Vec<usize>)>,
+    rng: Rng,
+    seed: u8,
+    ok: [u64; 4],
+    failed: u64,
+}
+
+impl World {
+    fn new(disk: &Arc<FileDisk>, seed: u64) -> Self {
+        let mut start = 0;
+        let places: Vec<Place> = (0..PLACES)
+            .map(|index| {
+                let frames = if index == 0 { LARGE } else { SMALL };
+                let place =
+                    Place { start, frames, busy: false, seen: None, durable: false, losses: 0 };
+                start += frames * FRAME_BYTES;
+                place
+            })
+            .collect();
+        let rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let (device, writes) = (Device::new(start), BTreeMap::new());
+        let uring = Uring::new(disk, 4).unwrap();
+        Self { uring, device, places, writes, rng, seed: 0, ok: [0; 4], failed: 0 }
+    }
+
+    /// Queues a transfer of a place that has none.
+    fn begin(&mut self) {
+        let index = self.rng.below(PLACES as u64 * 4) as usize;
+        // The large one seldom: it takes the time of all others.
+        let index = if index == 0 { 0 } else { 1 + index % (PLACES - 1) };
+        if self.places[index].busy {
+            return;
+        }
+        let place = &self.places[index];
+        let (start, frames) = (place.start, place.frames);
+        let (buffers, persist) = match self.rng.below(4) {
+            0 => {
+                (Buffers::Read((0..frames).map(|_| FrameMut::stale()).collect()), Persist::Nothing)
+            }
+            kind => {
+                self.seed = self.seed.wrapping_add(1);
+                let count = if kind == 3 && self.rng.below(3) == 0 { 0 } else { frames };
+                let frames = (0..count).map(|frame| {
+                    let mut bytes = FrameMut::zeroed();
+                    bytes.fill(self.seed.wrapping_add(frame as u8));
+                    bytes.freeze()
+                });
+                let persist = [Persist::Nothing, Persist::Itself, Persist::All][kind as usize - 1];
+                (Buffers::Write(frames.collect()), persist)
+            }
+        };
+        if let Buffers::Write(frames) = &buffers {
+            let bytes: Vec<u8> = frames.iter().flat_map(|frame| frame.to_vec()).collect();
+            let others = (0..PLACES).filter(|at| !self.places[*at].busy);
+            let covered: Vec<usize> = match persist {
+                Persist::All => others.filter(|at| self.places[*at].seen.is_some()).collect(),
+                _ => Vec::new(),
+            };
+            if !bytes.is_empty() {
+                (self.places[index].seen, self.places[index].durable) = (None, false);
+            }
+            self.writes.insert(index as u64, (persist, bytes, covered));
+        }
+        (self.places[index].busy, self.places[index].losses) = (true, self.device.losses);
+        let (user_data, offset_bytes) = (index as u64, start as u64);
+        self.uring.queue(Queued { user_data, offset_bytes, buffers, persist, refused: 0 });
+    }
+
+    /// Ends one of the steps that are due, any of them.
+    fn step(&mut self) {
+        let later: Vec<u32> = self.uring.later.drain(..).map(|(_, slot)| slot).collect();
+        self.uring.ready.extend(later);
+        if self.uring.ready.is_empty() {
+            return;
+        }
+        let at = self.rng.below(self.uring.ready.len() as u64) as usize;
+        let Some(slot) = self.uring.ready.remove(at) else { return };
+        let step = Step::of(&next_step(&mut self.uring.slots[slot as usize]));
+        let result = self.device.perform(&step, &mut self.rng);
+        let mut out = Vec::new();
+        self.uring.step_ended(slot, result, &mut out);
+        out.into_iter().for_each(|completion| self.ended(completion));
+    }
+
+    fn ended(&mut self, completion: Completion) {
+        let index = completion.user_data as usize;
+        let place = &mut self.places[index];
+        let range = place.start..place.start + place.frames * FRAME_BYTES;
+        assert!(std::mem::take(&mut place.busy), "a transfer ended twice");
+        if completion.result.is_err() {
+            self.failed += 1;
+        }
+        match completion.buffers {
+            Buffers::Read(frames) => {
+                // What is lost in the midst of a read is there in one part of it and not in
+                // another.
+                if completion.result.is_ok() && place.losses == self.device.losses {
+                    let read: Vec<u8> = frames.iter().flat_map(|frame| frame.to_vec()).collect();
+                    assert!(read == self.device.seen[range], "a read brought other bytes");
+                    self.ok[0] += 1;
+                }
+            }
+            Buffers::Write(_) => {
+                let (persist, bytes, covered) = self.writes.remove(&completion.user_data).unwrap();
+                if completion.result.is_ok() {
+                    self.written(index, persist, bytes, &covered);
+                }
+            }
+        }
+    }
+
+    /// A write has succeeded: what it says must be so.
+    fn written(&mut self, index: usize, persist: Persist, bytes: Vec<u8>, covered: &[usize]) {
+        let place = &mut self.places[index];
+        if !bytes.is_empty() {
+            place.seen = Some(bytes);
+        }
+        match persist {
+            Persist::Nothing => self.ok[1] += 1,
+            Persist::Itself => {
+                place.durable = true;
+                self.ok[2] += 1;
+            }
+            Persist::All => {
+                self.ok[3] += 1;
+                place.durable |= place.seen.is_some();
+                for at in covered {
+                    // Since then others may have begun there.
+                    let other = &mut self.places[*at];
+                    other.durable |= other.seen.is_some() && !other.busy;
+                }
+            }
+        }
+        self.check();
+    }
+
+    /// What was said to be durable is what a power loss leaves.
+    fn check(&self) {
+        for place in self.places.iter().filter(|place| place.durable) {
+            let Some(bytes) = &place.seen else { continue };
+            let range = place.start..place.start + bytes.len();
+            assert!(self.device.durable[range] == **bytes, "what was durable is not there");
+        }
+    }
+}
+
+/// A write that is durable stands as it is until another begins at its place, whatever fails.
+#[test]
+fn what_the_ring_says_of_a_transfer_is_so_whatever_the_kernel_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    let len = ((LARGE + PLACES * SMALL) * FRAME_BYTES) as u64;
+    let (mut ok, mut failed, mut answers) = ([0; 4], 0, BTreeMap::new());
+    for seed in 0..30 {
+        // A disk of its own: once a flush has failed, none speaks for earlier writes any more.
+        let path = dir.path().join(format!("disk-{seed}"));
+        let disk = Arc::new(FileDisk::create(&path, len).unwrap());
+        disk.retries().at_once.store(true, std::sync::atomic::Ordering::Relaxed);
+        let mut world = World::new(&disk, seed);
+        for _ in 0..400 {
+            if world.rng.below(3) == 0 {
+                world.begin();
+            }
+            world.step();
+        }
+        while world.places.iter().any(|place| place.busy) {
+            world.step();
+        }
+        world.check();
+        assert!(world.uring.slots.iter().all(|slot| slot.transfer.is_none()));
+        ok.iter_mut().zip(world.ok).for_each(|(sum, count)| *sum += count);
+        failed += world.failed;
+        world
+            .device
+            .answers
+            .iter()
+            .for_each(|(of, count)| *answers.entry(*of).or_default() += count);
+        std::fs::remove_file(path).unwrap();
+    }
+    assert!(ok.iter().all(|count| *count > 30) && failed > 30, "{ok:?}, {failed} failed");
+    let given: u64 = answers.values().sum();
+    assert!(answers.len() >= 6 && given > 5_000, "{answers:?}");
+}
