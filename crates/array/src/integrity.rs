@@ -196,5 +196,6 @@ fn named(what: What) -> (&'static str, String) {
         What::Record(lsn) => ("log", format!("record {lsn}")),
         What::Node(id) => ("map", format!("node {id}")),
         What::Chunk(id) => ("data", format!("chunk {id}")),
+        What::Lost => ("data", "lost at an opening".into()),
     }
 }

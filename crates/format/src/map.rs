@@ -12,6 +12,10 @@
 //! reference to the chunk, whatever it spans. Pools made before this kind of entry existed have
 //! chunks in leaves only, and are read as they are; a version that does not know it refuses the
 //! node.
+//!
+//! The highest id, 2^60 - 1, names nothing. As a chunk it stands for a block whose content is lost:
+//! recovery could not read what the log had to change there. As the root of a volume it says that
+//! nothing is known of the volume, except that it exists.
 
 use block::BLOCK_BYTES;
 use block::request::limits::VOLUME_BYTES_MAX;
@@ -36,9 +40,20 @@ const ID_MASK: u64 = (1 << KIND_SHIFT) - 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkId(pub u64);
 
+impl ChunkId {
+    /// Stands for a block whose content is lost. This chunk never has a row, and references to it
+    /// are not counted.
+    pub const LOST: Self = Self(ID_MASK);
+}
+
 /// The id of a node of the map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u64);
+
+impl NodeId {
+    /// As a volume's root: nothing is known of the volume, except that it exists.
+    pub const LOST: Self = Self(ID_MASK);
+}
 
 /// The content of a part of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

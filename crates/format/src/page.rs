@@ -1,7 +1,8 @@
 //! Tables in pages, and streams.
 //!
 //! A table is a radix tree over row numbers: pages of rows at the bottom, directories above them.
-//! A parent keeps the place and the checksum of each child.
+//! A parent keeps the place and the checksum of each child. A checksum of 2^64 - 1 is that of a
+//! page which could not be read when recovery had to change it, and must not be read any more.
 //!
 //! ```text
 //! row page, 4096 bytes      128 rows of 32 bytes
@@ -45,6 +46,12 @@ pub struct PageRef {
 impl PageRef {
     /// No page.
     pub const NONE: PageRef = PageRef { place: Place::NONE, checksum: 0 };
+
+    /// The same page, never to be read again: it missed changes, and must not be taken for the newest
+    /// version if it becomes readable again.
+    pub fn spoiled(self) -> Self {
+        Self { checksum: u64::MAX, ..self }
+    }
 
     /// Whether the page does not exist.
     pub fn is_none(self) -> bool {

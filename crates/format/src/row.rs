@@ -35,7 +35,7 @@ pub use crate::chunk_row::{
 };
 use crate::codec::{put, u32_at, u40_at, u64_at};
 use crate::geometry::Place;
-use crate::map::{Fanout, LEVEL_MAX, MapEntry};
+use crate::map::{Fanout, LEVEL_MAX, MapEntry, NodeId};
 
 /// Bytes of a row of the chunk, node and volume tables.
 pub const ROW_BYTES: usize = 32;
@@ -136,6 +136,15 @@ pub struct VolumeRow {
 }
 
 impl VolumeRow {
+    /// The row of a volume of which nothing is known, except that it exists.
+    pub const LOST: Self = Self {
+        root: MapEntry::Node(NodeId::LOST),
+        size_blocks: 0,
+        level: 1,
+        handling: Handling { uncompressed: false, unshared: false },
+        snapshot: false,
+    };
+
     /// The row; `None` if it is free or impossible.
     ///
     /// # Panics

@@ -10,7 +10,8 @@
 //! | FUA write | durable, of itself alone: what other writes have left cached stays cached |
 //! | flush | all that was answered before it began is durable |
 //! | writeback | some that are cached become durable, because the device likes to |
-//! | a write or a flush that fails | any of its sectors may be cached; nobody knows which |
+//! | a write that fails | any of its sectors may be cached; nobody knows which |
+//! | a flush that fails | some of the writes that were cached may be gone, for readers too |
 //! | kill | nothing: the process dies, the cache stays, and whoever comes next reads it |
 //! | power loss | of what is cached, each sector is there or not, whatever the order of the writes
 //! |
@@ -123,6 +124,26 @@ impl Device {
         }
     }
 
+    /// A flush that fails. The device may have lost what it should have kept: of the writes in its
+    /// cache, each is there still, or is not, and the next flush does not tell.
+    pub fn flush_failed(&mut self, rng: &mut Rng) {
+        let mut lost: Vec<u64> = Vec::new();
+        self.cached.retain(|write| {
+            let stays = rng.chance(50);
+            if !stays {
+                lost.extend(write.iter().map(|(number, _)| number));
+            }
+            stays
+        });
+        for number in lost {
+            let cached = self.cached.iter().flatten().rev().find(|(cached, _)| *cached == number);
+            match cached.map(|(_, frame)| frame).or_else(|| self.durable.get(&number)).cloned() {
+                Some(frame) => self.seen.insert(number, frame),
+                None => self.seen.remove(&number),
+            };
+        }
+    }
+
     /// The device writes back what it likes of its cache: here the oldest writes, up to a place
     /// that chance says.
     pub fn write_back(&mut self, rng: &mut Rng) {
@@ -208,6 +229,24 @@ mod tests {
         };
         let seen: std::collections::BTreeSet<_> = (0..40).map(kept).collect();
         assert_eq!(seen.into_iter().collect::<Vec<_>>(), [[1, 0], [1, 2], [3, 2]]);
+    }
+
+    #[test]
+    fn a_failed_flush_may_lose_what_was_cached_and_the_next_one_does_not_tell() {
+        let seen = |seed| {
+            let mut device = Device::default();
+            device.write(block(0, 1));
+            device.flush();
+            device.write(block(0, 2));
+            device.write(block(1, 3));
+            device.flush_failed(&mut Rng::new(seed));
+            device.flush();
+            let read = [0, 1].map(|number| device.read(number).map_or(0, |frame| frame[0]));
+            assert_eq!(after_power_loss(device), read);
+            read
+        };
+        let all: std::collections::BTreeSet<_> = (0..40).map(seen).collect();
+        assert_eq!(all.into_iter().collect::<Vec<_>>(), [[1, 0], [1, 3], [2, 0], [2, 3]]);
     }
 
     #[test]

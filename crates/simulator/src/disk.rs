@@ -7,7 +7,10 @@
 //!   lost, torn, and seem reordered. A sector itself is never torn.
 //! - A crash comes at a write (which may then be there in any part), or at a flush (after which
 //!   any part of what it should have kept is there), or between two I/Os.
-//! - A write can fail, once or for ever, having had any effect.
+//! - A write can fail, once or from some time on until somebody opens the pool anew, having had any
+//!   effect.
+//! - A flush can fail, and lose what it should have kept; the next one succeeds all the same. So
+//!   one that speaks for writes before a failed one is an error, as it is of [`sys::FileDisk`].
 //! - Reads can fail, bits can rot, and a read can bring another block's bytes: separate modes, in
 //!   which the store may answer MEDIUM ERROR, or refuse to open, and never anything wrong.
 //! - A write that the device says it has done may be lost, land at another place, or land in part
@@ -30,6 +33,8 @@ mod faults;
 pub use faults::{Faults, Struck, WriteFault};
 
 const BLOCK: u64 = block::BLOCK_BYTES;
+/// How often something is written again whose flush fails.
+const FLUSH_TRIES: u64 = 3;
 
 type Hook = Box<dyn FnMut() + Send>;
 
@@ -46,8 +51,11 @@ struct Inner {
     io_count: u64,
     /// The I/O at which the power fails.
     fuse: Option<u64>,
-    /// The I/O that fails alone.
+    /// The I/O that fails, alone or with all that follow it.
     error_at: Option<u64>,
+    errors_last: bool,
+    /// Flushes that have failed since the pool was opened.
+    flushes_failed: u64,
     /// The next write to one of these places is done wrongly; to any, if there are none.
     write_fault: Option<(&'static [u64], WriteFault)>,
     struck: Option<Struck>,
@@ -95,6 +103,7 @@ impl Inner {
         self.failed = false;
         self.fuse = None;
         self.error_at = None;
+        self.flushes_failed = 0;
     }
 
     /// Counts a write or a flush; whether it is to be done, and whether it is to be answered.
@@ -108,7 +117,8 @@ impl Inner {
             self.failed = true;
             return (true, Err(power_failed()));
         }
-        if self.error_at == Some(self.io_count) {
+        let fails = |at| self.io_count == at || self.errors_last && self.io_count > at;
+        if self.error_at.is_some_and(fails) {
             self.failed = true;
             self.error_count += 1;
             return (true, Err(io::Error::other("simulated: a write error")));
@@ -126,6 +136,8 @@ impl SimDisk {
             io_count: 0,
             fuse: None,
             error_at: None,
+            errors_last: false,
+            flushes_failed: 0,
             write_fault: None,
             struck: None,
             read_count: 0,
@@ -162,7 +174,15 @@ impl SimDisk {
 
     /// This I/O fails, counted from the disk's beginning, and those behind it do not.
     pub fn set_error_at(&self, io: Option<u64>) {
-        lock(&self.inner).error_at = io;
+        let mut inner = lock(&self.inner);
+        (inner.error_at, inner.errors_last) = (io, false);
+    }
+
+    /// This I/O fails, counted from the disk's beginning, and all that follow it, until somebody
+    /// opens the pool anew.
+    pub fn set_errors_from(&self, io: u64) {
+        let mut inner = lock(&self.inner);
+        (inner.error_at, inner.errors_last) = (Some(io), true);
     }
 
     /// Changes the faults.
@@ -288,6 +308,30 @@ impl SimDisk {
         result
     }
 
+    /// Flushes, for writes that began when `before` flushes had failed.
+    fn flush_since(&self, before: u64) -> io::Result<()> {
+        let result = {
+            let inner = &mut *lock(&self.inner);
+            let (done, mut result) = inner.count();
+            if done {
+                inner.note("flush", 0, 0, 0);
+            }
+            if result.is_err() && !inner.dead {
+                inner.flushes_failed += 1;
+                inner.device.flush_failed(&mut inner.rng);
+            } else if result.is_ok() && !inner.faults.lying_flush {
+                inner.device.flush();
+            }
+            if result.is_ok() && inner.flushes_failed != before {
+                inner.failed = true;
+                result = Err(io::Error::other("simulated: a flush has failed"));
+            }
+            result
+        };
+        self.after();
+        result
+    }
+
     fn after(&self) {
         let hook = lock(&self.hook).take();
         if let Some(mut hook) = hook {
@@ -358,19 +402,24 @@ impl sys::Disk for SimDisk {
     }
 
     fn flush(&self) -> io::Result<()> {
-        let result = {
-            let mut inner = lock(&self.inner);
-            let (done, result) = inner.count();
-            if done {
-                inner.note("flush", 0, 0, 0);
+        self.flush_since(0)
+    }
+
+    fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        let had_failed = lock(&self.inner).failed;
+        for tries in 1..=FLUSH_TRIES {
+            let before = lock(&self.inner).flushes_failed;
+            write()?;
+            if self.flush_since(before).is_ok() {
+                let mut inner = lock(&self.inner);
+                if tries > 1 && !inner.dead {
+                    // Nobody learns of what has failed.
+                    inner.failed = had_failed;
+                }
+                return Ok(());
             }
-            if result.is_ok() && !inner.faults.lying_flush {
-                inner.device.flush();
-            }
-            result
-        };
-        self.after();
-        result
+        }
+        Err(io::Error::other("simulated: no flush succeeds"))
     }
 }
 

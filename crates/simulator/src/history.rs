@@ -179,11 +179,11 @@ impl History {
                 Ok(())
             }
             _ => {
-                let io = Some(self.disk.io_count() + self.rng.between(1, 40));
-                if self.rng.chance(70) {
-                    self.disk.set_fuse(io);
-                } else {
-                    self.disk.set_error_at(io);
+                let io = self.disk.io_count() + self.rng.between(1, 40);
+                match self.rng.below(10) {
+                    0..7 => self.disk.set_fuse(Some(io)),
+                    7..9 => self.disk.set_error_at(Some(io)),
+                    _ => self.disk.set_errors_from(io),
                 }
                 Ok(())
             }

@@ -39,6 +39,7 @@ fn apply(
     entry: &Entry,
     payload: Payload<'_>,
 ) -> Result<(), StoreError> {
+    world.keep_lost(state, entry)?;
     match entry {
         Entry::Store { first, flags, fingerprints, .. }
         | Entry::StoreGroup { first, flags, fingerprints, .. } => {
@@ -191,6 +192,15 @@ fn copy(
     (destination, start): (VolumeId, u64),
     count: u64,
 ) -> Result<(), StoreError> {
+    if state.replaying && world.is_lost(source) {
+        // What the source was is not known, and so not what the destination is.
+        let lost = Value::Same(ChunkId::LOST);
+        with_map(world, destination, |map| match fits(map, start, count) {
+            true => Editor { world, state }.set(map, start, count, lost),
+            false => Ok(()),
+        })?;
+        return Ok(());
+    }
     let fitting = |id: VolumeId, start: u64| world.map_of(id).filter(|map| fits(map, start, count));
     // The writer is the only one that changes maps, so what was read stays true.
     let (Some(from), Some(_)) = (fitting(source, source_start), fitting(destination, start)) else {

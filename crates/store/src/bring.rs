@@ -6,6 +6,7 @@ use format::{Brought, ChunkId, ChunkRow, Codec, Entry, Handling, Place};
 
 use crate::StoreError;
 use crate::dedup::REFERENCES_MAX;
+use crate::lossy::twice;
 use crate::record::{Originals, Record};
 use crate::world::{State, World};
 
@@ -68,7 +69,12 @@ pub(crate) fn store_chunks(
             reference_count: 0,
             fingerprint,
         };
-        world.chunks.update(&world.medium, chunk.0, |raw| row.encode(raw))?;
+        let put = || world.chunks.update(&world.medium, chunk.0, |raw| row.encode(raw));
+        if let Err(error) = twice(put) {
+            // Without a row nobody finds it: what names it is lost.
+            world.give_up(state, error)?;
+            continue;
+        }
         if !row.place.is_none() {
             state.segments.add_live(row.place, row.share_units())?;
         }
@@ -100,14 +106,23 @@ pub(crate) fn relocate(
 ) -> Result<(), StoreError> {
     for brought in entry.brought() {
         let place = payload.place_of(brought.payload_units);
-        let moved = world.chunks.update(&world.medium, brought.chunk.0, |raw| {
+        let moved = |raw: &mut [u8]| {
             // Freed since it was read, or an alias: then there is nothing to move.
             let old = ChunkRow::decode(raw)
                 .filter(|row| row.fingerprint == brought.fingerprint && row.original.is_none())?;
             let new = old.moved(place, brought.shape);
             new.encode(raw);
             Some((old, new))
-        })?;
+        };
+        let chunk = brought.chunk.0;
+        let moved = match twice(|| world.chunks.update(&world.medium, chunk, moved)) {
+            Ok(moved) => moved,
+            Err(error) => {
+                // It stays where it was, in a segment that stays in use.
+                world.give_up(state, error)?;
+                continue;
+            }
+        };
         let Some((old, new)) = moved else { continue };
         if !old.place.is_none() {
             state.segments.sub_live(old.place, old.share_units())?;
@@ -129,7 +144,13 @@ pub(crate) fn alias(
     original: ChunkId,
 ) -> Result<(), StoreError> {
     let row = |id: ChunkId| world.chunks.get(&world.medium, id.0, ChunkRow::decode);
-    let (Some(own), Some(other)) = (row(chunk)?, row(original)?) else { return Ok(()) };
+    let rows = || Ok((row(chunk)?, row(original)?));
+    let (own, other) = match twice(rows) {
+        Ok((Some(own), Some(other))) => (own, other),
+        Ok(_) => return Ok(()),
+        // It keeps its own content.
+        Err(error) => return world.give_up(state, error),
+    };
     let named = 1..REFERENCES_MAX;
     let stored = |row: &ChunkRow| row.original.is_none() && named.contains(&row.reference_count);
     if own.fingerprint != other.fingerprint || !stored(&own) || !stored(&other) {

@@ -51,6 +51,8 @@ struct Checker<'a> {
     node_references: HashMap<NodeId, u64>,
     node_counts: HashMap<NodeId, Counts>,
     live_units: HashMap<u32, u64>,
+    /// Blocks that were given up in a recovery.
+    lost_blocks: u64,
     /// Where log and checkpoints go on: nothing live stands in these segments from there on.
     open: [(u32, u32); 3],
 }
@@ -74,6 +76,7 @@ impl Store {
             node_references: HashMap::new(),
             node_counts: HashMap::new(),
             live_units: HashMap::new(),
+            lost_blocks: 0,
             open: [metadata, (log.segment, log.block), (log.next_segment, 0)],
         };
         checker.maps(&writer.state);
@@ -141,6 +144,10 @@ impl Checker<'_> {
                 self.find(format!("the map of volume {} is too low for its size", volume.id));
             }
         }
+        if self.lost_blocks > 0 {
+            let blocks = self.lost_blocks;
+            self.find(format!("{blocks} blocks were lost when a damaged pool was opened"));
+        }
         for &id in state.pending.iter().chain(&state.stuck) {
             match self.world.nodes.row(&self.world.medium, id) {
                 Ok(row) => drop(self.children(id, row.level)),
@@ -156,6 +163,10 @@ impl Checker<'_> {
     /// One more entry says this; returns what is below it.
     fn entry(&mut self, entry: MapEntry, level: u8) -> Counts {
         match entry {
+            MapEntry::Chunk(ChunkId::LOST) => {
+                self.lost_blocks += self.world.span_blocks(level);
+                Counts::alike(entry, self.world.span_blocks(level))
+            }
             MapEntry::Chunk(id) => {
                 *self.chunk_references.entry(id).or_default() += 1;
                 Counts::alike(entry, self.world.span_blocks(level))

@@ -96,8 +96,8 @@ impl Checkpointer {
         assert_eq!(superblock.sequence, self.superblock.sequence + 1, "the older copy is the next");
         let offset = SUPERBLOCK_OFFSETS_BYTES[(superblock.sequence % 2) as usize];
         let frame = FrameMut::from_bytes(&superblock.encode()).freeze();
-        medium.disk.write(offset, &[frame])?;
-        medium.disk.flush()?;
+        let frames = [frame];
+        medium.disk.write_and_flush(&mut || medium.disk.write(offset, &frames))?;
         self.stored_geometry = superblock.geometry;
         self.superblock = superblock;
         Ok(())
@@ -189,9 +189,16 @@ impl Store {
     /// Lets nothing new in until all that was applied early is on the medium.
     fn raise_barrier(&self) -> Result<(), StoreError> {
         self.writer.lock().barrier = true;
+        let mut waits = false;
         loop {
             {
                 let mut writer = self.writer.lock();
+                #[cfg(test)]
+                self.barrier_turns.fetch_add(1, Ordering::Relaxed);
+                if waits && writer.is_leading() && !writer.failed {
+                    // The device may take long over it.
+                    self.landed.wait(&mut writer);
+                }
                 if writer.is_idle() || writer.failed {
                     return Ok(());
                 }
@@ -202,10 +209,8 @@ impl Store {
                     return Err(StoreError::NoRoom { needed_bytes, free_bytes: 0 });
                 }
             }
-            if !self.commit_here() {
-                // Another thread holds the writer's role, and will not hold it long.
-                std::thread::yield_now();
-            }
+            // Where there is no commit to take, another thread has one under way.
+            waits = !self.commit_here();
         }
     }
 
@@ -215,7 +220,8 @@ impl Store {
         capture: Capture,
     ) -> Result<(), StoreError> {
         let mut told = |bytes| self.worked(bytes);
-        let mut written = write(&self.world, checkpointer, capture, &mut told)?;
+        let covers_log = self.options.durability == Durability::Flush;
+        let mut written = write(&self.world, checkpointer, capture, covers_log, &mut told)?;
         self.checkpoint_bytes.fetch_add(written.bytes, Ordering::Relaxed);
         written.dead = self.without_weightless(written.dead);
         free_dead(&self.world, &mut self.writer.lock(), checkpointer, written);
@@ -369,16 +375,28 @@ fn capture_nodes(
 }
 
 /// Writes what was captured, and the superblock that names it. Tells `told` of the bytes as it goes
-/// on.
+/// on. Where a flush fails, what was captured is written again with it; not if it `covers_log`,
+/// whose earlier records nobody has any more.
 pub(crate) fn write(
     world: &World,
     checkpointer: &mut Checkpointer,
     capture: Capture,
+    covers_log: bool,
     told: &mut dyn FnMut(u64),
 ) -> Result<Written, StoreError> {
     let medium = &world.medium;
-    let bytes = write_images(medium, capture.images, told)? + BLOCK_BYTES;
-    medium.disk.flush()?;
+    let mut bytes = 0;
+    let mut write_all = || {
+        bytes = write_images(medium, &capture.images, told)? + BLOCK_BYTES;
+        Ok(())
+    };
+    if covers_log {
+        write_all()?;
+        medium.disk.flush()?;
+    } else {
+        medium.disk.write_and_flush(&mut write_all)?;
+    }
+    drop(capture.images);
     // From here on what was captured can be read again, and so leave memory.
     world.memory.end_capture();
     checkpointer.write_superblock(medium, capture.superblock)?;

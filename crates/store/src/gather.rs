@@ -72,10 +72,16 @@ impl Editor<'_> {
         let start = wanted.start.max(base);
         let end = wanted.end.min(base + self.world.span_blocks(level));
         let to = wanted.to + (start - wanted.start);
+        let mut entry = self.world.nameable(self.state, entry)?;
         if let Some((node, to)) = graft_of(entry, self.world.span_blocks(level), base, wanted) {
             let span = self.world.span_blocks(level);
             push_nodes(pieces, to, std::iter::once(node), (level, span));
             return Ok(());
+        }
+        if let MapEntry::Node(id) = entry
+            && self.world.is_node_lost(self.state, id, level)?
+        {
+            entry = MapEntry::Chunk(ChunkId::LOST);
         }
         match entry {
             MapEntry::Node(id) => {
@@ -84,7 +90,8 @@ impl Editor<'_> {
                 // All of these is wanted; they can be named where they come to stand, or none can.
                 let whole = (start - base).div_ceil(span)..(end - base) / span;
                 let shifted_to = |index: u64| (wanted.to + base + index * span) - wanted.start;
-                let grafts = shifted_to(whole.start).is_multiple_of(span);
+                // While the log is followed each is looked at by itself: its row may be lost.
+                let grafts = shifted_to(whole.start).is_multiple_of(span) && !self.state.replaying;
                 let mut index = (start - base) / span;
                 while index <= (end - 1 - base) / span {
                     let child = node.get(index as usize);

@@ -1,12 +1,12 @@
 //! What a checkpoint writes, as blocks.
 
+use std::io;
 use std::sync::Arc;
 
 use block::{BLOCK_BYTES, Frame, FrameMut};
 use format::Place;
 use format::map::{NODE_BYTES, Node};
 
-use crate::StoreError;
 use crate::medium::Medium;
 
 /// How much is written to the device at once.
@@ -20,9 +20,9 @@ pub(crate) enum Image {
 }
 
 impl Image {
-    fn into_frames(self) -> Vec<Frame> {
+    fn frames(&self) -> Vec<Frame> {
         match self {
-            Image::Page(frame) => vec![frame],
+            Image::Page(frame) => vec![frame.clone()],
             Image::Nodes(nodes) => {
                 let mut frame = FrameMut::zeroed();
                 for (index, node) in nodes.iter().enumerate() {
@@ -42,14 +42,14 @@ impl Image {
 /// them as it goes on.
 pub(crate) fn write_images(
     medium: &Medium,
-    images: Vec<(Place, Image)>,
+    images: &[(Place, Image)],
     written: &mut dyn FnMut(u64),
-) -> Result<u64, StoreError> {
+) -> io::Result<u64> {
     let mut start_bytes = 0;
     let mut written_blocks = 0;
     let mut batch: Vec<Frame> = Vec::new();
     for (place, image) in images {
-        let offset = medium.geometry().offset_bytes(place);
+        let offset = medium.geometry().offset_bytes(*place);
         let follows = offset == start_bytes + batch.len() as u64 * BLOCK_BYTES;
         if !batch.is_empty() && (!follows || batch.len() >= WRITE_BLOCKS_MAX) {
             medium.disk.write(start_bytes, &batch)?;
@@ -59,7 +59,7 @@ pub(crate) fn write_images(
         if batch.is_empty() {
             start_bytes = offset;
         }
-        let frames = image.into_frames();
+        let frames = image.frames();
         written_blocks += frames.len() as u64;
         batch.extend(frames);
     }

@@ -134,8 +134,9 @@ pub fn inspect(
         true => LostBlocks::default(),
         false => store.lost_blocks(options.data),
     };
-    let lost_volumes: Vec<(u64, u64)> =
+    let mut lost_volumes: Vec<(u64, u64)> =
         store.world.lost_volumes.read().iter().map(|(_, ids)| (ids.start, ids.end - 1)).collect();
+    lost_volumes.extend(store.world.lost_rows.read().iter().map(|id| (*id, *id)));
     let status = store.pool_status();
     let (next_lsn, segment_bytes) =
         (store.writer.lock().position.lsn, store.world.medium.geometry().segment_bytes);

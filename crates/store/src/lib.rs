@@ -52,6 +52,7 @@ mod index;
 mod inspect;
 mod join;
 mod log_reader;
+mod lossy;
 mod lost;
 mod maintain;
 mod map;

@@ -33,7 +33,8 @@ impl World {
     /// Whether the row of a volume that has been given this id can't be read: nobody knows whether
     /// there is such a volume, nor what is in it.
     pub(crate) fn is_lost(&self, id: VolumeId) -> bool {
-        self.lost_volumes.read().iter().any(|(_, ids)| ids.contains(&id.0))
+        self.lost_rows.read().contains(&id.0)
+            || self.lost_volumes.read().iter().any(|(_, ids)| ids.contains(&id.0))
     }
 
     /// Why a volume that is not there can't be used.
@@ -46,7 +47,7 @@ impl World {
 
     /// What is lost of a request because the row of its volume is; `None` if none is.
     pub(crate) fn lost_target(&self, request: &VolumeRequest) -> Option<VolumeError> {
-        if self.lost_volumes.read().is_empty() {
+        if self.lost_volumes.read().is_empty() && self.lost_rows.read().is_empty() {
             return None;
         }
         let at = |id: VolumeId, sector| self.is_lost(id).then_some(sector);

@@ -31,6 +31,9 @@ impl Editor<'_> {
         count: u64,
         value: Value<'_>,
     ) -> Result<(), StoreError> {
+        let blocks = self.run_with_losses(value, count)?;
+        let value = blocks.as_deref().map_or(value, Value::Blocks);
+        let value = self.same_or_lost(value)?;
         if count > 0 {
             map.root = self.set_entry(map.root, map.level, start, count, value)?;
             if !matches!(map.root, MapEntry::Hole | MapEntry::Node(_)) {
@@ -47,7 +50,7 @@ impl Editor<'_> {
     /// Puts a level on top of a map, so that it spans 256 times as much.
     pub(crate) fn raise(&mut self, map: &mut VolumeRow) -> Result<(), StoreError> {
         if map.root != MapEntry::Hole {
-            let counts = self.world.counts(map.root, map.level)?;
+            let counts = self.counts(map.root, map.level, &mut true)?;
             let mut node = Node::empty();
             node.set(0, map.root);
             map.root = MapEntry::Node(self.new_node(node, map.level + 1, counts)?);
@@ -98,8 +101,10 @@ impl Editor<'_> {
         if says(value, entry) {
             return Ok(entry);
         }
+        let entry = self.sound(entry, level)?;
         let id = self.own(entry, level)?;
         let node = self.world.nodes.get(&self.world.medium, id, level)?;
+        let mut known = true;
         let span = self.world.span_blocks(level - 1);
         let mut changes: Vec<Change<'_>> = Vec::new();
         let (mut before, mut after) = (Counts::default(), Counts::default());
@@ -111,7 +116,7 @@ impl Editor<'_> {
             if offset == 0 && whole_children > 0 && whole(level - 1, value).is_some() {
                 let children = index..index + whole_children as usize;
                 self.reference_same(value, children.len() as i32)?;
-                before += self.release_all(&node, children.clone(), level - 1)?;
+                before += self.release_all(&node, children.clone(), level - 1, &mut known)?;
                 after += whole_counts(value, children.len(), span);
                 changes.push(Change::Whole(children, value));
                 at += whole_children * span;
@@ -119,9 +124,9 @@ impl Editor<'_> {
             }
             let here = (span - offset).min(start + count - at);
             let old = node.get(index);
-            before += self.world.counts(old, level - 1)?;
+            before += self.counts(old, level - 1, &mut known)?;
             let new = self.set_entry(old, level - 1, offset, here, value)?;
-            after += self.world.counts(new, level - 1)?;
+            after += self.counts(new, level - 1, &mut known)?;
             if new != old {
                 changes.push(Change::One(index, new));
             }
@@ -133,7 +138,11 @@ impl Editor<'_> {
                 changes.iter().for_each(|change| change.make(node));
             })?;
         }
-        self.adjust(id, before, after)?;
+        if known {
+            self.adjust(id, before, after)?;
+        } else {
+            self.recount(id, level)?;
+        }
         Ok(MapEntry::Node(id))
     }
 
@@ -143,13 +152,17 @@ impl Editor<'_> {
         node: &Node,
         replaced: Range<usize>,
         level: u8,
+        known: &mut bool,
     ) -> Result<Counts, StoreError> {
         let world = self.world;
         let span = world.span_blocks(level);
         let mut counts = Counts::default();
+        let named = replaced.clone().filter_map(|index| node_of(node.get(index)));
+        let uncountable = self.uncountable(named)?;
+        *known &= uncountable.is_empty();
         let mut chunks: SmallVec<[ChunkId; 8]> = SmallVec::new();
         let nodes = replaced.filter_map(|index| match node.get(index) {
-            MapEntry::Node(id) => Some(id),
+            MapEntry::Node(id) => (!uncountable.contains(&id)).then_some(id),
             other => {
                 chunks.extend(chunk_of(other));
                 counts += Counts::alike(other, span);
@@ -181,6 +194,7 @@ impl Editor<'_> {
         if says(value, entry) {
             return Ok(entry);
         }
+        let entry = self.sound(entry, 1)?;
         // Before anything is released: it may name the same.
         if !matches!(value, Value::Blocks(_)) {
             let named = (0..count).filter_map(|offset| chunk_of(block_entry(value, offset)));
@@ -252,13 +266,19 @@ impl Editor<'_> {
             return Ok(id);
         }
         let node = self.world.nodes.get(medium, id, level)?;
+        let (copy, same) = self.copy_of(&node)?;
+        let node = &copy;
         self.world.reference_chunks(node.entries().filter_map(chunk_of))?;
         let mut nodes: Vec<Referenced> =
             node.entries().filter_map(node_of).map(Referenced::unread).collect();
         self.world.nodes.reference_all(medium, &mut nodes)?;
         self.count_down(id)?;
         let counts = Counts { mapped: row.mapped_blocks, data: row.data_blocks };
-        self.new_node(Node::clone(&node), level, counts)
+        let new = self.new_node(copy, level, counts)?;
+        if !same {
+            self.recount(new, level)?;
+        }
+        Ok(new)
     }
 
     fn new_node(&mut self, node: Node, level: u8, counts: Counts) -> Result<NodeId, StoreError> {
@@ -286,7 +306,7 @@ impl Editor<'_> {
                 world.release_chunks(self.state, std::iter::once(id), drop_content)
             }
             MapEntry::Node(id) => {
-                if self.count_down(id)? == 0 {
+                if !self.is_row_lost(id)? && self.count_down(id)? == 0 {
                     self.state.pending.push(id);
                 }
                 Ok(())

@@ -275,6 +275,7 @@ fn load_state(
         staged: Default::default(),
         pins: Default::default(),
         replaying: true,
+        losses: 0,
         config: Default::default(),
         provisioned_blocks: 0,
     };
@@ -341,12 +342,15 @@ fn load_volumes(world: &World, state: &mut State) -> Result<(), StoreError> {
 
 fn read_volumes(world: &World, state: &mut State) -> Result<Vec<LostPage>, StoreError> {
     let mut volumes = world.volumes.write();
+    let mut lost_rows = world.lost_rows.write();
     volumes.clear();
+    lost_rows.clear();
     state.provisioned_blocks = 0;
     let mut failed = None;
     let lost = world.volume_table.visit(&world.medium, &mut |_| {}, &mut |id, raw| {
         let id = VolumeId(id);
         match VolumeRow::decode(raw, world.medium.tuning.fanout) {
+            Some(VolumeRow::LOST) => drop(lost_rows.insert(id.0)),
             Some(row) => {
                 state.provisioned_blocks += crate::volumes::provisioned(&row);
                 volumes.insert(id, Arc::new(Volume { id, map: RwLock::new(Some(row)) }));

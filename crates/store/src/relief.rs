@@ -7,7 +7,11 @@
 //! goes on from there; a crash in it or behind it leaves a shorter log.
 //!
 //! Segments that the log goes on in look free until their records are met. Before the first such
-//! checkpoint all of them are looked for, and kept.
+//! checkpoint all of them are looked for, and kept. That the log ends where it seems to is not
+//! proven then: it may be damaged there, and a record further on be the only one that tells
+//! ([`crate::replay::find_witness`]). So all that the search for such a witness would read is kept
+//! as well, wherever the log stops. A checkpoint moves neither the end nor what stands behind it,
+//! so the proof at the end of the recovery is as good as without one.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +23,7 @@ use crate::StoreError;
 use crate::checkpoint::{Checkpointer, capture, free_dead, write};
 use crate::holes::Holes;
 use crate::log_reader::LogReader;
-use crate::replay::next_record;
+use crate::replay::{next_record, search_behind};
 use crate::weightless::holds_something;
 use crate::world::World;
 use crate::writer::Writer;
@@ -97,7 +101,7 @@ impl<'a> Relief<'a> {
             }
             captured => captured?,
         };
-        let mut written = write(world, checkpointer, captured, &mut |_| {})?;
+        let mut written = write(world, checkpointer, captured, false, &mut |_| {})?;
         written.dead.retain(|segment| !is_weightless(world, writer, *segment));
         free_dead(world, writer, checkpointer, written);
         self.refused_blocks = 0;
@@ -124,9 +128,10 @@ fn is_weightless(world: &World, writer: &mut Writer, segment: u32) -> bool {
     holds
 }
 
-/// Keeps the segments that the log behind the writer's position goes through. Where a recovery may
-/// have ended and the log gone on elsewhere, both ways are kept.
-fn keep_what_is_ahead(world: &World, writer: &mut Writer) -> Result<(), StoreError> {
+/// Keeps the segments that the log behind the writer's position goes through, and those in which a
+/// record may tell that it goes on where it seems to end. Where a recovery may have ended and the
+/// log gone on elsewhere, both ways are kept.
+pub(crate) fn keep_what_is_ahead(world: &World, writer: &mut Writer) -> Result<(), StoreError> {
     let mut reader = LogReader::new(&world.medium);
     let mut at = writer.position;
     let (first_lsn, mut begun) = (at.lsn, BTreeSet::new());
@@ -138,6 +143,11 @@ fn keep_what_is_ahead(world: &World, writer: &mut Writer) -> Result<(), StoreErr
                 }
             }
             at = found.behind();
+        }
+        for segment in search_behind(&mut reader, &at, &mut |_| false) {
+            if writer.log_segments.insert(segment) {
+                writer.state.segments.reserve_for_log(segment, at.lsn);
+            }
         }
         let segment = at.next_segment;
         if !begun.insert(segment) {

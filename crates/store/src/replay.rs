@@ -110,12 +110,27 @@ fn no_record_is_lost(reader: &mut LogReader<'_>, end: &LogPosition) -> Result<()
 }
 
 /// The first record found behind `end` that says that the one which is missing there was flushed.
+pub(crate) fn find_witness(reader: &mut LogReader<'_>, end: &LogPosition) -> Option<RecordHeader> {
+    let mut witness = None;
+    search_behind(reader, end, &mut |header| {
+        witness = (header.flushed_lsn >= end.lsn).then_some(*header);
+        witness.is_some()
+    });
+    witness
+}
+
+/// Calls `visit` for each record that is found behind `end`, where one is missing, until it returns
+/// true; returns the segments that were searched.
 ///
 /// The missing one is either here or the first of the next segment, and what followed it is behind
 /// it, or in a segment that a later record names. All of that is searched, to the last block: a
 /// record that is not found proves nothing. Older records that still stand there have lower LSNs,
 /// and those of an epoch that was given up know of no flush that far.
-pub(crate) fn find_witness(reader: &mut LogReader<'_>, end: &LogPosition) -> Option<RecordHeader> {
+pub(crate) fn search_behind(
+    reader: &mut LogReader<'_>,
+    end: &LogPosition,
+    visit: &mut dyn FnMut(&RecordHeader) -> bool,
+) -> BTreeSet<u32> {
     let blocks = reader.medium.geometry().blocks_per_segment();
     let mut seen = BTreeSet::from([end.segment, end.next_segment]);
     let mut search = vec![(end.next_segment, 0), (end.segment, end.block)];
@@ -126,15 +141,15 @@ pub(crate) fn find_witness(reader: &mut LogReader<'_>, end: &LogPosition) -> Opt
             if header.lsn <= end.lsn {
                 continue;
             }
-            if header.flushed_lsn >= end.lsn {
-                return Some(header);
+            if visit(&header) {
+                return seen;
             }
             if seen.insert(header.next_segment) {
                 search.push((header.next_segment, 0));
             }
         }
     }
-    None
+    seen
 }
 
 /// The record at a position, here or in the next segment, of this epoch or a later one.

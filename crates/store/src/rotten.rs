@@ -31,7 +31,7 @@ impl Table {
     }
 
     /// The level of what can't be read on the way to a row page: 0 for the page itself.
-    fn unreadable_level(&self, medium: &Medium, page: u64) -> Option<u8> {
+    pub(crate) fn unreadable_level(&self, medium: &Medium, page: u64) -> Option<u8> {
         let height = self.root.read().height;
         let is_unreadable = |level: &u8| {
             let number = page / REFS_PER_DIRECTORY.pow(u32::from(*level));

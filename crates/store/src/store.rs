@@ -8,7 +8,7 @@ use block::{
     BlockRange, DataIn, Sector, SectorCount, SectorRange, SpaceUse, VolumeError, VolumeId,
     VolumeReply, VolumeRequest,
 };
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::api::Pending;
 use crate::edit::{Edit, Sizes};
@@ -25,6 +25,11 @@ use crate::{
 pub struct Store {
     pub(crate) world: World,
     pub(crate) writer: Mutex<Writer>,
+    /// A commit has ended and was applied, or was not.
+    pub(crate) landed: Condvar,
+    /// How often a checkpoint has looked whether all has landed.
+    #[cfg(test)]
+    pub(crate) barrier_turns: AtomicU64,
     /// One checkpoint at a time.
     pub(crate) checkpointing: Mutex<crate::checkpoint::Checkpointer>,
     pub(crate) scrub: Mutex<crate::scrub::Scrub>,
@@ -62,9 +67,12 @@ impl Store {
         let superblock = checkpointer.superblock();
         Self {
             pool_id: superblock.pool_id,
-            scrub: Mutex::new(crate::scrub::Scrub::of_lost_volumes(&world)),
+            scrub: Mutex::new(crate::scrub::Scrub::of_opening(&world, writer.state.losses)),
             world,
             writer: Mutex::new(writer),
+            landed: Condvar::new(),
+            #[cfg(test)]
+            barrier_turns: AtomicU64::new(0),
             checkpointing: Mutex::new(checkpointer),
             optimizing: Default::default(),
             reclaiming: Mutex::default(),
@@ -322,6 +330,7 @@ impl Store {
             answers.extend(writer.abandon(&self.world));
             answers
         };
+        self.landed.notify_all();
         self.answer(answers);
     }
 

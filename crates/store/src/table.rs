@@ -111,7 +111,7 @@ impl Table {
         Cursor::new(self, medium)
     }
 
-    fn change_page<T>(
+    pub(crate) fn change_page<T>(
         &self,
         medium: &Medium,
         key: PageKey,

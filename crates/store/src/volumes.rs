@@ -11,6 +11,7 @@ use parking_lot::RwLock;
 
 use crate::StoreError;
 use crate::apply::with_map;
+use crate::lossy::twice;
 use crate::map::Editor;
 use crate::nodes::Referenced;
 use crate::value::Value;
@@ -33,14 +34,13 @@ pub(crate) fn create(
     insert(world, state, id, row)
 }
 
-/// One more entry names a root.
-fn reference(world: &World, root: MapEntry) -> Result<(), StoreError> {
-    match root {
-        MapEntry::Node(node) => {
-            world.nodes.reference_all(&world.medium, &mut [Referenced::unread(node)])
-        }
-        _ => Ok(()),
+/// One more entry names a root. `false`: it can't be named, because its row is lost.
+fn reference(world: &World, state: &mut State, root: MapEntry) -> Result<bool, StoreError> {
+    let MapEntry::Node(node) = root else { return Ok(true) };
+    if world.nameable(state, root)? != root {
+        return Ok(false);
     }
+    world.nodes.reference_all(&world.medium, &mut [Referenced::unread(node)]).map(|()| true)
 }
 
 /// How many blocks of it hosts may count on: a snapshot takes what it holds, and no more.
@@ -57,7 +57,11 @@ fn insert(
     if world.volume(id).is_some() {
         return Err(StoreError::Damaged(format!("volume {id} is created twice")));
     }
-    world.volume_table.update(&world.medium, id.0, |raw| row.encode(raw))?;
+    let put = || world.volume_table.update(&world.medium, id.0, |raw| row.encode(raw));
+    if let Err(error) = twice(put) {
+        world.give_up(state, error)?;
+        return world.lose_volume(state, id);
+    }
     let volume = Arc::new(Volume { id, map: RwLock::new(Some(row)) });
     world.volumes.write().insert(id, volume);
     state.next_volume = state.next_volume.max(id.0 + 1);
@@ -73,9 +77,26 @@ pub(crate) fn clone(
     id: VolumeId,
     snapshot: bool,
 ) -> Result<(), StoreError> {
-    let Some(row) = world.map_of(source) else { return Ok(()) };
-    reference(world, row.root)?;
+    let Some(row) = world.map_of(source) else {
+        return lose_with(world, state, source, id);
+    };
+    if !reference(world, state, row.root)? {
+        return world.lose_volume(state, id);
+    }
     insert(world, state, id, VolumeRow { snapshot, ..row })
+}
+
+/// While the log is followed: what a volume that is not there has become is lost if that is.
+fn lose_with(
+    world: &World,
+    state: &mut State,
+    source: VolumeId,
+    id: VolumeId,
+) -> Result<(), StoreError> {
+    match state.replaying && world.is_lost(source) {
+        true => world.lose_volume(state, id),
+        false => Ok(()),
+    }
 }
 
 /// A volume becomes what another is. Readers see all of the one or all of the other; what only the
@@ -89,8 +110,12 @@ pub(crate) fn overwrite(
     if source == id || world.volume(id).is_none() {
         return Ok(());
     }
-    let Some(from) = world.map_of(source) else { return Ok(()) };
-    reference(world, from.root)?;
+    let Some(from) = world.map_of(source) else {
+        return lose_with(world, state, source, id);
+    };
+    if !reference(world, state, from.root)? {
+        return world.lose_volume(state, id);
+    }
     let replaced = with_map(world, id, |map| {
         let old = std::mem::replace(
             map,

@@ -1,6 +1,6 @@
 //! What all threads share ([`World`]), and what only the writer changes ([`State`]).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,6 +13,7 @@ use quick_cache::sync::Cache;
 
 use crate::dedup::Recent;
 use crate::index::Index;
+use crate::lossy::twice;
 use crate::medium::Medium;
 use crate::memory::{Budgets, Memory};
 use crate::nodes::Nodes;
@@ -47,6 +48,8 @@ pub(crate) struct World {
     pub(crate) volume_table: Table,
     /// Ids whose rows can't be read: of volumes that are there, or are not, nobody knows.
     pub(crate) lost_volumes: RwLock<Vec<(PageKey, std::ops::Range<u64>)>>,
+    /// Volumes whose rows say that they are lost ([`VolumeRow::LOST`]).
+    pub(crate) lost_rows: RwLock<BTreeSet<u64>>,
     pub(crate) nodes: Nodes,
     pub(crate) chunks: Table,
     /// The content of chunks. Chunk ids are never used twice, so nothing in it can be stale.
@@ -85,6 +88,8 @@ pub(crate) struct State {
     /// Recovery is following the log: a record further on may name any chunk that was there when
     /// it was written, so none is freed before its end.
     pub(crate) replaying: bool,
+    /// How often something could not be read that the log has to change (`lossy`).
+    pub(crate) losses: u64,
     pub(crate) config: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Of volumes, without snapshots.
     pub(crate) provisioned_blocks: u64,
@@ -118,6 +123,7 @@ impl World {
             volumes: RwLock::new(HashMap::default()),
             volume_table: Table::new(volumes, &memory),
             lost_volumes: RwLock::default(),
+            lost_rows: RwLock::default(),
             nodes: Nodes::new(nodes, &memory),
             chunks: Table::new(chunks, &memory),
             memory,
@@ -198,7 +204,7 @@ impl World {
         ids: impl Iterator<Item = ChunkId>,
     ) -> Result<(), StoreError> {
         let mut rows = self.chunks.cursor(&self.medium);
-        for id in ids {
+        for id in ids.filter(|id| *id != ChunkId::LOST) {
             let raw = rows.row(id.0)?;
             ChunkRow::count_references(raw, 1).ok_or_else(|| missing_chunk(id))?;
         }
@@ -207,6 +213,9 @@ impl World {
 
     /// So many more entries name a chunk.
     pub(crate) fn reference_chunk(&self, id: ChunkId, entries: i32) -> Result<(), StoreError> {
+        if id == ChunkId::LOST {
+            return Ok(());
+        }
         let counted = self
             .chunks
             .update(&self.medium, id.0, |raw| ChunkRow::count_references(raw, entries))?;
@@ -240,7 +249,13 @@ impl World {
     ) -> Result<Vec<ChunkId>, StoreError> {
         let mut originals: Vec<ChunkId> = Vec::new();
         let mut rows = self.chunks.cursor(&self.medium);
-        for id in ids {
+        for id in ids.filter(|id| *id != ChunkId::LOST) {
+            if state.replaying
+                && let Err(error) = twice(|| rows.row(id.0).map(drop))
+            {
+                self.give_up(state, error)?;
+                continue;
+            }
             let raw = rows.row(id.0)?;
             let left = ChunkRow::count_references(raw, -1).ok_or_else(|| missing_chunk(id))?;
             if left > 0 || state.keeps(id) {
@@ -262,7 +277,11 @@ impl World {
         state: &mut State,
         id: ChunkId,
     ) -> Result<(), StoreError> {
-        let unnamed = self.chunks.get(&self.medium, id.0, ChunkRow::decode)?;
+        let row = || self.chunks.get(&self.medium, id.0, ChunkRow::decode);
+        let unnamed = match twice(row) {
+            Ok(row) => row,
+            Err(error) => return self.give_up(state, error),
+        };
         let Some(row) = unnamed.filter(|row| row.reference_count == 0) else { return Ok(()) };
         if state.keeps(id) {
             return Ok(());

@@ -223,6 +223,7 @@ impl Counter<'_> {
         let mut units = 0.0;
         for entry in node.entries() {
             units += match entry {
+                MapEntry::Chunk(ChunkId::LOST) => 0.0,
                 MapEntry::Chunk(id) => self.chunk(id, from)?,
                 MapEntry::Node(id) => self.node(id, level - 1, from)?,
                 _ => 0.0,

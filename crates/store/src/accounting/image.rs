@@ -44,7 +44,7 @@ impl Store {
         let medium = Medium::new(disk, superblock.geometry, keys, self.options.tuning);
         let budgets = Budgets::of_metadata(memory_bytes);
         let (world, state) = load_checkpoint(medium, budgets, &mut Checkpointer::new(superblock))?;
-        if !world.lost_volumes.read().is_empty() {
+        if !world.lost_volumes.read().is_empty() || !world.lost_rows.read().is_empty() {
             // What only these own would be counted as nobody's.
             return Err(StoreError::Damaged("rows of volumes can't be read".into()));
         }

@@ -63,6 +63,7 @@ pub(super) fn volumes(
     let mut volumes = Volumes::default();
     rows(medium, superblock.volumes, superblock.next_volume.0, &mut |row| match row {
         Row::Found(id, raw) => match VolumeRow::decode(raw, medium.tuning.fanout) {
+            Some(VolumeRow::LOST) => volumes.lose(id..id + 1),
             Some(row) => volumes.add(VolumeId(id), row),
             None => {
                 losses.push(format!("the row of volume {id} is impossible: it is lost"));

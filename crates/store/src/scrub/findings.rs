@@ -51,6 +51,8 @@ pub enum What {
     Node(u64),
     /// The content of a block, by its chunk's id.
     Chunk(u64),
+    /// What an opening has found damaged and the log had to change: its blocks were given up then.
+    Lost,
 }
 
 /// What was done about a finding.
@@ -208,7 +210,10 @@ impl Findings {
     pub(crate) fn concern_volumes(&self) -> bool {
         self.by_what.values().any(|finding| {
             finding.repair != Repair::Done
-                && matches!(finding.what, What::Chunk(_) | What::Node(_) | What::Page { .. })
+                && match finding.what {
+                    What::Chunk(_) | What::Node(_) | What::Page { .. } | What::Lost => true,
+                    What::Superblock(_) | What::Stream(_) | What::Record(_) => false,
+                }
         })
     }
 

@@ -114,25 +114,34 @@ pub(crate) struct Scrub {
 }
 
 impl Scrub {
-    /// What opening the pool has found already: pages of the volume table that can't be read.
-    pub(crate) fn of_lost_volumes(world: &World) -> Self {
+    /// What opening the pool has found already: pages of the volume table that can't be read, and
+    /// whether the log had to change what can't be.
+    pub(crate) fn of_opening(world: &World, losses: u64) -> Self {
         let mut scrub = Self::default();
         for ((level, number), _) in &*world.lost_volumes.read() {
             let table = TableName::Volumes;
             let stored = world.volume_table.stored_at(&world.medium, (*level, *number));
             let place = stored.map_or(Place::NONE, |page| page.place);
-            scrub.status.findings += 1;
-            scrub.findings.add(Finding {
-                what: What::Page { table, level: *level, number: *number },
-                offset_bytes: offset_bytes_of(world, place),
-                found_s: 0,
-                repair: Repair::Impossible,
-                ranges: Vec::new(),
-                ranges_more: 0,
-                pass: 0,
-            });
+            let what = What::Page { table, level: *level, number: *number };
+            scrub.found_at_opening(what, offset_bytes_of(world, place));
+        }
+        if losses > 0 || !world.lost_rows.read().is_empty() {
+            scrub.found_at_opening(What::Lost, 0);
         }
         scrub
+    }
+
+    fn found_at_opening(&mut self, what: What, offset_bytes: u64) {
+        self.status.findings += 1;
+        self.findings.add(Finding {
+            what,
+            offset_bytes,
+            found_s: 0,
+            repair: Repair::Impossible,
+            ranges: Vec::new(),
+            ranges_more: 0,
+            pass: 0,
+        });
     }
 }
 

@@ -37,6 +37,10 @@ pub(super) struct Naming {
     aliases: Aliases,
 }
 
+fn is_lost(what: &What) -> bool {
+    *what == What::Lost
+}
+
 /// What one look at a map found.
 struct Seen {
     /// What is damaged: first block and how many.
@@ -106,6 +110,7 @@ impl Step<'_> {
                 // A block that repeats.
                 MapEntry::Chunk(id) => {
                     let what = self.damage_of(id, &naming.aliases);
+                    self.note_lost(what);
                     let count = end - naming.block;
                     seen.damaged.extend(what.map(|what| (what, naming.block, count)));
                     naming.leave(fanout, end, seen.damaged.len() as u64);
@@ -126,6 +131,7 @@ impl Step<'_> {
             };
             if level == 1 {
                 self.leaf(&node, base, &naming.aliases, &mut seen);
+                self.note_lost(seen.damaged.iter().map(|(what, ..)| *what).find(is_lost));
                 naming.leave(fanout, end, seen.damaged.len() as u64);
                 return seen;
             }
@@ -136,7 +142,17 @@ impl Step<'_> {
         }
     }
 
+    /// Lists that there are lost blocks: nothing else tells of them.
+    fn note_lost(&mut self, what: Option<What>) {
+        if what.is_some_and(|what| is_lost(&what)) {
+            self.find(What::Lost, 0, Repair::Impossible);
+        }
+    }
+
     fn damage_of(&self, id: ChunkId, aliases: &Aliases) -> Option<What> {
+        if id == ChunkId::LOST {
+            return Some(What::Lost);
+        }
         self.scrub.findings.of_chunk(id).or(aliases.damage_of(id))
     }
 

@@ -28,8 +28,8 @@ impl Step<'_> {
             }
             if age == 0 {
                 let frame = FrameMut::from_bytes(&newest.encode()).freeze();
-                medium.disk.write(SUPERBLOCK_OFFSETS_BYTES[copy], &[frame])?;
-                medium.disk.flush()?;
+                let (at, frames) = (SUPERBLOCK_OFFSETS_BYTES[copy], [frame]);
+                medium.disk.write_and_flush(&mut || medium.disk.write(at, &frames))?;
             } else {
                 let next = Superblock { sequence: newest.sequence + 1, ..newest.clone() };
                 self.checkpointer.write_older_copy(medium, next)?;

@@ -218,3 +218,28 @@ fn a_torn_record_does_not_hide_what_went_on_in_the_next_segment() {
         assert!(read(&store, id, 0, 512) == after, "what was answered is gone");
     }
 }
+
+/// A checkpoint that waits for a record whose write takes long, as one that is tried again does,
+/// waits without looking: once before it waits, and once behind each record.
+#[test]
+fn a_checkpoint_sleeps_while_a_record_is_under_way() {
+    let bench = bench(Durability::Flush);
+    assert!(matches!(start_write(&bench, &distinct(8, 1)), Started::Done(Ok(_))));
+    let commit = bench.store.take_commit().unwrap();
+    sys::Disk::write(&*bench.disk, commit.offset_bytes, &commit.frames).unwrap();
+    std::thread::scope(|scope| {
+        let checkpoint = scope.spawn(|| bench.store.checkpoint());
+        while !bench.store.writer.lock().barrier {
+            std::thread::yield_now();
+        }
+        // Far more turns of this thread than the other one may take.
+        for _ in 0..100_000 {
+            drop(bench.store.writer.lock());
+            std::thread::yield_now();
+        }
+        bench.store.finish_commit(commit, Ok(()));
+        checkpoint.join().unwrap().unwrap();
+    });
+    let turns = bench.store.barrier_turns.load(Ordering::Relaxed);
+    assert!(turns <= 3, "it looked {turns} times");
+}

@@ -197,3 +197,37 @@ fn a_record_of_an_epoch_that_was_given_up_is_not_followed() {
     assert!(next(epoch).is_some());
     assert!(next(epoch + 1).is_none());
 }
+
+/// A recovery that writes a checkpoint in its midst keeps what proves that a record was lost, also
+/// where that is in a segment which only records behind the lost one name.
+#[test]
+fn a_checkpoint_within_a_recovery_keeps_the_witnesses() {
+    let (disk, store) = pool(1 << 30);
+    drop(store);
+    let options = OpenOptions { durability: crate::Durability::Flush, ..OpenOptions::default() };
+    let store = Store::open(disk.clone(), options.clone()).unwrap();
+    let id = volume(&store, 8 * MIB);
+    // Nothing is flushed until the last record but one: that alone is a witness.
+    let first = fill_segment(&store, id);
+    let second = fill_segment(&store, id);
+    store.execute(VolumeRequest::Flush { volume: id }).unwrap();
+    write(&store, id, 0, &distinct(8, 9000)).unwrap();
+    spoil(&disk, &store, first);
+    drop(store);
+    assert!(is_refused(&disk));
+
+    let superblock = crate::recovery::read_superblocks(&*disk).unwrap();
+    let superblock = superblock.into_iter().flatten().max_by_key(|found| found.sequence).unwrap();
+    let (geometry, keys) = (superblock.geometry, format::Keys::derive(&superblock.root_key));
+    let medium = crate::medium::Medium::new(disk, geometry, keys, options.tuning);
+    let mut checkpointer = crate::checkpoint::Checkpointer::new(superblock.clone());
+    let budgets = crate::memory::Budgets::split(options.memory_bytes, geometry.pool_bytes());
+    let (world, state) =
+        crate::recovery::load_checkpoint(medium, budgets, &mut checkpointer).unwrap();
+    let (epoch, blocks) = (superblock.epoch, geometry.blocks_per_segment());
+    let mut writer = crate::writer::Writer::new(state, epoch, &options, superblock.log, blocks);
+    crate::relief::keep_what_is_ahead(&world, &mut writer).unwrap();
+    for segment in [first.segment, second.segment] {
+        assert!(writer.log_segments.contains(&segment), "segment {segment} may be written over");
+    }
+}

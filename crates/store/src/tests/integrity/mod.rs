@@ -3,6 +3,7 @@
 mod damaged_leaf;
 mod lost_pages;
 mod reduced;
+mod replayed;
 mod restarted;
 
 use format::geometry::UNITS_PER_BLOCK;

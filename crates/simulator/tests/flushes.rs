@@ -1,0 +1,108 @@
+//! A flush that fails, on a device that loses then what it should have kept, and says nothing of it
+//! at the next one.
+
+use std::sync::Arc;
+
+use block::{DataOut, SectorCount, SectorRange, VolumeError, VolumeId, VolumeReply, VolumeRequest};
+use simulator::disk::{SimDisk, Survival};
+use simulator::rng::Rng;
+use store::{Change, CheckOptions, Durability, OpenOptions, Store, VolumeChange};
+
+const BLOCKS: u64 = 200;
+
+fn options(durability: Durability) -> OpenOptions {
+    OpenOptions { durability, memory_bytes: 4 << 20, ..OpenOptions::default() }
+}
+
+fn bytes(block: u64) -> Vec<u8> {
+    let mut rng = Rng::new(block + 1);
+    (0..512).flat_map(|_| rng.draw().to_le_bytes()).collect()
+}
+
+/// A pool with a volume whose blocks were written and, if asked for, flushed.
+fn filled(durability: Durability) -> (Arc<SimDisk>, Store, VolumeId) {
+    let disk = Arc::new(SimDisk::new(256 << 20, 1));
+    Store::create(&*disk, &[7; 64]).unwrap();
+    let store = Store::open(disk.clone(), options(durability)).unwrap();
+    let id = store.allocate_volume_id();
+    let volumes = vec![VolumeChange::Create { id, size: SectorCount(BLOCKS * 8) }];
+    store.change(Change { volumes, ..Change::default() }).unwrap();
+    for block in 0..BLOCKS {
+        write(&store, id, block).unwrap();
+    }
+    (disk, store, id)
+}
+
+fn write(store: &Store, volume: VolumeId, block: u64) -> Result<VolumeReply, VolumeError> {
+    let range = SectorRange::new(block * 8, 8);
+    let data = DataOut::from_bytes(&bytes(block), 0);
+    store.execute(VolumeRequest::Write { volume, range, data, fua: false })
+}
+
+/// The power fails, nothing that was not durable survives, and all of the volume is there.
+fn assert_all_is_there(disk: &Arc<SimDisk>, store: Store, volume: VolumeId, context: &str) {
+    drop(store);
+    disk.crash(Survival::Nothing, &mut Rng::new(3));
+    let store = Store::open(disk.clone(), options(Durability::Commit)).unwrap();
+    for block in 0..BLOCKS {
+        let range = SectorRange::new(block * 8, 8);
+        match store.execute(VolumeRequest::Read { volume, range }) {
+            Ok(VolumeReply::Data(data)) => {
+                assert!(data.to_vec() == bytes(block), "{context}: block {block} is wrong");
+            }
+            other => panic!("{context}: block {block}: {other:?}"),
+        }
+    }
+    let report = store.check(CheckOptions { data: true }).unwrap();
+    assert_eq!(report.findings, Vec::<String>::new(), "{context}");
+}
+
+/// The I/Os of a checkpoint, and which of them are flushes.
+fn ios_of_a_checkpoint(durability: Durability) -> Vec<bool> {
+    let (disk, store, _) = filled(durability);
+    disk.keep_log();
+    store.checkpoint().unwrap();
+    let log = disk.take_log();
+    let ios = log.iter().filter(|line| line.contains(": flush") || line.contains(": write"));
+    ios.map(|line| line.contains(": flush")).collect()
+}
+
+/// Each flush of a checkpoint fails once: what it should have kept is written again, and the store
+/// goes on.
+#[test]
+fn a_checkpoint_is_written_again_with_its_flush() {
+    let ios = ios_of_a_checkpoint(Durability::Commit);
+    assert_eq!(ios.iter().filter(|is_flush| **is_flush).count(), 3);
+    for (io, _) in (1..).zip(&ios).filter(|(_, is_flush)| **is_flush) {
+        let (disk, store, id) = filled(Durability::Commit);
+        disk.set_error_at(Some(disk.io_count() + io));
+        store.checkpoint().unwrap();
+        assert_eq!(disk.error_count(), 1);
+        write(&store, id, 5).unwrap();
+        assert_all_is_there(&disk, store, id, &format!("I/O {io}"));
+    }
+}
+
+/// With early answers the same flush is for the log as well, whose blocks nobody has any more: it
+/// ends writing, and nothing that was promised is lost.
+#[test]
+fn a_flush_of_the_log_that_fails_ends_writing() {
+    let ios = ios_of_a_checkpoint(Durability::Flush);
+    let first = (1..).zip(&ios).find(|(_, is_flush)| **is_flush).unwrap().0;
+    let (disk, store, id) = filled(Durability::Flush);
+    store.execute(VolumeRequest::Flush { volume: id }).unwrap();
+    disk.set_error_at(Some(disk.io_count() + first));
+    assert!(store.checkpoint().is_err() || write(&store, id, 5).is_err());
+    assert!(store.execute(VolumeRequest::Flush { volume: id }).is_err());
+    assert_all_is_there(&disk, store, id, "a checkpoint's flush");
+
+    let (disk, store, id) = filled(Durability::Flush);
+    store.execute(VolumeRequest::Flush { volume: id }).unwrap();
+    write(&store, id, 5).unwrap();
+    disk.set_error_at(Some(disk.io_count() + 1));
+    let flushed = store.execute(VolumeRequest::Flush { volume: id });
+    assert_eq!(disk.error_count(), 1);
+    assert!(flushed.is_err(), "a flush that failed was answered");
+    assert!(store.execute(VolumeRequest::Flush { volume: id }).is_err());
+    assert_all_is_there(&disk, store, id, "a flush that was asked for");
+}
