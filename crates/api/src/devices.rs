@@ -26,6 +26,9 @@ pub struct Device {
     pub capacity_bytes: u64,
     /// Whether it accepts writes: after a write has failed, none is accepted until the next start.
     pub takes_writes: bool,
+    /// How often a write or a flush that the device had refused was retried since the start.
+    /// Commands that wait for it wait longer, and get no error.
+    pub retries: u64,
     /// Reads that hosts' commands wait for.
     pub reads: DeviceTransfers,
     /// Commits of the log, with their flushes.

@@ -43,7 +43,8 @@ impl Telemetry for Quiet {
     fn devices(&self) -> Vec<Device> {
         let reads =
             DeviceTransfers { ok: 3, bytes: 12_288, ok_latency_us: 240, ..Default::default() };
-        vec![Device { name: "pool.data".into(), takes_writes: true, reads, ..Device::default() }]
+        let name = "pool.data".into();
+        vec![Device { name, takes_writes: true, retries: 5, reads, ..Device::default() }]
     }
 }
 

@@ -150,4 +150,9 @@ pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
     for (device, kind, of) in &all {
         family.count(&[("device", device), ("kind", kind)], of.under_way);
     }
+    let help = "Retries of writes and flushes that the device had refused.";
+    let mut family = page.counter("holdfast_device_retries_total", help);
+    for device in &devices {
+        family.count(&[("device", &device.name)], device.retries);
+    }
 }

@@ -36,6 +36,7 @@ async fn volumes_and_hosts_have_series_up_to_a_bound() {
         "holdfast_objects_without_metrics{kind=\"volume\"} 0",
         "holdfast_device_transfers_total{device=\"pool.data\",kind=\"read\",result=\"ok\"} 3",
         "holdfast_device_transfer_latency_seconds_sum{device=\"pool.data\",kind=\"read\"} 0.00024",
+        "holdfast_device_retries_total{device=\"pool.data\"} 5",
     ] {
         assert!(all.lines().any(|found| found == line), "{line} in\n{all}");
     }

@@ -28,6 +28,8 @@ pub enum AlertCode {
     DeviceErrors,
     /// The device takes long.
     DeviceSlow,
+    /// The device refused writes, which were retried.
+    DeviceRetries,
     /// The store takes no more writes.
     StoreFailed,
     /// What goes on in the background fails.
@@ -82,7 +84,7 @@ impl Category {
 
 impl AlertCode {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::PoolSpace,
         Self::PoolFull,
         Self::PoolFullSoon,
@@ -91,6 +93,7 @@ impl AlertCode {
         Self::StoreFailed,
         Self::BackgroundFailed,
         Self::DeviceSlow,
+        Self::DeviceRetries,
         Self::SnapshotsMissed,
         Self::HostOnePath,
         Self::HostGone,
@@ -116,6 +119,7 @@ impl AlertCode {
             Self::StoreFailed => 203,
             Self::BackgroundFailed => 204,
             Self::DeviceSlow => 205,
+            Self::DeviceRetries => 206,
             Self::SnapshotsMissed => 301,
             Self::HostOnePath => 401,
             Self::HostGone => 402,
@@ -147,6 +151,7 @@ impl AlertCode {
             Self::StoreFailed => "store-failed",
             Self::BackgroundFailed => "background-failed",
             Self::DeviceSlow => "device-slow",
+            Self::DeviceRetries => "device-retries",
             Self::SnapshotsMissed => "snapshots-missed",
             Self::HostOnePath => "host-one-path",
             Self::HostGone => "host-gone",
@@ -165,7 +170,7 @@ impl AlertCode {
     /// What sort of thing it is about.
     pub fn category(self) -> Category {
         match self {
-            Self::DeviceErrors | Self::DeviceSlow => Category::Hardware,
+            Self::DeviceErrors | Self::DeviceSlow | Self::DeviceRetries => Category::Hardware,
             Self::StoreFailed
             | Self::BackgroundFailed
             | Self::CertificateEnds
@@ -179,7 +184,7 @@ impl AlertCode {
         match self {
             Self::PoolSpace | Self::PoolFull | Self::PoolFullSoon | Self::Damage => "pool",
             Self::StoreFailed | Self::BackgroundFailed => "pool",
-            Self::DeviceErrors | Self::DeviceSlow => "device",
+            Self::DeviceErrors | Self::DeviceSlow | Self::DeviceRetries => "device",
             Self::SnapshotsMissed => "protection_group",
             Self::LoginRefused => "initiator",
             Self::CertificateEnds => "certificate",
@@ -204,6 +209,7 @@ impl AlertCode {
             Self::Damage => "Stored bytes can't be read.".into(),
             Self::DeviceErrors => format!("The device {component} fails transfers."),
             Self::DeviceSlow => format!("The device {component} is slow."),
+            Self::DeviceRetries => format!("The device {component} refuses writes for a while."),
             Self::StoreFailed => "The pool takes no more writes.".into(),
             Self::BackgroundFailed => "Work in the background fails.".into(),
             Self::SnapshotsMissed => {
@@ -246,9 +252,13 @@ impl AlertCode {
                  (`smartctl`, `nvme smart-log`): hosts wait for each transfer. `holdfast device \
                  list` shows what it does."
             }
+            Self::DeviceRetries => {
+                "Look whether the filesystem below is full (`df`), and read the log of the kernel: \
+                 hosts wait until such a write succeeds. If it never does, the array ends writing."
+            }
             Self::StoreFailed => {
-                "Read the log: the device has failed a write. Repair or replace the device, then \
-                 restart the array. What was answered is on it."
+                "Read the log: the device has failed a write or a flush. Repair or replace the \
+                 device, then restart the array. What was answered is on it."
             }
             Self::BackgroundFailed => {
                 "Read the log. Checkpoints or reclaim do not go on: the pool may fill up."

@@ -20,6 +20,7 @@ fn device_table(devices: &[Device]) -> String {
         ("NAME", Align::Left),
         ("CAPACITY", Align::Right),
         ("WRITES", Align::Left),
+        ("RETRIES", Align::Right),
         ("TRANSFERS", Align::Left),
         ("OK", Align::Right),
         ("FAILED", Align::Right),
@@ -32,6 +33,7 @@ fn device_table(devices: &[Device]) -> String {
             device.name.clone(),
             human(device.capacity_bytes),
             if device.takes_writes { "taken" } else { "refused" }.into(),
+            device.retries.to_string(),
             kind.into(),
             of.ok.to_string(),
             of.failed.to_string(),
@@ -83,6 +85,7 @@ mod tests {
             name: "/dev/nvme0n1".into(),
             capacity_bytes: 1 << 40,
             takes_writes: false,
+            retries: 7,
             reads,
             commits: DeviceTransfers { failed: 1, under_way: 2, ..DeviceTransfers::default() },
         };
@@ -92,7 +95,7 @@ mod tests {
         let [capacity, unit] = [rows[0][1], rows[0][2]];
         assert_eq!(format!("{capacity} {unit}"), human(1 << 40));
         let tail = |row: usize| rows[row][3..].join(" ");
-        assert_eq!(tail(0), "refused reads 4 0 0 16 KiB 0.12 ms");
-        assert_eq!(tail(1), "refused commits 0 1 2 0 B -");
+        assert_eq!(tail(0), "refused 7 reads 4 0 0 16 KiB 0.12 ms");
+        assert_eq!(tail(1), "refused 7 commits 0 1 2 0 B -");
     }
 }

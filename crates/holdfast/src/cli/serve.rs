@@ -10,6 +10,7 @@ use array::{Array, Settings};
 use block::ArrayIdentity;
 use serde_json::json;
 use store::{Store, StoreError};
+use sys::FileDisk;
 
 use super::access::HostAccess;
 use super::args::{ApiPlace, Common, PortalArg, ServeArgs};
@@ -148,6 +149,7 @@ fn start_log(level: LogLevel) {
 struct Opened {
     array: Arc<Array>,
     store: Arc<Store>,
+    disk: Arc<FileDisk>,
     settings: Settings,
     durability: Durability,
     destinations: Vec<Destination>,
@@ -170,7 +172,7 @@ fn open(
     let array = Arc::new(Array::open(store.clone(), write_cache)?);
     let settings = array.change_settings(config.settings()?)?;
     let serving = ServeOptions {
-        disk,
+        disk: disk.clone(),
         store: store.clone(),
         token_volume: array.token_volume(),
         identity: identity(&settings),
@@ -186,7 +188,7 @@ fn open(
         optimize_interval: config.optimize,
     };
     let durability = config.durability;
-    Ok((Opened { array, store, settings, durability, destinations }, serving))
+    Ok((Opened { array, store, disk, settings, durability, destinations }, serving))
 }
 
 /// Why a pool does not open, and what to do.
@@ -270,6 +272,7 @@ impl Manager<'_> {
                 counters: running.counters.clone(),
                 store: self.opened.store.clone(),
                 observer: running.observer.clone(),
+                disk: self.opened.disk.clone(),
                 device: self.place.data.display().to_string(),
                 portals: facts.portals.clone(),
             }),
@@ -319,6 +322,7 @@ impl Manager<'_> {
             counters: running.counters.clone(),
             observer: running.observer.clone(),
             portals: running.portals.len(),
+            disk: self.opened.disk.clone(),
             device: self.place.data.display().to_string(),
             certificate: Box::new(certificate),
         };

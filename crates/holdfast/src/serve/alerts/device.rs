@@ -10,6 +10,8 @@ use crate::serve::device::{DeviceSnapshot, TransferSnapshot};
 
 /// How long a failure is told of.
 const FAILURE_MEMORY_MS: u64 = DAY_MS;
+/// How long after the last one it is told that writes were tried again.
+const RETRY_MEMORY_MS: u64 = 60 * MINUTE_MS;
 /// The window in which latencies are looked at.
 const WINDOW_MS: u64 = 5 * MINUTE_MS;
 /// How often counters are remembered within it.
@@ -29,6 +31,9 @@ pub(super) struct Device {
     /// Reads and writes that have failed, and when another one was seen last.
     failures: (u64, u64),
     failed_ms: Option<u64>,
+    /// Writes that were tried again, and when another one was seen last.
+    retries: u64,
+    retried_ms: Option<u64>,
     /// Times and counters, the oldest first, for a window.
     past: VecDeque<(u64, DeviceSnapshot)>,
     is_slow: bool,
@@ -56,7 +61,27 @@ impl Progress {
 
 impl Device {
     pub(super) fn judge(&mut self, look: &Look) -> Vec<Seen> {
-        [self.failing(look), self.slow(look)].into_iter().flatten().collect()
+        let seen = [self.failing(look), self.slow(look), self.refusing(look)];
+        seen.into_iter().flatten().collect()
+    }
+
+    fn refusing(&mut self, look: &Look) -> Option<Seen> {
+        let code = AlertCode::DeviceRetries;
+        if look.retries != self.retries {
+            self.retries = look.retries;
+            self.retried_ms = Some(look.now_ms);
+        }
+        match self.retried_ms {
+            Some(at) if look.now_ms.saturating_sub(at) < RETRY_MEMORY_MS => {
+                let actual = format!("{} retries of writes since the start", self.retries);
+                Some(holds(code, &look.device, Severity::Warning, actual, "none"))
+            }
+            // What was there before the start is counted no more.
+            None if look.uptime_ms < RETRY_MEMORY_MS => {
+                Some(Seen::Unsure(code, look.device.clone()))
+            }
+            _ => None,
+        }
     }
 
     fn failing(&mut self, look: &Look) -> Option<Seen> {
@@ -209,6 +234,26 @@ mod tests {
         assert!(minutes(&mut device, 6, 100, 14_000).is_none(), "over");
         assert!(minutes(&mut device, 6, 100, 16_000).is_none(), "not slow again");
         assert!(matches!(minutes(&mut device, 6, 1, 90_000), Some(Seen::Unsure(..))), "too few");
+    }
+
+    #[test]
+    fn writes_that_were_tried_again_are_told_of_for_an_hour() {
+        let mut device = Device::default();
+        let mut at = |now_ms: u64, retries: u64| {
+            let look = Look { retries, uptime_ms: now_ms, ..look(now_ms, 0, 0, 0) };
+            device.refusing(&look)
+        };
+        assert!(matches!(at(0, 0), Some(Seen::Unsure(AlertCode::DeviceRetries, _))));
+        assert!(at(RETRY_MEMORY_MS, 0).is_none());
+        for minute in [60, 61, 119] {
+            let Some(Seen::Holds(condition)) = at(minute * MINUTE_MS, 3) else {
+                panic!("minute {minute}")
+            };
+            assert_eq!(condition.severity, Severity::Warning);
+            assert_eq!(condition.actual, "3 retries of writes since the start");
+        }
+        assert!(at(120 * MINUTE_MS, 3).is_none());
+        assert!(matches!(at(121 * MINUTE_MS, 4), Some(Seen::Holds(_))));
     }
 
     #[test]

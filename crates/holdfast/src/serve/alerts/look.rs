@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use array::Array;
 use block::Offload;
+use sys::FileDisk;
 
 use crate::serve::counters::{Class, ClassSnapshot, PathSnapshot};
 use crate::serve::notify::Notifier;
@@ -35,7 +36,8 @@ pub struct Sources {
     pub observer: Observer,
     /// How many portals there are.
     pub portals: usize,
-    /// The device or file of the pool.
+    /// The device or file of the pool, and its name.
+    pub disk: Arc<FileDisk>,
     pub device: String,
     /// The certificate that is shown now; none where management is not encrypted.
     pub certificate: Box<dyn Fn() -> Option<Certificate> + Send>,
@@ -56,6 +58,8 @@ pub(super) struct Look {
     pub device: String,
     /// What it did since the start.
     pub transfers: DeviceSnapshot,
+    /// How often a write was tried again that it had refused.
+    pub retries: u64,
     pub has_failed: bool,
     pub troubles: BTreeMap<&'static str, String>,
     /// Of each group with a schedule: what became of the last snapshots that were due.
@@ -145,6 +149,7 @@ impl Sources {
             is_scrubbed: scrub.pass > 0 && !scrub.running,
             device: self.device.clone(),
             transfers: self.counters.device(),
+            retries: self.disk.retry_count(),
             has_failed: self.observer.has_failed(),
             troubles: self.observer.troubles(),
             snapshots: self.array.last_snapshots(),
