@@ -13,7 +13,7 @@ use sys::{Disk, FileDisk};
 use super::args::{Common, InspectArgs};
 use super::failure::Failure;
 use super::output::show;
-use super::pool::{Place, open_disk};
+use super::pool::{Place, open_disk_to_read};
 
 /// The findings of the store, and the names that an administrator gave.
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
         return Err(Failure::Usage(text.into()));
     };
     let place = Place::of_existing(pool)?;
-    let disk = Arc::new(open_disk(&place)?);
+    let disk = Arc::new(open_disk_to_read(&place)?);
     let objects = load_names(&disk);
     let names = objects.as_ref().map(Clone::clone).unwrap_or_default();
     let asked = options.volume.as_deref();

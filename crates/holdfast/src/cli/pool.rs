@@ -118,13 +118,29 @@ fn other_file(place: &Place) -> Result<Option<OsString>, Failure> {
 
 /// Opens the disk of a pool; refuses one that is in use.
 pub fn open_disk(place: &Place) -> Result<FileDisk, Failure> {
-    FileDisk::open(&place.data).map_err(|error| match error.kind() {
+    FileDisk::open(&place.data).map_err(|error| of_disk(place, &error))
+}
+
+/// The same, to be read only: the file, its filesystem or the device may be read-only. One that is
+/// not is opened for writing all the same, which some filesystems ask for before they lock it.
+pub fn open_disk_to_read(place: &Place) -> Result<FileDisk, Failure> {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    FileDisk::open(&place.data)
+        .or_else(|error| match error.kind() {
+            PermissionDenied | ReadOnlyFilesystem => FileDisk::open_read_only(&place.data),
+            _ => Err(error),
+        })
+        .map_err(|error| of_disk(place, &error))
+}
+
+fn of_disk(place: &Place, error: &io::Error) -> Failure {
+    match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::ResourceBusy => {
             let pool = place.pool.display();
             Failure::Refused(format!("{pool} is in use by another process; stop that first"))
         }
-        _ => Failure::of_file("open", &place.data, &error),
-    })
+        _ => Failure::of_file("open", &place.data, error),
+    }
 }
 
 /// Runs a verb.

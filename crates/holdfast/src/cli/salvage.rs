@@ -18,7 +18,7 @@ use store::{LogCut, Salvage, SalvageError, SalvageOptions, SalvageVolume};
 use super::args::{Common, SalvageArgs};
 use super::failure::Failure;
 use super::output::{Align, show, table, time};
-use super::pool::{Place, open_disk};
+use super::pool::{Place, open_disk_to_read};
 use super::size::human;
 use file::{LostRange, Written};
 
@@ -148,7 +148,7 @@ impl<'a> Directory<'a> {
 }
 
 fn open(place: &Place, options: &SalvageArgs) -> Result<Salvage, Failure> {
-    let disk: Arc<dyn sys::Disk> = Arc::new(open_disk(place)?);
+    let disk: Arc<dyn sys::Disk> = Arc::new(open_disk_to_read(place)?);
     let wanted = SalvageOptions {
         superblock: options.superblock.map(usize::from),
         cut_log: options.cut_log,

@@ -1,7 +1,9 @@
 //! `salvage`: what it writes, what it tells, and what it refuses.
 
 use std::fs;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use array::salvaged_objects;
@@ -222,4 +224,39 @@ fn salvage_refuses_what_it_could_harm() {
     let (code, _, error) = salvage(&world, "out", &[]);
     assert!(code == 1 && error.contains("in use"), "{error}");
     array.stop();
+}
+
+/// The pool's file can't be opened for writing: also not by who may otherwise do anything, so that
+/// `salvage` runs as somebody else where the test is root.
+#[test]
+fn a_pool_that_is_read_only_is_salvaged() {
+    let world = World::new();
+    let data = make(&world);
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let top = world.directory.path();
+    mode(top, 0o755);
+    mode(&world.pool(), 0o755);
+    mode(&world.pool().join("pool.data"), 0o444);
+    let above = top.join("for-all");
+    fs::create_dir(&above).unwrap();
+    mode(&above, 0o777);
+    let (pool, to) = (world.pool(), above.join("out"));
+    let run = |words: &[&str]| {
+        let mut command = world.command(words);
+        if fs::metadata(top).unwrap().uid() == 0 {
+            command.uid(65_534).gid(65_534);
+        }
+        command.output().unwrap()
+    };
+    let output = run(&["salvage", pool.to_str().unwrap(), "--to", to.to_str().unwrap()]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    mode(&to, 0o755);
+    let image = fs::File::open(to.join("db1.raw")).unwrap();
+    let mut held = vec![0; BLOCK];
+    image.read_exact_at(&mut held, 105 * BLOCK as u64).unwrap();
+    assert!(held == data[5 * BLOCK..6 * BLOCK]);
+    assert!(run(&["inspect", pool.to_str().unwrap()]).status.success());
 }
