@@ -25,11 +25,17 @@ test("the array is named, its delay and thresholds are set, offloads switched", 
   await desk.perform("Space thresholds", "Change", (dialog) =>
     dialog.getByLabel("Percent of the pool").fill("70, 90%"),
   );
+  await desk.perform(desk.button("CHAP", card), "Change", async (dialog) => {
+    await dialog.getByLabel("Refuse hosts without CHAP").check();
+    expect(await linesOf(dialog)).toEqual(["holdfast array set --chap-required on"]);
+  });
+  await desk.page.getByText("Refused at login").waitFor();
   await desk.perform("Switch", "Switch", (dialog) => dialog.getByLabel("UNMAP").uncheck());
   expect(await settings()).toMatchObject({
     name: "vault",
     eradication_delay_s: 172_800,
     space_thresholds: [70, 90],
+    chap_required: true,
     offloads: { unmap: false, extended_copy: true },
   });
   await desk.page.locator(".brand", { hasText: "vault" }).waitFor();

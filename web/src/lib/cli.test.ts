@@ -47,5 +47,7 @@ test("switches say only what changes", () => {
     "holdfast volume set vm-1 --compression off",
   );
   expect(cli.array.thresholds([])).toBe("holdfast array set --space-thresholds none");
+  expect(cli.array.chapRequired(true)).toBe("holdfast array set --chap-required on");
+  expect(cli.array.chapRequired(false)).toBe("holdfast array set --chap-required off");
   expect(cli.array.thresholds([70, 90])).toBe("holdfast array set --space-thresholds 70,90");
 });

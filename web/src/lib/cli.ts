@@ -165,6 +165,7 @@ export const array = {
   thresholds: (percents: number[]) =>
     line("array", "set", "--space-thresholds", percents.length > 0 ? percents.join(",") : "none"),
   offloads: (change: OffloadChange) => line("array", "set", ...offloads(change)),
+  chapRequired: (on: boolean) => line("array", "set", "--chap-required", on ? "on" : "off"),
 };
 
 export const user = {

@@ -350,6 +350,7 @@ export interface ArraySettings {
   offloads: OffloadSettings;
   space_thresholds: number[];
   eradication_delay_s: number;
+  chap_required: boolean;
 }
 
 export type Role = "array_admin" | "storage_admin" | "readonly";

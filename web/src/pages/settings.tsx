@@ -10,6 +10,7 @@ import { Loaded } from "../parts/notice";
 import { Card, Facts, Page } from "../parts/page";
 import { type Column, Table } from "../parts/table";
 import {
+  EditChapRequired,
   EditDelay,
   EditOffloads,
   EditThresholds,
@@ -65,6 +66,10 @@ function ArrayCard({ settings }: { settings: ArraySettings }) {
                 label: "Space thresholds",
                 task: (close) => <EditThresholds settings={settings} close={close} />,
               },
+              {
+                label: "CHAP",
+                task: (close) => <EditChapRequired settings={settings} close={close} />,
+              },
             ]}
           />
         )
@@ -75,6 +80,7 @@ function ArrayCard({ settings }: { settings: ArraySettings }) {
           ["Name", settings.name],
           ["What is destroyed can be recovered for", duration(settings.eradication_delay_s)],
           ["Hosts are told of space in use at", thresholds || "No threshold"],
+          ["Hosts without CHAP", settings.chap_required ? "Refused at login" : "Let in"],
           ["Company identifier of NAA names", <code key="id">{settings.company_id}</code>],
         ]}
       />

@@ -134,6 +134,31 @@ export function EditDelay({ settings, close }: Closing & { settings: ArraySettin
   );
 }
 
+export function EditChapRequired({ settings, close }: Closing & { settings: ArraySettings }) {
+  const [on, setOn] = useState(settings.chap_required);
+  const run = async () => {
+    await request("PATCH", own("settings"), { chap_required: on });
+    return on ? "Hosts without CHAP are refused at login." : "Hosts without CHAP are let in.";
+  };
+  return (
+    <Task
+      title="CHAP"
+      submit="Change"
+      cli={[cli.array.chapRequired(on)]}
+      ready={on !== settings.chap_required}
+      run={run}
+      close={close}
+    >
+      <CheckField
+        label="Refuse hosts without CHAP"
+        hint="From their next login on; existing sessions go on."
+        value={on}
+        set={setOn}
+      />
+    </Task>
+  );
+}
+
 export function EditThresholds({ settings, close }: Closing & { settings: ArraySettings }) {
   const [text, setText] = useState(settings.space_thresholds.join(", "));
   const percents = words(text).map((word) => Number(word.replace(/%$/, "")));
