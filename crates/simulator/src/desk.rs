@@ -6,12 +6,13 @@ use block::{SectorCount, VolumeError, VolumeReply};
 use store::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, Store, Token};
 use sys::{Disk as _, Persist};
 
-use crate::content::tags_of;
 use crate::disk::SimDisk;
-use crate::generate::{Expected, Generated, Generator, Region, is_by_block};
+use crate::generate::{Expected, Generated, Generator, Region, is_by_block, may_split};
 use crate::model::{Changing, Model};
 use crate::rng::Rng;
 
+mod judge;
+mod torn;
 mod underway;
 
 use underway::{Underway, any_touch};
@@ -54,6 +55,8 @@ struct Op {
     expected: Expected,
     fua: bool,
     by_block: bool,
+    /// Whether it may take several commits.
+    splits: bool,
     started: u64,
     /// The device reads that it waits for, and how many are done.
     operation: Option<(Box<ReadOperation>, usize)>,
@@ -88,6 +91,8 @@ pub(crate) struct Desk {
     pub(crate) refused_full: u64,
     pub(crate) in_flight_max: usize,
     ops: Vec<Op>,
+    /// Requests that were refused, and may have been done in part.
+    torn: Vec<Changing>,
     /// The administrator's change under way.
     change: Option<Underway>,
     next_id: u64,
@@ -117,6 +122,7 @@ impl Desk {
             refused_full: 0,
             in_flight_max: 6,
             ops: Vec::new(),
+            torn: Vec::new(),
             change: None,
             next_id: 0,
         }
@@ -132,6 +138,9 @@ impl Desk {
 
     /// One step by chance.
     pub(crate) fn step(&mut self, store: &Store) -> Result<(), String> {
+        // What was answered before is before what is begun now.
+        self.collect()?;
+        self.look_at_torn(store)?;
         let reading = self.ops.iter().filter(|op| op.operation.is_some()).count() as u64;
         let room = self.ops.len() < self.in_flight_max;
         let weights = [if room { 4 } else { 0 }, 3 * reading.min(2), 3];
@@ -177,7 +186,7 @@ impl Desk {
             }
         }
         match self.ops.first() {
-            None => Ok(()),
+            None => self.look_at_torn(store),
             Some(op) => Err(format!("request {} is never answered: {}", op.id, op.label)),
         }
     }
@@ -187,6 +196,7 @@ impl Desk {
         for op in std::mem::take(&mut self.ops) {
             self.forget(op);
         }
+        self.torn.drain(..).for_each(|change| self.model.unknown(change));
         self.commits.clear();
         drop(self.mailbox.take());
     }
@@ -204,7 +214,8 @@ impl Desk {
                 || any_touch(&op.writes, &made.reads)
                 || any_touch(&op.reads, &made.writes)
         });
-        if clash || self.change.as_ref().is_some_and(|underway| underway.clashes(&made)) {
+        let torn = self.is_torn(&made.reads) || self.is_torn(&made.writes);
+        if clash || torn || self.change.as_ref().is_some_and(|underway| underway.clashes(&made)) {
             return Ok(());
         }
         let Generated { label, request, reads, writes, expected, fua } = made;
@@ -213,9 +224,10 @@ impl Desk {
         let id = self.next_id;
         self.disk.note(&format!("start {id}: {label}"));
         let by_block = is_by_block(&request, &store.tuning());
-        let started = self.time;
-        let operation = None;
-        let op = Op { id, label, reads, writes, expected, fua, by_block, started, operation };
+        let splits = may_split(&request, &store.tuning());
+        let (started, operation) = (self.time, None);
+        let op =
+            Op { id, label, reads, writes, expected, fua, by_block, splits, started, operation };
         self.change.iter_mut().for_each(|underway| underway.add(&op));
         self.ops.push(op);
         let started = store.start(request, self.token(id));
@@ -349,7 +361,7 @@ impl Desk {
         let op = self.ops.remove(index);
         self.time += 1;
         self.answers += 1;
-        self.tell_change(id, &reply);
+        self.tell_change(&op, &reply);
         let told = match &reply {
             Ok(VolumeReply::Data(data)) => format!("{} bytes", data.len()),
             other => format!("{other:?}"),
@@ -357,49 +369,6 @@ impl Desk {
         self.disk.note(&format!("answer {id}: {told}"));
         let label = op.label.clone();
         self.judge(op, reply).map_err(|reason| format!("request {id} ({label}): {reason}"))
-    }
-
-    fn judge(&mut self, op: Op, reply: Result<VolumeReply, VolumeError>) -> Result<(), String> {
-        match (reply, op.expected) {
-            (Ok(VolumeReply::Data(data)), Expected::Data(want)) => {
-                let have = tags_of(&data.to_vec())
-                    .map_err(|at| format!("sector {at} of the answer was never written"))?;
-                match want.iter().zip(&have).position(|(want, have)| want != have) {
-                    None if want.len() == have.len() => Ok(()),
-                    at => Err(format!("sector {at:?} of the answer is wrong")),
-                }
-            }
-            (Ok(VolumeReply::Done), Expected::Done(effects)) => {
-                let durable = self.durable_answers || op.fua;
-                let Op { started, by_block, .. } = op;
-                let change = Changing { effects, started, by_block, racing: Vec::new() };
-                self.model.answered(self.time, change, durable);
-                Ok(())
-            }
-            (Ok(VolumeReply::Done), Expected::Flushed) => {
-                self.model.flushed(op.started);
-                Ok(())
-            }
-            (Err(VolumeError::Miscompare { offset_bytes }), Expected::Miscompare(at))
-                if offset_bytes == at =>
-            {
-                Ok(())
-            }
-            (Err(VolumeError::NoSpace), Expected::Done(_) | Expected::Miscompare(_))
-                if self.may_be_full =>
-            {
-                self.refused_full += 1;
-                Ok(())
-            }
-            (Err(VolumeError::WriteFailed | VolumeError::Medium { .. }), expected)
-                if self.disk.has_failed() =>
-            {
-                self.forget(Op { expected, label: String::new(), ..op });
-                Ok(())
-            }
-            (Err(error), _) => Err(format!("answered with {error:?}")),
-            (Ok(_), expected) => Err(format!("answered as done, not with {expected:?}")),
-        }
     }
 
     /// The size of the volume in a slot.

@@ -305,6 +305,13 @@ impl Generator {
 pub fn is_by_block(request: &VolumeRequest, tuning: &store::Tuning) -> bool {
     match request {
         VolumeRequest::Write { .. } => true,
+        request => may_split(request, tuning),
+    }
+}
+
+/// Whether a request may take several commits: where it is refused, some may have been done.
+pub fn may_split(request: &VolumeRequest, tuning: &store::Tuning) -> bool {
+    match request {
         VolumeRequest::Copy { segments } => {
             tuning.may_split(segments.iter().map(|segment| segment.count.0.div_ceil(8)))
         }

@@ -71,6 +71,17 @@ pub struct Changing {
     pub racing: Vec<Racing>,
 }
 
+/// A change that was answered, and may be lost.
+#[derive(Clone, Debug)]
+struct Answered {
+    /// When it was answered.
+    time: u64,
+    change: Changing,
+    /// It may have taken several commits, and was answered when the last was durable: then it is
+    /// there though others were lost that were answered before it.
+    in_pieces: bool,
+}
+
 /// The oracle. Requests that are under way together must touch different sectors.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -78,8 +89,8 @@ pub struct Model {
     pub durable: State,
     /// What reads must show.
     pub now: State,
-    /// What was answered, but may be lost, from its end on: when it was answered, and what.
-    answered: Vec<(u64, Changing)>,
+    /// What was answered, but may be lost, from its end on.
+    answered: Vec<Answered>,
     /// What was not answered (or with an error of the device): it may be there or not.
     unknown: Vec<Changing>,
     /// What was answered and must be there, but with one of several contents.
@@ -140,14 +151,20 @@ impl Model {
             self.flushed(change.started);
             change.effects.iter().for_each(|effect| self.durable.apply(effect));
         } else {
-            self.answered.push((time, change));
+            self.answered.push(Answered { time, change, in_pieces: false });
         }
+    }
+
+    /// As [`Model::answered`], of what may have taken several commits, and may be lost.
+    pub fn answered_in_pieces(&mut self, time: u64, change: Changing) {
+        change.effects.iter().for_each(|effect| self.now.apply(effect));
+        self.answered.push(Answered { time, change, in_pieces: true });
     }
 
     /// All that was answered before `time` is durable: a flush that was started then has ended.
     pub fn flushed(&mut self, time: u64) {
-        let count = self.answered.iter().take_while(|(answered, _)| *answered < time).count();
-        for (_, change) in self.answered.drain(..count) {
+        let count = self.answered.iter().take_while(|answered| answered.time < time).count();
+        for Answered { change, .. } in self.answered.drain(..count) {
             change.effects.iter().for_each(|effect| self.durable.apply(effect));
         }
     }
@@ -159,7 +176,7 @@ impl Model {
             (volume.id, volume.tags.len() as u64)
         };
         let mut found = vec![sizes(&self.now), sizes(&self.durable)];
-        let answered = self.answered.iter().map(|(_, change)| change);
+        let answered = self.answered.iter().map(|answered| &answered.change);
         for change in self.unknown.iter().chain(&self.owed).chain(answered) {
             for effect in &change.effects {
                 if let Effect::Replace { slot: there, id, tags, .. } = effect
@@ -201,14 +218,16 @@ impl Model {
     /// or not.
     fn explain(&self, kept: usize, found: &State) -> Result<(), String> {
         let mut state = self.durable.clone();
-        for (_, change) in &self.answered[..kept] {
+        for Answered { change, .. } in &self.answered[..kept] {
             change.effects.iter().for_each(|effect| state.apply(effect));
         }
         for change in &self.owed {
             change.seen(found)?.iter().for_each(|effect| state.apply(effect));
         }
-        for change in &self.unknown {
-            let before = self.answered.iter().filter(|(time, _)| *time < change.started).count();
+        let lost = self.answered[kept..].iter();
+        let in_pieces = lost.filter(|answered| answered.in_pieces).map(|answered| &answered.change);
+        for change in in_pieces.chain(&self.unknown) {
+            let before = self.answered.iter().filter(|one| one.time < change.started).count();
             let possible = kept >= before;
             settle(&mut state, change, found, possible);
         }
@@ -260,7 +279,7 @@ impl Effect {
 }
 
 /// An effect on sectors, cut at the boundaries of 4 KiB blocks.
-fn blocks_of(effect: &Effect) -> Vec<Effect> {
+pub(crate) fn blocks_of(effect: &Effect) -> Vec<Effect> {
     let Effect::Sectors { slot, start, tags } = effect else { return vec![effect.clone()] };
     let mut parts = Vec::new();
     let mut at = 0;

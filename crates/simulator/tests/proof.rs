@@ -53,16 +53,19 @@ fn seeds_that_failed_once_pass() {
     let lines = include_str!("../seeds.txt").lines();
     for line in lines.filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
         let mut words = line.split_whitespace();
-        let (Some(durability), Some(seed)) = (words.next(), words.next()) else {
-            panic!("not a durability and a seed: {line}");
+        let first = words.next();
+        let (plan, durability): (fn(u64, Durability) -> Plan, _) = match first {
+            Some("small") => (Plan::small_segments, words.next()),
+            durability => (Plan::of_seed, durability),
         };
         let durability = match durability {
-            "commit" => Durability::Commit,
-            "flush" => Durability::Flush,
-            other => panic!("no such durability: {other}"),
+            Some("commit") => Durability::Commit,
+            Some("flush") => Durability::Flush,
+            other => panic!("no such durability: {other:?}"),
         };
-        let seed: u64 = seed.parse().unwrap_or_else(|_| panic!("no seed: {line}"));
-        if let Err(failure) = run(&Plan::of_seed(seed, durability)) {
+        let seed = words.next().and_then(|seed| seed.parse().ok());
+        let seed: u64 = seed.unwrap_or_else(|| panic!("no seed: {line}"));
+        if let Err(failure) = run(&plan(seed, durability)) {
             panic!("{failure}");
         }
     }

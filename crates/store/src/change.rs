@@ -47,7 +47,8 @@ impl Store {
             let unsettled = writer.awaits_grafts(&self.world, &touched)
                 || writer.was_grafted(&self.world, &touched, seen);
             if !unsettled || writer.failed {
-                return Ok(writer.submit(&self.world, token, Job::Entries(entries)));
+                let job = Job::Entries { entries, waits_from: None };
+                return Ok(writer.submit(&self.world, token, job));
             }
             drop(writer);
             if !self.commit_here() {

@@ -11,7 +11,8 @@
 //! 4. Free the segments in which nothing was live at the capture.
 //!
 //! Before step 1 it is made sure that all of it fits (`room`): a checkpoint either is written or
-//! has changed nothing.
+//! has changed nothing. Where it would leave too few segments free, it goes to holes first
+//! (`holes`), so that metadata does not spread where space is short.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -22,7 +23,7 @@ use format::map::NODE_BYTES;
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 use format::{Geometry, LogPosition, NodeId, Place, Superblock};
 
-use crate::holes::Holes;
+use crate::holes::{Holes, make_sure_it_fits};
 use crate::images::{Image, write_images};
 use crate::medium::Medium;
 use crate::placer::{Placer, add_segment_stream, add_stream, encode_config, encode_pending};
@@ -138,7 +139,8 @@ impl Store {
         if let Err(StoreError::NoRoom { .. }) = &captured {
             // Looked for without the writer's lock: what a checkpoint needs changes with the next
             // one only.
-            let holes = Holes::find(&self.world, checkpointer);
+            let emptied = self.writer.lock().compacted.clone();
+            let holes = Holes::find(&self.world, checkpointer, &emptied);
             captured = holes.and_then(|holes| self.try_capture(checkpointer, Some(holes)));
         }
         let answers = {
@@ -284,6 +286,7 @@ pub(crate) fn capture(
         _ => writer.blocks_per_segment - metadata_block,
     };
     writer.log_bytes = 0;
+    writer.note_holes(metadata_segment);
     keep_log_from(writer, position);
     let mut keep = writer.log_segments.clone();
     keep.insert(metadata_segment);
@@ -315,36 +318,6 @@ fn keep_log_from(writer: &mut Writer, position: LogPosition) {
         [position.segment, position.next_segment].contains(segment)
             || rows.row(*segment).opened_lsn >= position.lsn
     });
-}
-
-/// Whether what has changed fits the segments that are free and what is left of the one where the
-/// last checkpoint has ended, or those and the holes.
-fn make_sure_it_fits(
-    world: &World,
-    writer: &mut Writer,
-    holes: Option<Holes>,
-) -> Result<Option<(Holes, u32)>, StoreError> {
-    let free = writer.state.segments.free_for_metadata();
-    if holes.is_none() && writer.claim(world).segments <= free {
-        return Ok(None);
-    }
-    let claim = writer.exact_claim(world);
-    if holes.is_none() && claim.segments <= free {
-        return Ok(None);
-    }
-    // One stays for the log, which goes on while the checkpoint is written.
-    let openings = free.saturating_sub(1);
-    let per_segment = u64::from(writer.blocks_per_segment);
-    let in_holes = holes.as_ref().map_or(0, Holes::blocks);
-    let rest = u64::from(writer.metadata_rest_blocks);
-    let room = rest + u64::from(openings) * per_segment + in_holes;
-    match holes {
-        Some(holes) if claim.blocks <= room => Ok(Some((holes, openings))),
-        _ => Err(StoreError::NoRoom {
-            needed_bytes: claim.blocks * BLOCK_BYTES,
-            free_bytes: room * BLOCK_BYTES,
-        }),
-    }
 }
 
 /// Places the changed nodes, two to a block, and notes place and checksum in their rows.

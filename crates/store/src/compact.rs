@@ -1,15 +1,19 @@
 //! Metadata that stands scattered: each checkpoint writes what has changed to a new place, and what
 //! has not keeps a whole segment from being freed. Where that adds up, and free segments run short,
 //! what is left in such segments is marked as changed, a little at a time, so that the next
-//! checkpoint writes it elsewhere.
+//! checkpoint writes it elsewhere: to free segments, or where these are few to the holes of other
+//! segments of metadata (`holes`). What gains nothing is not tried again at once.
 
 use std::collections::BTreeMap;
 
+use block::BLOCK_BYTES;
+use format::geometry::UNITS_PER_BLOCK;
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
 use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place, SegmentState};
 
 use crate::StoreError;
 use crate::pages::PageKey;
+use crate::room::LEFT_BY_DATA;
 use crate::scrub::TableName;
 use crate::store::Store;
 use crate::table::Table;
@@ -26,6 +30,8 @@ pub(crate) struct Compactor {
     segments: BTreeMap<u32, u64>,
     /// Pages that refer to others and are still to be looked at: of which table, and which.
     pages: Vec<(TableName, PageKey)>,
+    /// Segments that were in use when it began.
+    used_before: u32,
 }
 
 impl Compactor {
@@ -58,9 +64,17 @@ impl Store {
         }
         if compactor.pages.is_empty() {
             let segments = std::mem::take(&mut compactor.segments);
+            let used_before = compactor.used_before;
             *pass = None;
-            self.checkpoint()?;
-            self.writer.lock().leave_alone(&segments);
+            let result = self.checkpoint();
+            let mut writer = self.writer.lock();
+            writer.compacted.clear();
+            result?;
+            writer.leave_alone(&segments);
+            if writer.state.segments.used_count() >= used_before {
+                let eighth = u64::from(writer.blocks_per_segment) * BLOCK_BYTES / 8;
+                writer.compaction_rest = Some(writer.written.log_bytes + eighth);
+            }
         }
         Ok(true)
     }
@@ -68,8 +82,13 @@ impl Store {
     fn begin_compaction(&self) -> Option<Compactor> {
         // While a checkpoint is written, where the next one goes on is not known.
         let open = self.checkpointing.try_lock()?.superblock().metadata_segment;
-        let segments = self.writer.lock().scattered(open, self.segment_units())?;
-        let mut compactor = Compactor { segments, pages: Vec::new() };
+        let mut compactor = {
+            let mut writer = self.writer.lock();
+            let segments = writer.scattered(open, self.segment_units())?;
+            writer.compacted = segments.keys().copied().collect();
+            let used_before = writer.state.segments.used_count();
+            Compactor { segments, pages: Vec::new(), used_before }
+        };
         for name in TableName::ALL {
             let table = self.world.table(name);
             let root = *table.root.read();
@@ -160,16 +179,13 @@ impl Writer {
 
     /// The segments of metadata of which less than half is live, the emptiest first as far as a
     /// pass goes, if it would free more than it takes. Not `open`, where checkpoints go on. Where
-    /// jobs wait for space, of which less than seven eighths are, as far as free segments go.
+    /// jobs wait for space, of which less than seven eighths are, as far as what is free goes.
     fn scattered(&mut self, open: u32, segment_units: u64) -> Option<BTreeMap<u32, u64>> {
-        let (most, moved_units_max) = match self.starved.is_empty() {
-            true => (segment_units / 2, MOVED_UNITS_MAX),
-            false => {
-                let free = u64::from(self.state.segments.free_count());
-                let room = free.saturating_sub(1) * segment_units;
-                (segment_units / 8 * 7, room.min(MOVED_UNITS_MAX))
-            }
-        };
+        if self.compaction_rest.is_some_and(|log_bytes| self.written.log_bytes < log_bytes) {
+            return None;
+        }
+        let starving = !self.starved.is_empty();
+        let most = if starving { segment_units / 8 * 7 } else { segment_units / 2 };
         let rows = self.state.segments.rows().filter(|(segment, row)| {
             row.state == SegmentState::Metadata
                 && *segment != open
@@ -178,12 +194,24 @@ impl Writer {
         });
         let mut rows: Vec<_> = rows.collect();
         rows.sort_unstable_by_key(|(_, row)| row.live_units);
+        let mut holes_units = self.holes_blocks * u64::from(UNITS_PER_BLOCK);
+        let free = u64::from(self.state.segments.free_count());
+        let free_units = free.saturating_sub(1) * segment_units;
         let mut moved_units = 0;
-        rows.retain(|(_, row)| {
-            moved_units += u64::from(row.live_units);
-            moved_units <= moved_units_max
-        });
-        let gains = (rows.len() as u64) > moved_units.div_ceil(segment_units);
+        let mut count = 0;
+        for (_, row) in &rows {
+            let moved = moved_units + u64::from(row.live_units);
+            let holes = holes_units.saturating_sub(segment_units - u64::from(row.live_units));
+            // What moves changes the row that says where it is, and the directories above that.
+            let fits = 3 * moved <= holes || moved <= free_units;
+            if moved > MOVED_UNITS_MAX || starving && !fits {
+                break;
+            }
+            (moved_units, holes_units, count) = (moved, holes, count + 1);
+        }
+        rows.truncate(count);
+        let in_holes = free <= u64::from(LEFT_BY_DATA) && 3 * moved_units <= holes_units;
+        let gains = count > 0 && in_holes || count as u64 > moved_units.div_ceil(segment_units);
         let opened = rows.into_iter().map(|(segment, row)| (segment, row.opened_lsn));
         (gains && !self.failed).then(|| opened.collect())
     }

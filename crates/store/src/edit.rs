@@ -88,6 +88,8 @@ pub(crate) struct Edit {
     pub(crate) copied: Vec<CopySegment>,
     /// What is left of it, where it is done in pieces.
     pub(crate) rest: Option<Rest>,
+    /// The work that had been done when it began to wait for space: see `starved`.
+    pub(crate) waits_from: Option<u64>,
     /// What the host named, other than in a copy.
     pub(crate) asked: Vec<SectorRange>,
 }

@@ -1,14 +1,15 @@
 //! Holes: blocks of metadata segments that the last checkpoint does not need.
 //!
-//! A checkpoint goes to segments of its own as long as some are free. Where they are too few for
-//! all that has changed, the rest goes to blocks in which the checkpoint before has nothing: what
-//! was there is dead, and neither that checkpoint nor the log behind it names it. So metadata never
-//! takes more than what there is of it and what has changed, however it is scattered.
+//! A checkpoint goes to segments of its own as long as enough are free. Where they are not, it goes
+//! to blocks in which the checkpoint before has nothing: what was there is dead, and neither that
+//! checkpoint nor the log behind it names it. So metadata never takes more than what there is of it
+//! and what has changed, however it is scattered, and compaction (`compact`) needs no free segment
+//! to empty some.
 //!
 //! Which blocks those are is not known in memory, where what was removed since is forgotten. So the
 //! last checkpoint is read: its directories, the rows of its nodes, and its streams.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use block::BLOCK_BYTES;
 use format::geometry::UNITS_PER_BLOCK;
@@ -22,11 +23,15 @@ use crate::pages::PageKey;
 use crate::recovery::load_checkpoint;
 use crate::table::Table;
 use crate::world::World;
+use crate::writer::Writer;
 use crate::{NODE_UNITS, StoreError};
 
 /// Memory that reading the last checkpoint may take.
 const MEMORY_BYTES: u64 = 16 << 20;
 const PAGE_UNITS: u32 = UNITS_PER_BLOCK;
+/// Segments that a checkpoint leaves free as long as there are holes for it: what reclaim needs to
+/// begin to win some.
+const KEPT_SEGMENTS: u32 = 2;
 
 /// Blocks that may be written over: runs of them, the last first.
 #[derive(Debug, Default)]
@@ -43,9 +48,14 @@ struct Run {
 }
 
 impl Holes {
-    /// Those of the last checkpoint; none while somebody reads an earlier one, whose metadata is to
-    /// stay. The caller has the checkpointer, so no other checkpoint follows meanwhile.
-    pub(crate) fn find(world: &World, checkpointer: &Checkpointer) -> Result<Self, StoreError> {
+    /// Those of the last checkpoint, but for segments that are to be emptied; none while somebody
+    /// reads an earlier one, whose metadata is to stay. The caller has the checkpointer, so no
+    /// other checkpoint follows meanwhile.
+    pub(crate) fn find(
+        world: &World,
+        checkpointer: &Checkpointer,
+        emptied: &BTreeSet<u32>,
+    ) -> Result<Self, StoreError> {
         if checkpointer.is_earlier_image_read() {
             return Ok(Self::default());
         }
@@ -68,6 +78,7 @@ impl Holes {
         for (place, units) in reader.streams.iter().flatten() {
             used.mark(*place, *units);
         }
+        used.0.retain(|segment, _| !emptied.contains(segment));
         let open = checkpointer.superblock();
         Ok(used.holes((open.metadata_segment, open.metadata_block)))
     }
@@ -89,6 +100,38 @@ impl Holes {
             self.runs.remove(at);
         }
         Some(place)
+    }
+}
+
+/// Whether what has changed fits the segments that are free and what is left of the one where the
+/// last checkpoint has ended, or those and the holes.
+pub(crate) fn make_sure_it_fits(
+    world: &World,
+    writer: &mut Writer,
+    holes: Option<Holes>,
+) -> Result<Option<(Holes, u32)>, StoreError> {
+    let free = writer.state.segments.free_for_metadata();
+    let leaves_some = |segments: u32| segments.saturating_add(KEPT_SEGMENTS) <= free;
+    if holes.is_none() && leaves_some(writer.claim(world).segments) {
+        return Ok(None);
+    }
+    let claim = writer.exact_claim(world);
+    if holes.is_none() && leaves_some(claim.segments) {
+        return Ok(None);
+    }
+    // One stays for the log, which goes on while the checkpoint is written.
+    let openings_max = free.saturating_sub(1);
+    let per_segment = u64::from(writer.blocks_per_segment);
+    let in_holes = holes.as_ref().map_or(0, Holes::blocks);
+    let rest = u64::from(writer.metadata_rest_blocks);
+    let openings = claim.blocks.saturating_sub(rest + in_holes).div_ceil(per_segment);
+    match holes {
+        Some(holes) if openings <= u64::from(openings_max) => Ok(Some((holes, openings as u32))),
+        Some(_) if claim.segments <= free => Ok(None),
+        _ => Err(StoreError::NoRoom {
+            needed_bytes: claim.blocks * BLOCK_BYTES,
+            free_bytes: (rest + u64::from(openings_max) * per_segment + in_holes) * BLOCK_BYTES,
+        }),
     }
 }
 

@@ -7,10 +7,10 @@ use crate::Token;
 use crate::apply::apply_all;
 use crate::bring::Payload;
 use crate::edit::Edit;
+use crate::estimate::config_bytes;
 use crate::grafts::Graft;
 use crate::preload;
 use crate::record::{entries_bytes_max, reshaped};
-use crate::room::config_bytes;
 use crate::starved::Room;
 use crate::world::{State, World};
 use crate::writer::{Job, Relocation, Submitted, Writer};
@@ -36,15 +36,15 @@ impl Writer {
             Room::Found => {}
             // Reclaim waits for nobody: it is what others wait for.
             Room::Awaited if !matches!(job, Job::Relocate(_)) => {
-                self.starved.push_back((token, job));
+                self.starve(token, job);
                 return Submitted::Queued;
             }
             _ => return Submitted::Done(Err(self.no_space(world, &job))),
         }
-        let changes_blocks = job.changes_blocks();
+        let changes_blocks = job.changes_blocks(world);
         match job {
             Job::Flush => self.join_flush(token),
-            Job::Entries(entries) => self.join_entries(world, token, entries, changes_blocks),
+            Job::Entries { .. } => self.join_entries(world, token, job, changes_blocks),
             Job::Relocate(relocation) => {
                 self.join_relocation(world, token, relocation, changes_blocks)
             }
@@ -66,14 +66,17 @@ impl Writer {
         &mut self,
         world: &World,
         token: Token,
-        entries: Vec<Entry>,
+        job: Job,
         changes_blocks: u64,
     ) -> Submitted {
-        let bytes: usize = entries.iter().map(Entry::encoded_bytes).sum();
-        if !self.has_room(0, bytes) {
-            self.overflow.push_back((token, Job::Entries(entries)));
+        if !self.has_room(0, job.entries_bytes_max()) {
+            self.overflow.push_back((token, job));
             return Submitted::Queued;
         }
+        let Job::Entries { entries, mut waits_from } = job else {
+            unreachable!("only entries join here")
+        };
+        self.feed(&mut waits_from);
         let first = self.open.entries.len();
         self.open.changes_blocks += changes_blocks;
         self.config_bytes += config_bytes(&entries);
@@ -103,6 +106,7 @@ impl Writer {
         let classes = std::mem::take(&mut edit.staging.classes);
         let runs = self.open.add_part(&mut self.state.next_chunk, frames, &classes);
         edit.end_part(runs);
+        self.feed(&mut edit.waits_from);
         self.open.changes_blocks += changes_blocks;
         if !self.count_entries(world, first) {
             return Submitted::Done(Err(VolumeError::WriteFailed));
@@ -210,6 +214,7 @@ impl Writer {
         if !self.pin_known(world, &edit) {
             return Submitted::Stale(edit.forget());
         }
+        self.feed(&mut edit.waits_from);
         let first = self.open.entries.len();
         let rest = edit.take_rest();
         let fua = edit.fua;

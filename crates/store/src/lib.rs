@@ -40,6 +40,7 @@ mod cursor;
 mod dedup;
 mod due;
 mod edit;
+mod estimate;
 mod extents;
 mod fetch;
 mod gather;

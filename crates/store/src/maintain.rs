@@ -43,6 +43,7 @@ impl Store {
     }
 
     fn maintain_turn(&self) -> Result<Next, StoreError> {
+        self.refuse_overdue();
         let dropped = self.housekeep();
         let more = dropped | self.world.refill_index();
         if self.checkpoint_due() {

@@ -28,9 +28,10 @@ fn generosity_permille(shortage_permille: u64) -> u64 {
 }
 
 impl Writer {
-    /// Whether a host's write waits for the pace: behind those that do.
-    pub(crate) fn is_paced_out(&self) -> bool {
-        self.pace.is_some_and(|pace| pace.budget_bytes <= 0 || !self.starved.is_empty())
+    /// Whether a host's write waits for the pace: behind those that do, unless it was one of them.
+    pub(crate) fn is_paced_out(&self, has_waited: bool) -> bool {
+        let is_behind = !has_waited && !self.starved.is_empty();
+        self.pace.is_some_and(|pace| pace.budget_bytes <= 0 || is_behind)
     }
 
     /// What hosts may write now, where they are paced.
@@ -63,6 +64,7 @@ impl Writer {
     }
 
     fn win(&mut self, worked_bytes: u64) {
+        self.work_bytes += worked_bytes;
         let most = i64::from(self.tuning.pace_bytes_max);
         if let Some(pace) = &mut self.pace {
             let won = worked_bytes * pace.share_permille / 1000;

@@ -21,9 +21,6 @@ use crate::{Next, StoreError};
 
 /// The segment that the log is in, and the one that follows it.
 const LOG_SEGMENTS_MIN: usize = 2;
-/// What is moved at the most for jobs that wait for space, or all that the pool has if that is
-/// less: 1 GiB. Longer than that takes no host waits.
-const MOVED_FOR_STARVED_BYTES_MAX: u64 = 1 << 30;
 
 /// What is emptied now, and how fast.
 #[derive(Default)]
@@ -107,10 +104,6 @@ impl Store {
         let tuning = &self.options.tuning;
         let reclaimer = &mut *self.reclaiming.lock();
         let shortage = self.shortage();
-        if shortage.starving && self.writer.lock().moved_for_starved() > self.moved_bytes_max() {
-            self.refuse_starving();
-            return Ok(Next::AtOnce);
-        }
         if reclaimer.victim.is_none() && self.compact_turn(&mut reclaimer.compaction)? {
             return Ok(shortage.pace());
         }
@@ -226,10 +219,6 @@ impl Store {
         Ok(Next::AtOnce)
     }
 
-    fn moved_bytes_max(&self) -> u64 {
-        self.world.medium.geometry().pool_bytes().min(MOVED_FOR_STARVED_BYTES_MAX)
-    }
-
     fn shortage(&self) -> Shortage {
         let count = self.world.medium.geometry().segment_count;
         let mut writer = self.writer.lock();
@@ -294,11 +283,6 @@ impl Writer {
     /// Segments that the next checkpoint frees.
     fn dead_segments(&self) -> usize {
         self.state.segments.dead(&self.log_segments).len()
-    }
-
-    /// Bytes that were moved since a job found space.
-    fn moved_for_starved(&self) -> u64 {
-        self.written.moved_bytes - self.fed_at_moved_bytes
     }
 
     /// The log segment with the least live units, if those are less than `most`. Segments that

@@ -16,6 +16,10 @@
 //! | a move of reclaim | 1 | one record that ends volumes, or frees |
 //! | an end of a volume, what the layer above keeps | 0 | |
 //!
+//! For the last two, which win space, `C` is what a checkpoint opens when it has filled the *holes*
+//! that there are at least (`holes`): blocks of metadata segments that the checkpoint before does
+//! not need.
+//!
 //! Invariants:
 //! 1. `F >= C` whenever a job has joined: the next checkpoint fits. It is checked before a capture
 //!    begins, so none fails in its midst for want of segments.
@@ -28,36 +32,30 @@
 //! `C` counts what has joined by what it usually touches, not by the worst that it could: an edit
 //! of
 //! a shared leaf can touch 256 pages of rows that no other does. Where that was too little, the
-//! checkpoint fills *holes* (`holes`): blocks of metadata segments that the checkpoint before does
-//! not need. What has changed was somewhere before, so those are about as many.
+//! checkpoint fills holes. What has changed was somewhere before, so those are about as many.
 
 use std::collections::BTreeSet;
 
 use block::BLOCK_BYTES;
 use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE, STREAM_HEADER_BYTES};
 use format::row::SEGMENT_ROW_BYTES;
-use format::{Entry, NodeId};
+use format::{NodeId, SegmentRow, SegmentState};
 
+use crate::NODE_UNITS;
 use crate::checkpoint::Checkpointer;
-use crate::edit::{Edit, Step};
 use crate::nodes::Nodes;
 use crate::pages::PageKey;
 use crate::segments::reserve_segments;
 use crate::table::Table;
 use crate::world::World;
-use crate::writer::{Job, Relocation, Writer};
+use crate::writer::Writer;
 
 /// What must be left of the free segments, beyond what a checkpoint takes.
-const LEFT_BY_DATA: u32 = 3;
+pub(crate) const LEFT_BY_DATA: u32 = 3;
 const LEFT_BY_METADATA: u32 = 2;
 const LEFT_BY_MOVES: u32 = 1;
 const LEFT_BY_ENDS: u32 = 0;
 
-/// Blocks that a step may change beside the rows of each block that it sets: the way down to it, at
-/// both ends.
-const STEP_BLOCKS: u64 = 16;
-/// Blocks that a small entry of an administrator may change.
-const ENTRY_BLOCKS: u64 = 4;
 /// So small a part of a segment is no reason for a checkpoint.
 const DUE_DIVISOR: u64 = 8;
 
@@ -142,6 +140,29 @@ impl Writer {
         Claim { blocks, segments: u32::try_from(segments).unwrap_or(u32::MAX) }
     }
 
+    /// What of a claim opens segments where holes are filled first.
+    fn beyond_holes(&self, claim: Claim) -> Claim {
+        let in_place = u64::from(self.metadata_rest_blocks) + self.holes_blocks;
+        let beyond = claim.blocks.saturating_sub(in_place);
+        let segments = beyond.div_ceil(u64::from(self.blocks_per_segment)) as u32;
+        Claim { blocks: claim.blocks, segments: segments.min(claim.segments) }
+    }
+
+    /// A checkpoint was captured, and goes on in segment `open`: how many holes it leaves at least.
+    /// Each half of a block that is live may be in a block of its own, and so may each piece of a
+    /// stream.
+    pub(crate) fn note_holes(&mut self, open: u32) {
+        let per_segment = u64::from(self.blocks_per_segment);
+        let rows = self.state.segments.rows().filter(|(segment, row)| {
+            row.state == SegmentState::Metadata && row.live_units > 0 && *segment != open
+        });
+        let holes = |row: SegmentRow| {
+            per_segment.saturating_sub(u64::from(row.live_units.div_ceil(NODE_UNITS)))
+        };
+        let least: u64 = rows.map(|(_, row)| holes(row)).sum();
+        self.holes_blocks = least.saturating_sub(self.streams_blocks());
+    }
+
     /// Directories that there are above all pages of rows, at most.
     fn directories_max(&self, world: &World) -> u64 {
         let below = ROWS_PER_PAGE * REFS_PER_DIRECTORY;
@@ -178,7 +199,10 @@ impl Writer {
         fits_here: bool,
     ) -> bool {
         let opens = u32::from(!fits_here);
-        let claim = self.claim_with(world, changes_blocks);
+        let mut claim = self.claim_with(world, changes_blocks);
+        if matches!(want, Want::Move | Want::End) {
+            claim = self.beyond_holes(claim);
+        }
         let least = want.left().saturating_add(claim.segments);
         let reserve = match want {
             Want::Data => reserve_segments(world.medium.geometry().segment_count) + 1,
@@ -237,86 +261,6 @@ impl Writer {
     pub(crate) fn reserve_now(&self, world: &World) -> u32 {
         let reserve = reserve_segments(world.medium.geometry().segment_count);
         reserve.max(LEFT_BY_DATA + self.claim(world).segments)
-    }
-}
-
-impl Job {
-    /// What it wants room for; nothing for a flush.
-    pub(crate) fn want(&self) -> Option<Want> {
-        match self {
-            Self::Edit(edit) if edit.data_blocks() == 0 => Some(Want::Metadata),
-            Self::Edit(_) | Self::Stage(_) => Some(Want::Data),
-            Self::Relocate(_) => Some(Want::Move),
-            Self::Entries(entries) => Some(entries_want(entries)),
-            Self::Flush => None,
-        }
-    }
-
-    /// Blocks of metadata that it changes, as a rule.
-    pub(crate) fn changes_blocks(&self) -> u64 {
-        match self {
-            Self::Edit(edit) => edit.changes_blocks(),
-            Self::Stage(edit) => edit.staging.frames.len() as u64 / ROWS_PER_PAGE + 2,
-            Self::Relocate(relocation) => relocation.changes_blocks(),
-            Self::Entries(entries) => entries_changes_blocks(entries),
-            Self::Flush => 0,
-        }
-    }
-}
-
-/// What a change of an administrator wants room for: whatever makes nothing that could grow is an
-/// end.
-pub(crate) fn entries_want(entries: &[Entry]) -> Want {
-    let grows = |entry: &Entry| {
-        matches!(
-            entry,
-            Entry::VolumeCreate { .. } | Entry::VolumeClone { .. } | Entry::VolumeResize { .. }
-        )
-    };
-    if entries.iter().any(grows) { Want::Metadata } else { Want::End }
-}
-
-pub(crate) fn entries_changes_blocks(entries: &[Entry]) -> u64 {
-    let of = |entry: &Entry| match entry {
-        Entry::VolumeResize { .. } => STEP_BLOCKS,
-        _ => ENTRY_BLOCKS,
-    };
-    entries.iter().map(of).sum()
-}
-
-/// What entries add to the key-value space, at most.
-pub(crate) fn config_bytes(entries: &[Entry]) -> u64 {
-    let of = |entry: &Entry| match entry {
-        Entry::Config { .. } => entry.encoded_bytes() as u64,
-        _ => 0,
-    };
-    entries.iter().map(of).sum()
-}
-
-impl Edit {
-    /// Blocks of metadata that it changes, as a rule: of each block the row of what was there and
-    /// its own, and of each leaf the leaf and its row.
-    fn changes_blocks(&self) -> u64 {
-        let of = |step: &Step| {
-            let count = step.target().1.count.0;
-            match step {
-                Step::Put(_) if count == 1 => 6,
-                Step::Put(_) | Step::Linked { .. } => STEP_BLOCKS + count + count / 32,
-                Step::Fill { .. } | Step::Repeat { .. } | Step::Copy { .. } => STEP_BLOCKS,
-            }
-        };
-        self.steps.iter().map(of).sum()
-    }
-}
-
-impl Relocation {
-    fn changes_blocks(&self) -> u64 {
-        let of = |entry: &Entry| match entry {
-            Entry::Relocate { fingerprints, .. } => fingerprints.len() as u64 / ROWS_PER_PAGE + 2,
-            Entry::RelocateGroup { chunks, .. } => chunks.len() as u64,
-            _ => 1,
-        };
-        self.entries.iter().map(of).sum()
     }
 }
 

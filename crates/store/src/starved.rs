@@ -4,6 +4,22 @@
 //! brings back. So a job that finds no free segment waits as long as there is something to bring
 //! back; it is refused when there is nothing ([`crate::Store::maintain`] decides that). How much
 //! must stay free for what, says `room`. Reads never wait.
+//!
+//! No job waits for ever. What is done to win space is counted as *work* ([`Writer::work_bytes`]):
+//! the bytes that reclaim moves and that checkpoints write, and a block for each turn, so that a
+//! turn which writes nothing counts as well. Let `W` be [`Store::work_bytes_max`].
+//!
+//! Invariants:
+//! 1. A job begins to wait once: it keeps the work of that moment until it joins the open record,
+//!    however often it finds room and loses it again, or is read again in between.
+//! 2. Whether a job gets in is decided where it joins, and only a job that has joined counts as
+//!    fed. That there seems to be room for it counts for nothing.
+//! 3. After `W` of work in which no job was fed all are refused. So, of those that wait, one is fed
+//!    in each `W`, or none is left.
+//! 4. A job that others overtake is refused after [`OVERTAKEN_MAX`] times `W`.
+//!
+//! Each turn of [`crate::Store::maintain`] begins with 3 and 4, so whatever a turn does, and
+//! however it ends, it can't keep a job for longer.
 
 use std::collections::VecDeque;
 
@@ -11,11 +27,18 @@ use block::{BLOCK_BYTES, BlockRange, VolumeError};
 use format::log::header_blocks;
 use format::{Entry, MapEntry, VolumeRow};
 
+use crate::Token;
 use crate::edit::{Edit, Step};
 use crate::room::Want;
 use crate::store::Store;
 use crate::world::World;
 use crate::writer::{Answer, Job, Relocation, Writer};
+
+/// The most work while no job is fed, or all that the pool has if that is less: 1 GiB. Longer than
+/// that takes no host waits.
+const WORK_BYTES_MAX: u64 = 1 << 30;
+/// How many times that much a job waits which others overtake, as they need less.
+const OVERTAKEN_MAX: u64 = 4;
 
 /// Whether there is room for what a job brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +64,12 @@ impl Writer {
     /// Whether there is room for a job, and for its record.
     pub(crate) fn room_for(&mut self, world: &World, job: &Job) -> Room {
         let Some(want) = job.want() else { return Room::Found };
-        let (blocks, changes) = (job.data_blocks(), job.changes_blocks());
+        let (blocks, changes) = (job.data_blocks(), job.changes_blocks(world));
         let fits_here = want != Want::Data && self.fits_here(blocks, job.entries_bytes_max());
         if self.leaves_enough(world, want, changes, fits_here) || self.replaces(world, job, changes)
         {
-            if want == Want::Data && self.is_paced_out() {
+            if want == Want::Data && self.is_paced_out(job.waits_from().is_some()) {
                 return Room::Awaited;
-            }
-            if want != Want::Move {
-                self.fed_at_moved_bytes = self.written.moved_bytes;
             }
             Room::Found
         } else if want != Want::End && self.is_exhausted(world) {
@@ -96,6 +116,46 @@ impl Writer {
             self.state.segments.live_log_bytes() >= then.live_bytes
                 && self.written.log_bytes < then.log_bytes + eighth
         })
+    }
+
+    /// A job waits for space from now on, if it does not yet.
+    pub(crate) fn starve(&mut self, token: Token, mut job: Job) {
+        let work_bytes = self.work_bytes;
+        if let Some(from) = job.waits_from_mut() {
+            from.get_or_insert(work_bytes);
+        }
+        self.starved.push_back((token, job));
+    }
+
+    /// A job joins that has waited for space, or has not.
+    pub(crate) fn feed(&mut self, waits_from: &mut Option<u64>) {
+        if waits_from.take().is_some() {
+            self.fed_at_work_bytes = self.work_bytes;
+        }
+    }
+
+    /// A turn begins, and is counted as work. Refuses what has waited for too much of it: all, if
+    /// none was fed, or what others have overtaken for long.
+    fn refuse_overdue(&mut self, world: &World, most: u64) -> Vec<Answer> {
+        if self.starved.is_empty() {
+            return Vec::new();
+        }
+        self.work_bytes += BLOCK_BYTES;
+        let now = self.work_bytes;
+        let waited = |job: &Job| job.waits_from().map_or(0, |from| now - from);
+        let longest = self.starved.iter().map(|(_, job)| waited(job)).max().unwrap_or(0);
+        if longest.min(now - self.fed_at_work_bytes) > most {
+            return self.refuse_starved(world);
+        }
+        if longest <= OVERTAKEN_MAX * most {
+            return Vec::new();
+        }
+        let starved = std::mem::take(&mut self.starved).into_iter();
+        let (overdue, starved): (VecDeque<_>, _) =
+            starved.partition(|(_, job)| waited(job) > OVERTAKEN_MAX * most);
+        self.starved = starved;
+        let refuse = |(token, job)| Answer::Reply(token, Err(self.no_space(world, &job)));
+        overdue.into_iter().map(refuse).collect()
     }
 
     /// Lets jobs that wait for space join in front of all others, if there is some for them.
@@ -147,16 +207,34 @@ impl Job {
             Self::Edit(edit) => edit.data_blocks(),
             Self::Stage(edit) => edit.staging.frames.len(),
             Self::Relocate(relocation) => relocation.payload_blocks(),
-            Self::Entries(_) | Self::Flush => 0,
+            Self::Entries { .. } | Self::Flush => 0,
+        }
+    }
+
+    /// The work that had been done when it began to wait for space, if it does.
+    fn waits_from(&self) -> Option<u64> {
+        match self {
+            Self::Edit(edit) | Self::Stage(edit) => edit.waits_from,
+            Self::Entries { waits_from, .. } => *waits_from,
+            Self::Relocate(_) | Self::Flush => None,
+        }
+    }
+
+    /// As [`Job::waits_from`], to be set; nothing for what never waits.
+    fn waits_from_mut(&mut self) -> Option<&mut Option<u64>> {
+        match self {
+            Self::Edit(edit) | Self::Stage(edit) => Some(&mut edit.waits_from),
+            Self::Entries { waits_from, .. } => Some(waits_from),
+            Self::Relocate(_) | Self::Flush => None,
         }
     }
 
     /// A bound on what its entries take in a record.
-    fn entries_bytes_max(&self) -> usize {
+    pub(crate) fn entries_bytes_max(&self) -> usize {
         match self {
             Self::Edit(edit) => crate::record::entries_bytes_max(edit),
             Self::Stage(edit) => 64 + edit.staging.frames.len() * 64,
-            Self::Relocate(Relocation { entries, .. }) | Self::Entries(entries) => {
+            Self::Relocate(Relocation { entries, .. }) | Self::Entries { entries, .. } => {
                 entries.iter().map(Entry::encoded_bytes).sum()
             }
             Self::Flush => 0,
@@ -214,6 +292,21 @@ impl Store {
         self.answer(answers);
         self.hand_over();
         starving
+    }
+
+    /// The most work for what waits while nothing is fed.
+    pub(crate) fn work_bytes_max(&self) -> u64 {
+        self.world.medium.geometry().pool_bytes().min(WORK_BYTES_MAX)
+    }
+
+    /// Begins a turn for what waits for space: see invariants 3 and 4.
+    pub(crate) fn refuse_overdue(&self) {
+        let most = self.work_bytes_max();
+        let answers = self.writer.lock().refuse_overdue(&self.world, most);
+        if !answers.is_empty() {
+            self.answer(answers);
+            self.hand_over();
+        }
     }
 
     /// Refuses what waits for space, because there is none to be had.

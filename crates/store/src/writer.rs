@@ -25,8 +25,8 @@ use crate::{Durability, OpenOptions, Token, Tuning, WrittenBytes};
 pub(crate) enum Job {
     /// A request of a host.
     Edit(Box<Edit>),
-    /// An administrator's change.
-    Entries(Vec<Entry>),
+    /// An administrator's change, and the work at which it began to wait for space.
+    Entries { entries: Vec<Entry>, waits_from: Option<u64> },
     /// A part of a long copy: the edit goes on once it is durable.
     Stage(Box<Edit>),
     /// SYNCHRONIZE CACHE: nothing but durability.
@@ -88,8 +88,10 @@ pub(crate) struct Writer {
     pub(crate) starved: VecDeque<(Token, Job)>,
     /// When reclaim found nothing to bring back: how much was live, and how much written.
     pub(crate) exhausted_at: Option<Exhausted>,
-    /// How much reclaim had moved when a job found space the last time.
-    pub(crate) fed_at_moved_bytes: u64,
+    /// What was done to win space: see `starved`.
+    pub(crate) work_bytes: u64,
+    /// How much of that when a job that had waited joined the last time.
+    pub(crate) fed_at_work_bytes: u64,
     /// How fast hosts may write, while space is short.
     pub(crate) pace: Option<Pace>,
     /// Reclaim rests until so many bytes of log were written, or so few bytes are live.
@@ -120,6 +122,12 @@ pub(crate) struct Writer {
     pub(crate) released: Vec<(ChunkId, u32)>,
     /// Blocks that are left of the segment in which the next checkpoint goes on.
     pub(crate) metadata_rest_blocks: u32,
+    /// Blocks of metadata segments that the next checkpoint may write over, at least.
+    pub(crate) holes_blocks: u64,
+    /// Segments of metadata that are being emptied: no checkpoint fills their holes.
+    pub(crate) compacted: BTreeSet<u32>,
+    /// Compaction has gained nothing: it rests until so many bytes of log were written.
+    pub(crate) compaction_rest: Option<u64>,
     /// Bytes of the key-value space in a checkpoint, at most.
     pub(crate) config_bytes: u64,
     /// Stands in for the code before `room`: what has changed claims no segments.
@@ -146,7 +154,8 @@ impl Writer {
             deferred: Vec::new(),
             starved: VecDeque::new(),
             exhausted_at: None,
-            fed_at_moved_bytes: 0,
+            work_bytes: 0,
+            fed_at_work_bytes: 0,
             pace: None,
             reclaim_rest: None,
             written: WrittenBytes::default(),
@@ -164,6 +173,9 @@ impl Writer {
             unreclaimable: BTreeSet::new(),
             released: Vec::new(),
             metadata_rest_blocks: 0,
+            holes_blocks: 0,
+            compacted: BTreeSet::new(),
+            compaction_rest: None,
             config_bytes: 0,
             #[cfg(test)]
             claims_nothing: false,

@@ -63,15 +63,17 @@ impl Desk {
     }
 
     /// What the change under way is to know of how a request has ended.
-    pub(super) fn tell_change(&mut self, id: u64, reply: &Result<VolumeReply, VolumeError>) {
+    pub(super) fn tell_change(&mut self, op: &Op, reply: &Result<VolumeReply, VolumeError>) {
         let Some(underway) = &mut self.change else { return };
         match reply {
             Ok(_) => {
-                let racing = underway.racing.iter_mut().find(|(of, _)| *of == id);
+                let racing = underway.racing.iter_mut().find(|(of, _)| *of == op.id);
                 racing.into_iter().for_each(|(_, racing)| racing.answered = self.time);
             }
             // It has changed nothing.
-            Err(VolumeError::NoSpace) => underway.racing.retain(|(of, _)| *of != id),
+            Err(VolumeError::NoSpace) if !op.splits => {
+                underway.racing.retain(|(of, _)| *of != op.id);
+            }
             Err(_) => {}
         }
     }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use block::{SectorCount, VolumeId};
+use block::{SectorCount, VolumeError, VolumeId};
 use format::Handling;
 use store::{Change, Store, StoreError, VolumeChange};
 
@@ -79,6 +79,10 @@ impl History {
         if self.disk.has_failed() {
             return Ok(());
         }
+        desk.look_at_torn(store)?;
+        if self.disk.has_failed() {
+            return Ok(());
+        }
         self.config += 1;
         let number = self.config;
         let Planned { volumes, mut effects } = self.plan_change(store, &desk);
@@ -86,6 +90,12 @@ impl History {
         self.done.taken_busy += u64::from(sources.iter().any(|slot| desk.is_written(*slot)));
         effects.push(Effect::Config(number));
         let value = Some(number.to_le_bytes().to_vec());
+        // What may make metadata is refused by a full pool, as a whole.
+        let grows = |volume: &VolumeChange| {
+            use VolumeChange::{Clone, Create, Resize};
+            matches!(volume, Create { .. } | Clone { .. } | Resize { .. })
+        };
+        let may_be_refused = self.plan.may_be_full && volumes.iter().any(grows);
         let change = Change { volumes, config: vec![(CONFIG_KEY.to_vec(), value)] };
         self.disk.note(&format!("change {number}: {:?}", change.volumes));
         desk.time += 1;
@@ -102,6 +112,7 @@ impl History {
                 locked(&self.desk).model.unknown(changing);
                 Ok(())
             }
+            Err(StoreError::Volume(VolumeError::NoSpace)) if may_be_refused => Ok(()),
             Err(error) => Err(format!("a change: {error}")),
         }
     }

@@ -20,6 +20,7 @@ mod repeated;
 mod salvage;
 mod snapshots;
 mod space;
+mod starving;
 mod weightless;
 
 use std::io;

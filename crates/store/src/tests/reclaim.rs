@@ -241,7 +241,7 @@ fn hosts_write_as_fast_as_space_is_won_for_them() {
     while store.commit_here() {}
     assert!(read(&store, id, 0, 8) == distinct(8, 2));
     // More was taken than was won: the next one waits, until there is nothing to be won.
-    assert!(store.writer.lock().is_paced_out());
+    assert!(store.writer.lock().is_paced_out(true));
     settle(&store);
     write(&store, id, 0, &distinct(8, 3)).unwrap();
 }
