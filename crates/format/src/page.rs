@@ -47,8 +47,8 @@ impl PageRef {
     /// No page.
     pub const NONE: PageRef = PageRef { place: Place::NONE, checksum: 0 };
 
-    /// The same page, never to be read again: it missed changes, and must not be taken for the newest
-    /// version if it becomes readable again.
+    /// The same page, never to be read again: it missed changes, and must not be taken for the
+    /// newest version if it becomes readable again.
     pub fn spoiled(self) -> Self {
         Self { checksum: u64::MAX, ..self }
     }

@@ -29,6 +29,7 @@ pub use crate::device::Survival;
 use crate::rng::{Rng, mix};
 
 mod faults;
+mod transfers;
 
 pub use faults::{Faults, Struck, WriteFault};
 
@@ -338,88 +339,6 @@ impl SimDisk {
             hook();
             *lock(&self.hook) = Some(hook);
         }
-    }
-}
-
-impl sys::Disk for SimDisk {
-    fn len_bytes(&self) -> u64 {
-        lock(&self.inner).len_bytes
-    }
-
-    fn grow(&self, len_bytes: u64) -> io::Result<()> {
-        let mut inner = lock(&self.inner);
-        let (done, result) = inner.count();
-        if done && (result.is_ok() || inner.rng.chance(50)) {
-            inner.note("grow", len_bytes, 0, 0);
-            inner.len_bytes = inner.len_bytes.max(len_bytes);
-        }
-        result
-    }
-
-    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
-        let mut inner = lock(&self.inner);
-        if inner.dead {
-            return Err(power_failed());
-        }
-        assert!(offset_bytes.is_multiple_of(BLOCK), "a read that is not aligned");
-        let end = offset_bytes + frames.len() as u64 * BLOCK;
-        if end > inner.len_bytes {
-            return Err(io::Error::other("simulated: a read past the end"));
-        }
-        let faults = inner.faults;
-        let (failed, led_astray, other) =
-            (inner.rng.below(1000), inner.rng.below(1000), inner.rng.between(1, 64));
-        let mut first = offset_bytes / BLOCK;
-        if failed < faults.failed_reads_per_mille {
-            inner.note("failed read", offset_bytes, frames.len(), 0);
-            return Err(io::Error::other("simulated: a read error"));
-        }
-        if led_astray < faults.misdirected_reads_per_mille {
-            inner.note("misdirected read", offset_bytes, frames.len(), other);
-            first += other;
-        }
-        for (number, frame) in (first..).zip(frames.iter_mut()) {
-            match inner.device.read(number) {
-                Some(stored) => frame.copy_from_slice(&stored[..]),
-                None => frame.fill(0),
-            }
-        }
-        inner.read_count += 1;
-        inner.note("read", offset_bytes, frames.len(), 0);
-        Ok(())
-    }
-
-    fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
-        self.put(offset_bytes, frames, false)
-    }
-
-    fn write_durable(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
-        if lock(&self.inner).faults.no_fua {
-            self.put(offset_bytes, frames, false)?;
-            return self.flush();
-        }
-        self.put(offset_bytes, frames, true)
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        self.flush_since(0)
-    }
-
-    fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
-        let had_failed = lock(&self.inner).failed;
-        for tries in 1..=FLUSH_TRIES {
-            let before = lock(&self.inner).flushes_failed;
-            write()?;
-            if self.flush_since(before).is_ok() {
-                let mut inner = lock(&self.inner);
-                if tries > 1 && !inner.dead {
-                    // Nobody learns of what has failed.
-                    inner.failed = had_failed;
-                }
-                return Ok(());
-            }
-        }
-        Err(io::Error::other("simulated: no flush succeeds"))
     }
 }
 

@@ -27,6 +27,7 @@
 mod accounting;
 mod api;
 mod apply;
+mod barrier;
 mod bring;
 mod change;
 mod check;

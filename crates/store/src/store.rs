@@ -85,6 +85,11 @@ impl Store {
         }
     }
 
+    /// How often the device was asked again for what it had refused.
+    pub fn device_retries(&self) -> u64 {
+        self.world.medium.disk.retry_count()
+    }
+
     /// The sizes that it was opened with.
     pub fn tuning(&self) -> crate::Tuning {
         self.options.tuning

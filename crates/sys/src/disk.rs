@@ -52,6 +52,11 @@ pub trait Disk: Send + Sync {
         self.flush()
     }
 
+    /// How often a write or a flush was retried that the device had refused.
+    fn retry_count(&self) -> u64 {
+        0
+    }
+
     /// Writes, and makes durable what it wrote, in one step where the disk can. Says nothing of
     /// earlier writes: where those count as well, [`Disk::write_as`] with [`Persist::All`].
     fn write_durable(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {

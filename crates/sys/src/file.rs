@@ -7,19 +7,14 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use block::{FRAME_BYTES, Frame, FrameMut};
 
 use crate::disk::{Disk, Persist};
+use crate::opening::{is_block_device, lock, open_direct};
 use crate::prepare::{UNIT_BYTES, Units};
 use crate::retry::{Flushes, Retries};
 use crate::{fiemap, iovec};
-
-/// How long an opening waits for the lock: a process that was killed lets go of its files only
-/// when the transfers that it had under way have ended.
-const LOCK_WAIT: Duration = Duration::from_millis(1500);
-const LOCK_RETRY: Duration = Duration::from_millis(10);
 
 /// Zeros to write, as large as a unit and aligned as `O_DIRECT` wants it.
 #[repr(C, align(4096))]
@@ -143,11 +138,6 @@ impl FileDisk {
     /// or one was given up.
     pub fn report_to(&self, report: impl Fn(&str) + Send + Sync + 'static) {
         self.retries.report_to(Box::new(report));
-    }
-
-    /// How often a write was tried again that the device had refused, since it was opened.
-    pub fn retry_count(&self) -> u64 {
-        self.retries.count()
     }
 
     /// From here on a write that is refused has failed: the owner stops.
@@ -319,6 +309,10 @@ impl Disk for FileDisk {
         self.sync(0)
     }
 
+    fn retry_count(&self) -> u64 {
+        self.retries.count()
+    }
+
     fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
         let mut given_up = None;
         self.retries.patiently(|| {
@@ -366,51 +360,6 @@ fn allocate(file: &File, len_bytes: u64) -> io::Result<()> {
 
 fn invalid(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
-}
-
-fn is_block_device(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
-}
-
-/// Opens past the page cache; through it, with a notice, where the filesystem refuses that.
-fn open_direct(options: &mut OpenOptions, path: &Path) -> io::Result<(File, Option<String>)> {
-    let flags = if is_block_device(path) { libc::O_EXCL } else { 0 };
-    options.read(true);
-    match options.custom_flags(flags | libc::O_DIRECT).open(path) {
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            // The kernel may have made the file before it refused the flag.
-            let file = options.custom_flags(flags).create_new(false).open(path)?;
-            let notice = format!(
-                "{}: the filesystem refuses O_DIRECT; data passes through the page cache, which \
-                 costs speed and memory (writes stay durable)",
-                path.display()
-            );
-            Ok((file, Some(notice)))
-        }
-        result => result.map(|file| (file, None)).map_err(|error| {
-            io::Error::new(error.kind(), format!("could not open {}: {error}", path.display()))
-        }),
-    }
-}
-
-/// Takes the lock that says "this process has the pool".
-fn lock(file: &File, path: &Path) -> io::Result<()> {
-    let start = Instant::now();
-    loop {
-        // SAFETY: the descriptor is open for the duration of the call; no memory is passed.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::WouldBlock {
-            return Err(error);
-        }
-        if start.elapsed() > LOCK_WAIT {
-            let text = format!("{} is in use by another process", path.display());
-            return Err(io::Error::new(io::ErrorKind::WouldBlock, text));
-        }
-        std::thread::sleep(LOCK_RETRY);
-    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod entropy;
 mod fiemap;
 pub mod file;
 mod iovec;
+mod opening;
 pub mod prepare;
 mod retry;
 pub mod ring;

@@ -448,8 +448,5 @@ impl std::fmt::Debug for Ring {
 }
 
 #[cfg(test)]
-#[path = "ring_model_tests.rs"]
-mod model_tests;
-#[cfg(test)]
 #[path = "ring_tests.rs"]
 mod tests;

@@ -252,10 +252,7 @@ impl AlertCode {
                  (`smartctl`, `nvme smart-log`): hosts wait for each transfer. `holdfast device \
                  list` shows what it does."
             }
-            Self::DeviceRetries => {
-                "Look whether the filesystem below is full (`df`), and read the log of the kernel: \
-                 hosts wait until such a write succeeds. If it never does, the array ends writing."
-            }
+            Self::DeviceRetries => "Look for a full filesystem below, and read the kernel's log.",
             Self::StoreFailed => {
                 "Read the log: the device has failed a write or a flush. Repair or replace the \
                  device, then restart the array. What was answered is on it."

@@ -10,7 +10,6 @@ use array::{Array, Settings};
 use block::ArrayIdentity;
 use serde_json::json;
 use store::{Store, StoreError};
-use sys::FileDisk;
 
 use super::access::HostAccess;
 use super::args::{ApiPlace, Common, PortalArg, ServeArgs};
@@ -149,7 +148,6 @@ fn start_log(level: LogLevel) {
 struct Opened {
     array: Arc<Array>,
     store: Arc<Store>,
-    disk: Arc<FileDisk>,
     settings: Settings,
     durability: Durability,
     destinations: Vec<Destination>,
@@ -168,11 +166,10 @@ fn open(
         Store::open(disk.clone(), config.store_options())
             .map_err(|error| of_opening(error, place))?,
     );
-    let write_cache = config.durability == Durability::Flush;
-    let array = Arc::new(Array::open(store.clone(), write_cache)?);
+    let array = Arc::new(Array::open(store.clone(), config.durability == Durability::Flush)?);
     let settings = array.change_settings(config.settings()?)?;
     let serving = ServeOptions {
-        disk: disk.clone(),
+        disk,
         store: store.clone(),
         token_volume: array.token_volume(),
         identity: identity(&settings),
@@ -188,7 +185,7 @@ fn open(
         optimize_interval: config.optimize,
     };
     let durability = config.durability;
-    Ok((Opened { array, store, disk, settings, durability, destinations }, serving))
+    Ok((Opened { array, store, settings, durability, destinations }, serving))
 }
 
 /// Why a pool does not open, and what to do.
@@ -272,7 +269,6 @@ impl Manager<'_> {
                 counters: running.counters.clone(),
                 store: self.opened.store.clone(),
                 observer: running.observer.clone(),
-                disk: self.opened.disk.clone(),
                 device: self.place.data.display().to_string(),
                 portals: facts.portals.clone(),
             }),
@@ -322,7 +318,7 @@ impl Manager<'_> {
             counters: running.counters.clone(),
             observer: running.observer.clone(),
             portals: running.portals.len(),
-            disk: self.opened.disk.clone(),
+            store: self.opened.store.clone(),
             device: self.place.data.display().to_string(),
             certificate: Box::new(certificate),
         };

@@ -9,7 +9,6 @@ use api::{
 };
 use array::Array;
 use store::Store;
-use sys::FileDisk;
 
 use crate::serve::counters::{Class, ClassSnapshot, CopySnapshot};
 use crate::serve::notify::{Event, News, Notifier};
@@ -21,7 +20,6 @@ pub struct FrontEnd {
     pub counters: Arc<Counters>,
     pub store: Arc<Store>,
     pub observer: Observer,
-    pub disk: Arc<FileDisk>,
     /// Where each port listens.
     pub portals: Vec<String>,
     /// The device or file of the pool.
@@ -66,7 +64,7 @@ impl Telemetry for FrontEnd {
         vec![Device {
             name: self.device.clone(),
             takes_writes: !self.observer.has_failed(),
-            retries: self.disk.retry_count(),
+            retries: self.store.device_retries(),
             reads: transfers(reads),
             commits: transfers(writes),
             ..Device::default()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use array::Array;
 use block::Offload;
-use sys::FileDisk;
+use store::Store;
 
 use crate::serve::counters::{Class, ClassSnapshot, PathSnapshot};
 use crate::serve::notify::Notifier;
@@ -36,8 +36,9 @@ pub struct Sources {
     pub observer: Observer,
     /// How many portals there are.
     pub portals: usize,
-    /// The device or file of the pool, and its name.
-    pub disk: Arc<FileDisk>,
+    /// What is on the pool's device.
+    pub store: Arc<Store>,
+    /// The device or file of the pool.
     pub device: String,
     /// The certificate that is shown now; none where management is not encrypted.
     pub certificate: Box<dyn Fn() -> Option<Certificate> + Send>,
@@ -149,7 +150,7 @@ impl Sources {
             is_scrubbed: scrub.pass > 0 && !scrub.running,
             device: self.device.clone(),
             transfers: self.counters.device(),
-            retries: self.disk.retry_count(),
+            retries: self.store.device_retries(),
             has_failed: self.observer.has_failed(),
             troubles: self.observer.troubles(),
             snapshots: self.array.last_snapshots(),

@@ -1,0 +1,37 @@
+//! Waiting until all that was applied early is on the medium (`durability = "flush"`).
+
+#[cfg(test)]
+use std::sync::atomic::Ordering;
+
+use crate::StoreError;
+use crate::store::Store;
+
+impl Store {
+    /// Lets nothing new in until all that was applied early is on the medium.
+    pub(crate) fn raise_barrier(&self) -> Result<(), StoreError> {
+        self.writer.lock().barrier = true;
+        let mut waits = false;
+        loop {
+            {
+                let mut writer = self.writer.lock();
+                #[cfg(test)]
+                self.barrier_turns.fetch_add(1, Ordering::Relaxed);
+                if waits && writer.is_leading() && !writer.failed {
+                    // The device may take long over it.
+                    self.landed.wait(&mut writer);
+                }
+                if writer.is_idle() || writer.failed {
+                    return Ok(());
+                }
+                if writer.has_no_segment() {
+                    // `room` sees to it that this does not come about.
+                    writer.barrier = false;
+                    let needed_bytes = self.world.medium.geometry().segment_bytes;
+                    return Err(StoreError::NoRoom { needed_bytes, free_bytes: 0 });
+                }
+            }
+            // Where there is no commit to take, another thread has one under way.
+            waits = !self.commit_here();
+        }
+    }
+}
