@@ -145,9 +145,7 @@ impl Edit {
             }
             VolumeRequest::Unmap { volume, ranges } => {
                 let mut edit = Edit::default();
-                for &range in &ranges {
-                    edit.check(volume, range, sizes)?;
-                }
+                ranges.iter().try_for_each(|range| edit.check(volume, *range, sizes))?;
                 if ranges.len() > UNMAP_RANGES_MAX {
                     return Err(VolumeError::TooLong);
                 }
