@@ -75,6 +75,18 @@ pub struct ReadOperation {
     pub(crate) pending: Pending,
 }
 
+impl ReadOperation {
+    /// What it costs whoever goes on with it before it waits again, in bytes that could be read,
+    /// checked and packed in that time.
+    pub fn cost_bytes(&self, tuning: &Tuning) -> u64 {
+        match &self.pending {
+            Pending::Restart(edit) => edit.cost_bytes(tuning),
+            // Somebody has waited for the device: it goes on.
+            _ => 0,
+        }
+    }
+}
+
 /// What goes on once the reads are done.
 #[derive(Debug)]
 pub(crate) enum Pending {

@@ -42,8 +42,12 @@ impl Store {
         let touched = touched_by(&entries, self.world.medium.tuning.fanout);
         loop {
             let seen = self.world.grafts();
-            preload::entries(&self.world, &entries).map_err(StoreError::Volume)?;
+            let looked = preload::entries(&self.world, &entries);
             let mut writer = self.writer.lock();
+            if looked.is_err() {
+                // As of an edit of a host (`submit_edit`).
+                preload::entries(&self.world, &entries).map_err(StoreError::Volume)?;
+            }
             let unsettled = writer.awaits_grafts(&self.world, &touched)
                 || writer.was_grafted(&self.world, &touched, seen);
             if !unsettled || writer.failed {

@@ -181,8 +181,12 @@ impl Writer {
         changes_blocks: u64,
     ) -> Submitted {
         let blocks = edit.data_blocks();
-        if !self.has_room(blocks, entries_bytes_max(&edit)) || !self.has_time(world, edit.work) {
+        if !self.has_room(blocks, entries_bytes_max(&edit)) {
             self.overflow.push_back((token, Job::Edit(edit)));
+            return Submitted::Queued;
+        }
+        if edit.work > 0 && (!self.heavy.is_empty() || !self.has_time(world, edit.work)) {
+            self.heavy.push_back((token, edit));
             return Submitted::Queued;
         }
         let touched = edit.touched(world.medium.tuning.fanout);

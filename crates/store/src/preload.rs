@@ -105,6 +105,8 @@ pub(crate) struct Looker<'a> {
     pub(crate) world: &'a World,
     /// The page of rows of nodes that was read last: neighbours share one.
     node_page: Option<u64>,
+    /// The chunk whose row was read last: a block that repeats is named by many entries.
+    chunk: Option<ChunkId>,
     /// The shared nodes on the way down that were looked at last, by their levels: all that they
     /// name was.
     shared: [Option<NodeId>; LEVEL_MAX as usize + 1],
@@ -112,7 +114,7 @@ pub(crate) struct Looker<'a> {
 
 impl<'a> Looker<'a> {
     fn new(world: &'a World) -> Self {
-        Self { world, node_page: None, shared: [None; LEVEL_MAX as usize + 1] }
+        Self { world, node_page: None, chunk: None, shared: [None; LEVEL_MAX as usize + 1] }
     }
 
     fn fanout(&self) -> Fanout {
@@ -260,6 +262,8 @@ impl<'a> Looker<'a> {
             Err(_) if whole && level == 1 => return Ok(()),
             Err(_) => return Err(at),
         };
+        #[cfg(test)]
+        self.world.call_hook();
         let shared = shared || row.reference_count > 1;
         let set = blocks.children(base, level, self.fanout());
         let looked_at = self.shared[usize::from(level)].replace(id) == Some(id);
@@ -287,17 +291,23 @@ impl<'a> Looker<'a> {
 
     /// The row of the chunk that an entry names, if it names one. Where that is an alias, the row
     /// of its original too: the last name of the one takes a name off the other.
-    fn block_row(&self, entry: MapEntry, at: BlockNumber) -> Result<(), Unreadable> {
+    fn block_row(&mut self, entry: MapEntry, at: BlockNumber) -> Result<(), Unreadable> {
         let MapEntry::Chunk(mut id) = entry else { return Ok(()) };
+        if self.chunk == Some(id) {
+            return Ok(());
+        }
+        let named = id;
         loop {
             let original = |raw: &[u8]| ChunkRow::decode(raw).and_then(|row| row.original);
             let chunks = &self.world.chunks;
             match chunks.get(&self.world.medium, id.0, original).map_err(|_| at)? {
                 // Originals are older: so this ends, whatever the rows say.
                 Some(original) if original < id => id = original,
-                _ => return Ok(()),
+                _ => break,
             }
         }
+        self.chunk = Some(named);
+        Ok(())
     }
 
     /// The row of the node that an entry names, if it names one.

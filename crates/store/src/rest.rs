@@ -11,10 +11,11 @@
 
 use std::collections::VecDeque;
 
-use block::{BlockCount, CopySegment, SECTORS_PER_BLOCK, SectorRange, VolumeId};
+use block::{BLOCK_BYTES, BlockCount, CopySegment, SECTORS_PER_BLOCK, SectorRange, VolumeId};
 
 use crate::copies::moved_blocks;
 use crate::edit::{Edit, Step};
+use crate::take::STEP_WORK;
 use crate::tuning::Tuning;
 
 /// Ranges of an UNMAP in one commit.
@@ -23,6 +24,9 @@ pub(crate) const UNMAP_PIECE_RANGES: usize = 64;
 const UNMAP_SHARED_RANGES: usize = 8;
 /// Blocks in a piece that must be moved, because its ends are not aligned alike: 1 MiB.
 const MOVED_PIECE_BLOCKS: u64 = 256;
+
+/// Bytes that can be read, checked and packed in the time of a unit of work.
+const WORK_BYTES: u64 = 256;
 
 /// What is left to do of a request, the piece that is under way with it.
 #[derive(Debug)]
@@ -55,6 +59,14 @@ impl Rest {
                 }
             }
             Self::Unmap { ranges, piece, .. } => drop(ranges.drain(..*piece)),
+        }
+    }
+
+    /// What the next piece costs to plan, in units of work.
+    fn piece_work(&self, tuning: &Tuning) -> u64 {
+        match self {
+            Self::Copy { .. } => tuning.commit_work,
+            Self::Unmap { ranges, .. } => STEP_WORK * ranges.len().min(UNMAP_PIECE_RANGES) as u64,
         }
     }
 
@@ -110,6 +122,17 @@ impl Edit {
     /// Whether it is done in pieces.
     pub(crate) fn is_in_pieces(&self) -> bool {
         self.rest.is_some()
+    }
+
+    /// What it costs to go on with it: to plan its next piece, to stage its next part, or to look
+    /// at all of it once more.
+    pub(crate) fn cost_bytes(&self, tuning: &Tuning) -> u64 {
+        let work = match &self.rest {
+            Some(rest) if self.steps.is_empty() => rest.piece_work(tuning),
+            _ if self.is_to_stage() => return tuning.part_blocks_max * BLOCK_BYTES,
+            _ => self.looked_at(),
+        };
+        work * WORK_BYTES
     }
 
     /// A copy that is too much for one commit, from the beginning.

@@ -101,6 +101,11 @@ impl Edit {
         self.staging.current.is_some()
     }
 
+    /// Whether a part is being brought, or will be next.
+    pub(crate) fn is_to_stage(&self) -> bool {
+        self.is_staging() || !self.staging.parts.is_empty()
+    }
+
     /// Turns to the next part, if there is one and none is under way.
     pub(crate) fn begin_part(&mut self) {
         if self.is_staging() {

@@ -271,7 +271,17 @@ impl Store {
     /// An edit that was looked at goes to the writer, if all that it touches can be read.
     pub(crate) fn submit_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
         edit.grafts_seen = self.world.grafts();
-        match preload::edit(&self.world, &mut edit) {
+        let looked = match preload::edit(&self.world, &mut edit) {
+            Err(_) => {
+                // What others free meanwhile looks as if it were lost. Nothing is while this holds
+                // the lock: so what can't be read now can't be read.
+                let _writer = self.writer.lock();
+                edit.grafts_seen = self.world.grafts();
+                preload::edit(&self.world, &mut edit)
+            }
+            looked => looked,
+        };
+        match looked {
             Ok(true) => self.submit_job(Job::Edit(edit), token),
             Ok(false) => {
                 self.writer.lock().release_staged(&self.world, &edit);
@@ -303,11 +313,15 @@ impl Store {
     /// Takes the writer's role, if something is queued and the device may get another commit: write
     /// it, then [`Store::finish_commit`]. Commits may end in any order.
     pub fn take_commit(&self) -> Option<Commit> {
-        let (commit, abandoned) = {
+        let mut answers = Vec::new();
+        let commit = {
             let mut writer = self.writer.lock();
-            (writer.take_commit(&self.world), writer.abandon(&self.world))
+            let commit = writer.take_commit(&self.world);
+            answers.extend(writer.abandon(&self.world));
+            writer.revive_deferred(&mut answers);
+            commit
         };
-        self.answer(abandoned);
+        self.answer(answers);
         commit
     }
 

@@ -70,6 +70,17 @@ pub(crate) enum Submitted {
     Stale(Box<Edit>),
 }
 
+impl Submitted {
+    /// What is to be answered now.
+    fn answer(self, token: Token) -> Option<Answer> {
+        match self {
+            Self::Queued => None,
+            Self::Done(reply) => Some(Answer::Reply(token, reply)),
+            Self::Stale(edit) => Some(Answer::Again(token, edit)),
+        }
+    }
+}
+
 /// The writer.
 pub(crate) struct Writer {
     pub(crate) state: State,
@@ -82,6 +93,9 @@ pub(crate) struct Writer {
     pub(crate) sealed: VecDeque<InFlight>,
     /// Jobs that did not fit the open record, or wait for a checkpoint, in order.
     pub(crate) overflow: VecDeque<(Token, Job)>,
+    /// Edits that would make the open record take too long to apply, in order. Others go past them:
+    /// what costs nothing does not wait for what many long requests cost together.
+    pub(crate) heavy: VecDeque<(Token, Box<Edit>)>,
     /// Edits that read blocks which the open record or a sealed one changes.
     pub(crate) deferred: Vec<(Token, Box<Edit>)>,
     /// Jobs that wait for space, oldest first.
@@ -151,6 +165,7 @@ impl Writer {
             open: Record::default(),
             sealed: VecDeque::new(),
             overflow: VecDeque::new(),
+            heavy: VecDeque::new(),
             deferred: Vec::new(),
             starved: VecDeque::new(),
             exhausted_at: None,
@@ -311,14 +326,50 @@ impl Writer {
         answers
     }
 
-    /// Sends deferred edits back to be read again, and lets overflowing jobs join.
+    /// Sends deferred edits back to be read again: as many as one record may take, as the others
+    /// would be deferred once more, and looking at an edit costs as much as applying it. The rest
+    /// goes with later commits, or when there are none ([`Writer::revive_deferred`]).
+    fn take_deferred(&mut self, answers: &mut Vec<Answer>) {
+        let (mut work, most) = (0, self.tuning.commit_work);
+        for (token, edit) in std::mem::take(&mut self.deferred) {
+            if work < most || self.failed {
+                work += edit.looked_at();
+                answers.push(Answer::Again(token, edit));
+            } else {
+                self.deferred.push((token, edit));
+            }
+        }
+    }
+
+    /// Sends some back if no commit will: those that were sent back before have come to nothing.
+    pub(crate) fn revive_deferred(&mut self, answers: &mut Vec<Answer>) {
+        if self.is_idle() {
+            self.take_deferred(answers);
+        }
+    }
+
+    /// Lets heavy edits join in their order, as many as a record takes.
+    fn take_heavy(&mut self, world: &World, answers: &mut Vec<Answer>) {
+        for (token, edit) in std::mem::take(&mut self.heavy) {
+            if !self.heavy.is_empty() {
+                // One was put back: so must be all behind it.
+                self.heavy.push_back((token, edit));
+                continue;
+            }
+            let submitted = self.join(world, token, Job::Edit(edit));
+            answers.extend(submitted.answer(token));
+        }
+    }
+
+    /// Sends deferred edits back to be read again, and lets jobs join that wait for room.
     pub(crate) fn take_waiting(&mut self, world: &World, answers: &mut Vec<Answer>) {
-        answers.extend(self.deferred.drain(..).map(|(token, edit)| Answer::Again(token, edit)));
+        self.take_deferred(answers);
         if self.failed {
             let failed = std::mem::take(&mut self.open.waiting);
             let staging = std::mem::take(&mut self.open.staging);
             let overflow = self.overflow.drain(..).chain(self.starved.drain(..));
-            let overflow = overflow.map(|(token, _)| token);
+            let heavy = self.heavy.drain(..).map(|(token, _)| token);
+            let overflow = overflow.map(|(token, _)| token).chain(heavy);
             answers.extend(
                 failed
                     .into_iter()
@@ -332,13 +383,11 @@ impl Writer {
             return;
         }
         self.revive_starved(world);
+        self.take_heavy(world, answers);
         let mut waiting = std::mem::take(&mut self.overflow);
         while let Some((token, job)) = waiting.pop_front() {
-            match self.join(world, token, job) {
-                Submitted::Queued => {}
-                Submitted::Done(reply) => answers.push(Answer::Reply(token, reply)),
-                Submitted::Stale(edit) => answers.push(Answer::Again(token, edit)),
-            }
+            let submitted = self.join(world, token, job);
+            answers.extend(submitted.answer(token));
             if !self.overflow.is_empty() {
                 // It was put back because the record is full: so must be all behind it.
                 break;

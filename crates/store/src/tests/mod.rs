@@ -21,6 +21,7 @@ mod salvage;
 mod snapshots;
 mod space;
 mod starving;
+mod waiting;
 mod weightless;
 
 use std::io;

@@ -10,7 +10,7 @@ use crate::{Outcome, Sink, SinkId, Started, Token, Tuning};
 
 /// Takes the answers, for who does each step by hand.
 #[derive(Default)]
-struct Desk(Mutex<VecDeque<(u64, Outcome)>>);
+pub(super) struct Desk(pub(super) Mutex<VecDeque<(u64, Outcome)>>);
 
 impl Sink for Desk {
     fn complete(&self, id: u64, outcome: Outcome) {
@@ -21,26 +21,30 @@ impl Sink for Desk {
 }
 
 /// A store whose commits are written one by one.
-struct Hand {
-    disk: Arc<MemoryDisk>,
-    store: Store,
-    desk: Arc<Desk>,
+pub(super) struct Hand {
+    pub(super) disk: Arc<MemoryDisk>,
+    pub(super) store: Store,
+    pub(super) desk: Arc<Desk>,
     sink: SinkId,
 }
 
 impl Hand {
-    fn new(disk: Arc<MemoryDisk>, store: Store) -> Self {
+    pub(super) fn new(disk: Arc<MemoryDisk>, store: Store) -> Self {
         let desk = Arc::new(Desk::default());
         let sink = store.register_sink(desk.clone());
         Self { disk, store, desk, sink }
     }
 
-    fn token(&self, id: u64) -> Token {
+    pub(super) fn token(&self, id: u64) -> Token {
         Token { sink: self.sink, id }
     }
 
     /// Performs reads until a request is answered or queued.
-    fn settle(&self, id: u64, mut started: Started) -> Option<Result<VolumeReply, VolumeError>> {
+    pub(super) fn settle(
+        &self,
+        id: u64,
+        mut started: Started,
+    ) -> Option<Result<VolumeReply, VolumeError>> {
         loop {
             match started {
                 Started::Done(reply) => return Some(reply),
@@ -85,7 +89,7 @@ fn open_tuned(disk: &Arc<MemoryDisk>, tuning: Tuning) -> Store {
     Store::open(disk.clone(), OpenOptions { tuning, ..OpenOptions::default() }).unwrap()
 }
 
-const GIB: u64 = (1 << 30) / 512;
+pub(super) const GIB: u64 = (1 << 30) / 512;
 
 /// A volume that is full of data to its end, in a small pool: 16 MiB, over and over.
 fn dense(store: &Store, sectors: u64) -> VolumeId {

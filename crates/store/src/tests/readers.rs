@@ -48,3 +48,27 @@ fn a_reader_finds_what_a_row_said_whatever_happens_meanwhile() {
     assert!(read(&store, id, 0, 8) == distinct(8, 1));
     assert_sound(&store);
 }
+
+/// While a write is looked at, all nodes on its way are freed: that is no damage.
+#[test]
+fn a_write_is_not_refused_because_what_it_looks_at_is_freed_meanwhile() {
+    let disk = MemoryDisk::new(256 << 20);
+    Store::create(&*disk, &[7; 64]).unwrap();
+    let store = Arc::new(Store::open(disk, OpenOptions::default()).unwrap());
+    let sectors = 1 << 30;
+    let id = volume(&store, sectors);
+    for at in [0, sectors / 2, sectors - 8] {
+        write(&store, id, at, &distinct(8, at + 1)).unwrap();
+    }
+    let hooked = store.clone();
+    *store.world.hook.lock() = Some(Box::new(move || {
+        let ranges = vec![SectorRange::new(0, sectors)];
+        hooked.execute(VolumeRequest::Unmap { volume: id, ranges }).unwrap();
+        while hooked.housekeep() {}
+    }));
+    write(&store, id, sectors / 2, &distinct(8, 7)).unwrap();
+    assert!(store.world.hook.lock().is_none(), "it looked into no node");
+    assert!(read(&store, id, sectors / 2, 8) == distinct(8, 7));
+    assert!(read(&store, id, 0, 8) == vec![0; 4096]);
+    assert_sound(&store);
+}

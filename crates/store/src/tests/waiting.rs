@@ -1,0 +1,76 @@
+//! Edits that wait for others: how often each is looked at, and who goes past whom.
+
+use super::pieces::{GIB, Hand};
+use super::*;
+use crate::{Outcome, Started};
+
+/// Writes one commit; the answers.
+fn commit_one(hand: &Hand) -> Vec<(u64, Outcome)> {
+    let commit = hand.store.take_commit().expect("something is queued");
+    sys::Disk::write(&*hand.disk, commit.offset_bytes, &commit.frames).unwrap();
+    hand.store.finish_commit(commit, Ok(()));
+    hand.desk.0.lock().drain(..).collect()
+}
+
+/// Each of them looks into nodes that the one before it grafts, so it has to look again.
+#[test]
+fn copies_that_wait_for_each_other_are_looked_at_a_few_times_each() {
+    const COPIES: u64 = 64;
+    const SEGMENTS: u64 = 16;
+    let (disk, store) = pool(1 << 30);
+    let volume = volume(&store, 64 * GIB);
+    let pattern = FrameMut::from_bytes(&distinct(8, 1)).freeze();
+    let range = SectorRange::new(0, 64 * GIB);
+    store.execute(VolumeRequest::Fill { volume, range, pattern, fua: false }).unwrap();
+    let hand = Hand::new(disk, store);
+    let part = |n| segment(volume, n * GIB, volume, (32 + n) * GIB + 8, GIB - 16);
+    for id in 0..COPIES {
+        let segments = (0..SEGMENTS).map(part).collect();
+        let started = hand.store.start(VolumeRequest::Copy { segments }, hand.token(id));
+        assert!(hand.settle(id, started).is_none());
+    }
+    let (mut done, mut looked) = (0, 0);
+    while done < COPIES {
+        for (id, outcome) in commit_one(&hand) {
+            let reply = match outcome {
+                Outcome::Reply(reply) => Some(reply),
+                Outcome::Again(operation) => {
+                    looked += 1;
+                    hand.settle(id, Started::Read(operation))
+                }
+            };
+            if let Some(reply) = reply {
+                reply.unwrap();
+                done += 1;
+            }
+        }
+    }
+    assert!(looked <= 16 * COPIES, "{looked} looks for {COPIES} copies");
+    assert_sound(&hand.store);
+}
+
+#[test]
+fn what_costs_little_goes_past_what_many_long_requests_cost_together() {
+    let (disk, store) = pool(1 << 30);
+    let long = volume(&store, 64 * GIB);
+    let short = volume(&store, MIB);
+    let hand = Hand::new(disk, store);
+    for id in 0..32 {
+        let ranges = (0..64).map(|n| SectorRange::new((id * 64 + n) * 4 * MIB + 8, MIB)).collect();
+        let unmap = VolumeRequest::Unmap { volume: long, ranges };
+        let started = hand.store.start(unmap, hand.token(id));
+        assert!(hand.settle(id, started).is_none());
+    }
+    let data = DataOut::from_bytes(&distinct(8, 1), 0);
+    let range = SectorRange::new(0, 8);
+    let write = VolumeRequest::Write { volume: short, range, data, fua: false };
+    let started = hand.store.start(write, hand.token(99));
+    assert!(hand.settle(99, started).is_none());
+    let answered: Vec<u64> = commit_one(&hand).into_iter().map(|(id, _)| id).collect();
+    assert!(answered.contains(&99) && answered.len() < 8, "{answered:?}");
+    let mut left = 33 - answered.len();
+    while left > 0 {
+        left -= commit_one(&hand).len();
+    }
+    assert!(read(&hand.store, short, 0, 8) == distinct(8, 1));
+}
