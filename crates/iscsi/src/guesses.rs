@@ -44,7 +44,7 @@ impl Guesses {
 
 /// Whom an address stands for: a host of IPv4, a network of IPv6, of which one host has plenty of
 /// addresses.
-fn neighbourhood(address: IpAddr) -> IpAddr {
+pub fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {

@@ -70,6 +70,7 @@ pub use event::{
     ManagementOutcome, NexusInfo, SessionId, TaskAttribute, TaskHandle, TaskManagement,
     TaskResponse, Terms,
 };
+pub use guesses::neighbourhood;
 pub use target::Target;
 
 #[cfg(test)]

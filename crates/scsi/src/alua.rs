@@ -175,8 +175,9 @@ pub(crate) fn set(context: &Context<'_>, command: Command) -> Outcome {
     if length == 0 {
         return Ok(Step::Done(done));
     }
-    // More than a descriptor for each port is more than can mean anything.
-    let most = SET_HEADER_BYTES + SET_DESCRIPTOR_BYTES * (usize::from(u16::MAX) + 1);
+    // A group has one state: more descriptors than there can be groups mean nothing, and are
+    // refused before anything is made of them.
+    let most = SET_HEADER_BYTES + SET_DESCRIPTOR_BYTES * context.server.ports.len();
     let whole = length > SET_HEADER_BYTES && length.is_multiple_of(SET_DESCRIPTOR_BYTES);
     if !whole || length > most {
         return Err(Sense::PARAMETER_LIST_LENGTH);

@@ -50,7 +50,7 @@ pub use nexus::{InitiatorPort, Nexus, TargetPort};
 pub use reservations::saving::{
     SaveError, SavedRegistration, SavedReservation, SavedReservations, UnsavedReservations,
 };
-pub use response::{Command, Pending, Response, Status, Step};
+pub use response::{AnswerAfter, Command, Pending, Response, Status, Step};
 pub use sense::{FieldPointer, Sense, SenseKey};
 pub use server::DeviceServer;
 pub use statistics::{Statistics, UnitStatistics};

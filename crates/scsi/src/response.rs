@@ -5,6 +5,7 @@ use block::{DataIn, DataOut, VolumeAttributes, VolumeId, VolumeRequest};
 use crate::cdb::Cdb;
 use crate::copy::CopyRest;
 use crate::long::{LongRead, LongWrite};
+use crate::nexus::Nexus;
 use crate::or_write::OrWrite;
 use crate::provisioning::LbaStatus;
 use crate::sense::Sense;
@@ -43,6 +44,19 @@ pub enum Status {
     TaskAborted = 0x40,
 }
 
+/// When an answer may be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AnswerAfter {
+    /// At once.
+    #[default]
+    Nothing,
+    /// When every command that was under way has ended, whichever session it came on: PREEMPT AND
+    /// ABORT promises that none takes effect later.
+    All,
+    /// When every copy has ended that was called off ([`Pending::is_called_off`]).
+    CalledOff,
+}
+
 /// The end of a command.
 #[derive(Debug)]
 pub struct Response {
@@ -57,9 +71,8 @@ pub struct Response {
     /// How many bytes of data-out the CDB calls for, where it calls for any: what residuals are
     /// counted from. `None` leaves it at what the host sent.
     pub transfer_bytes_wanted: Option<u64>,
-    /// Whether it may be sent only when every command that was under way has ended, whichever
-    /// session it came on: PREEMPT AND ABORT promises that none takes effect later.
-    pub after_all: bool,
+    /// What has to end before it may be sent.
+    pub after: AnswerAfter,
 }
 
 impl Response {
@@ -76,7 +89,7 @@ impl Response {
             descriptor_sense: false,
             data_in: DataIn::empty(),
             transfer_bytes_wanted: None,
-            after_all: false,
+            after: AnswerAfter::Nothing,
         }
     }
 
@@ -164,6 +177,12 @@ impl Pending {
     pub fn gathers(&self) -> bool {
         matches!(self.rest, Rest::Read(_))
     }
+
+    /// Whether this is a copy the rest of which nobody wants any more: where it takes several
+    /// steps, the next one is not begun ([`crate::DeviceServer::end_early`]). `nexus` is its own.
+    pub fn is_called_off(&self, nexus: &Nexus) -> bool {
+        matches!(&self.rest, Rest::Copy(rest) if rest.is_called_off(nexus))
+    }
 }
 
 /// What is left to do when the volume has answered.
@@ -190,7 +209,7 @@ pub(crate) enum Rest {
     /// Keep the result of a copy.
     Copy(Box<CopyRest>),
     /// Answer PERSISTENT RESERVE OUT when the change with this number is durable.
-    Save { change: u64, after_all: bool, registers: bool },
+    Save { change: u64, after: AnswerAfter, registers: bool },
 }
 
 /// Keeps a step readable where a command becomes one request.

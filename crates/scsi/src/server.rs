@@ -13,6 +13,7 @@ use crate::alua::AccessStates;
 use crate::attention::Attention;
 use crate::cdb::Cdb;
 use crate::controls::{ControlTable, Controls};
+use crate::copy;
 use crate::copy::rod::{RodVolume, Rods};
 use crate::finish::finish;
 use crate::luns::{Lun, decode};
@@ -226,6 +227,16 @@ impl DeviceServer {
         let step = finish(self, nexus, pending, result);
         let step = step.unwrap_or_else(|sense| Step::Done(Response::check(sense)));
         self.with_format(volume, step.wanting(wanted))
+    }
+
+    /// Ends a copy of which nobody wants the rest ([`Pending::is_called_off`]).
+    pub fn end_early(&self, nexus: &Nexus, pending: Pending) -> Step {
+        let Pending { wanted, volume, rest, .. } = pending;
+        let response = match rest {
+            Rest::Copy(rest) => copy::end_early(nexus, *rest),
+            _ => Response::with_status(Status::TaskAborted),
+        };
+        self.with_format(volume, Step::Done(response).wanting(wanted))
     }
 
     /// Sense data in the format that the unit's control mode page asks for.

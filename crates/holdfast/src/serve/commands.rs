@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use block::{LunMap, SectorRange, VolumeAttributes, VolumeId, VolumeReply, VolumeRequest};
 use iscsi::{Command, TaskAttribute, TaskHandle, TaskResponse};
-use scsi::{Response, Sense, Status, Step};
-use store::{Outcome, Started, Token};
+use scsi::{AnswerAfter, Response, Sense, Status, Step};
+use store::{Outcome, ReadOperation, Started, Token};
 
 use super::counters::{Class, PathCounters};
 use super::front::FrontEnd;
@@ -95,9 +95,10 @@ impl FrontEnd {
             };
             let token = self.token(index);
             let Some(task) = self.tasks.get_mut(index) else { return };
-            if task.aborted {
+            if task.aborted || pending.is_called_off(&task.nexus) {
                 // Between two requests of one command: the rest of it is not wanted any more.
-                return self.finish(index, Response::with_status(Status::TaskAborted));
+                task.pending = Some(pending);
+                return self.end_early(index);
             }
             let is_next = std::mem::take(&mut is_next);
             let Some((request, pending)) = self.start_or_park(index, request, pending, is_next)
@@ -165,21 +166,43 @@ impl FrontEnd {
     /// A queued request has ended, or must be read for again.
     pub(super) fn request_ended(&mut self, id: u64, outcome: Outcome) {
         let Some(index) = self.tasks.find(id) else { return };
-        let outcome = match outcome {
-            // Between two commits of one request: the rest of it is not wanted any more.
-            Outcome::Again(operation)
-                if self.tasks.get_mut(index).is_some_and(|task| task.aborted) =>
-            {
-                self.shared.store.abandon(operation);
-                return self.finish(index, Response::with_status(Status::TaskAborted));
+        match outcome {
+            Outcome::Reply(result) => self.request_started(index, Started::Done(result)),
+            Outcome::Again(operation) if self.is_over_early(index) => {
+                self.go_on_behind_commit(index, operation);
             }
-            outcome => outcome,
+            Outcome::Again(operation) => self.go_on_or_park(index, operation),
+        }
+    }
+
+    /// Goes on with a request between two commits: the rest of it may not be wanted any more.
+    pub(super) fn go_on_behind_commit(&mut self, index: usize, operation: Box<ReadOperation>) {
+        if self.is_over_early(index) {
+            self.shared.store.abandon(operation);
+            return self.end_early(index);
+        }
+        self.request_started(index, Started::Read(operation));
+    }
+
+    /// Whether the rest of a command is not wanted any more.
+    fn is_over_early(&mut self, index: usize) -> bool {
+        let Some(task) = self.tasks.get_mut(index) else { return false };
+        let called_off = |pending: &scsi::Pending| pending.is_called_off(&task.nexus);
+        task.aborted || task.pending.as_ref().is_some_and(called_off)
+    }
+
+    /// Ends such a command.
+    fn end_early(&mut self, index: usize) {
+        let Some(task) = self.tasks.get_mut(index) else { return };
+        let is_aborted = task.aborted;
+        let response = match task.pending.take().filter(|_| !is_aborted) {
+            Some(pending) => match self.shared.scsi.end_early(&task.nexus, pending) {
+                Step::Done(response) => response,
+                step => return self.advance(index, step),
+            },
+            None => Response::with_status(Status::TaskAborted),
         };
-        let started = match outcome {
-            Outcome::Reply(result) => Started::Done(result),
-            Outcome::Again(operation) => Started::Read(operation),
-        };
-        self.request_started(index, started);
+        self.finish(index, response);
     }
 
     fn resume_scsi(
@@ -215,10 +238,13 @@ impl FrontEnd {
             if task.aborted || response.status == Status::TaskAborted {
                 // TAS is 0: what others abort is not answered (SPC-4, 7.5.8).
                 peer.connection.forget(task.handle);
-            } else if response.after_all {
-                self.respond_after_all(&task, response);
             } else {
-                peer.connection.respond(task.handle, into_response(response));
+                match response.after {
+                    AnswerAfter::Nothing => {
+                        peer.connection.respond(task.handle, into_response(response));
+                    }
+                    after => self.respond_after(after, &task, response),
+                }
             }
             self.touch(task.connection);
         }

@@ -2,6 +2,7 @@
 
 mod class;
 mod retired;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,6 +16,7 @@ use parking_lot::RwLock;
 pub use class::Class;
 
 use super::device::{DeviceCounters, DeviceSnapshot};
+use turns::TurnCounters;
 
 /// What was done of one class. Counts from the start of the process.
 #[derive(Debug, Default)]
@@ -224,6 +226,7 @@ pub struct Counters {
     paths: RwLock<Paths>,
     /// The pool's device, by thread.
     devices: Vec<DeviceCounters>,
+    turns: Vec<TurnCounters>,
 }
 
 impl Counters {
@@ -232,7 +235,13 @@ impl Counters {
         let of_thread = || (0..ports).map(|_| PathCounters::default()).collect();
         let ports = (0..threads).map(|_| of_thread()).collect();
         let devices = (0..threads).map(|_| DeviceCounters::default()).collect();
-        Self { wires, ports, paths: RwLock::default(), devices }
+        let turns = (0..threads).map(|_| TurnCounters::default()).collect();
+        Self { wires, ports, paths: RwLock::default(), devices, turns }
+    }
+
+    /// The turns of one thread, which alone changes them.
+    pub(super) fn turn_of(&self, thread: usize) -> &TurnCounters {
+        &self.turns[thread]
     }
 
     /// What one thread asks of the device, which alone changes it.

@@ -141,10 +141,9 @@ impl FrontEnd {
                 self.note(event);
             }
             self.turn(woken, now);
+            self.shared.counters.turn_of(self.index).note(self.turn.spent_bytes());
         }
-        for slot in 0..self.peers.len() {
-            self.close(slot);
-        }
+        (0..self.peers.len()).for_each(|slot| self.close(slot));
     }
 
     /// Whether there is something to do that the poller does not know of.
@@ -263,7 +262,7 @@ impl FrontEnd {
                 Message::Admitted(task) => self.begin_held(task),
                 Message::Wake(id) => self.wake(id),
                 Message::Abort(what, watch) => self.abort_here(&what, None, &watch),
-                Message::WatchAll(watch) => self.tasks.watch_all(&watch),
+                Message::WatchTasks(what, watch) => self.tasks.watch(what, &watch),
                 Message::Watched(id) => self.watched(id),
                 Message::Resume(id) => self.resume_session(id),
                 Message::Stop => self.stop(),
@@ -369,7 +368,7 @@ impl FrontEnd {
             peer.transmit(self.shared.counters.wire_of(self.index));
             if peer.is_over() {
                 self.close(slot);
-            } else if std::mem::take(&mut peer.blocked) && peer.readable || peer.has_more() {
+            } else if peer.is_let_go() || peer.has_more() {
                 self.push_ready(slot);
             }
         }

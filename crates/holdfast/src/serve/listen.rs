@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use iscsi::neighbourhood;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 use parking_lot::Mutex;
@@ -48,18 +49,6 @@ impl Addresses {
         match all.get_mut(&key) {
             Some(count) if *count > 1 => *count -= 1,
             _ => drop(all.remove(&key)),
-        }
-    }
-}
-
-/// Whom an address stands for: a host of IPv4, a network of IPv6, of which one host has plenty of
-/// addresses.
-fn neighbourhood(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
         }
     }
 }

@@ -9,6 +9,7 @@ use block::VolumeId;
 use iscsi::{ConnectionId, SessionId};
 use mio::Waker;
 use parking_lot::Mutex;
+use scsi::AnswerAfter;
 use store::Outcome;
 
 use super::listen::Accepted;
@@ -28,8 +29,8 @@ pub(super) enum Message {
     Wake(ConnectionId),
     /// End tasks; the watch is dropped when they have ended.
     Abort(AbortWhat, Arc<Watch>),
-    /// Let all tasks hold the watch; it is dropped when they have ended.
-    WatchAll(Arc<Watch>),
+    /// Let such tasks hold the watch; it is dropped when they have ended.
+    WatchTasks(AnswerAfter, Arc<Watch>),
     /// All that a watch waited for has ended.
     Watched(u64),
     /// A session that had to wait for the end of another may go on.

@@ -13,7 +13,7 @@ use iscsi::{
     ConnectionId, Ended, ManagementFunction, ManagementHandle, ManagementOutcome, NexusInfo,
     SessionId, TaskHandle, TaskManagement,
 };
-use scsi::{InitiatorPort, Response};
+use scsi::{AnswerAfter, InitiatorPort, Response};
 
 use super::commands::volume_at;
 use super::front::FrontEnd;
@@ -237,16 +237,16 @@ impl FrontEnd {
         }
     }
 
-    /// Answers a command when all tasks of all threads have ended that are under way now. The
+    /// Answers a command when those tasks of all threads have ended that are under way now. The
     /// command itself is in no table any more, so that two of these never wait for each other.
-    pub(super) fn respond_after_all(&mut self, task: &Task, response: Response) {
+    pub(super) fn respond_after(&mut self, what: AnswerAfter, task: &Task, response: Response) {
         let (slot, handle) = (task.connection, task.handle);
         let response = Box::new(response);
         let watch = self.watch(Purpose::Respond { slot, handle, response });
-        self.tasks.watch_all(&watch);
+        self.tasks.watch(what, &watch);
         for (index, mailbox) in self.shared.mailboxes.iter().enumerate() {
             if index != self.index {
-                mailbox.post(Message::WatchAll(watch.clone()));
+                mailbox.post(Message::WatchTasks(what, watch.clone()));
             }
         }
     }

@@ -164,6 +164,16 @@ impl Peer {
         }
     }
 
+    /// Whether what kept it from receiving is gone, and there may be something to receive. As long
+    /// as it is not, the thread need not look: whoever takes output, or gives memory back, has it
+    /// looked at again.
+    pub(super) fn is_let_go(&mut self) -> bool {
+        let is_let_go = self.blocked && !self.connection.is_output_full();
+        self.blocked &= !is_let_go;
+        // One that is to be closed takes nothing more, and only sends what is left.
+        is_let_go && self.readable && !self.connection.is_closed()
+    }
+
     /// Whether it has ended: to be taken out.
     pub(super) fn is_over(&self) -> bool {
         self.lost || (self.connection.is_closed() && !self.connection.has_output())

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use block::{CopySegment, DataOut, VolumeId, VolumeRequest};
 use iscsi::TaskHandle;
+use scsi::AnswerAfter;
 use store::ReadOperation;
 
 use super::counters::{Class, Copied, PathCounters};
@@ -34,7 +35,7 @@ pub(super) struct Task {
     /// The first request of a long read that has to wait ([`super::gather`]).
     pub waiting: Option<VolumeRequest>,
     /// The next request, while it waits for a later turn of the thread ([`super::turn`]).
-    pub parked: Option<Box<Parked>>,
+    pub parked: Option<Parked>,
     /// The command, while it waits for the limits of its volume.
     pub held: Option<Box<Held>>,
     /// Whether it is the long read that its connection has under way.
@@ -64,6 +65,15 @@ pub(super) struct Task {
 }
 
 impl Task {
+    /// Whether it is a copy of which nobody wants the rest.
+    fn is_called_off(&self) -> bool {
+        let pending = match &self.parked {
+            Some(Parked::Request(_, pending)) => Some(pending),
+            _ => self.pending.as_ref(),
+        };
+        pending.is_some_and(|pending| pending.is_called_off(&self.nexus))
+    }
+
     /// Notes that it writes zeros which one WRITE SAME would have written, should it end well.
     pub(super) fn note_zeros(&mut self, data: &DataOut) {
         if data.len() >= ZEROS_MIN_BYTES && is_zero(data) {
@@ -149,12 +159,17 @@ impl Tasks {
         self.entries.len() - self.free.len()
     }
 
-    /// Has the end of all tasks watched that have an effect, or may have one yet. Long reads that
-    /// wait are none of these, and may wait for long; SCSI ends those of a preempted nexus. Nor are
-    /// commands that have not begun.
-    pub(super) fn watch_all(&mut self, watch: &Arc<Watch>) {
+    /// Has the end of tasks watched. Of all of them those are meant that have an effect, or may
+    /// have one yet. Long reads that wait are none of these, and may wait for long; SCSI ends those
+    /// of a preempted nexus. Nor are commands that have not begun.
+    pub(super) fn watch(&mut self, what: AnswerAfter, watch: &Arc<Watch>) {
         let tasks = self.entries.iter_mut().filter_map(|entry| entry.task.as_mut());
-        for task in tasks.filter(|task| task.waiting.is_none() && task.held.is_none()) {
+        let is_meant = |task: &&mut Task| match what {
+            AnswerAfter::Nothing => false,
+            AnswerAfter::All => task.waiting.is_none() && task.held.is_none(),
+            AnswerAfter::CalledOff => task.is_called_off(),
+        };
+        for task in tasks.filter(is_meant) {
             task.watches.push(watch.clone());
         }
     }

@@ -16,6 +16,7 @@ use store::{Change, OpenOptions, VolumeChange};
 
 mod limits;
 mod resets;
+mod turns;
 mod wire;
 
 use super::counters::Class;

@@ -3,13 +3,16 @@
 //! and while it runs no socket is read, no abort seen and no answer sent.
 //!
 //! A turn starts requests that are worth up to [`TURN_BYTES`] of work, and the one that passes it.
-//! What is left is parked with its task and goes on in later turns: one request of a connection
-//! after one of the next, whatever each of them has queued. Small requests are never parked.
+//! What goes on behind a commit (the next piece of a copy, an edit that had to wait for another)
+//! is such a request, too: a commit may let a hundred of them go on at once. What is left is parked
+//! with its task and goes on in later turns: one request of a connection after one of the next,
+//! whatever each of them has queued. Small requests are never parked.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use block::{SectorRange, VolumeRequest};
 use scsi::{Pending, Step};
+use store::ReadOperation;
 
 use super::front::FrontEnd;
 
@@ -22,15 +25,39 @@ const EXTENTS_BYTES: u64 = 512 << 10;
 /// What a range costs whose length does not matter: the nodes down to both of its ends.
 const RANGE_BYTES: u64 = 16 << 10;
 
-/// A request that waits for a later turn, with the rest of its command.
-pub(super) type Parked = (VolumeRequest, Pending);
+/// What waits for a later turn.
+pub(super) enum Parked {
+    /// A request that has not begun, with the rest of its command.
+    Request(VolumeRequest, Pending),
+    /// One that goes on behind a commit.
+    Again(Box<ReadOperation>),
+}
+
+/// The tasks of a connection that wait, by their names. Those that have begun go first.
+#[derive(Debug, Default)]
+struct Queue {
+    begun: VecDeque<u64>,
+    fresh: VecDeque<u64>,
+}
+
+impl Queue {
+    fn pop(&mut self) -> Option<u64> {
+        self.begun.pop_front().or_else(|| self.fresh.pop_front())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.begun.is_empty() && self.fresh.is_empty()
+    }
+}
 
 /// What a turn may still do, and the tasks that wait for the next ones.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     left_bytes: u64,
+    /// What it has begun, together.
+    spent_bytes: u64,
     /// The names of tasks, by the places of their connections.
-    parked: BTreeMap<usize, VecDeque<u64>>,
+    parked: BTreeMap<usize, Queue>,
     /// The connection that had its turn last.
     last: usize,
 }
@@ -39,6 +66,12 @@ impl Turn {
     /// A new turn begins.
     pub(super) fn begin(&mut self) {
         self.left_bytes = TURN_BYTES;
+        self.spent_bytes = 0;
+    }
+
+    /// What the turn has begun so far, but for what is small.
+    pub(super) fn spent_bytes(&self) -> u64 {
+        self.spent_bytes
     }
 
     /// Whether a request of this cost may start now. `is_next`: it was parked, and is the next one.
@@ -49,16 +82,22 @@ impl Turn {
         if self.left_bytes == 0 || !(is_next || self.parked.is_empty()) {
             return false;
         }
-        self.left_bytes = self.left_bytes.saturating_sub(cost_bytes);
+        self.spend(cost_bytes);
         true
+    }
+
+    /// Something that was parked goes on.
+    fn spend(&mut self, cost_bytes: u64) {
+        self.left_bytes = self.left_bytes.saturating_sub(cost_bytes);
+        self.spent_bytes += cost_bytes;
     }
 
     /// One that has begun goes on before those of its connection that have not.
     fn park(&mut self, connection: usize, task: u64, has_begun: bool) {
         let queue = self.parked.entry(connection).or_default();
         match has_begun {
-            true => queue.push_front(task),
-            false => queue.push_back(task),
+            true => queue.begun.push_back(task),
+            false => queue.fresh.push_back(task),
         }
     }
 
@@ -70,7 +109,7 @@ impl Turn {
         let after = self.parked.range(self.last + 1..).next().or(self.parked.iter().next());
         let connection = *after?.0;
         let queue = self.parked.get_mut(&connection)?;
-        let task = queue.pop_front();
+        let task = queue.pop();
         if queue.is_empty() {
             self.parked.remove(&connection);
         }
@@ -107,15 +146,27 @@ impl FrontEnd {
         request: VolumeRequest,
         pending: Pending,
         is_next: bool,
-    ) -> Option<Parked> {
+    ) -> Option<(VolumeRequest, Pending)> {
         if self.turn.takes(cost_bytes(&request), is_next) {
             return Some((request, pending));
         }
         let name = self.tasks.name(index);
         let task = self.tasks.get_mut(index)?;
         self.turn.park(task.connection, name, task.bytes > 0);
-        task.parked = Some(Box::new((request, pending)));
+        task.parked = Some(Parked::Request(request, pending));
         None
+    }
+
+    /// Goes on with a request behind a commit, or parks it.
+    pub(super) fn go_on_or_park(&mut self, index: usize, operation: Box<ReadOperation>) {
+        let cost_bytes = operation.cost_bytes(&self.shared.store.tuning());
+        if self.turn.takes(cost_bytes, false) {
+            return self.go_on_behind_commit(index, operation);
+        }
+        let name = self.tasks.name(index);
+        let Some(task) = self.tasks.get_mut(index) else { return };
+        self.turn.park(task.connection, name, true);
+        task.parked = Some(Parked::Again(operation));
     }
 
     /// Goes on with tasks that were parked, as far as this turn takes it.
@@ -124,10 +175,17 @@ impl FrontEnd {
             let Some(index) = self.tasks.find(name) else { continue };
             let Some(task) = self.tasks.get_mut(index) else { continue };
             let (slot, parked) = (task.connection, task.parked.take());
-            if let Some((request, pending)) = parked.map(|parked| *parked) {
-                self.go_on(index, Step::Request { request, pending }, true);
-                self.touch(slot);
+            match parked {
+                None => continue,
+                Some(Parked::Request(request, pending)) => {
+                    self.go_on(index, Step::Request { request, pending }, true);
+                }
+                Some(Parked::Again(operation)) => {
+                    self.turn.spend(operation.cost_bytes(&self.shared.store.tuning()));
+                    self.go_on_behind_commit(index, operation);
+                }
             }
+            self.touch(slot);
         }
     }
 }
@@ -177,6 +235,29 @@ mod tests {
         turn.park(3, 35, false);
         turn.park(3, 34, true);
         assert_eq!([turn.next(), turn.next()], [Some(34), Some(35)], "what has begun is finished");
+    }
+
+    #[test]
+    fn what_a_commit_lets_go_on_is_spread_over_turns() {
+        let mut turn = Turn::default();
+        turn.begin();
+        // 30 copies go on behind one commit, on two connections.
+        for task in 0..30 {
+            if !turn.takes(MIB, false) {
+                turn.park(task as usize % 2, task, true);
+            }
+        }
+        assert_eq!(turn.spent_bytes(), TURN_BYTES);
+        let mut turns = 0;
+        while turn.has_parked() {
+            turn.begin();
+            while turn.next().is_some() {
+                turn.spend(MIB);
+            }
+            assert!(turn.spent_bytes() <= TURN_BYTES);
+            turns += 1;
+        }
+        assert_eq!(turns, 7, "26 that are left, 4 each");
     }
 
     #[test]

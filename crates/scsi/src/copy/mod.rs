@@ -23,12 +23,12 @@ use block::{CopySegment, SECTOR_BYTES, SectorRange, VolumeAttributes, VolumeRepl
 use crate::bytes::parameter_list;
 use crate::copy::cscd::Cscd;
 use crate::copy::parse::{Form, Length, List, ListUse, Segment};
-use crate::copy::results::{CopyResult, Listed, Origin};
+use crate::copy::results::{CopyResult, Listed, Origin, TERMINATED};
 use crate::copy::rod::Rod;
 use crate::copy::token::Token;
-use crate::nexus::Nexus;
+use crate::nexus::{Nexus, PreemptionMark};
 use crate::read_write::sectors;
-use crate::response::{Command, Response, Rest, Step, request};
+use crate::response::{Command, Response, Rest, Status, Step, request};
 use crate::sense::{Sense, SenseKey};
 use crate::server::{Context, DeviceServer};
 use crate::table::{Access, Outcome};
@@ -59,6 +59,16 @@ pub(crate) struct CopyRest {
     count: u64,
     /// What comes of it.
     after: After,
+    /// By this it knows of PREEMPT AND ABORT.
+    mark: PreemptionMark,
+}
+
+impl CopyRest {
+    /// Whether nobody wants the rest of it: COPY OPERATION ABORT has named it, or PREEMPT AND ABORT
+    /// its nexus.
+    pub(crate) fn is_called_off(&self, nexus: &Nexus) -> bool {
+        self.listed.as_ref().is_some_and(Listed::is_aborted) || self.mark.is_passed(nexus)
+    }
 }
 
 /// What comes of a copy that has succeeded.
@@ -136,6 +146,7 @@ fn extended_copy(context: &Context<'_>, command: &Command, form: Form) -> Outcom
         segments: processed as u16,
         count,
         after: After::ThirdParty,
+        mark: PreemptionMark::new(context.nexus, volume.id),
     };
     start(context, volume, rest, VolumeRequest::Copy { segments }, wanted)
 }
@@ -266,6 +277,19 @@ fn by_bytes(
     range.filter(|range| range.fits(volume.size)).ok_or(OUT_OF_RANGE)
 }
 
+/// Ends a copy between two of its pieces, as it was called off. Those before have been copied; how
+/// many they are is not told, so whoever goes on copies all of it.
+pub(crate) fn end_early(nexus: &Nexus, rest: CopyRest) -> Response {
+    let is_preempted = rest.mark.is_passed(nexus);
+    if let Some(listed) = rest.listed {
+        listed.end(nexus, CopyResult::aborted());
+    }
+    match is_preempted {
+        true => Response::with_status(Status::TaskAborted),
+        false => Response::check(TERMINATED),
+    }
+}
+
 /// Ends a copy: keeps its result, and answers.
 pub(crate) fn finish(
     server: &DeviceServer,
@@ -273,13 +297,16 @@ pub(crate) fn finish(
     rest: CopyRest,
     result: Result<VolumeReply, Sense>,
 ) -> Outcome {
-    let CopyRest { listed, failure, segments, count, after } = rest;
+    let CopyRest { listed, failure, segments, count, after, mark: _ } = rest;
     let ended = match result {
-        Ok(_) => CopyResult { segments, count, sense: failure, token: after.happen(server) },
+        Ok(_) => {
+            let token = after.happen(server);
+            CopyResult { segments, count, sense: failure, token, is_aborted: false }
+        }
         Err(sense) => {
             // Nothing was copied, so it is the first segment that failed.
             let sense = Some(Sense { command_specific: Some(0), ..after.told(sense) });
-            CopyResult { segments: 0, count: 0, sense, token: None }
+            CopyResult { segments: 0, count: 0, sense, token: None, is_aborted: false }
         }
     };
     let sense = ended.sense;

@@ -22,6 +22,7 @@ use crate::copy::results::{Origin, begin};
 use crate::copy::rod::{INACTIVITY_S_DEFAULT, INACTIVITY_S_MAX, RANGES_MAX, ROD_BYTES_MAX, Rod};
 use crate::copy::token::{BLOCK_ZERO, POINT_IN_TIME, POINT_IN_TIME_ANY, TOKEN_BYTES, Token};
 use crate::copy::{After, CopyRest, list_of, start};
+use crate::nexus::PreemptionMark;
 use crate::read_write::sectors;
 use crate::response::{Command, Response, Step};
 use crate::sense::{Sense, SenseKey};
@@ -112,6 +113,7 @@ pub(crate) fn populate(context: &Context<'_>, command: Command) -> Outcome {
         segments: 0,
         count: rod.sectors() / volume.logical_block.sectors(),
         after: After::Publish(rod),
+        mark: PreemptionMark::new(context.nexus, volume.id),
     };
     start(context, volume, rest, VolumeRequest::Copy { segments }, wanted)
 }
@@ -148,7 +150,8 @@ pub(crate) fn write_using(context: &Context<'_>, command: Command) -> Outcome {
     let id = command.cdb.u32(6);
     let listed = Some(begin(context.nexus, id, Origin::WriteUsingToken, ListUse::Hold)?);
     let count = sectors / volume.logical_block.sectors();
-    let rest = CopyRest { listed, failure: None, segments: 0, count, after };
+    let mark = PreemptionMark::new(context.nexus, volume.id);
+    let rest = CopyRest { listed, failure: None, segments: 0, count, after, mark };
     start(context, volume, rest, request, wanted)
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -11,11 +12,13 @@ use crate::copy::limits::{IDENTIFIED_MAX, operating_parameters as operating_para
 use crate::copy::parse::ListUse;
 use crate::copy::token::{MANAGEMENT_BYTES, Token};
 use crate::nexus::Nexus;
-use crate::response::{Command, Response, Status, Step};
+use crate::response::{AnswerAfter, Command, Response, Status, Step};
 use crate::sense::{Sense, SenseKey};
 use crate::server::Context;
 use crate::table::Outcome;
 
+/// What a copy ends with that was aborted: COPY ABORTED, I/O PROCESS TERMINATED.
+pub(crate) const TERMINATED: Sense = Sense::new(SenseKey::CopyAborted, 0x00, 0x06);
 /// Results that are kept for a nexus; the oldest goes first.
 const RESULTS_MAX: usize = 64;
 
@@ -60,13 +63,46 @@ pub(crate) struct CopyResult {
     pub sense: Option<Sense>,
     /// The token that it made.
     pub token: Option<Box<Token>>,
+    /// Whether it was aborted.
+    pub is_aborted: bool,
+}
+
+impl CopyResult {
+    /// That of a copy which was aborted.
+    pub(crate) fn aborted() -> Self {
+        Self { segments: 0, count: 0, sense: Some(TERMINATED), token: None, is_aborted: true }
+    }
+
+    /// COPY OPERATION STATUS (SPC-4, table 265): completed, completed with errors, terminated.
+    fn operation_status(&self) -> u8 {
+        match (self.is_aborted, self.sense) {
+            (true, _) => 0x60,
+            (false, Some(_)) => 0x02,
+            (false, None) => 0x01,
+        }
+    }
 }
 
 /// The copies of a nexus that have list identifiers.
 #[derive(Debug, Default)]
 pub(crate) struct CopyLists {
-    running: Vec<(u32, Origin)>,
+    running: Vec<Running>,
     ended: VecDeque<Ended>,
+}
+
+/// A copy under way, with its list identifier.
+#[derive(Clone, Debug)]
+struct Running {
+    id: u32,
+    origin: Origin,
+    /// Set by COPY OPERATION ABORT.
+    is_aborted: Arc<AtomicBool>,
+}
+
+impl CopyLists {
+    fn running(&self, id: u32) -> Option<&Running> {
+        self.running.iter().find(|running| running.id == id)
+    }
 }
 
 /// A copy that has ended, with its list identifier.
@@ -83,6 +119,7 @@ pub(crate) struct Listed {
     id: u32,
     origin: Origin,
     list_use: ListUse,
+    is_aborted: Arc<AtomicBool>,
     lists: Arc<Mutex<CopyLists>>,
 }
 
@@ -94,8 +131,8 @@ pub(crate) fn begin(
     list_use: ListUse,
 ) -> Result<Listed, Sense> {
     let mut lists = nexus.copies.lock();
-    if let Some((_, other)) = lists.running.iter().find(|(running, _)| *running == id) {
-        return Err(if *other == origin {
+    if let Some(other) = lists.running(id) {
+        return Err(if other.origin == origin {
             Sense::new(SenseKey::IllegalRequest, 0x00, 0x16) // OPERATION IN PROGRESS
         } else {
             origin.in_use()
@@ -106,11 +143,17 @@ pub(crate) fn begin(
         return Err(Sense::new(SenseKey::IllegalRequest, 0x55, 0x03));
     }
     lists.ended.retain(|ended| ended.id != id);
-    lists.running.push((id, origin));
-    Ok(Listed { id, origin, list_use, lists: nexus.copies.clone() })
+    let is_aborted = Arc::new(AtomicBool::new(false));
+    lists.running.push(Running { id, origin, is_aborted: is_aborted.clone() });
+    Ok(Listed { id, origin, list_use, is_aborted, lists: nexus.copies.clone() })
 }
 
 impl Listed {
+    /// Whether COPY OPERATION ABORT has named it.
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.is_aborted.load(Ordering::Acquire)
+    }
+
     /// Ends the copy, and keeps its result if it was asked for.
     pub(crate) fn end(self, nexus: &Nexus, result: CopyResult) {
         if self.list_use == ListUse::Hold || result.sense.is_some() {
@@ -126,7 +169,7 @@ impl Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.lists.lock().running.retain(|(id, _)| *id != self.id);
+        self.lists.lock().running.retain(|running| running.id != self.id);
     }
 }
 
@@ -138,8 +181,8 @@ enum Known {
 
 fn look_up(nexus: &Nexus, id: u32) -> Result<Known, Sense> {
     let lists = nexus.copies.lock();
-    if let Some((_, origin)) = lists.running.iter().find(|(running, _)| *running == id) {
-        return Ok(Known::Running(*origin));
+    if let Some(running) = lists.running(id) {
+        return Ok(Known::Running(running.origin));
     }
     let ended = lists.ended.iter().find(|ended| ended.id == id);
     ended.cloned().map(Known::Ended).ok_or(Sense::cdb_bytes(2))
@@ -217,7 +260,7 @@ fn status_data(known: &Known) -> Vec<u8> {
         Known::Ended(ended) => ended,
     };
     out[4] = origin.action();
-    out[5] = if result.sense.is_some() { 0x02 } else { 0x01 };
+    out[5] = result.operation_status();
     out[6..8].copy_from_slice(&1_u16.to_be_bytes()); // OPERATION COUNTER
     if matches!(origin, Origin::PopulateToken | Origin::WriteUsingToken) {
         out[15] = 0xf1; // TRANSFER COUNT UNITS: logical blocks, else bytes
@@ -272,14 +315,14 @@ pub(crate) fn all_rod_tokens(context: &Context<'_>, command: Command) -> Outcome
     answer(&command.cdb, out)
 }
 
-/// COPY OPERATION ABORT (SPC-4, 6.3). A commit can't be called back once it is on its way; but the
-/// copy ends, and the abort is answered after that: nothing happens later.
+/// COPY OPERATION ABORT (SPC-4, 6.3). A commit can't be called back once it is on its way; but a
+/// copy of several ends between two of them, with COPY ABORTED. The abort is answered after that:
+/// nothing happens later.
 pub(crate) fn abort(context: &Context<'_>, command: Command) -> Outcome {
     context.volume()?;
     let id = command.cdb.u32(2);
-    let running = context.nexus.copies.lock().running.iter().any(|(running, _)| *running == id);
-    if !running {
-        return Err(Sense::cdb_bytes(2));
-    }
-    Ok(Step::Done(Response { after_all: true, ..Response::good() }))
+    let lists = context.nexus.copies.lock();
+    let running = lists.running(id).ok_or(Sense::cdb_bytes(2))?;
+    running.is_aborted.store(true, Ordering::Release);
+    Ok(Step::Done(Response { after: AnswerAfter::CalledOff, ..Response::good() }))
 }

@@ -12,7 +12,7 @@ use super::{Kind, NexusId, Registrant, Registry, Reservation};
 use crate::attention::Attention;
 use crate::bytes::{be_u8, be_u16, be_u32, be_u64, parameter_list};
 use crate::nexus::{InitiatorPort, Nexus};
-use crate::response::{Command, Pending, Response, Rest, Status, Step};
+use crate::response::{AnswerAfter, Command, Pending, Response, Rest, Status, Step};
 use crate::sense::{Sense, SenseKey};
 use crate::server::Context;
 use crate::table::Outcome;
@@ -99,16 +99,19 @@ pub(crate) fn out(context: &Context<'_>, command: Command) -> Outcome {
     let wanted = Some(list.len() as u64);
     // Commands that the preempted nexuses had under way end by themselves, those of several
     // requests early; what comes later meets the reservation.
-    let after_all = asked.action == PREEMPT_AND_ABORT;
+    let after = match asked.action {
+        PREEMPT_AND_ABORT => AnswerAfter::All,
+        _ => AnswerAfter::Nothing,
+    };
     match changed {
         Ok(Changed::AtOnce(_)) => {
-            let response = Response { after_all, ..Response::good() };
+            let response = Response { after, ..Response::good() };
             Ok(Step::Done(response.wanting(wanted)))
         }
         Ok(Changed::MustBeSaved(change)) => {
             let registers =
                 matches!(asked.action, REGISTER | REGISTER_AND_IGNORE | REGISTER_AND_MOVE);
-            let rest = Rest::Save { change, after_all, registers };
+            let rest = Rest::Save { change, after, registers };
             let pending = Pending { wanted, volume: volume.id, block_sectors: 1, rest };
             Ok(Step::Persist { volume: volume.id, pending })
         }

@@ -221,12 +221,12 @@ impl DeviceServer {
     /// Goes on with a command that waited for [`crate::Step::Persist`].
     pub fn resume_saved(&self, pending: Pending) -> Step {
         let Pending { wanted, volume, rest, .. } = pending;
-        let Rest::Save { change, after_all, registers } = rest else {
+        let Rest::Save { change, after, registers } = rest else {
             return Step::Done(Response::check(Sense::INTERNAL_FAILURE));
         };
         let failed = self.reservations.with(volume, |state| state.saving.failed.remove(&change));
         let response = match failed {
-            None => Response { after_all, ..Response::good() },
+            None => Response { after, ..Response::good() },
             Some(SaveError::NoRoom) if registers => Response::check(NO_ROOM),
             // INSUFFICIENT RESOURCES
             Some(SaveError::NoRoom) => {

@@ -187,8 +187,16 @@ fn a_list_that_is_wrong_changes_nothing() {
     let list = list(&[(1, 1)]);
     assert_eq!(world.sense(&set(list.len() + 4), &list), (5, 0x1a, 0), "less came");
     assert_eq!(world.sense(&set(1 << 30), &list), (5, 0x1a, 0));
+    // More descriptors than ports mean nothing, and are not even counted.
+    let most = self::list(&[(1, 1); 3]);
+    assert_eq!(
+        world.sense(&set(most.len() + 4), &[most.clone(), vec![0; 4]].concat()),
+        (5, 0x1a, 0)
+    );
+    world.good(&set(most.len()), &most);
+    change(&mut world, &[(0, 1)]);
     world.good(&set(0), &[]);
-    assert_eq!(states(&mut world, 0), [(0, 0), (0, 0)]);
+    assert_eq!(states(&mut world, 0), [(0, 1), (0, 0)]);
     assert_eq!(world.sense(&[0xa4, 0x0b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[]), (5, 0x24, 0));
 }
 

@@ -291,8 +291,8 @@ fn unmap_list() -> Vec<u8> {
 }
 
 /// As many descriptors as SET TARGET PORT GROUPS takes.
-fn group_list() -> Vec<u8> {
-    let mut list = vec![0; 4 + 4 * 65_536];
+fn group_list(ports: usize) -> Vec<u8> {
+    let mut list = vec![0; 4 + 4 * ports];
     list[4..].chunks_mut(4).for_each(|descriptor| descriptor[3] = 1);
     list
 }
@@ -341,7 +341,7 @@ fn largest(world: &mut World, entry: &Entry) -> (u16, Vec<u8>, Vec<u8>) {
         }
         (0xa3 | 0xb7, _) => (full(entry, 6..10), none()),
         (0xa4, _) => {
-            let (mut cdb, list) = (full(entry, 0..0), group_list());
+            let (mut cdb, list) = (full(entry, 0..0), group_list(world.server.ports.len()));
             cdb[6..10].copy_from_slice(&(list.len() as u32).to_be_bytes());
             (cdb, list)
         }

@@ -5,7 +5,7 @@ use block::VolumeId;
 use super::reservations::{Hosts, KEY_A, KEY_B, keys, out, report};
 use super::world::{cdb_10, initiator, triple};
 use crate::nexus::Nexus;
-use crate::response::{Pending, Status, Step};
+use crate::response::{AnswerAfter, Pending, Status, Step};
 use crate::{SaveError, SavedReservation, SavedReservations};
 
 const VOLUME: VolumeId = VolumeId(1);
@@ -144,9 +144,10 @@ fn others_are_told_when_it_is_durable_and_in_order() {
     hosts.world.save(VOLUME);
     assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x2a, 0x05));
     assert_eq!(b.preemptions(VOLUME), 1);
-    for (pending, after_all) in [(release, false), (again, false), (preempt, true)] {
+    let nothing = AnswerAfter::Nothing;
+    for (pending, after) in [(release, nothing), (again, nothing), (preempt, AnswerAfter::All)] {
         let Step::Done(response) = hosts.world.server.resume_saved(pending) else { panic!() };
-        assert_eq!((response.status, response.after_all), (Status::Good, after_all));
+        assert_eq!((response.status, response.after), (Status::Good, after));
     }
     assert!(hosts.world.server.unsaved_reservations(VOLUME).is_none());
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::world::{World, cdb_10, initiator, triple};
 use crate::nexus::Nexus;
-use crate::response::{Response, Status};
+use crate::response::{AnswerAfter, Response, Status};
 
 pub(super) const KEY_A: u64 = 0xaaaa;
 pub(super) const KEY_B: u64 = 0xbbbb;
@@ -182,8 +182,8 @@ fn preempting_takes_over_or_removes_keys() {
     assert_eq!(hosts.out(&b, 4, 3, KEY_B, 0x99).status, Status::ReservationConflict);
     assert_eq!(triple(&hosts.out(&b, 4, 3, KEY_B, 0)), (5, 0x26, 0));
     let preempted = hosts.out(&b, 5, 3, KEY_B, KEY_A);
-    assert_eq!((preempted.status, preempted.after_all), (Status::Good, true));
-    assert!(!hosts.out(&b, 0, 0, KEY_B, KEY_B).after_all);
+    assert_eq!((preempted.status, preempted.after), (Status::Good, AnswerAfter::All));
+    assert_eq!(hosts.out(&b, 0, 0, KEY_B, KEY_B).after, AnswerAfter::Nothing);
     assert_eq!(triple(&hosts.run(&a, &[0; 6], &[])), (6, 0x2a, 0x05));
     assert_eq!(hosts.status(&a, &cdb_10(0x28, 0, 0, 1)), Status::ReservationConflict);
     assert_eq!(hosts.status(&b, &cdb_10(0x2a, 0, 0, 1)), Status::Good);

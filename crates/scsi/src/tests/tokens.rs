@@ -2,7 +2,7 @@
 
 use super::world::{ROD_VOLUME, World, cdb_16, initiator, pattern, triple};
 use crate::nexus::Nexus;
-use crate::response::{Command, Response, Status, Step};
+use crate::response::{AnswerAfter, Command, Response, Status, Step};
 use crate::{Cdb, luns};
 use block::{DataOut, VolumeError, VolumeId, VolumeRequest};
 
@@ -308,7 +308,7 @@ fn reservations_of_others_hold_for_tokens_too() {
 }
 
 #[test]
-fn a_copy_that_runs_can_be_aborted_and_is_over_when_that_is_answered() {
+fn a_copy_that_is_aborted_ends_before_its_next_piece_and_the_abort_is_answered_after_it() {
     let mut world = filled();
     let abort = |id: u8| vec![0x83, 0x1c, 0, 0, 0, id, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(world.sense(&abort(1), &[]), (5, 0x24, 0), "nothing runs");
@@ -325,10 +325,36 @@ fn a_copy_that_runs_can_be_aborted_and_is_over_when_that_is_answered() {
         panic!("{step:?}");
     };
     assert_eq!(world.good(&information(1), &[])[4..6], [0x10, 0x11], "in progress");
+    assert_eq!(world.sense(&abort(2), &[]), (5, 0x24, 0), "another one");
+    assert!(!pending.is_called_off(&nexus));
     let answer = world.run(&abort(1), &[]);
-    assert_eq!((answer.status, answer.after_all), (Status::Good, true));
-    drop(pending);
-    assert_eq!(world.sense(&abort(1), &[]), (5, 0x24, 0));
+    assert_eq!((answer.status, answer.after), (Status::Good, AnswerAfter::CalledOff));
+    assert!(pending.is_called_off(&nexus), "whoever runs it begins no other piece");
+    let Step::Done(ended) = world.server.end_early(&nexus, pending) else { panic!() };
+    assert_eq!(triple(&ended), (0x0a, 0x00, 0x06));
+    assert_eq!(world.good(&information(1), &[])[4..6], [0x10, 0x60], "terminated");
+    assert_eq!(world.sense(&abort(1), &[]), (5, 0x24, 0), "nothing runs any more");
+}
+
+#[test]
+fn the_rest_of_a_copy_ends_with_preempt_and_abort_of_its_nexus() {
+    let mut world = filled();
+    let command = Command {
+        lun: luns::encode(0),
+        cdb: Cdb::new(&cdb(0x10, 1, 32)),
+        data_out: DataOut::from_bytes(&populate_list(0, &[(0, 8)]), 0),
+        expected_in_bytes: 0,
+    };
+    let (nexus, map) = (world.nexus.clone(), world.luns.clone());
+    let step = world.server.execute(&nexus, &map, command);
+    let Step::Request { pending, .. } = step else { panic!("{step:?}") };
+    nexus.preempt(VolumeId(2));
+    assert!(!pending.is_called_off(&nexus), "on another unit");
+    nexus.preempt(VolumeId(1));
+    assert!(pending.is_called_off(&nexus));
+    let Step::Done(ended) = world.server.end_early(&nexus, pending) else { panic!() };
+    assert_eq!(ended.status, Status::TaskAborted, "which is not answered");
+    assert_eq!(world.good(&information(1), &[])[4..6], [0x10, 0x60]);
 }
 
 #[test]

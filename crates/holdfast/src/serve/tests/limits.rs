@@ -3,8 +3,7 @@
 
 use block::VolumeLimits;
 
-use super::wire::Initiator;
-use super::{create_pool, serve};
+use super::wire::{Initiator, on_arrays};
 
 const SLOW: VolumeLimits = VolumeLimits { bandwidth_bytes_per_s: Some(1), iops: None };
 const READ_10: [u8; 10] = [0x28, 0, 0, 0, 0, 0, 0, 0, 8, 0];
@@ -28,11 +27,7 @@ fn answered(initiator: &mut Initiator) -> u32 {
 
 #[test]
 fn what_is_over_a_limit_waits_and_nothing_else_does() {
-    let dir = tempfile::tempdir().unwrap();
-    let pool = dir.path().join("pool");
-    create_pool(&pool);
-    for threads in [1, 2] {
-        let array = serve(&pool, threads);
+    on_arrays(&[1, 2], |array| {
         let portal = array.running.portals[0];
         array.open.limit(SLOW);
         let (mut one, mut two) = (Initiator::login(portal, "one"), Initiator::login(portal, "two"));
@@ -53,17 +48,12 @@ fn what_is_over_a_limit_waits_and_nothing_else_does() {
         assert_eq!([answered(&mut one), answered(&mut one)], waiting);
         assert_eq!(answered(&mut two), late);
         drop((one, two));
-        array.stop();
-    }
+    });
 }
 
 #[test]
 fn what_waits_can_be_aborted_and_the_end_waits_for_no_limit() {
-    let dir = tempfile::tempdir().unwrap();
-    let pool = dir.path().join("pool");
-    create_pool(&pool);
-    for threads in [1, 2] {
-        let array = serve(&pool, threads);
+    on_arrays(&[1, 2], |array| {
         let portal = array.running.portals[0];
         array.open.limit(SLOW);
         let (mut one, mut two) = (Initiator::login(portal, "one"), Initiator::login(portal, "two"));
@@ -85,6 +75,6 @@ fn what_waits_can_be_aborted_and_the_end_waits_for_no_limit() {
         drop(again);
         read(&mut two, 1);
         // What waits is finished at the end, or the connection is lost: the end comes.
-        array.stop();
-    }
+        two
+    });
 }

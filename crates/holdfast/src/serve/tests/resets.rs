@@ -1,8 +1,7 @@
 //! Which tasks a task management request ends: by the volume, and never beyond what its sender
 //! sees.
 
-use super::wire::Initiator;
-use super::{create_pool, serve};
+use super::wire::{Initiator, on_arrays};
 
 const ABORT_TASK_SET: u8 = 2;
 const CLEAR_TASK_SET: u8 = 4;
@@ -20,11 +19,7 @@ fn settle(initiator: &mut Initiator, luns: &[u8]) {
 
 #[test]
 fn a_target_reset_stays_within_what_its_sender_sees() {
-    let dir = tempfile::tempdir().unwrap();
-    let pool = dir.path().join("pool");
-    create_pool(&pool);
-    for threads in [1, 2] {
-        let array = serve(&pool, threads);
+    on_arrays(&[1, 2], |array| {
         let portal = array.running.portals[0];
         let mut writer = Initiator::login(portal, "writer");
         let mut blind = Initiator::login(portal, "blind");
@@ -51,17 +46,12 @@ fn a_target_reset_stays_within_what_its_sender_sees() {
         settle(&mut blind, &[2]);
         settle(&mut writer, &[1, 2]);
         drop((writer, blind, seer));
-        array.stop();
-    }
+    });
 }
 
 #[test]
 fn a_task_set_is_that_of_a_volume_whatever_its_number_is() {
-    let dir = tempfile::tempdir().unwrap();
-    let pool = dir.path().join("pool");
-    create_pool(&pool);
-    for threads in [1, 2] {
-        let array = serve(&pool, threads);
+    on_arrays(&[1, 2], |array| {
         let portal = array.running.portals[0];
         let mut writer = Initiator::login(portal, "writer");
         let mut swapped = Initiator::login(portal, "swapped");
@@ -89,6 +79,5 @@ fn a_task_set_is_that_of_a_volume_whatever_its_number_is() {
         }
         assert_eq!(writer.manage_at(LUN_RESET, [0, 77]), 2, "there is no such unit");
         drop((writer, swapped));
-        array.stop();
-    }
+    });
 }

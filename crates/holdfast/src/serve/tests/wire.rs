@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use super::{TARGET, create_pool, serve};
+use super::{Running, TARGET, create_pool, serve};
 
 const WRITE_10: [u8; 10] = [0x2a, 0, 0, 0, 0, 0, 0, 0, 8, 0];
 const TEST_UNIT_READY: [u8; 10] = [0; 10];
@@ -14,6 +14,20 @@ const SCSI_RESPONSE: u8 = 0x21;
 const MANAGEMENT_RESPONSE: u8 = 0x22;
 const LOGIN_RESPONSE: u8 = 0x23;
 const R2T: u8 = 0x31;
+
+/// Runs a test on a new pool, served once for each of these numbers of threads. What it returns is
+/// dropped when the array has ended.
+pub(super) fn on_arrays<T>(threads: &[usize], mut test: impl FnMut(&Running) -> T) {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = dir.path().join("pool");
+    create_pool(&pool);
+    for threads in threads {
+        let array = serve(&pool, *threads);
+        let kept = test(&array);
+        array.stop();
+        drop(kept);
+    }
+}
 
 /// A session of one connection.
 pub(super) struct Initiator {
@@ -183,11 +197,7 @@ impl Initiator {
 
 #[test]
 fn a_session_is_told_that_the_array_was_started_or_the_one_before_was_lost() {
-    let dir = tempfile::tempdir().unwrap();
-    let pool = dir.path().join("pool");
-    create_pool(&pool);
-    for _ in 0..2 {
-        let array = serve(&pool, 2);
+    on_arrays(&[2, 2], |array| {
         let portal = array.running.portals[0];
         let first = Initiator::login(portal, "one");
         assert_eq!(first.first_told, [(0x29, 0x00); 2], "power on");
@@ -196,62 +206,59 @@ fn a_session_is_told_that_the_array_was_started_or_the_one_before_was_lost() {
         assert_eq!(second.first_told, [(0x29, 0x07); 2], "nexus loss");
         assert_eq!(Initiator::login(portal, "two").first_told, [(0x29, 0x00); 2]);
         drop((first, second));
-        array.stop();
-    }
+    });
 }
 
 /// A hundred VERIFYs that the store answers at once are work for many turns: what comes after them,
 /// an abort as well as the commands of another host, is seen between them.
 #[test]
 fn many_long_verifies_do_not_keep_an_abort_out() {
-    let dir = tempfile::tempdir().unwrap();
-    let pool = dir.path().join("pool");
-    create_pool(&pool);
-    let array = serve(&pool, 1);
-    let mut loud = Initiator::login(array.running.portals[0], "loud");
-    let verify = [0x2f, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0];
-    const VERIFIES: usize = 100;
-    // All in one piece, so that the target has the abort as soon as the last of them.
-    let mut burst: Vec<u8> = (0..VERIFIES).flat_map(|_| loud.command_bytes(1, verify)).collect();
-    burst.extend(loud.management_bytes(2));
-    loud.stream.write_all(&burst).unwrap();
-    let mut answered = 0;
-    while loud.next_opcode() == SCSI_RESPONSE {
-        answered += 1;
-    }
-    // A turn reads 4 MiB and each VERIFY is 32 MiB, so few are done while the burst is taken in.
-    assert!(answered < VERIFIES / 2, "{answered} of {VERIFIES} were done before ABORT TASK SET");
-    assert_eq!(loud.ready(1), (0, None));
-    drop(loud);
-    array.stop();
+    on_arrays(&[1], |array| {
+        let mut loud = Initiator::login(array.running.portals[0], "loud");
+        let verify = [0x2f, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0];
+        const VERIFIES: usize = 100;
+        // All in one piece, so that the target has the abort as soon as the last of them.
+        let mut burst: Vec<u8> =
+            (0..VERIFIES).flat_map(|_| loud.command_bytes(1, verify)).collect();
+        burst.extend(loud.management_bytes(2));
+        loud.stream.write_all(&burst).unwrap();
+        let mut answered = 0;
+        while loud.next_opcode() == SCSI_RESPONSE {
+            answered += 1;
+        }
+        // A turn reads 4 MiB and each VERIFY is 32 MiB: few are done while the burst is taken in.
+        assert!(
+            answered < VERIFIES / 2,
+            "{answered} of {VERIFIES} were done before ABORT TASK SET"
+        );
+        assert_eq!(loud.ready(1), (0, None));
+        drop(loud);
+    });
 }
 
 #[test]
 fn the_attribute_aca_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let pool = dir.path().join("pool");
-    create_pool(&pool);
-    let array = serve(&pool, 1);
-    let mut one = Initiator::login(array.running.portals[0], "one");
-    for (attribute, status) in [(1, 0), (2, 0), (3, 0), (4, 2)] {
-        one.command(TEST_UNIT_READY, attribute, 0);
-        let (bhs, data) = one.receive(SCSI_RESPONSE);
-        assert_eq!(bhs[3], status, "attribute {attribute}");
-        if status == 2 {
-            assert_eq!((data[4] & 0x0f, data[14], data[15]), (5, 0x49, 0), "INVALID MESSAGE ERROR");
+    on_arrays(&[1], |array| {
+        let mut one = Initiator::login(array.running.portals[0], "one");
+        for (attribute, status) in [(1, 0), (2, 0), (3, 0), (4, 2)] {
+            one.command(TEST_UNIT_READY, attribute, 0);
+            let (bhs, data) = one.receive(SCSI_RESPONSE);
+            assert_eq!(bhs[3], status, "attribute {attribute}");
+            if status == 2 {
+                assert_eq!(
+                    (data[4] & 0x0f, data[14], data[15]),
+                    (5, 0x49, 0),
+                    "INVALID MESSAGE ERROR"
+                );
+            }
         }
-    }
-    drop(one);
-    array.stop();
+        drop(one);
+    });
 }
 
 #[test]
 fn clear_task_set_tells_the_others_whose_commands_it_has_ended() {
-    let dir = tempfile::tempdir().unwrap();
-    let pool = dir.path().join("pool");
-    create_pool(&pool);
-    for threads in [1, 2] {
-        let array = serve(&pool, threads);
+    on_arrays(&[1, 2], |array| {
         let portal = array.running.portals[0];
         let mut writer = Initiator::login(portal, "writer");
         let mut idle = Initiator::login(portal, "idle");
@@ -275,6 +282,5 @@ fn clear_task_set_tells_the_others_whose_commands_it_has_ended() {
         assert_eq!(clearer.manage(2), 0, "ABORT TASK SET");
         assert_eq!(writer.test_unit_ready(), (0, None));
         drop((writer, idle, clearer));
-        array.stop();
-    }
+    });
 }

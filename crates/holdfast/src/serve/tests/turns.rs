@@ -1,0 +1,39 @@
+//! What a thread does in its turns, counted.
+
+use super::wire::{Initiator, on_arrays};
+
+/// READ (10) of 4 MiB: of zeros, as nothing was written.
+const READ_10: [u8; 10] = [0x28, 0, 0, 0, 0, 0, 0, 0x20, 0, 0];
+const READ_BYTES: u32 = 4 << 20;
+
+/// Whose host takes no answers is not looked at again and again, although more has come from it.
+#[test]
+fn a_thread_whose_host_takes_no_answers_sleeps() {
+    on_arrays(&[1], |array| {
+        let portal = array.running.portals[0];
+        let (mut deaf, mut other) =
+            (Initiator::login(portal, "deaf"), Initiator::login(portal, "other"));
+        // More than fits both sockets and what the target keeps for one connection.
+        for _ in 0..16 {
+            deaf.command_to(1, READ_10, 0x40, READ_BYTES);
+        }
+        for _ in 0..64 {
+            deaf.command_to(1, [0; 10], 0, 0);
+        }
+        const ROUNDS: u64 = 20;
+        let settle = std::time::Duration::from_millis(300);
+        std::thread::sleep(settle);
+        deaf.command_to(1, [0; 10], 0, 0);
+        let before = array.running.counters.turns().turns;
+        for _ in 0..ROUNDS {
+            std::thread::sleep(settle / 30);
+            assert_eq!(other.ready(1), (0, None));
+        }
+        let now = array.running.counters.turns();
+        let turns = now.turns - before;
+        assert!(turns < ROUNDS * 20, "{turns} turns for {ROUNDS} commands");
+        // What a turn may begin, and a read on top.
+        assert!(now.most_bytes <= 2 * u64::from(READ_BYTES), "{now:?}");
+        drop((deaf, other));
+    });
+}
