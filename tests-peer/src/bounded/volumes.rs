@@ -1,0 +1,128 @@
+//! The volumes that the commands are sent to: 64 TiB each.
+
+use anyhow::{Context, Result, ensure};
+use libiscsi::{Cdb, Data, Naa, Session, Status};
+
+use super::lists::{Segment, copy_list};
+use crate::array::Array;
+use crate::random::Random;
+use crate::target::Target;
+
+/// Blocks of a volume: 64 TiB.
+pub const BLOCKS: u64 = (64 << 40) / 512;
+/// Where a volume has random data throughout: 2 GiB from the beginning on.
+const DENSE_BLOCKS: u64 = (2 << 30) / 512;
+/// The random data itself, which is copied until the region is full: 32 MiB.
+const RANDOM_BLOCKS: u64 = (32 << 20) / 512;
+/// Blocks of a WRITE of the filling: 4 MiB.
+const WRITE_BLOCKS: u64 = 8192;
+/// Clones and snapshots.
+const IMAGES: usize = 32;
+/// Blocks of 4 KiB written before each: half of them where the volume is dense.
+const WRITES: usize = 32;
+
+/// What the commands are sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// A volume on which nothing was written.
+    Empty,
+    /// One that is full of one block.
+    Same,
+    /// One of which many others were cloned, with writes between them.
+    Cloned,
+    /// One with many snapshots, and writes between them.
+    Snapshots,
+}
+
+impl On {
+    pub const ALL: [Self; 4] = [Self::Empty, Self::Same, Self::Cloned, Self::Snapshots];
+
+    /// How rows name it.
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Same => "one block",
+            Self::Cloned => "clones",
+            Self::Snapshots => "snapshots",
+        }
+    }
+
+    /// Whether it holds random data, which costs as much as data can.
+    pub fn is_dense(self) -> bool {
+        matches!(self, Self::Cloned | Self::Snapshots)
+    }
+
+    /// The volume's name.
+    pub fn volume(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Same => "same",
+            Self::Cloned => "cloned",
+            Self::Snapshots => "snapped",
+        }
+    }
+}
+
+/// The block of which one volume is full.
+pub fn repeated_block() -> Vec<u8> {
+    Random::new(3).bytes(512)
+}
+
+/// The names of all volumes, in the order of [`On::ALL`].
+pub fn names(units: &[Target; 4]) -> Result<Vec<Naa>> {
+    let name = |unit: &Target| Session::connect(&unit.config())?.naa()?.context("it has no name");
+    units.iter().map(name).collect()
+}
+
+/// Makes the volumes what their rows say.
+pub fn fill(array: &Array, units: &[Target; 4], names: &[Naa]) -> Result<String> {
+    let mut same = Session::connect(&units[On::Same as usize].config())?;
+    same.execute(Cdb::write_same_16(0, 0, false), Data::Out(repeated_block()))?;
+    let mut random = Random::new(4);
+    for on in [On::Cloned, On::Snapshots] {
+        let mut session = Session::connect(&units[on as usize].config())?;
+        fill_densely(&mut session, names, on, &mut random)?;
+        for image in 0..IMAGES {
+            write_some(&mut session, &mut random)?;
+            make_image(array, on, image)?;
+        }
+    }
+    Ok("64 TiB each".into())
+}
+
+fn fill_densely(session: &mut Session, names: &[Naa], on: On, random: &mut Random) -> Result<()> {
+    for lba in (0..RANDOM_BLOCKS).step_by(WRITE_BLOCKS as usize) {
+        session.write(lba, random.bytes(WRITE_BLOCKS as usize * 512), 512)?;
+    }
+    let copies = 1..DENSE_BLOCKS / RANDOM_BLOCKS;
+    let segments: Vec<Segment> = copies
+        .map(|n| Segment {
+            on,
+            bytes: (RANDOM_BLOCKS * 512) as u32,
+            from: 0,
+            to: n * RANDOM_BLOCKS,
+        })
+        .collect();
+    let list = copy_list(names, &segments);
+    let done = session.execute(Cdb::extended_copy(list.len() as u32), Data::Out(list))?;
+    ensure!(done.status == Status::Good, "EXTENDED COPY: {:?}", done.status);
+    Ok(())
+}
+
+fn write_some(session: &mut Session, random: &mut Random) -> Result<()> {
+    for n in 0..WRITES {
+        let within = if n % 2 == 0 { DENSE_BLOCKS } else { BLOCKS };
+        session.write(8 * random.below(within / 8), random.bytes(4096), 512)?;
+    }
+    Ok(())
+}
+
+fn make_image(array: &Array, on: On, image: usize) -> Result<()> {
+    let name = format!("s{image}");
+    array.verb(&["snapshot", "create", on.volume(), "--suffix", &name])?;
+    if on == On::Cloned {
+        let of = format!("{}.{name}", on.volume());
+        array.verb(&["volume", "clone", &of, &format!("clone-{image}")])?;
+    }
+    Ok(())
+}
