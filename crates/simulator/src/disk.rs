@@ -309,10 +309,12 @@ impl SimDisk {
         result
     }
 
-    /// Flushes, for writes that began when `before` flushes had failed.
-    fn flush_since(&self, before: u64) -> io::Result<()> {
+    /// Flushes, for writes that began when `before` flushes had failed. Where `again`, nobody learns
+    /// of a failure, as what was written is written again.
+    fn flush_since(&self, before: u64, again: bool) -> io::Result<()> {
         let result = {
             let inner = &mut *lock(&self.inner);
+            let had_failed = inner.failed;
             let (done, mut result) = inner.count();
             if done {
                 inner.note("flush", 0, 0, 0);
@@ -326,6 +328,9 @@ impl SimDisk {
             if result.is_ok() && inner.flushes_failed != before {
                 inner.failed = true;
                 result = Err(io::Error::other("simulated: a flush has failed"));
+            }
+            if again && !inner.dead {
+                inner.failed = had_failed;
             }
             result
         };

@@ -9,8 +9,7 @@ use format::{ChunkId, ChunkRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
 
 use crate::groups::GroupReader;
 use crate::log_reader::LogReader;
-use crate::plausible::payload_is_intact;
-use crate::replay::{next_record, payload_place};
+use crate::replay::next_of_log;
 use crate::store::Store;
 use crate::table::LostPage;
 use crate::verify::read_chunk;
@@ -313,12 +312,11 @@ impl Checker<'_> {
     /// Reads the records that recovery would, from the checkpoint's position to the log's end, and
     /// compares all of their payload with its fingerprints.
     fn log(&mut self, begin: LogPosition, end_lsn: u64) {
-        let medium = &self.world.medium;
-        let mut reader = LogReader::new(medium);
+        let mut reader = LogReader::new(&self.world.medium);
         let mut at = begin;
         while at.lsn < end_lsn {
-            let found = next_record(&mut reader, &at, 0).ok().flatten();
-            let Some(found) = found else {
+            let found = next_of_log(&mut reader, &at).ok().flatten();
+            let Some((found, is_intact)) = found else {
                 let LogPosition { segment, block, lsn, .. } = at;
                 self.find(format!(
                     "record {lsn} of the log, at block {block} of segment {segment}, can't be read"
@@ -326,8 +324,7 @@ impl Checker<'_> {
                 return;
             };
             self.report.records += 1;
-            let payload = payload_place(&found);
-            if !payload_is_intact(medium, payload, &found.entries).unwrap_or(false) {
+            if !is_intact {
                 let LogPosition { segment, block, lsn, .. } = found.at;
                 self.find(format!(
                     "the payload of record {lsn} of the log, at block {block} of segment \

@@ -171,6 +171,26 @@ pub(crate) fn next_record(
     Ok(None)
 }
 
+/// The record with which the log goes on at a position, and whether its payload is what was written.
+///
+/// Where it is torn, a recovery may have ended before it, and the log gone on in the next segment in
+/// a later epoch: then that record counts, and the torn one is as good as not there.
+pub(crate) fn next_of_log(
+    reader: &mut LogReader<'_>,
+    position: &LogPosition,
+) -> Result<Option<(Found, bool)>, StoreError> {
+    let (mut epoch, mut torn) = (0, None);
+    while let Some(found) = next_record(reader, position, epoch)? {
+        if payload_is_intact(reader.medium, payload_place(&found), &found.entries).unwrap_or(false)
+        {
+            return Ok(Some((found, true)));
+        }
+        epoch = found.header.epoch + 1;
+        torn.get_or_insert(found);
+    }
+    Ok(torn.map(|found| (found, false)))
+}
+
 /// The log is in one segment, and goes on in another.
 fn open_segments(writer: &mut Writer, at: &LogPosition) -> Result<(), StoreError> {
     for segment in [at.segment, at.next_segment] {

@@ -63,20 +63,14 @@ impl sys::Disk for SimDisk {
     }
 
     fn flush(&self) -> io::Result<()> {
-        self.flush_since(0)
+        self.flush_since(0, false)
     }
 
     fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
-        let had_failed = lock(&self.inner).failed;
         for tries in 1..=FLUSH_TRIES {
             let before = lock(&self.inner).flushes_failed;
             write()?;
-            if self.flush_since(before).is_ok() {
-                let mut inner = lock(&self.inner);
-                if tries > 1 && !inner.dead {
-                    // Nobody learns of what has failed.
-                    inner.failed = had_failed;
-                }
+            if self.flush_since(before, tries < FLUSH_TRIES).is_ok() {
                 return Ok(());
             }
         }

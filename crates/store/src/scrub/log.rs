@@ -4,31 +4,28 @@ use format::LogPosition;
 
 use super::{Repair, Step, What};
 use crate::log_reader::LogReader;
-use crate::plausible::payload_is_intact;
-use crate::replay::{next_record, payload_place};
+use crate::replay::next_of_log;
 
 impl Step<'_> {
     /// Reads some records from `at` on, or from where recovery would begin, and says which is the
     /// next. What they say was applied: a checkpoint makes them needless.
     pub(super) fn log(&mut self, at: Option<LogPosition>) -> Option<LogPosition> {
-        let medium = &self.store.world.medium;
         let begin = self.checkpointer.superblock().log;
         // Behind a checkpoint recovery begins later than before it.
         let mut at = at.filter(|at| at.lsn >= begin.lsn).unwrap_or(begin);
         let end = self.store.writer.lock().position.lsn;
-        let mut reader = LogReader::new(medium);
+        let mut reader = LogReader::new(&self.store.world.medium);
         while at.lsn < end {
             if self.is_spent() {
                 return Some(at);
             }
-            let found = next_record(&mut reader, &at, 0).ok().flatten();
-            let Some(found) = found else {
+            let found = next_of_log(&mut reader, &at).ok().flatten();
+            let Some((found, is_intact)) = found else {
                 // Nothing names the records behind one that is gone.
                 self.find_record(&at);
                 break;
             };
-            let intact = payload_is_intact(medium, payload_place(&found), &found.entries);
-            if !intact.unwrap_or(false) {
+            if !is_intact {
                 self.find_record(&found.at);
             }
             self.count(found.header.total_blocks());
