@@ -164,8 +164,8 @@ impl Desk {
             return Ok(true);
         }
         // What waits now waits for a checkpoint, because all of the memory has changed, or for
-        // space.
-        let wait = !self.ops.is_empty() && store.maintenance_due() && !self.disk.has_failed();
+        // space. Where the disk has failed, a turn finds that out and answers what waits.
+        let wait = !self.ops.is_empty() && store.maintenance_due();
         if wait {
             match store.maintain() {
                 Err(error) if !self.disk.has_failed() => return Err(error.to_string()),
