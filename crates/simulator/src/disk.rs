@@ -309,7 +309,7 @@ impl SimDisk {
         result
     }
 
-    /// Flushes, for writes that began when `before` flushes had failed. Where `again`, nobody learns
+    /// Flushes, for writes that began when `before` flushes had failed. With `again` nobody learns
     /// of a failure, as what was written is written again.
     fn flush_since(&self, before: u64, again: bool) -> io::Result<()> {
         let result = {

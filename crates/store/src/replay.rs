@@ -171,10 +171,10 @@ pub(crate) fn next_record(
     Ok(None)
 }
 
-/// The record with which the log goes on at a position, and whether its payload is what was written.
+/// The record with which the log goes on at a position, and whether its payload is as written.
 ///
-/// Where it is torn, a recovery may have ended before it, and the log gone on in the next segment in
-/// a later epoch: then that record counts, and the torn one is as good as not there.
+/// If it is torn, a recovery may have ended before it, and the log gone on in the next segment, in
+/// a later epoch: then that record counts, and the torn one does not exist.
 pub(crate) fn next_of_log(
     reader: &mut LogReader<'_>,
     position: &LogPosition,

@@ -216,6 +216,11 @@ fn a_torn_record_does_not_hide_what_went_on_in_the_next_segment() {
     for _ in 0..2 {
         let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
         assert!(read(&store, id, 0, 512) == after, "what was answered is gone");
+        // Nor is it damage.
+        assert_sound(&store);
+        store.scrub_start(1);
+        while store.scrub_step(64, 6).unwrap() != crate::ScrubStep::Complete {}
+        assert_eq!(store.damage().findings, []);
     }
 }
 
