@@ -29,7 +29,7 @@ fn histories_in_small_segments_with_answers_from_memory() {
 /// A pool that is filled to the last segment takes what needs no room, and refuses the rest.
 #[test]
 fn a_pool_that_gets_full_loses_nothing_and_goes_on() {
-    let sum = all([6, 7, 14, 15].into_iter(), Durability::Commit);
+    let sum = all([6, 7, 14, 15].into_iter(), Durability::Flush);
     assert!(sum.refused_full > 10 && sum.answers > 2 * sum.refused_full, "{sum}");
 }
 
