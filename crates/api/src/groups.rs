@@ -13,7 +13,7 @@ use crate::{ApiError, Page, Refusal, Shared, blocking};
 /// A group of volumes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Group {
-    /// Its name.
+    /// The group's name, which is unique.
     pub name: String,
     /// Its volumes, without destroyed ones.
     pub volumes: Vec<String>,

@@ -15,7 +15,7 @@ use crate::{ApiError, Page, Refusal, Shared, blocking};
 /// A host; its secrets are never shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Host {
-    /// Its name.
+    /// The host's name, which is unique.
     pub name: String,
     /// Its iSCSI names.
     pub iqns: Vec<String>,

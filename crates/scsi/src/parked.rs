@@ -2,8 +2,8 @@
 //!
 //! A nexus that had a session since the array was started gets its loss reported (29h/07h), with
 //! the changes to reservations that it holds or held meanwhile (2Ah/03h to 05h: PREEMPT names
-//! nexuses with and without a session). An unknown nexus is told that anything may have happened
-//! (29h/00h). So even if bounds make the array forget a nexus, it is never left uninformed.
+//! nexuses with and without a session). An unknown nexus gets 29h/00h: anything may have
+//! happened. So even if bounds make the array forget a nexus, it is never left uninformed.
 
 use std::collections::BTreeMap;
 

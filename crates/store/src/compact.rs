@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use block::BLOCK_BYTES;
 use format::geometry::UNITS_PER_BLOCK;
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
 use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place, SegmentState};
@@ -72,8 +71,8 @@ impl Store {
             result?;
             writer.leave_alone(&segments);
             if writer.state.segments.used_count() >= used_before {
-                let eighth = u64::from(writer.blocks_per_segment) * BLOCK_BYTES / 8;
-                writer.compaction_rest = Some(writer.written.log_bytes + eighth);
+                let rest = writer.written.log_bytes + writer.eighth_segment_bytes();
+                writer.compaction_rest = Some(rest);
             }
         }
         Ok(true)

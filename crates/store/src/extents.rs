@@ -1,8 +1,8 @@
 //! Which parts of a volume are mapped, for GET LBA STATUS.
 //!
 //! A look is bounded by its work, and not by what it covers: a hole is one entry however long it
-//! is, and a node that is mapped all over, or nowhere, is told by its row without its entries. What
-//! is further away than the work goes is for the next request.
+//! is, and the row of a node says whether all of it is mapped, or nothing, so that its entries are
+//! not read. What lies beyond the bound is left to the next request.
 
 use block::{
     BlockRange, LbaExtent, LbaState, Sector, SectorCount, SectorRange, VolumeError, VolumeId,

@@ -2,9 +2,9 @@
 //!
 //! A checkpoint goes to segments of its own as long as enough are free. Where they are not, it goes
 //! to blocks in which the checkpoint before has nothing: what was there is dead, and neither that
-//! checkpoint nor the log behind it names it. So metadata never takes more than what there is of it
-//! and what has changed, however it is scattered, and compaction (`compact`) needs no free segment
-//! to empty some.
+//! checkpoint nor the log after it names it. So metadata never takes more space than its own size
+//! and that of what has changed, however scattered it is, and compaction (`compact`) needs no free
+//! segment to empty some.
 //!
 //! Which blocks those are is not known in memory, where what was removed since is forgotten. So the
 //! last checkpoint is read: its directories, the rows of its nodes, and its streams.

@@ -44,7 +44,9 @@ impl Writer {
         let changes_blocks = job.changes_blocks(world);
         match job {
             Job::Flush => self.join_flush(token),
-            Job::Entries { .. } => self.join_entries(world, token, job, changes_blocks),
+            Job::Entries { entries, waits_from } => {
+                self.join_entries(world, token, entries, waits_from, changes_blocks)
+            }
             Job::Relocate(relocation) => {
                 self.join_relocation(world, token, relocation, changes_blocks)
             }
@@ -66,16 +68,14 @@ impl Writer {
         &mut self,
         world: &World,
         token: Token,
-        job: Job,
+        entries: Vec<Entry>,
+        mut waits_from: Option<u64>,
         changes_blocks: u64,
     ) -> Submitted {
-        if !self.has_room(0, job.entries_bytes_max()) {
-            self.overflow.push_back((token, job));
+        if !self.has_room(0, entries.iter().map(Entry::encoded_bytes).sum()) {
+            self.overflow.push_back((token, Job::Entries { entries, waits_from }));
             return Submitted::Queued;
         }
-        let Job::Entries { entries, mut waits_from } = job else {
-            unreachable!("only entries join here")
-        };
         self.feed(&mut waits_from);
         let first = self.open.entries.len();
         self.open.changes_blocks += changes_blocks;

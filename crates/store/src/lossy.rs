@@ -90,25 +90,31 @@ impl World {
         Ok(())
     }
 
-    fn is_chunk_lost(&self, state: &mut State, id: ChunkId) -> Result<bool, StoreError> {
-        if id == ChunkId::LOST {
+    /// Whether something that the log has to change, or to name, is lost: it can't be read.
+    fn is_lost_for_log<T>(
+        &self,
+        state: &mut State,
+        read: impl FnMut() -> Result<T, StoreError>,
+    ) -> Result<bool, StoreError> {
+        if !state.replaying {
             return Ok(false);
         }
-        match twice(|| self.chunks.get(&self.medium, id.0, |_| ())) {
-            Ok(()) => Ok(false),
+        match twice(read) {
+            Ok(_) => Ok(false),
             Err(error) => self.give_up(state, error).map(|()| true),
         }
     }
 
-    /// Whether the row of a node can't be read while the log is followed.
-    fn is_row_lost(&self, state: &mut State, id: NodeId) -> Result<bool, StoreError> {
-        if !state.replaying {
+    fn is_chunk_lost(&self, state: &mut State, id: ChunkId) -> Result<bool, StoreError> {
+        if id == ChunkId::LOST {
             return Ok(false);
         }
-        match twice(|| self.nodes.table.get(&self.medium, id.0, |_| ())) {
-            Ok(()) => Ok(false),
-            Err(error) => self.give_up(state, error).map(|()| true),
-        }
+        self.is_lost_for_log(state, || self.chunks.get(&self.medium, id.0, |_| ()))
+    }
+
+    /// Whether the row of a node can't be read while the log is followed.
+    fn is_row_lost(&self, state: &mut State, id: NodeId) -> Result<bool, StoreError> {
+        self.is_lost_for_log(state, || self.nodes.table.get(&self.medium, id.0, |_| ()))
     }
 
     /// Whether a node can't be looked into while the log is followed.
@@ -118,13 +124,7 @@ impl World {
         id: NodeId,
         level: u8,
     ) -> Result<bool, StoreError> {
-        if !state.replaying {
-            return Ok(false);
-        }
-        match twice(|| self.nodes.get(&self.medium, id, level)) {
-            Ok(_) => Ok(false),
-            Err(error) => self.give_up(state, error).map(|()| true),
-        }
+        self.is_lost_for_log(state, || self.nodes.get(&self.medium, id, level))
     }
 
     /// What can be named of what an entry says, while the log is followed: itself, or that it is
@@ -135,7 +135,6 @@ impl World {
         entry: MapEntry,
     ) -> Result<MapEntry, StoreError> {
         let is_lost = match entry {
-            _ if !state.replaying => false,
             MapEntry::Chunk(id) => self.is_chunk_lost(state, id)?,
             MapEntry::Node(id) => self.is_row_lost(state, id)?,
             _ => false,

@@ -32,7 +32,7 @@ impl Store {
     /// Those of the store and of its device.
     pub fn maintain(&self) -> Result<Next, StoreError> {
         match self.maintain_turn() {
-            // Nothing has changed. What waits for space is told; reads go on, and so does all once
+            // Nothing has changed. What waits for space is refused; reads go on, and writes do once
             // the pool has grown or something was removed.
             Err(StoreError::NoRoom { needed_bytes, free_bytes }) => {
                 self.refuse_starving();

@@ -298,10 +298,15 @@ impl Writer {
         rows.min_by_key(|(_, row)| row.live_units)
     }
 
+    /// An eighth of a segment. After that much more log another look for dead blocks may pay.
+    pub(crate) fn eighth_segment_bytes(&self) -> u64 {
+        u64::from(self.blocks_per_segment) * BLOCK_BYTES / 8
+    }
+
     /// Reclaim has found nothing worth the moving: it looks again when an eighth of a segment was
     /// written since, or has died.
     fn rest_from_reclaim(&mut self) {
-        let eighth = u64::from(self.blocks_per_segment) * BLOCK_BYTES / 8;
+        let eighth = self.eighth_segment_bytes();
         let live_bytes = self.state.segments.live_log_bytes();
         self.reclaim_rest =
             Some((self.written.log_bytes + eighth, live_bytes.saturating_sub(eighth)));

@@ -30,8 +30,7 @@
 //!    steps that stop where `C` would reach `F`, and go on behind a checkpoint.
 //!
 //! `C` counts what has joined by what it usually touches, not by the worst that it could: an edit
-//! of
-//! a shared leaf can touch 256 pages of rows that no other does. Where that was too little, the
+//! of a shared leaf can touch 256 pages of rows that no other does. Where that was too little, the
 //! checkpoint fills holes. What has changed was somewhere before, so those are about as many.
 
 use std::collections::BTreeSet;

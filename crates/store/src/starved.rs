@@ -111,7 +111,7 @@ impl Writer {
         if self.exhausted_at.is_none() || self.is_checkpoint_due_for_room(world) {
             return false;
         }
-        let eighth = u64::from(self.blocks_per_segment) * BLOCK_BYTES / 8;
+        let eighth = self.eighth_segment_bytes();
         self.exhausted_at.is_some_and(|then| {
             self.state.segments.live_log_bytes() >= then.live_bytes
                 && self.written.log_bytes < then.log_bytes + eighth
@@ -191,7 +191,7 @@ impl Writer {
         starved.into_iter().map(refuse).collect()
     }
 
-    /// A job is not done for want of space; the error as it is told.
+    /// A job is refused because there is no space: the error that answers it.
     pub(crate) fn no_space(&mut self, world: &World, job: &Job) -> VolumeError {
         match job {
             Job::Edit(edit) | Job::Stage(edit) => self.let_go(world, edit, VolumeError::NoSpace),
@@ -230,7 +230,7 @@ impl Job {
     }
 
     /// A bound on what its entries take in a record.
-    pub(crate) fn entries_bytes_max(&self) -> usize {
+    fn entries_bytes_max(&self) -> usize {
         match self {
             Self::Edit(edit) => crate::record::entries_bytes_max(edit),
             Self::Stage(edit) => 64 + edit.staging.frames.len() * 64,

@@ -14,7 +14,7 @@ use crate::{ApiError, Page, Refusal, Shared, blocking};
 /// A user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct User {
-    /// Its name.
+    /// The user's name, which is unique.
     pub name: String,
     /// What it may do: `array_admin`, `storage_admin` or `readonly`.
     pub role: String,

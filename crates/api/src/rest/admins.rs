@@ -22,7 +22,7 @@ const HIDDEN: &str = "****";
 /// A user.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestAdmin {
-    /// Its name.
+    /// The user's name.
     pub name: String,
     /// Its newest API token.
     pub api_token: RestApiToken,

@@ -22,7 +22,7 @@ pub const COMPATIBLE_VERSION: &str = "6.4.10";
 pub struct RestArray {
     /// Its id, which never changes.
     pub id: String,
-    /// Its name.
+    /// The array's name.
     pub name: String,
     /// Its operating environment.
     pub os: String,

@@ -41,7 +41,7 @@ pub struct RestConnection {
 /// A volume that is connected.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ConnectedVolume {
-    /// Its name.
+    /// The volume's name.
     pub name: String,
     /// Its id.
     pub id: Option<String>,

@@ -59,7 +59,7 @@ pub(super) async fn controllers(State(interface): Shared, query: Query) -> Answe
 /// A part of the array.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestHardware {
-    /// Its name.
+    /// The component's name.
     pub name: String,
     /// More about its state.
     pub details: Option<String>,

@@ -16,7 +16,7 @@ use crate::{Interface, Shared};
 /// A host group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestHostGroup {
-    /// Its name.
+    /// The host group's name.
     pub name: String,
     /// How many volumes are connected to it.
     pub connection_count: usize,

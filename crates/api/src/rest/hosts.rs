@@ -19,7 +19,7 @@ const HIDDEN: &str = "****";
 /// A host.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestHost {
-    /// Its name.
+    /// The host's name.
     pub name: String,
     /// How it authenticates; secrets are never shown.
     pub chap: RestChap,

@@ -21,7 +21,7 @@ const DAY_MS: u64 = 86_400_000;
 pub struct RestProtectionGroup {
     /// Its id, which never changes.
     pub id: String,
-    /// Its name.
+    /// The protection group's name.
     pub name: String,
     /// Whether it is destroyed. It can be recovered until it is eradicated.
     pub destroyed: bool,

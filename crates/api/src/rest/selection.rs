@@ -114,7 +114,7 @@ pub(crate) fn each<T>(
 /// A reference to an object.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct Named {
-    /// Its name.
+    /// The object's name.
     pub name: String,
 }
 

@@ -36,7 +36,7 @@ pub struct RestTag {
 pub struct RestTagged {
     /// Its id.
     pub id: String,
-    /// Its name.
+    /// The tagged object's name.
     pub name: String,
 }
 

@@ -21,7 +21,7 @@ impl Salvage {
                 self.note_of_epoch();
             }
             if let Some(last_lsn) = last_flushed_behind(&self.world.medium, &end) {
-                // So all in front of the damage was flushed.
+                // So all records before the damage were flushed.
                 found.iter().for_each(|record| self.apply(record));
                 let LogPosition { lsn, segment, block, .. } = end;
                 return Some(LogCut { lsn, segment, block, last_lsn, followed: self.followed });

@@ -8,7 +8,7 @@
 //!   no reference is counted, so that nothing that is lost keeps anything else from being found,
 //! * a chunk is looked for at every place that it was ever said to be at ([`chunks`]), and is right
 //!   only if its fingerprint says so,
-//! * what is below a page or a node that can't be read is told as lost, block by block ([`read`]).
+//! * what is below an unreadable page or node is reported as lost, block by block ([`read`]).
 //!
 //! Nothing is ever written: the device is behind [`medium::ReadOnly`].
 
@@ -260,7 +260,7 @@ impl Salvage {
     }
 
     /// Ids whose rows can't be read: any of them may have been a volume, also those that
-    /// [`Salvage::volumes`] lists because the log tells of them.
+    /// [`Salvage::volumes`] lists because the log names them.
     pub fn lost_ids(&self) -> &[Range<u64>] {
         self.volumes.lost_ids()
     }

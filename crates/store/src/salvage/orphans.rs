@@ -9,9 +9,9 @@ use super::{OrphanMap, Salvage};
 const NODES_MAX: u64 = 1 << 34;
 
 impl Salvage {
-    /// The maps that no volume, no node and nothing else that can be read names; none where all
-    /// volumes can be. They are as the checkpoint has them: what the log says of a volume whose row
-    /// is lost is told with that volume.
+    /// The maps that no volume, no node and nothing else that can be read names; empty if the rows
+    /// of all volumes can be read. They are as the checkpoint has them: changes in the log to a
+    /// volume whose row is lost are listed with that volume.
     pub fn orphans(&self) -> Vec<OrphanMap> {
         let end = self.superblock.next_node.0;
         if self.volumes.lost_ids().is_empty() || end > NODES_MAX {

@@ -11,7 +11,7 @@ use crate::fetch::uniform_frame;
 use crate::groups::GroupReader;
 use crate::world::World;
 
-/// How many blocks are told at once.
+/// How many blocks are delivered at once.
 const BATCH_BLOCKS: usize = 256;
 
 /// Takes the parts of a volume.
@@ -103,7 +103,7 @@ impl Walk<'_> {
     }
 }
 
-/// What is told, gathered into few pieces.
+/// What is delivered, gathered into few pieces.
 struct Out<'a, 'b> {
     salvage: &'a Salvage,
     sink: &'a mut SalvageSink<'b>,
@@ -213,7 +213,7 @@ impl<'a, 'b> Out<'a, 'b> {
         self.tell(self.start + ids.len() as u64, &mut good)
     }
 
-    /// Tells the blocks in front of `end`.
+    /// Delivers the blocks before `end`.
     fn tell(&mut self, end: u64, good: &mut Vec<Frame>) -> io::Result<()> {
         if !good.is_empty() {
             (self.sink)(Salvaged::Data(end - good.len() as u64, good))?;
@@ -227,7 +227,7 @@ impl<'a, 'b> Out<'a, 'b> {
         self.lost_one(start, count, reason)
     }
 
-    /// What is lost in a row for the same reason is told once.
+    /// Adjacent blocks that are lost for the same reason are reported as one range.
     fn lost_one(&mut self, start: u64, count: u64, reason: LossReason) -> io::Result<()> {
         if let Some((range, why)) = &mut self.lost
             && *why == reason

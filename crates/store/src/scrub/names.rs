@@ -142,7 +142,7 @@ impl Step<'_> {
         }
     }
 
-    /// Lists that there are lost blocks: nothing else tells of them.
+    /// Adds lost blocks to the findings: nothing else reports them.
     fn note_lost(&mut self, what: Option<What>) {
         if what.is_some_and(|what| is_lost(&what)) {
             self.find(What::Lost, 0, Repair::Impossible);

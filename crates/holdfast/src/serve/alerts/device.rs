@@ -8,9 +8,9 @@ use super::judge::{DAY_MS, MINUTE_MS, holds};
 use super::look::Look;
 use crate::serve::device::{DeviceSnapshot, TransferSnapshot};
 
-/// How long a failure is told of.
+/// How long a failure is reported.
 const FAILURE_MEMORY_MS: u64 = DAY_MS;
-/// How long after the last one it is told that writes were tried again.
+/// How long retried writes are reported after the last one.
 const RETRY_MEMORY_MS: u64 = 60 * MINUTE_MS;
 /// The window in which latencies are looked at.
 const WINDOW_MS: u64 = 5 * MINUTE_MS;

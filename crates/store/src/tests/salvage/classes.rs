@@ -82,7 +82,7 @@ fn a_lost_page_of_the_volume_table_costs_the_volumes_names_and_not_their_maps() 
     let salvage = Salvage::open(disk, WHOLE).unwrap();
     assert_eq!(salvage.lost_ids(), std::slice::from_ref(&(1..superblock.next_volume.0)));
     assert_eq!(salvage.losses().len(), 1);
-    // What the log has made since is whole, and what it set in the others is told.
+    // What the log has made since is whole, and what it set in the others is delivered.
     let newest = *pool.content.keys().last().unwrap();
     assert!(!salvage.is_lost(newest) && lost.keys().all(|(id, _)| *id != newest));
     // The maps of the others are found by what nobody names: each is what one of them was.
