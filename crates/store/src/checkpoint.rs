@@ -140,8 +140,14 @@ impl Store {
             // Looked for without the writer's lock: what a checkpoint needs changes with the next
             // one only.
             let emptied = self.writer.lock().compacted.clone();
-            let holes = Holes::find(&self.world, checkpointer, &emptied);
-            captured = holes.and_then(|holes| self.try_capture(checkpointer, Some(holes)));
+            captured = self.capture_into_holes(checkpointer, &emptied);
+            if let Err(StoreError::NoRoom { .. }) = &captured
+                && !emptied.is_empty()
+            {
+                // Better no compaction than no checkpoint.
+                self.writer.lock().compacted.clear();
+                captured = self.capture_into_holes(checkpointer, &BTreeSet::new());
+            }
         }
         let answers = {
             let mut writer = self.writer.lock();
@@ -173,6 +179,15 @@ impl Store {
             self.hand_over();
         }
         written
+    }
+
+    fn capture_into_holes(
+        &self,
+        checkpointer: &Checkpointer,
+        emptied: &BTreeSet<u32>,
+    ) -> Result<Capture, StoreError> {
+        let holes = Holes::find(&self.world, checkpointer, emptied)?;
+        self.try_capture(checkpointer, Some(holes))
     }
 
     fn try_capture(

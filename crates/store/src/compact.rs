@@ -46,6 +46,12 @@ impl Store {
     /// # Errors
     /// Those of a checkpoint. What can't be read keeps its place.
     pub(crate) fn compact_turn(&self, pass: &mut Option<Compactor>) -> Result<bool, StoreError> {
+        if pass.is_some() && self.writer.lock().compacted.is_empty() {
+            // A checkpoint needed the holes of what it was to empty.
+            *pass = None;
+            self.writer.lock().rest_from_compaction();
+            return Ok(true);
+        }
         if pass.is_none() {
             *pass = self.begin_compaction();
         }
@@ -67,12 +73,13 @@ impl Store {
             *pass = None;
             let result = self.checkpoint();
             let mut writer = self.writer.lock();
-            writer.compacted.clear();
+            let is_given_up = std::mem::take(&mut writer.compacted).is_empty();
             result?;
-            writer.leave_alone(&segments);
-            if writer.state.segments.used_count() >= used_before {
-                let rest = writer.written.log_bytes + writer.eighth_segment_bytes();
-                writer.compaction_rest = Some(rest);
+            if !is_given_up {
+                writer.leave_alone(&segments);
+            }
+            if is_given_up || writer.state.segments.used_count() >= used_before {
+                writer.rest_from_compaction();
             }
         }
         Ok(true)
@@ -166,6 +173,11 @@ impl Store {
 }
 
 impl Writer {
+    /// A pass has gained nothing: the next one is not begun before more was written.
+    fn rest_from_compaction(&mut self) {
+        self.compaction_rest = Some(self.written.log_bytes + self.eighth_segment_bytes());
+    }
+
     /// Segments were emptied as far as that can be: what is left in them is damaged.
     fn leave_alone(&mut self, segments: &BTreeMap<u32, u64>) {
         let rows = &self.state.segments;

@@ -3,7 +3,7 @@
 use crate::segments::reserve_segments;
 use crate::store::Store;
 use crate::writer::Writer;
-use crate::{MemoryStatus, Next};
+use crate::{MemoryStatus, Next, StoreError};
 
 impl Store {
     /// How the memory stands. Takes no lock that a writer holds for long.
@@ -60,7 +60,8 @@ impl Store {
     }
 
     /// Where metadata takes all of its memory: writes a checkpoint, so that what waits goes on. For
-    /// callers that wait on the spot; `false`: there is no need, or another thread is at it.
+    /// callers that wait on the spot; `false`: there is no need, or another thread is at it. Where
+    /// it finds no room, what waits for it is refused.
     pub(crate) fn relieve(&self) -> bool {
         if !self.world.memory.is_full() || self.has_failed() {
             return false;
@@ -68,7 +69,10 @@ impl Store {
         let Some(mut checkpointer) = self.checkpointing.try_lock() else { return false };
         if self.world.memory.is_full() {
             // If it fails, all that waits is answered with that.
-            let _ = self.checkpoint_with(&mut checkpointer);
+            let result = self.checkpoint_with(&mut checkpointer);
+            if matches!(result, Err(StoreError::NoRoom { .. })) {
+                self.refuse_for_memory();
+            }
         }
         true
     }

@@ -32,10 +32,11 @@ impl Store {
     /// Those of the store and of its device.
     pub fn maintain(&self) -> Result<Next, StoreError> {
         match self.maintain_turn() {
-            // Nothing has changed. What waits for space is refused; reads go on, and writes do once
-            // the pool has grown or something was removed.
+            // Nothing has changed. What waits for space or memory is refused; reads go on, and
+            // writes do once the pool has grown or something was removed.
             Err(StoreError::NoRoom { needed_bytes, free_bytes }) => {
                 self.refuse_starving();
+                self.refuse_for_memory();
                 Err(StoreError::NoRoom { needed_bytes, free_bytes })
             }
             result => result,

@@ -32,7 +32,7 @@ use crate::edit::{Edit, Step};
 use crate::room::Want;
 use crate::store::Store;
 use crate::world::World;
-use crate::writer::{Answer, Job, Relocation, Writer};
+use crate::writer::{Answer, Job, Relocation, Submitted, Writer};
 
 /// The most work while no job is fed, or all that the pool has if that is less: 1 GiB. Longer than
 /// that takes no host waits.
@@ -191,6 +191,23 @@ impl Writer {
         starved.into_iter().map(refuse).collect()
     }
 
+    /// All memory has changed, and no checkpoint finds room to write it: what waits for memory waits
+    /// for space as well. A flush changes nothing, so it goes on.
+    fn refuse_for_memory(&mut self, world: &World) -> Vec<Answer> {
+        if !world.memory.is_full() {
+            return Vec::new();
+        }
+        let mut answers = Vec::new();
+        for (token, job) in std::mem::take(&mut self.overflow) {
+            let submitted = match job {
+                Job::Flush => self.join(world, token, job),
+                _ => Submitted::Done(Err(self.no_space(world, &job))),
+            };
+            answers.extend(submitted.answer(token));
+        }
+        answers
+    }
+
     /// A job is refused because there is no space: the error that answers it.
     pub(crate) fn no_space(&mut self, world: &World, job: &Job) -> VolumeError {
         match job {
@@ -307,6 +324,13 @@ impl Store {
             self.answer(answers);
             self.hand_over();
         }
+    }
+
+    /// No checkpoint finds room: refuses what waits for the memory that one would bring back.
+    pub(crate) fn refuse_for_memory(&self) {
+        let answers = self.writer.lock().refuse_for_memory(&self.world);
+        self.answer(answers);
+        self.hand_over();
     }
 
     /// Refuses what waits for space, because there is none to be had.

@@ -72,7 +72,7 @@ pub(crate) enum Submitted {
 
 impl Submitted {
     /// What is to be answered now.
-    fn answer(self, token: Token) -> Option<Answer> {
+    pub(crate) fn answer(self, token: Token) -> Option<Answer> {
         match self {
             Self::Queued => None,
             Self::Done(reply) => Some(Answer::Reply(token, reply)),
