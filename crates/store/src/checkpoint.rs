@@ -167,7 +167,7 @@ impl Store {
             // Places were given that hold nothing: another checkpoint must not build on them.
             writer.failed |= written.is_err();
             let mut answers = writer.abandon(&self.world);
-            let waited = (writer.is_pressed() || writer.wants_commit()) && !writer.failed;
+            let waited = (writer.has_waiting() || writer.wants_commit()) && !writer.failed;
             if waited {
                 // What did not fit in memory does now, and what found no segment may find one.
                 writer.take_waiting(&self.world, &mut answers);

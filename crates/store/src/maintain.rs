@@ -45,6 +45,7 @@ impl Store {
 
     fn maintain_turn(&self) -> Result<Next, StoreError> {
         self.refuse_overdue();
+        self.revive_forgotten();
         let dropped = self.housekeep();
         let more = dropped | self.world.refill_index();
         if self.checkpoint_due() {
@@ -69,6 +70,19 @@ impl Store {
             (true, false) if dropped => Next::Soon,
             (true, false) => Next::Gently,
         })
+    }
+
+    fn revive_forgotten(&self) {
+        let mut answers = Vec::new();
+        {
+            let mut writer = self.writer.lock();
+            if !writer.forgets_some(&self.world) {
+                return;
+            }
+            writer.revive_forgotten(&self.world, &mut answers);
+        }
+        self.answer(answers);
+        self.hand_over();
     }
 
     /// Frees nodes that nothing names any more, some at a time; returns whether more are left. What
@@ -112,6 +126,7 @@ impl Store {
     pub fn maintenance_due(&self) -> bool {
         let writer = &mut *self.writer.lock();
         !writer.failed && (!writer.state.pending.is_empty() || !writer.starved.is_empty())
+            || writer.forgets_some(&self.world)
             || self.world.refill_due()
             || self.checkpoint_due_of(writer)
             || self.reclaim_due_of(writer)

@@ -316,9 +316,9 @@ impl Store {
         let mut answers = Vec::new();
         let commit = {
             let mut writer = self.writer.lock();
+            writer.revive_forgotten(&self.world, &mut answers);
             let commit = writer.take_commit(&self.world);
             answers.extend(writer.abandon(&self.world));
-            writer.revive_deferred(&mut answers);
             commit
         };
         self.answer(answers);

@@ -241,6 +241,11 @@ impl Writer {
         !self.overflow.is_empty() || !self.starved.is_empty()
     }
 
+    /// Whether requests wait for more than the next commit.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.is_pressed() || !self.heavy.is_empty() || !self.deferred.is_empty()
+    }
+
     /// Who could be asked to take the next commit.
     pub(crate) fn first_waiting(&self) -> Option<Token> {
         self.open.waiting.first().copied()
@@ -341,10 +346,18 @@ impl Writer {
         }
     }
 
-    /// Sends some back if no commit will: those that were sent back before have come to nothing.
-    pub(crate) fn revive_deferred(&mut self, answers: &mut Vec<Answer>) {
-        if self.is_idle() {
-            self.take_deferred(answers);
+    /// Whether jobs wait that nothing keeps back, and no commit is to come that would let them in:
+    /// the memory or the barrier that they waited for is gone, or what was sent back has come to
+    /// nothing.
+    pub(crate) fn forgets_some(&self, world: &World) -> bool {
+        let some = !self.overflow.is_empty() || !self.heavy.is_empty() || !self.deferred.is_empty();
+        some && self.is_idle() && !self.failed && !self.must_wait(world)
+    }
+
+    /// Lets in what would be forgotten.
+    pub(crate) fn revive_forgotten(&mut self, world: &World, answers: &mut Vec<Answer>) {
+        if self.forgets_some(world) {
+            self.take_waiting(world, answers);
         }
     }
 

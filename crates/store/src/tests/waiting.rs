@@ -49,18 +49,42 @@ fn copies_that_wait_for_each_other_are_looked_at_a_few_times_each() {
     assert_sound(&hand.store);
 }
 
+/// Begins UNMAPs of which one commit takes a few.
+fn start_long_unmaps(hand: &Hand, volume: VolumeId, count: u64) {
+    for id in 0..count {
+        let ranges = (0..64).map(|n| SectorRange::new((id * 64 + n) * 4 * MIB + 8, MIB)).collect();
+        let unmap = VolumeRequest::Unmap { volume, ranges };
+        let started = hand.store.start(unmap, hand.token(id));
+        assert!(hand.settle(id, started).is_none());
+    }
+}
+
+/// They waited for the next commit, but none came.
+#[test]
+fn long_requests_go_on_after_the_checkpoint_that_all_waited_for() {
+    const ALL_MEMORY: u64 = 1 << 40;
+    let (disk, store) = pool(1 << 30);
+    let long = volume(&store, 64 * GIB);
+    let hand = Hand::new(disk, store);
+    start_long_unmaps(&hand, long, 32);
+    hand.store.world.memory.dirtied(ALL_MEMORY, 0);
+    let mut left = 32 - commit_one(&hand).len();
+    assert!(left > 0 && hand.store.take_commit().is_none(), "nothing waits for memory");
+    hand.store.world.memory.drop_dirty(ALL_MEMORY);
+    hand.store.checkpoint().unwrap();
+    left -= hand.desk.0.lock().drain(..).count();
+    while left > 0 {
+        left -= commit_one(&hand).len();
+    }
+}
+
 #[test]
 fn what_costs_little_goes_past_what_many_long_requests_cost_together() {
     let (disk, store) = pool(1 << 30);
     let long = volume(&store, 64 * GIB);
     let short = volume(&store, MIB);
     let hand = Hand::new(disk, store);
-    for id in 0..32 {
-        let ranges = (0..64).map(|n| SectorRange::new((id * 64 + n) * 4 * MIB + 8, MIB)).collect();
-        let unmap = VolumeRequest::Unmap { volume: long, ranges };
-        let started = hand.store.start(unmap, hand.token(id));
-        assert!(hand.settle(id, started).is_none());
-    }
+    start_long_unmaps(&hand, long, 32);
     let data = DataOut::from_bytes(&distinct(8, 1), 0);
     let range = SectorRange::new(0, 8);
     let write = VolumeRequest::Write { volume: short, range, data, fua: false };
