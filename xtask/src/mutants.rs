@@ -56,6 +56,9 @@ struct Mutant {
     edits: Vec<Edit>,
     /// The arguments of cargo that must fail; `--profile checked` is added to the first of them.
     run: Vec<String>,
+    /// Packages whose programs the command starts. They stand in `../target/checked` then.
+    #[serde(default)]
+    programs: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -123,7 +126,8 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     for mutant in &mutants {
         let start = Instant::now();
         if !options.trust && !sound.contains_key(&mutant.run) {
-            let passes = matches!(scratch.cargo(&mutant.run)?, Ended::Passed);
+            let passes = scratch.builds_programs(mutant)?
+                && matches!(scratch.cargo(&mutant.run)?, Ended::Passed);
             sound.insert(mutant.run.clone(), passes);
         }
         let verdict = match sound.get(&mutant.run) {
@@ -228,7 +232,7 @@ impl Scratch {
             }
             _ => bail!("{}: neither a test nor a run", mutant.name),
         };
-        if !matches!(self.cargo(&build)?, Ended::Passed) {
+        if !matches!(self.cargo(&build)?, Ended::Passed) || !self.builds_programs(mutant)? {
             return Ok("does not build".to_string());
         }
         Ok(match self.cargo(&mutant.run)? {
@@ -236,6 +240,13 @@ impl Scratch {
             Ended::Passed => "SURVIVED".to_string(),
             Ended::Hung => "hung, and no test said so".to_string(),
         })
+    }
+
+    /// Builds the programs that a mutant's command starts.
+    fn builds_programs(&self, mutant: &Mutant) -> Result<bool> {
+        let packages = mutant.programs.iter().flat_map(|name| ["-p", name.as_str()]);
+        let build: Vec<String> = ["build"].into_iter().chain(packages).map(String::from).collect();
+        Ok(mutant.programs.is_empty() || matches!(self.cargo(&build)?, Ended::Passed))
     }
 
     fn cargo(&self, words: &[String]) -> Result<Ended> {
