@@ -75,6 +75,48 @@ fn volumes_of_a_lost_page_are_medium_error_and_the_others_are_served() {
     assert_sound(&store);
 }
 
+/// What the log made of a lost volume is lost with it, for good: its own row says so. What was there
+/// before is gone, whether or not the page can be read again.
+#[test]
+fn what_the_log_made_of_a_lost_volume_stays_lost() {
+    let (disk, store) = super::super::pool(1 << 30);
+    let ids: Vec<VolumeId> = (0..VOLUMES).map(|_| volume(&store, MIB)).collect();
+    for (index, id) in (0..).zip(&ids) {
+        write(&store, *id, 0, &data(index)).unwrap();
+    }
+    store.checkpoint().unwrap();
+    let (source, overwritten, clone) = (ids[150], ids[290], store.allocate_volume_id());
+    assert!(source.0 / 128 == 1 && overwritten.0 / 128 == 2 && clone.0 / 128 == 2);
+    for change in [
+        VolumeChange::Clone { source, id: clone, snapshot: false },
+        VolumeChange::Overwrite { source, destination: overwritten },
+    ] {
+        store.change(Change { volumes: vec![change], ..Change::default() }).unwrap();
+    }
+    let at = offset(&store, page_of(&store, TableName::Volumes, 0, 1).place);
+    drop(store);
+    flip(&disk, at, 1234);
+    let medium = Err(VolumeError::Medium { sector: Sector(0) });
+    for is_healed in [false, false, true] {
+        if is_healed {
+            flip(&disk, at, 1234);
+        }
+        let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+        for id in [overwritten, clone] {
+            assert!(store.is_lost(id));
+            let request = VolumeRequest::Read { volume: id, range: SectorRange::new(0, 8) };
+            assert_eq!(store.execute(request).map(|_| ()), medium);
+        }
+        for (index, id) in (0..).zip(&ids) {
+            if *id != overwritten && (is_healed || id.0 / 128 != 1) {
+                assert!(read(&store, *id, 0, 8) == data(index), "volume {id}");
+            }
+        }
+        assert!(volume(&store, MIB).0 > clone.0, "its id is not given again");
+        store.checkpoint().unwrap();
+    }
+}
+
 /// A page in which the next volume would have its row is left alone: the next id is behind it.
 #[test]
 fn a_new_volume_gets_a_row_that_can_be_written() {
