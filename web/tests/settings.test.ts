@@ -29,7 +29,8 @@ test("the array is named, its delay and thresholds are set, offloads switched", 
     await dialog.getByLabel("Refuse hosts without CHAP").check();
     expect(await linesOf(dialog)).toEqual(["holdfast array set --chap-required on"]);
   });
-  await desk.page.getByText("Refused at login").waitFor();
+  // The notice of what was done says so too, in its sentence.
+  await desk.page.getByText("Refused at login", { exact: true }).waitFor();
   await desk.perform("Switch", "Switch", (dialog) => dialog.getByLabel("UNMAP").uncheck());
   expect(await settings()).toMatchObject({
     name: "vault",
