@@ -71,6 +71,9 @@ impl Store {
             // If it fails, all that waits is answered with that.
             let result = self.checkpoint_with(&mut checkpointer);
             if matches!(result, Err(StoreError::NoRoom { .. })) {
+                if self.is_pass_why(&checkpointer) {
+                    return false;
+                }
                 self.refuse_for_memory();
             }
         }

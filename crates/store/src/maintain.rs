@@ -35,6 +35,9 @@ impl Store {
             // Nothing has changed. What waits for space or memory is refused; reads go on, and
             // writes do once the pool has grown or something was removed.
             Err(StoreError::NoRoom { needed_bytes, free_bytes }) => {
+                if self.is_pass_why(&self.checkpointing.lock()) {
+                    return Ok(Next::Soon);
+                }
                 self.refuse_starving();
                 self.refuse_for_memory();
                 Err(StoreError::NoRoom { needed_bytes, free_bytes })

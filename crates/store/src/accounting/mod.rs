@@ -31,6 +31,7 @@ use format::VolumeRow;
 use parking_lot::{Mutex, RwLock};
 
 use crate::StoreError;
+use crate::checkpoint::Checkpointer;
 use crate::pages::FastState;
 use crate::reclaim::segments_wanted;
 use crate::store::Store;
@@ -143,6 +144,8 @@ pub(crate) struct Accounting {
     /// Whether one is under way, and whether one was asked for since it began.
     running: AtomicBool,
     wanted: AtomicBool,
+    /// Whether it is to give way: a checkpoint finds no room beside what it holds back.
+    is_in_the_way: AtomicBool,
 }
 
 /// Says that a pass is under way, for as long as it is.
@@ -152,6 +155,7 @@ impl<'a> Running<'a> {
     fn begin(accounting: &'a Accounting) -> Self {
         accounting.running.store(true, Ordering::Release);
         accounting.wanted.store(false, Ordering::Release);
+        accounting.is_in_the_way.store(false, Ordering::Release);
         Self(accounting)
     }
 }
@@ -230,7 +234,8 @@ impl Store {
         let (mut nodes, mut ended) = (0, SpacePass::Stopped);
         let mut proceed = || {
             nodes += 1;
-            if nodes % NODES_PER_LOOK == 0 && self.is_in_the_way() {
+            let asked = self.accounting.is_in_the_way.load(Ordering::Acquire);
+            if asked || nodes % NODES_PER_LOOK == 0 && self.is_in_the_way() {
                 ended = SpacePass::GaveWay;
                 return false;
             }
@@ -246,6 +251,16 @@ impl Store {
         let figures = SpaceFigures { as_of_s: now_s, lsn: image.lsn, ..figures };
         *self.accounting.figures.write() = Some(Arc::new(figures));
         Ok(SpacePass::Complete)
+    }
+
+    /// A checkpoint finds no room. Whether a pass is why, which reads an earlier one whose holes are
+    /// not to be filled: it gives way at its next node then.
+    pub(crate) fn is_pass_why(&self, checkpointer: &Checkpointer) -> bool {
+        let is_why = checkpointer.is_earlier_image_read();
+        if is_why {
+            self.accounting.is_in_the_way.store(true, Ordering::Release);
+        }
+        is_why
     }
 
     /// Whether segments run short that a pass holds back.

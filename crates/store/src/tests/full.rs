@@ -265,13 +265,6 @@ fn a_checkpoint_that_does_not_fit_is_no_failure() {
     assert_sound(&store);
 }
 
-/// Takes all free segments, and what is left of the one in which checkpoints go on.
-fn take_all_free(store: &Store) -> Vec<u32> {
-    let mut writer = store.writer.lock();
-    writer.metadata_rest_blocks = 0;
-    std::iter::from_fn(|| writer.state.segments.open(format::SegmentState::Log, 1)).collect()
-}
-
 /// What is to be emptied is left out when a checkpoint looks for holes, though what joins counts on
 /// all of them: no checkpoint found room then, and what waited for one waited for ever.
 #[test]

@@ -285,11 +285,7 @@ fn what_waits_for_memory_is_refused_where_no_checkpoint_finds_room() {
             store.execute(write(held_mib)).unwrap();
             held_mib += 1;
         }
-        {
-            let mut writer = store.writer.lock();
-            writer.metadata_rest_blocks = 0;
-            while writer.state.segments.open(format::SegmentState::Log, 1).is_some() {}
-        }
+        take_all_free(&store);
         let by_caller = store.execute(write(63));
         assert!(matches!(by_caller, Err(VolumeError::NoSpace)), "{by_caller:?}");
         let answered = Arc::<Answered>::default();

@@ -207,6 +207,13 @@ pub(crate) fn segment(
     }
 }
 
+/// Takes all free segments, and what is left of the one in which checkpoints go on.
+fn take_all_free(store: &Store) -> Vec<u32> {
+    let mut writer = store.writer.lock();
+    writer.metadata_rest_blocks = 0;
+    std::iter::from_fn(|| writer.state.segments.open(format::SegmentState::Log, 1)).collect()
+}
+
 pub(crate) fn assert_sound(store: &Store) {
     let report = store.check(CheckOptions { data: true }).unwrap();
     assert_eq!(report.findings, Vec::<String>::new());

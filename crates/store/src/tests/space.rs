@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::model::{Action, Model, action};
 use super::*;
 use crate::accounting::Limits;
-use crate::{Durability, SpaceFigures, SpacePass};
+use crate::{Durability, Next, SpaceFigures, SpacePass, StoreError};
 
 const PLENTY: Limits = Limits { nodes: 1 << 20, chunks: 1 << 20 };
 
@@ -282,6 +282,38 @@ fn a_pass_ends_where_it_is_in_the_way() {
     });
     assert_eq!(stopped.unwrap(), SpacePass::Stopped);
     figures(&store);
+    assert_sound(&store);
+}
+
+/// A checkpoint has no holes while a pass reads an earlier one: what waits for it waits for the pass
+/// to give way, and is not refused.
+#[test]
+fn a_pass_ends_where_a_checkpoint_finds_no_room_beside_it() {
+    let (_disk, store) = pool(512 << 20);
+    let id = volume(&store, 2048 * MIB);
+    for turn in 0..48 {
+        let first = turn % 16 * 128;
+        touch_leaves(&store, id, first..first + 128, turn * 10_000);
+        store.checkpoint().unwrap();
+    }
+    let mut held = Vec::new();
+    let pass = store.account_within(8, 1 << 20, PLENTY, &mut || {
+        assert!(held.is_empty(), "it goes on");
+        touch_leaves(&store, id, 0..1, 1 << 20);
+        store.checkpoint().unwrap();
+        touch_leaves(&store, id, 0..3, 1 << 21);
+        held = take_all_free(&store);
+        assert!(matches!(store.checkpoint(), Err(StoreError::NoRoom { .. })));
+        store.world.memory.dirtied(1 << 40, 0);
+        assert_eq!(store.maintain().unwrap(), Next::Soon);
+        store.world.memory.drop_dirty(1 << 40);
+        true
+    });
+    assert_eq!(pass.unwrap(), SpacePass::GaveWay);
+    store.checkpoint().unwrap();
+    for segment in held {
+        store.writer.lock().state.segments.free_dead_one(segment);
+    }
     assert_sound(&store);
 }
 
