@@ -43,7 +43,7 @@ impl Severity {
     /// All, in ascending order.
     pub const ALL: [Self; 3] = [Self::Info, Self::Warning, Self::Critical];
 
-    /// As it is written.
+    /// Its name in settings and interfaces.
     pub fn name(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -52,13 +52,13 @@ impl Severity {
         }
     }
 
-    /// What is called so.
+    /// The one with this name; `None` if there is none.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|severity| severity.name() == name)
     }
 }
 
-/// How far an alert is.
+/// The state of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AlertState {
     /// Its condition holds.
@@ -70,7 +70,7 @@ pub enum AlertState {
 }
 
 impl AlertState {
-    /// As it is written.
+    /// Its name in settings and interfaces.
     pub fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -79,7 +79,7 @@ impl AlertState {
         }
     }
 
-    /// What is called so.
+    /// The one with this name; `None` if there is none.
     pub fn of_name(name: &str) -> Option<Self> {
         [Self::Open, Self::Closing, Self::Closed].into_iter().find(|state| state.name() == name)
     }
@@ -88,9 +88,9 @@ impl AlertState {
 /// Something that is wrong now. Code and component are what tells it from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// What.
+    /// Its kind.
     pub code: AlertCode,
-    /// With which host, volume, group, …
+    /// The host, volume, group or other object that it is about.
     pub component: String,
     /// How grave it is.
     pub severity: Severity,
@@ -127,7 +127,7 @@ pub struct Alert {
     pub number: u64,
     /// What it is about.
     pub condition: Condition,
-    /// How far it is.
+    /// Its state.
     pub state: AlertState,
     /// When it was opened, in milliseconds since 1970.
     pub created_ms: u64,
@@ -139,9 +139,9 @@ pub struct Alert {
     pub flagged: bool,
     /// Whether it was closed by hand, and its condition has held ever since.
     pub dismissed: bool,
-    /// What others were told of it.
+    /// What notifications have said of it.
     pub told: Told,
-    /// When they were.
+    /// When the last of them was sent, in milliseconds since 1970.
     pub told_ms: Option<u64>,
 }
 

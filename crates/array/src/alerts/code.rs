@@ -72,7 +72,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// As it is written.
+    /// Its name in settings and interfaces.
     pub fn name(self) -> &'static str {
         match self {
             Self::Array => "array",

@@ -160,7 +160,7 @@ pub enum Verb {
 pub enum PoolVerb {
     /// Make a pool in a directory (a file `pool.data`), or on a block device.
     Create {
-        /// Where.
+        /// The directory or the block device.
         #[arg(value_name = "DIR-OR-DEVICE")]
         place: PathBuf,
         /// How much it holds, at least 1G; a file of this size is reserved. Default: a quarter of
@@ -236,22 +236,22 @@ pub enum HostVerb {
     List,
     /// Show a host and its connections.
     Show {
-        /// Which.
+        /// The host's name.
         name: String,
     },
     /// Compare how hosts use the array with how they should, and say how to set it.
     Check {
-        /// Which. Default: all of them.
+        /// The host's name. Default: all hosts.
         name: Option<String>,
     },
     /// Show which hosts are logged in, where, and on what terms.
     Sessions {
-        /// Which. Default: all of them.
+        /// The host's name. Default: all hosts.
         name: Option<String>,
     },
     /// Give a host another name.
     Rename {
-        /// Which.
+        /// The host's name.
         name: String,
         /// The new name.
         new_name: String,
@@ -260,7 +260,7 @@ pub enum HostVerb {
     #[command(group = ArgGroup::new("what").required(true).multiple(true)
         .args(["iqn", "add_iqn", "remove_iqn", "chap_user", "no_chap"]))]
     Set {
-        /// Which.
+        /// The host's name.
         name: String,
         /// All of its iSCSI names from now on.
         #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
@@ -281,7 +281,7 @@ pub enum HostVerb {
     },
     /// Delete a host.
     Delete {
-        /// Which.
+        /// The host's name.
         name: String,
     },
 }

@@ -25,7 +25,7 @@ pub enum UserVerb {
     List,
     /// Give a user another role.
     Set {
-        /// Whom.
+        /// The user's name.
         name: String,
         /// As in `create`.
         #[arg(long)]
@@ -33,7 +33,7 @@ pub enum UserVerb {
     },
     /// Remove a user with its tokens.
     Delete {
-        /// Whom.
+        /// The user's name.
         name: String,
     },
 }
@@ -45,7 +45,7 @@ pub enum TokenVerb {
     Create {
         /// What it is for: 1 to 63 of A-Z a-z 0-9 - _.
         name: String,
-        /// Whose it shall be.
+        /// The user that it is for.
         #[arg(long, default_value = array::users::BUILT_IN_USER)]
         user: String,
         /// For how long it is good, such as 90d. Default: until it is withdrawn.
@@ -60,9 +60,9 @@ pub enum TokenVerb {
     },
     /// Withdraw an API token.
     Delete {
-        /// Which.
+        /// The token's name.
         name: String,
-        /// Whose it is.
+        /// The user that it belongs to.
         #[arg(long, default_value = array::users::BUILT_IN_USER)]
         user: String,
     },

@@ -19,28 +19,28 @@ pub enum GroupVerb {
     },
     /// Add volumes, or hosts or host groups with all that is connected to them, to a group.
     Add {
-        /// Which.
+        /// The group's name.
         name: String,
         #[command(flatten)]
         members: Members,
     },
     /// Take volumes, hosts or host groups out of a group.
     Remove {
-        /// Which.
+        /// The group's name.
         name: String,
         #[command(flatten)]
         members: Members,
     },
     /// Say when snapshots of a group are made by themselves, and for how long these are kept.
     Set {
-        /// Which.
+        /// The group's name.
         name: String,
         #[command(flatten)]
         schedule: ScheduleArgs,
     },
     /// Give a group another name. Its snapshots go with it.
     Rename {
-        /// Which.
+        /// The group's name.
         name: String,
         /// The new name.
         new_name: String,
@@ -53,12 +53,12 @@ pub enum GroupVerb {
     },
     /// Show a group.
     Show {
-        /// Which.
+        /// The group's name.
         name: String,
     },
     /// Destroy a group and its snapshots; they can be recovered for a time. Its volumes stay.
     Destroy {
-        /// Which.
+        /// The group's name.
         name: String,
         /// Eradicate it as well: its snapshots are gone for ever, their space is free.
         #[arg(long)]
@@ -66,12 +66,12 @@ pub enum GroupVerb {
     },
     /// Bring a destroyed group back, with its snapshots.
     Recover {
-        /// Which.
+        /// The group's name.
         name: String,
     },
     /// Eradicate a destroyed group: its snapshots are gone for ever, their space is free.
     Eradicate {
-        /// Which.
+        /// The group's name.
         name: String,
     },
 }
@@ -155,7 +155,7 @@ impl FromStr for TimeOfDay {
 pub enum TagVerb {
     /// Give a volume or a snapshot tags, in place of those with the same keys.
     Set {
-        /// Which.
+        /// The name of the volume or the snapshot.
         name: String,
         /// The tags.
         #[arg(required = true, value_name = "KEY=VALUE", value_parser = parse_tag)]
@@ -169,7 +169,7 @@ pub enum TagVerb {
     },
     /// List the tags of a volume or a snapshot, or of all.
     List {
-        /// Which.
+        /// The name of the volume or the snapshot.
         name: Option<String>,
         /// Only those in this namespace.
         #[arg(long)]

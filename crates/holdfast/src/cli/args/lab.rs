@@ -11,7 +11,7 @@ pub enum LabVerb {
     List,
     /// Show a report: what was measured, beside what papers publish.
     Show {
-        /// Which.
+        /// The report's name.
         name: String,
     },
     /// Keep a report, in place of one with the same name. There can be 32.
@@ -23,7 +23,7 @@ pub enum LabVerb {
     },
     /// Delete a report.
     Delete {
-        /// Which.
+        /// The report's name.
         name: String,
     },
 }

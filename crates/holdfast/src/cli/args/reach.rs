@@ -103,7 +103,7 @@ pub enum HostGroupVerb {
     },
     /// Put hosts into a host group: they see what is connected to it.
     Add {
-        /// Which.
+        /// The host group's name.
         name: String,
         /// The hosts.
         #[arg(required = true, value_name = "HOST")]
@@ -111,7 +111,7 @@ pub enum HostGroupVerb {
     },
     /// Take hosts out of a host group.
     Remove {
-        /// Which.
+        /// The host group's name.
         name: String,
         /// The hosts.
         #[arg(required = true, value_name = "HOST")]
@@ -121,19 +121,19 @@ pub enum HostGroupVerb {
     List,
     /// Show a host group, its hosts and its connections.
     Show {
-        /// Which.
+        /// The host group's name.
         name: String,
     },
     /// Give a host group another name.
     Rename {
-        /// Which.
+        /// The host group's name.
         name: String,
         /// The new name.
         new_name: String,
     },
     /// Delete a host group without hosts and connections.
     Delete {
-        /// Which.
+        /// The host group's name.
         name: String,
     },
 }

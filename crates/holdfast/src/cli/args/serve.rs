@@ -34,7 +34,7 @@ pub struct ServeArgs {
 /// A portal on the command line.
 #[derive(Clone, Copy, Debug)]
 pub struct PortalArg {
-    /// Where.
+    /// The address to listen on.
     pub address: SocketAddr,
     /// Its target port group.
     pub group: u16,

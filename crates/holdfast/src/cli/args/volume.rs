@@ -30,12 +30,12 @@ pub enum VolumeVerb {
     },
     /// Show a volume and its connections.
     Show {
-        /// Which.
+        /// The volume's name.
         name: String,
     },
     /// Give a volume a new size.
     Resize {
-        /// Which.
+        /// The volume's name.
         name: String,
         /// The new size.
         #[arg(long, value_parser = size::parse)]
@@ -48,7 +48,7 @@ pub enum VolumeVerb {
     #[command(group = ArgGroup::new("what").required(true).multiple(true)
         .args(["offload", "deduplication", "compression"]))]
     Set {
-        /// Which.
+        /// The volume's name.
         name: String,
         /// Switch offloads: ats, full-copy, block-zero, reclaim, odx or all, `=on` or `=off`.
         #[arg(long, value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
@@ -59,7 +59,7 @@ pub enum VolumeVerb {
     },
     /// Show or set how much hosts may do with a volume.
     Limit {
-        /// Which.
+        /// The volume's name.
         name: String,
         /// Reads, writes and offloads a second, 100 to 100 million; `none` for no limit.
         #[arg(long, value_name = "COUNT|none", value_parser = parse_iops)]
@@ -70,33 +70,33 @@ pub enum VolumeVerb {
     },
     /// Show what is stored for volumes, and how far it was reduced.
     Space {
-        /// Which; without a name, all.
+        /// The volume's name. Default: all volumes.
         names: Vec<String>,
     },
     /// Give a volume a new name.
     Rename {
-        /// Which.
+        /// The volume's name.
         name: String,
         /// The new name.
         new_name: String,
     },
     /// Make a volume of what a volume or a snapshot holds now. Takes no time and no space.
     Clone {
-        /// Of which: VOLUME, VOLUME.SUFFIX or GROUP.SUFFIX.VOLUME.
+        /// The source: VOLUME, VOLUME.SUFFIX or GROUP.SUFFIX.VOLUME.
         source: String,
         /// The new one's name.
         name: String,
     },
     /// Make a volume what one of its snapshots is, in place.
     Restore {
-        /// Which.
+        /// The volume's name.
         name: String,
         /// Its snapshot: VOLUME.SUFFIX or GROUP.SUFFIX.VOLUME.
         snapshot: String,
     },
     /// Make a volume what another volume or a snapshot is. What it held is gone.
     Overwrite {
-        /// Which.
+        /// The volume's name.
         name: String,
         /// What it becomes.
         #[arg(long, value_name = "VOLUME-OR-SNAPSHOT")]
@@ -104,7 +104,7 @@ pub enum VolumeVerb {
     },
     /// Destroy a volume and its snapshots; they can be recovered for a time.
     Destroy {
-        /// Which.
+        /// The volume's name.
         name: String,
         /// Eradicate it as well: its data is gone for ever, its space is free.
         #[arg(long)]
@@ -112,12 +112,12 @@ pub enum VolumeVerb {
     },
     /// Bring a destroyed volume back, with the snapshots that went with it.
     Recover {
-        /// Which.
+        /// The volume's name.
         name: String,
     },
     /// Eradicate a destroyed volume: its data is gone for ever, its space is free.
     Eradicate {
-        /// Which.
+        /// The volume's name.
         name: String,
     },
 }
@@ -170,7 +170,7 @@ pub enum SnapshotVerb {
     /// Make snapshots of volumes, or of a group, all of one moment.
     #[command(group = ArgGroup::new("of").required(true))]
     Create {
-        /// Of which.
+        /// The volumes' names.
         #[arg(group = "of", value_name = "VOLUME")]
         volumes: Vec<String>,
         /// Of all volumes of this group.
@@ -194,19 +194,19 @@ pub enum SnapshotVerb {
     },
     /// Show a snapshot.
     Show {
-        /// Which: VOLUME.SUFFIX or GROUP.SUFFIX.VOLUME.
+        /// The snapshot: VOLUME.SUFFIX or GROUP.SUFFIX.VOLUME.
         name: String,
     },
     /// Give a snapshot another suffix.
     Rename {
-        /// Which: VOLUME.SUFFIX.
+        /// The snapshot: VOLUME.SUFFIX.
         name: String,
         /// The new suffix.
         suffix: String,
     },
     /// Destroy snapshots; they can be recovered for a time.
     Destroy {
-        /// Which.
+        /// The snapshots' names.
         #[arg(required = true)]
         names: Vec<String>,
         /// Eradicate them as well: what only they held is gone for ever.
@@ -215,13 +215,13 @@ pub enum SnapshotVerb {
     },
     /// Bring destroyed snapshots back.
     Recover {
-        /// Which.
+        /// The snapshots' names.
         #[arg(required = true)]
         names: Vec<String>,
     },
     /// Eradicate destroyed snapshots: what only they held is gone for ever.
     Eradicate {
-        /// Which.
+        /// The snapshots' names.
         #[arg(required = true)]
         names: Vec<String>,
     },
