@@ -113,7 +113,7 @@ fn a_full_pool_refuses_writes_and_takes_them_again_once_something_went() {
     let mut stamps = Stamps::new();
     let mut model = BTreeMap::new();
     let mut state = 3;
-    for round in 0..40 {
+    for round in 0..10 {
         let mut first = round * 7 % blocks;
         let refused = loop {
             let next = first + 16;
