@@ -52,6 +52,9 @@ struct Arguments {
     /// Run only these groups.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Leave these groups out.
+    #[arg(long, value_delimiter = ',')]
+    except: Vec<String>,
     /// Name the groups and end.
     #[arg(long)]
     list: bool,
@@ -79,6 +82,14 @@ struct Arguments {
     /// Test this target instead: iscsi://address:port/target/lun. All that it holds is lost.
     #[arg(long)]
     url: Option<String>,
+}
+
+impl Arguments {
+    /// Whether a group is run.
+    fn wants(&self, group: &str) -> bool {
+        let names = |groups: &[String]| groups.iter().any(|name| name == group);
+        (self.only.is_empty() || names(&self.only)) && !names(&self.except)
+    }
 }
 
 /// A group of tests: its name, what it is, and the function.
@@ -130,17 +141,17 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<bool> {
     let mut report = Report::default();
-    for name in &arguments.only {
+    for name in arguments.only.iter().chain(&arguments.except) {
         if !GROUPS.iter().any(|(group, ..)| group == name) {
             bail!("there is no group `{name}`; --list names them");
         }
     }
     if let Some(url) = &arguments.url {
-        foreign(&mut report, &read_url(url)?)?;
+        foreign(&mut report, &Target::from_url(url)?)?;
         return Ok(report.finish());
     }
     for (name, what, group) in GROUPS {
-        if !arguments.only.is_empty() && !arguments.only.iter().any(|wanted| wanted == name) {
+        if !arguments.wants(name) {
             continue;
         }
         println!("\n{name}: {what}");
@@ -433,21 +444,4 @@ fn known_skips() -> Result<cu::Known> {
     let path = root.join("docs/conformance.md");
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     Ok(cu::Known::read(&text))
-}
-
-/// Reads `iscsi://address:port/target/lun`.
-fn read_url(url: &str) -> Result<Target> {
-    let parts: Vec<&str> =
-        url.strip_prefix("iscsi://").context("not an iscsi:// URL")?.split('/').collect();
-    let [portal, name, lun] = parts[..] else {
-        bail!("write iscsi://address:port/target/lun");
-    };
-    Ok(Target {
-        portal: portal.to_owned(),
-        name: name.to_owned(),
-        lun: lun.parse().context("the last part is a logical unit's number")?,
-        initiator: INITIATOR.to_owned(),
-        chap: None,
-        digest: false,
-    })
 }

@@ -1,5 +1,6 @@
 //! One logical unit as a host is told of it, in the words of each peer.
 
+use anyhow::{Context, Result, bail};
 use libiscsi::{Config, Digest};
 
 /// The initiator that the tests use.
@@ -30,6 +31,23 @@ pub struct Target {
 }
 
 impl Target {
+    /// Reads `iscsi://address:port/target/lun`.
+    pub fn from_url(url: &str) -> Result<Self> {
+        let parts: Vec<&str> =
+            url.strip_prefix("iscsi://").context("not an iscsi:// URL")?.split('/').collect();
+        let [portal, name, lun] = parts[..] else {
+            bail!("write iscsi://address:port/target/lun");
+        };
+        Ok(Self {
+            portal: portal.to_owned(),
+            name: name.to_owned(),
+            lun: lun.parse().context("the last part is a logical unit's number")?,
+            initiator: INITIATOR.to_owned(),
+            chap: None,
+            digest: false,
+        })
+    }
+
     /// The URL that libiscsi's tools take.
     pub fn url(&self) -> String {
         let digest = if self.digest { "?header_digest=crc32c" } else { "" };
