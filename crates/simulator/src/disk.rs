@@ -212,6 +212,11 @@ impl SimDisk {
         lock(&self.inner).failed
     }
 
+    /// Whether a flush has failed since the last crash: what was not flushed before may be gone.
+    pub fn may_have_lost_some(&self) -> bool {
+        lock(&self.inner).flushes_failed > 0
+    }
+
     /// Called behind every write and flush, with nothing locked, but never from within itself: so
     /// that the world goes on while somebody writes on the spot.
     pub fn set_hook(&self, hook: Option<Hook>) {
