@@ -9,6 +9,7 @@
 //! with it a unit test of this module, and not pass by.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,6 +20,8 @@ use serde::Deserialize;
 
 /// How long a command may take. A fault that makes it hang was not noticed by any test.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// How long the compiler may take for what it runs.
+const BUILD_PATIENCE: Duration = Duration::from_secs(3600);
 const POLL: Duration = Duration::from_millis(100);
 /// Lines of a command's output that are shown if it did not do what it must.
 const LINES_SHOWN: usize = 20;
@@ -127,7 +130,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
         let start = Instant::now();
         if !options.trust && !sound.contains_key(&mutant.run) {
             let passes = scratch.builds_programs(mutant)?
-                && matches!(scratch.cargo(&mutant.run)?, Ended::Passed);
+                && matches!(scratch.cargo(&mutant.run, PATIENCE)?, Ended::Passed);
             sound.insert(mutant.run.clone(), passes);
         }
         let verdict = match sound.get(&mutant.run) {
@@ -232,10 +235,12 @@ impl Scratch {
             }
             _ => bail!("{}: neither a test nor a run", mutant.name),
         };
-        if !matches!(self.cargo(&build)?, Ended::Passed) || !self.builds_programs(mutant)? {
+        if !matches!(self.cargo(&build, BUILD_PATIENCE)?, Ended::Passed)
+            || !self.builds_programs(mutant)?
+        {
             return Ok("does not build".to_string());
         }
-        Ok(match self.cargo(&mutant.run)? {
+        Ok(match self.cargo(&mutant.run, PATIENCE)? {
             Ended::Failed => CAUGHT.to_string(),
             Ended::Passed => "SURVIVED".to_string(),
             Ended::Hung => "hung, and no test said so".to_string(),
@@ -246,10 +251,11 @@ impl Scratch {
     fn builds_programs(&self, mutant: &Mutant) -> Result<bool> {
         let packages = mutant.programs.iter().flat_map(|name| ["-p", name.as_str()]);
         let build: Vec<String> = ["build"].into_iter().chain(packages).map(String::from).collect();
-        Ok(mutant.programs.is_empty() || matches!(self.cargo(&build)?, Ended::Passed))
+        Ok(mutant.programs.is_empty()
+            || matches!(self.cargo(&build, BUILD_PATIENCE)?, Ended::Passed))
     }
 
-    fn cargo(&self, words: &[String]) -> Result<Ended> {
+    fn cargo(&self, words: &[String], patience: Duration) -> Result<Ended> {
         let (first, rest) = words.split_first().context("no command")?;
         let output = std::fs::File::create(&self.output)?;
         let mut child = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
@@ -260,6 +266,8 @@ impl Scratch {
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
+            // A group of its own, so that what cargo has started ends with it.
+            .process_group(0)
             .spawn()
             .context("cargo could not be started")?;
         let start = Instant::now();
@@ -267,8 +275,9 @@ impl Scratch {
             if let Some(status) = child.try_wait()? {
                 return Ok(if status.success() { Ended::Passed } else { Ended::Failed });
             }
-            if start.elapsed() > PATIENCE {
-                child.kill()?;
+            if start.elapsed() > patience {
+                let group = format!("-{}", child.id());
+                Command::new("kill").args(["-9", "--", &group]).status()?;
                 child.wait()?;
                 return Ok(Ended::Hung);
             }
