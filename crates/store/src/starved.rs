@@ -191,8 +191,8 @@ impl Writer {
         starved.into_iter().map(refuse).collect()
     }
 
-    /// All memory has changed, and no checkpoint finds room to write it: what waits for memory waits
-    /// for space as well. A flush changes nothing, so it goes on.
+    /// All memory has changed, and no checkpoint finds room to write it: what waits for memory
+    /// waits for space as well. A flush changes nothing, so it goes on.
     fn refuse_for_memory(&mut self, world: &World) -> Vec<Answer> {
         if !world.memory.is_full() {
             return Vec::new();

@@ -75,8 +75,8 @@ fn volumes_of_a_lost_page_are_medium_error_and_the_others_are_served() {
     assert_sound(&store);
 }
 
-/// What the log made of a lost volume is lost with it, for good: its own row says so. What was there
-/// before is gone, whether or not the page can be read again.
+/// What the log made of a lost volume is lost with it, for good: its own row says so. What was
+/// there before is gone, whether or not the page can be read again.
 #[test]
 fn what_the_log_made_of_a_lost_volume_stays_lost() {
     let (disk, store) = super::super::pool(1 << 30);
