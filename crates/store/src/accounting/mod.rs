@@ -253,8 +253,8 @@ impl Store {
         Ok(SpacePass::Complete)
     }
 
-    /// A checkpoint finds no room. Whether a pass is why, which reads an earlier one whose holes are
-    /// not to be filled: it gives way at its next node then.
+    /// A checkpoint finds no room. Whether a pass is why, which reads an earlier one whose holes
+    /// are not to be filled: it gives way at its next node then.
     pub(crate) fn is_pass_why(&self, checkpointer: &Checkpointer) -> bool {
         let is_why = checkpointer.is_earlier_image_read();
         if is_why {

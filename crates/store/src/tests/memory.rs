@@ -8,7 +8,7 @@ use format::{ChunkId, MapEntry};
 use super::*;
 use crate::api::Outcome;
 use crate::world::World;
-use crate::{Durability, Sink, Started, StoreError, Token};
+use crate::{Durability, Sink, Started, Token};
 
 /// The least memory a store can have: 16 pages of metadata and 16 blocks.
 fn tiny(durability: Durability) -> OpenOptions {
@@ -262,49 +262,6 @@ fn a_write_waits_for_the_checkpoint_when_memory_is_full() {
             assert_eq!(read(&store, volume, id * MIB, 8), distinct(8, id + 1));
         }
         assert_sound(&store);
-    }
-}
-
-/// What waits for memory waits for a checkpoint: it is refused if none finds room, by whoever finds
-/// that out.
-#[test]
-fn what_waits_for_memory_is_refused_where_no_checkpoint_finds_room() {
-    for durability in [Durability::Commit, Durability::Flush] {
-        let disk = MemoryDisk::new(256 << 20);
-        Store::create(&*disk, &[7; 64]).unwrap();
-        let store = Store::open(disk, tiny(durability)).unwrap();
-        let volume = volume(&store, 64 * MIB);
-        let write = |mib: u64| {
-            let data = DataOut::from_bytes(&distinct(8, mib + 1), 0);
-            let range = SectorRange::new(mib * MIB, 8);
-            VolumeRequest::Write { volume, range, data, fua: false }
-        };
-        // A leaf of its own each.
-        let mut held_mib = 0;
-        while !store.world.memory.is_full() {
-            store.execute(write(held_mib)).unwrap();
-            held_mib += 1;
-        }
-        take_all_free(&store);
-        let by_caller = store.execute(write(63));
-        assert!(matches!(by_caller, Err(VolumeError::NoSpace)), "{by_caller:?}");
-        let answered = Arc::<Answered>::default();
-        let sink = store.register_sink(answered.clone());
-        assert!(matches!(store.start(write(62), Token { sink, id: 62 }), Started::Queued));
-        let flush = VolumeRequest::Flush { volume };
-        if let Started::Done(reply) = store.start(flush, Token { sink, id: 1 }) {
-            answered.complete(1, Outcome::Reply(reply));
-        }
-        assert!(matches!(store.maintain(), Err(StoreError::NoRoom { .. })));
-        while store.commit_here() {}
-        let answers = std::mem::take(&mut *answered.0.lock());
-        let of = |wanted| answers.iter().find(|(id, _)| *id == wanted).map(|(_, outcome)| outcome);
-        let refused = Outcome::Reply(Err(VolumeError::NoSpace));
-        assert_eq!(format!("{:?}", of(62)), format!("{:?}", Some(&refused)));
-        assert!(matches!(of(1), Some(Outcome::Reply(Ok(_)))), "{answers:?}");
-        for mib in 0..held_mib {
-            assert_eq!(read(&store, volume, mib * MIB, 8), distinct(8, mib + 1));
-        }
     }
 }
 

@@ -285,8 +285,8 @@ fn a_pass_ends_where_it_is_in_the_way() {
     assert_sound(&store);
 }
 
-/// A checkpoint has no holes while a pass reads an earlier one: what waits for it waits for the pass
-/// to give way, and is not refused.
+/// A checkpoint has no holes while a pass reads an earlier one: what waits for it waits for the
+/// pass to give way, and is not refused.
 #[test]
 fn a_pass_ends_where_a_checkpoint_finds_no_room_beside_it() {
     let (_disk, store) = pool(512 << 20);

@@ -2,7 +2,7 @@
 
 use super::pieces::{GIB, Hand};
 use super::*;
-use crate::{Outcome, Started};
+use crate::{Durability, Outcome, Started, StoreError};
 
 /// Writes one commit; the answers.
 fn commit_one(hand: &Hand) -> Vec<(u64, Outcome)> {
@@ -97,4 +97,47 @@ fn what_costs_little_goes_past_what_many_long_requests_cost_together() {
         left -= commit_one(&hand).len();
     }
     assert!(read(&hand.store, short, 0, 8) == distinct(8, 1));
+}
+
+/// What waits for memory waits for a checkpoint: it is refused if none finds room, by whoever finds
+/// that out.
+#[test]
+fn what_waits_for_memory_is_refused_where_no_checkpoint_finds_room() {
+    for durability in [Durability::Commit, Durability::Flush] {
+        let disk = MemoryDisk::new(256 << 20);
+        Store::create(&*disk, &[7; 64]).unwrap();
+        let tiny = OpenOptions { durability, memory_bytes: 0, ..OpenOptions::default() };
+        let store = Store::open(disk.clone(), tiny).unwrap();
+        let volume = volume(&store, 64 * MIB);
+        let write = |mib: u64| {
+            let data = DataOut::from_bytes(&distinct(8, mib + 1), 0);
+            let range = SectorRange::new(mib * MIB, 8);
+            VolumeRequest::Write { volume, range, data, fua: false }
+        };
+        // A leaf of its own each.
+        let mut held_mib = 0;
+        while !store.world.memory.is_full() {
+            store.execute(write(held_mib)).unwrap();
+            held_mib += 1;
+        }
+        take_all_free(&store);
+        let by_caller = store.execute(write(63));
+        assert!(matches!(by_caller, Err(VolumeError::NoSpace)), "{by_caller:?}");
+        let hand = Hand::new(disk, store);
+        let written = hand.store.start(write(62), hand.token(62));
+        assert!(hand.settle(62, written).is_none());
+        let flushed = hand.store.start(VolumeRequest::Flush { volume }, hand.token(1));
+        let flushed = hand.settle(1, flushed);
+        assert!(matches!(hand.store.maintain(), Err(StoreError::NoRoom { .. })));
+        while hand.store.commit_here() {}
+        let mut answers = std::mem::take(&mut *hand.desk.0.lock());
+        answers.extend(flushed.map(|reply| (1, Outcome::Reply(reply))));
+        let of = |wanted| answers.iter().find(|(id, _)| *id == wanted).map(|(_, outcome)| outcome);
+        let refused = Outcome::Reply(Err(VolumeError::NoSpace));
+        assert_eq!(format!("{:?}", of(62)), format!("{:?}", Some(&refused)));
+        assert!(matches!(of(1), Some(Outcome::Reply(Ok(_)))), "{answers:?}");
+        for mib in 0..held_mib {
+            assert_eq!(read(&hand.store, volume, mib * MIB, 8), distinct(8, mib + 1));
+        }
+    }
 }
