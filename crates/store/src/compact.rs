@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use format::geometry::UNITS_PER_BLOCK;
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
-use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place, SegmentState};
+use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place};
 
 use crate::StoreError;
 use crate::pages::PageKey;
@@ -197,9 +197,10 @@ impl Writer {
         }
         let starving = !self.starved.is_empty();
         let most = if starving { segment_units / 8 * 7 } else { segment_units / 2 };
-        let rows = self.state.segments.rows().filter(|(segment, row)| {
-            row.state == SegmentState::Metadata
-                && *segment != open
+        let table = &self.state.segments;
+        let rows = table.tally().metadata.iter().map(|segment| (*segment, table.row(*segment)));
+        let rows = rows.filter(|(segment, row)| {
+            *segment != open
                 && !self.unreclaimable.contains(segment)
                 && (1..most).contains(&u64::from(row.live_units))
         });

@@ -88,6 +88,7 @@ mod status;
 mod store;
 mod table;
 mod take;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod tuning;

@@ -127,7 +127,7 @@ pub(crate) fn add_segment_stream(
     images: &mut Vec<(Place, Image)>,
     placed: &mut Vec<(Place, u32)>,
 ) -> Result<StreamRef, StoreError> {
-    let length = placer.segments.encode().len();
+    let length = placer.segments.encoded_bytes();
     let mut parts = Vec::new();
     let mut at = 0;
     while at < length {

@@ -286,16 +286,23 @@ impl Writer {
     }
 
     /// The log segment with the least live units, if those are less than `most`. Segments that
-    /// recovery would read stay, and those that are nearly all live are not worth moving.
+    /// recovery would read stay, and those that are nearly all live are not worth moving. All rows
+    /// are walked for it, once for each segment that is emptied: what else keeps one out is asked
+    /// only of what has less in it than all before.
     fn least_live(&self, most: u64) -> Option<(u32, SegmentRow)> {
         let weightless = &self.state.segments.weightless;
-        let rows = self.state.segments.rows().filter(|(segment, row)| {
-            row.state == SegmentState::Log
-                && ((1..most).contains(&u64::from(row.live_units)) || weightless.contains(segment))
-                && !self.log_segments.contains(segment)
-                && !self.unreclaimable.contains(segment)
-        });
-        rows.min_by_key(|(_, row)| row.live_units)
+        let mut least: Option<(u32, SegmentRow)> = None;
+        for (segment, row) in self.state.segments.rows() {
+            if row.state == SegmentState::Log
+                && least.is_none_or(|(_, found)| row.live_units < found.live_units)
+                && ((1..most).contains(&row.live_units.into()) || weightless.contains(&segment))
+                && !self.log_segments.contains(&segment)
+                && !self.unreclaimable.contains(&segment)
+            {
+                least = Some((segment, row));
+            }
+        }
+        least
     }
 
     /// An eighth of a segment. After that much more log another look for dead blocks may pay.

@@ -36,11 +36,9 @@
 use std::collections::BTreeSet;
 
 use block::BLOCK_BYTES;
+use format::NodeId;
 use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE, STREAM_HEADER_BYTES};
-use format::row::SEGMENT_ROW_BYTES;
-use format::{NodeId, SegmentRow, SegmentState};
 
-use crate::NODE_UNITS;
 use crate::checkpoint::Checkpointer;
 use crate::nodes::Nodes;
 use crate::pages::PageKey;
@@ -148,18 +146,11 @@ impl Writer {
     }
 
     /// A checkpoint was captured, and goes on in segment `open`: how many holes it leaves at least.
-    /// Each half of a block that is live may be in a block of its own, and so may each piece of a
-    /// stream.
+    /// Each piece of a stream may be in a block of its own.
     pub(crate) fn note_holes(&mut self, open: u32) {
-        let per_segment = u64::from(self.blocks_per_segment);
-        let rows = self.state.segments.rows().filter(|(segment, row)| {
-            row.state == SegmentState::Metadata && row.live_units > 0 && *segment != open
-        });
-        let holes = |row: SegmentRow| {
-            per_segment.saturating_sub(u64::from(row.live_units.div_ceil(NODE_UNITS)))
-        };
-        let least: u64 = rows.map(|(_, row)| holes(row)).sum();
-        self.holes_blocks = least.saturating_sub(self.streams_blocks());
+        let tally = self.state.segments.tally();
+        let of_open = tally.holes_of(self.state.segments.row(open));
+        self.holes_blocks = (tally.holes_blocks - of_open).saturating_sub(self.streams_blocks());
     }
 
     /// Directories that there are above all pages of rows, at most.
@@ -182,7 +173,7 @@ impl Writer {
     fn streams_blocks(&self) -> u64 {
         let pending = 8 * (self.state.pending.len() + self.state.stuck.len() + 1)
             + 12 * self.state.staged.len();
-        let table = self.state.segments.rows().len() * SEGMENT_ROW_BYTES;
+        let table = self.state.segments.encoded_bytes();
         let bytes = pending as u64 + table as u64 + self.config_bytes;
         // Each stream has a last block of its own, and each block may be a piece.
         3 + bytes.div_ceil(BLOCK_BYTES - STREAM_HEADER_BYTES as u64)

@@ -8,6 +8,7 @@ use format::{Geometry, Place, SegmentRow, SegmentState};
 use parking_lot::Mutex;
 
 use crate::StoreError;
+use crate::tally::Tally;
 
 /// Held by who reads from the device: a segment that was freed is not written again before all
 /// readers are gone that may have found a place in it.
@@ -50,11 +51,15 @@ pub(crate) struct Segments {
     fresh: BTreeSet<u32>,
     /// Freed, but perhaps still read from: oldest first, log and metadata apart.
     limbo: [VecDeque<Freed>; 2],
-    live_log_units: u64,
+    /// What all rows add up to.
+    tally: Tally,
     /// Segments that were opened from this LSN on hold nothing that counts as no unit.
     known_from_lsn: u64,
     /// Segments that count nothing live, and hold something all the same.
     pub(crate) weightless: BTreeSet<u32>,
+    /// How often all rows were walked.
+    #[cfg(test)]
+    pub(crate) walks: std::cell::Cell<u64>,
 }
 
 /// Segments that hosts can't fill: metadata, reclaim and checkpoints take them, so that unmap and
@@ -65,6 +70,9 @@ pub(crate) fn reserve_segments(segment_count: u32) -> u32 {
     (segment_count / 64).max(4)
 }
 
+/// So many rows are walked again in builds with assertions, each time they are asked for.
+const PROVED_ROWS_MAX: usize = 1024;
+
 impl Segments {
     /// A table in which all but segment 0 are free.
     pub(crate) fn new(geometry: Geometry) -> Self {
@@ -74,9 +82,11 @@ impl Segments {
             free: (1..geometry.segment_count).collect(),
             fresh: BTreeSet::new(),
             limbo: Default::default(),
-            live_log_units: 0,
+            tally: Tally::new(geometry),
             known_from_lsn: 0,
             weightless: BTreeSet::new(),
+            #[cfg(test)]
+            walks: std::cell::Cell::default(),
         }
     }
 
@@ -95,17 +105,32 @@ impl Segments {
             if row.state != SegmentState::Free {
                 segments.free.remove(&(index as u32));
             }
-            if row.state == SegmentState::Log {
-                segments.live_log_units += u64::from(row.live_units);
-            }
-            segments.rows[index] = row;
+            segments.set_row(index as u32, row);
         }
         Ok(segments)
     }
 
     /// As a checkpoint stores it.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        self.rows.iter().flat_map(SegmentRow::encode).collect()
+        let mut out = Vec::with_capacity(self.encoded_bytes());
+        self.rows.iter().for_each(|row| out.extend_from_slice(&row.encode()));
+        out
+    }
+
+    /// How long that is.
+    pub(crate) fn encoded_bytes(&self) -> usize {
+        self.rows.len() * SEGMENT_ROW_BYTES
+    }
+
+    fn set_row(&mut self, segment: u32, row: SegmentRow) {
+        let old = std::mem::replace(&mut self.rows[segment as usize], row);
+        self.tally.change(segment, old, row);
+    }
+
+    /// What all rows add up to, without a look at them.
+    pub(crate) fn tally(&self) -> &Tally {
+        debug_assert!(self.rows.len() > PROVED_ROWS_MAX || self.tally.is_of(self.all_rows()));
+        &self.tally
     }
 
     /// Adds rows up to `segment_count`. Until [`Segments::open_up`] only metadata may go to these
@@ -147,18 +172,17 @@ impl Segments {
 
     /// How many segments are neither free nor on the way to it.
     pub(crate) fn used_count(&self) -> u32 {
-        self.rows.iter().filter(|row| row.state != SegmentState::Free).count() as u32
+        self.tally.used
     }
 
     /// Bytes that are live in log segments: volume data.
     pub(crate) fn live_log_bytes(&self) -> u64 {
-        self.live_log_units * format::PLACE_UNIT_BYTES
+        self.tally.live_log_units * format::PLACE_UNIT_BYTES
     }
 
     /// Bytes that are live in all segments, volume data and metadata.
     pub(crate) fn live_bytes(&self) -> u64 {
-        let units: u64 = self.rows.iter().map(|row| u64::from(row.live_units)).sum();
-        units * format::PLACE_UNIT_BYTES
+        self.tally.live_units * format::PLACE_UNIT_BYTES
     }
 
     /// Opens a free segment, the lowest (so that the same history gives the same places).
@@ -166,27 +190,28 @@ impl Segments {
         self.reap();
         let fresh = if state == SegmentState::Metadata { self.fresh.pop_first() } else { None };
         let segment = fresh.or_else(|| self.free.pop_first())?;
-        self.rows[segment as usize] = SegmentRow { state, live_units: 0, opened_lsn: lsn };
+        self.set_row(segment, SegmentRow { state, live_units: 0, opened_lsn: lsn });
         Some(segment)
     }
 
     /// Recovery found that this segment was opened behind the checkpoint. It was free there, or
     /// dead: that was freed behind the checkpoint, and may have become something else.
     pub(crate) fn reopen(&mut self, segment: u32, state: SegmentState, lsn: u64) {
-        let row = &mut self.rows[segment as usize];
+        let row = self.row(segment);
         let was_free = self.free.remove(&segment);
         if was_free || row.state != state && row.live_units == 0 {
-            *row = SegmentRow { state, live_units: 0, opened_lsn: lsn };
+            self.set_row(segment, SegmentRow { state, live_units: 0, opened_lsn: lsn });
         }
     }
 
     /// The log that is still to be followed goes on in this segment, from this record on: nobody
     /// may open it before that. It was free when the log took it, so nothing in it is live.
     pub(crate) fn reserve_for_log(&mut self, segment: u32, lsn: u64) {
-        let Some(row) = self.rows.get_mut(segment as usize) else { return };
+        let Some(row) = self.rows.get(segment as usize) else { return };
         if row.live_units == 0 {
             self.free.remove(&segment);
-            *row = SegmentRow { state: SegmentState::Log, live_units: 0, opened_lsn: lsn };
+            let state = SegmentState::Log;
+            self.set_row(segment, SegmentRow { state, live_units: 0, opened_lsn: lsn });
         }
     }
 
@@ -207,16 +232,13 @@ impl Segments {
         place: Place,
         change: impl FnOnce(u32) -> Option<u32>,
     ) -> Result<(), StoreError> {
-        let row = self.rows.get_mut(place.segment as usize);
-        let counted = row.and_then(|row| Some((row.live_units, change(row.live_units)?, row)));
-        let Some((before, after, row)) = counted else {
+        let row = self.rows.get(place.segment as usize);
+        let counted = row.and_then(|row| Some((change(row.live_units)?, *row)));
+        let Some((live_units, row)) = counted else {
             let text = format!("segment {} counts its live bytes wrongly", place.segment);
             return Err(StoreError::Damaged(text));
         };
-        row.live_units = after;
-        if row.state == SegmentState::Log {
-            self.live_log_units = self.live_log_units - u64::from(before) + u64::from(after);
-        }
+        self.set_row(place.segment, SegmentRow { live_units, ..row });
         Ok(())
     }
 
@@ -234,14 +256,9 @@ impl Segments {
 
     /// The segments in which nothing is live, without those in `keep`.
     pub(crate) fn dead(&self, keep: &BTreeSet<u32>) -> Vec<u32> {
-        (1..self.rows.len() as u32)
-            .filter(|segment| {
-                let row = self.rows[*segment as usize];
-                row.state != SegmentState::Free
-                    && row.live_units == 0
-                    && !keep.contains(segment)
-                    && !self.weightless.contains(segment)
-            })
+        let dead = self.tally().empty.range(1..);
+        dead.filter(|segment| !keep.contains(segment) && !self.weightless.contains(segment))
+            .copied()
             .collect()
     }
 
@@ -258,7 +275,7 @@ impl Segments {
         let (metadata, log): (Vec<u32>, Vec<u32>) = segments.iter().partition(|s| is_metadata(s));
         for &segment in &segments {
             assert_eq!(self.rows[segment as usize].live_units, 0, "a live segment was freed");
-            self.rows[segment as usize] = SegmentRow::default();
+            self.set_row(segment, SegmentRow::default());
         }
         let readers = Arc::downgrade(readers);
         let images = Arc::downgrade(images);
@@ -270,9 +287,9 @@ impl Segments {
     /// Frees a segment that the checkpoint from which a pool was opened has freed, if nothing has
     /// become live in it since. Nobody reads it.
     pub(crate) fn free_dead_one(&mut self, segment: u32) {
-        let row = &mut self.rows[segment as usize];
+        let row = self.row(segment);
         if row.state != SegmentState::Free && row.live_units == 0 {
-            *row = SegmentRow::default();
+            self.set_row(segment, SegmentRow::default());
             self.free.insert(segment);
         }
     }
@@ -299,8 +316,15 @@ impl Segments {
         }
     }
 
-    /// The segments in use with what is live in each, for the checker.
+    /// All segments with what is live in each. There may be 65,536 of them, which takes some tenths
+    /// of a millisecond: nothing to be done under the writer's lock but once for a whole segment.
     pub(crate) fn rows(&self) -> impl ExactSizeIterator<Item = (u32, SegmentRow)> + '_ {
+        #[cfg(test)]
+        self.walks.set(self.walks.get() + 1);
+        self.all_rows()
+    }
+
+    fn all_rows(&self) -> impl ExactSizeIterator<Item = (u32, SegmentRow)> + '_ {
         self.rows.iter().enumerate().map(|(index, row)| (index as u32, *row))
     }
 }
@@ -316,5 +340,36 @@ mod tests {
         segments.reopen(segment, SegmentState::Log, 2);
         segments.add_live(Place { segment, offset_units: 0 }, 64).unwrap();
         assert_eq!(segments.live_log_bytes(), 4096);
+    }
+
+    #[test]
+    fn sums_are_those_of_the_rows_whatever_happens_to_them() {
+        let geometry = Geometry::for_capacity(1 << 30).unwrap();
+        let mut segments = Segments::new(geometry);
+        let (readers, images) = Default::default();
+        let mut state = 1u64;
+        for step in 1..4000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let segment = 1 + (state >> 33) as u32 % (geometry.segment_count - 1);
+            let (row, place) = (segments.row(segment), Place { segment, offset_units: 0 });
+            let kind = [SegmentState::Log, SegmentState::Metadata][(state >> 60) as usize % 2];
+            match (state >> 40) % 8 {
+                0 => drop(segments.open(kind, step)),
+                1 => segments.reopen(segment, kind, step),
+                2 => segments.reserve_for_log(segment, step),
+                3 => segments.free(segments.dead(&BTreeSet::from([segment])), &readers, &images),
+                4 => segments.free_dead_one(segment),
+                5 if row.state != SegmentState::Free => {
+                    segments.sub_live(place, row.live_units.min(step as u32 * 32)).unwrap();
+                }
+                _ if row.state != SegmentState::Free && row.live_units < 200_000 => {
+                    segments.add_live(place, 60_000).unwrap();
+                }
+                _ => {}
+            }
+            assert!(segments.tally.is_of(segments.all_rows()), "step {step}");
+        }
+        let again = Segments::decode(geometry, &segments.encode()).unwrap();
+        assert_eq!(again.tally, segments.tally);
     }
 }

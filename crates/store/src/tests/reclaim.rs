@@ -245,3 +245,27 @@ fn hosts_write_as_fast_as_space_is_won_for_them() {
     settle(&store);
     write(&store, id, 0, &distinct(8, 3)).unwrap();
 }
+
+/// There may be 65,536 segments: what each commit, turn and checkpoint asks of them is counted.
+#[test]
+fn the_segment_table_is_walked_once_for_each_segment_that_is_emptied_and_for_nothing_else() {
+    let (_, _, store) = small_pool(Durability::Commit);
+    let walks = || store.writer.lock().state.segments.walks.get();
+    let blocks = (64 << 20) / 4096;
+    let id = volume(&store, blocks * 8);
+    let (mut stamps, mut model) = (Stamps::new(), BTreeMap::new());
+    for first in (0..blocks).step_by(64) {
+        stamps.write(&store, id, first..first + 64, &mut model).unwrap();
+        store.maintain().unwrap();
+        store.pool_status();
+    }
+    store.checkpoint().unwrap();
+    assert_eq!(walks(), 0);
+    for first in (0..blocks).step_by(4) {
+        stamps.write(&store, id, first..first + 1, &mut model).unwrap();
+    }
+    let (before, moved) = (walks(), store.written().moved_bytes);
+    assert!(store.reclaim_segment().unwrap());
+    assert!(store.written().moved_bytes > moved + (8 << 20), "a segment is emptied");
+    assert!(walks() <= before + 1, "{} walks", walks() - before);
+}
