@@ -51,7 +51,7 @@ impl Store {
             let unsettled = writer.awaits_grafts(&self.world, &touched)
                 || writer.was_grafted(&self.world, &touched, seen);
             if !unsettled || writer.failed {
-                let job = Job::Entries { entries, waits_from: None };
+                let job = Job::Entries { entries, wait: None };
                 return Ok(writer.submit(&self.world, token, job));
             }
             drop(writer);

@@ -17,6 +17,7 @@ use format::{Fingerprint, Handling, Keys, MapEntry};
 
 use crate::classify::uniform_entry;
 use crate::compare::Compare;
+use crate::need::Wait;
 use crate::put::Put;
 use crate::record::contains;
 use crate::rest::{Rest, UNMAP_PIECE_RANGES};
@@ -88,8 +89,8 @@ pub(crate) struct Edit {
     pub(crate) copied: Vec<CopySegment>,
     /// What is left of it, where it is done in pieces.
     pub(crate) rest: Option<Rest>,
-    /// The work that had been done when it began to wait for space: see `starved`.
-    pub(crate) waits_from: Option<u64>,
+    /// While it waits for space: see `starved`.
+    pub(crate) wait: Option<Wait>,
     /// What the host named, other than in a copy.
     pub(crate) asked: Vec<SectorRange>,
 }

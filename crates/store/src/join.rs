@@ -9,6 +9,7 @@ use crate::bring::Payload;
 use crate::edit::Edit;
 use crate::estimate::config_bytes;
 use crate::grafts::Graft;
+use crate::need::Wait;
 use crate::preload;
 use crate::record::{entries_bytes_max, reshaped};
 use crate::starved::Room;
@@ -32,11 +33,11 @@ impl Writer {
         {
             return self.refused(world, edit, error);
         }
-        match self.room_for(world, &job) {
+        match self.room_for(world, &job, false) {
             Room::Found => {}
             // Reclaim waits for nobody: it is what others wait for.
-            Room::Awaited if !matches!(job, Job::Relocate(_)) => {
-                self.starve(token, job);
+            Room::Awaited(need) if !matches!(job, Job::Relocate(_)) => {
+                self.starve(token, job, need);
                 return Submitted::Queued;
             }
             _ => return Submitted::Done(Err(self.no_space(world, &job))),
@@ -44,8 +45,8 @@ impl Writer {
         let changes_blocks = job.changes_blocks(world);
         match job {
             Job::Flush => self.join_flush(token),
-            Job::Entries { entries, waits_from } => {
-                self.join_entries(world, token, entries, waits_from, changes_blocks)
+            Job::Entries { entries, wait } => {
+                self.join_entries(world, token, entries, wait, changes_blocks)
             }
             Job::Relocate(relocation) => {
                 self.join_relocation(world, token, relocation, changes_blocks)
@@ -69,14 +70,14 @@ impl Writer {
         world: &World,
         token: Token,
         entries: Vec<Entry>,
-        mut waits_from: Option<u64>,
+        mut wait: Option<Wait>,
         changes_blocks: u64,
     ) -> Submitted {
         if !self.has_room(0, entries.iter().map(Entry::encoded_bytes).sum()) {
-            self.overflow.push_back((token, Job::Entries { entries, waits_from }));
+            self.overflow.push_back((token, Job::Entries { entries, wait }));
             return Submitted::Queued;
         }
-        self.feed(&mut waits_from);
+        self.feed(&mut wait);
         let first = self.open.entries.len();
         self.open.changes_blocks += changes_blocks;
         self.config_bytes += config_bytes(&entries);
@@ -106,7 +107,7 @@ impl Writer {
         let classes = std::mem::take(&mut edit.staging.classes);
         let runs = self.open.add_part(&mut self.state.next_chunk, frames, &classes);
         edit.end_part(runs);
-        self.feed(&mut edit.waits_from);
+        self.feed(&mut edit.wait);
         self.open.changes_blocks += changes_blocks;
         if !self.count_entries(world, first) {
             return Submitted::Done(Err(VolumeError::WriteFailed));
@@ -218,7 +219,7 @@ impl Writer {
         if !self.pin_known(world, &edit) {
             return Submitted::Stale(edit.forget());
         }
-        self.feed(&mut edit.waits_from);
+        self.feed(&mut edit.wait);
         let first = self.open.entries.len();
         let rest = edit.take_rest();
         let fua = edit.fua;

@@ -60,6 +60,7 @@ mod maintain;
 mod map;
 mod medium;
 mod memory;
+mod need;
 mod nodes;
 mod optimize;
 mod pace;

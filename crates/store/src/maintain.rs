@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use crate::map::Editor;
+use crate::need::Need;
 use crate::preload;
 use crate::store::Store;
 
@@ -38,7 +39,7 @@ impl Store {
                 if self.is_pass_why(&self.checkpointing.lock()) {
                     return Ok(Next::Soon);
                 }
-                self.refuse_starving();
+                self.refuse_starving(Need::Upkeep);
                 self.refuse_for_memory();
                 Err(StoreError::NoRoom { needed_bytes, free_bytes })
             }

@@ -12,6 +12,7 @@ use block::BLOCK_BYTES;
 use format::{PLACE_UNIT_BYTES, SegmentRow, SegmentState};
 
 use crate::compact::Compactor;
+use crate::need::Need;
 use crate::pace::PACED_PERMILLE;
 use crate::segments::reserve_segments;
 use crate::store::Store;
@@ -48,8 +49,8 @@ struct Victim {
 struct Shortage {
     /// 0: enough are free. 1,000: hosts are about to wait.
     permille: u64,
-    /// Jobs wait for space already, or for their pace.
-    starving: bool,
+    /// What jobs wait for that wait for space already, or for their pace.
+    need: Option<Need>,
     /// Jobs wait because there is none.
     exhausted: bool,
 }
@@ -57,18 +58,23 @@ struct Shortage {
 impl Shortage {
     /// The dead units that a segment must have to be worth the moving: a quarter while there is no
     /// need, as more dies by itself the longer it waits; less and less from where hosts are paced
-    /// on, down to a thirty-second; and half of that where jobs wait because there is nothing else:
-    /// any less, and the headers of what is moved would take all that is won.
+    /// on, down to what pays for new data (`need`); and as much less as the need of those allows
+    /// who wait because there is nothing else.
     fn gain_units(self, segment_units: u64) -> u64 {
+        let least = Need::NewData.least_dead_divisor();
         if self.exhausted {
-            return segment_units / 64;
+            return segment_units / self.need.map_or(least, Need::least_dead_divisor);
         }
         let into = self.permille.max(PACED_PERMILLE) - PACED_PERMILLE;
-        segment_units * 1000 / (4000 + 28_000 * into / (1000 - PACED_PERMILLE))
+        segment_units * 1000 / (4000 + (least - 4) * 1000 * into / (1000 - PACED_PERMILLE))
+    }
+
+    fn starving(self) -> bool {
+        self.need.is_some()
     }
 
     fn pace(self) -> Next {
-        if self.starving { Next::AtOnce } else { Next::Soon }
+        if self.starving() { Next::AtOnce } else { Next::Soon }
     }
 
     /// What may be moved for `bytes` of the hosts'. Moving `live` gains `dead`: as much as they use
@@ -119,7 +125,7 @@ impl Store {
             (writer.written.log_bytes - writer.written.moved_bytes, writer.is_idle())
         };
         let written = hosts_bytes.saturating_sub(reclaimer.seen_bytes);
-        let at_once = shortage.starving || written == 0 && idle;
+        let at_once = shortage.starving() || written == 0 && idle;
         let credit = reclaimer.credit_bytes + shortage.credit(written, victim);
         reclaimer.seen_bytes = hosts_bytes;
         reclaimer.credit_bytes = credit.min(tuning.move_credit_bytes_max);
@@ -198,7 +204,7 @@ impl Store {
         shortage: Shortage,
     ) -> Result<Next, StoreError> {
         self.writer.lock().end_pace();
-        let freed = match shortage.starving {
+        let freed = match shortage.starving() {
             true => self.free_any()?,
             false => self.free_emptied(self.dead_segments_wanted())?,
         };
@@ -215,7 +221,7 @@ impl Store {
         if self.writer.lock().state.segments.awaits_readers() {
             return Ok(Next::Soon);
         }
-        self.refuse_starving();
+        self.refuse_starving(shortage.need.unwrap_or(Need::NewData));
         Ok(Next::AtOnce)
     }
 
@@ -227,9 +233,9 @@ impl Store {
         let most = u64::from(segments_wanted(count)).max(least + 1);
         let free = u64::from(writer.state.segments.free_count());
         let permille = most.saturating_sub(free) * 1000 / (most - least);
-        let starving = !writer.starved.is_empty();
-        let exhausted = starving && free <= u64::from(reserve);
-        Shortage { permille: permille.min(1000), starving, exhausted }
+        let need = writer.greatest_need();
+        let exhausted = need.is_some() && free <= u64::from(reserve);
+        Shortage { permille: permille.min(1000), need, exhausted }
     }
 
     /// Writes a checkpoint if that frees `wanted` segments. Returns whether it did.

@@ -138,7 +138,7 @@ impl Edit {
     /// A copy that is too much for one commit, from the beginning.
     pub(crate) fn in_pieces(self) -> Self {
         let rest = Some(Rest::of_copy(&self.copied));
-        Self { rest, waits_from: self.waits_from, ..Self::default() }
+        Self { rest, wait: self.wait, ..Self::default() }
     }
 
     /// Plans the next piece, if none is under way.

@@ -11,24 +11,28 @@
 //!
 //! Invariants:
 //! 1. A job begins to wait once: it keeps the work of that moment until it joins the open record,
-//!    however often it finds room and loses it again, or is read again in between.
+//!    however often it finds room and loses it again, or is read again in between. So it does what
+//!    it needs space for (`need`), unless it finds room as a replacement and is none any more.
 //! 2. Whether a job gets in is decided where it joins, and only a job that has joined counts as
 //!    fed. That there seems to be room for it counts for nothing.
 //! 3. After `W` of work in which no job was fed all are refused. So, of those that wait, one is fed
-//!    in each `W`, or none is left.
-//! 4. A job that others overtake is refused after [`OVERTAKEN_MAX`] times `W`.
+//!    in each `W`, or none is left. New data that finds no room waits for a quarter of that, and
+//!    only what new data joined feeds it.
+//! 4. A job that others overtake is refused after [`OVERTAKEN_MAX`] times as much.
+//! 5. However many wait, those are asked that one hold of the writer's lock has time for
+//!    ([`ASKED_MAX`]), the others in turn.
 //!
 //! Each turn of [`crate::Store::maintain`] begins with 3 and 4, so whatever a turn does, and
 //! however it ends, it can't keep a job for longer.
 
 use std::collections::VecDeque;
 
-use block::{BLOCK_BYTES, BlockRange, VolumeError};
+use block::{BLOCK_BYTES, VolumeError};
+use format::Entry;
 use format::log::header_blocks;
-use format::{Entry, MapEntry, VolumeRow};
 
 use crate::Token;
-use crate::edit::{Edit, Step};
+use crate::need::{Need, Wait};
 use crate::room::Want;
 use crate::store::Store;
 use crate::world::World;
@@ -39,13 +43,15 @@ use crate::writer::{Answer, Job, Relocation, Submitted, Writer};
 const WORK_BYTES_MAX: u64 = 1 << 30;
 /// How many times that much a job waits which others overtake, as they need less.
 const OVERTAKEN_MAX: u64 = 4;
+/// How many jobs are asked at once whether there is room for them: about a millisecond.
+const ASKED_MAX: usize = 4096;
 
 /// Whether there is room for what a job brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     Found,
     /// Not yet, but dead bytes may be brought back.
-    Awaited,
+    Awaited(Need),
     /// None, nor anything to bring back.
     None,
 }
@@ -61,21 +67,30 @@ pub(crate) struct Exhausted {
 }
 
 impl Writer {
-    /// Whether there is room for a job, and for its record.
-    pub(crate) fn room_for(&mut self, world: &World, job: &Job) -> Room {
+    /// Whether there is room for a job, and for its record. `asked`: it waits, and is asked for
+    /// whether it may try; then nothing is looked at that was when it began to.
+    pub(crate) fn room_for(&mut self, world: &World, job: &Job, asked: bool) -> Room {
         let Some(want) = job.want() else { return Room::Found };
         let (blocks, changes) = (job.data_blocks(), job.changes_blocks(world));
         let fits_here = want != Want::Data && self.fits_here(blocks, job.entries_bytes_max());
-        if self.leaves_enough(world, want, changes, fits_here) || self.replaces(world, job, changes)
-        {
-            if want == Want::Data && self.is_paced_out(job.waits_from().is_some()) {
-                return Room::Awaited;
-            }
-            Room::Found
-        } else if want != Want::End && self.is_exhausted(world) {
+        let is_enough = self.leaves_enough(world, want, changes, fits_here);
+        let is_paced_out = want == Want::Data && self.is_paced_out(job.wait().is_some());
+        if is_enough && !is_paced_out {
+            return Room::Found;
+        }
+        let need = match job.wait() {
+            Some(wait) if asked || wait.need == Need::NewData => wait.need,
+            _ => self.look_at_need(world, job),
+        };
+        // What takes the place of as much may have what is kept back from hosts, as what reclaim
+        // wins makes up for it.
+        let replaces = want == Want::Data && need == Need::Upkeep;
+        if is_enough || replaces && self.leaves_enough(world, Want::Replacement, changes, false) {
+            if is_paced_out { Room::Awaited(need) } else { Room::Found }
+        } else if want != Want::End && self.is_exhausted(world, need) {
             Room::None
         } else {
-            Room::Awaited
+            Room::Awaited(need)
         }
     }
 
@@ -83,10 +98,10 @@ impl Writer {
     pub(crate) fn room_for_data(&mut self, world: &World) -> Room {
         if self.leaves_enough(world, Want::Data, 0, false) {
             Room::Found
-        } else if self.is_exhausted(world) {
+        } else if self.is_exhausted(world, Need::NewData) {
             Room::None
         } else {
-            Room::Awaited
+            Room::Awaited(Need::NewData)
         }
     }
 
@@ -97,70 +112,90 @@ impl Writer {
         blocks <= self.segment_rest_blocks() as usize
     }
 
-    /// Whether a host's data takes the place of as much that dies with it: then it may have what is
-    /// kept back from hosts, as what reclaim wins makes up for it.
-    fn replaces(&mut self, world: &World, job: &Job, changes: u64) -> bool {
-        let Job::Edit(edit) = job else { return false };
-        edit.data_blocks() > 0
-            && self.leaves_enough(world, Want::Replacement, changes, false)
-            && is_replacement(world, edit)
-    }
-
-    /// Whether reclaim has found nothing to bring back, and hardly anything has died since.
-    fn is_exhausted(&mut self, world: &World) -> bool {
-        if self.exhausted_at.is_none() || self.is_checkpoint_due_for_room(world) {
+    /// Whether reclaim has found nothing to bring back for this, and hardly anything has died
+    /// since: for new data less than what makes a segment worth emptying.
+    fn is_exhausted(&mut self, world: &World, need: Need) -> bool {
+        let Some(then) = self.exhausted_at[need as usize] else { return false };
+        if self.is_checkpoint_due_for_room(world) {
             return false;
         }
-        let eighth = self.eighth_segment_bytes();
-        self.exhausted_at.is_some_and(|then| {
-            self.state.segments.live_log_bytes() >= then.live_bytes
-                && self.written.log_bytes < then.log_bytes + eighth
-        })
+        let segment_bytes = u64::from(self.blocks_per_segment) * BLOCK_BYTES;
+        let died_bytes = then.live_bytes.saturating_sub(self.state.segments.live_log_bytes());
+        let is_little = match need {
+            Need::NewData => died_bytes < segment_bytes / need.least_dead_divisor(),
+            Need::Upkeep => died_bytes == 0,
+        };
+        is_little && self.written.log_bytes < then.log_bytes + self.eighth_segment_bytes()
     }
 
     /// A job waits for space from now on, if it does not yet.
-    pub(crate) fn starve(&mut self, token: Token, mut job: Job) {
-        let work_bytes = self.work_bytes;
-        if let Some(from) = job.waits_from_mut() {
-            from.get_or_insert(work_bytes);
+    pub(crate) fn starve(&mut self, token: Token, mut job: Job, need: Need) {
+        let from_work_bytes = self.work_bytes;
+        if let Some(wait) = job.wait_mut() {
+            wait.get_or_insert(Wait { from_work_bytes, need }).need = need;
         }
         self.starved.push_back((token, job));
     }
 
-    /// A job joins that has waited for space, or has not.
-    pub(crate) fn feed(&mut self, waits_from: &mut Option<u64>) {
-        if waits_from.take().is_some() {
-            self.fed_at_work_bytes = self.work_bytes;
+    /// A job joins that has waited for space, or has not. Where there was room for new data, there
+    /// was for all else.
+    pub(crate) fn feed(&mut self, wait: &mut Option<Wait>) {
+        if let Some(wait) = wait.take() {
+            self.fed_at_work_bytes[wait.need as usize..].fill(self.work_bytes);
         }
     }
 
     /// A turn begins, and is counted as work. Refuses what has waited for too much of it: all, if
     /// none was fed, or what others have overtaken for long.
-    fn refuse_overdue(&mut self, world: &World, most: u64) -> Vec<Answer> {
+    fn refuse_overdue(&mut self, world: &World, work_bytes_max: u64) -> Vec<Answer> {
         if self.starved.is_empty() {
             return Vec::new();
         }
         self.work_bytes += BLOCK_BYTES;
+        let mut answers = Vec::new();
+        for need in Need::ALL {
+            let most = self.patience(world, need, work_bytes_max);
+            answers.extend(self.refuse_overdue_of(world, need, most));
+        }
+        answers
+    }
+
+    /// How much work what waits for this waits for. New data for which there is room waits for its
+    /// pace only, and that comes with the work.
+    fn patience(&mut self, world: &World, need: Need, work_bytes_max: u64) -> u64 {
+        let is_paced = need == Need::NewData && self.leaves_enough(world, Want::Data, 0, false);
+        if is_paced { work_bytes_max } else { work_bytes_max / need.work_divisor() }
+    }
+
+    fn refuse_overdue_of(&mut self, world: &World, need: Need, most: u64) -> Vec<Answer> {
         let now = self.work_bytes;
-        let waited = |job: &Job| job.waits_from().map_or(0, |from| now - from);
+        let waited = |job: &Job| {
+            let wait = job.wait().filter(|wait| wait.need == need);
+            wait.map_or(0, |wait| now - wait.from_work_bytes)
+        };
         let longest = self.starved.iter().map(|(_, job)| waited(job)).max().unwrap_or(0);
-        if longest.min(now - self.fed_at_work_bytes) > most {
-            return self.refuse_starved(world);
+        if longest.min(now - self.fed_at_work_bytes[need as usize]) > most {
+            return self.refuse_starved(world, need);
         }
         if longest <= OVERTAKEN_MAX * most {
             return Vec::new();
         }
-        let starved = std::mem::take(&mut self.starved).into_iter();
-        let (overdue, starved): (VecDeque<_>, _) =
-            starved.partition(|(_, job)| waited(job) > OVERTAKEN_MAX * most);
-        self.starved = starved;
-        let refuse = |(token, job)| Answer::Reply(token, Err(self.no_space(world, &job)));
-        overdue.into_iter().map(refuse).collect()
+        self.refuse_those(world, |job| waited(job) > OVERTAKEN_MAX * most)
     }
 
-    /// Lets jobs that wait for space join in front of all others, if there is some for them.
+    fn refuse_those(&mut self, world: &World, refused: impl Fn(&Job) -> bool) -> Vec<Answer> {
+        let starved = std::mem::take(&mut self.starved).into_iter();
+        let (refused, starved): (VecDeque<_>, _) = starved.partition(|(_, job)| refused(job));
+        self.starved = starved;
+        let refuse = |(token, job)| Answer::Reply(token, Err(self.no_space(world, &job)));
+        refused.into_iter().map(refuse).collect()
+    }
+
+    /// Lets jobs that wait for space join in front of all others, if there is some for them. Of many
+    /// the first are asked, and go to the end if there is none.
     pub(crate) fn revive_starved(&mut self, world: &World) {
-        let starved = std::mem::take(&mut self.starved);
+        let mut starved = std::mem::take(&mut self.starved);
+        let asked: Vec<_> = starved.drain(..starved.len().min(ASKED_MAX)).collect();
         let mut budget_bytes = self.budget_bytes();
         let mut found = |job: &Job| {
             let blocks = job.data_blocks();
@@ -172,23 +207,27 @@ impl Writer {
                 }
                 *left -= blocks as i64 * BLOCK_BYTES as i64;
             }
-            self.room_for(world, job) == Room::Found
+            self.room_for(world, job, true) == Room::Found
         };
-        let (ready, starved): (VecDeque<_>, _) =
-            starved.into_iter().partition(|(_, job)| found(job));
+        let (ready, others): (Vec<_>, Vec<_>) = asked.into_iter().partition(|(_, job)| found(job));
+        starved.extend(others);
         self.starved = starved;
         ready.into_iter().rev().for_each(|job| self.overflow.push_front(job));
     }
 
-    /// Nothing can be brought back: refuses all that waits for space.
-    fn refuse_starved(&mut self, world: &World) -> Vec<Answer> {
-        self.exhausted_at = Some(Exhausted {
+    /// Nothing can be brought back for this, nor for what less is done for: refuses all of it.
+    fn refuse_starved(&mut self, world: &World, need: Need) -> Vec<Answer> {
+        let exhausted = Exhausted {
             live_bytes: self.state.segments.live_log_bytes(),
             log_bytes: self.written.log_bytes,
-        });
-        let starved = std::mem::take(&mut self.starved);
-        let refuse = |(token, job)| Answer::Reply(token, Err(self.no_space(world, &job)));
-        starved.into_iter().map(refuse).collect()
+        };
+        self.exhausted_at[..=need as usize].fill(Some(exhausted));
+        self.refuse_those(world, |job| job.wait().is_none_or(|wait| wait.need <= need))
+    }
+
+    /// For what most is done of all that waits for space.
+    pub(crate) fn greatest_need(&self) -> Option<Need> {
+        self.starved.iter().filter_map(|(_, job)| job.wait()).map(|wait| wait.need).max()
     }
 
     /// All memory has changed, and no checkpoint finds room to write it: what waits for memory
@@ -228,20 +267,20 @@ impl Job {
         }
     }
 
-    /// The work that had been done when it began to wait for space, if it does.
-    fn waits_from(&self) -> Option<u64> {
+    /// Its wait for space, if it does wait.
+    fn wait(&self) -> Option<Wait> {
         match self {
-            Self::Edit(edit) | Self::Stage(edit) => edit.waits_from,
-            Self::Entries { waits_from, .. } => *waits_from,
+            Self::Edit(edit) | Self::Stage(edit) => edit.wait,
+            Self::Entries { wait, .. } => *wait,
             Self::Relocate(_) | Self::Flush => None,
         }
     }
 
-    /// As [`Job::waits_from`], to be set; nothing for what never waits.
-    fn waits_from_mut(&mut self) -> Option<&mut Option<u64>> {
+    /// As [`Job::wait`], to be set; nothing for what never waits.
+    fn wait_mut(&mut self) -> Option<&mut Option<Wait>> {
         match self {
-            Self::Edit(edit) | Self::Stage(edit) => Some(&mut edit.waits_from),
-            Self::Entries { waits_from, .. } => Some(waits_from),
+            Self::Edit(edit) | Self::Stage(edit) => Some(&mut edit.wait),
+            Self::Entries { wait, .. } => Some(wait),
             Self::Relocate(_) | Self::Flush => None,
         }
     }
@@ -257,41 +296,6 @@ impl Job {
             Self::Flush => 0,
         }
     }
-}
-
-/// Whether as much as an edit stores, at most, dies when it is applied: what was there before is
-/// named by nothing else.
-fn is_replacement(world: &World, edit: &Edit) -> bool {
-    edit.steps.iter().all(|step| {
-        let Step::Put(put) = step else { return false };
-        let Some(map) = world.map_of(put.volume) else { return false };
-        let wanted = put.stored_blocks() as u64 * u64::from(format::geometry::UNITS_PER_BLOCK);
-        let mut dying = 0;
-        let range: BlockRange = put.range();
-        (range.start.0..range.end().0).any(|block| {
-            dying += dying_units(world, &map, block).unwrap_or(0);
-            dying >= wanted
-        }) || wanted == 0
-    })
-}
-
-/// Units of 64 bytes that die if a block becomes something else.
-fn dying_units(world: &World, map: &VolumeRow, block: u64) -> Option<u64> {
-    let (mut entry, mut offset) = (map.root, block);
-    for level in (1..=map.level).rev() {
-        let MapEntry::Node(id) = entry else { return None };
-        let row = world.nodes.row(&world.medium, id).ok()?;
-        if row.reference_count != 1 {
-            return None;
-        }
-        let below = world.span_blocks(level - 1);
-        let node = world.nodes.get(&world.medium, id, level).ok()?;
-        entry = node.get((offset / below) as usize);
-        offset %= below;
-    }
-    let MapEntry::Chunk(id) = entry else { return None };
-    let row = world.chunk(id).ok()?;
-    (row.reference_count == 1 && row.original.is_none()).then(|| u64::from(row.share_units()))
 }
 
 impl Store {
@@ -333,9 +337,9 @@ impl Store {
         self.hand_over();
     }
 
-    /// Refuses what waits for space, because there is none to be had.
-    pub(crate) fn refuse_starving(&self) {
-        let answers = self.writer.lock().refuse_starved(&self.world);
+    /// Refuses what waits for space, because there is none to be had for this.
+    pub(crate) fn refuse_starving(&self, need: Need) {
+        let answers = self.writer.lock().refuse_starved(&self.world, need);
         self.answer(answers);
         self.hand_over();
     }

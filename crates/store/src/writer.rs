@@ -13,6 +13,7 @@ use format::{ChunkId, Entry, LogPosition};
 use crate::commit::InFlight;
 use crate::edit::Edit;
 use crate::grafts::Applied;
+use crate::need::{Need, Wait};
 use crate::pace::Pace;
 use crate::record::{Originals, Record, contains, entry_target};
 use crate::starved::Exhausted;
@@ -20,13 +21,17 @@ use crate::walk::entry_of;
 use crate::world::{State, World};
 use crate::{Durability, OpenOptions, Token, Tuning, WrittenBytes};
 
+/// After so many blocks that were looked at to tell what jobs need (`need`), others wait for the next
+/// commit, or the next look at those that wait: a millisecond or two.
+const NEEDS_LOOKED_AT_MAX: u64 = 4096;
+
 /// Something that changes the pool.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// A request of a host.
     Edit(Box<Edit>),
-    /// An administrator's change, and the work at which it began to wait for space.
-    Entries { entries: Vec<Entry>, waits_from: Option<u64> },
+    /// An administrator's change, which may wait for space.
+    Entries { entries: Vec<Entry>, wait: Option<Wait> },
     /// A part of a long copy: the edit goes on once it is durable.
     Stage(Box<Edit>),
     /// SYNCHRONIZE CACHE: nothing but durability.
@@ -100,12 +105,14 @@ pub(crate) struct Writer {
     pub(crate) deferred: Vec<(Token, Box<Edit>)>,
     /// Jobs that wait for space, oldest first.
     pub(crate) starved: VecDeque<(Token, Job)>,
-    /// When reclaim found nothing to bring back: how much was live, and how much written.
-    pub(crate) exhausted_at: Option<Exhausted>,
+    /// When reclaim found nothing to bring back, for each need.
+    pub(crate) exhausted_at: [Option<Exhausted>; Need::ALL.len()],
     /// What was done to win space: see `starved`.
     pub(crate) work_bytes: u64,
-    /// How much of that when a job that had waited joined the last time.
-    pub(crate) fed_at_work_bytes: u64,
+    /// How much of that when a job that had waited joined the last time, for each need.
+    pub(crate) fed_at_work_bytes: [u64; Need::ALL.len()],
+    /// Blocks that were looked at to tell what takes the place of as much from new data.
+    pub(crate) needs_looked_at: u64,
     /// How fast hosts may write, while space is short.
     pub(crate) pace: Option<Pace>,
     /// Reclaim rests until so many bytes of log were written, or so few bytes are live.
@@ -168,9 +175,10 @@ impl Writer {
             heavy: VecDeque::new(),
             deferred: Vec::new(),
             starved: VecDeque::new(),
-            exhausted_at: None,
+            exhausted_at: Default::default(),
             work_bytes: 0,
-            fed_at_work_bytes: 0,
+            fed_at_work_bytes: Default::default(),
+            needs_looked_at: 0,
             pace: None,
             reclaim_rest: None,
             written: WrittenBytes::default(),
@@ -363,15 +371,14 @@ impl Writer {
 
     /// Lets heavy edits join in their order, as many as a record takes.
     fn take_heavy(&mut self, world: &World, answers: &mut Vec<Answer>) {
-        for (token, edit) in std::mem::take(&mut self.heavy) {
-            if !self.heavy.is_empty() {
-                // One was put back: so must be all behind it.
-                self.heavy.push_back((token, edit));
-                continue;
-            }
+        let mut waiting = std::mem::take(&mut self.heavy);
+        while self.heavy.is_empty()
+            && let Some((token, edit)) = waiting.pop_front()
+        {
             let submitted = self.join(world, token, Job::Edit(edit));
             answers.extend(submitted.answer(token));
         }
+        put_back(&mut self.heavy, waiting);
     }
 
     /// Sends deferred edits back to be read again, and lets jobs join that wait for room.
@@ -398,14 +405,22 @@ impl Writer {
         self.revive_starved(world);
         self.take_heavy(world, answers);
         let mut waiting = std::mem::take(&mut self.overflow);
-        while let Some((token, job)) = waiting.pop_front() {
+        let looked_at_max = self.needs_looked_at + NEEDS_LOOKED_AT_MAX;
+        // One is put back because the record is full: so must be all behind it.
+        while self.overflow.is_empty()
+            && self.needs_looked_at < looked_at_max
+            && let Some((token, job)) = waiting.pop_front()
+        {
             let submitted = self.join(world, token, job);
             answers.extend(submitted.answer(token));
-            if !self.overflow.is_empty() {
-                // It was put back because the record is full: so must be all behind it.
-                break;
-            }
         }
-        self.overflow.extend(waiting);
+        put_back(&mut self.overflow, waiting);
     }
+}
+
+/// What did not get in comes before what was not asked yet, which stays where it is: there may be
+/// very many.
+fn put_back<T>(queue: &mut VecDeque<T>, mut waiting: VecDeque<T>) {
+    std::mem::swap(queue, &mut waiting);
+    waiting.into_iter().rev().for_each(|job| queue.push_front(job));
 }

@@ -10,6 +10,7 @@ mod integrity;
 mod log_end;
 mod memory;
 mod model;
+mod nearly_full;
 mod optimize;
 mod pieces;
 mod power;

@@ -4,6 +4,7 @@ use format::geometry::SEGMENT_BYTES_MIN;
 use format::{Place, SegmentState};
 
 use super::*;
+use crate::need::{Need, Wait};
 use crate::{Outcome, Sink, SinkId, Started, Token, Tuning};
 
 const SEGMENT_BYTES: u64 = 64 << 10;
@@ -70,6 +71,17 @@ impl Short {
         self.start(id, VolumeRequest::Write { volume: self.volume, range, data, fua: false });
     }
 
+    /// Lets go of what was opened to be in the way.
+    fn free_all(&self) {
+        let segments = &mut self.store.writer.lock().state.segments;
+        for (segment, row) in segments.rows().collect::<Vec<_>>() {
+            if row.state == SegmentState::Log && row.live_units == SEGMENT_UNITS {
+                segments.sub_live(Place { segment, offset_units: 0 }, SEGMENT_UNITS).unwrap();
+                segments.free_dead_one(segment);
+            }
+        }
+    }
+
     fn waiting(&self) -> usize {
         self.store.writer.lock().starved.len()
     }
@@ -122,13 +134,76 @@ fn what_others_overtake_is_refused_after_bounded_work() {
             assert!(writer.work_bytes - begin <= 5 * most, "it waits for too long");
             writer.work_bytes += most / 2;
             // Another one that has waited joins.
-            let mut waits_from = Some(begin);
-            writer.feed(&mut waits_from);
+            let need = Need::Upkeep;
+            writer.feed(&mut Some(Wait { from_work_bytes: begin, need }));
         }
         pool.store.refuse_overdue();
         next += 1;
     }
     assert!(next > 8, "it waits while others do not");
     assert_eq!(*pool.answers.0.lock(), [(1, Err(VolumeError::NoSpace))]);
-    assert!(pool.store.writer.lock().exhausted_at.is_none(), "others are not refused for it");
+    assert!(
+        pool.store.writer.lock().exhausted_at[Need::Upkeep as usize].is_none(),
+        "others are not refused for it"
+    );
+}
+
+/// Each time that something was moved, all blocks were looked at of all jobs that waited.
+#[test]
+fn what_waits_is_looked_at_once_however_often_it_is_asked() {
+    const JOBS: u64 = 16;
+    const BLOCKS: u64 = 8;
+    let pool = Short::new(4);
+    for id in 0..JOBS {
+        let range = SectorRange::new(id * BLOCKS * 8, BLOCKS * 8);
+        let data = DataOut::from_bytes(&distinct(BLOCKS * 8, id + 1), 0);
+        let volume = pool.volume;
+        pool.start(id, VolumeRequest::Write { volume, range, data, fua: false });
+    }
+    assert_eq!(pool.waiting() as u64, JOBS);
+    for _ in 0..100 {
+        assert!(pool.store.is_starving());
+    }
+    assert_eq!(pool.store.writer.lock().needs_looked_at, JOBS * BLOCKS);
+    // One more look when there is room for overwrites, as they may be none by then: not for these.
+    pool.free_all();
+    for turn in 0.. {
+        assert!(turn < 1000, "{} wait for ever", pool.waiting());
+        pool.store.maintain().unwrap();
+        while pool.store.commit_here() {}
+        if pool.answers.0.lock().len() as u64 == JOBS {
+            break;
+        }
+    }
+    assert_eq!(pool.store.writer.lock().needs_looked_at, JOBS * BLOCKS);
+    assert_eq!(
+        pool.answers.0.lock().iter().filter(|(_, reply)| reply.is_ok()).count() as u64,
+        JOBS
+    );
+}
+
+/// Those that waited for something else, as a checkpoint, may all find no room at once.
+#[test]
+fn what_begins_to_wait_is_looked_at_in_turns() {
+    const JOBS: u64 = 2048;
+    const BLOCKS: u64 = 8;
+    let pool = Short::new(4);
+    let mut most = 0;
+    pool.store.writer.lock().barrier = true;
+    for id in 0..JOBS {
+        let range = SectorRange::new(id % 128 * BLOCKS * 8, BLOCKS * 8);
+        let data = DataOut::from_bytes(&distinct(BLOCKS * 8, id + 1), 0);
+        let volume = pool.volume;
+        pool.start(id, VolumeRequest::Write { volume, range, data, fua: false });
+    }
+    pool.store.writer.lock().barrier = false;
+    while (pool.waiting() as u64) < JOBS {
+        let mut writer = pool.store.writer.lock();
+        let before = writer.needs_looked_at;
+        let mut answers = Vec::new();
+        writer.revive_forgotten(&pool.store.world, &mut answers);
+        assert!(answers.is_empty() && writer.needs_looked_at > before, "nothing goes on");
+        most = most.max(writer.needs_looked_at - before);
+    }
+    assert!(most <= 4096 + BLOCKS, "{most} blocks are looked at at once");
 }
