@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::{Bench, median_by, number};
 
 /// The rows' names, for `--rows`.
-pub const ROWS: &[&str] = &["cost-snapshot", "cost-copy", "cost-unmap", "cost-destroy"];
+pub const ROWS: &[&str] =
+    &["cost-snapshot", "cost-copy", "cost-unmap", "cost-destroy", "cost-free"];
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -20,6 +21,10 @@ const VERB_COUNT: usize = 15;
 const COPY_SIZES: [u64; 4] = [MIB, 64 * MIB, 240 * MIB, GIB];
 /// What is unmapped or destroyed.
 const SIZES: [u64; 4] = [MIB, 64 * MIB, GIB, 16 * GIB];
+/// What is freed at once. Copies of a piece that is no power of two share its leaves, of 1 MiB, but
+/// no node above them: so there is most to be freed for what is stored.
+const FREED_BYTES: u64 = 10 * TIB;
+const FREED_PIECE_BYTES: u64 = 240 * MIB;
 /// Data that is written once, to be copied from there.
 const SOURCE_BYTES: u64 = GIB;
 /// Writes of 256 KiB, anywhere in a volume of 10 TiB: 2 GiB.
@@ -53,6 +58,7 @@ pub fn measure(bench: &Bench, rows: &[&str]) -> Result<Vec<Cost>> {
             "cost-snapshot" => snapshots(bench)?,
             "cost-copy" => copies(bench)?,
             "cost-unmap" => unmaps(bench)?,
+            "cost-free" => vec![free(bench)?],
             _ => destructions(bench)?,
         });
     }
@@ -179,25 +185,37 @@ fn commands(
     })
 }
 
+/// A volume of 10 TiB that is full of references to what it shares with itself.
+fn free(bench: &Bench) -> Result<Cost> {
+    let cost = eradicate(bench, "free what is shared", FREED_BYTES, FREED_PIECE_BYTES)?;
+    let speed = FREED_BYTES as f64 / TIB as f64 / cost.freed_s.unwrap_or(f64::INFINITY);
+    eprintln!("background freeing: {speed:.2} TiB/s (aim 1.0)");
+    Ok(cost)
+}
+
 /// Volumes that are full, destroyed and eradicated.
 fn destructions(bench: &Bench) -> Result<Vec<Cost>> {
     in_turn(bench, &SIZES, |bytes| destroy(bench, bytes))
 }
 
 fn destroy(bench: &Bench, bytes: u64) -> Result<Cost> {
+    eradicate(bench, "destroy and eradicate", bytes, bytes.min(64 * MIB))
+}
+
+/// Fills a volume with copies of a piece, and eradicates it.
+fn eradicate(bench: &Bench, operation: &'static str, bytes: u64, piece: u64) -> Result<Cost> {
     let before = bench.array.pool()?.data_bytes;
     let url = bench.array.create_volume("doomed", bytes, 6, "")?;
-    let span = bytes.min(64 * MIB);
-    let fill = format!("--prefill --rw read --length {span} --commands 1 --span {span} --seed 103");
+    let fill =
+        format!("--prefill --rw read --length {piece} --commands 1 --span {piece} --seed 103");
     bench.load(&url, &format!("{fill} {LIGHT}"))?;
-    if bytes > span {
-        let copies = bytes / span - 1;
-        let copy = format!("--command xcopy --length {span} --span {span} --commands {copies}");
-        bench.load(&url, &format!("{copy} --seconds 60"))?;
+    if bytes > piece {
+        let copies = bytes / piece - 1;
+        let copy = format!("--command xcopy --length {piece} --span {piece} --commands {copies}");
+        bench.load(&url, &format!("{copy} --seconds 600"))?;
     }
     bench.array.verb("disconnect doomed lab")?;
-    let text = "volume destroy doomed --eradicate";
-    let cost = verb(bench, "destroy and eradicate", Some(bytes), text)?;
+    let cost = verb(bench, operation, Some(bytes), "volume destroy doomed --eradicate")?;
     let freed_s = Some(bench.wait_freed(before)?.as_secs_f64());
     Ok(Cost { freed_s, ..cost })
 }
