@@ -78,6 +78,7 @@ mod relief;
 mod relocate;
 mod replay;
 mod rest;
+mod revive;
 mod room;
 mod rotten;
 mod salvage;

@@ -14,6 +14,10 @@ use crate::room::Want;
 use crate::world::World;
 use crate::writer::{Job, Writer};
 
+/// After so many blocks that were looked at to tell what jobs need, others wait for the next
+/// commit, or the next look at those that wait: a millisecond or two.
+pub(crate) const NEEDS_LOOKED_AT_MAX: u64 = 4096;
+
 /// What space is needed for: for the last most is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
