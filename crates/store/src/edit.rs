@@ -17,7 +17,6 @@ use format::{Fingerprint, Handling, Keys, MapEntry};
 
 use crate::classify::uniform_entry;
 use crate::compare::Compare;
-use crate::need::Wait;
 use crate::put::Put;
 use crate::record::contains;
 use crate::rest::{Rest, UNMAP_PIECE_RANGES};
@@ -90,7 +89,7 @@ pub(crate) struct Edit {
     /// What is left of it, where it is done in pieces.
     pub(crate) rest: Option<Rest>,
     /// While it waits for space: see `starved`.
-    pub(crate) wait: Option<Wait>,
+    pub(crate) wait: Option<crate::need::Wait>,
     /// What the host named, other than in a copy.
     pub(crate) asked: Vec<SectorRange>,
 }

@@ -58,8 +58,8 @@ pub(crate) struct Wait {
 
 impl Writer {
     /// What a job needs space for. Looks at each block that an edit replaces: at most once when the
-    /// job begins to wait, and again when there is room for it as what it was then. So however often
-    /// those that wait are asked, no block is looked at for it.
+    /// job begins to wait, and again when there is room for it as what it was then. So no block is
+    /// looked at for it however often those that wait are asked.
     pub(crate) fn look_at_need(&mut self, world: &World, job: &Job) -> Need {
         if job.want() != Some(Want::Data) {
             return Need::Upkeep;

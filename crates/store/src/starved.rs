@@ -191,8 +191,8 @@ impl Writer {
         refused.into_iter().map(refuse).collect()
     }
 
-    /// Lets jobs that wait for space join in front of all others, if there is some for them. Of many
-    /// the first are asked, and go to the end if there is none.
+    /// Lets jobs that wait for space join before all others, if there is some for them. Of many the
+    /// first are asked, and go to the end if there is none.
     pub(crate) fn revive_starved(&mut self, world: &World) {
         let mut starved = std::mem::take(&mut self.starved);
         let asked: Vec<_> = starved.drain(..starved.len().min(ASKED_MAX)).collect();
