@@ -102,7 +102,8 @@ impl Registered {
 
     /// Rewrites them after a change.
     pub fn write_again(&self, run: &RunFile) {
-        for path in &self.paths {
+        // The one in the pool last: whoever sees it there finds it in the others, too.
+        for path in self.paths.iter().rev() {
             if let Err(error) = write_run_file(path, run) {
                 tracing::warn!("{} stays as it was: {error}", path.display());
             }
