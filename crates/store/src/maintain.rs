@@ -83,7 +83,7 @@ impl Store {
             if !writer.forgets_some(&self.world) {
                 return;
             }
-            writer.revive_forgotten(&self.world, &mut answers);
+            writer.take_waiting(&self.world, &mut answers);
         }
         self.answer(answers);
         self.hand_over();

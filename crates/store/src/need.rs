@@ -14,8 +14,8 @@ use crate::room::Want;
 use crate::world::World;
 use crate::writer::{Job, Writer};
 
-/// After so many blocks that were looked at to tell what jobs need, others wait for the next
-/// commit, or the next look at those that wait: a millisecond or two.
+/// How many blocks may be looked at under one hold of the writer's lock to decide what jobs need
+/// space for: a millisecond or two. Jobs that come later are decided on at the next commit.
 pub(crate) const NEEDS_LOOKED_AT_MAX: u64 = 4096;
 
 /// What space is needed for: for the last most is done.

@@ -107,7 +107,7 @@ pub(crate) struct Writer {
     pub(crate) work_bytes: u64,
     /// How much of that when a job that had waited joined the last time, for each need.
     pub(crate) fed_at_work_bytes: [u64; Need::ALL.len()],
-    /// Blocks that were looked at to tell what takes the place of as much from new data.
+    /// Blocks that were looked at to tell replacements from new data, since the start.
     pub(crate) needs_looked_at: u64,
     /// How fast hosts may write, while space is short.
     pub(crate) pace: Option<Pace>,
