@@ -25,6 +25,8 @@ const WRITES: u64 = 24;
 const SYNC_EVERY: u64 = 6;
 /// Where the superblocks are.
 const SUPERBLOCKS: [u64; 2] = [0, 8 << 20];
+/// The filesystem takes no write that carries its flush (errno(3)).
+const EOPNOTSUPP: i32 = 95;
 /// The opcode of a SCSI response (RFC 7143 section 11.4).
 const SCSI_RESPONSE: u8 = 0x21;
 
@@ -64,6 +66,8 @@ struct Trace {
     rings: usize,
     /// Of the first write or flush: whether it was a flush.
     begins_with_flush: Option<bool>,
+    /// Whether the filesystem has refused a write that carries its flush (EOPNOTSUPP).
+    refuses_durable: bool,
 }
 
 impl Trace {
@@ -98,6 +102,7 @@ impl Trace {
                     if let (Some(write), 0..) = (writes.get(id), result) {
                         trace.writes[*write].ended = Some((at, result as usize / 4096));
                     }
+                    trace.refuses_durable |= result == -i64::from(EOPNOTSUPP);
                     if let (Some(flush), 0) = (flushes.get(id), result) {
                         trace.flushes[*flush].ended = Some(at);
                     }
@@ -124,15 +129,24 @@ impl Trace {
         self.flushes.iter().any(|flush| covers(&flush))
     }
 
+    /// The writes that had brought a block which begins with `head` before a time.
+    fn holding(&self, head: u64, before: usize) -> impl Iterator<Item = &Write> {
+        self.writes.iter().filter(move |write| {
+            let there = write.ended.filter(|(ended, _)| *ended < before);
+            there.is_some_and(|(_, blocks)| {
+                write.heads.iter().take(blocks).any(|found| *found == head)
+            })
+        })
+    }
+
     /// Whether a block that begins with `head` was durable before a time.
     fn is_durable(&self, head: u64, before: usize) -> bool {
-        self.writes.iter().any(|write| {
-            let there = write.ended.filter(|(ended, _)| *ended < before);
-            let holds = there.is_some_and(|(_, blocks)| {
-                write.heads.iter().take(blocks).any(|found| *found == head)
-            });
-            holds && (write.durable || self.is_flushed(write, before))
-        })
+        self.holding(head, before).any(|write| write.durable || self.is_flushed(write, before))
+    }
+
+    /// Whether a write that was durable by itself had brought it.
+    fn carries_its_flush(&self, head: u64, before: usize) -> bool {
+        self.holding(head, before).any(|write| write.durable)
     }
 }
 
@@ -209,6 +223,11 @@ fn promises(array: &Array, target: &Target, commit: bool) -> Result<usize> {
             ensure!(
                 trace.is_durable(head, at),
                 "write {index} of {WRITES}: block {head:016x} was answered and not durable"
+            );
+            // A flush of the whole device would do, and cost every other write of it.
+            ensure!(
+                !commit || trace.refuses_durable || trace.carries_its_flush(head, at),
+                "write {index} of {WRITES}: its record did not carry its own flush"
             );
         }
     }

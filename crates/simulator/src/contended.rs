@@ -304,9 +304,9 @@ impl Contenders {
         let index = self.rng.below(self.commits.len() as u64) as usize;
         let (commit, written) = self.commits.swap_remove(index);
         let (at, frames) = (commit.offset_bytes, &commit.frames);
-        let result = match commit.persist() {
+        let result = match commit.persist {
             _ if !written && !frames.is_empty() => {
-                let result = match commit.persist() {
+                let result = match commit.persist {
                     Persist::Itself => self.disk.write_durable(at, frames),
                     Persist::Nothing | Persist::All => self.disk.write(at, frames),
                 };

@@ -319,7 +319,7 @@ impl Desk {
     /// enough, or a write, and a flush behind it.
     fn write_commit(&self, commit: &Commit) -> std::io::Result<CommitStep> {
         let (at, frames) = (commit.offset_bytes, &commit.frames);
-        match commit.persist() {
+        match commit.persist {
             Persist::Itself if self.fua => {
                 self.disk.write_durable(at, frames).map(|()| CommitStep::Finish)
             }

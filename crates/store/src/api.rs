@@ -108,24 +108,11 @@ pub struct Commit {
     pub offset_bytes: u64,
     /// What to write.
     pub frames: Vec<Frame>,
-    /// Whether it must be durable before it is finished: [`Commit::persist`] says how.
-    pub flush: bool,
-    /// The record's number.
-    pub(crate) lsn: u64,
-    /// Whether earlier records may be there that are not durable yet.
-    pub(crate) covers_earlier: bool,
-}
-
-impl Commit {
     /// What must be durable before it is finished. Where each record becomes durable by itself it
     /// is enough that this one does; where only some are flushed, a flush covers all before it.
-    pub fn persist(&self) -> Persist {
-        match (self.flush, self.covers_earlier || self.frames.is_empty()) {
-            (false, _) => Persist::Nothing,
-            (true, false) => Persist::Itself,
-            (true, true) => Persist::All,
-        }
-    }
+    pub persist: Persist,
+    /// The record's number.
+    pub(crate) lsn: u64,
 }
 
 /// Changes that an administrator makes: all of them in one commit, or none.

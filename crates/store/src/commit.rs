@@ -4,6 +4,7 @@ use block::{BLOCK_BYTES, Frame, VolumeError, VolumeReply};
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::{RECORD_ENTRIES_BYTES_MAX, header_blocks};
 use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
+use sys::Persist;
 
 use crate::apply::apply_all;
 use crate::bring::Payload;
@@ -63,7 +64,11 @@ impl Writer {
             Place { segment: position.segment, offset_units: position.block * UNITS_PER_BLOCK };
         let frames: Vec<Frame> =
             header_frames.into_iter().chain(record.frames.iter().cloned()).collect();
-        let flush = record.flush || !self.early();
+        let persist = match (self.early(), record.flush) {
+            (false, _) => Persist::Itself,
+            (true, false) => Persist::Nothing,
+            (true, true) => Persist::All,
+        };
         let next = LogPosition {
             block: position.block + blocks,
             lsn: position.lsn + 1,
@@ -78,8 +83,7 @@ impl Writer {
         self.tail = next;
         self.fly(record, payload, next, self.early());
         let offset_bytes = world.medium.geometry().offset_bytes(place);
-        let covers_earlier = self.early();
-        Some(Commit { offset_bytes, frames, flush, lsn: position.lsn, covers_earlier })
+        Some(Commit { offset_bytes, frames, persist, lsn: position.lsn })
     }
 
     /// A commit without a record, for who waits for nothing but a flush.
@@ -87,7 +91,7 @@ impl Writer {
         let next = self.tail;
         self.fly(record, Place::NONE, next, true);
         let lsn = next.lsn - 1;
-        Commit { offset_bytes: 0, frames: Vec::new(), flush: true, lsn, covers_earlier: true }
+        Commit { offset_bytes: 0, frames: Vec::new(), persist: Persist::All, lsn }
     }
 
     fn fly(&mut self, record: Record, payload: Place, next: LogPosition, applied: bool) {
@@ -153,7 +157,7 @@ impl Writer {
         done.written = Some(written);
         self.failed |= !written;
         self.commit_count += u64::from(written);
-        if commit.flush {
+        if commit.persist != Persist::Nothing {
             // All before the first that has not landed. Each of them was written durably, or this
             // commit's flush covers them: with early answers it is the only one in flight.
             debug_assert!(

@@ -133,7 +133,7 @@ impl Store {
     }
 
     fn write_commit(&self, commit: &Commit) -> io::Result<()> {
-        self.world.medium.disk.write_as(commit.offset_bytes, &commit.frames, commit.persist())
+        self.world.medium.disk.write_as(commit.offset_bytes, &commit.frames, commit.persist)
     }
 
     /// What gathered behind a waiting caller's commit is led by who waits for it.

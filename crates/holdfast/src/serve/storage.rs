@@ -41,7 +41,7 @@ impl FrontEnd {
         let name = COMMITS + slot as u64;
         let began = self.shared.clock.now();
         self.device().writes.begin();
-        match self.ring.write(name, commit.offset_bytes, frames, commit.persist()) {
+        match self.ring.write(name, commit.offset_bytes, frames, commit.persist) {
             Ok(()) => self.commits[slot] = Some(Writing { commit, began }),
             Err(error) => {
                 tracing::error!("a commit can't be written: {error}");
