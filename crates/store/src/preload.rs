@@ -55,7 +55,7 @@ pub(crate) fn edit(world: &World, edit: &mut Edit) -> Result<bool, VolumeError> 
             (Some(blocks), Some(_)) => cut = Some(blocks),
         }
     }
-    edit.work = work;
+    edit.work = work + looker.shared_entries;
     if let Some(blocks) = cut {
         edit.cut(blocks);
     }
@@ -110,11 +110,14 @@ pub(crate) struct Looker<'a> {
     /// The shared nodes on the way down that were looked at last, by their levels: all that they
     /// name was.
     shared: [Option<NodeId>; LEVEL_MAX as usize + 1],
+    /// How many entries these have together: each is named once more where a node is copied.
+    shared_entries: u64,
 }
 
 impl<'a> Looker<'a> {
     fn new(world: &'a World) -> Self {
-        Self { world, node_page: None, chunk: None, shared: [None; LEVEL_MAX as usize + 1] }
+        let shared = [None; LEVEL_MAX as usize + 1];
+        Self { world, node_page: None, chunk: None, shared, shared_entries: 0 }
     }
 
     fn fanout(&self) -> Fanout {
@@ -268,7 +271,9 @@ impl<'a> Looker<'a> {
         let set = blocks.children(base, level, self.fanout());
         let looked_at = self.shared[usize::from(level)].replace(id) == Some(id);
         let all = shared && !looked_at;
-        let touched = if all { 0..self.fanout().entries() as u64 } else { set.clone() };
+        let entries = self.fanout().entries() as u64;
+        self.shared_entries += if all { entries } else { 0 };
+        let touched = if all { 0..entries } else { set.clone() };
         for index in touched {
             let child = node.get(index as usize);
             let start = base + index * self.world.span_blocks(level - 1);

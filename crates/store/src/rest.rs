@@ -18,8 +18,9 @@ use crate::edit::{Edit, Step};
 use crate::take::STEP_WORK;
 use crate::tuning::Tuning;
 
-/// Ranges of an UNMAP in one commit.
-pub(crate) const UNMAP_PIECE_RANGES: usize = 64;
+/// Ranges of an UNMAP in one commit: on a snapshot the two ends of each can copy a leaf of their
+/// own, and every chunk of that is named once more.
+pub(crate) const UNMAP_PIECE_RANGES: usize = 16;
 /// Those of them that may come on top, because they share a block with the one before.
 const UNMAP_SHARED_RANGES: usize = 8;
 /// Blocks in a piece that must be moved, because its ends are not aligned alike: 1 MiB.

@@ -225,6 +225,34 @@ fn an_unmap_of_many_ranges_is_several_commits() {
     assert_sound(&hand.store);
 }
 
+/// Each write has to copy a leaf, and to name all its chunks once more.
+#[test]
+fn a_commit_takes_as_many_writes_to_a_snapshotted_volume_as_it_has_time_for() {
+    const WRITES: u64 = 128;
+    let (disk, store) = pool(1 << 30);
+    let id = dense(&store, 512 * MIB);
+    snapshots::clone_of(&store, id, true);
+    let hand = Hand::new(disk, store);
+    for n in 0..WRITES {
+        let data = DataOut::from_bytes(&distinct(8, n + 1), 0);
+        let range = SectorRange::new(n * MIB, 8);
+        let write = VolumeRequest::Write { volume: id, range, data, fua: false };
+        let started = hand.store.start(write, hand.token(n));
+        assert!(hand.settle(n, started).is_none());
+    }
+    let (budget, entries) = (Tuning::DEFAULT.commit_work, Tuning::DEFAULT.fanout.entries() as u64);
+    let mut left = WRITES;
+    while left > 0 {
+        let commit = hand.store.take_commit().unwrap();
+        sys::Disk::write(&*hand.disk, commit.offset_bytes, &commit.frames).unwrap();
+        hand.store.finish_commit(commit, Ok(()));
+        let answered = hand.desk.0.lock().drain(..).count() as u64;
+        assert!((1..=budget / entries).contains(&answered), "{answered} writes in one commit");
+        left -= answered;
+    }
+    assert_sound(&hand.store);
+}
+
 /// As long as it likes, between phases: nothing is staged, and memory does not grow.
 #[test]
 fn a_very_long_copy_between_alignments_is_done_in_pieces() {

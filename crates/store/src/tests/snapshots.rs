@@ -7,7 +7,7 @@ fn change(store: &Store, volumes: Vec<VolumeChange>) {
     store.change(Change { volumes, ..Change::default() }).unwrap();
 }
 
-fn clone_of(store: &Store, source: VolumeId, snapshot: bool) -> VolumeId {
+pub(super) fn clone_of(store: &Store, source: VolumeId, snapshot: bool) -> VolumeId {
     let id = store.allocate_volume_id();
     change(store, vec![VolumeChange::Clone { source, id, snapshot }]);
     id
