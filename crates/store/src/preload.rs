@@ -27,8 +27,9 @@ use crate::world::World;
 /// Stands for the ids that new chunks will get: no chunk that is there comes right before it.
 const NEW_CHUNKS: ChunkId = ChunkId(1 << 62);
 
-/// What one end of a range that is set costs: the way down to it.
-const END_WORK: u64 = 32;
+/// What one end of a range that is set costs: the way down to it, with a node to make at each level
+/// where what was there was uniform.
+const END_WORK: u64 = 128;
 
 /// The first block below which something can't be read.
 pub(crate) type Unreadable = BlockNumber;
