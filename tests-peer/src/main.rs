@@ -20,6 +20,7 @@ mod integrity;
 mod kill;
 mod linear;
 mod offload;
+mod overwrites;
 mod paths;
 mod qemu;
 mod random;
@@ -70,7 +71,8 @@ struct Arguments {
     /// How often each way to abort is tried with each command at each step.
     #[arg(long, default_value_t = 6)]
     abort_rounds: usize,
-    /// How long the group `fuzz` goes on, in seconds; a fixed number of rounds by default.
+    /// How long the group `fuzz` goes on, in seconds, and the group `overwrites` each time, then
+    /// in a pool of 10 GiB; a fixed number of rounds and 1 GiB by default.
     #[arg(long)]
     seconds: Option<u64>,
     /// Of the group `bounded`, only rows with this in their names.
@@ -113,6 +115,7 @@ const GROUPS: &[Group] = &[
     ("fuzz", "random PDUs and commands of several hosts, beside a good one", run_fuzz),
     ("snapshots", "snapshots, groups, clones, and the way back from the end", run_snapshots),
     ("space", "what takes space, one commit an offload, a full pool", run_space),
+    ("overwrites", "a pool in ordinary use takes overwrites, over restarts", overwrites::run),
     ("reduction", "a volume's switches, and what the background pass finds", run_reduction),
     ("integrity", "bytes that turn: found, named, refused, healed", run_integrity),
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
