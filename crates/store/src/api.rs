@@ -6,6 +6,7 @@ use block::{Frame, FrameMut, SectorCount, VolumeError, VolumeId, VolumeReply};
 use format::Handling;
 use sys::Persist;
 
+use crate::asking::Waiting;
 use crate::edit::Edit;
 use crate::fetch::Fetch;
 use crate::put::Candidate;
@@ -98,6 +99,8 @@ pub(crate) enum Pending {
     Compare { fetch: Fetch, candidates: Vec<Candidate>, edit: Box<Edit> },
     /// Look again what an edit needs.
     Restart(Box<Edit>),
+    /// Begin anew, with metadata that was not in memory.
+    Metadata { waiting: Box<Waiting> },
 }
 
 /// One write to the device, which makes all of its requests durable. Without frames it is a flush
@@ -346,6 +349,10 @@ pub enum StoreError {
         /// Bytes that it could be given.
         free_bytes: u64,
     },
+    /// Metadata is not in memory, and whoever needs it does not wait for the device. No caller gets
+    /// this.
+    #[error("it is not in memory")]
+    Absent,
     /// The request does not make sense.
     #[error("{0}")]
     Invalid(String),

@@ -24,7 +24,7 @@ impl Edit {
             edit.check(segment.source, from, sizes)?;
             edit.check(segment.destination, destination_of(segment), sizes)?;
         }
-        edit.asked.clear();
+        edit.named.clear();
         let moved: u64 = segments.iter().map(moved_blocks).sum();
         let staged = moved + 2 * segments.len() as u64 > sizes.tuning().edit_blocks_max;
         if staged && sizes.tuning().is_too_long_to_stage(segments.iter().map(moved_blocks)) {

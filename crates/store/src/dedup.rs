@@ -11,6 +11,7 @@ use format::page::ROWS_PER_PAGE;
 use format::{ChunkId, ChunkRow, Fingerprint};
 
 use crate::api::Pending;
+use crate::asking::{Then, View};
 use crate::classify::Class;
 use crate::edit::Edit;
 use crate::fetch::{Content, Fetch};
@@ -18,7 +19,7 @@ use crate::index::Index;
 use crate::put::Candidate;
 use crate::store::Store;
 use crate::world::World;
-use crate::{ReadOperation, Started, Token};
+use crate::{ReadOperation, Started, StoreError, Token};
 
 /// What was written around chunks that were found lately, for an index that can't name all.
 pub(crate) struct Recent {
@@ -41,7 +42,7 @@ impl Recent {
     }
 
     /// A chunk was found: brings in what was written around it.
-    fn bring_in(&self, world: &World, chunk: ChunkId) {
+    fn bring_in(&self, world: View<'_>, chunk: ChunkId) {
         let page = chunk.0 / ROWS_PER_PAGE;
         let at = chunk.0 % ROWS_PER_PAGE;
         self.bring_in_page(world, page);
@@ -52,12 +53,15 @@ impl Recent {
         }
     }
 
-    fn bring_in_page(&self, world: &World, page: u64) {
+    fn bring_in_page(&self, world: View<'_>, page: u64) {
         let known = &self.pages[page as usize % RECENT_PAGES];
         if known.swap(page, Ordering::Relaxed) == page {
             return;
         }
-        world.index_page(&self.index, page);
+        if world.index_page(&self.index, page).is_err() {
+            // It was asked for, or can't be read.
+            known.store(u64::MAX, Ordering::Relaxed);
+        }
     }
 }
 
@@ -84,23 +88,25 @@ impl World {
             left.start = left.end.min(first + REFILL_PAGES);
             (first..left.start, !left.is_empty())
         };
-        pages.for_each(|page| self.index_page(&self.index, page));
+        pages.for_each(|page| drop(View::from(self).index_page(&self.index, page)));
         more
     }
+}
 
+impl View<'_> {
     /// Puts the rows of a page into an index. One that can't be read brings nothing: it is told by
     /// whoever needs it.
-    fn index_page(&self, index: &Index, page: u64) {
+    fn index_page(self, index: &Index, page: u64) -> Result<(), StoreError> {
         let first = page * ROWS_PER_PAGE;
-        let _ = self.chunks.rows_of_page(&self.medium, first, |at, raw| {
+        self.chunks.rows_of_page(self.medium, first, |at, raw| {
             if let Some(row) = ChunkRow::decode(raw).filter(|row| !row.handling.unshared) {
                 index.insert(row.fingerprint, ChunkId(first + at));
             }
-        });
+        })
     }
 
     /// A chunk that has this fingerprint and may be named.
-    fn find_chunk(&self, fingerprint: Fingerprint) -> Option<ChunkId> {
+    fn find_chunk(self, fingerprint: Fingerprint) -> Option<ChunkId> {
         let found = self.index.find(fingerprint).find(|id| self.may_share(*id, fingerprint));
         if !self.index.is_lossy() {
             return found;
@@ -113,8 +119,8 @@ impl World {
     }
 
     /// Whether a chunk has this fingerprint, and may be named by one more entry.
-    pub(crate) fn may_share(&self, chunk: ChunkId, fingerprint: Fingerprint) -> bool {
-        let row = self.chunks.get(&self.medium, chunk.0, ChunkRow::decode);
+    pub(crate) fn may_share(self, chunk: ChunkId, fingerprint: Fingerprint) -> bool {
+        let row = self.chunks.get(self.medium, chunk.0, ChunkRow::decode);
         row.ok().flatten().is_some_and(|row| row.fingerprint == fingerprint && is_shareable(&row))
     }
 }
@@ -135,12 +141,18 @@ impl Store {
         edit.classify(&world.medium.keys, |volume| {
             world.map_of(volume).map(|map| map.handling).unwrap_or_default()
         });
-        let candidates = candidates(world, &edit);
+        let asked = std::mem::take(&mut edit.asked);
+        let view = View::asking(world, &asked);
+        let candidates = candidates(view, &edit);
+        let mut fetch = Fetch::default();
+        fetch.locate_chunks(view, candidates.iter().map(|candidate| candidate.chunk));
+        if asked.is_waiting() {
+            return asked.wait(world, Then::Reduce(edit));
+        }
+        edit.asked = asked;
         if candidates.is_empty() {
             return self.enter(edit, token);
         }
-        let mut fetch = Fetch::default();
-        fetch.locate_chunks(world, candidates.iter().map(|candidate| candidate.chunk));
         // Under pressure the device has better things to do: the background pass finds it.
         if fetch.wants_reads() && self.writer.lock().is_pressed() {
             fetch.drop_reads();
@@ -188,7 +200,7 @@ impl Store {
 }
 
 /// The blocks of an edit whose fingerprint was seen, and where.
-fn candidates(world: &World, edit: &Edit) -> Vec<Candidate> {
+fn candidates(world: View<'_>, edit: &Edit) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for (step, put) in edit.puts() {
         // What was packed was looked at already.

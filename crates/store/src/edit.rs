@@ -15,6 +15,7 @@ use block::{
 };
 use format::{Fingerprint, Handling, Keys, MapEntry};
 
+use crate::asking::Asked;
 use crate::classify::uniform_entry;
 use crate::compare::Compare;
 use crate::put::Put;
@@ -80,6 +81,8 @@ pub(crate) struct Edit {
     /// The blocks that must be read, with the sectors that are taken from each.
     pub(crate) wanted: Wanted,
     pub(crate) staging: Staging,
+    /// What was read for it of metadata.
+    pub(crate) asked: Asked,
     /// [`crate::world::World::grafts`] when all that it touches was read.
     pub(crate) grafts_seen: u64,
     /// What it costs to apply it, as far as that grows with what it finds: see `take`.
@@ -91,7 +94,7 @@ pub(crate) struct Edit {
     /// While it waits for space: see `starved`.
     pub(crate) wait: Option<crate::need::Wait>,
     /// What the host named, other than in a copy.
-    pub(crate) asked: Vec<SectorRange>,
+    pub(crate) named: Vec<SectorRange>,
 }
 
 /// Blocks that must be read, with the sectors that are taken from each.
@@ -168,7 +171,7 @@ impl Edit {
         range: SectorRange,
         sizes: &dyn Sizes,
     ) -> Result<(), VolumeError> {
-        self.asked.push(range);
+        self.named.push(range);
         if range.fits(sizes.size(volume)?) { Ok(()) } else { Err(VolumeError::OutOfRange) }
     }
 
@@ -355,8 +358,8 @@ impl Edit {
     /// has named.
     pub(crate) fn told(&self, error: VolumeError) -> VolumeError {
         let VolumeError::Medium { sector } = error else { return error };
-        let named = |range: &&SectorRange| contains(range.covering_blocks(), sector.block());
-        let first = self.asked.iter().find(named).map_or(sector, |range| range.start);
+        let concerned = |range: &&SectorRange| contains(range.covering_blocks(), sector.block());
+        let first = self.named.iter().find(concerned).map_or(sector, |range| range.start);
         VolumeError::Medium { sector: sector.max(first) }
     }
 

@@ -11,8 +11,8 @@ use block::{
 use format::{MapEntry, NodeId, VolumeRow};
 
 use crate::StoreError;
+use crate::asking::View;
 use crate::store::Store;
-use crate::world::World;
 
 /// Nodes that one look reads: each may have to be fetched from the device.
 const NODES_MAX: usize = 64;
@@ -27,6 +27,7 @@ impl Store {
         id: VolumeId,
         range: SectorRange,
         limit: usize,
+        view: View<'_>,
     ) -> Result<VolumeReply, VolumeError> {
         let volume = self.world.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
         let guard = volume.map.read();
@@ -34,7 +35,7 @@ impl Store {
         if !range.fits(SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK)) {
             return Err(VolumeError::OutOfRange);
         }
-        let mut look = Look::new(&self.world, range, limit);
+        let mut look = Look::new(view, range, limit);
         match look.at_map(map) {
             Ok(()) => Ok(VolumeReply::Extents(look.found)),
             // What was found before is told; the next look begins where this one failed.
@@ -46,7 +47,7 @@ impl Store {
 
 /// One look: what it has found, and how much more it may do.
 struct Look<'a> {
-    world: &'a World,
+    world: View<'a>,
     range: SectorRange,
     blocks: BlockRange,
     limit: usize,
@@ -59,7 +60,7 @@ struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    fn new(world: &'a World, range: SectorRange, limit: usize) -> Self {
+    fn new(world: View<'a>, range: SectorRange, limit: usize) -> Self {
         Self {
             world,
             range,
@@ -104,7 +105,7 @@ impl<'a> Look<'a> {
             return Ok(None);
         }
         self.rows_left -= 1;
-        let mapped = self.world.nodes.row(&self.world.medium, id)?.mapped_blocks;
+        let mapped = self.world.nodes.row(self.world.medium, id)?.mapped_blocks;
         Ok(match mapped {
             0 => Some(false),
             mapped if mapped == span => Some(true),
@@ -117,7 +118,7 @@ impl<'a> Look<'a> {
             return Ok(false);
         }
         self.nodes_left -= 1;
-        let node = self.world.nodes.get(&self.world.medium, id, level)?;
+        let node = self.world.nodes.get(self.world.medium, id, level)?;
         let child_span = self.world.span_blocks(level - 1);
         let end = self.blocks.end().0.min(base + self.world.span_blocks(level));
         let first = (self.blocks.start.0.max(base) - base) / child_span;

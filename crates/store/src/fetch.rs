@@ -8,6 +8,7 @@ use format::{ChunkId, ChunkRow, Codec, Fingerprint, MapEntry, PLACE_UNIT_BYTES, 
 
 use crate::DiskRead;
 use crate::StoreError;
+use crate::asking::View;
 use crate::pack::{Unpacked, covering_blocks};
 use crate::segments::ReaderToken;
 use crate::walk::walk;
@@ -72,9 +73,11 @@ pub(crate) fn uniform_frame(entry: MapEntry) -> Frame {
 impl Fetch {
     /// Finds the blocks of `range`, under the volume's lock; what is not in memory becomes device
     /// reads, blocks that are stored in a row one read.
+    ///
+    /// Where metadata is asked for, what was found is of no use.
     pub(crate) fn locate(
         &mut self,
-        world: &World,
+        view: View<'_>,
         volume: &Volume,
         range: BlockRange,
     ) -> Result<(), VolumeError> {
@@ -84,11 +87,14 @@ impl Fetch {
             return Err(VolumeError::OutOfRange);
         }
         let mut at = range.start;
-        let walked = walk(world, map, range, &mut |run| {
+        let walked = walk(view, map, range, &mut |run| {
             at = BlockNumber(run.start);
             // Blocks that are alike are looked up once, and read once.
             let content = match run.entry {
-                MapEntry::Chunk(id) => self.locate_chunk(world, id)?,
+                MapEntry::Chunk(id) => match self.locate_chunk(view, id) {
+                    Err(error) if view.may_look_on(&error) => Content::Lost,
+                    content => content?,
+                },
                 entry => Content::Ready(uniform_frame(entry)),
             };
             for block in run.start..run.start + run.count {
@@ -108,29 +114,28 @@ impl Fetch {
     }
 
     /// Looks for a chunk's content, or for that of its original.
-    fn locate_chunk(&mut self, world: &World, mut id: ChunkId) -> Result<Content, StoreError> {
+    fn locate_chunk(&mut self, view: View<'_>, mut id: ChunkId) -> Result<Content, StoreError> {
         loop {
-            if let Some(frame) = world.cached_chunk(id) {
+            if let Some(frame) = view.cached_chunk(id) {
                 return Ok(Content::Ready(frame));
             }
             // First, because a row has its place as soon as the record is sealed, but the bytes
             // are there only when it is written; from then on the chunk is not here any more.
-            if let Some(frame) = world.unplaced.read().get(&id) {
+            if let Some(frame) = view.unplaced.read().get(&id) {
                 return Ok(Content::Ready(frame.clone()));
             }
             // Before the row is read: between the two its chunk could move, and the segment that
-            // the
-            // row names be freed and written again. What was dead when this token was given out is
-            // named by no row any more.
-            self.token.get_or_insert_with(|| world.reader_token());
-            let row = world.chunk(id)?;
+            // the row names be freed and written again. What was dead when this token was given
+            // out is named by no row any more.
+            self.token.get_or_insert_with(|| view.reader_token());
+            let row = view.chunk(id)?;
             #[cfg(test)]
-            world.call_hook();
+            view.call_hook();
             match row.original {
                 // Originals are older, so that this ends, whatever the rows say.
                 Some(original) if original < id => id = original,
                 Some(_) => return Ok(Content::Lost),
-                None => return Ok(self.locate_stored(world, id, &row)),
+                None => return Ok(self.locate_stored(view.world, id, &row)),
             }
         }
     }
@@ -170,11 +175,11 @@ impl Fetch {
     }
 
     /// Looks for the content of chunks, each as if it were a block of a volume.
-    pub(crate) fn locate_chunks(&mut self, world: &World, ids: impl Iterator<Item = ChunkId>) {
+    pub(crate) fn locate_chunks(&mut self, view: View<'_>, ids: impl Iterator<Item = ChunkId>) {
         // A chunk that is there now keeps its place while the token is held.
-        self.token = Some(world.reader_token());
+        self.token = Some(view.reader_token());
         for id in ids {
-            let content = self.locate_chunk(world, id).unwrap_or(Content::Lost);
+            let content = self.locate_chunk(view, id).unwrap_or(Content::Lost);
             let block = BlockNumber(self.blocks.len() as u64);
             self.blocks.push(FetchedBlock { block, entry: MapEntry::Chunk(id), content });
         }

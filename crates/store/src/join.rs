@@ -5,6 +5,7 @@ use format::{Entry, Place};
 
 use crate::Token;
 use crate::apply::apply_all;
+use crate::asking::View;
 use crate::bring::Payload;
 use crate::edit::Edit;
 use crate::estimate::config_bytes;
@@ -205,7 +206,12 @@ impl Writer {
         }
         let mut edit = edit;
         if self.was_grafted(world, &touched, edit.grafts_seen) {
-            match preload::edit(world, &mut edit) {
+            let asked = std::mem::take(&mut edit.asked);
+            let looked = preload::edit(View::asking(world, &asked), &mut edit);
+            edit.asked = asked;
+            match looked {
+                // It is read first.
+                _ if edit.asked.is_waiting() => return Submitted::Stale(edit),
                 Ok(true) => {}
                 // It is too much for one commit by now.
                 Ok(false) => return Submitted::Stale(edit),
@@ -217,7 +223,8 @@ impl Writer {
         }
         // Last, so that what is refused pins nothing.
         if !self.pin_known(world, &edit) {
-            return Submitted::Stale(edit.forget());
+            let is_absent = edit.asked.is_waiting();
+            return Submitted::Stale(if is_absent { edit } else { edit.forget() });
         }
         self.feed(&mut edit.wait);
         let first = self.open.entries.len();
@@ -243,12 +250,13 @@ impl Writer {
     }
 
     /// Sees to it that the chunks which an edit names stay until its record is applied. `false`:
-    /// one of them is gone, or its row can't be read. A chunk of that kind is not found again when
+    /// one of them is gone, or its row can't be read, or is asked for first. A chunk of that kind is not found again when
     /// the edit is looked at once more, which asks the same of it: so that ends.
     fn pin_known(&mut self, world: &World, edit: &Edit) -> bool {
         let known = || edit.puts().flat_map(|(_, put)| put.known());
-        let pinned = |chunk| self.state.pins.contains_key(&chunk) && world.chunk(chunk).is_ok();
-        let there = |(chunk, sum)| pinned(chunk) || world.may_share(chunk, sum);
+        let view = View::asking(world, &edit.asked);
+        let pinned = |chunk| self.state.pins.contains_key(&chunk) && view.chunk(chunk).is_ok();
+        let there = |(chunk, sum)| pinned(chunk) || view.may_share(chunk, sum);
         if !known().all(there) {
             return false;
         }

@@ -27,6 +27,7 @@
 mod accounting;
 mod api;
 mod apply;
+mod asking;
 mod barrier;
 mod bring;
 mod change;

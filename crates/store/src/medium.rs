@@ -8,6 +8,7 @@ use format::map::{NODE_BYTES, Node};
 use format::page::{PAGE_BYTES, PageRef, StreamRef, decode_stream_piece};
 use format::{Geometry, Keys, PLACE_UNIT_BYTES, Place};
 
+use crate::asking::covering;
 use crate::{StoreError, Tuning};
 
 /// The device, how it is divided, and the keys of its checksums.
@@ -59,8 +60,7 @@ impl Medium {
             return Err(damaged("a reference that leaves the pool", place));
         }
         let offset = self.geometry().offset_bytes(place);
-        let skip = (offset % BLOCK_BYTES) as usize;
-        let count = (skip + length_bytes).div_ceil(BLOCK_BYTES as usize);
+        let (skip, count) = covering(offset, length_bytes);
         let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
         self.disk.read(offset - skip as u64, &mut frames)?;
         let mut bytes: Vec<u8> = Vec::with_capacity(count * BLOCK_BYTES as usize);
@@ -72,17 +72,28 @@ impl Medium {
 
     /// A page of a table.
     pub(crate) fn read_page(&self, page: PageRef) -> Result<Frame, StoreError> {
+        let (offset_bytes, ..) = self.page_span(page)?;
+        let mut frame = [FrameMut::stale()];
+        self.disk.read(offset_bytes, &mut frame)?;
+        let [frame] = frame;
+        self.page_in(frame, page)
+    }
+
+    /// Where the block of a page is; nothing comes before it, and it is one.
+    pub(crate) fn page_span(&self, page: PageRef) -> Result<(u64, usize, usize), StoreError> {
         let place = page.place;
         if !self.geometry().contains(place, PAGE_BYTES as u64)
             || !place.offset_units.is_multiple_of(format::geometry::UNITS_PER_BLOCK)
         {
             return Err(damaged("a reference that leaves the pool", place));
         }
-        let mut frame = [FrameMut::stale()];
-        self.disk.read(self.geometry().offset_bytes(place), &mut frame)?;
-        let [frame] = frame;
+        Ok((self.geometry().offset_bytes(place), 0, 1))
+    }
+
+    /// What was read as a page, if it is that.
+    pub(crate) fn page_in(&self, frame: FrameMut, page: PageRef) -> Result<Frame, StoreError> {
         if self.keys.page_sum(&frame[..]) != page.checksum {
-            return Err(damaged("wrong checksum of a page", place));
+            return Err(damaged("wrong checksum of a page", page.place));
         }
         Ok(frame.freeze())
     }
@@ -90,10 +101,39 @@ impl Medium {
     /// A node of the map.
     pub(crate) fn read_node(&self, page: PageRef, level: u8) -> Result<Node, StoreError> {
         let bytes = self.read_bytes(page.place, NODE_BYTES)?;
-        if self.keys.page_sum(&bytes) != page.checksum {
+        self.node_of(&bytes, page, level)
+    }
+
+    /// Where the first block of a node is, how many bytes of that come before it, and how many
+    /// blocks it is in.
+    pub(crate) fn node_span(&self, page: PageRef) -> Result<(u64, usize, usize), StoreError> {
+        if !self.geometry().contains(page.place, NODE_BYTES as u64) {
+            return Err(damaged("a reference that leaves the pool", page.place));
+        }
+        let offset_bytes = self.geometry().offset_bytes(page.place);
+        let (skip, count) = covering(offset_bytes, NODE_BYTES);
+        Ok((offset_bytes - skip as u64, skip, count))
+    }
+
+    /// The node in the blocks that it was read with, if it is that.
+    pub(crate) fn node_in(
+        &self,
+        frames: &[FrameMut],
+        page: PageRef,
+        level: u8,
+    ) -> Result<Node, StoreError> {
+        let (_, skip, _) = self.node_span(page)?;
+        let bytes: Vec<u8> = frames.iter().flat_map(|frame| frame.iter().copied()).collect();
+        let bytes = bytes.get(skip..skip + NODE_BYTES);
+        let bytes = bytes.ok_or_else(|| damaged("too little was read of a node", page.place))?;
+        self.node_of(bytes, page, level)
+    }
+
+    fn node_of(&self, bytes: &[u8], page: PageRef, level: u8) -> Result<Node, StoreError> {
+        if self.keys.page_sum(bytes) != page.checksum {
             return Err(damaged("wrong checksum of a node", page.place));
         }
-        Node::decode(&bytes, level).map_err(|error| damaged(&error.to_string(), page.place))
+        Node::decode(bytes, level).map_err(|error| damaged(&error.to_string(), page.place))
     }
 
     /// All of a stream; `placed` gets the place of each piece, and its length in units of 64 bytes.

@@ -11,6 +11,7 @@ use format::{NodeId, NodeRow, Place};
 use parking_lot::{Mutex, RwLock};
 
 use crate::StoreError;
+use crate::asking::Source;
 use crate::medium::Medium;
 use crate::memory::{Counted, Memory, NODE_COST_BYTES, Sweep, Swept, Tally};
 use crate::pages::{FastState, SHARDS};
@@ -163,9 +164,14 @@ impl Nodes {
     }
 
     /// The row of a node that must exist.
-    pub(crate) fn row(&self, medium: &Medium, id: NodeId) -> Result<NodeRow, StoreError> {
-        let row = self.table.get(medium, id.0, NodeRow::decode)?;
-        let possible = |row: &NodeRow| row.level <= medium.tuning.fanout.level_max();
+    pub(crate) fn row<'a>(
+        &self,
+        source: impl Into<Source<'a>>,
+        id: NodeId,
+    ) -> Result<NodeRow, StoreError> {
+        let source = source.into();
+        let row = self.table.get(source, id.0, NodeRow::decode)?;
+        let possible = |row: &NodeRow| row.level <= source.tuning.fanout.level_max();
         row.filter(possible).ok_or_else(|| missing(id))
     }
 
@@ -223,13 +229,13 @@ impl Nodes {
 
     /// The node, from memory or from the medium, where an entry names it that only a node of this
     /// level can stand for: so no map leads in a circle, whatever its bytes are.
-    pub(crate) fn get(
+    pub(crate) fn get<'a>(
         &self,
-        medium: &Medium,
+        source: impl Into<Source<'a>>,
         id: NodeId,
         level: u8,
     ) -> Result<Arc<Node>, StoreError> {
-        let (node, found) = self.find(medium, id)?;
+        let (node, found) = self.find(source, id)?;
         if found == level {
             return Ok(node);
         }
@@ -238,7 +244,12 @@ impl Nodes {
     }
 
     /// The node, whatever its level, and that.
-    pub(crate) fn find(&self, medium: &Medium, id: NodeId) -> Result<(Arc<Node>, u8), StoreError> {
+    pub(crate) fn find<'a>(
+        &self,
+        source: impl Into<Source<'a>>,
+        id: NodeId,
+    ) -> Result<(Arc<Node>, u8), StoreError> {
+        let source = source.into();
         loop {
             let seen = {
                 let shard = self.shard(id).read();
@@ -247,7 +258,7 @@ impl Nodes {
                 }
                 shard.generation
             };
-            if let Some(found) = self.load(medium, id, seen)? {
+            if let Some(found) = self.load(source, id, seen)? {
                 return Ok(found);
             }
         }
@@ -259,15 +270,20 @@ impl Nodes {
     /// capture has made before that is written, and the node does not leave before.
     fn load(
         &self,
-        medium: &Medium,
+        source: Source<'_>,
         id: NodeId,
         seen: u64,
     ) -> Result<Option<(Arc<Node>, u8)>, StoreError> {
-        let row = self.row(medium, id)?;
+        let row = self.row(source, id)?;
         let level = row.level;
-        self.memory.missed();
+        if source.waits() {
+            self.memory.missed();
+        }
         let reference = PageRef { place: row.place, checksum: row.checksum };
-        let read = medium.read_node(reference, level);
+        let read = source.node(reference, level);
+        if let Err(StoreError::Absent) = read {
+            return Err(StoreError::Absent);
+        }
         self.memory.make_room(NODE_COST_BYTES);
         let mut shard = self.shard(id).write();
         if let Some(slot) = shard.get(id) {
@@ -276,7 +292,7 @@ impl Nodes {
         if shard.generation != seen {
             return Ok(None);
         }
-        let node = Arc::new(read?);
+        let node = read?;
         shard.add(id, node.clone(), level, false);
         self.memory.hold(NODE_COST_BYTES);
         Ok(Some((node, level)))

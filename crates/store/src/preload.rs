@@ -2,7 +2,9 @@
 //!
 //! Entries are applied when their record is durable: one that can't be applied then, because a node
 //! or a row can't be read, would end all writing. So what an edit will read is read here first,
-//! with no lock held: what is damaged refuses that edit alone. What is in memory now is there when
+//! with no lock held: what is damaged refuses that edit alone. A host's edit asks for what is not
+//! in memory, all that can be told at once together, and begins anew when it has come
+//! (`asking`). What is in memory now is there when
 //! the entries are applied, or can be read again. Nothing is pinned for that: what leaves memory
 //! in between is read once more, and what can't be read any more then has got damaged within that
 //! moment. That ends all writing, as before.
@@ -18,6 +20,7 @@ use format::page::ROWS_PER_PAGE;
 use format::{ChunkId, ChunkRow, Entry, MapEntry, NodeId, VolumeRow};
 
 use crate::StoreError;
+use crate::asking::View;
 use crate::edit::{Edit, Step};
 use crate::map::node_of;
 use crate::record::entry_runs;
@@ -39,9 +42,11 @@ pub(crate) type Unreadable = BlockNumber;
 ///
 /// # Errors
 /// [`VolumeError::Medium`] with the first sector that can't be read because of it.
-pub(crate) fn edit(world: &World, edit: &mut Edit) -> Result<bool, VolumeError> {
-    let mut looker = Looker::new(world);
-    let budget = world.medium.tuning.commit_work;
+///
+/// Where metadata was asked for, neither answer nor error counts.
+pub(crate) fn edit(view: View<'_>, edit: &mut Edit) -> Result<bool, VolumeError> {
+    let mut looker = Looker::new(view);
+    let budget = view.medium.tuning.commit_work;
     let pieces = edit.is_in_pieces().then(|| edit.is_taken_from_its_end());
     let (mut work, mut cut) = (0, None);
     for step in &edit.steps {
@@ -57,7 +62,8 @@ pub(crate) fn edit(world: &World, edit: &mut Edit) -> Result<bool, VolumeError> 
         }
     }
     edit.work = work + looker.shared_entries;
-    if let Some(blocks) = cut {
+    // What was not looked at yet must not be left to the next piece.
+    if let Some(blocks) = cut.filter(|_| !view.is_waiting()) {
         edit.cut(blocks);
     }
     Ok(true)
@@ -68,7 +74,7 @@ pub(crate) fn edit(world: &World, edit: &mut Edit) -> Result<bool, VolumeError> 
 /// # Errors
 /// [`VolumeError::Medium`], as [`edit`].
 pub(crate) fn entries(world: &World, entries: &[Entry]) -> Result<(), VolumeError> {
-    let mut looker = Looker::new(world);
+    let mut looker = Looker::new(world.into());
     for entry in entries {
         looker.entry(entry).map_err(|at| VolumeError::Medium { sector: at.sector() })?;
     }
@@ -79,7 +85,7 @@ pub(crate) fn entries(world: &World, entries: &[Entry]) -> Result<(), VolumeErro
 pub(crate) fn freeing(world: &World, id: NodeId) -> Result<(), StoreError> {
     let (node, _) = world.nodes.find(&world.medium, id)?;
     world.nodes.row(&world.medium, id)?;
-    let mut looker = Looker::new(world);
+    let mut looker = Looker::new(world.into());
     let readable = node.entries().try_for_each(|entry| looker.row(entry, BlockNumber(0)));
     readable.map_err(|_| StoreError::Damaged(format!("node {} can't be freed", id.0)))
 }
@@ -103,7 +109,7 @@ impl Blocks {
 }
 
 pub(crate) struct Looker<'a> {
-    pub(crate) world: &'a World,
+    pub(crate) world: View<'a>,
     /// The page of rows of nodes that was read last: neighbours share one.
     node_page: Option<u64>,
     /// The chunk whose row was read last: a block that repeats is named by many entries.
@@ -116,9 +122,22 @@ pub(crate) struct Looker<'a> {
 }
 
 impl<'a> Looker<'a> {
-    fn new(world: &'a World) -> Self {
+    fn new(world: View<'a>) -> Self {
         let shared = [None; LEVEL_MAX as usize + 1];
         Self { world, node_page: None, chunk: None, shared, shared_entries: 0 }
+    }
+
+    /// What was read, if it was: nothing where it was asked for, and more may be.
+    pub(crate) fn found<T>(
+        &self,
+        read: Result<T, StoreError>,
+        at: BlockNumber,
+    ) -> Result<Option<T>, Unreadable> {
+        match read {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if self.world.may_look_on(&error) => Ok(None),
+            Err(_) => Err(at),
+        }
     }
 
     fn fanout(&self) -> Fanout {
@@ -202,8 +221,8 @@ impl<'a> Looker<'a> {
     }
 
     fn volume_row(&self, volume: VolumeId) -> Result<(), Unreadable> {
-        let row = self.world.volume_table.get(&self.world.medium, volume.0, |_| ());
-        row.map_err(|_| BlockNumber(0))
+        let row = self.world.volume_table.get(self.world.medium, volume.0, |_| ());
+        self.found(row, BlockNumber(0)).map(drop)
     }
 
     fn root_row(&mut self, map: &VolumeRow) -> Result<(), Unreadable> {
@@ -254,16 +273,20 @@ impl<'a> Looker<'a> {
     ) -> Result<(), Unreadable> {
         let at = BlockNumber(base.max(blocks.start));
         let MapEntry::Node(id) = entry else { return self.block_row(entry, at) };
-        let medium = &self.world.medium;
-        let row = self.world.nodes.row(medium, id).map_err(|_| at)?;
+        let source = self.world.medium;
+        let row = self.world.nodes.row(source, id);
+        let Some(row) = self.found(row, at)? else { return Ok(()) };
         let whole = blocks.start <= base && blocks.end >= base + self.world.span_blocks(level);
         if whole && level <= blocks.whole_level {
             return Ok(());
         }
-        let node = match self.world.nodes.get(medium, id, level) {
+        let node = match self.world.nodes.get(source, id, level) {
             Ok(node) => node,
-            // A leaf of which nothing is left need not be read.
-            Err(_) if whole && level == 1 => return Ok(()),
+            // A leaf of which nothing is left need not be read, if it can't be.
+            Err(error) if whole && level == 1 && !matches!(error, StoreError::Absent) => {
+                return Ok(());
+            }
+            Err(error) if self.world.may_look_on(&error) => return Ok(()),
             Err(_) => return Err(at),
         };
         #[cfg(test)]
@@ -305,8 +328,8 @@ impl<'a> Looker<'a> {
         let named = id;
         loop {
             let original = |raw: &[u8]| ChunkRow::decode(raw).and_then(|row| row.original);
-            let chunks = &self.world.chunks;
-            match chunks.get(&self.world.medium, id.0, original).map_err(|_| at)? {
+            let row = self.world.chunks.get(self.world.medium, id.0, original);
+            match self.found(row, at)?.flatten() {
                 // Originals are older: so this ends, whatever the rows say.
                 Some(original) if original < id => id = original,
                 _ => break,
@@ -322,7 +345,8 @@ impl<'a> Looker<'a> {
         let page = Some(id / ROWS_PER_PAGE);
         if self.node_page != page {
             let rows = &self.world.nodes.table;
-            rows.get(&self.world.medium, id, |_| ()).map_err(|_| at)?;
+            let row = rows.get(self.world.medium, id, |_| ());
+            self.found(row, at)?;
             self.node_page = page;
         }
         Ok(())

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use block::{BlockCount, BlockNumber, BlockRange, CopySegment, Frame, FrameMut, Sector, VolumeId};
 use format::{ChunkId, Keys, MapEntry};
 
+use crate::asking::Asked;
 use crate::classify::{Class, classify};
 use crate::copies::origin_of;
 use crate::edit::{Edit, Gather, Step, Wanted, blocks_of, gather_of};
@@ -112,6 +113,7 @@ impl Edit {
             return;
         }
         let Some(part) = self.staging.parts.pop_front() else { return };
+        self.asked = Asked::default();
         let mut wanted: Wanted = BTreeMap::new();
         let segments = &self.staging.segments[..part.segments];
         let first = part.range.start.sector().0;

@@ -11,6 +11,7 @@ use block::{
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::api::Pending;
+use crate::asking::{Asked, Then, View};
 use crate::edit::{Edit, Sizes};
 use crate::fetch::Fetch;
 use crate::preload;
@@ -112,10 +113,12 @@ impl Store {
             return Started::Done(Err(lost));
         }
         match request {
-            VolumeRequest::Read { volume, range } => self.start_read(volume, range),
+            VolumeRequest::Read { volume, range } => {
+                self.start_read(volume, range, Asked::default())
+            }
             VolumeRequest::Flush { volume } => self.start_flush(volume, token),
             VolumeRequest::Extents { volume, range, limit } => {
-                Started::Done(self.extents(volume, range, limit))
+                self.start_extents(volume, range, limit, Asked::default())
             }
             VolumeRequest::Space { volume } => Started::Done(self.space(volume)),
             change => match Edit::plan(change, &self.world) {
@@ -148,6 +151,24 @@ impl Store {
                 self.compared(edit, &candidates, &fetch, token)
             }
             Pending::Restart(edit) => self.start_edit(edit, token),
+            Pending::Metadata { waiting } => self.go_on(waiting.came(&self.world, reads), token),
+        }
+    }
+
+    /// Begins anew with metadata that has come.
+    fn go_on(&self, (asked, then): (Asked, Then), token: Token) -> Started {
+        let with = |mut edit: Box<Edit>, asked| {
+            edit.asked = asked;
+            edit
+        };
+        match then {
+            Then::Read { volume, range } => self.start_read(volume, range, asked),
+            Then::Extents { volume, range, limit } => {
+                self.start_extents(volume, range, limit, asked)
+            }
+            Then::Edit(edit) => self.start_edit(with(edit, asked), token),
+            Then::Reduce(edit) => self.reduce(with(edit, asked), token),
+            Then::Submit(edit) => self.submit_edit(with(edit, asked), token),
         }
     }
 
@@ -156,15 +177,24 @@ impl Store {
     // It comes boxed from `Started`.
     #[allow(clippy::boxed_local)]
     pub fn abandon(&self, operation: Box<ReadOperation>) {
-        if let Pending::Edit { edit, .. } | Pending::Compare { edit, .. } | Pending::Restart(edit) =
-            operation.pending
-        {
-            self.writer.lock().release_staged(&self.world, &edit);
+        let edit = match &operation.pending {
+            Pending::Edit { edit, .. } | Pending::Compare { edit, .. } | Pending::Restart(edit) => {
+                Some(&**edit)
+            }
+            Pending::Metadata { waiting } => waiting.edit(),
+            Pending::Read { .. } => None,
+        };
+        if let Some(edit) = edit {
+            self.writer.lock().release_staged(&self.world, edit);
         }
     }
 
-    fn start_read(&self, volume: VolumeId, range: SectorRange) -> Started {
-        match self.locate(volume, range) {
+    fn start_read(&self, volume: VolumeId, range: SectorRange, asked: Asked) -> Started {
+        let located = self.locate(View::asking(&self.world, &asked), volume, range);
+        if asked.is_waiting() {
+            return asked.wait(&self.world, Then::Read { volume, range });
+        }
+        match located {
             Ok(mut fetch) => {
                 let phase = range.start.offset_in_block_bytes();
                 let len = (range.count.0 * block::SECTOR_BYTES) as usize;
@@ -179,18 +209,42 @@ impl Store {
         }
     }
 
-    fn locate(&self, id: VolumeId, range: SectorRange) -> Result<Fetch, VolumeError> {
+    fn start_extents(
+        &self,
+        volume: VolumeId,
+        range: SectorRange,
+        limit: usize,
+        asked: Asked,
+    ) -> Started {
+        let found = self.extents(volume, range, limit, View::asking(&self.world, &asked));
+        if asked.is_waiting() {
+            return asked.wait(&self.world, Then::Extents { volume, range, limit });
+        }
+        Started::Done(found)
+    }
+
+    fn locate(
+        &self,
+        view: View<'_>,
+        id: VolumeId,
+        range: SectorRange,
+    ) -> Result<Fetch, VolumeError> {
         range.end().ok_or(VolumeError::OutOfRange)?;
         if range.bytes().is_none_or(|bytes| bytes > block::request::limits::TRANSFER_BYTES_MAX) {
             return Err(VolumeError::TooLong);
         }
-        self.locate_blocks(id, range.covering_blocks())
+        self.locate_blocks(view, id, range.covering_blocks())
     }
 
-    fn locate_blocks(&self, id: VolumeId, blocks: BlockRange) -> Result<Fetch, VolumeError> {
+    fn locate_blocks(
+        &self,
+        view: View<'_>,
+        id: VolumeId,
+        blocks: BlockRange,
+    ) -> Result<Fetch, VolumeError> {
         let volume = self.world.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
         let mut fetch = Fetch::default();
-        fetch.locate(&self.world, &volume, blocks)?;
+        fetch.locate(view, &volume, blocks)?;
         Ok(fetch)
     }
 
@@ -217,15 +271,24 @@ impl Store {
         }
         let mut fetches = Vec::new();
         let mut reads = Vec::new();
+        let asked = std::mem::take(&mut edit.asked);
+        let view = View::asking(&self.world, &asked);
         for (id, run) in edit.wanted_runs() {
-            match self.locate_blocks(id, run) {
+            match self.locate_blocks(view, id, run) {
                 Ok(mut fetch) => {
                     reads.extend(fetch.take_reads());
                     fetches.push(fetch);
                 }
                 Err(error) => return self.give_up(&edit, error),
             }
+            if asked.is_full() {
+                break;
+            }
         }
+        if asked.is_waiting() {
+            return asked.wait(&self.world, Then::Edit(edit));
+        }
+        edit.asked = asked;
         if reads.is_empty() {
             return self.gathered(edit, fetches, token);
         }
@@ -271,16 +334,22 @@ impl Store {
     /// An edit that was looked at goes to the writer, if all that it touches can be read.
     pub(crate) fn submit_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
         edit.grafts_seen = self.world.grafts();
-        let looked = match preload::edit(&self.world, &mut edit) {
-            Err(_) => {
+        let asked = std::mem::take(&mut edit.asked);
+        let view = View::asking(&self.world, &asked);
+        let looked = match preload::edit(view, &mut edit) {
+            Err(_) if !asked.is_waiting() => {
                 // What others free meanwhile looks as if it were lost. Nothing is while this holds
                 // the lock: so what can't be read now can't be read.
                 let _writer = self.writer.lock();
                 edit.grafts_seen = self.world.grafts();
-                preload::edit(&self.world, &mut edit)
+                preload::edit(view, &mut edit)
             }
             looked => looked,
         };
+        if asked.is_waiting() {
+            return asked.wait(&self.world, Then::Submit(edit));
+        }
+        edit.asked = asked;
         match looked {
             Ok(true) => self.submit_job(Job::Edit(edit), token),
             Ok(false) => {

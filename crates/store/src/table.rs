@@ -12,6 +12,7 @@ use format::row::ROW_BYTES;
 use parking_lot::{Mutex, RwLock};
 
 use crate::StoreError;
+use crate::asking::Source;
 use crate::cursor::Cursor;
 use crate::medium::Medium;
 use crate::memory::{Memory, PAGE_COST_BYTES};
@@ -70,25 +71,25 @@ impl Table {
     }
 
     /// Reads a row; a row that never was is free (zeros).
-    pub(crate) fn get<T>(
+    pub(crate) fn get<'a, T>(
         &self,
-        medium: &Medium,
+        source: impl Into<Source<'a>>,
         number: u64,
         read: impl FnOnce(&[u8]) -> T,
     ) -> Result<T, StoreError> {
         let at = (number % ROWS_PER_PAGE) as usize * ROW_BYTES;
         let row = |page: &[u8]| read(&page[at..at + ROW_BYTES]);
-        self.read_page(medium, (0, number / ROWS_PER_PAGE), row)
+        self.read_page(source, (0, number / ROWS_PER_PAGE), row)
     }
 
     /// Calls `read` for each row in use of the page that a row is in: its place there, and it.
-    pub(crate) fn rows_of_page(
+    pub(crate) fn rows_of_page<'a>(
         &self,
-        medium: &Medium,
+        source: impl Into<Source<'a>>,
         row: u64,
         mut read: impl FnMut(u64, &[u8]),
     ) -> Result<(), StoreError> {
-        self.read_page(medium, (0, row / ROWS_PER_PAGE), |page| {
+        self.read_page(source, (0, row / ROWS_PER_PAGE), |page| {
             let rows = (0..).zip(page.chunks_exact(ROW_BYTES));
             rows.filter(|(_, raw)| *raw != FREE_ROW).for_each(|(at, raw)| read(at, raw));
         })
@@ -141,7 +142,7 @@ impl Table {
     pub(crate) fn make(&self, medium: &Medium, key: PageKey) -> Result<(), StoreError> {
         self.grow_for(key);
         let seen = self.shards.of(key).read().generation;
-        if matches!(self.load(medium, key, seen)?, Loaded::Nothing) {
+        if matches!(self.load(medium.into(), key, seen)?, Loaded::Nothing) {
             self.memory.make_room_for_page();
             let mut shard = self.shards.of(key).write();
             if shard.get(key).is_none() {
@@ -175,13 +176,13 @@ impl Table {
     }
 
     /// Reads a page; one that never was is zeros.
-    pub(crate) fn read_page<T>(
+    pub(crate) fn read_page<'a, T>(
         &self,
-        medium: &Medium,
+        source: impl Into<Source<'a>>,
         key: PageKey,
         read: impl FnOnce(&[u8]) -> T,
     ) -> Result<T, StoreError> {
-        self.look(medium, key, |found| match found {
+        self.look(source.into(), key, |found| match found {
             Some((page, _)) => read(page),
             None => read(&Frame::zeros()[..]),
         })
@@ -190,7 +191,7 @@ impl Table {
     /// Looks at a page, and at where it is stored.
     fn look<T>(
         &self,
-        medium: &Medium,
+        source: Source<'_>,
         key: PageKey,
         look: impl FnOnce(Option<(&[u8], PageRef)>) -> T,
     ) -> Result<T, StoreError> {
@@ -202,7 +203,7 @@ impl Table {
                 }
                 shard.generation
             };
-            match self.load(medium, key, seen)? {
+            match self.load(source, key, seen)? {
                 Loaded::Page(page, stored) => return Ok(look(Some((&page[..], stored)))),
                 Loaded::Nothing => return Ok(look(None)),
                 Loaded::Again => {}
@@ -224,7 +225,7 @@ impl Table {
     /// That the parent's reference is the newest one needs no such number. From its capture to
     /// the end of the checkpoint's writes a page is in memory, and its reference is in its parent
     /// before the writes begin. A page that is not in memory has no capture under way.
-    fn load(&self, medium: &Medium, key: PageKey, seen: u64) -> Result<Loaded, StoreError> {
+    fn load(&self, source: Source<'_>, key: PageKey, seen: u64) -> Result<Loaded, StoreError> {
         let root = *self.root.read();
         if key.0 > root.height || key.0 == root.height && key.1 > 0 {
             return Ok(Loaded::Nothing);
@@ -234,13 +235,18 @@ impl Table {
         } else {
             let index = (key.1 % REFS_PER_DIRECTORY) as usize;
             let parent = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
-            self.read_page(medium, parent, |page| PageRef::in_directory(page, index))?
+            self.read_page(source, parent, |page| PageRef::in_directory(page, index))?
         };
         if stored.is_none() {
             return Ok(Loaded::Nothing);
         }
-        self.memory.missed();
-        let read = medium.read_page(stored);
+        if source.waits() {
+            self.memory.missed();
+        }
+        let read = source.page(stored);
+        if let Err(StoreError::Absent) = read {
+            return Err(StoreError::Absent);
+        }
         self.memory.make_room_for_page();
         let mut shard = self.shards.of(key).write();
         if shard.generation != seen || shard.get(key).is_some() {
@@ -345,7 +351,7 @@ impl Table {
     }
 
     fn visit_below(&self, medium: &Medium, key: PageKey, visit: &mut Visit<'_>) {
-        let found = self.look(medium, key, |found| {
+        let found = self.look(medium.into(), key, |found| {
             found.map(|(page, stored)| (FrameMut::from_bytes(page), stored))
         });
         let found = match found {

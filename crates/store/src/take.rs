@@ -1,6 +1,5 @@
-//! What a copy takes from its source, looked at before it is taken: how it costs, and how much of
-//! it
-//! one commit may take.
+//! What a copy takes from its source, looked at before it is taken: what it costs, and how much of
+//! it one commit may take.
 //!
 //! The cost is counted in units of *work*: an entry of a leaf that is named takes one, and what is
 //! walked through or set with a way down of its own takes some. Holes, zeros, patterns and repeated
@@ -20,7 +19,7 @@ const NODE_WORK: u64 = 16;
 /// What a node costs that is named as it is, beside others.
 const GRAFT_WORK: u64 = 2;
 /// Reads of the device for one piece: some milliseconds.
-const MISSES_MAX: u64 = 64;
+const LOADS_MAX: u64 = 64;
 
 /// What a step costs that is looked at: two ways down to the blocks at its ends.
 pub(crate) const STEP_WORK: u64 = 64;
@@ -62,7 +61,7 @@ struct Taker<'l, 'a> {
     range: Range<u64>,
     to: u64,
     budget: u64,
-    misses_end: u64,
+    loads_end: u64,
     /// From the end, not from the beginning.
     backwards: bool,
     taken: Taken,
@@ -79,14 +78,15 @@ impl Looker<'_> {
         budget: u64,
         pieces: Option<bool>,
     ) -> Result<Taken, Unreadable> {
-        let misses = self.world.memory.misses();
+        let loads = self.world.load_count();
+        // What is one commit must not become several because memory is short.
+        let loads_end = pieces.map_or(u64::MAX, |_| loads + LOADS_MAX);
         let mut taker = Taker {
             looker: self,
             range,
             to,
             budget,
-            // What is one commit must not become several because memory is short.
-            misses_end: pieces.map_or(u64::MAX, |_| misses + MISSES_MAX),
+            loads_end,
             backwards: pieces == Some(true),
             taken: Taken { runs: Vec::new(), work: 0, blocks: 0 },
         };
@@ -100,7 +100,7 @@ impl Looker<'_> {
 impl Taker<'_, '_> {
     fn is_spent(&self) -> bool {
         self.taken.work >= self.budget
-            || self.taken.blocks > 0 && self.looker.world.memory.misses() > self.misses_end
+            || self.taken.blocks > 0 && self.looker.world.load_count() > self.loads_end
     }
 
     /// Takes what is wanted of an entry; `false`: the budget is spent, and what follows is not
@@ -128,7 +128,8 @@ impl Taker<'_, '_> {
             return Ok(true);
         }
         self.taken.work += NODE_WORK;
-        let node = world.nodes.get(&world.medium, id, level).map_err(|_| at)?;
+        let node = world.nodes.get(world.medium, id, level);
+        let Some(node) = self.looker.found(node, at)? else { return Ok(true) };
         let child_span = world.span_blocks(level - 1);
         let (first, last) = ((start - base) / child_span, (end - 1 - base) / child_span);
         for step in 0..=last - first {

@@ -93,7 +93,7 @@ impl Store {
         Ok(true)
     }
 
-    fn perform(&self, operation: &mut ReadOperation) {
+    pub(crate) fn perform(&self, operation: &mut ReadOperation) {
         for read in &mut operation.reads {
             let result = self.world.medium.disk.read(read.offset_bytes, &mut read.frames);
             read.failed = result.is_err();

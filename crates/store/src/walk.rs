@@ -4,7 +4,7 @@ use block::BlockRange;
 use format::{MapEntry, VolumeRow};
 
 use crate::StoreError;
-use crate::world::World;
+use crate::asking::View;
 
 /// A run of blocks with one entry, which is no node: they are all alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,9 +14,10 @@ pub(crate) struct Run {
     pub(crate) entry: MapEntry,
 }
 
-/// Calls `visit` for all of `range` (which must be inside the root's span), in order.
-pub(crate) fn walk(
-    world: &World,
+/// Calls `visit` for all of `range` (which must be inside the root's span), in order. What is below
+/// nodes that were asked for is passed over ([`View::may_look_on`]).
+pub(crate) fn walk<'a>(
+    view: impl Into<View<'a>>,
     map: &VolumeRow,
     range: BlockRange,
     visit: &mut impl FnMut(Run) -> Result<(), StoreError>,
@@ -24,11 +25,11 @@ pub(crate) fn walk(
     if range.count.0 == 0 {
         return Ok(());
     }
-    walk_entry(world, map.root, map.level, 0, range, visit)
+    walk_entry(view.into(), map.root, map.level, 0, range, visit)
 }
 
 fn walk_entry(
-    world: &World,
+    view: View<'_>,
     entry: MapEntry,
     level: u8,
     base: u64,
@@ -36,28 +37,38 @@ fn walk_entry(
     visit: &mut impl FnMut(Run) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let start = range.start.0.max(base);
-    let end = range.end().0.min(base + world.span_blocks(level));
+    let end = range.end().0.min(base + view.span_blocks(level));
     let MapEntry::Node(id) = entry else {
         return visit(Run { start, count: end - start, entry });
     };
-    let node = world.nodes.get(&world.medium, id, level)?;
-    let child_span = world.span_blocks(level - 1);
+    let node = match view.nodes.get(view.medium, id, level) {
+        Err(error) if view.may_look_on(&error) => return Ok(()),
+        node => node?,
+    };
+    let child_span = view.span_blocks(level - 1);
     let first = (start - base) / child_span;
     let last = (end - 1 - base) / child_span;
-    debug_assert!(last < world.medium.tuning.fanout.entries() as u64);
+    debug_assert!(last < view.medium.tuning.fanout.entries() as u64);
     for index in first..=last {
         let child_base = base + index * child_span;
-        walk_entry(world, node.get(index as usize), level - 1, child_base, range, visit)?;
+        walk_entry(view, node.get(index as usize), level - 1, child_base, range, visit)?;
     }
     Ok(())
 }
 
 /// The entry of one block.
-pub(crate) fn entry_of(world: &World, map: &VolumeRow, block: u64) -> Result<MapEntry, StoreError> {
-    let mut found = MapEntry::Hole;
-    walk(world, map, BlockRange::new(block, 1), &mut |run| {
-        found = run.entry;
+///
+/// # Errors
+/// [`StoreError::Absent`] where it was asked for.
+pub(crate) fn entry_of(
+    view: View<'_>,
+    map: &VolumeRow,
+    block: u64,
+) -> Result<MapEntry, StoreError> {
+    let mut found = None;
+    walk(view, map, BlockRange::new(block, 1), &mut |run| {
+        found = Some(run.entry);
         Ok(())
     })?;
-    Ok(found)
+    found.ok_or(StoreError::Absent)
 }

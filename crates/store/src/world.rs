@@ -11,6 +11,7 @@ use format::{ChunkId, ChunkRow, Fingerprint, MapEntry, NodeId, VolumeRow};
 use parking_lot::{Mutex, RwLock};
 use quick_cache::sync::Cache;
 
+use crate::asking::View;
 use crate::dedup::Recent;
 use crate::index::Index;
 use crate::lossy::twice;
@@ -93,6 +94,13 @@ pub(crate) struct State {
     pub(crate) config: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Of volumes, without snapshots.
     pub(crate) provisioned_blocks: u64,
+}
+
+impl View<'_> {
+    /// The row of a chunk that must exist.
+    pub(crate) fn chunk(self, id: ChunkId) -> Result<ChunkRow, StoreError> {
+        self.chunks.get(self.medium, id.0, ChunkRow::decode)?.ok_or_else(|| missing_chunk(id))
+    }
 }
 
 impl State {
@@ -195,7 +203,7 @@ impl World {
 
     /// The row of a chunk that must exist.
     pub(crate) fn chunk(&self, id: ChunkId) -> Result<ChunkRow, StoreError> {
-        self.chunks.get(&self.medium, id.0, ChunkRow::decode)?.ok_or_else(|| missing_chunk(id))
+        View::from(self).chunk(id)
     }
 
     /// One more entry names each of some chunks.

@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 use block::{FRAME_BYTES, Frame, VolumeError, VolumeReply};
 use format::{ChunkId, Entry, LogPosition};
 
+use crate::asking::View;
 use crate::commit::InFlight;
 use crate::edit::Edit;
 use crate::grafts::Applied;
@@ -19,7 +20,7 @@ use crate::record::{Originals, Record, contains, entry_target};
 use crate::starved::Exhausted;
 use crate::walk::entry_of;
 use crate::world::{State, World};
-use crate::{Durability, OpenOptions, Token, Tuning, WrittenBytes};
+use crate::{Durability, OpenOptions, StoreError, Token, Tuning, WrittenBytes};
 
 /// Something that changes the pool.
 #[derive(Debug)]
@@ -311,15 +312,20 @@ impl Writer {
 
     /// Whether the map still says what it said when the edit's blocks were read.
     pub(crate) fn is_current(&self, world: &World, edit: &Edit) -> Result<bool, VolumeError> {
+        let view = View::asking(world, &edit.asked);
         for (id, block, expected) in &edit.expectations {
             let Some(volume) = world.volume(*id) else { return Ok(false) };
             let guard = volume.map.read();
             let Some(map) = guard.as_ref() else { return Ok(false) };
             let lost = VolumeError::Medium { sector: block.sector() };
-            if block.0 >= map.size_blocks
-                || entry_of(world, map, block.0).map_err(|_| lost)? != *expected
-            {
+            if block.0 >= map.size_blocks {
                 return Ok(false);
+            }
+            match entry_of(view, map, block.0) {
+                Ok(found) if found == *expected => {}
+                // It has left memory since: it is read again, like all that has changed.
+                Ok(_) | Err(StoreError::Absent) => return Ok(false),
+                Err(_) => return Err(lost),
             }
         }
         Ok(true)

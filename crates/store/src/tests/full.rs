@@ -51,9 +51,8 @@ impl Thin {
         self.sink = store.register_sink(self.answers.clone());
     }
 
-    /// Writes a block in each of some leaves by one commit, as hosts do that have many on their
-    /// way.
-    /// `upkeep` is called until all are answered.
+    /// Writes a block in each of some leaves by one commit, as hosts do that have many on
+    /// their way. `upkeep` is called until all are answered.
     fn write(&mut self, store: &Store, leaves: &[u64], mut upkeep: impl FnMut(&Store)) -> usize {
         let mut pending = BTreeMap::new();
         for leaf in leaves {
@@ -62,7 +61,11 @@ impl Thin {
             let data = DataOut::from_bytes(&stamp(number), 0);
             let request = VolumeRequest::Write { volume: self.id, range, data, fua: false };
             let token = Token { sink: self.sink, id: number };
-            let started = store.start(request, token);
+            let mut started = store.start(request, token);
+            while let Started::Read(mut operation) = started {
+                store.perform(&mut operation);
+                started = store.resume(operation, token);
+            }
             assert!(matches!(started, Started::Queued), "{started:?}");
             pending.insert(number, *leaf);
         }

@@ -60,7 +60,7 @@ fn reopen(disk: &Arc<MemoryDisk>) -> Store {
 }
 
 fn chunk_at(store: &Store, volume: VolumeId, block: u64) -> ChunkId {
-    match entry_of(&store.world, &store.world.map_of(volume).unwrap(), block).unwrap() {
+    match entry_of((&store.world).into(), &store.world.map_of(volume).unwrap(), block).unwrap() {
         MapEntry::Chunk(id) => id,
         other => panic!("{other:?}"),
     }

@@ -29,7 +29,7 @@ fn submit(store: &Store, entry: Entry) {
 
 fn chunk_at(store: &Store, volume: VolumeId, block: u64) -> ChunkId {
     let map = store.world.map_of(volume).unwrap();
-    match crate::walk::entry_of(&store.world, &map, block).unwrap() {
+    match crate::walk::entry_of((&store.world).into(), &map, block).unwrap() {
         MapEntry::Chunk(id) => id,
         other => panic!("block {block} is {other:?}"),
     }

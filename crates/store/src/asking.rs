@@ -1,0 +1,319 @@
+//! Metadata that a host's request needs and that is not in memory: it is read like data.
+//!
+//! A front end waits for no device. So a map node or a page of a table that a request meets, and
+//! that is not in memory, is noted ([`Asked`]); when the request can't go further without, its
+//! thread gets these reads like any others ([`crate::ReadOperation`]), and begins anew when they
+//! have come. Who may wait (a background thread, recovery, a tool) reads in place. Both walk the
+//! same maps with the same code: a [`View`] of the world says which.
+//!
+//! Invariants:
+//! 1. A request that asks comes to an end, however little memory there is: what it has read is its
+//!    own until then, and is not read again while it is the newest version.
+//! 2. What was read is believed only for the reference that it was read for: place and checksum.
+//!    Whether that reference is the newest one is told when it is looked for again, as always
+//!    ([`crate::table::Table`], `load`).
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use block::{Frame, FrameMut, SectorRange, VolumeId};
+use format::PLACE_UNIT_BYTES;
+use format::map::Node;
+use format::page::PageRef;
+
+use crate::api::Pending;
+use crate::edit::Edit;
+use crate::medium::Medium;
+use crate::pages::FastState;
+use crate::world::World;
+use crate::{DiskRead, ReadOperation, Started, StoreError};
+
+/// Reads that one request has under way at most for metadata.
+const LOADS_MAX: usize = 64;
+
+/// Something to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Load {
+    reference: PageRef,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Page,
+    /// Of this level.
+    Node(u8),
+}
+
+/// Something that was read.
+#[derive(Clone, Debug)]
+enum Had {
+    Page(Frame),
+    Node(Arc<Node>),
+    /// The device has failed to read it.
+    Failed,
+    /// It is not what was written there.
+    Damaged(String),
+}
+
+impl Had {
+    fn error(&self) -> StoreError {
+        match self {
+            Self::Damaged(why) => StoreError::Damaged(why.clone()),
+            _ => StoreError::Io(std::io::Error::other("metadata can't be read")),
+        }
+    }
+}
+
+/// What a request has read of metadata, and what it asks for next.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    had: HashMap<(u32, u32), (Load, Had), FastState>,
+    wanted: RefCell<Vec<Load>>,
+}
+
+impl Asked {
+    /// Whether something is to be read before the request can go on. What came of it so far counts
+    /// for nothing then, errors too.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.wanted.borrow().is_empty()
+    }
+
+    /// Whether no more is noted: who looks on for more to ask for may stop.
+    pub(crate) fn is_full(&self) -> bool {
+        self.wanted.borrow().len() >= LOADS_MAX
+    }
+
+    /// How much it has read, or asks for.
+    pub(crate) fn load_count(&self) -> usize {
+        self.had.len() + self.wanted.borrow().len()
+    }
+
+    /// What was read for this reference; an error that says nothing of it if that was not yet.
+    fn get(&self, medium: &Medium, load: Load) -> Result<Had, StoreError> {
+        let PageRef { place, .. } = load.reference;
+        match self.had.get(&(place.segment, place.offset_units)) {
+            Some((known, had)) if *known == load => Ok(had.clone()),
+            _ => {
+                load.span(medium)?;
+                let mut wanted = self.wanted.borrow_mut();
+                if wanted.len() < LOADS_MAX && !wanted.contains(&load) {
+                    wanted.push(load);
+                }
+                Err(StoreError::Absent)
+            }
+        }
+    }
+
+    /// The reads that it waits for; `then` goes on behind them.
+    pub(crate) fn wait(mut self, world: &World, then: Then) -> Started {
+        let loads = std::mem::take(self.wanted.get_mut());
+        let read = |load: &Load| {
+            let (offset_bytes, _, count) = load.span(&world.medium).expect("it was looked at");
+            let frames = (0..count).map(|_| FrameMut::stale()).collect();
+            DiskRead { offset_bytes, frames, failed: false }
+        };
+        let reads = loads.iter().map(read).collect();
+        let pending = Pending::Metadata { waiting: Box::new(Waiting { asked: self, loads, then }) };
+        Started::Read(Box::new(ReadOperation { reads, pending }))
+    }
+}
+
+impl Load {
+    /// Where its first block is, how many bytes of that come before it, and how many blocks it is
+    /// in.
+    fn span(&self, medium: &Medium) -> Result<(u64, usize, usize), StoreError> {
+        match self.kind {
+            Kind::Page => medium.page_span(self.reference),
+            Kind::Node(_) => medium.node_span(self.reference),
+        }
+    }
+
+    fn read(&self, world: &World, read: DiskRead) -> Had {
+        if read.failed {
+            return Had::Failed;
+        }
+        let medium = &world.medium;
+        let found = match self.kind {
+            Kind::Page => {
+                let frame = read.frames.into_iter().next().ok_or(StoreError::Absent);
+                frame.and_then(|frame| medium.page_in(frame, self.reference)).map(Had::Page)
+            }
+            Kind::Node(level) => {
+                let node = medium.node_in(&read.frames, self.reference, level);
+                node.map(|node| Had::Node(Arc::new(node)))
+            }
+        };
+        found.unwrap_or_else(|error| match error {
+            StoreError::Damaged(why) => Had::Damaged(why),
+            _ => Had::Failed,
+        })
+    }
+}
+
+/// What goes on once metadata has come: from its beginning.
+#[derive(Debug)]
+pub(crate) enum Then {
+    Read {
+        volume: VolumeId,
+        range: SectorRange,
+    },
+    Extents {
+        volume: VolumeId,
+        range: SectorRange,
+        limit: usize,
+    },
+    /// Look for what the edit needs.
+    Edit(Box<Edit>),
+    /// Look for what it brings, among what is there.
+    Reduce(Box<Edit>),
+    /// Look at what it will touch.
+    Submit(Box<Edit>),
+}
+
+/// A request that waits for metadata.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    asked: Asked,
+    loads: Vec<Load>,
+    then: Then,
+}
+
+impl Waiting {
+    /// The edit that waits, if it is one.
+    pub(crate) fn edit(&self) -> Option<&Edit> {
+        match &self.then {
+            Then::Edit(edit) | Then::Reduce(edit) | Then::Submit(edit) => Some(edit),
+            Then::Read { .. } | Then::Extents { .. } => None,
+        }
+    }
+
+    /// The reads have come.
+    pub(crate) fn came(self, world: &World, reads: Vec<DiskRead>) -> (Asked, Then) {
+        let Self { mut asked, loads, then } = self;
+        for (load, read) in loads.into_iter().zip(reads) {
+            world.memory.missed();
+            let place = load.reference.place;
+            asked.had.insert((place.segment, place.offset_units), (load, load.read(world, read)));
+        }
+        (asked, then)
+    }
+}
+
+/// Where metadata comes from that is not in memory: from the device at once, or when it was asked
+/// for.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    medium: &'a Medium,
+    asked: Option<&'a Asked>,
+}
+
+impl Deref for Source<'_> {
+    type Target = Medium;
+
+    fn deref(&self) -> &Medium {
+        self.medium
+    }
+}
+
+impl<'a> From<&'a Medium> for Source<'a> {
+    fn from(medium: &'a Medium) -> Self {
+        Self { medium, asked: None }
+    }
+}
+
+impl<'a> From<&Source<'a>> for Source<'a> {
+    fn from(source: &Source<'a>) -> Self {
+        *source
+    }
+}
+
+impl<'a> Source<'a> {
+    /// Whether it reads at once, and waits.
+    pub(crate) fn waits(self) -> bool {
+        self.asked.is_none()
+    }
+
+    /// A page of a table.
+    ///
+    /// # Errors
+    /// [`StoreError::Absent`] if it is asked for from now on.
+    pub(crate) fn page(self, reference: PageRef) -> Result<Frame, StoreError> {
+        let Some(asked) = self.asked else { return self.medium.read_page(reference) };
+        match asked.get(self.medium, Load { reference, kind: Kind::Page })? {
+            Had::Page(page) => Ok(page),
+            had => Err(had.error()),
+        }
+    }
+
+    /// A node of the map.
+    ///
+    /// # Errors
+    /// [`StoreError::Absent`] if it is asked for from now on.
+    pub(crate) fn node(self, reference: PageRef, level: u8) -> Result<Arc<Node>, StoreError> {
+        let Some(asked) = self.asked else {
+            return self.medium.read_node(reference, level).map(Arc::new);
+        };
+        match asked.get(self.medium, Load { reference, kind: Kind::Node(level) })? {
+            Had::Node(node) => Ok(node),
+            had => Err(had.error()),
+        }
+    }
+}
+
+/// The world, as someone sees it who waits for metadata or asks for it.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) medium: Source<'a>,
+}
+
+impl Deref for View<'_> {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        self.world
+    }
+}
+
+impl<'a> From<&'a World> for View<'a> {
+    fn from(world: &'a World) -> Self {
+        Self { world, medium: Source::from(&world.medium) }
+    }
+}
+
+impl<'a> View<'a> {
+    /// The world of someone who asks.
+    pub(crate) fn asking(world: &'a World, asked: &'a Asked) -> Self {
+        Self { world, medium: Source { medium: &world.medium, asked: Some(asked) } }
+    }
+
+    /// Whether an error says nothing but that something was asked for, and more may be: who has
+    /// more to look at goes on, and asks for all of it at once.
+    pub(crate) fn may_look_on(self, error: &StoreError) -> bool {
+        matches!(error, StoreError::Absent)
+            && self.medium.asked.is_some_and(|asked| !asked.is_full())
+    }
+
+    /// Whether something was asked for.
+    pub(crate) fn is_waiting(self) -> bool {
+        self.medium.asked.is_some_and(Asked::is_waiting)
+    }
+
+    /// How much was asked for so far.
+    pub(crate) fn load_count(self) -> u64 {
+        match self.medium.asked {
+            Some(asked) => asked.load_count() as u64,
+            None => self.world.memory.misses(),
+        }
+    }
+}
+
+/// Bytes before something in its first block, and the blocks that it is in.
+pub(crate) fn covering(offset_bytes: u64, length_bytes: usize) -> (usize, usize) {
+    let skip = (offset_bytes % block::BLOCK_BYTES) as usize;
+    debug_assert!(skip.is_multiple_of(PLACE_UNIT_BYTES as usize));
+    (skip, (skip + length_bytes).div_ceil(block::BLOCK_BYTES as usize))
+}
