@@ -96,6 +96,8 @@ pub(crate) struct Desk {
     /// The administrator's change under way.
     change: Option<Underway>,
     next_id: u64,
+    /// Device reads of the store itself while a front end was in it.
+    read_inside: u64,
 }
 
 impl Desk {
@@ -125,6 +127,7 @@ impl Desk {
             torn: Vec::new(),
             change: None,
             next_id: 0,
+            read_inside: 0,
         }
     }
 
@@ -230,7 +233,8 @@ impl Desk {
             Op { id, label, reads, writes, expected, fua, by_block, splits, started, operation };
         self.change.iter_mut().for_each(|underway| underway.add(&op));
         self.ops.push(op);
-        let started = store.start(request, self.token(id));
+        let token = self.token(id);
+        let started = self.inside(|| store.start(request, token));
         self.started(id, started)?;
         self.collect()
     }
@@ -259,8 +263,19 @@ impl Desk {
         }
     }
 
+    /// Has a front end call the store: it must not wait for the device there.
+    fn inside<T>(&mut self, call: impl FnOnce() -> T) -> T {
+        let before = self.disk.read_count();
+        let result = call();
+        self.read_inside += self.disk.read_count() - before;
+        result
+    }
+
     /// Takes what has arrived.
     pub(crate) fn collect(&mut self) -> Result<(), String> {
+        if self.read_inside > 0 {
+            return Err(format!("a front end has waited for {} reads", self.read_inside));
+        }
         for (id, outcome) in self.mailbox.take() {
             match outcome {
                 Outcome::Reply(reply) => self.answered(id, reply)?,
@@ -285,7 +300,8 @@ impl Desk {
             return Ok(());
         }
         let id = self.ops[index].id;
-        let started = store.resume(operation, self.token(id));
+        let token = self.token(id);
+        let started = self.inside(|| store.resume(operation, token));
         self.started(id, started)?;
         self.collect()
     }
@@ -293,7 +309,7 @@ impl Desk {
     /// Takes a commit, or goes a step further with one of those in hand: they end in any order.
     fn commit_one(&mut self, store: &Store) -> Result<(), String> {
         let take = self.commits.is_empty() || self.rng.below(2) == 0;
-        if take && let Some(commit) = store.take_commit() {
+        if take && let Some(commit) = self.inside(|| store.take_commit()) {
             self.commits.push((commit, CommitStep::Write));
             return self.collect();
         }
@@ -338,11 +354,11 @@ impl Desk {
         result: std::io::Result<()>,
     ) -> Result<(), String> {
         if self.rng.below(2) == 0 {
-            store.finish_commit(commit, result);
+            self.inside(|| store.finish_commit(commit, result));
         } else {
-            let next = store.hand_on_commit(commit, result);
+            let next = self.inside(|| store.hand_on_commit(commit, result));
             self.commits.extend(next.map(|commit| (commit, CommitStep::Write)));
-            store.settle_commits();
+            self.inside(|| store.settle_commits());
         }
         self.collect()
     }

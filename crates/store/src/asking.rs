@@ -208,6 +208,8 @@ impl Waiting {
 pub(crate) struct Source<'a> {
     medium: &'a Medium,
     asked: Option<&'a Asked>,
+    /// What is looked at stays in memory for the plan with this number; 0: for none.
+    plan: u64,
 }
 
 impl Deref for Source<'_> {
@@ -220,7 +222,7 @@ impl Deref for Source<'_> {
 
 impl<'a> From<&'a Medium> for Source<'a> {
     fn from(medium: &'a Medium) -> Self {
-        Self { medium, asked: None }
+        Self { medium, asked: None, plan: 0 }
     }
 }
 
@@ -231,6 +233,11 @@ impl<'a> From<&Source<'a>> for Source<'a> {
 }
 
 impl<'a> Source<'a> {
+    /// The plan that what is looked at is marked for.
+    pub(crate) fn plan(self) -> u64 {
+        self.plan
+    }
+
     /// Whether it reads at once, and waits.
     pub(crate) fn waits(self) -> bool {
         self.asked.is_none()
@@ -287,7 +294,12 @@ impl<'a> From<&'a World> for View<'a> {
 impl<'a> View<'a> {
     /// The world of someone who asks.
     pub(crate) fn asking(world: &'a World, asked: &'a Asked) -> Self {
-        Self { world, medium: Source { medium: &world.medium, asked: Some(asked) } }
+        Self { world, medium: Source { medium: &world.medium, asked: Some(asked), plan: 0 } }
+    }
+
+    /// The same, for a plan that what is looked at is kept in memory for (`plans`).
+    pub(crate) fn planning(self, plan: u64) -> Self {
+        Self { medium: Source { plan, ..self.medium }, ..self }
     }
 
     /// Whether an error says nothing but that something was asked for, and more may be: who has

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use block::{BLOCK_BYTES, SectorCount, VolumeError, VolumeId};
 use format::Entry;
 
+use crate::asking::View;
 use crate::grafts::touched_by;
 use crate::preload;
 use crate::store::Store;
@@ -42,16 +43,18 @@ impl Store {
         let touched = touched_by(&entries, self.world.medium.tuning.fanout);
         loop {
             let seen = self.world.grafts();
-            let looked = preload::entries(&self.world, &entries);
+            let plan = self.world.memory.plans.hold();
+            let view = View::from(&self.world).planning(plan.number);
+            let looked = preload::entries(view, &entries);
             let mut writer = self.writer.lock();
             if looked.is_err() {
                 // As of an edit of a host (`submit_edit`).
-                preload::entries(&self.world, &entries).map_err(StoreError::Volume)?;
+                preload::entries(view, &entries).map_err(StoreError::Volume)?;
             }
             let unsettled = writer.awaits_grafts(&self.world, &touched)
                 || writer.was_grafted(&self.world, &touched, seen);
             if !unsettled || writer.failed {
-                let job = Job::Entries { entries, wait: None };
+                let job = Job::Entries { entries, wait: None, plan };
                 return Ok(writer.submit(&self.world, token, job));
             }
             drop(writer);
@@ -93,6 +96,9 @@ impl Store {
 
     /// A volume id that was never given before (durable once it was used in a change).
     pub fn allocate_volume_id(&self) -> VolumeId {
+        // Its row is read before the lock is taken.
+        let next = self.writer.lock().state.next_volume;
+        let _ = self.world.volume_table.get(&self.world.medium, next, |_| ());
         let mut writer = self.writer.lock();
         let next = &mut writer.state.next_volume;
         // A row in a page that can't be read could not be made: the ids that are left in it are

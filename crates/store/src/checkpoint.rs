@@ -195,7 +195,7 @@ impl Store {
         checkpointer: &Checkpointer,
         holes: Option<Holes>,
     ) -> Result<Capture, StoreError> {
-        let mut writer = self.writer.lock();
+        let (_plan, mut writer) = self.lock_for_capture();
         // After a failed write memory and medium differ: that must not become the truth.
         if writer.failed {
             return Err(StoreError::Volume(VolumeError::WriteFailed));

@@ -82,6 +82,7 @@ impl Writer {
         self.spend(u64::from(blocks) * BLOCK_BYTES - moved_bytes);
         self.tail = next;
         self.fly(record, payload, next, self.early());
+        self.turn_plans(world);
         let offset_bytes = world.medium.geometry().offset_bytes(place);
         Some(Commit { offset_bytes, frames, persist, lsn: position.lsn })
     }
@@ -195,6 +196,7 @@ impl Writer {
                 Err(error) => Answer::Reply(token, Err(error.clone())),
             }));
         }
+        self.turn_plans(world);
         self.take_waiting(world, &mut answers);
         answers
     }

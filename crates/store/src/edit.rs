@@ -83,6 +83,8 @@ pub(crate) struct Edit {
     pub(crate) staging: Staging,
     /// What was read for it of metadata.
     pub(crate) asked: Asked,
+    /// The number of the plan with which all that it touches was looked at (`plans`).
+    pub(crate) plan: u64,
     /// [`crate::world::World::grafts`] when all that it touches was read.
     pub(crate) grafts_seen: u64,
     /// What it costs to apply it, as far as that grows with what it finds: see `take`.
@@ -361,18 +363,6 @@ impl Edit {
         let concerned = |range: &&SectorRange| contains(range.covering_blocks(), sector.block());
         let first = self.named.iter().find(concerned).map_or(sector, |range| range.start);
         VolumeError::Medium { sector: sector.max(first) }
-    }
-
-    /// How many blocks of data it brings, at most.
-    pub(crate) fn data_blocks(&self) -> usize {
-        self.steps
-            .iter()
-            .map(|step| match step {
-                Step::Put(put) => put.stored_blocks(),
-                Step::Repeat { .. } => 1,
-                _ => 0,
-            })
-            .sum()
     }
 }
 

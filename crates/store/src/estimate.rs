@@ -2,6 +2,7 @@
 
 use block::VolumeId;
 use format::Entry;
+use format::map::Fanout;
 use format::page::ROWS_PER_PAGE;
 
 use crate::edit::{Edit, Step};
@@ -103,6 +104,43 @@ impl Edit {
         let copies = self.steps.iter().any(|step| matches!(step, Step::Copy { .. }));
         let copied = if copies { self.work / WORK_PER_BLOCK } else { 0 };
         self.steps.iter().map(of).sum::<u64>() + copied
+    }
+}
+
+impl Edit {
+    /// How many nodes applying it makes, at most: on each way down to an end of what is set, in
+    /// front of all leaves that are set in part, and for what it costs beside that.
+    pub(crate) fn new_nodes_max(&self, fanout: Fanout) -> u64 {
+        let ways = 2 * u64::from(fanout.level_max());
+        let in_step = |step: &Step| match step {
+            Step::Put(_) | Step::Linked { .. } => {
+                ways + step.target().1.count.0 / fanout.span_blocks(1)
+            }
+            _ => ways,
+        };
+        self.steps.iter().map(in_step).sum::<u64>() + self.work / 16
+    }
+
+    /// How many chunks it makes, at most.
+    pub(crate) fn new_chunks_max(&self) -> usize {
+        let in_step = |step: &Step| match step {
+            Step::Put(put) => put.new_chunks(),
+            Step::Repeat { .. } => 1,
+            _ => 0,
+        };
+        self.steps.iter().map(in_step).sum()
+    }
+
+    /// How many blocks of data it brings, at most.
+    pub(crate) fn data_blocks(&self) -> usize {
+        self.steps
+            .iter()
+            .map(|step| match step {
+                Step::Put(put) => put.stored_blocks(),
+                Step::Repeat { .. } => 1,
+                _ => 0,
+            })
+            .sum()
     }
 }
 

@@ -5,12 +5,13 @@ use format::{Entry, Place};
 
 use crate::Token;
 use crate::apply::apply_all;
-use crate::asking::View;
+use crate::asking::{Asked, View};
 use crate::bring::Payload;
 use crate::edit::Edit;
 use crate::estimate::config_bytes;
 use crate::grafts::Graft;
 use crate::need::Wait;
+use crate::plans::Held;
 use crate::preload;
 use crate::record::{entries_bytes_max, reshaped};
 use crate::starved::Room;
@@ -29,11 +30,18 @@ impl Edit {
 impl Writer {
     /// Joins, if there is room.
     pub(crate) fn join(&mut self, world: &World, token: Token, job: Job) -> Submitted {
-        if let Job::Edit(edit) = &job
-            && let Some(error) = Self::refuse(world, edit)
-        {
-            return self.refused(world, edit, error);
-        }
+        let job = match job {
+            Job::Edit(edit) => {
+                if let Some(error) = Self::refuse(world, &edit) {
+                    return self.refused(world, &edit, error);
+                }
+                match self.with_plan(world, edit) {
+                    Ok(edit) => Job::Edit(edit),
+                    Err(submitted) => return submitted,
+                }
+            }
+            job => job,
+        };
         match self.room_for(world, &job, false) {
             Room::Found => {}
             // Reclaim waits for nobody: it is what others wait for.
@@ -46,14 +54,38 @@ impl Writer {
         let changes_blocks = job.changes_blocks(world);
         match job {
             Job::Flush => self.join_flush(token),
-            Job::Entries { entries, wait } => {
-                self.join_entries(world, token, entries, wait, changes_blocks)
+            Job::Entries { entries, wait, plan } => {
+                self.join_entries(world, token, (entries, wait, plan), changes_blocks)
             }
             Job::Relocate(relocation) => {
                 self.join_relocation(world, token, relocation, changes_blocks)
             }
             Job::Stage(edit) => self.join_part(world, token, edit, changes_blocks),
             Job::Edit(edit) => self.join_edit(world, token, edit, changes_blocks),
+        }
+    }
+
+    /// An edit, all that it touches in memory: what its plan needs may have left while it waited.
+    fn with_plan(&mut self, world: &World, edit: Box<Edit>) -> Result<Box<Edit>, Submitted> {
+        match edit.plan < world.memory.plans.oldest() {
+            true => self.planned_anew(world, edit),
+            false => Ok(edit),
+        }
+    }
+
+    /// Looks at all that an edit touches once more, without waiting for the device.
+    fn planned_anew(&mut self, world: &World, mut edit: Box<Edit>) -> Result<Box<Edit>, Submitted> {
+        let asked = std::mem::take(&mut edit.asked);
+        edit.plan = world.memory.plans.now();
+        let looked = preload::edit(View::asking(world, &asked).planning(edit.plan), &mut edit);
+        edit.asked = asked;
+        match looked {
+            // It is read first.
+            _ if edit.asked.is_waiting() => Err(Submitted::Stale(edit)),
+            Ok(true) => Ok(edit),
+            // It is too much for one commit by now.
+            Ok(false) => Err(Submitted::Stale(edit)),
+            Err(error) => Err(self.refused(world, &edit, error)),
         }
     }
 
@@ -70,16 +102,16 @@ impl Writer {
         &mut self,
         world: &World,
         token: Token,
-        entries: Vec<Entry>,
-        mut wait: Option<Wait>,
+        (entries, mut wait, plan): (Vec<Entry>, Option<Wait>, Held),
         changes_blocks: u64,
     ) -> Submitted {
         if !self.has_room(0, entries.iter().map(Entry::encoded_bytes).sum()) {
-            self.overflow.push_back((token, Job::Entries { entries, wait }));
+            self.overflow.push_back((token, Job::Entries { entries, wait, plan }));
             return Submitted::Queued;
         }
         self.feed(&mut wait);
         let first = self.open.entries.len();
+        self.open.needs_plan(plan.number);
         self.open.changes_blocks += changes_blocks;
         self.config_bytes += config_bytes(&entries);
         self.open.grafts.extend(entries.iter().flat_map(Graft::of_entry));
@@ -100,9 +132,15 @@ impl Writer {
             self.overflow.push_back((token, Job::Stage(edit)));
             return Submitted::Queued;
         }
-        if !self.find_ids(world, blocks) {
+        let (plan, nodes) = (world.memory.plans.now(), self.unapplied_nodes_max());
+        let found = self.find_ids(View::asking(world, &edit.asked).planning(plan), blocks, nodes);
+        if edit.asked.is_waiting() {
+            return Submitted::Stale(edit);
+        }
+        if !found {
             return self.refused(world, &edit, VolumeError::NoSpace);
         }
+        self.open.needs_plan(plan);
         let first = self.open.entries.len();
         let frames = std::mem::take(&mut edit.staging.frames);
         let classes = std::mem::take(&mut edit.staging.classes);
@@ -123,19 +161,31 @@ impl Writer {
         self.log_released(world);
     }
 
-    /// Adds to the open record as much of what was staged for nothing as fits. The rest goes with
-    /// records to come; a recovery that finds none of them releases it all the same.
+    /// Adds to the open record as much of what was staged for nothing as fits and has its rows in
+    /// memory ([`crate::Store::housekeep`] reads them). The rest goes with records to come; a
+    /// recovery that finds none of them releases it all the same.
     pub(crate) fn log_released(&mut self, world: &World) {
+        if self.released.is_empty() {
+            return;
+        }
+        let (asked, plan) = (Asked::default(), world.memory.plans.now());
+        let view = View::asking(world, &asked).planning(plan);
+        let mut kept = Vec::new();
         while let Some((first, count)) = self.released.pop() {
             let entry = Entry::Release { first, count };
             let at = self.open.entries.len();
-            if !self.has_room(0, entry.encoded_bytes()) {
-                self.released.push((first, count));
-                return;
+            if !preload::are_rows_there(view, first, count) {
+                kept.push((first, count));
+            } else if !self.has_room(0, entry.encoded_bytes()) {
+                kept.push((first, count));
+                break;
+            } else {
+                self.open.needs_plan(plan);
+                self.open.entries.push(entry);
+                self.count_entries(world, at);
             }
-            self.open.entries.push(entry);
-            self.count_entries(world, at);
         }
+        self.released.extend(kept);
     }
 
     /// Counts the entries from `first` on, and applies them where that is done early. `false`: the
@@ -170,6 +220,9 @@ impl Writer {
             return Submitted::Queued;
         }
         let first = self.open.entries.len();
+        if let Some(plan) = relocation.plan.take() {
+            self.open.needs_plan(plan.number);
+        }
         self.open.changes_blocks += changes_blocks;
         self.open.add_relocation(&mut relocation);
         self.joined(world, token, first, true)
@@ -206,19 +259,19 @@ impl Writer {
         }
         let mut edit = edit;
         if self.was_grafted(world, &touched, edit.grafts_seen) {
-            let asked = std::mem::take(&mut edit.asked);
-            let looked = preload::edit(View::asking(world, &asked), &mut edit);
-            edit.asked = asked;
-            match looked {
-                // It is read first.
-                _ if edit.asked.is_waiting() => return Submitted::Stale(edit),
-                Ok(true) => {}
-                // It is too much for one commit by now.
-                Ok(false) => return Submitted::Stale(edit),
-                Err(error) => return self.refused(world, &edit, error),
-            }
+            edit = match self.planned_anew(world, edit) {
+                Ok(edit) => edit,
+                Err(submitted) => return submitted,
+            };
         }
-        if !self.find_ids(world, blocks) {
+        let nodes_max = edit.new_nodes_max(world.medium.tuning.fanout);
+        let nodes = self.unapplied_nodes_max() + nodes_max;
+        let view = View::asking(world, &edit.asked).planning(edit.plan);
+        let found = self.find_ids(view, edit.new_chunks_max(), nodes);
+        if edit.asked.is_waiting() {
+            return Submitted::Stale(edit);
+        }
+        if !found {
             return self.refused(world, &edit, VolumeError::NoSpace);
         }
         // Last, so that what is refused pins nothing.
@@ -230,6 +283,8 @@ impl Writer {
         let first = self.open.entries.len();
         let rest = edit.take_rest();
         let fua = edit.fua;
+        self.open.needs_plan(edit.plan);
+        self.open.nodes_max += nodes_max;
         self.open.work += edit.work;
         self.open.changes_blocks += changes_blocks;
         self.written.hosts_bytes += edit.put_bytes();
@@ -250,13 +305,18 @@ impl Writer {
     }
 
     /// Sees to it that the chunks which an edit names stay until its record is applied. `false`:
-    /// one of them is gone, or its row can't be read, or is asked for first. A chunk of that kind is not found again when
-    /// the edit is looked at once more, which asks the same of it: so that ends.
+    /// one of them is gone, or its row can't be read, or is asked for first. A chunk that is gone is
+    /// not found again when the edit is looked at once more, which asks the same of it: so that
+    /// ends.
     fn pin_known(&mut self, world: &World, edit: &Edit) -> bool {
         let known = || edit.puts().flat_map(|(_, put)| put.known());
-        let view = View::asking(world, &edit.asked);
+        let view = View::asking(world, &edit.asked).planning(edit.plan);
         let pinned = |chunk| self.state.pins.contains_key(&chunk) && view.chunk(chunk).is_ok();
-        let there = |(chunk, sum)| pinned(chunk) || view.may_share(chunk, sum);
+        // The last entry that names it may be gone when its record is applied: then it lets go of
+        // its original, too.
+        let there = |(chunk, sum)| {
+            (pinned(chunk) || view.may_share(chunk, sum)) && preload::row_of(view, chunk).is_ok()
+        };
         if !known().all(there) {
             return false;
         }
@@ -294,12 +354,18 @@ impl Writer {
         edit.told(error)
     }
 
-    /// Sees to it that the rows of the next `blocks` chunks and of the next node can be made: where
+    /// Sees to it that the rows of the next `blocks` chunks and `nodes` nodes can be made: where
     /// the page that they would share with older ones is damaged, its other ids are never given.
-    pub(crate) fn find_ids(&mut self, world: &World, blocks: usize) -> bool {
+    pub(crate) fn find_ids(&mut self, view: View<'_>, blocks: usize, nodes: u64) -> bool {
         let State { next_chunk, next_node, .. } = &mut self.state;
-        world.chunks.find_rows(&world.medium, next_chunk, blocks as u64)
-            && world.nodes.table.find_rows(&world.medium, next_node, 1)
+        view.chunks.find_rows(view.medium, next_chunk, blocks as u64)
+            && view.nodes.table.find_rows(view.medium, next_node, nodes.max(1))
+    }
+
+    /// How many nodes records make, at most, that are not applied.
+    fn unapplied_nodes_max(&self) -> u64 {
+        let sealed = self.sealed.iter().filter(|commit| !commit.applied);
+        sealed.map(|commit| commit.record.nodes_max).sum::<u64>() + self.open.nodes_max
     }
 
     /// Why the edit can't be done at all, if so.

@@ -16,14 +16,15 @@
 //! }
 //! ```
 //!
-//! The way of a write, top to bottom: [`Store::start`] plans an *edit* (`edit`), the front end
-//! fingerprints its blocks (`classify`), the edit joins the open record (`writer`, `record`), the
-//! record is written (`commit`), its entries are applied (`apply`) to the map (`map`) and the
-//! tables (`table`). The way of a read: `walk` down the map, `fetch` from cache or device.
+//! The way of a write (`write`), top to bottom: [`Store::start`] plans an *edit* (`edit`), the
+//! front end fingerprints its blocks (`classify`), the edit joins the open record (`writer`,
+//! `record`), the record is written (`commit`), its entries are applied (`apply`) to the map
+//! (`map`) and the tables (`table`). The way of a read (`read`): `walk` down the map, `fetch` from cache or device.
 //! `checkpoint` and `recovery` are the two ends of a crash; `check` proves that all adds up, and
 //! `scrub` that all bytes are what was written; `salvage` gets out what is left where they are not.
 //! `preload` sees to it that a damaged one costs no more than the requests that need it.
 
+mod above;
 mod accounting;
 mod api;
 mod apply;
@@ -62,6 +63,7 @@ mod map;
 mod medium;
 mod memory;
 mod need;
+mod node_slots;
 mod nodes;
 mod optimize;
 mod pace;
@@ -69,9 +71,11 @@ mod pack;
 mod pages;
 mod part;
 mod placer;
+mod plans;
 mod plausible;
 mod preload;
 mod put;
+mod read;
 mod reclaim;
 mod record;
 mod recovery;
@@ -97,11 +101,13 @@ mod tests;
 mod tuning;
 mod value;
 mod verify;
+mod visit;
 mod volumes;
 mod wait;
 mod walk;
 mod weightless;
 mod world;
+mod write;
 mod writer;
 
 pub use accounting::{SpaceFigures, SpacePass, SpaceStatus, VolumeSpace};

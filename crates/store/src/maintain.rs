@@ -1,6 +1,7 @@
 //! One turn of what goes on in the background, and what is done first.
 
 use crate::StoreError;
+use crate::asking::View;
 use crate::map::Editor;
 use crate::need::Need;
 use crate::preload;
@@ -92,6 +93,7 @@ impl Store {
     /// Frees nodes that nothing names any more, some at a time; returns whether more are left. What
     /// they name is read before the writer is held.
     pub fn housekeep(&self) -> bool {
+        self.read_released();
         let next = {
             let mut writer = self.writer.lock();
             if writer.failed || writer.state.pending.is_empty() {
@@ -105,14 +107,16 @@ impl Store {
             // What a checkpoint frees lets more be freed. If it does not fit, that waits.
             return self.checkpoint().is_ok();
         }
+        let plan = self.world.memory.plans.hold();
         for id in &next {
             // What can't be read is put aside below.
-            let _ = preload::freeing(&self.world, *id);
+            let _ = preload::freeing(View::from(&self.world).planning(plan.number), *id);
         }
         let mut writer = self.writer.lock();
         if writer.failed {
             return false;
         }
+        writer.turn_plans(&self.world);
         // Commits may have freed some of them meanwhile, and dropped others.
         let pending = &mut writer.state.pending;
         let end = pending.split_off(pending.len().saturating_sub(next.len()));
@@ -126,10 +130,28 @@ impl Store {
         !writer.state.pending.is_empty()
     }
 
+    /// Reads the rows of chunks that were staged for nothing, so that a record can release them.
+    /// Those that can't be read stay until a recovery.
+    fn read_released(&self) {
+        let released = self.writer.lock().released.clone();
+        if released.is_empty() {
+            return;
+        }
+        let plan = self.world.memory.plans.hold();
+        let view = View::from(&self.world).planning(plan.number);
+        let there = |(first, count): &(_, u32)| preload::are_rows_there(view, *first, *count);
+        let lost: Vec<_> = released.into_iter().filter(|run| !there(run)).collect();
+        let mut writer = self.writer.lock();
+        writer.released.retain(|run| !lost.contains(run));
+        if !writer.failed {
+            writer.log_released(&self.world);
+        }
+    }
+
     /// Whether [`Store::maintain`] would find something to do.
     pub fn maintenance_due(&self) -> bool {
         let writer = &mut *self.writer.lock();
-        !writer.failed && (!writer.state.pending.is_empty() || !writer.starved.is_empty())
+        !writer.failed && (writer.has_to_free() || !writer.starved.is_empty())
             || writer.forgets_some(&self.world)
             || self.world.refill_due()
             || self.checkpoint_due_of(writer)

@@ -12,7 +12,9 @@ use format::{ChunkId, MapEntry, NodeId, NodeRow, Place, VolumeRow};
 use smallvec::SmallVec;
 
 use crate::StoreError;
+use crate::asking::{Asked, View};
 use crate::nodes::Referenced;
+use crate::preload;
 use crate::value::{Change, Value, advance, alike, block_entry, says, whole, whole_counts};
 use crate::world::{Counts, State, World};
 
@@ -324,20 +326,32 @@ impl Editor<'_> {
         left.ok_or_else(|| miscounted(id))
     }
 
-    /// Frees up to `nodes_max` pending nodes; those that can't be read are put aside. The content
+    /// Frees up to `nodes_max` pending nodes, as long as all that this takes is in memory; those
+    /// that can't be read are put aside. The content
     /// of the chunks that go with them is not looked for in the cache: it leaves when its room is
     /// wanted, as all that nobody reads.
     pub(crate) fn free_pending(&mut self, nodes_max: usize) -> Result<(), StoreError> {
         for _ in 0..nodes_max {
             let Some(id) = self.state.pending.pop() else { break };
-            self.free_node(id)?;
+            let (asked, plan) = (Asked::default(), self.world.memory.plans.now());
+            let view = View::asking(self.world, &asked).planning(plan);
+            let looked = preload::freeing(view, id);
+            if asked.is_waiting() {
+                // `Store::housekeep` reads it first.
+                self.state.pending.push(id);
+                break;
+            }
+            match looked {
+                Ok(()) => self.free_node(id)?,
+                Err(_) => self.state.stuck.push(id),
+            }
         }
         Ok(())
     }
 
     /// Frees a node that is pending no more, or puts it aside.
     pub(crate) fn free_node(&mut self, id: NodeId) -> Result<(), StoreError> {
-        if crate::preload::freeing(self.world, id).is_err() {
+        if preload::freeing(self.world.into(), id).is_err() {
             self.state.stuck.push(id);
             return Ok(());
         }

@@ -11,7 +11,8 @@
 //! the budget has changed, and when all of it is pinned new jobs wait ([`Memory::is_full`]) until a
 //! checkpoint is written. What has joined the log before is still applied, a checkpoint loads the
 //! directories above what has changed (a 256th of it), and a recovery may change as much as the log
-//! behind its checkpoint says: by so much the budget can be exceeded for a while.
+//! behind its checkpoint says: by so much the budget can be exceeded for a while. So it can by what
+//! changes were planned with that are not applied yet (`plans`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed};
@@ -21,6 +22,7 @@ use parking_lot::RwLock;
 
 use crate::MemoryStatus;
 use crate::pages::{GROUP_COST_BYTES, SHARDS};
+use crate::plans::Plans;
 
 /// Memory that a page takes: its frame, and what counts the references to that.
 pub(crate) const PAGE_COST_BYTES: u64 = BLOCK_BYTES + 32;
@@ -90,9 +92,18 @@ impl Budgets {
 pub(crate) trait Sweep: Send + Sync {
     /// Moves the hand of a shard some slots on, and returns how much has left. Does nothing where
     /// somebody else holds the shard just now.
-    fn sweep(&self, shard: usize, written: u32) -> Swept;
+    fn sweep(&self, shard: usize, kept: Kept) -> Swept;
     /// How many pages or nodes are in memory, and how often one was found there.
     fn count(&self) -> Counted;
+}
+
+/// What stays in memory beside what has changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    /// Captures behind this one are not written yet.
+    pub(crate) written: u32,
+    /// Plans from this number on are not applied yet.
+    pub(crate) oldest_plan: u64,
 }
 
 /// What one move of a hand has let go.
@@ -124,6 +135,8 @@ pub(crate) struct Memory {
     captured: AtomicU32,
     written: AtomicU32,
     hand: AtomicUsize,
+    /// What planned changes need.
+    pub(crate) plans: Arc<Plans>,
     misses: AtomicU64,
     evictions: AtomicU64,
     swept: RwLock<Vec<Arc<dyn Sweep>>>,
@@ -140,6 +153,7 @@ impl Memory {
             captured: AtomicU32::new(0),
             written: AtomicU32::new(0),
             hand: AtomicUsize::new(0),
+            plans: Arc::default(),
             misses: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             swept: RwLock::new(Vec::new()),
@@ -160,6 +174,7 @@ impl Memory {
         }
         let swept = self.swept.read();
         let written = self.written.load(Ordering::Acquire);
+        let kept = Kept { written, oldest_plan: self.plans.oldest() };
         let all = swept.len() * SHARDS;
         // A locked instruction for each shard would cost more than the look at it.
         let first = self.hand.load(Relaxed);
@@ -167,7 +182,7 @@ impl Memory {
         while turns < 2 * all {
             let at = (first + turns) % all;
             turns += 1;
-            let gone = swept[at % swept.len()].sweep(at / swept.len(), written);
+            let gone = swept[at % swept.len()].sweep(at / swept.len(), kept);
             if gone.bytes > 0 {
                 self.held_bytes.fetch_sub(gone.bytes, Relaxed);
                 self.evictions.fetch_add(gone.count, Relaxed);
@@ -177,6 +192,9 @@ impl Memory {
             if excess == 0 || patient && turns > SHARDS_SWEPT {
                 break;
             }
+        }
+        if self.excess_bytes(bytes) > 0 {
+            self.plans.want();
         }
         self.hand.store((first + turns) % all, Relaxed);
     }

@@ -9,6 +9,7 @@
 use block::BlockRange;
 use format::{MapEntry, VolumeRow};
 
+use crate::asking::{Asked, View};
 use crate::edit::{Edit, Step};
 use crate::room::Want;
 use crate::world::World;
@@ -73,6 +74,9 @@ impl Writer {
     /// Whether as much as an edit stores, at most, dies when it is applied: what was there before
     /// is named by nothing else.
     fn is_replacement(&mut self, world: &World, edit: &Edit) -> bool {
+        // It was planned with all of this.
+        let asked = Asked::default();
+        let view = View::asking(world, &asked);
         edit.steps.iter().all(|step| {
             let Step::Put(put) = step else { return false };
             let Some(map) = world.map_of(put.volume) else { return false };
@@ -81,7 +85,7 @@ impl Writer {
             let range: BlockRange = put.range();
             (range.start.0..range.end().0).any(|block| {
                 self.needs_looked_at += 1;
-                dying += dying_units(world, &map, block).unwrap_or(0);
+                dying += dying_units(view, &map, block).unwrap_or(0);
                 dying >= wanted
             }) || wanted == 0
         })
@@ -89,16 +93,16 @@ impl Writer {
 }
 
 /// Units of 64 bytes that die if a block becomes something else.
-fn dying_units(world: &World, map: &VolumeRow, block: u64) -> Option<u64> {
+fn dying_units(world: View<'_>, map: &VolumeRow, block: u64) -> Option<u64> {
     let (mut entry, mut offset) = (map.root, block);
     for level in (1..=map.level).rev() {
         let MapEntry::Node(id) = entry else { return None };
-        let row = world.nodes.row(&world.medium, id).ok()?;
+        let row = world.nodes.row(world.medium, id).ok()?;
         if row.reference_count != 1 {
             return None;
         }
         let below = world.span_blocks(level - 1);
-        let node = world.nodes.get(&world.medium, id, level).ok()?;
+        let node = world.nodes.get(world.medium, id, level).ok()?;
         entry = node.get((offset / below) as usize);
         offset %= below;
     }

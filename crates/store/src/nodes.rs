@@ -1,8 +1,6 @@
 //! The nodes of all maps, by id: in memory while they are wanted, with their rows in a table.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use format::map::Node;
 use format::page::{PageRef, TableRoot};
@@ -13,108 +11,10 @@ use parking_lot::{Mutex, RwLock};
 use crate::StoreError;
 use crate::asking::Source;
 use crate::medium::Medium;
-use crate::memory::{Counted, Memory, NODE_COST_BYTES, Sweep, Swept, Tally};
-use crate::pages::{FastState, SHARDS};
+use crate::memory::{Memory, NODE_COST_BYTES};
+use crate::node_slots::{Shard, Shards, Slot};
 use crate::table::Table;
 use crate::world::Counts;
-
-/// How many nodes a hand looks at in one move.
-const NODES_SWEPT: usize = 16;
-
-struct Slot {
-    id: NodeId,
-    node: Arc<Node>,
-    level: u8,
-    dirty: bool,
-    /// Whether somebody has looked at it since the hand went by.
-    used: AtomicBool,
-    /// The last capture that has taken it: it stays here until that is written.
-    capture: u32,
-}
-
-/// Nodes under one lock.
-#[derive(Default)]
-struct Shard {
-    index: HashMap<NodeId, u32, FastState>,
-    slots: Vec<Slot>,
-    /// The slot that the hand is at.
-    hand: usize,
-    /// Goes up whenever a node of the shard gets another version on the medium, or ends.
-    generation: u64,
-    hits: Tally,
-}
-
-impl Shard {
-    fn get(&self, id: NodeId) -> Option<&Slot> {
-        let slot = &self.slots[*self.index.get(&id)? as usize];
-        if !slot.used.load(Ordering::Relaxed) {
-            slot.used.store(true, Ordering::Relaxed);
-        }
-        self.hits.add();
-        Some(slot)
-    }
-
-    fn get_mut(&mut self, id: NodeId) -> Option<&mut Slot> {
-        let slot = &mut self.slots[*self.index.get(&id)? as usize];
-        *slot.used.get_mut() = true;
-        Some(slot)
-    }
-
-    fn add(&mut self, id: NodeId, node: Arc<Node>, level: u8, dirty: bool) {
-        let before = self.index.insert(id, self.slots.len() as u32);
-        debug_assert!(before.is_none(), "a node is put in twice");
-        let used = AtomicBool::new(true);
-        self.slots.push(Slot { id, node, level, dirty, used, capture: 0 });
-    }
-
-    fn remove(&mut self, id: NodeId) -> Option<Slot> {
-        let at = self.index.remove(&id)? as usize;
-        let removed = self.slots.swap_remove(at);
-        if let Some(moved) = self.slots.get(at) {
-            self.index.insert(moved.id, at as u32);
-        }
-        Some(removed)
-    }
-
-    fn sweep(&mut self, written: u32) -> Swept {
-        let mut swept = Swept::default();
-        for _ in 0..NODES_SWEPT.min(self.slots.len()) {
-            if self.hand >= self.slots.len() {
-                self.hand = 0;
-            }
-            let Some(slot) = self.slots.get_mut(self.hand) else { break };
-            if std::mem::take(slot.used.get_mut()) || slot.dirty || slot.capture > written {
-                self.hand += 1;
-                continue;
-            }
-            let id = slot.id;
-            self.remove(id);
-            swept.count += 1;
-            swept.bytes += NODE_COST_BYTES;
-        }
-        swept
-    }
-}
-
-/// The nodes that are in memory.
-struct Shards(Vec<RwLock<Shard>>);
-
-impl Sweep for Shards {
-    fn sweep(&self, shard: usize, written: u32) -> Swept {
-        let shard = self.0[shard].try_write();
-        shard.map_or_else(Swept::default, |mut shard| shard.sweep(written))
-    }
-
-    fn count(&self) -> Counted {
-        let mut counted = Counted::default();
-        for shard in &self.0 {
-            let shard = shard.read();
-            counted.nodes += shard.slots.len() as u64;
-            counted.hits += shard.hits.get();
-        }
-        counted
-    }
-}
 
 /// All nodes.
 pub(crate) struct Nodes {
@@ -149,7 +49,7 @@ fn counts_in(raw: &[u8]) -> Option<Counts> {
 impl Nodes {
     /// The nodes whose rows are in the table at `root`.
     pub(crate) fn new(root: TableRoot, memory: &Arc<Memory>) -> Self {
-        let shards = Arc::new(Shards((0..SHARDS).map(|_| RwLock::default()).collect()));
+        let shards = Arc::new(Shards::new());
         memory.join(shards.clone());
         Self {
             table: Table::new(root, memory),
@@ -160,7 +60,7 @@ impl Nodes {
     }
 
     fn shard(&self, id: NodeId) -> &RwLock<Shard> {
-        &self.shards.0[id.0 as usize % SHARDS]
+        self.shards.of(id)
     }
 
     /// The row of a node that must exist.
@@ -254,6 +154,7 @@ impl Nodes {
             let seen = {
                 let shard = self.shard(id).read();
                 if let Some(slot) = shard.get(id) {
+                    slot.plan.set(source.plan());
                     return Ok((slot.node.clone(), slot.level));
                 }
                 shard.generation
@@ -287,6 +188,7 @@ impl Nodes {
         self.memory.make_room(NODE_COST_BYTES);
         let mut shard = self.shard(id).write();
         if let Some(slot) = shard.get(id) {
+            slot.plan.set(source.plan());
             return Ok(Some((slot.node.clone(), slot.level)));
         }
         if shard.generation != seen {
@@ -294,6 +196,11 @@ impl Nodes {
         }
         let node = read?;
         shard.add(id, node.clone(), level, false);
+        if source.plan() > 0
+            && let Some(slot) = shard.get(id)
+        {
+            slot.plan.set(source.plan());
+        }
         self.memory.hold(NODE_COST_BYTES);
         Ok(Some((node, level)))
     }
@@ -334,6 +241,10 @@ impl Nodes {
             self.dropped(&before);
         }
         shard.add(id, Arc::new(node), row.level, true);
+        if let Some(slot) = shard.get_mut(id) {
+            // As for one that changes (`mark`).
+            slot.plan.set(self.memory.plans.now());
+        }
         self.dirty.lock().push(id);
         Ok(())
     }
@@ -361,6 +272,8 @@ impl Nodes {
     fn mark(&self, slot: &mut Slot) {
         if !slot.dirty {
             slot.dirty = true;
+            // Another change may have been planned with it, that is applied behind a checkpoint.
+            slot.plan.set(self.memory.plans.now());
             self.memory.dirtied(NODE_COST_BYTES, slot.capture);
             self.dirty.lock().push(slot.id);
         }

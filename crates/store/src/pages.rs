@@ -7,7 +7,8 @@ use block::{Frame, FrameMut};
 use format::page::PageRef;
 use parking_lot::RwLock;
 
-use crate::memory::{Counted, PAGE_COST_BYTES, Sweep, Swept, Tally};
+use crate::memory::{Counted, Kept, PAGE_COST_BYTES, Sweep, Swept, Tally};
+use crate::plans::Mark;
 
 /// Locks over the pages, so that readers of different pages do not meet.
 pub(crate) const SHARDS: usize = 64;
@@ -38,6 +39,7 @@ pub(crate) struct Slot {
     used: AtomicBool,
     /// The last capture that has taken it: it stays here until that is written.
     pub(crate) capture: u32,
+    pub(crate) plan: Mark,
 }
 
 impl Slot {
@@ -49,8 +51,11 @@ impl Slot {
     }
 
     /// Whether it may leave now; it may the next time, if nobody looks at it until then.
-    fn may_leave(&mut self, written: u32) -> bool {
-        !std::mem::take(self.used.get_mut()) && !self.dirty && self.capture <= written
+    fn may_leave(&mut self, kept: Kept) -> bool {
+        !std::mem::take(self.used.get_mut())
+            && !self.dirty
+            && self.capture <= kept.written
+            && self.plan.is_before(kept.oldest_plan)
     }
 }
 
@@ -168,14 +173,15 @@ impl Shard {
         let group = &mut self.groups[index as usize];
         debug_assert!(group.slots[at].is_none(), "a page is put in twice");
         let used = AtomicBool::new(true);
-        group.slots[at] = Some(Slot { page, stored, dirty, used, capture: 0 });
+        group.slots[at] =
+            Some(Slot { page, stored, dirty, used, capture: 0, plan: Mark::default() });
         group.count += 1;
         self.pages += 1;
         cost
     }
 
     /// Moves the hand on by one group.
-    fn sweep(&mut self, written: u32) -> Swept {
+    fn sweep(&mut self, kept: Kept) -> Swept {
         let mut swept = Swept::default();
         if self.groups.is_empty() {
             return swept;
@@ -183,7 +189,7 @@ impl Shard {
         self.hand %= self.groups.len();
         let group = &mut self.groups[self.hand];
         for slot in &mut group.slots {
-            if slot.as_mut().is_some_and(|slot| slot.may_leave(written)) {
+            if slot.as_mut().is_some_and(|slot| slot.may_leave(kept)) {
                 *slot = None;
                 group.count -= 1;
                 swept.count += 1;
@@ -225,9 +231,9 @@ impl Shards {
 }
 
 impl Sweep for Shards {
-    fn sweep(&self, shard: usize, written: u32) -> Swept {
+    fn sweep(&self, shard: usize, kept: Kept) -> Swept {
         let shard = self.0[shard].try_write();
-        shard.map_or_else(Swept::default, |mut shard| shard.sweep(written))
+        shard.map_or_else(Swept::default, |mut shard| shard.sweep(kept))
     }
 
     fn count(&self) -> Counted {

@@ -3,11 +3,8 @@
 //! Entries are applied when their record is durable: one that can't be applied then, because a node
 //! or a row can't be read, would end all writing. So what an edit will read is read here first,
 //! with no lock held: what is damaged refuses that edit alone. A host's edit asks for what is not
-//! in memory, all that can be told at once together, and begins anew when it has come
-//! (`asking`). What is in memory now is there when
-//! the entries are applied, or can be read again. Nothing is pinned for that: what leaves memory
-//! in between is read once more, and what can't be read any more then has got damaged within that
-//! moment. That ends all writing, as before.
+//! in memory, all that can be told at once together, and begins anew when it has come (`asking`).
+//! All that was looked at stays in memory until the entries are applied (`plans`).
 //!
 //! A copy makes other nodes stand where these were read: `grafts` says who waits for that, and who
 //! looks again.
@@ -25,7 +22,6 @@ use crate::edit::{Edit, Step};
 use crate::map::node_of;
 use crate::record::entry_runs;
 use crate::stage::run_starts;
-use crate::world::World;
 
 /// Stands for the ids that new chunks will get: no chunk that is there comes right before it.
 const NEW_CHUNKS: ChunkId = ChunkId(1 << 62);
@@ -73,19 +69,31 @@ pub(crate) fn edit(view: View<'_>, edit: &mut Edit) -> Result<bool, VolumeError>
 ///
 /// # Errors
 /// [`VolumeError::Medium`], as [`edit`].
-pub(crate) fn entries(world: &World, entries: &[Entry]) -> Result<(), VolumeError> {
-    let mut looker = Looker::new(world.into());
+pub(crate) fn entries(view: View<'_>, entries: &[Entry]) -> Result<(), VolumeError> {
+    let mut looker = Looker::new(view);
     for entry in entries {
         looker.entry(entry).map_err(|at| VolumeError::Medium { sector: at.sector() })?;
     }
     Ok(())
 }
 
+/// Whether the rows of chunks that follow each other can be looked at now.
+pub(crate) fn are_rows_there(view: View<'_>, first: ChunkId, count: u32) -> bool {
+    let entry = MapEntry::Chunk(first);
+    let found = Looker::new(view).named_rows(entry, u64::from(count.max(1)), BlockNumber(0));
+    found.is_ok() && !view.is_waiting()
+}
+
+/// Looks at the row of a chunk, and of its original.
+pub(crate) fn row_of(view: View<'_>, chunk: ChunkId) -> Result<(), Unreadable> {
+    Looker::new(view).block_row(MapEntry::Chunk(chunk), BlockNumber(0))
+}
+
 /// Reads what freeing a node will touch, but for what is below its children.
-pub(crate) fn freeing(world: &World, id: NodeId) -> Result<(), StoreError> {
-    let (node, _) = world.nodes.find(&world.medium, id)?;
-    world.nodes.row(&world.medium, id)?;
-    let mut looker = Looker::new(world.into());
+pub(crate) fn freeing(view: View<'_>, id: NodeId) -> Result<(), StoreError> {
+    let (node, _) = view.nodes.find(view.medium, id)?;
+    view.nodes.row(view.medium, id)?;
+    let mut looker = Looker::new(view);
     let readable = node.entries().try_for_each(|entry| looker.row(entry, BlockNumber(0)));
     readable.map_err(|_| StoreError::Damaged(format!("node {} can't be freed", id.0)))
 }
@@ -181,6 +189,7 @@ impl<'a> Looker<'a> {
                     let whole_level =
                         if matches!(run.entry, MapEntry::Chunk(_)) { 0 } else { LEVEL_MAX };
                     self.set(*volume, BlockRange::new(start, run.count), whole_level)?;
+                    self.named_rows(run.entry, run.count, BlockNumber(start))?;
                 }
                 Ok(())
             }
@@ -336,6 +345,21 @@ impl<'a> Looker<'a> {
             }
         }
         self.chunk = Some(named);
+        Ok(())
+    }
+
+    /// The rows of chunks that follow each other, the first of which an entry names.
+    fn named_rows(
+        &mut self,
+        first: MapEntry,
+        count: u64,
+        at: BlockNumber,
+    ) -> Result<(), Unreadable> {
+        let MapEntry::Chunk(ChunkId(first)) = first else { return Ok(()) };
+        for page in first / ROWS_PER_PAGE..=(first + count - 1) / ROWS_PER_PAGE {
+            let row = self.world.chunks.get(self.world.medium, page * ROWS_PER_PAGE, |_| ());
+            self.found(row, at)?;
+        }
         Ok(())
     }
 

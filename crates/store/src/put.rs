@@ -107,6 +107,14 @@ impl Put {
         }
     }
 
+    /// How many chunks it makes: groups hold several in less than a block each.
+    pub(crate) fn new_chunks(&self) -> usize {
+        match self.is_classified() {
+            true => self.classes.iter().filter_map(Class::fingerprint).count(),
+            false => self.frames.len(),
+        }
+    }
+
     /// The chunks that hold some of it already.
     pub(crate) fn known(&self) -> impl Iterator<Item = (ChunkId, Fingerprint)> + '_ {
         self.classes.iter().filter_map(|class| match class {

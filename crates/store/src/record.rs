@@ -53,12 +53,21 @@ pub(crate) struct Record {
     pub(crate) reshaped: Vec<VolumeId>,
     /// What its edits cost to apply: see `take`.
     pub(crate) work: u64,
+    /// The oldest plan that one of its changes was made with (`plans`).
+    pub(crate) plan: Option<u64>,
+    /// Nodes that applying it makes, at most.
+    pub(crate) nodes_max: u64,
 }
 
 impl Record {
     /// Whether there is nothing to write and nobody waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.waiting.is_empty() && self.staging.is_empty()
+    }
+
+    /// A change joins that was made with a plan.
+    pub(crate) fn needs_plan(&mut self, number: u64) {
+        self.plan = Some(self.plan.map_or(number, |oldest| oldest.min(number)));
     }
 
     /// Adds what a step says; new chunks get their ids.

@@ -181,7 +181,7 @@ impl Store {
             make_longer(&*world.medium.disk, capacity_bytes)?;
             extend(&world, &mut writer, &mut checkpointer, capacity_bytes, grown);
         }
-        writer.find_ids(&world, 0);
+        writer.find_ids((&world).into(), 0, 1);
         let keep =
             [superblock.log.segment, superblock.log.next_segment, superblock.metadata_segment];
         let dead = writer.state.segments.dead(&keep.into());

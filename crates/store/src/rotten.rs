@@ -3,18 +3,27 @@
 use block::{Frame, FrameMut};
 use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE};
 
-use crate::medium::Medium;
+use crate::StoreError;
+use crate::asking::Source;
 use crate::pages::PageKey;
 use crate::table::Table;
 
 impl Table {
     /// Moves `first` to the next row from which `count` rows can be changed, past pages that can't
     /// be read. `false`: there is none near.
-    pub(crate) fn find_rows(&self, medium: &Medium, first: &mut u64, count: u64) -> bool {
+    ///
+    /// What is asked for counts as if it could be read.
+    pub(crate) fn find_rows<'a>(
+        &self,
+        source: impl Into<Source<'a>>,
+        first: &mut u64,
+        count: u64,
+    ) -> bool {
+        let source = source.into();
         let mut tries = 2 * REFS_PER_DIRECTORY;
         let mut page = *first / ROWS_PER_PAGE;
         while page <= (*first + count.max(1) - 1) / ROWS_PER_PAGE {
-            let Some(level) = self.unreadable_level(medium, page) else {
+            let Some(level) = self.unreadable_level(source, page) else {
                 page += 1;
                 continue;
             };
@@ -31,13 +40,24 @@ impl Table {
     }
 
     /// The level of what can't be read on the way to a row page: 0 for the page itself.
-    pub(crate) fn unreadable_level(&self, medium: &Medium, page: u64) -> Option<u8> {
+    pub(crate) fn unreadable_level<'a>(
+        &self,
+        source: impl Into<Source<'a>>,
+        page: u64,
+    ) -> Option<u8> {
+        let source = source.into();
         let height = self.root.read().height;
+        let is_damaged = |key: PageKey| {
+            let read = self.read_page(source, key, |_| ());
+            !matches!(read, Ok(()) | Err(StoreError::Absent))
+        };
         let is_unreadable = |level: &u8| {
             let number = page / REFS_PER_DIRECTORY.pow(u32::from(*level));
-            self.read_page(medium, (*level, number), |_| ()).is_err()
+            is_damaged((*level, number))
         };
-        self.read_page(medium, (0, page), |_| ()).err()?;
+        if !is_damaged((0, page)) {
+            return None;
+        }
         // All below the topmost one that can't be read can't be, either.
         (0..=height).rev().find(is_unreadable)
     }

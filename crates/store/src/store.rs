@@ -4,19 +4,16 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use block::{
-    BlockRange, DataIn, Sector, SectorCount, SectorRange, SpaceUse, VolumeError, VolumeId,
-    VolumeReply, VolumeRequest,
-};
+use block::{SectorCount, SpaceUse, VolumeError, VolumeId, VolumeReply, VolumeRequest};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::api::Pending;
-use crate::asking::{Asked, Then, View};
+use crate::asking::{Asked, Then};
 use crate::edit::{Edit, Sizes};
-use crate::fetch::Fetch;
-use crate::preload;
+use crate::read::data_reply;
 use crate::wait::Waiters;
 use crate::world::World;
+use crate::write::restart;
 use crate::writer::{Answer, Job, Submitted, Writer};
 use crate::{
     Commit, Durability, OpenOptions, Outcome, ReadOperation, Sink, SinkId, Started, Token, Tuning,
@@ -66,6 +63,7 @@ impl Store {
     ) -> Self {
         let waiters = Arc::new(Waiters::default());
         let superblock = checkpointer.superblock();
+        world.memory.plans.begin();
         Self {
             pool_id: superblock.pool_id,
             scrub: Mutex::new(crate::scrub::Scrub::of_opening(&world, writer.state.losses)),
@@ -157,6 +155,7 @@ impl Store {
 
     /// Begins anew with metadata that has come.
     fn go_on(&self, (asked, then): (Asked, Then), token: Token) -> Started {
+        self.turn_plans();
         let with = |mut edit: Box<Edit>, asked| {
             edit.asked = asked;
             edit
@@ -189,63 +188,13 @@ impl Store {
         }
     }
 
-    fn start_read(&self, volume: VolumeId, range: SectorRange, asked: Asked) -> Started {
-        let located = self.locate(View::asking(&self.world, &asked), volume, range);
-        if asked.is_waiting() {
-            return asked.wait(&self.world, Then::Read { volume, range });
+    /// Where memory is short, lets go of what no change needs any more.
+    fn turn_plans(&self) {
+        if self.world.memory.plans.is_wanted()
+            && let Some(writer) = self.writer.try_lock()
+        {
+            writer.turn_plans(&self.world);
         }
-        match located {
-            Ok(mut fetch) => {
-                let phase = range.start.offset_in_block_bytes();
-                let len = (range.count.0 * block::SECTOR_BYTES) as usize;
-                let reads = fetch.take_reads();
-                if reads.is_empty() {
-                    return Started::Done(data_reply(fetch, phase, len));
-                }
-                let pending = Pending::Read { fetch, phase, len };
-                Started::Read(Box::new(ReadOperation { reads, pending }))
-            }
-            Err(error) => Started::Done(Err(error)),
-        }
-    }
-
-    fn start_extents(
-        &self,
-        volume: VolumeId,
-        range: SectorRange,
-        limit: usize,
-        asked: Asked,
-    ) -> Started {
-        let found = self.extents(volume, range, limit, View::asking(&self.world, &asked));
-        if asked.is_waiting() {
-            return asked.wait(&self.world, Then::Extents { volume, range, limit });
-        }
-        Started::Done(found)
-    }
-
-    fn locate(
-        &self,
-        view: View<'_>,
-        id: VolumeId,
-        range: SectorRange,
-    ) -> Result<Fetch, VolumeError> {
-        range.end().ok_or(VolumeError::OutOfRange)?;
-        if range.bytes().is_none_or(|bytes| bytes > block::request::limits::TRANSFER_BYTES_MAX) {
-            return Err(VolumeError::TooLong);
-        }
-        self.locate_blocks(view, id, range.covering_blocks())
-    }
-
-    fn locate_blocks(
-        &self,
-        view: View<'_>,
-        id: VolumeId,
-        blocks: BlockRange,
-    ) -> Result<Fetch, VolumeError> {
-        let volume = self.world.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
-        let mut fetch = Fetch::default();
-        fetch.locate(view, &volume, blocks)?;
-        Ok(fetch)
     }
 
     fn start_flush(&self, volume: VolumeId, token: Token) -> Started {
@@ -259,113 +208,6 @@ impl Store {
         match self.writer.lock().submit(&self.world, token, Job::Flush) {
             Submitted::Done(reply) => Started::Done(reply),
             _ => Started::Queued,
-        }
-    }
-
-    /// Reads what an edit needs from volumes, and submits it.
-    fn start_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
-        edit.begin_piece(&self.options.tuning);
-        edit.begin_part();
-        if !edit.wants_blocks() {
-            return self.submit(edit, token);
-        }
-        let mut fetches = Vec::new();
-        let mut reads = Vec::new();
-        let asked = std::mem::take(&mut edit.asked);
-        let view = View::asking(&self.world, &asked);
-        for (id, run) in edit.wanted_runs() {
-            match self.locate_blocks(view, id, run) {
-                Ok(mut fetch) => {
-                    reads.extend(fetch.take_reads());
-                    fetches.push(fetch);
-                }
-                Err(error) => return self.give_up(&edit, error),
-            }
-            if asked.is_full() {
-                break;
-            }
-        }
-        if asked.is_waiting() {
-            return asked.wait(&self.world, Then::Edit(edit));
-        }
-        edit.asked = asked;
-        if reads.is_empty() {
-            return self.gathered(edit, fetches, token);
-        }
-        let pending = Pending::Edit { fetches, edit };
-        Started::Read(Box::new(ReadOperation { reads, pending }))
-    }
-
-    fn gathered(&self, mut edit: Box<Edit>, fetches: Vec<Fetch>, token: Token) -> Started {
-        edit.expectations.clear();
-        let mut contents = Vec::with_capacity(edit.wanted.len());
-        for ((volume, _), fetch) in edit.wanted_runs().into_iter().zip(fetches) {
-            for found in &fetch.blocks {
-                edit.expectations.push((volume, found.block, found.entry));
-            }
-            match fetch.frames() {
-                Ok(frames) => contents.extend(frames),
-                Err(error) => return self.give_up(&edit, error),
-            }
-        }
-        match edit.fill_gathers(&contents) {
-            Ok(()) => self.submit(edit, token),
-            Err(error) => self.give_up(&edit, error),
-        }
-    }
-
-    /// Answers with an error, and lets go of what the edit has staged.
-    fn give_up(&self, edit: &Edit, error: VolumeError) -> Started {
-        self.writer.lock().release_staged(&self.world, edit);
-        Started::Done(Err(edit.told(error)))
-    }
-
-    fn submit(&self, mut edit: Box<Edit>, token: Token) -> Started {
-        if !edit.is_staging() {
-            return self.reduce(edit, token);
-        }
-        // A part may be read at any time of the copy.
-        edit.expectations.clear();
-        let runs_max = self.world.medium.tuning.named_runs_max();
-        edit.classify_part(&self.world.medium.keys, runs_max);
-        self.submit_job(Job::Stage(edit), token)
-    }
-
-    /// An edit that was looked at goes to the writer, if all that it touches can be read.
-    pub(crate) fn submit_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
-        edit.grafts_seen = self.world.grafts();
-        let asked = std::mem::take(&mut edit.asked);
-        let view = View::asking(&self.world, &asked);
-        let looked = match preload::edit(view, &mut edit) {
-            Err(_) if !asked.is_waiting() => {
-                // What others free meanwhile looks as if it were lost. Nothing is while this holds
-                // the lock: so what can't be read now can't be read.
-                let _writer = self.writer.lock();
-                edit.grafts_seen = self.world.grafts();
-                preload::edit(view, &mut edit)
-            }
-            looked => looked,
-        };
-        if asked.is_waiting() {
-            return asked.wait(&self.world, Then::Submit(edit));
-        }
-        edit.asked = asked;
-        match looked {
-            Ok(true) => self.submit_job(Job::Edit(edit), token),
-            Ok(false) => {
-                self.writer.lock().release_staged(&self.world, &edit);
-                self.start_edit(Box::new(edit.in_pieces()), token)
-            }
-            Err(error) => self.give_up(&edit, error),
-        }
-    }
-
-    fn submit_job(&self, job: Job, token: Token) -> Started {
-        let submitted = self.writer.lock().submit(&self.world, token, job);
-        match submitted {
-            Submitted::Queued => Started::Queued,
-            Submitted::Done(reply) => Started::Done(reply),
-            Submitted::Stale(edit) => Started::Read(restart(edit)),
         }
     }
 
@@ -448,18 +290,4 @@ impl Store {
     pub fn has_failed(&self) -> bool {
         self.writer.lock().failed
     }
-}
-
-fn restart(edit: Box<Edit>) -> Box<ReadOperation> {
-    Box::new(ReadOperation { reads: Vec::new(), pending: Pending::Restart(edit) })
-}
-
-fn data_reply(fetch: Fetch, phase: usize, len: usize) -> Result<VolumeReply, VolumeError> {
-    let first = fetch.blocks.first().map_or(0, |first| first.block.sector().0);
-    let asked = Sector(first + phase as u64 / block::SECTOR_BYTES);
-    let frames = fetch.frames().map_err(|error| match error {
-        VolumeError::Medium { sector } => VolumeError::Medium { sector: sector.max(asked) },
-        error => error,
-    })?;
-    Ok(VolumeReply::Data(DataIn::from_frames(frames, phase, len)))
 }

@@ -3,7 +3,6 @@
 //! Rows are changed by the writer only; front ends read them at the same time. Pages are frames: a
 //! checkpoint takes them as they are, and the first change meanwhile copies the page.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use block::{Frame, FrameMut};
@@ -18,7 +17,7 @@ use crate::medium::Medium;
 use crate::memory::{Memory, PAGE_COST_BYTES};
 use crate::pages::{Page, PageKey, Shards, Slot};
 
-const FREE_ROW: [u8; ROW_BYTES] = [0; ROW_BYTES];
+pub(crate) const FREE_ROW: [u8; ROW_BYTES] = [0; ROW_BYTES];
 
 /// What a checkpoint must write for a page.
 pub(crate) struct PageImage {
@@ -132,6 +131,8 @@ impl Table {
     pub(crate) fn mark(&self, slot: &mut Slot, key: PageKey) {
         if !slot.dirty {
             slot.dirty = true;
+            // Another change may have been planned with it, that is applied behind a checkpoint.
+            slot.plan.set(self.memory.plans.now());
             self.memory.dirtied(PAGE_COST_BYTES, slot.capture);
             self.dirty.lock().push(key);
         }
@@ -189,7 +190,7 @@ impl Table {
     }
 
     /// Looks at a page, and at where it is stored.
-    fn look<T>(
+    pub(crate) fn look<T>(
         &self,
         source: Source<'_>,
         key: PageKey,
@@ -199,6 +200,7 @@ impl Table {
             let seen = {
                 let shard = self.shards.of(key).read();
                 if let Some(slot) = shard.get(key) {
+                    slot.plan.set(source.plan());
                     return Ok(look(Some((slot.page.bytes(), slot.stored))));
                 }
                 shard.generation
@@ -254,6 +256,11 @@ impl Table {
         }
         let page = read?;
         self.memory.hold(shard.add(key, Page::Shared(page.clone()), stored, false));
+        if source.plan() > 0
+            && let Some(slot) = shard.get(key)
+        {
+            slot.plan.set(source.plan());
+        }
         Ok(Loaded::Page(page, stored))
     }
 
@@ -328,56 +335,6 @@ impl Table {
         let parent = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
         self.read_page(medium, parent, |page| PageRef::in_directory(page, index)).ok()
     }
-
-    /// Calls `visit_page` for every page that is stored, and `visit_row` for every row that is in
-    /// use. Goes on behind a page that can't be read, and returns what could not.
-    pub(crate) fn visit(
-        &self,
-        medium: &Medium,
-        visit_page: &mut dyn FnMut(PageRef),
-        visit_row: &mut dyn FnMut(u64, &[u8]),
-    ) -> Vec<LostPage> {
-        let root = *self.root.read();
-        let mut above_changed = BTreeSet::new();
-        for &(mut key) in &*self.dirty.lock() {
-            while key.0 < root.height {
-                key = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
-                above_changed.insert(key);
-            }
-        }
-        let mut visit = Visit { above_changed, visit_page, visit_row, lost: Vec::new() };
-        self.visit_below(medium, (root.height, 0), &mut visit);
-        visit.lost
-    }
-
-    fn visit_below(&self, medium: &Medium, key: PageKey, visit: &mut Visit<'_>) {
-        let found = self.look(medium.into(), key, |found| {
-            found.map(|(page, stored)| (FrameMut::from_bytes(page), stored))
-        });
-        let found = match found {
-            Ok(found) => found,
-            Err(error) => return visit.lost.push(LostPage { key, rows: rows_of(key), error }),
-        };
-        if let Some((_, stored)) = &found
-            && !stored.is_none()
-        {
-            (visit.visit_page)(*stored);
-        }
-        if key.0 == 0 {
-            for (index, row) in
-                found.iter().flat_map(|(page, _)| page.chunks_exact(ROW_BYTES)).enumerate()
-            {
-                if row != FREE_ROW {
-                    (visit.visit_row)(key.1 * ROWS_PER_PAGE + index as u64, row);
-                }
-            }
-        } else if found.is_some() || visit.above_changed.contains(&key) {
-            for index in 0..REFS_PER_DIRECTORY {
-                let child = (key.0 - 1, key.1 * REFS_PER_DIRECTORY + index);
-                self.visit_below(medium, child, visit);
-            }
-        }
-    }
 }
 
 /// A page that can't be read.
@@ -393,14 +350,4 @@ pub(crate) struct LostPage {
 pub(crate) fn rows_of(key: PageKey) -> std::ops::Range<u64> {
     let span = rows_below(key.0);
     key.1.saturating_mul(span)..(key.1 + 1).saturating_mul(span)
-}
-
-/// What is told of a table while it is walked.
-struct Visit<'a> {
-    /// Directories above pages that have changed: those pages are in memory, and the directories
-    /// need not name them before they are captured.
-    above_changed: BTreeSet<PageKey>,
-    visit_page: &'a mut dyn FnMut(PageRef),
-    visit_row: &'a mut dyn FnMut(u64, &[u8]),
-    lost: Vec<LostPage>,
 }

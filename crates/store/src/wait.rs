@@ -5,8 +5,10 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use block::{VolumeError, VolumeReply, VolumeRequest};
+use format::Entry;
 use parking_lot::{Condvar, Mutex};
 
+use crate::asking::View;
 use crate::store::Store;
 use crate::writer::{Job, Relocation, Submitted};
 use crate::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, StoreError, Token};
@@ -83,7 +85,13 @@ impl Store {
     }
 
     /// Commits chunks to their new place; `false` if the writer has no room for them. Waits.
-    pub(crate) fn relocate(&self, relocation: Relocation) -> Result<bool, StoreError> {
+    pub(crate) fn relocate(&self, mut relocation: Relocation) -> Result<bool, StoreError> {
+        let plan = self.world.memory.plans.hold();
+        let view = View::from(&self.world).planning(plan.number);
+        for brought in relocation.entries.iter().flat_map(Entry::brought) {
+            view.chunks.get(view.medium, brought.chunk.0, |_| ())?;
+        }
+        relocation.plan = Some(plan);
         let token = self.waiting_token();
         let submitted = self.writer.lock().submit(&self.world, token, Job::Relocate(relocation));
         if matches!(submitted, Submitted::Done(Err(VolumeError::NoSpace))) {

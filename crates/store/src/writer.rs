@@ -16,6 +16,7 @@ use crate::edit::Edit;
 use crate::grafts::Applied;
 use crate::need::{Need, Wait};
 use crate::pace::Pace;
+use crate::plans::Held;
 use crate::record::{Originals, Record, contains, entry_target};
 use crate::starved::Exhausted;
 use crate::walk::entry_of;
@@ -28,7 +29,7 @@ pub(crate) enum Job {
     /// A request of a host.
     Edit(Box<Edit>),
     /// An administrator's change, which may wait for space.
-    Entries { entries: Vec<Entry>, wait: Option<Wait> },
+    Entries { entries: Vec<Entry>, wait: Option<Wait>, plan: Held },
     /// A part of a long copy: the edit goes on once it is durable.
     Stage(Box<Edit>),
     /// SYNCHRONIZE CACHE: nothing but durability.
@@ -45,6 +46,8 @@ pub(crate) struct Relocation {
     pub(crate) frames: Vec<Frame>,
     pub(crate) packed: Vec<u8>,
     pub(crate) originals: Originals,
+    /// Keeps the rows that it changes in memory; set when it is submitted.
+    pub(crate) plan: Option<Held>,
 }
 
 impl Relocation {
@@ -216,6 +219,18 @@ impl Writer {
     /// Whether nothing waits and nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.sealed.is_empty() && self.open.is_empty()
+    }
+
+    /// Whether something is to be freed that nothing names.
+    pub(crate) fn has_to_free(&self) -> bool {
+        !self.state.pending.is_empty() || !self.released.is_empty()
+    }
+
+    /// Lets metadata leave memory that only changes were planned with which are applied.
+    pub(crate) fn turn_plans(&self, world: &World) {
+        let sealed = self.sealed.iter().filter(|commit| !commit.applied);
+        let records = sealed.map(|commit| &commit.record).chain([&self.open]);
+        world.memory.plans.turn(records.filter_map(|record| record.plan).min());
     }
 
     /// Whether a commit is in flight, or still to be applied.

@@ -7,7 +7,6 @@ use format::{ChunkId, MapEntry};
 
 use super::*;
 use crate::api::Outcome;
-use crate::world::World;
 use crate::{Durability, Sink, Started, Token};
 
 /// The least memory a store can have: 16 pages of metadata and 16 blocks.
@@ -66,9 +65,14 @@ fn hooked() -> Hooked {
 }
 
 /// Lets everything leave that can.
-fn evict_all(world: &World) {
+pub(super) fn evict_all(store: &Store) {
+    let world = &store.world;
     loop {
         let before = world.memory_status();
+        if let Some(writer) = store.writer.try_lock() {
+            world.memory.plans.want();
+            writer.turn_plans(world);
+        }
         // A hand goes twice round before what was used leaves.
         (0..100).for_each(|_| world.memory.make_room(1 << 30));
         if world.memory_status() == before {
@@ -90,7 +94,7 @@ fn leaf_of(store: &Store, volume: VolumeId, index: usize) -> format::NodeId {
 #[test]
 fn what_has_left_memory_is_read_again() {
     let Hooked { store, volume, .. } = hooked();
-    evict_all(&store.world);
+    evict_all(&store);
     let status = store.world.memory_status();
     assert_eq!((status.page_count, status.node_count), (0, 0), "{status:?}");
     assert_eq!((status.metadata_bytes, status.dirty_bytes, status.writing_bytes), (0, 0, 0));
@@ -105,15 +109,15 @@ fn what_has_left_memory_is_read_again() {
 fn what_has_changed_stays_until_it_is_written() {
     let Hooked { disk, store, volume } = hooked();
     write(&store, volume, 8, &distinct(8, 3)).unwrap();
-    evict_all(&store.world);
+    evict_all(&store);
     let status = store.world.memory_status();
     assert!(status.dirty_bytes > 0 && status.metadata_bytes >= status.dirty_bytes, "{status:?}");
     // While the checkpoint reads (a directory that has left), what it has captured stays too.
     let inside = store.clone();
-    *disk.hook.lock() = Some(Box::new(move |_| evict_all(&inside.world)));
+    *disk.hook.lock() = Some(Box::new(move |_| evict_all(&inside)));
     store.checkpoint().unwrap();
     assert!(disk.hook.lock().is_none(), "the checkpoint has read nothing");
-    evict_all(&store.world);
+    evict_all(&store);
     assert_eq!(store.world.memory_status().metadata_bytes, 0);
     let mut expected = distinct(MIB, 1);
     expected[8 * 512..16 * 512].copy_from_slice(&distinct(8, 3));
@@ -168,14 +172,14 @@ fn an_old_version_of_a_node_is_not_taken_for_the_newest() {
         let Hooked { disk, store, volume } = hooked();
         let id = leaf_of(&store, volume, 0);
         let world = &store.world;
-        evict_all(world);
+        evict_all(&store);
         // Its row is in memory, it is not.
         let row = world.nodes.row(&world.medium, id).unwrap();
         let inside = store.clone();
         *disk.hook.lock() = Some(Box::new(move |frames| {
             write(&inside, volume, 0, &distinct(8, 9)).unwrap();
             inside.checkpoint().unwrap();
-            evict_all(&inside.world);
+            evict_all(&inside);
             if garbage {
                 frames[0].fill(0xa5);
             }
@@ -199,7 +203,7 @@ fn first_entry(store: &Store, volume: VolumeId) -> MapEntry {
 /// Lets the page of a chunk's row leave, and has the directories above it in memory.
 fn evict_row_page(store: &Store, id: ChunkId) {
     let world = &store.world;
-    evict_all(world);
+    evict_all(store);
     // A row that never was, below the same directory.
     assert!(world.chunk(ChunkId(id.0 + 128 * 200)).is_err());
 }
@@ -208,7 +212,7 @@ fn evict_row_page(store: &Store, id: ChunkId) {
 fn reference_and_evict(store: &Store, id: ChunkId) {
     store.world.reference_chunks(std::iter::once(id)).unwrap();
     store.checkpoint().unwrap();
-    evict_all(&store.world);
+    evict_all(store);
 }
 
 #[derive(Default)]

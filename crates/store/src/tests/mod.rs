@@ -1,5 +1,6 @@
 //! Tests of the store against a disk in memory.
 
+mod asking;
 mod copies;
 mod damaged;
 mod extents;

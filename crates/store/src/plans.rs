@@ -1,0 +1,162 @@
+//! What a planned change has looked at stays in memory until it is applied.
+//!
+//! An entry is applied when its record is durable, under the writer's lock: it must find there what
+//! it was planned with, and not wait for the device. Counting who needs each page would cost each
+//! change a write to each page. Instead plans have *numbers*, as epochs in epoch-based reclamation:
+//! whoever plans marks what it looks at with the number of the moment ([`Plans::now`]), and what is
+//! marked with the oldest number that is still needed ([`Plans::oldest`]), or a later one, does not
+//! leave memory.
+//!
+//! Invariants:
+//! 1. `oldest <= now`, and neither goes down. So what was just marked stays, at least until the
+//!    writer's lock was held.
+//! 2. `oldest` is changed under the writer's lock, and is at most the number of each change that
+//!    joined a record and is not applied, and of each [`Held`]. A change joins with a number that
+//!    is at least `oldest`, or is planned again under that lock.
+//! 3. The number goes up only when memory has not found enough that may leave. So where all
+//!    metadata is in memory nothing is ever planned twice.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+/// The numbers of plans.
+#[derive(Default)]
+pub(crate) struct Plans {
+    /// 0 while a pool is opened, when nothing is planned.
+    now: AtomicU64,
+    oldest: AtomicU64,
+    /// Those of background work, which takes longer than a commit, and how many have each.
+    held: Mutex<BTreeMap<u64, u32>>,
+    /// Memory is short of what may leave.
+    wanted: AtomicBool,
+}
+
+impl Plans {
+    /// The number of what is planned now; 0: nothing is marked.
+    pub(crate) fn now(&self) -> u64 {
+        self.now.load(Ordering::Acquire)
+    }
+
+    /// What is marked with this number, or a later one, stays.
+    pub(crate) fn oldest(&self) -> u64 {
+        self.oldest.load(Ordering::Acquire)
+    }
+
+    /// A pool is open: from here on changes are planned.
+    pub(crate) fn begin(&self) {
+        self.now.store(1, Ordering::Release);
+        self.oldest.store(1, Ordering::Release);
+    }
+
+    /// Memory needs more that may leave.
+    pub(crate) fn want(&self) {
+        if !self.wanted.load(Ordering::Relaxed) {
+            self.wanted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether [`Plans::turn`] would let more leave.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Lets go of what is older than the oldest change that is not applied. The caller holds the
+    /// writer's lock.
+    pub(crate) fn turn(&self, unapplied: Option<u64>) {
+        let held = self.held.lock();
+        if self.now() > 0 && self.wanted.swap(false, Ordering::Relaxed) {
+            self.now.fetch_add(1, Ordering::AcqRel);
+        }
+        let first = held.first_key_value().map(|(number, _)| *number);
+        let oldest = [unapplied, first].into_iter().flatten().fold(self.now(), u64::min);
+        debug_assert!(oldest >= self.oldest(), "what is needed no more is needed again");
+        self.oldest.store(oldest, Ordering::Release);
+    }
+
+    /// A number that stays needed while this is held.
+    pub(crate) fn hold(self: &Arc<Self>) -> Held {
+        let mut held = self.held.lock();
+        let number = self.now();
+        *held.entry(number).or_default() += 1;
+        Held { plans: self.clone(), number }
+    }
+}
+
+/// Keeps what is marked with a number in memory.
+pub(crate) struct Held {
+    plans: Arc<Plans>,
+    pub(crate) number: u64,
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Held({})", self.number)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut held = self.plans.held.lock();
+        if let Some(count) = held.get_mut(&self.number) {
+            *count -= 1;
+            if *count == 0 {
+                held.remove(&self.number);
+            }
+        }
+    }
+}
+
+/// The number of the last plan that has looked at something in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Mark(AtomicU64);
+
+impl Mark {
+    /// It is looked at by a plan with this number.
+    #[inline]
+    pub(crate) fn set(&self, number: u64) {
+        if self.0.load(Ordering::Relaxed) < number {
+            self.0.fetch_max(number, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether no plan needs it that counts.
+    pub(crate) fn is_before(&self, oldest: u64) -> bool {
+        let number = self.0.load(Ordering::Acquire);
+        number == 0 || number < oldest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_needed_keeps_its_number() {
+        let plans = Arc::<Plans>::default();
+        let mark = Mark::default();
+        mark.set(plans.now());
+        assert!(mark.is_before(plans.oldest()), "while a pool is opened all may leave");
+        plans.begin();
+        mark.set(plans.now());
+        assert!(!mark.is_before(plans.oldest()));
+        plans.turn(None);
+        assert_eq!((plans.now(), plans.oldest()), (1, 1), "nobody needs room");
+        // A change that is not applied, then one in the background, keep it.
+        plans.want();
+        plans.turn(Some(1));
+        assert_eq!((plans.now(), plans.oldest()), (2, 1));
+        plans.want();
+        let held = plans.hold();
+        plans.turn(None);
+        assert_eq!((plans.now(), plans.oldest()), (3, 2));
+        assert!(mark.is_before(plans.oldest()));
+        mark.set(held.number);
+        assert!(!mark.is_before(plans.oldest()));
+        drop(held);
+        plans.turn(None);
+        assert!(plans.oldest() == 3 && mark.is_before(3));
+    }
+}

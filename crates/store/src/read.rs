@@ -1,0 +1,89 @@
+//! The way of a read, from its request to its answer.
+//!
+//! Down the volume's map, under its lock, to the rows of its chunks (`walk`, `fetch`). What is in
+//! memory is answered at once; what is not becomes device reads, first of metadata (`asking`), then
+//! of data. What was read is checked against its fingerprint before anybody gets it.
+
+use block::DataIn;
+use block::{BlockRange, Sector, SectorRange, VolumeError, VolumeId, VolumeReply};
+
+use crate::api::Pending;
+use crate::asking::{Asked, Then, View};
+use crate::fetch::Fetch;
+use crate::store::Store;
+use crate::{ReadOperation, Started};
+
+impl Store {
+    pub(crate) fn start_read(&self, volume: VolumeId, range: SectorRange, asked: Asked) -> Started {
+        let located = self.locate(View::asking(&self.world, &asked), volume, range);
+        if asked.is_waiting() {
+            return asked.wait(&self.world, Then::Read { volume, range });
+        }
+        match located {
+            Ok(mut fetch) => {
+                let phase = range.start.offset_in_block_bytes();
+                let len = (range.count.0 * block::SECTOR_BYTES) as usize;
+                let reads = fetch.take_reads();
+                if reads.is_empty() {
+                    return Started::Done(data_reply(fetch, phase, len));
+                }
+                let pending = Pending::Read { fetch, phase, len };
+                Started::Read(Box::new(ReadOperation { reads, pending }))
+            }
+            Err(error) => Started::Done(Err(error)),
+        }
+    }
+
+    pub(crate) fn start_extents(
+        &self,
+        volume: VolumeId,
+        range: SectorRange,
+        limit: usize,
+        asked: Asked,
+    ) -> Started {
+        let found = self.extents(volume, range, limit, View::asking(&self.world, &asked));
+        if asked.is_waiting() {
+            return asked.wait(&self.world, Then::Extents { volume, range, limit });
+        }
+        Started::Done(found)
+    }
+
+    fn locate(
+        &self,
+        view: View<'_>,
+        id: VolumeId,
+        range: SectorRange,
+    ) -> Result<Fetch, VolumeError> {
+        range.end().ok_or(VolumeError::OutOfRange)?;
+        if range.bytes().is_none_or(|bytes| bytes > block::request::limits::TRANSFER_BYTES_MAX) {
+            return Err(VolumeError::TooLong);
+        }
+        self.locate_blocks(view, id, range.covering_blocks())
+    }
+
+    pub(crate) fn locate_blocks(
+        &self,
+        view: View<'_>,
+        id: VolumeId,
+        blocks: BlockRange,
+    ) -> Result<Fetch, VolumeError> {
+        let volume = self.world.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
+        let mut fetch = Fetch::default();
+        fetch.locate(view, &volume, blocks)?;
+        Ok(fetch)
+    }
+}
+
+pub(crate) fn data_reply(
+    fetch: Fetch,
+    phase: usize,
+    len: usize,
+) -> Result<VolumeReply, VolumeError> {
+    let first = fetch.blocks.first().map_or(0, |first| first.block.sector().0);
+    let asked = Sector(first + phase as u64 / block::SECTOR_BYTES);
+    let frames = fetch.frames().map_err(|error| match error {
+        VolumeError::Medium { sector } => VolumeError::Medium { sector: sector.max(asked) },
+        error => error,
+    })?;
+    Ok(VolumeReply::Data(DataIn::from_frames(frames, phase, len)))
+}

@@ -1,0 +1,143 @@
+//! The way of a change, from its request to the open record.
+//!
+//! 1. The request is planned as an *edit* (`edit`): steps in whole blocks.
+//! 2. Blocks that it needs as they are now are read: the edges of a write that is not aligned to
+//!    4 KiB, what COMPARE AND WRITE compares ([`Store::start_edit`], [`Store::gathered`]).
+//! 3. What it brings is reduced: patterns, duplicates, compression (`dedup`, `pack`).
+//! 4. All metadata that it will touch is looked at ([`Store::submit_edit`], `preload`), and stays in
+//!    memory from here on (`plans`).
+//! 5. It joins the open record (`join`), or waits for room.
+//!
+//! The record is written and applied by `commit`. At 2 to 4 what is not in memory is read by the
+//! front end, like data, and the step begins anew (`asking`).
+
+use block::VolumeError;
+
+use crate::api::Pending;
+use crate::asking::{Then, View};
+use crate::edit::Edit;
+use crate::fetch::Fetch;
+use crate::preload;
+use crate::store::Store;
+use crate::writer::{Job, Submitted};
+use crate::{ReadOperation, Started, Token};
+
+impl Store {
+    /// Reads what an edit needs from volumes, and submits it.
+    pub(crate) fn start_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
+        edit.begin_piece(&self.options.tuning);
+        edit.begin_part();
+        if !edit.wants_blocks() {
+            return self.submit(edit, token);
+        }
+        let mut fetches = Vec::new();
+        let mut reads = Vec::new();
+        let asked = std::mem::take(&mut edit.asked);
+        let view = View::asking(&self.world, &asked);
+        for (id, run) in edit.wanted_runs() {
+            match self.locate_blocks(view, id, run) {
+                Ok(mut fetch) => {
+                    reads.extend(fetch.take_reads());
+                    fetches.push(fetch);
+                }
+                Err(error) => return self.give_up(&edit, error),
+            }
+            if asked.is_full() {
+                break;
+            }
+        }
+        if asked.is_waiting() {
+            return asked.wait(&self.world, Then::Edit(edit));
+        }
+        edit.asked = asked;
+        if reads.is_empty() {
+            return self.gathered(edit, fetches, token);
+        }
+        let pending = Pending::Edit { fetches, edit };
+        Started::Read(Box::new(ReadOperation { reads, pending }))
+    }
+
+    pub(crate) fn gathered(
+        &self,
+        mut edit: Box<Edit>,
+        fetches: Vec<Fetch>,
+        token: Token,
+    ) -> Started {
+        edit.expectations.clear();
+        let mut contents = Vec::with_capacity(edit.wanted.len());
+        for ((volume, _), fetch) in edit.wanted_runs().into_iter().zip(fetches) {
+            for found in &fetch.blocks {
+                edit.expectations.push((volume, found.block, found.entry));
+            }
+            match fetch.frames() {
+                Ok(frames) => contents.extend(frames),
+                Err(error) => return self.give_up(&edit, error),
+            }
+        }
+        match edit.fill_gathers(&contents) {
+            Ok(()) => self.submit(edit, token),
+            Err(error) => self.give_up(&edit, error),
+        }
+    }
+
+    /// Answers with an error, and lets go of what the edit has staged.
+    pub(crate) fn give_up(&self, edit: &Edit, error: VolumeError) -> Started {
+        self.writer.lock().release_staged(&self.world, edit);
+        Started::Done(Err(edit.told(error)))
+    }
+
+    pub(crate) fn submit(&self, mut edit: Box<Edit>, token: Token) -> Started {
+        if !edit.is_staging() {
+            return self.reduce(edit, token);
+        }
+        // A part may be read at any time of the copy.
+        edit.expectations.clear();
+        let runs_max = self.world.medium.tuning.named_runs_max();
+        edit.classify_part(&self.world.medium.keys, runs_max);
+        self.submit_job(Job::Stage(edit), token)
+    }
+
+    /// An edit that was looked at goes to the writer, if all that it touches can be read.
+    pub(crate) fn submit_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
+        edit.grafts_seen = self.world.grafts();
+        edit.plan = self.world.memory.plans.now();
+        let asked = std::mem::take(&mut edit.asked);
+        let view = View::asking(&self.world, &asked).planning(edit.plan);
+        let looked = match preload::edit(view, &mut edit) {
+            Err(_) if !asked.is_waiting() => {
+                // What others free meanwhile looks as if it were lost. Nothing is while this holds
+                // the lock: so what can't be read now can't be read.
+                let _writer = self.writer.lock();
+                edit.grafts_seen = self.world.grafts();
+                preload::edit(view, &mut edit)
+            }
+            looked => looked,
+        };
+        if asked.is_waiting() {
+            return asked.wait(&self.world, Then::Submit(edit));
+        }
+        edit.asked = asked;
+        match looked {
+            Ok(true) => self.submit_job(Job::Edit(edit), token),
+            Ok(false) => {
+                self.writer.lock().release_staged(&self.world, &edit);
+                self.start_edit(Box::new(edit.in_pieces()), token)
+            }
+            Err(error) => self.give_up(&edit, error),
+        }
+    }
+
+    pub(crate) fn submit_job(&self, job: Job, token: Token) -> Started {
+        let submitted = self.writer.lock().submit(&self.world, token, job);
+        match submitted {
+            Submitted::Queued => Started::Queued,
+            Submitted::Done(reply) => Started::Done(reply),
+            Submitted::Stale(edit) => Started::Read(restart(edit)),
+        }
+    }
+}
+
+/// Looks again what an edit needs.
+pub(crate) fn restart(edit: Box<Edit>) -> Box<ReadOperation> {
+    Box::new(ReadOperation { reads: Vec::new(), pending: Pending::Restart(edit) })
+}
