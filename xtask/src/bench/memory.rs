@@ -1,6 +1,6 @@
-//! `cargo xtask bench --only memory` and `--only opening`: the effect of the store's memory, and
-//! that opening a pool does not take longer for a larger pool. Both run the simulator's program,
-//! which prints tables.
+//! `cargo xtask bench --only memory`, `--only opening` and `--only cold`: the effect of the store's
+//! memory, that opening a pool does not take longer for a larger pool, and reads of a pool whose
+//! metadata is not in memory. All run the simulator's program, which prints tables.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -23,6 +23,11 @@ pub fn curve(options: &Options) -> Result<()> {
         arguments.extend(["--files".into(), files.join(",".as_ref())]);
     }
     run(options, &arguments)
+}
+
+/// What a slow device does to reads whose metadata is not in memory, and they to others.
+pub fn cold(options: &Options) -> Result<()> {
+    run(options, &["cold".into(), "--seconds".into(), options.seconds.to_string().into()])
 }
 
 /// What opening costs, against the chunks in the pool.

@@ -71,6 +71,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     match options.only {
         Some(options::Only::Memory) => return memory::curve(&options),
         Some(options::Only::Opening) => return memory::opening(&options),
+        Some(options::Only::Cold) => return memory::cold(&options),
         Some(options::Only::Reduction) | None => {}
     }
     let rows: Vec<&'static Row> = match options.only {

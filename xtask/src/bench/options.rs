@@ -62,6 +62,8 @@ pub enum Only {
     Memory,
     /// What opening a pool costs behind a shutdown and crashes, against the chunks in it.
     Opening,
+    /// Reads whose metadata is not in memory, on a device with a latency, and cached ones beside.
+    Cold,
     /// Holdfast beside itself: with reduction and without, offloads of little and of much, with
     /// reclaim and without. All rows have these as well. Takes 7 GiB of disk.
     Reduction,

@@ -3,18 +3,21 @@
 //! ```text
 //! memory curve   [--chunks N,...] [--per-tib GIB,...] [--seconds S] [--files FILE,...] [--dir DIR]
 //! memory opening [--chunks N,...] [--memory MIB,...] [--dir DIR]
+//! memory cold    [--chunks N,...] [--per-tib GIB] [--latency-ms MS,...] [--seconds S] [--dir DIR]
 //! ```
 //!
 //! `curve` fills a pool with N distinct chunks, and opens it again with each budget (in GiB for a
 //! TiB stored): which duplicates are found ([`duplicates`]), and how fast it is ([`rates`]).
 //! `opening` fills a pool for each N, and opens it as a shutdown and as a crash would leave it
 //! ([`opening`]). What that reads must follow from the log, not from N: it fails if it does not.
+//! `cold` reads a pool whose metadata is on a slow device ([`cold`]).
 //!
 //! The device generates data from seeds in memory, and keeps metadata in a sparse file in DIR,
 //! through the page cache: so the times are the processor's, and what a real device would add is
 //! the number of reads times its latency.
 
 mod below;
+mod cold;
 mod duplicates;
 mod files;
 mod opening;
@@ -31,17 +34,25 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const USAGE: &str = "usage: memory curve [--chunks N,...] [--per-tib GIB,...] [--seconds S] \
     [--files FILE,...] [--dir DIR]\n       memory opening [--chunks N,...] [--memory MIB,...] \
-    [--dir DIR]";
+    [--dir DIR]\n       memory cold [--chunks N,...] [--per-tib GIB] [--latency-ms MS,...] \
+    [--seconds S] [--dir DIR]";
 /// The least number of chunks: a pool of 40 MB.
 const CHUNKS_MIN: u64 = 10_000;
 
 type Measured<T> = Result<T, Box<dyn std::error::Error>>;
 
+enum Table {
+    Curve,
+    Opening,
+    Cold,
+}
+
 struct Options {
-    opening: bool,
+    table: Table,
     chunks: Vec<u64>,
     per_tib_gib: Vec<f64>,
     memory_mib: Vec<u64>,
+    latency_ms: Vec<f64>,
     seconds: f64,
     files: Vec<PathBuf>,
     dir: PathBuf,
@@ -52,16 +63,18 @@ fn list<T: FromStr>(value: &str) -> Option<Vec<T>> {
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
-    let opening = match words.next()?.as_str() {
-        "curve" => false,
-        "opening" => true,
+    let table = match words.next()?.as_str() {
+        "curve" => Table::Curve,
+        "opening" => Table::Opening,
+        "cold" => Table::Cold,
         _ => return None,
     };
     let mut options = Options {
-        opening,
+        table,
         chunks: vec![1_000_000],
         per_tib_gib: vec![0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0],
         memory_mib: vec![64, 1024],
+        latency_ms: vec![1.0, 10.0],
         seconds: 3.0,
         files: Vec::new(),
         dir: std::env::temp_dir(),
@@ -70,10 +83,11 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
         let value = words.next()?;
         match word.as_str() {
             "--chunks" => options.chunks = list(&value)?,
-            "--per-tib" if !opening => options.per_tib_gib = list(&value)?,
-            "--seconds" if !opening => options.seconds = value.parse().ok()?,
-            "--files" if !opening => options.files = list(&value)?,
-            "--memory" if opening => options.memory_mib = list(&value)?,
+            "--per-tib" => options.per_tib_gib = list(&value)?,
+            "--seconds" => options.seconds = value.parse().ok()?,
+            "--files" => options.files = list(&value)?,
+            "--memory" => options.memory_mib = list(&value)?,
+            "--latency-ms" => options.latency_ms = list(&value)?,
             "--dir" => options.dir = value.into(),
             _ => return None,
         }
@@ -92,11 +106,14 @@ fn curve(options: &Options, chunks: u64) -> Measured<()> {
 
 /// Whether all that was to be checked was right.
 fn run(options: &Options) -> Measured<bool> {
-    if options.opening {
-        return opening::table(options);
+    let each = |table: fn(&Options, u64) -> Measured<()>| {
+        options.chunks.iter().try_for_each(|chunks| table(options, *chunks)).map(|()| true)
+    };
+    match options.table {
+        Table::Opening => opening::table(options),
+        Table::Curve => each(curve),
+        Table::Cold => each(cold::table),
     }
-    options.chunks.iter().try_for_each(|chunks| curve(options, *chunks))?;
-    Ok(true)
 }
 
 fn main() -> ExitCode {

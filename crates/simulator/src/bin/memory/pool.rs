@@ -30,7 +30,7 @@ pub struct Pool {
     pub chunks: u64,
     pub rng: Rng,
     clock: Clock,
-    volume: VolumeId,
+    pub volume: VolumeId,
     next_seed: u64,
 }
 
@@ -194,7 +194,14 @@ impl Pool {
             self.next_seed += 1;
             let write = VolumeRequest::Write { volume: self.volume, range, data, fua: false };
             let token = Token { sink: overwriter.sink, id: overwriter.count };
-            match self.store.start(write, token) {
+            let mut started = self.store.start(write, token);
+            while let Started::Read(mut operation) = started {
+                for read in &mut operation.reads {
+                    read.failed = self.disk.read(read.offset_bytes, &mut read.frames).is_err();
+                }
+                started = self.store.resume(operation, token);
+            }
+            match started {
                 Started::Queued => overwriter.count += 1,
                 other => return Err(format!("a write: {other:?}").into()),
             }
