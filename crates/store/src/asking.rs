@@ -14,7 +14,6 @@
 //!    ([`crate::table::Table`], `load`).
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -26,7 +25,6 @@ use format::page::PageRef;
 use crate::api::Pending;
 use crate::edit::Edit;
 use crate::medium::Medium;
-use crate::pages::FastState;
 use crate::world::World;
 use crate::{DiskRead, ReadOperation, Started, StoreError};
 
@@ -70,7 +68,8 @@ impl Had {
 /// What a request has read of metadata, and what it asks for next.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
-    had: HashMap<(u32, u32), (Load, Had), FastState>,
+    /// Most of it is in memory when it is looked for again, so this is searched only now and then.
+    had: Vec<(Load, Had)>,
     wanted: RefCell<Vec<Load>>,
 }
 
@@ -93,10 +92,9 @@ impl Asked {
 
     /// What was read for this reference; an error that says nothing of it if that was not yet.
     fn get(&self, medium: &Medium, load: Load) -> Result<Had, StoreError> {
-        let PageRef { place, .. } = load.reference;
-        match self.had.get(&(place.segment, place.offset_units)) {
-            Some((known, had)) if *known == load => Ok(had.clone()),
-            _ => {
+        match self.had.iter().find(|(known, _)| *known == load) {
+            Some((_, had)) => Ok(had.clone()),
+            None => {
                 load.span(medium)?;
                 let mut wanted = self.wanted.borrow_mut();
                 if wanted.len() < LOADS_MAX && !wanted.contains(&load) {
@@ -195,8 +193,7 @@ impl Waiting {
         let Self { mut asked, loads, then } = self;
         for (load, read) in loads.into_iter().zip(reads) {
             world.memory.missed();
-            let place = load.reference.place;
-            asked.had.insert((place.segment, place.offset_units), (load, load.read(world, read)));
+            asked.had.push((load, load.read(world, read)));
         }
         (asked, then)
     }
