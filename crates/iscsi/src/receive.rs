@@ -158,6 +158,11 @@ impl<T> Receive<T> {
         self.incoming = Some(Incoming { bhs, plan, sink, done: 0, bytes });
     }
 
+    /// Drops the PDU that is not complete: nothing more will come.
+    pub(crate) fn end(&mut self) {
+        self.incoming = None;
+    }
+
     /// The PDU, once all of it is there, and whether its data digest is right.
     pub(crate) fn finish(&mut self) -> Option<(Incoming<T>, bool)> {
         let Self { buffer, start, end, incoming, .. } = self;

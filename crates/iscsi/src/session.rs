@@ -25,6 +25,41 @@ pub(crate) enum Admission {
     Dropped,
 }
 
+/// The place of a request that is not answered, until this is dropped: however the request, its PDU
+/// or its connection ends, the window does not stay smaller.
+#[derive(Debug, Default)]
+pub(crate) enum Place {
+    /// It takes none.
+    #[default]
+    None,
+    /// In the window of its session.
+    Window(Arc<Session>),
+    /// Among the immediate requests of its connection.
+    Immediate(Arc<AtomicU32>),
+}
+
+impl Place {
+    /// A place among immediate requests, of which there are so many at most.
+    pub(crate) fn immediate(taken: &Arc<AtomicU32>, most: u32) -> Option<Self> {
+        // Only the thread of the connection takes one.
+        if taken.load(Ordering::Relaxed) >= most {
+            return None;
+        }
+        taken.fetch_add(1, Ordering::Relaxed);
+        Some(Self::Immediate(taken.clone()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        match self {
+            Self::None => {}
+            Self::Window(session) => session.free_place(),
+            Self::Immediate(taken) => drop(taken.fetch_sub(1, Ordering::Relaxed)),
+        }
+    }
+}
+
 /// A connection as its session knows it.
 #[derive(Debug)]
 pub(crate) struct Member {
@@ -86,7 +121,7 @@ impl Session {
 
     /// A request that took a place in the window was answered: the window opens by one. As each
     /// request closes it by one, MaxCmdSN never goes back and bounds what is outstanding.
-    pub(crate) fn free_place(&self) {
+    fn free_place(&self) {
         self.max.fetch_add(1, Ordering::AcqRel);
     }
 

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use block::LunMap;
 use iscsi::{
-    ConnectionId, Ended, ManagementFunction, ManagementHandle, ManagementOutcome, NexusInfo,
-    SessionId, TaskHandle, TaskManagement,
+    ConnectionId, Ended, ManagementFunction, ManagementHandle, ManagementOutcome, Memory,
+    NexusInfo, SessionId, TaskHandle, TaskManagement,
 };
 use scsi::{AnswerAfter, InitiatorPort, Response};
 
-use super::commands::volume_at;
 use super::front::FrontEnd;
+use super::luns::volume_at;
 use super::mailbox::{AbortWhat, Mailbox, Message};
 use super::sessions::Session;
 use super::tasks::Task;
@@ -39,10 +39,10 @@ pub(super) enum Purpose {
     Answer { slot: usize, request: Box<TaskManagement>, luns: Arc<LunMap> },
     /// To answer a command.
     Respond { slot: usize, handle: TaskHandle, response: Box<Response> },
-    /// To end a session.
-    EndSession(Arc<Session>),
-    /// Nothing more: a connection of a session that goes on was lost.
-    Nothing,
+    /// To end a session, and give back what its last connection had taken of the memory for data.
+    EndSession(Arc<Session>, Memory),
+    /// To give that back: the session goes on.
+    Release(#[expect(dead_code, reason = "it is given back when it is dropped")] Memory),
 }
 
 /// All sessions that have not ended, tasks included.
@@ -124,7 +124,10 @@ impl FrontEnd {
         // By its name: the last connection may be one that never came to enter it.
         let last = ended.session.map(|info| info.session);
         let session = last.and_then(|id| self.shared.sessions.lock().by_id.get(&id).cloned());
-        let purpose = session.map_or(Purpose::Nothing, Purpose::EndSession);
+        let purpose = match session {
+            Some(session) => Purpose::EndSession(session, ended.memory),
+            None => Purpose::Release(ended.memory),
+        };
         let watch = self.watch(purpose);
         self.tasks.abort(&ended.tasks.into_iter().collect(), &watch);
     }
@@ -228,12 +231,15 @@ impl FrontEnd {
     /// All that a watch waited for has ended.
     pub(super) fn watched(&mut self, id: u64) {
         match self.watched.remove(&id) {
-            Some(Purpose::EndSession(session)) => self.end_session(&session),
+            Some(Purpose::EndSession(session, memory)) => {
+                drop(memory);
+                self.end_session(&session);
+            }
             Some(Purpose::Answer { slot, request, luns }) => self.answer(slot, &request, &luns),
             Some(Purpose::Respond { slot, handle, response }) => {
                 self.respond_late(slot, handle, *response);
             }
-            Some(Purpose::Nothing) | None => {}
+            Some(Purpose::Release(_)) | None => {}
         }
     }
 

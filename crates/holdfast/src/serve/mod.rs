@@ -7,6 +7,7 @@
 //! * [`shared`]: what all threads share,
 //! * [`sockets`]: a connection's bytes, in and out,
 //! * [`commands`]: a command's way through SCSI and the store, and its answer,
+//! * [`luns`]: what is at a LUN,
 //! * [`storage`]: reads and commits on the thread's ring; [`device`]: how long these take,
 //! * [`tasks`]: what is under way, [`throttle`]: what waits for the limits of its volume,
 //! * [`management`]: task management, resets, and the end of sessions, over all threads,
@@ -35,6 +36,7 @@ mod front;
 mod gather;
 mod history;
 mod listen;
+mod luns;
 mod mailbox;
 mod management;
 pub mod notify;

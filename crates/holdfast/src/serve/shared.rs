@@ -81,7 +81,7 @@ impl Shared {
             limits: options.limits.clone(),
             access: options.access.clone(),
             data_out_phase: scsi::data_out_phase,
-            data_out_bytes: super::commands::data_out_bytes,
+            data_out_bytes: super::luns::data_out_bytes,
         });
         Ok(Arc::new(Self {
             store: options.store.clone(),

@@ -30,6 +30,8 @@ pub(super) struct Task {
     pub volume: Option<VolumeId>,
     /// Whether it has memory for what it reads.
     pub has_memory: bool,
+    /// Since when it waits for that.
+    pub starved_since: Option<Duration>,
     /// What SCSI waits with, while the store has the request.
     pub pending: Option<scsi::Pending>,
     /// The first request of a long read that has to wait ([`super::gather`]).

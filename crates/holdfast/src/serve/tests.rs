@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use store::{Change, OpenOptions, VolumeChange};
 
 mod limits;
+mod memory;
 mod resets;
 mod turns;
 mod wire;
@@ -118,6 +119,11 @@ fn create_pool(path: &Path) {
 /// Serves two volumes, at LUN 1 and 2, that are made where they are not there; the third is for
 /// tokens.
 fn serve(path: &Path, threads: usize) -> Running {
+    serve_within(path, threads, Limits::default())
+}
+
+/// The same, with other bounds of memory and time.
+fn serve_within(path: &Path, threads: usize, limits: Limits) -> Running {
     let disk = Arc::new(FileDisk::open(path).unwrap());
     let store = Arc::new(Store::open(disk.clone(), OpenOptions::default()).unwrap());
     let mut ids: Vec<VolumeId> = store
@@ -166,7 +172,7 @@ fn serve(path: &Path, threads: usize) -> Running {
         access: access.clone(),
         luns: access.clone(),
         reservations: Arc::new(Nowhere),
-        limits: Limits::default(),
+        limits,
         threads,
         prepare_ahead_bytes: 16 << 20,
         scrub: ScrubOptions { interval: None, rate_bytes: 1 << 30, now_ms: || 0 },

@@ -8,7 +8,7 @@ use super::{Connection, Held, Plan};
 use crate::event::{Cdb, Command, Event, TaskAttribute};
 use crate::pdu::{Bhs, NO_TAG, RejectReason};
 use crate::receive::Sink;
-use crate::session::Admission;
+use crate::session::{Admission, Place};
 use crate::task::{Collect, DataFault, Task, TaskState};
 
 const READ: u8 = 0x40;
@@ -19,17 +19,15 @@ impl Connection {
         if self.nexus().is_none_or(|nexus| nexus.discovery) {
             return self.protocol_error(&bhs);
         }
-        if bhs.immediate() {
-            if self.immediate >= self.target.config().limits.immediate_commands_per_connection {
-                return self.refuse(bhs, RejectReason::TooManyImmediate);
-            }
-            self.immediate += 1;
-        }
-        let admission = self.admit(&bhs);
+        let Some(immediate) = self.immediate_place(&bhs) else {
+            return self.refuse(bhs, RejectReason::TooManyImmediate);
+        };
+        let (admission, place) = self.admit(&bhs);
+        let place = if bhs.immediate() { immediate } else { place };
         if admission == Admission::Dropped {
             return self.take(bhs, Plan::Ignore, Sink::Discard);
         }
-        match self.new_task(&bhs, ahs, admission) {
+        match self.new_task(&bhs, ahs, admission, place) {
             // Without data there is nothing to wait for.
             Ok(task) if bhs.data_bytes() == 0 => {
                 self.finish_command(&bhs, task, admission, Sink::Discard, 0, true);
@@ -43,7 +41,6 @@ impl Connection {
                 self.take(bhs, Plan::Command(task, admission), sink);
             }
             Err(reason) => {
-                self.free_place(bhs.immediate());
                 self.refuse(bhs, reason);
                 self.closed |= reason == RejectReason::Protocol;
             }
@@ -56,6 +53,7 @@ impl Connection {
         bhs: &Bhs,
         ahs: Option<&[u8]>,
         admission: Admission,
+        place: Place,
     ) -> Result<Task, RejectReason> {
         let flags = bhs.flags();
         let expected = bhs.u32(20);
@@ -77,6 +75,7 @@ impl Connection {
             cdb,
             attribute: attribute(flags),
             immediate: bhs.immediate(),
+            place,
             expected_out,
             expected_in,
             transfer_out: None,
@@ -124,20 +123,20 @@ impl Connection {
         let wanted = useful.min(config.limits.data_out_bytes_per_command);
         let phase = (config.data_out_phase)(task.cdb.bytes()) % FRAME_BYTES;
         let (all, first) = (wanted as usize, wanted.min(unasked) as usize);
-        let share = self.session.as_ref().map(|session| session.share.clone());
-        let try_take = |bytes| share.as_ref().is_none_or(|share| share.try_take(bytes, self.id));
+        let try_take = |bytes| self.share()?.try_take(bytes, self.id);
         let now = admission == Admission::Now && self.starved.is_empty();
-        let room = if now && self.has_memory(all - first) && try_take(all) {
-            all
-        } else if first == 0 || try_take(first) {
-            first
-        } else {
-            task.incoming.fault = Some(DataFault::NoMemory);
-            0
+        let grant = if now && self.has_memory(all - first) { try_take(all) } else { None };
+        let grant = match grant {
+            None if first > 0 => try_take(first),
+            grant => Some(grant.unwrap_or_default()),
         };
+        if grant.is_none() {
+            task.incoming.fault = Some(DataFault::NoMemory);
+        }
+        task.incoming.taken = grant.unwrap_or_default();
+        let room = task.incoming.taken.bytes();
         task.incoming.wanted = wanted;
         task.incoming.data = DataOut::new(room, phase);
-        task.incoming.taken = room;
         task.incoming.granted = room.saturating_sub(first);
         self.granted_bytes += task.incoming.granted;
     }
@@ -243,12 +242,12 @@ impl Connection {
         if all == have {
             return true;
         }
-        let share = self.session.as_ref().map(|session| session.share.clone());
-        if !self.has_memory(all - have)
-            || share.is_some_and(|share| !share.take(all - have, self.id))
-        {
+        if !self.has_memory(all - have) {
             return false;
         }
+        let Some(grant) = self.share().and_then(|share| share.take(all - have, self.id)) else {
+            return false;
+        };
         let Some(task) = self.tasks.get_mut(&tag) else { return false };
         let incoming = &mut task.incoming;
         let mut data = DataOut::new(all, incoming.data.phase());
@@ -260,7 +259,7 @@ impl Connection {
             at += n;
         }
         incoming.granted += all - have;
-        incoming.taken += all - have;
+        incoming.taken.merge(grant);
         incoming.data = data;
         self.granted_bytes += all - have;
         true

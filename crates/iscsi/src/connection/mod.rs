@@ -14,18 +14,18 @@ use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use block::LunMap;
 
-use crate::budget::Share;
+use crate::budget::{Grant, Share};
 use crate::event::{ConnectionId, Ended, Event, NexusInfo, TaskHandle};
 use crate::login::Login;
 use crate::negotiate::Params;
 use crate::pdu::{Bhs, RejectReason, build};
 use crate::receive::Receive;
-use crate::session::{Admission, Session, before};
+use crate::session::{Admission, Place, Session, before};
 use crate::target::Target;
 use crate::task::{Task, TaskState, Tasks};
 use crate::transmit::{OutData, Transmit};
@@ -69,9 +69,9 @@ enum Held {
     /// The task with this tag and serial number.
     Command(u32, u32),
     /// Any other.
-    Other(Bhs, Vec<u8>),
-    /// One that was aborted before it came.
-    Nothing,
+    Other(Bhs, Vec<u8>, Place),
+    /// One that was aborted before it came. Its place is kept until its number's turn.
+    Nothing(#[allow(dead_code)] Place),
 }
 
 /// What StatSN an answer carries.
@@ -112,8 +112,8 @@ pub struct Connection {
     starved: VecDeque<(u32, u32)>,
     /// Memory for data that was or will be asked for.
     granted_bytes: usize,
-    /// Output that its initiator's share of the memory knows of, in bytes.
-    shared_output: usize,
+    /// What its initiator's share of the memory knows of its output.
+    shared_output: Grant,
     /// Data of requests in `held` that are no commands, in bytes.
     held_bytes: usize,
     /// Whether there may be PDUs in the buffer that were not looked at.
@@ -123,9 +123,9 @@ pub struct Connection {
     /// Why it was closed, where people should know.
     complaint: Option<&'static str>,
     /// Immediate requests that are not answered.
-    immediate: u32,
+    immediate: Arc<AtomicU32>,
     /// Task management requests that are not answered.
-    managements: Vec<crate::event::ManagementHandle>,
+    managements: Vec<(crate::event::ManagementHandle, Place)>,
     text: Option<text::Exchange>,
     clock: time::Clock,
     closed: bool,
@@ -162,12 +162,12 @@ impl Connection {
             order: order::Order::default(),
             starved: VecDeque::new(),
             granted_bytes: 0,
-            shared_output: 0,
+            shared_output: Grant::default(),
             held_bytes: 0,
             input_left: false,
             luns: Arc::default(),
             complaint: None,
-            immediate: 0,
+            immediate: Arc::default(),
             managements: Vec::new(),
             text: None,
             closed: false,
@@ -323,31 +323,23 @@ impl Connection {
             || waiting > OUTPUT_BYTES_FREE && self.share().is_some_and(|share| share.is_over())
     }
 
-    fn share(&self) -> Option<&Share> {
-        self.session.as_ref().map(|session| &*session.share)
+    fn share(&self) -> Option<&Arc<Share>> {
+        self.session.as_ref().map(|session| &session.share)
     }
 
     /// Tells the share how much waits to be sent, where that has changed by much.
     fn share_output(&mut self) {
-        let waiting = if self.ended { 0 } else { self.transmit.waiting_bytes() };
-        if waiting.abs_diff(self.shared_output) < OUTPUT_STEP_BYTES && !self.ended {
+        let waiting = self.transmit.waiting_bytes();
+        let told = self.shared_output.bytes();
+        if waiting.abs_diff(told) < OUTPUT_STEP_BYTES {
             return;
         }
         let Some(session) = &self.session else { return };
-        match waiting.checked_sub(self.shared_output) {
-            Some(more) => session.share.add(more),
-            None => session.share.give(self.shared_output - waiting, &mut self.wake),
+        match waiting.checked_sub(told) {
+            Some(more) => self.shared_output.merge(session.share.add(more)),
+            None => self.shared_output.shrink_to(waiting),
         }
-        self.shared_output = waiting;
         self.tell_wakes();
-    }
-
-    /// Gives memory back.
-    fn give(&mut self, bytes: usize) {
-        if let Some(session) = &self.session {
-            session.share.give(bytes, &mut self.wake);
-            self.tell_wakes();
-        }
     }
 
     /// Whether another connection made it close.
@@ -399,33 +391,40 @@ impl Connection {
     }
 
     /// Puts a request in the session's order.
-    fn admit(&mut self, bhs: &Bhs) -> Admission {
-        let Some(session) = &self.session else { return Admission::Dropped };
+    fn admit(&mut self, bhs: &Bhs) -> (Admission, Place) {
+        let Some(session) = &self.session else { return (Admission::Dropped, Place::None) };
         if bhs.immediate() {
-            return Admission::Now;
+            return (Admission::Now, Place::None);
         }
         let admission = session.admit(bhs.cmd_sn(), self.id, &mut self.wake);
+        let place = match admission {
+            Admission::Dropped => Place::None,
+            Admission::Now | Admission::Held => Place::Window(session.clone()),
+        };
         self.tell_wakes();
-        admission
+        (admission, place)
+    }
+
+    /// The place that a request takes if it is immediate; `None` where there are too many.
+    fn immediate_place(&self, bhs: &Bhs) -> Option<Place> {
+        let most = self.target.config().limits.immediate_commands_per_connection;
+        match bhs.immediate() {
+            true => Place::immediate(&self.immediate, most),
+            false => Some(Place::None),
+        }
     }
 
     fn tell_wakes(&mut self) {
         if self.ended {
             return; // [`Ended::wake`] tells
         }
+        if let Some(session) = &self.session {
+            session.share.take_woken(&mut self.wake);
+        }
         for connection in self.wake.drain(..) {
             if connection != self.id {
                 self.events.push_back(Event::Wake { connection });
             }
-        }
-    }
-
-    /// A request is answered: its place is free.
-    fn free_place(&mut self, immediate: bool) {
-        if immediate {
-            self.immediate = self.immediate.saturating_sub(1);
-        } else if let Some(session) = &self.session {
-            session.free_place();
         }
     }
 
@@ -441,11 +440,11 @@ impl Connection {
             let Some(next) = next else { return };
             match self.held.swap_remove(next).1 {
                 Held::Command(tag, serial) => self.activate(tag, serial),
-                Held::Other(bhs, data) => {
+                Held::Other(bhs, data, place) => {
                     self.held_bytes -= data.len();
-                    self.execute(&bhs, data);
+                    self.execute(&bhs, data, place);
                 }
-                Held::Nothing => self.free_place(false),
+                Held::Nothing(_) => {}
             }
         }
     }
@@ -460,24 +459,21 @@ impl Connection {
             return ended;
         }
         self.closed = true;
-        let places = self.tasks.values().filter(|task| !task.immediate).count()
-            + self.held.iter().filter(|(_, held)| !matches!(held, Held::Command(..))).count()
-            + self.managements.iter().filter(|handle| !handle.immediate).count();
-        for (tag, task) in &self.tasks {
+        // All that has memory or a place in the window goes now, for those who wait for it.
+        for (tag, mut task) in std::mem::take(&mut self.tasks) {
             if task.state == TaskState::Delivered {
-                ended.tasks.push(self.handle(*tag, task.serial));
+                ended.tasks.push(self.handle(tag, task.serial));
+                ended.memory.0.push(std::mem::take(&mut task.incoming.taken));
             }
         }
-        let taken = self.tasks.values().map(|task| task.incoming.taken).sum();
-        self.tasks.clear();
-        self.share_output();
-        self.give(taken);
+        self.receive.end();
+        self.held.clear();
+        self.managements.clear();
+        self.shared_output = Grant::default();
         if let Some(session) = self.session.clone() {
             session.share.forget(self.id);
+            session.share.take_woken(&mut self.wake);
             ended.wake.append(&mut self.wake);
-            for _ in 0..places {
-                session.free_place();
-            }
             let lost = !self.logged_out;
             if self.target.leave(&session, self.id, lost, &mut ended.wake) {
                 ended.session = Some(session.nexus.clone());

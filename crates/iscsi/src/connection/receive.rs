@@ -5,7 +5,7 @@ use crate::event::Event;
 use crate::login::{Login, Status};
 use crate::pdu::{Bhs, NO_TAG, RejectReason, opcode};
 use crate::receive::{Header, Incoming, Sink};
-use crate::session::{Admission, Member};
+use crate::session::{Admission, Member, Place};
 use crate::transmit::OutData;
 
 /// Data of pings and texts that wait for requests before them, in bytes.
@@ -101,17 +101,16 @@ impl Connection {
         }
         // The answer to a ping of ours has no tag and no place in the order.
         let answer = bhs.opcode() == opcode::NOP_OUT && bhs.task_tag() == NO_TAG;
-        let admission = if answer { Admission::Now } else { self.admit(&bhs) };
+        let (admission, place) = match answer {
+            true => (Admission::Now, Place::None),
+            false => self.admit(&bhs),
+        };
         if admission == Admission::Dropped {
             return;
         }
         if !right {
             // What it asked for is not known; its number counts as received (RFC 7143, 7.8).
-            self.reject(&bhs, RejectReason::DataDigest);
-            if !answer && !bhs.immediate() {
-                self.free_place(false);
-            }
-            return;
+            return self.reject(&bhs, RejectReason::DataDigest);
         }
         match admission {
             Admission::Held if self.held_bytes + data.len() > HELD_BYTES_MAX => {
@@ -120,9 +119,9 @@ impl Connection {
             }
             Admission::Held => {
                 self.held_bytes += data.len();
-                self.held.push((bhs.cmd_sn(), Held::Other(bhs, data)));
+                self.held.push((bhs.cmd_sn(), Held::Other(bhs, data, place)));
             }
-            _ => self.execute(&bhs, data),
+            _ => self.execute(&bhs, data, place),
         }
     }
 

@@ -1,6 +1,7 @@
 //! A scripted peer: a tiny initiator that speaks to the machine in bytes.
 
 mod data;
+mod ends;
 mod fuzz;
 mod login;
 mod management;
