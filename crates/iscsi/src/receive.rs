@@ -158,6 +158,14 @@ impl<T> Receive<T> {
         self.incoming = Some(Incoming { bhs, plan, sink, done: 0, bytes });
     }
 
+    /// What is still to come of the data of a PDU with such a plan goes nowhere, and its memory is
+    /// free.
+    pub(crate) fn discard(&mut self, is: impl Fn(&T) -> bool) {
+        if let Some(incoming) = self.incoming.as_mut().filter(|incoming| is(&incoming.plan)) {
+            incoming.sink = Sink::Discard;
+        }
+    }
+
     /// Drops the PDU that is not complete: nothing more will come.
     pub(crate) fn end(&mut self) {
         self.incoming = None;

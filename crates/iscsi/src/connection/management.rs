@@ -71,7 +71,7 @@ impl Connection {
 
     fn abort_where(&mut self, mut ends: impl FnMut(u32, &Task) -> bool) -> Vec<TaskHandle> {
         let mut affected = Vec::new();
-        let mut gone = Vec::new();
+        let (mut gone, mut unwanted) = (Vec::new(), Vec::new());
         for (tag, task) in &mut self.tasks {
             if !ends(*tag, task) {
                 continue;
@@ -83,11 +83,15 @@ impl Connection {
                 // Its place is free when its number's turn has come: were it free before, the
                 // window would grow with each abort.
                 task.aborted = true;
+                unwanted.push(task.serial);
                 task.incoming.data = DataOut::default();
                 task.incoming.taken = Grant::default();
             } else {
                 gone.push(*tag);
             }
+        }
+        for serial in unwanted {
+            self.drop_data(serial);
         }
         for tag in gone {
             if let Some(mut task) = self.tasks.remove(&tag) {

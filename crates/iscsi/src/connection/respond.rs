@@ -82,6 +82,7 @@ impl Connection {
         if let Some(share) = self.share().filter(|_| task.incoming.waits) {
             share.forget(self.id);
         }
+        self.drop_data(task.serial);
         task.incoming.taken = Grant::default();
         task.place = Place::None;
         self.tell_wakes();

@@ -94,6 +94,38 @@ fn cut(bytes: usize, dropped: bool) -> bool {
     more
 }
 
+/// Bytes that the next read puts elsewhere than into the receive buffer.
+fn frame_bytes(peer: &mut Peer) -> usize {
+    let mut slices: Vec<IoSliceMut<'_>> = Vec::new();
+    peer.connection.receive_slices(&mut slices);
+    slices.iter().rev().skip(1).map(|slice| slice.len()).sum()
+}
+
+/// By a reset that another session asks for, in every state in which data may be on its way.
+#[test]
+fn data_that_is_half_received_goes_with_its_task() {
+    for is_held in [false, true] {
+        let target = target();
+        let keys = [("InitialR2T", "No"), ("FirstBurstLength", "65536")];
+        let mut peer = memory::session(&target, "", 0, &keys);
+        peer.cmd_sn += u32::from(is_held);
+        let bhs = peer.command(0x21, 1, 65_536, 0x2a);
+        peer.send(bhs, b"");
+        let bytes = peer.bytes(peer.data_out(1, NO_TAG, 0, 0, true), &pattern(65_536));
+        peer.push(&bytes[..1048]);
+        assert_eq!((frame_bytes(&mut peer), target.data_bytes()), (64_536, 65_536));
+        assert_eq!(peer.connection.abort(|_, _| true), []);
+        assert_eq!((frame_bytes(&mut peer), target.data_bytes()), (0, 0), "held: {is_held}");
+        peer.push(&bytes[1048..]);
+        assert!(peer.no_command() && !peer.connection.is_closed());
+        // The stream goes on behind it.
+        peer.cmd_sn = 10 + u32::from(!is_held);
+        let bhs = peer.command(0xc1, 2, 4, 0x28);
+        peer.send(bhs, b"");
+        assert_eq!(peer.next_command().task.initiator_task_tag, 2);
+    }
+}
+
 #[test]
 fn a_connection_that_is_cut_at_any_byte_leaves_nothing_taken() {
     let mut bytes = 0;
