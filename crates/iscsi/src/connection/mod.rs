@@ -24,7 +24,7 @@ use crate::event::{ConnectionId, Ended, Event, NexusInfo, TaskHandle};
 use crate::login::Login;
 use crate::negotiate::Params;
 use crate::pdu::{Bhs, RejectReason, build};
-use crate::receive::Receive;
+use crate::receive::{Body, Receive};
 use crate::session::{Admission, Place, Session, before};
 use crate::target::Target;
 use crate::task::{Task, TaskState, Tasks};
@@ -69,7 +69,7 @@ enum Held {
     /// The task with this tag and serial number.
     Command(u32, u32),
     /// Any other.
-    Other(Bhs, Vec<u8>, Place),
+    Other(Bhs, Body, Place),
     /// One that was aborted before it came. Its place is kept until its number's turn.
     Nothing(#[allow(dead_code)] Place),
 }
@@ -247,7 +247,7 @@ impl Connection {
     /// If `bytes` is more than the slices had room for.
     pub fn received(&mut self, bytes: usize, now: Duration) {
         if bytes > 0 {
-            self.clock.heard(now);
+            self.clock.heard(bytes, now);
         }
         self.receive.received(bytes);
         self.process();
@@ -440,9 +440,9 @@ impl Connection {
             let Some(next) = next else { return };
             match self.held.swap_remove(next).1 {
                 Held::Command(tag, serial) => self.activate(tag, serial),
-                Held::Other(bhs, data, place) => {
-                    self.held_bytes -= data.len();
-                    self.execute(&bhs, data, place);
+                Held::Other(bhs, body, place) => {
+                    self.held_bytes -= body.bytes.len();
+                    self.execute(&bhs, body, place);
                 }
                 Held::Nothing(_) => {}
             }
@@ -467,6 +467,7 @@ impl Connection {
             }
         }
         self.receive.end();
+        self.text = None;
         self.held.clear();
         self.managements.clear();
         self.shared_output = Grant::default();

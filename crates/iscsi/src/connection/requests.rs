@@ -2,6 +2,7 @@
 
 use super::{Connection, StatSn};
 use crate::pdu::{Bhs, NO_TAG, build, opcode};
+use crate::receive::Body;
 use crate::session::Place;
 use crate::transmit::OutData;
 
@@ -14,7 +15,7 @@ const LOGOUT_NO_RECOVERY: u8 = 2;
 
 impl Connection {
     /// Carries out a request whose turn has come.
-    pub(super) fn execute(&mut self, bhs: &Bhs, data: Vec<u8>, place: Place) {
+    pub(super) fn execute(&mut self, bhs: &Bhs, body: Body, place: Place) {
         let is_management = bhs.opcode() == opcode::MANAGEMENT;
         if is_management && self.nexus().is_some_and(|nexus| nexus.discovery) {
             return self.protocol_error(bhs);
@@ -25,15 +26,16 @@ impl Connection {
         drop(place); // these are answered at once
         match bhs.opcode() {
             opcode::NOP_OUT if bhs.task_tag() == NO_TAG => {}
-            opcode::NOP_OUT => self.ping(bhs, data),
-            opcode::TEXT => self.text_request(bhs, &data),
+            opcode::NOP_OUT => self.ping(bhs, body),
+            opcode::TEXT => self.text_request(bhs, body),
             opcode::LOGOUT => self.logout(bhs),
             _ => {}
         }
     }
 
     /// NOP-Out (RFC 7143, 11.18): its data comes back, as much as the initiator takes.
-    fn ping(&mut self, bhs: &Bhs, mut data: Vec<u8>) {
+    fn ping(&mut self, bhs: &Bhs, body: Body) {
+        let mut data = body.bytes;
         data.truncate(self.params.send_segment_bytes as usize);
         let answer = build::nop_in(bhs.lun(), bhs.task_tag(), NO_TAG);
         let data = if data.is_empty() { OutData::None } else { OutData::Bytes(data) };

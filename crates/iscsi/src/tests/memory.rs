@@ -190,7 +190,7 @@ fn who_takes_nothing_has_a_share_too_and_is_read_no_more() {
 }
 
 /// After so many seconds from now.
-fn later(peer: &mut Peer, seconds: u64) -> Option<&'static str> {
+pub(super) fn later(peer: &mut Peer, seconds: u64) -> Option<&'static str> {
     peer.now += Duration::from_secs(seconds);
     let now = peer.now;
     if peer.connection.deadline().is_some_and(|at| at <= now) {

@@ -8,6 +8,7 @@ mod management;
 mod memory;
 mod order;
 mod sessions;
+mod slow;
 
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
