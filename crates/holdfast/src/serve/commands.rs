@@ -16,6 +16,9 @@ use super::sockets::{Peer, PeerPath};
 use super::tasks::Task;
 use super::throttle::Bucket;
 
+/// THIRD-PARTY COPY OUT: WRITE USING TOKEN is one of these (SPC-4, 6.4; SBC-4, 5.56).
+const THIRD_PARTY_COPY_OUT: u8 = 0x83;
+
 impl FrontEnd {
     /// Starts a command.
     pub(super) fn execute(&mut self, slot: usize, command: Command) {
@@ -74,7 +77,7 @@ impl FrontEnd {
                 None => return,
             },
         };
-        let step = shared.scsi.execute(&nexus, &luns, command);
+        let step = begin(&shared, &nexus, &luns, command);
         self.advance(index, step);
     }
 
@@ -261,6 +264,20 @@ impl FrontEnd {
             self.touch(slot);
         }
     }
+}
+
+/// The first step of a command. Those that may come with a token see first what is gone: a token ends
+/// with the volume that it was made of, and not some time later.
+pub(super) fn begin(
+    shared: &Shared,
+    nexus: &Arc<scsi::Nexus>,
+    luns: &Arc<LunMap>,
+    command: scsi::Command,
+) -> Step {
+    if command.cdb.opcode() == THIRD_PARTY_COPY_OUT {
+        shared.forget_gone();
+    }
+    shared.scsi.execute(nexus, luns, command)
 }
 
 fn into_response(response: Response) -> TaskResponse {

@@ -19,6 +19,7 @@ use block::{VolumeId, VolumeLimits};
 use parking_lot::Mutex;
 use scsi::{Response, Status};
 
+use super::commands::begin;
 use super::counters::Class;
 use super::front::FrontEnd;
 use super::mailbox::Message;
@@ -255,7 +256,7 @@ impl FrontEnd {
             return self.finish(index, Response::with_status(Status::TaskAborted));
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
-        let step = shared.scsi.execute(&nexus, &luns, held.command);
+        let step = begin(&shared, &nexus, &luns, held.command);
         self.advance(index, step);
         self.touch(slot);
     }
