@@ -144,7 +144,7 @@ impl<T> Receive<T> {
         self.incoming.is_some()
     }
 
-    /// What is there of a PDU that is not complete: its number, and the bytes of its data that came.
+    /// What is there of a PDU that is not complete: its number, and how much of its data has come.
     pub(crate) fn arrival(&self) -> Option<(u64, usize)> {
         let done = self.incoming.as_ref().map(|incoming| incoming.done);
         let is_begun = done.is_some() || self.start < self.end;

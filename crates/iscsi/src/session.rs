@@ -1,5 +1,6 @@
 //! A session: what its connections share, possibly on several threads.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -8,6 +9,7 @@ use parking_lot::Mutex;
 use crate::budget::Share;
 use crate::event::{ConnectionId, NexusInfo};
 use crate::negotiate::Params;
+use crate::target::Claim;
 
 /// Whether `a` comes before `b` in serial number arithmetic (RFC 1982).
 pub(crate) fn before(a: u32, b: u32) -> bool {
@@ -80,6 +82,8 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) nexus: Arc<NexusInfo>,
+    /// Whom the address of its first connection stands for.
+    pub(crate) address: IpAddr,
     /// What the leading login agreed on.
     pub(crate) params: Params,
     /// Its initiator's part of the memory for data.
@@ -91,19 +95,14 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(
-        nexus: NexusInfo,
-        params: Params,
-        share: Arc<Share>,
-        cmd_sn: u32,
-        window: u32,
-    ) -> Self {
+    pub(crate) fn new(nexus: NexusInfo, claim: &Claim<'_>, share: Arc<Share>, window: u32) -> Self {
         Self {
             nexus: Arc::new(nexus),
-            params,
+            address: claim.address,
+            params: claim.params,
             share,
-            expected: AtomicU32::new(cmd_sn),
-            max: AtomicU32::new(cmd_sn.wrapping_add(window).wrapping_sub(1)),
+            expected: AtomicU32::new(claim.cmd_sn),
+            max: AtomicU32::new(claim.cmd_sn.wrapping_add(window).wrapping_sub(1)),
             dead: AtomicBool::new(false),
             state: Mutex::default(),
         }

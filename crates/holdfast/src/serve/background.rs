@@ -166,9 +166,9 @@ impl Drop for Attendant {
     }
 }
 
-/// Starts two threads. One makes the checkpoints that are due, frees what was dropped, and reclaims:
-/// it is never done while hosts overwrite a full pool. So the other one does what is due by the
-/// clock: snapshots and their end, eradication, and the end of tokens.
+/// Starts two threads. One makes the checkpoints that are due, frees what was dropped and reclaims,
+/// which has no end while hosts overwrite a full pool. So the other does what is due by the clock:
+/// snapshots and their end, eradication, and the end of tokens.
 pub(super) fn start(store: Arc<Store>, shared: &Arc<Shared>) -> io::Result<[Attendant; 2]> {
     start_with(move || store.maintain(), shared)
 }

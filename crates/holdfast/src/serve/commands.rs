@@ -266,8 +266,8 @@ impl FrontEnd {
     }
 }
 
-/// The first step of a command. Those that may come with a token see first what is gone: a token ends
-/// with the volume that it was made of, and not some time later.
+/// The first step of a command. What is gone is forgotten before one that may come with a token: a
+/// token ends with the volume that it was made of, and not some time later.
 pub(super) fn begin(
     shared: &Shared,
     nexus: &Arc<scsi::Nexus>,

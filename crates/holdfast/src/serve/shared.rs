@@ -109,8 +109,8 @@ impl Shared {
         }))
     }
 
-    /// Forgets what SCSI keeps of volumes that are gone for ever. When it returns, that is so of all
-    /// that were eradicated before it was called.
+    /// Forgets what SCSI keeps of volumes that are gone for ever: when it returns, of all that were
+    /// eradicated before it was called.
     pub(super) fn forget_gone(&self) {
         let _forgetting = self.forgetting.lock();
         for volume in self.luns.take_gone() {

@@ -78,8 +78,8 @@ impl Connection {
         }
     }
 
-    /// Where the data of a request goes that is no command. Nowhere where there is no memory for it:
-    /// then it will be rejected.
+    /// Where the data of a request goes that is no command. Nowhere if there is no memory for it:
+    /// then the request is rejected.
     fn body_sink(&self, bytes: usize) -> Sink {
         let Some(share) = self.share() else { return Sink::Bytes(Body::default()) };
         let grant = match bytes <= BODY_BYTES_FREE {

@@ -1,5 +1,5 @@
-//! What time does: login timeout, pings (RFC 7143, 11.19), and the end of those that keep data back,
-//! never complete a PDU, or take nothing.
+//! What time does: login timeout, pings (RFC 7143, 11.19), and the end of those that keep data or
+//! the rest of a PDU back, or take nothing.
 
 use std::time::Duration;
 

@@ -80,10 +80,15 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) fn new(target: &Arc<Target>, portal_index: usize) -> Self {
+        Self::new_at(target, portal_index, "192.0.2.9:40000")
+    }
+
+    /// From this address.
+    pub(super) fn new_at(target: &Arc<Target>, portal_index: usize, peer: &str) -> Self {
         let opening = Opening {
             portal_index,
             local: "192.0.2.1:3260".parse().unwrap(),
-            peer: "192.0.2.9:40000".parse().unwrap(),
+            peer: peer.parse().unwrap(),
             entropy: [7; 32],
             now: Duration::from_secs(100),
         };
