@@ -28,8 +28,8 @@ pub(super) fn attributes_at(luns: &LunMap, lun: [u8; 8]) -> Option<&VolumeAttrib
     luns.luns.get(&lun_number(lun)?).map(Arc::as_ref)
 }
 
-/// How much a CDB takes from the host: nothing where there is no volume, as all that moves data there
-/// is refused.
+/// How much a CDB takes from the host: nothing where there is no volume, as whatever moves data is
+/// refused there.
 pub(super) fn data_out_bytes(luns: &LunMap, lun: [u8; 8], cdb: &[u8]) -> Option<u64> {
     let bytes = |volume: &VolumeAttributes| scsi::data_out_bytes(cdb, volume.logical_block.bytes());
     Some(attributes_at(luns, lun).map_or(0, bytes))
