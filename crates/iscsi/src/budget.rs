@@ -7,12 +7,12 @@
 //! initiators of hosts log in. Who holds nothing and wants more than is free has that much set
 //! aside until it is there, so that long commands are not starved by many short ones.
 //!
-//! Who gets nothing waits, and is woken when something is given back. What is taken comes back when
-//! the command is answered and its data sent; how long that may take is bounded by
-//! [`crate::Limits::data_timeout`].
+//! What is taken is owned by a [`Grant`], and comes back when that is dropped: however a command, a
+//! PDU or a connection ends, nothing is left taken. How long that may take is bounded by
+//! [`crate::Limits::data_timeout`]. Who gets nothing waits, and is woken when something comes back.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -34,6 +34,8 @@ pub(crate) struct Budget {
     aside: AtomicUsize,
     /// How many wait.
     waiters: AtomicUsize,
+    /// Whether there is somebody in [`Waiting::woken`].
+    has_woken: AtomicBool,
     waiting: Mutex<Waiting>,
 }
 
@@ -42,6 +44,8 @@ struct Waiting {
     queue: VecDeque<ConnectionId>,
     /// For whom [`Budget::aside`] is.
     favoured: Option<ConnectionId>,
+    /// Who may try again, and was not told yet.
+    woken: Vec<ConnectionId>,
 }
 
 /// What an initiator has taken, over all its sessions.
@@ -49,6 +53,40 @@ struct Waiting {
 pub(crate) struct Share {
     budget: Arc<Budget>,
     used: AtomicUsize,
+}
+
+/// Memory that was taken of a share. It is given back when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Grant {
+    share: Option<Arc<Share>>,
+    bytes: usize,
+}
+
+impl Grant {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes over what another one of the same share has.
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        self.bytes += std::mem::take(&mut other.bytes);
+        self.share = self.share.take().or(other.share.take());
+    }
+
+    /// Gives back all but so many bytes.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        let given = self.bytes.saturating_sub(bytes);
+        self.bytes -= given;
+        if let Some(share) = &self.share {
+            share.give(given);
+        }
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
 }
 
 impl Budget {
@@ -59,6 +97,7 @@ impl Budget {
             shares: Mutex::default(),
             aside: AtomicUsize::new(0),
             waiters: AtomicUsize::new(0),
+            has_woken: AtomicBool::new(false),
             waiting: Mutex::default(),
         })
     }
@@ -83,16 +122,16 @@ impl Budget {
 
 impl Share {
     /// Takes so many bytes if they are to be had. Otherwise the connection waits.
-    pub(crate) fn take(&self, bytes: usize, connection: ConnectionId) -> bool {
+    pub(crate) fn take(self: &Arc<Self>, bytes: usize, connection: ConnectionId) -> Option<Grant> {
         let taken = self.try_take(bytes, connection);
         let budget = &*self.budget;
-        if taken && budget.waiters.load(Ordering::Relaxed) == 0 {
-            return true;
+        if taken.is_some() && budget.waiters.load(Ordering::Relaxed) == 0 {
+            return taken;
         }
         let mut waiting = budget.waiting.lock();
-        if taken {
+        if taken.is_some() {
             waiting.forget(connection, budget);
-            return true;
+            return taken;
         }
         if !waiting.queue.contains(&connection) {
             waiting.queue.push_back(connection);
@@ -105,14 +144,18 @@ impl Share {
         drop(waiting);
         // What was given back meanwhile woke nobody.
         let taken = self.try_take(bytes, connection);
-        if taken {
+        if taken.is_some() {
             budget.waiting.lock().forget(connection, budget);
         }
         taken
     }
 
     /// Takes so many bytes if they are to be had now.
-    pub(crate) fn try_take(&self, bytes: usize, connection: ConnectionId) -> bool {
+    pub(crate) fn try_take(
+        self: &Arc<Self>,
+        bytes: usize,
+        connection: ConnectionId,
+    ) -> Option<Grant> {
         let budget = &*self.budget;
         let own = self.used.fetch_add(bytes, Ordering::Relaxed);
         let all = budget.used.fetch_add(bytes, Ordering::Relaxed);
@@ -127,22 +170,31 @@ impl Share {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
             budget.used.fetch_sub(bytes, Ordering::Relaxed);
         }
-        granted
+        granted.then(|| Grant { share: Some(self.clone()), bytes })
     }
 
     /// Takes what is there already: it can't be refused, and slows its owner down instead.
-    pub(crate) fn add(&self, bytes: usize) {
+    pub(crate) fn add(self: &Arc<Self>, bytes: usize) -> Grant {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         self.budget.used.fetch_add(bytes, Ordering::Relaxed);
+        Grant { share: Some(self.clone()), bytes }
     }
 
-    /// Gives back. Adds to `wake` who may try again.
-    pub(crate) fn give(&self, bytes: usize, wake: &mut Vec<ConnectionId>) {
+    fn give(&self, bytes: usize) {
         let own = self.used.fetch_sub(bytes, Ordering::Relaxed);
         let all = self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
         assert!(own >= bytes && all >= bytes, "more memory was given back than was taken");
         if bytes > 0 && self.budget.waiters.load(Ordering::Relaxed) > 0 {
-            self.budget.waiting.lock().next(wake);
+            self.budget.waiting.lock().next();
+            self.budget.has_woken.store(true, Ordering::Release);
+        }
+    }
+
+    /// Adds to `wake` who may try again, of all that wait, since this was asked last.
+    pub(crate) fn take_woken(&self, wake: &mut Vec<ConnectionId>) {
+        let has_woken = &self.budget.has_woken;
+        if has_woken.load(Ordering::Relaxed) && has_woken.swap(false, Ordering::Acquire) {
+            wake.append(&mut self.budget.waiting.lock().woken);
         }
     }
 
@@ -162,14 +214,14 @@ impl Share {
 
 impl Waiting {
     /// Those who wait longest, who stand behind the others from here on.
-    fn next(&mut self, wake: &mut Vec<ConnectionId>) {
+    fn next(&mut self) {
         let favoured = self.favoured.into_iter().collect::<Vec<_>>();
         let count = self.queue.len().min(WOKEN);
         let first: Vec<ConnectionId> = self.queue.iter().take(count).copied().collect();
         self.queue.rotate_left(count);
         for connection in favoured.into_iter().chain(first) {
-            if !wake.contains(&connection) {
-                wake.push(connection);
+            if !self.woken.contains(&connection) {
+                self.woken.push(connection);
             }
         }
     }
@@ -194,41 +246,63 @@ mod tests {
         ConnectionId(n)
     }
 
-    /// Takes MiBs until none is to be had; how many.
-    fn greedy(share: &Share, connection: u64) -> usize {
-        (0..).take_while(|_| share.take(MIB, id(connection))).count()
+    /// Takes MiBs until none is to be had.
+    fn greedy(share: &Arc<Share>, connection: u64) -> Vec<Grant> {
+        std::iter::from_fn(|| share.take(MIB, id(connection))).collect()
+    }
+
+    fn woken(share: &Share) -> Vec<ConnectionId> {
+        let mut woken = Vec::new();
+        share.take_woken(&mut woken);
+        woken
     }
 
     #[test]
     fn one_gets_half_and_those_who_come_later_find_a_fair_share() {
         let budget = Budget::new(64 * MIB);
         let shares = [0, 1, 2].map(|n| budget.share(&format!("iqn.{n}")));
-        assert_eq!(greedy(&shares[0], 1), 32);
-        assert_eq!(greedy(&shares[1], 2), 16);
-        assert_eq!(greedy(&shares[2], 3), 8);
+        let mut first = greedy(&shares[0], 1);
+        let (second, third) = (greedy(&shares[1], 2), greedy(&shares[2], 3));
+        assert_eq!((first.len(), second.len(), third.len()), (32, 16, 8));
         assert!(Arc::ptr_eq(&shares[0], &budget.share("iqn.0")), "one for all its sessions");
         // The first one is above its share now, and can't win back what it gives.
         assert!(shares[0].is_over() && !shares[2].is_over());
-        shares[0].give(8 * MIB, &mut Vec::new());
-        assert_eq!(greedy(&shares[0], 1), 0);
-        assert_eq!(greedy(&shares[2], 3), 4);
+        first.truncate(24);
+        assert_eq!(greedy(&shares[0], 1).len(), 0);
+        assert_eq!(greedy(&shares[2], 3).len(), 4);
+    }
+
+    #[test]
+    fn what_was_taken_comes_back_with_its_owner() {
+        let budget = Budget::new(64 * MIB);
+        let share = budget.share("iqn.0");
+        let mut grant = share.add(3 * MIB);
+        grant.merge(share.take(MIB, id(1)).unwrap());
+        grant.merge(Grant::default());
+        let mut other = Grant::default();
+        other.merge(share.add(MIB));
+        assert_eq!((grant.bytes(), other.bytes(), budget.used()), (4 * MIB, MIB, 5 * MIB));
+        grant.shrink_to(2 * MIB);
+        grant.shrink_to(9 * MIB);
+        assert_eq!((grant.bytes(), budget.used()), (2 * MIB, 3 * MIB));
+        drop((grant, other));
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]
     fn each_has_its_floor_whatever_the_others_have() {
         let budget = Budget::new(4 * MIB);
         let hog = budget.share("hog");
-        hog.add(100 * MIB);
+        let all = hog.add(100 * MIB);
         for n in 0..100 {
             let share = budget.share(&format!("iqn.{n}"));
-            assert!(share.take(FLOOR_BYTES, id(n)), "{n}");
-            assert!(!share.take(1, id(n)));
+            let floor = share.take(FLOOR_BYTES, id(n));
+            assert!(floor.is_some(), "{n}");
+            assert!(share.take(1, id(n)).is_none());
             share.forget(id(n));
-            share.give(FLOOR_BYTES, &mut Vec::new());
         }
-        let mut wake = Vec::new();
-        hog.give(100 * MIB, &mut wake);
-        assert_eq!((budget.used(), wake), (0, vec![]));
+        drop(all);
+        assert_eq!((budget.used(), woken(&hog)), (0, vec![]));
     }
 
     #[test]
@@ -236,21 +310,17 @@ mod tests {
         let budget = Budget::new(32 * MIB);
         let shares: Vec<_> = (0..15).map(|n| budget.share(&format!("iqn.{n}"))).collect();
         let long = budget.share("long");
-        for (n, share) in shares.iter().enumerate() {
-            greedy(share, n as u64);
-        }
-        assert!(!long.take(16 * MIB, id(99)));
+        let mut grants: Vec<Vec<Grant>> =
+            shares.iter().enumerate().map(|(n, share)| greedy(share, n as u64)).collect();
+        assert!(long.take(16 * MIB, id(99)).is_none());
         // Each gives one back and wants another, for ever.
         let mut rounds = 0;
         loop {
-            let mut wake = Vec::new();
             for (n, share) in shares.iter().enumerate() {
-                if share.used.load(Ordering::Relaxed) >= MIB {
-                    share.give(MIB, &mut wake);
-                }
-                share.take(MIB, id(n as u64));
+                grants[n].pop();
+                grants[n].extend(share.take(MIB, id(n as u64)));
             }
-            if wake.contains(&id(99)) && long.take(16 * MIB, id(99)) {
+            if woken(&long).contains(&id(99)) && long.take(16 * MIB, id(99)).is_some() {
                 break;
             }
             rounds += 1;
@@ -263,19 +333,19 @@ mod tests {
     fn who_waits_is_woken_in_turn_and_who_left_is_not() {
         let budget = Budget::new(4 * MIB);
         let hog = budget.share("hog");
-        hog.add(8 * MIB);
+        let mut all = hog.add(8 * MIB);
         let shares: Vec<_> = (0..10).map(|n| budget.share(&format!("iqn.{n}"))).collect();
         for (n, share) in shares.iter().enumerate() {
-            assert!(!share.take(2 * MIB, id(n as u64)));
+            assert!(share.take(2 * MIB, id(n as u64)).is_none());
         }
         shares[2].forget(id(2));
-        let mut woken = std::collections::BTreeSet::new();
-        for _ in 0..4 {
-            let mut wake = Vec::new();
-            hog.give(1, &mut wake);
+        let mut told = std::collections::BTreeSet::new();
+        for n in 1..=4 {
+            all.shrink_to(8 * MIB - n);
+            let wake = woken(&hog);
             assert!(wake.len() <= WOKEN + 1);
-            woken.extend(wake.iter().map(|connection| connection.0));
+            told.extend(wake.iter().map(|connection| connection.0));
         }
-        assert_eq!(woken.into_iter().collect::<Vec<_>>(), [0, 1, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(told.into_iter().collect::<Vec<_>>(), [0, 1, 3, 4, 5, 6, 7, 8, 9]);
     }
 }

@@ -29,6 +29,9 @@ pub struct Limits {
     pub sessions: usize,
     /// Sessions of one initiator, discovery included: what it has of paths to all portals.
     pub sessions_per_initiator: usize,
+    /// Sessions from one address (of IPv6: from one network of 64 bits), whatever their names, so
+    /// that no machine takes all by the names of many hosts.
+    pub sessions_per_address: usize,
     /// Connections in a session (MaxConnections). 1..=65535.
     pub connections_per_session: u16,
     /// MaxRecvDataSegmentLength as declared to initiators, in bytes. 512..=16777215.
@@ -73,6 +76,7 @@ impl Default for Limits {
             immediate_commands_per_connection: 32,
             sessions: 1024,
             sessions_per_initiator: 64,
+            sessions_per_address: 256,
             connections_per_session: 8,
             receive_segment_bytes: 262_144,
             burst_bytes: 1 << 20,
@@ -108,6 +112,7 @@ impl Limits {
             self.data_out_bytes_per_command.clamp(self.first_burst_bytes, 1 << 30);
         self.data_bytes = self.data_bytes.max(2 * self.data_out_bytes_per_command as usize);
         self.sessions_per_initiator = self.sessions_per_initiator.max(1);
+        self.sessions_per_address = self.sessions_per_address.max(1);
         self.pdus_per_call = self.pdus_per_call.max(1);
         self.text_bytes = self.text_bytes.max(8192);
         self

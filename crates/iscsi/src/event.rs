@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use block::{DataIn, DataOut};
 
+use crate::budget::Grant;
+
 /// Names a connection of the target, for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
@@ -28,7 +30,6 @@ pub struct ManagementHandle {
     /// The connection to which the answer goes.
     pub connection: ConnectionId,
     pub(crate) initiator_task_tag: u32,
-    pub(crate) immediate: bool,
     /// The serial number of the last task that came before it.
     pub(crate) after: u32,
 }
@@ -157,7 +158,8 @@ pub enum ManagementFunction {
     },
     /// ABORT TASK SET: all tasks of this session on the logical unit.
     AbortTaskSet,
-    /// CLEAR TASK SET: all tasks of all sessions on the logical unit.
+    /// CLEAR TASK SET: as ABORT TASK SET, because each session has a task set of its own (TST 001b;
+    /// SAM-5, 7.5).
     ClearTaskSet,
     /// LOGICAL UNIT RESET.
     LogicalUnitReset,
@@ -246,11 +248,17 @@ pub enum Event {
     },
 }
 
+/// Memory for data that is still in use, given back when this is dropped.
+#[derive(Debug, Default)]
+pub struct Memory(pub(crate) Vec<Grant>);
+
 /// What ended with a connection.
 #[derive(Debug, Default)]
 pub struct Ended {
     /// The tasks that the layer above holds. Their answers are not wanted any more.
     pub tasks: Vec<TaskHandle>,
+    /// What these have of the memory for data: to be kept until the last of them has ended.
+    pub memory: Memory,
     /// The session, if this was its last connection.
     pub session: Option<Arc<NexusInfo>>,
     /// Connections of the same session that have to close: as [`Event::Wake`].

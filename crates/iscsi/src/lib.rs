@@ -60,6 +60,7 @@ mod receive;
 mod session;
 mod target;
 mod task;
+mod task_set;
 mod text;
 mod transmit;
 
@@ -67,7 +68,7 @@ pub use config::{Access, ChapCredentials, InitiatorAccess, Limits, Portal, Targe
 pub use connection::{Connection, Opening};
 pub use event::{
     Cdb, Command, ConnectionId, Ended, Event, ManagementFunction, ManagementHandle,
-    ManagementOutcome, NexusInfo, SessionId, TaskAttribute, TaskHandle, TaskManagement,
+    ManagementOutcome, Memory, NexusInfo, SessionId, TaskAttribute, TaskHandle, TaskManagement,
     TaskResponse, Terms,
 };
 pub use guesses::neighbourhood;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::chap::{Chap, ChapKeys};
 use crate::event::Event;
+use crate::guesses::neighbourhood;
 use crate::negotiate::{Negotiator, Params};
 use crate::pdu::{Bhs, opcode};
 use crate::target::{Claim, ClaimError, Target};
@@ -140,6 +141,7 @@ impl Login {
         let leader = self.leader.unwrap_or(Leader { isid: [0; 6], tsih: 0, cid: 0, cmd_sn: 0 });
         Claim {
             initiator_name: self.initiator_name.as_deref().unwrap_or(""),
+            address: neighbourhood(self.peer),
             isid: leader.isid,
             tsih: leader.tsih,
             portal_tag: self.portal_tag,

@@ -4,6 +4,7 @@ use std::io::IoSliceMut;
 
 use block::DataOut;
 
+use crate::budget::Grant;
 use crate::digest;
 use crate::pdu::{BHS_BYTES, Bhs, padding};
 
@@ -14,11 +15,18 @@ const BULK_HEAD_BYTES: usize = 2048;
 /// The most slices for one read.
 const SLICES_MAX: usize = 256;
 
+/// The data of a request that is no command, and what it has of the memory for data.
+#[derive(Debug, Default)]
+pub(crate) struct Body {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) grant: Grant,
+}
+
 /// Where a data segment goes.
 #[derive(Debug)]
 pub(crate) enum Sink {
     /// To a text, a ping or the like.
-    Bytes(Vec<u8>),
+    Bytes(Body),
     /// To a command's data, from this offset.
     Data(DataOut, usize),
     /// Nowhere. Its digest is not checked.
@@ -61,6 +69,8 @@ pub(crate) struct Receive<T> {
     start: usize,
     end: usize,
     incoming: Option<Incoming<T>>,
+    /// How many headers were taken.
+    headers: u64,
     /// Whether long data is likely to come next: then only a little is received into the buffer,
     /// so that the rest goes straight into frames.
     pub(crate) bulk: bool,
@@ -77,6 +87,7 @@ impl<T> Receive<T> {
             start: 0,
             end: 0,
             incoming: None,
+            headers: 0,
             bulk: false,
             header_digest: false,
             data_digest: false,
@@ -133,6 +144,13 @@ impl<T> Receive<T> {
         self.incoming.is_some()
     }
 
+    /// What is there of a PDU that is not complete: its number, and how much of its data has come.
+    pub(crate) fn arrival(&self) -> Option<(u64, usize)> {
+        let done = self.incoming.as_ref().map(|incoming| incoming.done);
+        let is_begun = done.is_some() || self.start < self.end;
+        is_begun.then(|| (self.headers, done.unwrap_or(0)))
+    }
+
     /// Takes the next header off the buffer.
     pub(crate) fn header(&mut self) -> Header {
         let digest_bytes = if self.header_digest { 4 } else { 0 };
@@ -149,6 +167,7 @@ impl<T> Receive<T> {
         }
         let ahs = (bytes > BHS_BYTES).then(|| Box::from(&all[BHS_BYTES..bytes]));
         self.start += bytes + digest_bytes;
+        self.headers += 1;
         Header::Complete(bhs, ahs)
     }
 
@@ -158,6 +177,19 @@ impl<T> Receive<T> {
         self.incoming = Some(Incoming { bhs, plan, sink, done: 0, bytes });
     }
 
+    /// What is still to come of the data of a PDU with such a plan goes nowhere, and its memory is
+    /// free.
+    pub(crate) fn discard(&mut self, is: impl Fn(&T) -> bool) {
+        if let Some(incoming) = self.incoming.as_mut().filter(|incoming| is(&incoming.plan)) {
+            incoming.sink = Sink::Discard;
+        }
+    }
+
+    /// Drops the PDU that is not complete: nothing more will come.
+    pub(crate) fn end(&mut self) {
+        self.incoming = None;
+    }
+
     /// The PDU, once all of it is there, and whether its data digest is right.
     pub(crate) fn finish(&mut self) -> Option<(Incoming<T>, bool)> {
         let Self { buffer, start, end, incoming, .. } = self;
@@ -165,7 +197,7 @@ impl<T> Receive<T> {
         let taken = (*end - *start).min(current.bytes - current.done);
         let piece = &buffer[*start..*start + taken];
         match &mut current.sink {
-            Sink::Bytes(bytes) => bytes.extend_from_slice(piece),
+            Sink::Bytes(body) => body.bytes.extend_from_slice(piece),
             Sink::Data(data, offset) => data.write_at(*offset + current.done, piece),
             Sink::Discard => {}
         }
@@ -180,7 +212,9 @@ impl<T> Receive<T> {
         let right = digest_bytes == 0 || {
             let (pad, sum) = tail.split_at(pad);
             match &current.sink {
-                Sink::Bytes(bytes) => digest::of_pieces(std::iter::once(&bytes[..]), pad) == sum,
+                Sink::Bytes(body) => {
+                    digest::of_pieces(std::iter::once(&body.bytes[..]), pad) == sum
+                }
                 Sink::Data(data, offset) => {
                     digest::of_range(data, *offset, current.bytes, pad) == sum
                 }

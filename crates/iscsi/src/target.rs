@@ -35,6 +35,8 @@ struct Table {
 /// What a login asks for when it enters full-feature phase.
 pub(crate) struct Claim<'a> {
     pub(crate) initiator_name: &'a str,
+    /// Whom its address stands for.
+    pub(crate) address: IpAddr,
     pub(crate) isid: [u8; 6],
     /// 0 for a new session.
     pub(crate) tsih: u16,
@@ -59,7 +61,7 @@ pub(crate) enum ClaimError {
     NoSuchSession,
     /// The session has as many connections as were agreed on (0206).
     TooManyConnections,
-    /// There are as many sessions as there may be (0302).
+    /// There are as many sessions as there may be, of all, of this name or of this address (0302).
     OutOfResources,
 }
 
@@ -130,9 +132,15 @@ impl Target {
         let mut table = self.sessions.lock();
         let replaces = table.remove_same_port(claim, &mut wake);
         let limits = &self.config.limits;
-        let is_own = |session: &&Arc<Session>| session.nexus.initiator_name == claim.initiator_name;
-        let own = table.by_tsih.values().filter(is_own).count();
-        if table.by_tsih.len() >= limits.sessions || own >= limits.sessions_per_initiator {
+        let count = |is: &dyn Fn(&Session) -> bool| {
+            table.by_tsih.values().filter(|session| is(session)).count()
+        };
+        let own = count(&|session| session.nexus.initiator_name == claim.initiator_name);
+        let near = count(&|session| session.address == claim.address);
+        if table.by_tsih.len() >= limits.sessions
+            || own >= limits.sessions_per_initiator
+            || near >= limits.sessions_per_address
+        {
             return Err(ClaimError::OutOfResources);
         }
         let session = table.insert(claim, limits.commands_per_session, &self.budget)?;
@@ -204,7 +212,7 @@ impl Table {
             terms: claim.params.terms(window),
         };
         let share = budget.share(claim.initiator_name);
-        let session = Arc::new(Session::new(nexus, claim.params, share, claim.cmd_sn, window));
+        let session = Arc::new(Session::new(nexus, claim, share, window));
         self.by_tsih.insert(tsih, session.clone());
         Ok(session)
     }

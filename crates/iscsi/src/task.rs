@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use block::DataOut;
 
+use crate::budget::Grant;
 use crate::event::{Cdb, TaskAttribute};
+use crate::session::Place;
 
 /// Where a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +65,7 @@ pub(crate) struct Task {
     pub(crate) cdb: Cdb,
     pub(crate) attribute: TaskAttribute,
     pub(crate) immediate: bool,
+    pub(crate) place: Place,
     pub(crate) expected_out: u32,
     pub(crate) expected_in: u32,
     /// What the CDB takes from the initiator, where that is known.
@@ -80,7 +83,7 @@ pub(crate) struct Collect {
     /// How much memory was granted to it, beyond that for data that comes unasked.
     pub(crate) granted: usize,
     /// How much it has of its initiator's share: for its data, in whichever direction.
-    pub(crate) taken: usize,
+    pub(crate) taken: Grant,
     /// Whether the layer above waits for more of that.
     pub(crate) waits: bool,
     /// When it was asked for data, or announced it.

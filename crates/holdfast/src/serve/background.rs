@@ -1,5 +1,5 @@
-//! What goes on beside the front ends: checkpoints, schedules, eradication, space for the log,
-//! signals, the end.
+//! What goes on beside the front ends: checkpoints and reclaim; schedules, eradication and tokens;
+//! space for the log, signals, the end.
 
 use std::io;
 use std::sync::Arc;
@@ -166,19 +166,35 @@ impl Drop for Attendant {
     }
 }
 
-/// Starts the thread that makes the checkpoints that are due, frees what was dropped, reclaims, and
-/// does what groups of volumes have due.
-pub(super) fn start_checkpointer(store: Arc<Store>, shared: &Arc<Shared>) -> io::Result<Attendant> {
-    let its_shared = shared.clone();
+/// Starts two threads. One makes the checkpoints that are due, frees what was dropped and reclaims,
+/// which has no end while hosts overwrite a full pool. So the other does what is due by the clock:
+/// snapshots and their end, eradication, and the end of tokens.
+pub(super) fn start(store: Arc<Store>, shared: &Arc<Shared>) -> io::Result<[Attendant; 2]> {
+    start_with(move || store.maintain(), shared)
+}
+
+/// The same with what maintenance does in a turn.
+pub(super) fn start_with(
+    turn: impl Fn() -> Result<Next, StoreError> + Send + 'static,
+    shared: &Arc<Shared>,
+) -> io::Result<[Attendant; 2]> {
     // Before the first host comes: what it finds is not news.
     watch_space(shared);
-    Attendant::start("checkpoint", shared.checkpoint_bell.clone(), move |bell| {
-        maintain(&store, bell, &its_shared);
+    let its_shared = shared.clone();
+    let maintenance =
+        Attendant::start("checkpoint", shared.checkpoint_bell.clone(), move |bell| {
+            maintain(&turn, bell, &its_shared);
+            LOOK_INTERVAL
+        })?;
+    let its_shared = shared.clone();
+    let duties = Attendant::start("duties", Arc::default(), move |_| {
         tokens::sweep(&its_shared);
         its_shared.luns.protect(now_ms());
-        eradicate(&its_shared);
+        its_shared.luns.eradicate(now_ms());
+        its_shared.forget_gone();
         LOOK_INTERVAL
-    })
+    })?;
+    Ok([maintenance, duties])
 }
 
 /// Lets the threads that hosts wait for go first. On Linux this is of the calling thread alone.
@@ -194,13 +210,6 @@ pub fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Eradicates some of what is due, and forgets what is gone.
-fn eradicate(shared: &Shared) {
-    for volume in shared.luns.eradicate(now_ms()) {
-        shared.scsi.volume_destroyed(volume);
-    }
-}
-
 /// Looks how full the pool is, and has hosts told where that has crossed a threshold.
 fn watch_space(shared: &Shared) {
     let (used_bytes, capacity_bytes) = shared.store.space_use();
@@ -208,10 +217,10 @@ fn watch_space(shared: &Shared) {
 }
 
 /// Does all that is to be done, or what is left of it before the end.
-fn maintain(store: &Store, bell: &Bell, shared: &Shared) {
+fn maintain(turn: impl Fn() -> Result<Next, StoreError>, bell: &Bell, shared: &Shared) {
     while !bell.stopped() {
         watch_space(shared);
-        match store.maintain() {
+        match turn() {
             Ok(Next::AtOnce) => {}
             Ok(Next::Gently) => thread::sleep(PAUSE),
             Ok(Next::Soon) => thread::sleep(SHORT_PAUSE),

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use block::{LunMap, SectorRange, VolumeAttributes, VolumeId, VolumeReply, VolumeRequest};
+use block::{LunMap, SectorRange, VolumeId, VolumeReply, VolumeRequest};
 use iscsi::{Command, TaskAttribute, TaskHandle, TaskResponse};
 use scsi::{AnswerAfter, Response, Sense, Status, Step};
 use store::{Outcome, ReadOperation, Started, Token};
 
 use super::counters::{Class, PathCounters};
 use super::front::FrontEnd;
+use super::luns::{attributes_at, data_out_bytes, verified_bytes, volume_at};
 use super::shared::Shared;
 use super::sockets::{Peer, PeerPath};
 use super::tasks::Task;
 use super::throttle::Bucket;
+
+/// THIRD-PARTY COPY OUT: WRITE USING TOKEN is one of these (SPC-4, 6.4; SBC-4, 5.56).
+const THIRD_PARTY_COPY_OUT: u8 = 0x83;
 
 impl FrontEnd {
     /// Starts a command.
@@ -36,7 +40,9 @@ impl FrontEnd {
             handle: command.task,
             nexus: nexus.clone(),
             volume,
+            expected_out_bytes: command.expected_out_bytes,
             has_memory: false,
+            starved_since: None,
             pending: None,
             waiting: None,
             parked: None,
@@ -57,6 +63,7 @@ impl FrontEnd {
         if command.attribute == TaskAttribute::Aca {
             return self.finish(index, Response::check(Sense::INVALID_MESSAGE));
         }
+        let expected_out = command.expected_out_bytes;
         let moved = u64::from(command.expected_in_bytes.max(command.expected_out_bytes));
         let moved = moved.max(verified_bytes(&cdb, command.lun, &luns));
         let command = scsi::Command {
@@ -72,7 +79,7 @@ impl FrontEnd {
                 None => return,
             },
         };
-        let step = shared.scsi.execute(&nexus, &luns, command);
+        let step = begin(&shared, &nexus, &luns, command, expected_out);
         self.advance(index, step);
     }
 
@@ -261,6 +268,30 @@ impl FrontEnd {
     }
 }
 
+/// The first step of a command. What is gone is forgotten before one that may come with a token: a
+/// token ends with the volume that it was made of, and not some time later.
+pub(super) fn begin(
+    shared: &Shared,
+    nexus: &Arc<scsi::Nexus>,
+    luns: &Arc<LunMap>,
+    command: scsi::Command,
+    expected_out_bytes: u32,
+) -> Step {
+    // How much data was asked for depends on what was at the LUN when the command came. Where that
+    // has changed since, the rest was not asked for, and must not count as written: the host sends
+    // the command again.
+    let limit = shared.target.config().limits.data_out_bytes_per_command;
+    let most = u64::from(expected_out_bytes.min(limit));
+    let takes = data_out_bytes(luns, command.lun, command.cdb.bytes()).unwrap_or(0);
+    if (command.data_out.len() as u64) < takes.min(most) {
+        return Step::Done(Response::with_status(Status::Busy));
+    }
+    if command.cdb.opcode() == THIRD_PARTY_COPY_OUT {
+        shared.forget_gone();
+    }
+    shared.scsi.execute(nexus, luns, command)
+}
+
 fn into_response(response: Response) -> TaskResponse {
     TaskResponse {
         status: response.status as u8,
@@ -314,42 +345,6 @@ impl Peer {
     }
 }
 
-/// The number that a LUN field holds, with peripheral device addressing on bus 0 or with flat space
-/// addressing, in one level (SAM-5, 4.7.7.2 and 4.7.7.4).
-fn lun_number(lun: [u8; 8]) -> Option<u16> {
-    let first = u16::from_be_bytes([lun[0], lun[1]]);
-    if lun[2..] != [0; 6] {
-        return None;
-    }
-    match first >> 14 {
-        0 if first < 0x100 => Some(first),
-        1 => Some(first & 0x3fff),
-        _ => None,
-    }
-}
-
-/// The volume at a LUN.
-pub(super) fn volume_at(luns: &LunMap, lun: [u8; 8]) -> Option<VolumeId> {
-    attributes_at(luns, lun).map(|volume| volume.id)
-}
-
-fn attributes_at(luns: &LunMap, lun: [u8; 8]) -> Option<&VolumeAttributes> {
-    luns.luns.get(&lun_number(lun)?).map(Arc::as_ref)
-}
-
-/// How much a CDB takes from the host; `None` where there is no volume.
-pub(super) fn data_out_bytes(luns: &LunMap, lun: [u8; 8], cdb: &[u8]) -> Option<u64> {
-    let volume = attributes_at(luns, lun)?;
-    Some(scsi::data_out_bytes(cdb, volume.logical_block.bytes()))
-}
-
-/// The bytes that a command reads without sending them; 0 for all but VERIFY.
-fn verified_bytes(cdb: &scsi::Cdb, lun: [u8; 8], luns: &LunMap) -> u64 {
-    let blocks = scsi::verified_blocks(cdb).unwrap_or(0);
-    let block = attributes_at(luns, lun).map_or(0, |volume| volume.logical_block.bytes());
-    blocks.saturating_mul(block)
-}
-
 /// How many bytes of volumes a request is about.
 fn bytes_of(request: &VolumeRequest) -> u64 {
     let bytes = |range: &SectorRange| range.bytes().unwrap_or(0);
@@ -372,18 +367,6 @@ fn bytes_of(request: &VolumeRequest) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_lun_is_found_by_each_of_its_fields() {
-        for number in [0_u16, 1, 255, 256, 16_383] {
-            let [high, low] = number.to_be_bytes();
-            assert_eq!(lun_number([0x40 | high, low, 0, 0, 0, 0, 0, 0]), Some(number));
-            let peripheral = (number < 256).then_some(number);
-            assert_eq!(lun_number([high, low, 0, 0, 0, 0, 0, 0]), peripheral);
-        }
-        assert_eq!(lun_number([0x80, 1, 0, 0, 0, 0, 0, 0]), None);
-        assert_eq!(lun_number([0, 1, 0, 1, 0, 0, 0, 0]), None);
-    }
 
     #[test]
     fn a_copy_counts_what_it_copies() {

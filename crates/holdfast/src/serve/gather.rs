@@ -1,8 +1,12 @@
 //! Reads wait for memory: each command that reads takes what its answer needs of its initiator's
-//! share before it begins, and gives it back when the answer was sent.
+//! share before it begins, and gives it back when the answer was sent. One that finds none for
+//! [`iscsi::Limits::data_timeout`] ends with TASK SET FULL, as a write does: that is something a
+//! host can act on, while silence ends in its own timeout and a reset.
 //!
 //! Long reads, whose answer is gathered from several requests, are one at a time on a connection
 //! besides, and none begins while its host does not take what it has asked for.
+
+use std::time::Duration;
 
 use block::VolumeRequest;
 use block::request::limits::COMMAND_BYTES_MAX;
@@ -14,6 +18,9 @@ use super::tasks::Task;
 
 /// Reads up to this need no permission: what they hold is bounded by the windows.
 const SMALL_BYTES: u64 = 4096;
+
+/// What an extent costs: as it is found, and its descriptor in the answer of GET LBA STATUS.
+const EXTENT_BYTES: u64 = 32 + 16;
 
 impl FrontEnd {
     /// Gives a request back if it may be run now, and keeps it with its task if it has to wait.
@@ -28,7 +35,7 @@ impl FrontEnd {
             return Some(request);
         }
         if let Some(peer) = self.peers[task.connection].as_mut()
-            && !may_begin(task, peer, &request, gathers)
+            && !may_begin(task, peer, &request, gathers, self.now)
         {
             task.waiting = Some(request);
             self.waiting.push_back(self.tasks.name(index));
@@ -40,6 +47,7 @@ impl FrontEnd {
     /// Goes on with reads that waited, and ends those that were aborted. Returns whether there were
     /// any, as then there may be answers to send.
     pub(super) fn start_waiting(&mut self) -> bool {
+        let timeout = self.shared.target.config().limits.data_timeout;
         let mut some = false;
         for _ in 0..self.waiting.len() {
             let Some(name) = self.waiting.pop_front() else { break };
@@ -48,11 +56,14 @@ impl FrontEnd {
             let peer = self.peers[task.connection].as_mut();
             let same = peer.filter(|peer| peer.id == task.handle.connection);
             let is_wanted = !task.aborted && same.is_some();
+            let mut is_starved = false;
             if is_wanted && let (Some(peer), Some(request)) = (same, task.waiting.take()) {
                 let gathers = task.pending.as_ref().is_some_and(scsi::Pending::gathers);
-                let begins = may_begin(task, peer, &request, gathers);
+                let begins = may_begin(task, peer, &request, gathers, self.now);
                 task.waiting = Some(request);
-                if !begins {
+                is_starved =
+                    !begins && task.starved_since.is_some_and(|since| self.now >= since + timeout);
+                if !begins && !is_starved {
                     self.waiting.push_back(name);
                     continue;
                 }
@@ -61,6 +72,7 @@ impl FrontEnd {
             let slot = task.connection;
             let step = task.waiting.take().zip(task.pending.take());
             match step {
+                _ if is_starved => self.finish(index, Response::with_status(Status::TaskSetFull)),
                 Some((_, pending))
                     if is_wanted && self.shared.scsi.is_barred_now(&task.nexus, &pending) =>
                 {
@@ -79,7 +91,13 @@ impl FrontEnd {
 }
 
 /// Whether a read may begin now; then it has what it needs for that.
-fn may_begin(task: &mut Task, peer: &mut Peer, request: &VolumeRequest, gathers: bool) -> bool {
+fn may_begin(
+    task: &mut Task,
+    peer: &mut Peer,
+    request: &VolumeRequest,
+    gathers: bool,
+    now: Duration,
+) -> bool {
     let is_next = gathers && !task.gathers;
     if is_next && (peer.gathers || peer.connection.is_output_full()) {
         return false;
@@ -89,8 +107,10 @@ fn may_begin(task: &mut Task, peer: &mut Peer, request: &VolumeRequest, gathers:
     if bytes > SMALL_BYTES && !task.has_memory {
         task.has_memory = peer.connection.reserve(task.handle, bytes as usize);
         if !task.has_memory {
+            task.starved_since.get_or_insert(now);
             return false;
         }
+        task.starved_since = None;
     }
     if is_next {
         (peer.gathers, task.gathers) = (true, true);
@@ -98,9 +118,26 @@ fn may_begin(task: &mut Task, peer: &mut Peer, request: &VolumeRequest, gathers:
     true
 }
 
+/// What it holds in memory until its answer was sent.
 fn read_bytes(request: &VolumeRequest) -> u64 {
     match request {
         VolumeRequest::Read { range, .. } => range.bytes().unwrap_or(0),
+        VolumeRequest::Extents { limit, .. } => *limit as u64 * EXTENT_BYTES,
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use block::{LbaExtent, SectorRange, VolumeId};
+
+    #[test]
+    fn what_is_told_of_a_volume_takes_memory_as_what_is_read_of_it_does() {
+        let (volume, range) = (VolumeId(1), SectorRange::new(0, 8));
+        assert_eq!(read_bytes(&VolumeRequest::Read { volume, range }), 4096);
+        assert_eq!(read_bytes(&VolumeRequest::Extents { volume, range, limit: 1000 }), 48_000);
+        assert_eq!(read_bytes(&VolumeRequest::Flush { volume }), 0);
+        assert!(size_of::<LbaExtent>() as u64 + 16 <= EXTENT_BYTES);
     }
 }

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use block::LunMap;
 use iscsi::{
-    ConnectionId, Ended, ManagementFunction, ManagementHandle, ManagementOutcome, NexusInfo,
-    SessionId, TaskHandle, TaskManagement,
+    ConnectionId, Ended, ManagementFunction, ManagementHandle, ManagementOutcome, Memory,
+    NexusInfo, SessionId, TaskHandle, TaskManagement,
 };
 use scsi::{AnswerAfter, InitiatorPort, Response};
 
-use super::commands::volume_at;
 use super::front::FrontEnd;
+use super::luns::volume_at;
 use super::mailbox::{AbortWhat, Mailbox, Message};
 use super::sessions::Session;
 use super::tasks::Task;
@@ -39,10 +39,10 @@ pub(super) enum Purpose {
     Answer { slot: usize, request: Box<TaskManagement>, luns: Arc<LunMap> },
     /// To answer a command.
     Respond { slot: usize, handle: TaskHandle, response: Box<Response> },
-    /// To end a session.
-    EndSession(Arc<Session>),
-    /// Nothing more: a connection of a session that goes on was lost.
-    Nothing,
+    /// To end a session, and give back what its last connection had taken of the memory for data.
+    EndSession(Arc<Session>, Memory),
+    /// To give that back: the session goes on.
+    Release(#[expect(dead_code, reason = "it is given back when it is dropped")] Memory),
 }
 
 /// All sessions that have not ended, tasks included.
@@ -124,7 +124,10 @@ impl FrontEnd {
         // By its name: the last connection may be one that never came to enter it.
         let last = ended.session.map(|info| info.session);
         let session = last.and_then(|id| self.shared.sessions.lock().by_id.get(&id).cloned());
-        let purpose = session.map_or(Purpose::Nothing, Purpose::EndSession);
+        let purpose = match session {
+            Some(session) => Purpose::EndSession(session, ended.memory),
+            None => Purpose::Release(ended.memory),
+        };
         let watch = self.watch(purpose);
         self.tasks.abort(&ended.tasks.into_iter().collect(), &watch);
     }
@@ -146,7 +149,7 @@ impl FrontEnd {
             return peer.connection.respond_management(request.handle, ManagementOutcome::Rejected);
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
-        tracing::info!("{} asks for {}", nexus.initiator().name, request.function.name());
+        tracing::debug!("{} asks for {}", nexus.initiator().name, request.function.name());
         let volume = volume_at(&luns, request.lun);
         let what = match (request.function, volume) {
             (ManagementFunction::AbortTask { .. }, _) => None,
@@ -162,11 +165,8 @@ impl FrontEnd {
                 peer.connection.respond_management(request.handle, outcome);
                 return self.touch(slot);
             }
-            (ManagementFunction::AbortTaskSet, Some(volume)) => {
+            (ManagementFunction::AbortTaskSet | ManagementFunction::ClearTaskSet, Some(volume)) => {
                 Some(AbortWhat::OfSession(request.session, volume))
-            }
-            (ManagementFunction::ClearTaskSet, Some(volume)) => {
-                Some(AbortWhat::TaskSet(volume, request.session))
             }
             (_, Some(volume)) => Some(AbortWhat::Volumes(Arc::new([volume].into()))),
         };
@@ -206,16 +206,6 @@ impl FrontEnd {
                 let volume = volumes.get(&task).copied().or_else(|| volume_at(&luns, lun));
                 volume.is_some_and(|volume| what.has(volume, id))
             };
-            if !peer.connection.has_tasks(ends) {
-                // Those that an earlier request aborted are still to be waited for.
-                affected.extend(peer.connection.abort(ends));
-                continue;
-            }
-            if let AbortWhat::TaskSet(volume, by) = what
-                && id != *by
-            {
-                shared.scsi.commands_cleared(&session.nexus, *volume);
-            }
             affected.extend(match by.filter(|by| by.connection == peer.id) {
                 Some(by) => peer.connection.abort_before(by, ends),
                 None => peer.connection.abort(ends),
@@ -228,12 +218,15 @@ impl FrontEnd {
     /// All that a watch waited for has ended.
     pub(super) fn watched(&mut self, id: u64) {
         match self.watched.remove(&id) {
-            Some(Purpose::EndSession(session)) => self.end_session(&session),
+            Some(Purpose::EndSession(session, memory)) => {
+                drop(memory);
+                self.end_session(&session);
+            }
             Some(Purpose::Answer { slot, request, luns }) => self.answer(slot, &request, &luns),
             Some(Purpose::Respond { slot, handle, response }) => {
                 self.respond_late(slot, handle, *response);
             }
-            Some(Purpose::Nothing) | None => {}
+            Some(Purpose::Release(_)) | None => {}
         }
     }
 

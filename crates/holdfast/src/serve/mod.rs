@@ -7,6 +7,7 @@
 //! * [`shared`]: what all threads share,
 //! * [`sockets`]: a connection's bytes, in and out,
 //! * [`commands`]: a command's way through SCSI and the store, and its answer,
+//! * [`luns`]: what is at a LUN,
 //! * [`storage`]: reads and commits on the thread's ring; [`device`]: how long these take,
 //! * [`tasks`]: what is under way, [`throttle`]: what waits for the limits of its volume,
 //! * [`management`]: task management, resets, and the end of sessions, over all threads,
@@ -14,7 +15,7 @@
 //! * [`patience`]: how long a thread looks around before it sleeps,
 //! * [`saver`]: making reservations durable,
 //! * [`listen`]: portals, and handing connections out,
-//! * [`background`]: checkpoints and signals,
+//! * [`background`]: checkpoints, what is due by the clock, and signals,
 //! * [`passes`]: what goes over the whole pool, and gives way to hosts; [`scrub`]: reading all that
 //!   is stored, [`optimize`]: the background pass of reduction,
 //! * [`space`]: accounting for what is stored, when hosts leave time for it,
@@ -35,6 +36,7 @@ mod front;
 mod gather;
 mod history;
 mod listen;
+mod luns;
 mod mailbox;
 mod management;
 pub mod notify;
@@ -97,8 +99,11 @@ pub trait LunMaps: Send + Sync {
     fn protect(&self, now_ms: u64);
 
     /// Eradicates some of what is destroyed and whose time is over, at so many milliseconds since
-    /// 1970, and tells which volumes are gone for ever since the last call. May wait.
-    fn eradicate(&self, now_ms: u64) -> Vec<VolumeId>;
+    /// 1970. May wait.
+    fn eradicate(&self, now_ms: u64);
+
+    /// Which volumes are gone for ever since the last call, whoever eradicated them. Cheap.
+    fn take_gone(&self) -> Vec<VolumeId>;
 }
 
 impl LunMaps for array::Array {
@@ -136,11 +141,14 @@ impl LunMaps for array::Array {
         }
     }
 
-    fn eradicate(&self, now_ms: u64) -> Vec<VolumeId> {
+    fn eradicate(&self, now_ms: u64) {
         if let Err(error) = self.eradicate_due(now_ms) {
             tracing::warn!("what is destroyed is eradicated later: {error}");
         }
-        self.take_gone()
+    }
+
+    fn take_gone(&self) -> Vec<VolumeId> {
+        array::Array::take_gone(self)
     }
 }
 
@@ -239,8 +247,8 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
         tracing::warn!("{notice}");
     }
     let preparer = background::start_preparer(&options).map_err(ServeError::Start)?;
-    let checkpointer = background::start_checkpointer(options.store.clone(), &shared)
-        .map_err(ServeError::Start)?;
+    let attendants =
+        background::start(options.store.clone(), &shared).map_err(ServeError::Start)?;
     let accountant = space::start(&shared).map_err(ServeError::Start)?;
     let scrubber = scrub::start(options.scrub, &shared).map_err(ServeError::Start)?;
     let optimizer =
@@ -256,7 +264,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
         shutdown: shared.shutdown.clone(),
     });
     threads.join();
-    drop((signals, saver, optimizer, scrubber, accountant, checkpointer, preparer));
+    drop((signals, saver, optimizer, scrubber, accountant, attendants, preparer));
     match options.store.checkpoint() {
         // What was answered is in the log, which the next start reads.
         Err(error @ StoreError::NoRoom { .. }) => {

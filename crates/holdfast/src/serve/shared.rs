@@ -38,6 +38,8 @@ pub(super) struct Shared {
     pub ended: EndedSessions,
     pub refusals: Refusals,
     pub troubles: Troubles,
+    /// Held while it is told to SCSI that volumes are gone.
+    forgetting: Mutex<()>,
     /// Which thread serves a connection.
     pub places: Mutex<HashMap<ConnectionId, usize>>,
     pub checkpoint_bell: Arc<Bell>,
@@ -81,7 +83,7 @@ impl Shared {
             limits: options.limits.clone(),
             access: options.access.clone(),
             data_out_phase: scsi::data_out_phase,
-            data_out_bytes: super::commands::data_out_bytes,
+            data_out_bytes: super::luns::data_out_bytes,
         });
         Ok(Arc::new(Self {
             store: options.store.clone(),
@@ -97,6 +99,7 @@ impl Shared {
             ended: EndedSessions::default(),
             refusals: Refusals::default(),
             troubles: Troubles::default(),
+            forgetting: Mutex::default(),
             places: Mutex::default(),
             checkpoint_bell: Arc::default(),
             saver: Default::default(),
@@ -104,6 +107,15 @@ impl Shared {
             disk: options.disk.clone(),
             polls: Mutex::new(polls),
         }))
+    }
+
+    /// Forgets what SCSI keeps of volumes that are gone for ever: when it returns, of all that were
+    /// eradicated before it was called.
+    pub(super) fn forget_gone(&self) {
+        let _forgetting = self.forgetting.lock();
+        for volume in self.luns.take_gone() {
+            self.scsi.volume_destroyed(volume);
+        }
     }
 
     /// Tells the thread that serves a connection to look at it.

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -14,7 +15,9 @@ use iscsi::{Access, InitiatorAccess, Limits};
 use parking_lot::Mutex;
 use store::{Change, OpenOptions, VolumeChange};
 
+mod duties;
 mod limits;
+mod memory;
 mod resets;
 mod turns;
 mod wire;
@@ -26,12 +29,18 @@ const TARGET: &str = "iqn.2026-01.example.holdfast:test";
 const VOLUME_BYTES: u64 = 64 << 20;
 
 /// Everybody may log in, and sees the same volumes.
-struct Open(Mutex<Arc<LunMap>>);
+struct Open {
+    map: Mutex<Arc<LunMap>>,
+    /// How often it was asked to eradicate what is due.
+    looks: AtomicU32,
+    /// What is gone since it was asked last.
+    gone: Mutex<Vec<VolumeId>>,
+}
 
 impl Open {
     /// The volume at LUN 1 has other limits from now on.
     fn limit(&self, limits: VolumeLimits) {
-        let mut map = self.0.lock();
+        let mut map = self.map.lock();
         let mut new = LunMap { generation: map.generation + 1, luns: map.luns.clone() };
         let volume = VolumeAttributes { limits, ..VolumeAttributes::clone(&map.luns[&1]) };
         new.luns.insert(1, Arc::new(volume));
@@ -48,7 +57,7 @@ impl Access for Open {
 impl LunMaps for Open {
     /// Some see other numbers, and some only a part.
     fn lun_map(&self, initiator_name: &str) -> Arc<LunMap> {
-        let all = self.0.lock().clone();
+        let all = self.map.lock().clone();
         let seen: &[(u16, u16)] = match initiator_name.rsplit(':').next() {
             Some("swapped") => &[(1, 2), (5, 1)],
             Some("blind") => &[(2, 2)],
@@ -59,11 +68,11 @@ impl LunMaps for Open {
     }
 
     fn generation(&self) -> u64 {
-        self.0.lock().generation
+        self.map.lock().generation
     }
 
     fn volume_limits(&self, volume: VolumeId) -> VolumeLimits {
-        let map = self.0.lock();
+        let map = self.map.lock();
         let found = map.luns.values().find(|attributes| attributes.id == volume);
         found.map_or(VolumeLimits::NONE, |attributes| attributes.limits)
     }
@@ -74,8 +83,12 @@ impl LunMaps for Open {
         vec![80]
     }
 
-    fn eradicate(&self, _: u64) -> Vec<VolumeId> {
-        Vec::new()
+    fn eradicate(&self, _: u64) {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn take_gone(&self) -> Vec<VolumeId> {
+        std::mem::take(&mut self.gone.lock())
     }
 }
 
@@ -118,6 +131,21 @@ fn create_pool(path: &Path) {
 /// Serves two volumes, at LUN 1 and 2, that are made where they are not there; the third is for
 /// tokens.
 fn serve(path: &Path, threads: usize) -> Running {
+    serve_within(path, threads, Limits::default())
+}
+
+/// The same, with other bounds of memory and time.
+fn serve_within(path: &Path, threads: usize, limits: Limits) -> Running {
+    let (options, access) = options(path, threads, limits);
+    let (sender, receiver) = mpsc::channel();
+    let thread = std::thread::spawn(move || run(options, |running| sender.send(running).unwrap()));
+    match receiver.recv_timeout(Duration::from_secs(20)) {
+        Ok(running) => Running { running, open: access, thread },
+        Err(_) => panic!("not serving: {:?}", thread.join()),
+    }
+}
+
+fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Open>) {
     let disk = Arc::new(FileDisk::open(path).unwrap());
     let store = Arc::new(Store::open(disk.clone(), OpenOptions::default()).unwrap());
     let mut ids: Vec<VolumeId> = store
@@ -150,7 +178,8 @@ fn serve(path: &Path, threads: usize) -> Running {
         (number, Arc::new(attributes))
     };
     let luns: BTreeMap<_, _> = ids[..2].iter().enumerate().map(attributes).collect();
-    let access = Arc::new(Open(Mutex::new(Arc::new(LunMap { generation: 1, luns }))));
+    let map = Mutex::new(Arc::new(LunMap { generation: 1, luns }));
+    let access = Arc::new(Open { map, looks: AtomicU32::default(), gone: Mutex::default() });
     let options = ServeOptions {
         disk,
         store,
@@ -166,18 +195,13 @@ fn serve(path: &Path, threads: usize) -> Running {
         access: access.clone(),
         luns: access.clone(),
         reservations: Arc::new(Nowhere),
-        limits: Limits::default(),
+        limits,
         threads,
         prepare_ahead_bytes: 16 << 20,
         scrub: ScrubOptions { interval: None, rate_bytes: 1 << 30, now_ms: || 0 },
         optimize_interval: None,
     };
-    let (sender, receiver) = mpsc::channel();
-    let thread = std::thread::spawn(move || run(options, |running| sender.send(running).unwrap()));
-    match receiver.recv_timeout(Duration::from_secs(20)) {
-        Ok(running) => Running { running, open: access, thread },
-        Err(_) => panic!("not serving: {:?}", thread.join()),
-    }
+    (options, access)
 }
 
 /// Runs a tool that must end by itself within a minute; `None` where it is not installed.

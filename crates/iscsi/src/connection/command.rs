@@ -2,14 +2,17 @@
 //!
 //! Flags: F 80h, R 40h, W 20h, ATTR 07h. 20..24 Expected Data Transfer Length, 32..48 CDB.
 
-use block::{DataOut, FRAME_BYTES};
+use std::sync::Arc;
+
+use block::{DataOut, FRAME_BYTES, LunMap};
 
 use super::{Connection, Held, Plan};
 use crate::event::{Cdb, Command, Event, TaskAttribute};
 use crate::pdu::{Bhs, NO_TAG, RejectReason};
 use crate::receive::Sink;
-use crate::session::Admission;
+use crate::session::{Admission, Place};
 use crate::task::{Collect, DataFault, Task, TaskState};
+use crate::task_set::Queued;
 
 const READ: u8 = 0x40;
 const WRITE: u8 = 0x20;
@@ -19,17 +22,16 @@ impl Connection {
         if self.nexus().is_none_or(|nexus| nexus.discovery) {
             return self.protocol_error(&bhs);
         }
-        if bhs.immediate() {
-            if self.immediate >= self.target.config().limits.immediate_commands_per_connection {
-                return self.refuse(bhs, RejectReason::TooManyImmediate);
-            }
-            self.immediate += 1;
-        }
-        let admission = self.admit(&bhs);
+        let task = Some(Queued::new(bhs.lun(), attribute(bhs.flags())));
+        let Some(immediate) = self.immediate_place(&bhs, task) else {
+            return self.refuse(bhs, RejectReason::TooManyImmediate);
+        };
+        let (admission, place) = self.admit(&bhs, task);
+        let place = if bhs.immediate() { immediate } else { place };
         if admission == Admission::Dropped {
             return self.take(bhs, Plan::Ignore, Sink::Discard);
         }
-        match self.new_task(&bhs, ahs, admission) {
+        match self.new_task(&bhs, ahs, admission, place) {
             // Without data there is nothing to wait for.
             Ok(task) if bhs.data_bytes() == 0 => {
                 self.finish_command(&bhs, task, admission, Sink::Discard, 0, true);
@@ -43,9 +45,9 @@ impl Connection {
                 self.take(bhs, Plan::Command(task, admission), sink);
             }
             Err(reason) => {
-                self.free_place(bhs.immediate());
                 self.refuse(bhs, reason);
                 self.closed |= reason == RejectReason::Protocol;
+                self.tell_wakes();
             }
         }
     }
@@ -56,6 +58,7 @@ impl Connection {
         bhs: &Bhs,
         ahs: Option<&[u8]>,
         admission: Admission,
+        place: Place,
     ) -> Result<Task, RejectReason> {
         let flags = bhs.flags();
         let expected = bhs.u32(20);
@@ -77,6 +80,7 @@ impl Connection {
             cdb,
             attribute: attribute(flags),
             immediate: bhs.immediate(),
+            place,
             expected_out,
             expected_in,
             transfer_out: None,
@@ -117,27 +121,29 @@ impl Connection {
             true => task.expected_out.min(self.params.first_burst_bytes),
             false => data_bytes as u32,
         };
-        task.transfer_out = (config.data_out_bytes)(&self.luns, task.lun, task.cdb.bytes());
+        // What comes with the login itself may be parsed before anybody told what its host sees.
+        let takes = |luns: &Arc<LunMap>| (config.data_out_bytes)(luns, task.lun, task.cdb.bytes());
+        task.transfer_out = self.luns.as_ref().and_then(takes);
         let transfer = task.transfer_out.map_or(u32::MAX, |bytes| bytes.min(1 << 31) as u32);
         // What comes unasked comes, whether the command takes it or not.
         let useful = task.expected_out.min(transfer.max(unasked));
         let wanted = useful.min(config.limits.data_out_bytes_per_command);
         let phase = (config.data_out_phase)(task.cdb.bytes()) % FRAME_BYTES;
         let (all, first) = (wanted as usize, wanted.min(unasked) as usize);
-        let share = self.session.as_ref().map(|session| session.share.clone());
-        let try_take = |bytes| share.as_ref().is_none_or(|share| share.try_take(bytes, self.id));
+        let try_take = |bytes| self.share()?.try_take(bytes, self.id);
         let now = admission == Admission::Now && self.starved.is_empty();
-        let room = if now && self.has_memory(all - first) && try_take(all) {
-            all
-        } else if first == 0 || try_take(first) {
-            first
-        } else {
-            task.incoming.fault = Some(DataFault::NoMemory);
-            0
+        let grant = if now && self.has_memory(all - first) { try_take(all) } else { None };
+        let grant = match grant {
+            None if first > 0 => try_take(first),
+            grant => Some(grant.unwrap_or_default()),
         };
+        if grant.is_none() {
+            task.incoming.fault = Some(DataFault::NoMemory);
+        }
+        task.incoming.taken = grant.unwrap_or_default();
+        let room = task.incoming.taken.bytes();
         task.incoming.wanted = wanted;
         task.incoming.data = DataOut::new(room, phase);
-        task.incoming.taken = room;
         task.incoming.granted = room.saturating_sub(first);
         self.granted_bytes += task.incoming.granted;
     }
@@ -171,7 +177,6 @@ impl Connection {
         if incoming.received >= incoming.wanted && incoming.fault.is_none() {
             incoming.unsolicited = false;
         }
-        self.order_came(&task);
         self.tasks.insert(tag, task);
         match admission {
             Admission::Held => self.held.push((bhs.cmd_sn(), Held::Command(tag, serial))),
@@ -243,12 +248,12 @@ impl Connection {
         if all == have {
             return true;
         }
-        let share = self.session.as_ref().map(|session| session.share.clone());
-        if !self.has_memory(all - have)
-            || share.is_some_and(|share| !share.take(all - have, self.id))
-        {
+        if !self.has_memory(all - have) {
             return false;
         }
+        let Some(grant) = self.share().and_then(|share| share.take(all - have, self.id)) else {
+            return false;
+        };
         let Some(task) = self.tasks.get_mut(&tag) else { return false };
         let incoming = &mut task.incoming;
         let mut data = DataOut::new(all, incoming.data.phase());
@@ -260,7 +265,7 @@ impl Connection {
             at += n;
         }
         incoming.granted += all - have;
-        incoming.taken += all - have;
+        incoming.taken.merge(grant);
         incoming.data = data;
         self.granted_bytes += all - have;
         true

@@ -80,6 +80,12 @@ impl Connection {
         self.proceed(tag);
     }
 
+    /// What has come of the data of a task is not wanted any more. What is half received goes, too:
+    /// no share of the memory is taken for it from here on.
+    pub(super) fn drop_data(&mut self, serial: u32) {
+        self.receive.discard(|plan| matches!(plan, Plan::DataOut(of) if *of == serial));
+    }
+
     /// Asks for data, as far as R2Ts may be outstanding and there is memory.
     pub(super) fn solicit(&mut self, tag: u32) {
         if !self.grow(tag) {

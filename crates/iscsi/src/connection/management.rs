@@ -5,11 +5,12 @@
 use block::DataOut;
 
 use super::{Connection, Held, StatSn};
+use crate::budget::Grant;
 use crate::event::{
     Event, ManagementFunction, ManagementHandle, ManagementOutcome, TaskHandle, TaskManagement,
 };
 use crate::pdu::{Bhs, RejectReason, build};
-use crate::session::{Admission, before};
+use crate::session::{Admission, Place, before};
 use crate::task::{Task, TaskState};
 use crate::transmit::OutData;
 
@@ -22,10 +23,11 @@ const NOT_SUPPORTED: u8 = 5;
 impl Connection {
     /// Answers a task management request; once.
     pub fn respond_management(&mut self, handle: ManagementHandle, outcome: ManagementOutcome) {
-        let Some(place) = self.managements.iter().position(|pending| *pending == handle) else {
+        let Some(at) = self.managements.iter().position(|(pending, _)| *pending == handle) else {
             return;
         };
-        self.managements.swap_remove(place);
+        let (_, place) = self.managements.swap_remove(at);
+        drop(place); // the answer tells of it
         let response = match outcome {
             ManagementOutcome::Complete => COMPLETE,
             ManagementOutcome::TaskDoesNotExist => NO_SUCH_TASK,
@@ -34,7 +36,6 @@ impl Connection {
             ManagementOutcome::AuthorizationFailed => 6,
             ManagementOutcome::Rejected => 255,
         };
-        self.free_place(handle.immediate);
         if !self.closed {
             let bhs = build::management(handle.initiator_task_tag, response);
             self.send(bhs, OutData::None, StatSn::Advance);
@@ -62,16 +63,9 @@ impl Connection {
         self.abort(|handle, lun| !before(request.after, handle.serial) && ends(handle, lun))
     }
 
-    /// Whether [`Connection::abort`] would end anything, be it here or in the layer above.
-    pub fn has_tasks(&self, mut is: impl FnMut(TaskHandle, [u8; 8]) -> bool) -> bool {
-        let mut tasks = self.tasks.iter().filter(|(_, task)| !task.aborted);
-        tasks.any(|(tag, task)| is(self.handle(*tag, task.serial), task.lun))
-    }
-
     fn abort_where(&mut self, mut ends: impl FnMut(u32, &Task) -> bool) -> Vec<TaskHandle> {
         let mut affected = Vec::new();
-        let mut gone = Vec::new();
-        let mut given = 0;
+        let (mut gone, mut unwanted) = (Vec::new(), Vec::new());
         for (tag, task) in &mut self.tasks {
             if !ends(*tag, task) {
                 continue;
@@ -83,77 +77,76 @@ impl Connection {
                 // Its place is free when its number's turn has come: were it free before, the
                 // window would grow with each abort.
                 task.aborted = true;
+                unwanted.push(task.serial);
                 task.incoming.data = DataOut::default();
-                given += std::mem::take(&mut task.incoming.taken);
+                task.incoming.taken = Grant::default();
             } else {
                 gone.push(*tag);
             }
         }
+        for serial in unwanted {
+            self.drop_data(serial);
+        }
         for tag in gone {
-            if let Some(task) = self.tasks.remove(&tag) {
-                self.release(&task);
+            if let Some(mut task) = self.tasks.remove(&tag) {
+                self.release(&mut task);
             }
         }
-        self.give(given);
         self.feed_starved();
         self.deliver_waiting();
         affected.into_iter().map(|(tag, serial)| self.handle(tag, serial)).collect()
     }
 
     /// Carries out a task management request, or asks the layer above to.
-    pub(super) fn manage(&mut self, bhs: &Bhs) {
+    pub(super) fn manage(&mut self, bhs: &Bhs, place: Place) {
         let Some(session) = self.session.as_ref().map(|session| session.nexus.session) else {
             return;
         };
-        if bhs.immediate() {
-            if self.immediate >= self.target.config().limits.immediate_commands_per_connection {
-                return self.reject(bhs, RejectReason::TooManyImmediate);
-            }
-            self.immediate += 1;
-        }
+        let Some(immediate) = self.immediate_place(bhs, None) else {
+            return self.reject(bhs, RejectReason::TooManyImmediate);
+        };
+        let place = if bhs.immediate() { immediate } else { place };
         let function = match bhs.flags() & 0x7f {
-            1 => return self.abort_task(bhs, session),
+            1 => return self.abort_task(bhs, session, place),
             2 => ManagementFunction::AbortTaskSet,
             4 => ManagementFunction::ClearTaskSet,
             5 => ManagementFunction::LogicalUnitReset,
             6 => ManagementFunction::TargetWarmReset,
-            8 => return self.manage_at_once(bhs, NO_REASSIGNMENT),
+            8 => return self.manage_at_once(bhs, place, NO_REASSIGNMENT),
             // TARGET COLD RESET (7), too: it ends the sessions of all initiators.
-            _ => return self.manage_at_once(bhs, NOT_SUPPORTED),
+            _ => return self.manage_at_once(bhs, place, NOT_SUPPORTED),
         };
-        self.pass_on(bhs, session, function);
+        self.pass_on(bhs, session, place, function);
     }
 
-    fn abort_task(&mut self, bhs: &Bhs, session: crate::event::SessionId) {
+    fn abort_task(&mut self, bhs: &Bhs, session: crate::event::SessionId, place: Place) {
         let (tag, ref_cmd_sn) = (bhs.u32(20), bhs.u32(32));
         if self.tasks.contains_key(&tag) {
             let affected = self.abort_where(|other, _| other == tag);
             return match affected.first().copied() {
                 Some(task) => {
                     let function = ManagementFunction::AbortTask { task };
-                    self.pass_on(bhs, session, function);
+                    self.pass_on(bhs, session, place, function);
                 }
                 // It was still waiting for its data or its turn.
-                None => self.manage_at_once(bhs, COMPLETE),
+                None => self.manage_at_once(bhs, place, COMPLETE),
             };
         }
         let awaited = self.session.as_ref().is_some_and(|session| session.is_awaited(ref_cmd_sn));
         if !awaited {
-            return self.manage_at_once(bhs, NO_SUCH_TASK);
+            return self.manage_at_once(bhs, place, NO_SUCH_TASK);
         }
         // It has not come yet: its number counts as received, so that it never will (11.6.1).
         let mut ghost = Bhs::answer(0, 0);
         ghost.put_u32(24, ref_cmd_sn);
-        match self.admit(&ghost) {
-            Admission::Now => self.free_place(false),
-            Admission::Held => self.held.push((ref_cmd_sn, Held::Nothing)),
-            Admission::Dropped => {}
+        if let (Admission::Held, its_place) = self.admit(&ghost, None) {
+            self.held.push((ref_cmd_sn, Held::Nothing(its_place)));
         }
-        self.manage_at_once(bhs, COMPLETE);
+        self.manage_at_once(bhs, place, COMPLETE);
     }
 
-    fn manage_at_once(&mut self, bhs: &Bhs, response: u8) {
-        self.free_place(bhs.immediate());
+    fn manage_at_once(&mut self, bhs: &Bhs, place: Place, response: u8) {
+        drop(place);
         let bhs = build::management(bhs.task_tag(), response);
         self.send(bhs, OutData::None, StatSn::Advance);
     }
@@ -162,15 +155,15 @@ impl Connection {
         &mut self,
         bhs: &Bhs,
         session: crate::event::SessionId,
+        place: Place,
         function: ManagementFunction,
     ) {
         let handle = ManagementHandle {
             connection: self.id,
             initiator_task_tag: bhs.task_tag(),
-            immediate: bhs.immediate(),
             after: self.next_serial,
         };
-        self.managements.push(handle);
+        self.managements.push((handle, place));
         let lun = bhs.lun();
         self.events.push_back(Event::TaskManagement(TaskManagement {
             handle,

@@ -14,18 +14,18 @@ use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use block::LunMap;
 
-use crate::budget::Share;
+use crate::budget::{Grant, Share};
 use crate::event::{ConnectionId, Ended, Event, NexusInfo, TaskHandle};
 use crate::login::Login;
 use crate::negotiate::Params;
 use crate::pdu::{Bhs, RejectReason, build};
-use crate::receive::Receive;
-use crate::session::{Admission, Session, before};
+use crate::receive::{Body, Receive};
+use crate::session::{Admission, Place, Session, before};
 use crate::target::Target;
 use crate::task::{Task, TaskState, Tasks};
 use crate::transmit::{OutData, Transmit};
@@ -69,9 +69,9 @@ enum Held {
     /// The task with this tag and serial number.
     Command(u32, u32),
     /// Any other.
-    Other(Bhs, Vec<u8>),
-    /// One that was aborted before it came.
-    Nothing,
+    Other(Bhs, Body, Place),
+    /// One that was aborted before it came. Its place is kept until its number's turn.
+    Nothing(#[allow(dead_code)] Place),
 }
 
 /// What StatSN an answer carries.
@@ -103,29 +103,31 @@ pub struct Connection {
     transmit: Transmit,
     events: VecDeque<Event>,
     wake: Vec<ConnectionId>,
+    /// Whether it was woken itself.
+    woken: bool,
     tasks: Tasks,
     next_serial: u32,
     held: Vec<(u32, Held)>,
-    /// Tasks that wait for their turn.
-    order: order::Order,
+    /// The tags of tasks that have all their data and wait for their turn.
+    in_order: Vec<u32>,
     /// Tasks that wait for memory: tag and serial number.
     starved: VecDeque<(u32, u32)>,
     /// Memory for data that was or will be asked for.
     granted_bytes: usize,
-    /// Output that its initiator's share of the memory knows of, in bytes.
-    shared_output: usize,
+    /// What its initiator's share of the memory knows of its output.
+    shared_output: Grant,
     /// Data of requests in `held` that are no commands, in bytes.
     held_bytes: usize,
     /// Whether there may be PDUs in the buffer that were not looked at.
     input_left: bool,
-    /// What the initiator sees, for the length of its commands.
-    luns: Arc<LunMap>,
+    /// What the initiator sees, for the length of its commands; `None` until that was told.
+    luns: Option<Arc<LunMap>>,
     /// Why it was closed, where people should know.
     complaint: Option<&'static str>,
     /// Immediate requests that are not answered.
-    immediate: u32,
+    immediate: Arc<AtomicU32>,
     /// Task management requests that are not answered.
-    managements: Vec<crate::event::ManagementHandle>,
+    managements: Vec<(crate::event::ManagementHandle, Place)>,
     text: Option<text::Exchange>,
     clock: time::Clock,
     closed: bool,
@@ -156,18 +158,19 @@ impl Connection {
             transmit: Transmit::default(),
             events: VecDeque::new(),
             wake: Vec::new(),
+            woken: false,
             tasks: Tasks::default(),
             next_serial: 0,
             held: Vec::new(),
-            order: order::Order::default(),
+            in_order: Vec::new(),
             starved: VecDeque::new(),
             granted_bytes: 0,
-            shared_output: 0,
+            shared_output: Grant::default(),
             held_bytes: 0,
             input_left: false,
-            luns: Arc::default(),
+            luns: None,
             complaint: None,
-            immediate: 0,
+            immediate: Arc::default(),
             managements: Vec::new(),
             text: None,
             closed: false,
@@ -211,7 +214,7 @@ impl Connection {
     /// What the initiator sees: asked for the length of its commands. To be told before what was
     /// received since it changed.
     pub fn set_luns(&mut self, luns: Arc<LunMap>) {
-        self.luns = luns;
+        self.luns = Some(luns);
     }
 
     /// Whether [`Connection::go_on`] has something to do: more was received than one call works
@@ -220,9 +223,9 @@ impl Connection {
         self.input_left && !self.closed && !self.is_output_full()
     }
 
-    /// Whether [`Connection::next_event`] has something already.
+    /// Whether [`Connection::next_event`] has something already, or something to look at.
     pub fn has_events(&self) -> bool {
-        !self.events.is_empty()
+        !self.events.is_empty() || self.woken
     }
 
     /// Works on what was received, and not looked at yet.
@@ -247,7 +250,7 @@ impl Connection {
     /// If `bytes` is more than the slices had room for.
     pub fn received(&mut self, bytes: usize, now: Duration) {
         if bytes > 0 {
-            self.clock.heard(now);
+            self.clock.heard(bytes, now);
         }
         self.receive.received(bytes);
         self.process();
@@ -323,31 +326,23 @@ impl Connection {
             || waiting > OUTPUT_BYTES_FREE && self.share().is_some_and(|share| share.is_over())
     }
 
-    fn share(&self) -> Option<&Share> {
-        self.session.as_ref().map(|session| &*session.share)
+    fn share(&self) -> Option<&Arc<Share>> {
+        self.session.as_ref().map(|session| &session.share)
     }
 
     /// Tells the share how much waits to be sent, where that has changed by much.
     fn share_output(&mut self) {
-        let waiting = if self.ended { 0 } else { self.transmit.waiting_bytes() };
-        if waiting.abs_diff(self.shared_output) < OUTPUT_STEP_BYTES && !self.ended {
+        let waiting = self.transmit.waiting_bytes();
+        let told = self.shared_output.bytes();
+        if waiting.abs_diff(told) < OUTPUT_STEP_BYTES {
             return;
         }
         let Some(session) = &self.session else { return };
-        match waiting.checked_sub(self.shared_output) {
-            Some(more) => session.share.add(more),
-            None => session.share.give(self.shared_output - waiting, &mut self.wake),
+        match waiting.checked_sub(told) {
+            Some(more) => self.shared_output.merge(session.share.add(more)),
+            None => self.shared_output.shrink_to(waiting),
         }
-        self.shared_output = waiting;
         self.tell_wakes();
-    }
-
-    /// Gives memory back.
-    fn give(&mut self, bytes: usize) {
-        if let Some(session) = &self.session {
-            session.share.give(bytes, &mut self.wake);
-            self.tell_wakes();
-        }
     }
 
     /// Whether another connection made it close.
@@ -358,11 +353,13 @@ impl Connection {
 
     /// Sees what other connections of the session did.
     fn look_around(&mut self) {
+        self.woken = false;
         if self.is_told_to_close() {
             self.closed = true;
         } else {
             self.release_held();
             self.feed_starved();
+            self.deliver_waiting();
         }
     }
 
@@ -398,34 +395,19 @@ impl Connection {
         self.closed = true;
     }
 
-    /// Puts a request in the session's order.
-    fn admit(&mut self, bhs: &Bhs) -> Admission {
-        let Some(session) = &self.session else { return Admission::Dropped };
-        if bhs.immediate() {
-            return Admission::Now;
-        }
-        let admission = session.admit(bhs.cmd_sn(), self.id, &mut self.wake);
-        self.tell_wakes();
-        admission
-    }
-
     fn tell_wakes(&mut self) {
         if self.ended {
             return; // [`Ended::wake`] tells
         }
-        for connection in self.wake.drain(..) {
-            if connection != self.id {
-                self.events.push_back(Event::Wake { connection });
-            }
+        if let Some(session) = &self.session {
+            session.share.take_woken(&mut self.wake);
+            session.take_ready(&mut self.wake);
         }
-    }
-
-    /// A request is answered: its place is free.
-    fn free_place(&mut self, immediate: bool) {
-        if immediate {
-            self.immediate = self.immediate.saturating_sub(1);
-        } else if let Some(session) = &self.session {
-            session.free_place();
+        for connection in self.wake.drain(..) {
+            match connection == self.id {
+                true => self.woken = true,
+                false => self.events.push_back(Event::Wake { connection }),
+            }
         }
     }
 
@@ -441,11 +423,11 @@ impl Connection {
             let Some(next) = next else { return };
             match self.held.swap_remove(next).1 {
                 Held::Command(tag, serial) => self.activate(tag, serial),
-                Held::Other(bhs, data) => {
-                    self.held_bytes -= data.len();
-                    self.execute(&bhs, data);
+                Held::Other(bhs, body, place) => {
+                    self.held_bytes -= body.bytes.len();
+                    self.execute(&bhs, body, place);
                 }
-                Held::Nothing => self.free_place(false),
+                Held::Nothing(_) => {}
             }
         }
     }
@@ -460,24 +442,23 @@ impl Connection {
             return ended;
         }
         self.closed = true;
-        let places = self.tasks.values().filter(|task| !task.immediate).count()
-            + self.held.iter().filter(|(_, held)| !matches!(held, Held::Command(..))).count()
-            + self.managements.iter().filter(|handle| !handle.immediate).count();
-        for (tag, task) in &self.tasks {
+        // All that has memory or a place in the window goes now, for those who wait for it.
+        for (tag, mut task) in std::mem::take(&mut self.tasks) {
             if task.state == TaskState::Delivered {
-                ended.tasks.push(self.handle(*tag, task.serial));
+                ended.tasks.push(self.handle(tag, task.serial));
+                ended.memory.0.push(std::mem::take(&mut task.incoming.taken));
             }
         }
-        let taken = self.tasks.values().map(|task| task.incoming.taken).sum();
-        self.tasks.clear();
-        self.share_output();
-        self.give(taken);
+        self.receive.end();
+        self.text = None;
+        self.held.clear();
+        self.managements.clear();
+        self.shared_output = Grant::default();
         if let Some(session) = self.session.clone() {
             session.share.forget(self.id);
+            session.share.take_woken(&mut self.wake);
+            session.take_ready(&mut self.wake);
             ended.wake.append(&mut self.wake);
-            for _ in 0..places {
-                session.free_place();
-            }
             let lost = !self.logged_out;
             if self.target.leave(&session, self.id, lost, &mut ended.wake) {
                 ended.session = Some(session.nexus.clone());

@@ -4,17 +4,25 @@ use super::{Connection, Held, Plan, StatSn};
 use crate::event::Event;
 use crate::login::{Login, Status};
 use crate::pdu::{Bhs, NO_TAG, RejectReason, opcode};
-use crate::receive::{Header, Incoming, Sink};
-use crate::session::{Admission, Member};
+use crate::receive::{Body, Header, Incoming, Sink};
+use crate::session::{Admission, Member, Place};
 use crate::transmit::OutData;
 
 /// Data of pings and texts that wait for requests before them, in bytes.
 const HELD_BYTES_MAX: usize = 65_536;
+/// Up to this length the data of such a request is never refused for lack of memory.
+const BODY_BYTES_FREE: usize = 4096;
 
 impl Connection {
     /// Takes the PDUs that are there, as far as there is room for answers, and not too many at
     /// once: others wait meanwhile.
     pub(super) fn process(&mut self) {
+        self.take_pdus();
+        let arrival = self.receive.arrival().filter(|_| !self.input_left);
+        self.clock.awaits(arrival.map(|(number, _)| number));
+    }
+
+    fn take_pdus(&mut self) {
         let mut left = self.target.config().limits.pdus_per_call;
         self.input_left = false;
         while !self.closed {
@@ -50,7 +58,7 @@ impl Connection {
                 self.closed = true;
                 return;
             }
-            return self.take(bhs, Plan::Other, Sink::Bytes(Vec::new()));
+            return self.take(bhs, Plan::Other, Sink::Bytes(Body::default()));
         }
         if bhs.data_bytes() > bytes_max {
             return self.protocol_error(&bhs);
@@ -60,13 +68,25 @@ impl Connection {
             opcode::COMMAND => self.begin_command(bhs, ahs),
             opcode::DATA_OUT => self.begin_data_out(bhs),
             opcode::NOP_OUT | opcode::TEXT | opcode::LOGOUT | opcode::MANAGEMENT => {
-                self.take(bhs, Plan::Other, Sink::Bytes(Vec::new()));
+                let sink = self.body_sink(bhs.data_bytes());
+                self.take(bhs, Plan::Other, sink);
             }
             opcode::LOGIN => self.protocol_error(&bhs),
             // Error recovery level 0 knows no SNACK (RFC 7143, 11.16).
             opcode::SNACK => self.refuse(bhs, RejectReason::Snack),
             _ => self.refuse(bhs, RejectReason::NotSupported),
         }
+    }
+
+    /// Where the data of a request goes that is no command. Nowhere if there is no memory for it:
+    /// then the request is rejected.
+    fn body_sink(&self, bytes: usize) -> Sink {
+        let Some(share) = self.share() else { return Sink::Bytes(Body::default()) };
+        let grant = match bytes <= BODY_BYTES_FREE {
+            true => Some(share.add(bytes)),
+            false => share.try_take(bytes, self.id()),
+        };
+        grant.map_or(Sink::Discard, |grant| Sink::Bytes(Body { grant, ..Body::default() }))
     }
 
     /// Rejects a PDU, and receives its data for nothing.
@@ -89,40 +109,43 @@ impl Connection {
             (Plan::DataOut(serial), sink) => {
                 self.finish_data_out(&bhs, serial, sink, bytes, right);
             }
-            (Plan::Other, Sink::Bytes(data)) => self.finish_other(bhs, data, right),
-            (Plan::Other | Plan::Ignore, _) => {}
+            (Plan::Other, Sink::Bytes(body)) => self.finish_other(bhs, Some(body), right),
+            (Plan::Other, _) => self.finish_other(bhs, None, right),
+            (Plan::Ignore, _) => {}
         }
         self.release_held();
     }
 
-    fn finish_other(&mut self, bhs: Bhs, data: Vec<u8>, right: bool) {
+    fn finish_other(&mut self, bhs: Bhs, body: Option<Body>, right: bool) {
         if self.login.is_some() {
-            return self.login_request(&bhs, &data);
+            return self.login_request(&bhs, &body.unwrap_or_default().bytes);
         }
         // The answer to a ping of ours has no tag and no place in the order.
         let answer = bhs.opcode() == opcode::NOP_OUT && bhs.task_tag() == NO_TAG;
-        let admission = if answer { Admission::Now } else { self.admit(&bhs) };
+        let (admission, place) = match answer {
+            true => (Admission::Now, Place::default()),
+            false => self.admit(&bhs, None),
+        };
         if admission == Admission::Dropped {
             return;
         }
         if !right {
             // What it asked for is not known; its number counts as received (RFC 7143, 7.8).
-            self.reject(&bhs, RejectReason::DataDigest);
-            if !answer && !bhs.immediate() {
-                self.free_place(false);
-            }
-            return;
+            return self.reject(&bhs, RejectReason::DataDigest);
         }
+        // As a request that can't be served for lack of resources, which may be sent again
+        // (RFC 7143, 11.17.1).
+        let Some(body) = body else { return self.reject(&bhs, RejectReason::LongOperation) };
         match admission {
-            Admission::Held if self.held_bytes + data.len() > HELD_BYTES_MAX => {
+            Admission::Held if self.held_bytes + body.bytes.len() > HELD_BYTES_MAX => {
                 // Who sends so much out of order is no initiator that can be followed.
                 self.protocol_error(&bhs);
             }
             Admission::Held => {
-                self.held_bytes += data.len();
-                self.held.push((bhs.cmd_sn(), Held::Other(bhs, data)));
+                self.held_bytes += body.bytes.len();
+                self.held.push((bhs.cmd_sn(), Held::Other(bhs, body, place)));
             }
-            _ => self.execute(&bhs, data),
+            _ => self.execute(&bhs, body, place),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use super::{Connection, StatSn};
 use crate::pdu::{Bhs, NO_TAG, build, opcode};
+use crate::receive::Body;
+use crate::session::Place;
 use crate::transmit::OutData;
 
 /// Logout reasons (RFC 7143, 11.14.1) and responses (11.15.1).
@@ -13,38 +15,27 @@ const LOGOUT_NO_RECOVERY: u8 = 2;
 
 impl Connection {
     /// Carries out a request whose turn has come.
-    pub(super) fn execute(&mut self, bhs: &Bhs, data: Vec<u8>) {
+    pub(super) fn execute(&mut self, bhs: &Bhs, body: Body, place: Place) {
+        let is_management = bhs.opcode() == opcode::MANAGEMENT;
+        if is_management && self.nexus().is_some_and(|nexus| nexus.discovery) {
+            return self.protocol_error(bhs);
+        }
+        if is_management {
+            return self.manage(bhs, place);
+        }
+        drop(place); // these are answered at once
         match bhs.opcode() {
-            opcode::MANAGEMENT if self.nexus().is_some_and(|nexus| nexus.discovery) => {
-                self.protocol_error(bhs);
-            }
-            opcode::MANAGEMENT => self.manage(bhs),
             opcode::NOP_OUT if bhs.task_tag() == NO_TAG => {}
-            opcode::NOP_OUT => {
-                self.free_ordered(bhs);
-                self.ping(bhs, data);
-            }
-            opcode::TEXT => {
-                self.free_ordered(bhs);
-                self.text_request(bhs, &data);
-            }
-            opcode::LOGOUT => {
-                self.free_ordered(bhs);
-                self.logout(bhs);
-            }
+            opcode::NOP_OUT => self.ping(bhs, body),
+            opcode::TEXT => self.text_request(bhs, body),
+            opcode::LOGOUT => self.logout(bhs),
             _ => {}
         }
     }
 
-    /// These are answered at once, so their place is free at once. Immediate ones took none.
-    fn free_ordered(&mut self, bhs: &Bhs) {
-        if !bhs.immediate() {
-            self.free_place(false);
-        }
-    }
-
     /// NOP-Out (RFC 7143, 11.18): its data comes back, as much as the initiator takes.
-    fn ping(&mut self, bhs: &Bhs, mut data: Vec<u8>) {
+    fn ping(&mut self, bhs: &Bhs, body: Body) {
+        let mut data = body.bytes;
         data.truncate(self.params.send_segment_bytes as usize);
         let answer = build::nop_in(bhs.lun(), bhs.task_tag(), NO_TAG);
         let data = if data.is_empty() { OutData::None } else { OutData::Bytes(data) };

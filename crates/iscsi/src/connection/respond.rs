@@ -3,8 +3,10 @@
 use block::DataIn;
 
 use super::{Connection, StatSn};
+use crate::budget::Grant;
 use crate::event::{TaskHandle, TaskResponse};
 use crate::pdu::build::{self, Residual};
+use crate::session::Place;
 use crate::task::{DataFault, Task};
 use crate::transmit::OutData;
 
@@ -55,19 +57,11 @@ impl Connection {
         };
         // What holds memory does not wait for more, as others like it may hold the rest. A read
         // back is about as long as the data that it is for.
-        let must = found.incoming.taken.saturating_mul(8) >= bytes;
-        let granted = self.session.as_ref().is_none_or(|session| match must {
-            true => {
-                session.share.add(bytes);
-                true
-            }
-            false => session.share.take(bytes, self.id),
-        });
-        found.incoming.waits = !granted;
-        if granted {
-            found.incoming.taken += bytes;
-        }
-        granted
+        let must = found.incoming.taken.bytes().saturating_mul(8) >= bytes;
+        let Some(share) = self.session.as_ref().map(|session| &session.share) else { return true };
+        let granted = if must { Some(share.add(bytes)) } else { share.take(bytes, self.id) };
+        found.incoming.waits = granted.is_none();
+        granted.map(|grant| found.incoming.taken.merge(grant)).is_some()
     }
 
     fn remove(&mut self, handle: TaskHandle) -> Option<Task> {
@@ -76,20 +70,21 @@ impl Connection {
         if !there || handle.connection != self.id {
             return None;
         }
-        let task = self.tasks.remove(&tag)?;
-        self.release(&task);
+        let mut task = self.tasks.remove(&tag)?;
+        self.release(&mut task);
         Some(task)
     }
 
     /// Gives back what a task took.
-    pub(super) fn release(&mut self, task: &Task) {
+    pub(super) fn release(&mut self, task: &mut Task) {
         self.granted_bytes -= task.incoming.granted;
-        self.order_went(task);
         if let Some(share) = self.share().filter(|_| task.incoming.waits) {
             share.forget(self.id);
         }
-        self.give(task.incoming.taken);
-        self.free_place(task.immediate);
+        self.drop_data(task.serial);
+        task.incoming.taken = Grant::default();
+        task.place = Place::default();
+        self.tell_wakes();
     }
 
     fn answer(&mut self, tag: u32, task: &Task, response: TaskResponse) {

@@ -6,11 +6,15 @@
 use std::collections::BTreeSet;
 
 use super::{Connection, StatSn};
+use crate::budget::Grant;
 use crate::pdu::{Bhs, FINAL, NO_TAG, RejectReason, build};
+use crate::receive::Body;
 use crate::text;
 use crate::transmit::OutData;
 
 const CONTINUE: u8 = 0x40;
+/// The most keys of an exchange: several times as many as RFC 7143, 13, knows.
+const KEYS_MAX: usize = 256;
 
 /// An exchange that takes several PDUs.
 pub(super) struct Exchange {
@@ -21,10 +25,14 @@ pub(super) struct Exchange {
     reply: Vec<u8>,
     /// The keys that came.
     seen: BTreeSet<String>,
+    /// How much was asked in all, which is bounded however many requests it takes, and the memory
+    /// for it.
+    bytes: usize,
+    grant: Grant,
 }
 
 impl Connection {
-    pub(super) fn text_request(&mut self, bhs: &Bhs, data: &[u8]) {
+    pub(super) fn text_request(&mut self, bhs: &Bhs, body: Body) {
         let tag = bhs.u32(20);
         let mut exchange = match self.text.take() {
             Some(exchange) if exchange.transfer_tag == tag => exchange,
@@ -37,15 +45,19 @@ impl Connection {
                     request: Vec::new(),
                     reply: Vec::new(),
                     seen: BTreeSet::new(),
+                    bytes: 0,
+                    grant: Grant::default(),
                 }
             }
             _ => return self.reject(bhs, RejectReason::InvalidField),
         };
         let limits = &self.target.config().limits;
-        if exchange.request.len() + data.len() > limits.text_bytes {
+        exchange.bytes += body.bytes.len();
+        if exchange.bytes > limits.text_bytes {
             return self.reject(bhs, RejectReason::LongOperation);
         }
-        exchange.request.extend_from_slice(data);
+        exchange.request.extend_from_slice(&body.bytes);
+        exchange.grant.merge(body.grant);
         if bhs.flags() & CONTINUE == 0 {
             let Some(pairs) = text::parse(&std::mem::take(&mut exchange.request)) else {
                 return self.reject(bhs, RejectReason::Protocol);
@@ -53,6 +65,9 @@ impl Connection {
             // The exchange is over then (RFC 7143, 6.4), and nothing of it holds.
             if pairs.iter().any(|(key, _)| !exchange.seen.insert(key.clone())) {
                 return self.reject(bhs, RejectReason::Protocol);
+            }
+            if exchange.seen.len() > KEYS_MAX {
+                return self.reject(bhs, RejectReason::LongOperation);
             }
             for (key, value) in &pairs {
                 self.text_key(key, value, &mut exchange.reply);

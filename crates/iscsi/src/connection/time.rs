@@ -1,5 +1,5 @@
-//! What time does: login timeout, pings (RFC 7143, 11.19), and the end of those that keep data back
-//! or take nothing.
+//! What time does: login timeout, pings (RFC 7143, 11.19), and the end of those that keep data or
+//! the rest of a PDU back, or take nothing.
 
 use std::time::Duration;
 
@@ -14,6 +14,17 @@ const PROGRESS_BYTES: u64 = 65_536;
 /// After how many times that timeout the data of a command must be there, however slow the line.
 const TIMEOUTS_MAX: u32 = 10;
 
+/// A PDU that has begun and is not complete.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    /// Which.
+    number: u64,
+    began: Duration,
+    /// Since when what comes is counted, and how much has.
+    since: Duration,
+    came: u64,
+}
+
 /// When what happened.
 #[derive(Debug)]
 pub(super) struct Clock {
@@ -26,11 +37,22 @@ pub(super) struct Clock {
     data: Option<(Duration, u64)>,
     /// Since when nothing was taken of what waits to be sent.
     stuck: Option<Duration>,
+    /// What is arriving, as long as it is the peer that keeps the rest back.
+    arrival: Option<Arrival>,
 }
 
 impl Clock {
     pub(super) fn new(now: Duration) -> Self {
-        Self { now, opened: now, heard: now, pinged: None, closed: None, data: None, stuck: None }
+        Self {
+            now,
+            opened: now,
+            heard: now,
+            pinged: None,
+            closed: None,
+            data: None,
+            stuck: None,
+            arrival: None,
+        }
     }
 
     /// The time, as it was told last.
@@ -39,10 +61,22 @@ impl Clock {
     }
 
     /// The peer sent something: it lives.
-    pub(super) fn heard(&mut self, now: Duration) {
+    pub(super) fn heard(&mut self, bytes: usize, now: Duration) {
         self.now = now;
         self.heard = now;
         self.pinged = None;
+        if let Some(arrival) = &mut self.arrival {
+            arrival.came += bytes as u64;
+        }
+    }
+
+    /// The PDU of this number waits for its rest, or none does.
+    pub(super) fn awaits(&mut self, number: Option<u64>) {
+        let now = self.now;
+        self.arrival = number.map(|number| match self.arrival {
+            Some(arrival) if arrival.number == number => arrival,
+            _ => Arrival { number, began: now, since: now, came: 0 },
+        });
     }
 
     /// Some data is to come.
@@ -97,6 +131,10 @@ impl Connection {
         }
         if self.is_data_late(now) {
             self.complain("it does not send the data of its commands");
+            return self.end_at(now);
+        }
+        if self.is_pdu_late(now) {
+            self.complain("it does not send the rest of a PDU");
             return self.end_at(now);
         }
         if self.login.is_some()
@@ -167,11 +205,30 @@ impl Connection {
             task.state != TaskState::Delivered && !task.aborted && is_asked
         });
         let first = due.map(|task| task.incoming.asked_at).min();
+        // What is arriving of a long PDU is progress, too.
+        let came = came + self.receive.arrival().map_or(0, |(_, bytes)| bytes as u64);
         self.clock.data = first.map(|_| (now, 0));
         first.is_some_and(|first| {
             let late = now.saturating_sub(first);
             late >= timeout && came < PROGRESS_BYTES || late >= timeout * TIMEOUTS_MAX
         })
+    }
+
+    /// Whether a PDU does not become complete, whatever it is: the same times are for all.
+    fn is_pdu_late(&mut self, now: Duration) -> bool {
+        let timeout = self.target.config().limits.data_timeout;
+        let is_full = self.is_output_full();
+        let Some(arrival) = &mut self.clock.arrival else { return false };
+        if is_full {
+            // Nothing is received: the peer may have sent all of it.
+            *arrival = Arrival { began: now, since: now, came: 0, ..*arrival };
+        }
+        if now < arrival.since + timeout {
+            return false;
+        }
+        let came = std::mem::take(&mut arrival.came);
+        arrival.since = now;
+        came < PROGRESS_BYTES || now >= arrival.began + timeout * TIMEOUTS_MAX
     }
 
     /// When [`Connection::tick`] has something to do.
@@ -191,6 +248,7 @@ impl Connection {
             Some(pinged) => pinged + limits.ping_timeout,
             None => self.clock.heard + limits.ping_after,
         };
-        [Some(ping), data, self.stuck_at(), starved].into_iter().flatten().min()
+        let arrival = self.clock.arrival.map(|arrival| arrival.since + limits.data_timeout);
+        [Some(ping), data, arrival, self.stuck_at(), starved].into_iter().flatten().min()
     }
 }

@@ -2,10 +2,10 @@
 
 use super::*;
 
-const MIB: usize = 1 << 20;
+pub(super) const MIB: usize = 1 << 20;
 
 /// A small memory: 16 MiB, of which a command may bring 1 MiB.
-fn small() -> Limits {
+pub(super) fn small() -> Limits {
     Limits {
         commands_per_session: 128,
         data_bytes: 16 * MIB,
@@ -16,7 +16,7 @@ fn small() -> Limits {
 }
 
 /// Session number `n` of an initiator.
-fn session(target: &Arc<Target>, name: &str, n: u8, keys: &[(&str, &str)]) -> Peer {
+pub(super) fn session(target: &Arc<Target>, name: &str, n: u8, keys: &[(&str, &str)]) -> Peer {
     let mut peer = Peer::new(target, 0);
     peer.isid[5] = n;
     let name = format!("{NAME}{name}");
@@ -190,7 +190,7 @@ fn who_takes_nothing_has_a_share_too_and_is_read_no_more() {
 }
 
 /// After so many seconds from now.
-fn later(peer: &mut Peer, seconds: u64) -> Option<&'static str> {
+pub(super) fn later(peer: &mut Peer, seconds: u64) -> Option<&'static str> {
     peer.now += Duration::from_secs(seconds);
     let now = peer.now;
     if peer.connection.deadline().is_some_and(|at| at <= now) {

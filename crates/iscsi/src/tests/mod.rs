@@ -1,12 +1,14 @@
 //! A scripted peer: a tiny initiator that speaks to the machine in bytes.
 
 mod data;
+mod ends;
 mod fuzz;
 mod login;
 mod management;
 mod memory;
 mod order;
 mod sessions;
+mod slow;
 
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
@@ -78,10 +80,15 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) fn new(target: &Arc<Target>, portal_index: usize) -> Self {
+        Self::new_at(target, portal_index, "192.0.2.9:40000")
+    }
+
+    /// From this address.
+    pub(super) fn new_at(target: &Arc<Target>, portal_index: usize, peer: &str) -> Self {
         let opening = Opening {
             portal_index,
             local: "192.0.2.1:3260".parse().unwrap(),
-            peer: "192.0.2.9:40000".parse().unwrap(),
+            peer: peer.parse().unwrap(),
             entropy: [7; 32],
             now: Duration::from_secs(100),
         };

@@ -75,6 +75,43 @@ fn immediate_commands_pass_and_are_bounded() {
     assert_eq!(peer.expect(opcode::DATA_IN).0.u32(32), 17);
 }
 
+/// The names of hosts are many, and one machine may have them all.
+#[test]
+fn sessions_of_one_address_leave_room_for_others_whatever_their_names() {
+    let target = target_with(Limits {
+        sessions: 16,
+        sessions_per_initiator: 2,
+        sessions_per_address: 4,
+        ..limits()
+    });
+    let mut kept = Vec::new();
+    let mut log_in = |name: &str, isid, address: &str| {
+        let mut peer = Peer::new_at(&target, 0, address);
+        peer.isid[5] = isid;
+        let name = format!("{NAME}{name}");
+        let keys = [("InitiatorName", name.as_str()), ("TargetName", TARGET)];
+        let (bhs, _) = peer.login_step(0x87, &keys);
+        kept.push(peer);
+        bhs.array::<2>(36)
+    };
+    const NONE_LEFT: [u8; 2] = [3, 2];
+    let near = ["192.0.2.1:5", "[::ffff:192.0.2.1]:6"];
+    for (n, address) in near.iter().cycle().take(4).enumerate() {
+        assert_eq!(log_in(&format!("n{n}"), 0, address), [0, 0], "{n}");
+    }
+    assert_eq!(log_in("n9", 0, near[0]), NONE_LEFT, "another name at the same address");
+    assert_eq!(log_in("n1", 0, near[0]), [0, 0], "which takes the place of its own");
+    // A network of IPv6 counts as one.
+    for n in 0..4 {
+        assert_eq!(log_in(&format!("six{n}"), 0, &format!("[2001:db8::{n}]:7")), [0, 0], "{n}");
+    }
+    assert_eq!(log_in("six9", 0, "[2001:db8::9]:7"), NONE_LEFT);
+    // Both shares hold together: the name is bounded at other addresses, too.
+    assert_eq!(log_in("n1", 1, "198.51.100.1:7"), [0, 0]);
+    assert_eq!(log_in("n1", 2, "198.51.100.2:7"), NONE_LEFT);
+    assert_eq!(log_in("other", 0, "198.51.100.2:7"), [0, 0]);
+}
+
 #[test]
 fn a_tag_in_use_is_rejected() {
     let target = target();

@@ -1,0 +1,60 @@
+//! What is at a LUN, as it stands in a PDU, and how much a command to it moves.
+
+use std::sync::Arc;
+
+use block::{LunMap, VolumeAttributes, VolumeId};
+
+/// The number that a LUN field holds, with peripheral device addressing on bus 0 or with flat space
+/// addressing, in one level (SAM-5, 4.7.7.2 and 4.7.7.4).
+fn lun_number(lun: [u8; 8]) -> Option<u16> {
+    let first = u16::from_be_bytes([lun[0], lun[1]]);
+    if lun[2..] != [0; 6] {
+        return None;
+    }
+    match first >> 14 {
+        0 if first < 0x100 => Some(first),
+        1 => Some(first & 0x3fff),
+        _ => None,
+    }
+}
+
+/// The volume at a LUN.
+pub(super) fn volume_at(luns: &LunMap, lun: [u8; 8]) -> Option<VolumeId> {
+    attributes_at(luns, lun).map(|volume| volume.id)
+}
+
+/// The same with what is known of it.
+pub(super) fn attributes_at(luns: &LunMap, lun: [u8; 8]) -> Option<&VolumeAttributes> {
+    luns.luns.get(&lun_number(lun)?).map(Arc::as_ref)
+}
+
+/// How much a CDB takes from the host: nothing where there is no volume, as whatever moves data is
+/// refused there.
+pub(super) fn data_out_bytes(luns: &LunMap, lun: [u8; 8], cdb: &[u8]) -> Option<u64> {
+    let bytes = |volume: &VolumeAttributes| scsi::data_out_bytes(cdb, volume.logical_block.bytes());
+    Some(attributes_at(luns, lun).map_or(0, bytes))
+}
+
+/// The bytes that a command reads without sending them; 0 for all but VERIFY.
+pub(super) fn verified_bytes(cdb: &scsi::Cdb, lun: [u8; 8], luns: &LunMap) -> u64 {
+    let blocks = scsi::verified_blocks(cdb).unwrap_or(0);
+    let block = attributes_at(luns, lun).map_or(0, |volume| volume.logical_block.bytes());
+    blocks.saturating_mul(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lun_is_found_by_each_of_its_fields() {
+        for number in [0_u16, 1, 255, 256, 16_383] {
+            let [high, low] = number.to_be_bytes();
+            assert_eq!(lun_number([0x40 | high, low, 0, 0, 0, 0, 0, 0]), Some(number));
+            let peripheral = (number < 256).then_some(number);
+            assert_eq!(lun_number([high, low, 0, 0, 0, 0, 0, 0]), peripheral);
+        }
+        assert_eq!(lun_number([0x80, 1, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(lun_number([0, 1, 0, 1, 0, 0, 0, 0]), None);
+    }
+}
