@@ -9,7 +9,6 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use block::{BLOCK_BYTES, DataOut, Frame, FrameMut};
 
@@ -67,8 +66,6 @@ fn seed_of(frame: &Frame) -> u64 {
 pub struct SyntheticDisk {
     below: Arc<dyn sys::Disk>,
     regions: Vec<OnceLock<Box<[AtomicU64]>>>,
-    /// What a read takes, in microseconds.
-    latency_us: AtomicU64,
     reads: AtomicU64,
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
@@ -81,7 +78,6 @@ impl SyntheticDisk {
         Self {
             below,
             regions: (0..regions).map(|_| OnceLock::new()).collect(),
-            latency_us: AtomicU64::new(0),
             reads: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
@@ -130,17 +126,12 @@ fn run_of(seeds: &[u64], at: usize) -> usize {
     seeds[at..].iter().take_while(|seed| (**seed == KEPT_BELOW) == below).count()
 }
 
-impl SyntheticDisk {
-    /// From now on a read takes as long as this.
-    pub fn set_latency(&self, latency: Duration) {
-        self.latency_us.store(latency.as_micros() as u64, Relaxed);
+impl sys::Disk for SyntheticDisk {
+    fn len_bytes(&self) -> u64 {
+        self.below.len_bytes()
     }
 
-    /// As [`sys::Disk::read`], for who has waited for the latency.
-    ///
-    /// # Errors
-    /// Those of the disk below.
-    pub fn read_now(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
         let first = offset_bytes / BLOCK_BYTES;
         let seeds: Vec<u64> = (first..).take(frames.len()).map(|block| self.seed(block)).collect();
         let mut at = 0;
@@ -159,22 +150,6 @@ impl SyntheticDisk {
         self.reads.fetch_add(1, Relaxed);
         self.read_bytes.fetch_add(frames.len() as u64 * BLOCK_BYTES, Relaxed);
         Ok(())
-    }
-}
-
-impl sys::Disk for SyntheticDisk {
-    fn len_bytes(&self) -> u64 {
-        self.below.len_bytes()
-    }
-
-    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
-        let latency_us = self.latency_us.load(Relaxed);
-        if latency_us > 0 {
-            // It stands for the device.
-            #[allow(clippy::disallowed_methods)]
-            std::thread::sleep(Duration::from_micros(latency_us));
-        }
-        self.read_now(offset_bytes, frames)
     }
 
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {

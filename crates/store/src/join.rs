@@ -305,8 +305,8 @@ impl Writer {
     }
 
     /// Sees to it that the chunks which an edit names stay until its record is applied. `false`:
-    /// one of them is gone, or its row can't be read, or is asked for first. A chunk that is gone is
-    /// not found again when the edit is looked at once more, which asks the same of it: so that
+    /// one of them is gone, or its row can't be read, or is asked for first. A chunk that is gone
+    /// is not found again when the edit is looked at once more, which asks the same of it: so that
     /// ends.
     fn pin_known(&mut self, world: &World, edit: &Edit) -> bool {
         let known = || edit.puts().flat_map(|(_, put)| put.known());

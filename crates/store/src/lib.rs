@@ -19,7 +19,8 @@
 //! The way of a write (`write`), top to bottom: [`Store::start`] plans an *edit* (`edit`), the
 //! front end fingerprints its blocks (`classify`), the edit joins the open record (`writer`,
 //! `record`), the record is written (`commit`), its entries are applied (`apply`) to the map
-//! (`map`) and the tables (`table`). The way of a read (`read`): `walk` down the map, `fetch` from cache or device.
+//! (`map`) and the tables (`table`). The way of a read (`read`): `walk` down the map, `fetch` from
+//! cache or device. What is not in memory of either is asked for first (`asking`).
 //! `checkpoint` and `recovery` are the two ends of a crash; `check` proves that all adds up, and
 //! `scrub` that all bytes are what was written; `salvage` gets out what is left where they are not.
 //! `preload` sees to it that a damaged one costs no more than the requests that need it.

@@ -4,8 +4,8 @@
 //! 2. Blocks that it needs as they are now are read: the edges of a write that is not aligned to
 //!    4 KiB, what COMPARE AND WRITE compares ([`Store::start_edit`], [`Store::gathered`]).
 //! 3. What it brings is reduced: patterns, duplicates, compression (`dedup`, `pack`).
-//! 4. All metadata that it will touch is looked at ([`Store::submit_edit`], `preload`), and stays in
-//!    memory from here on (`plans`).
+//! 4. All metadata that it will touch is looked at ([`Store::submit_edit`], `preload`), and stays
+//!    in memory from here on (`plans`).
 //! 5. It joins the open record (`join`), or waits for room.
 //!
 //! The record is written and applied by `commit`. At 2 to 4 what is not in memory is read by the

@@ -12,6 +12,8 @@ use std::time::Duration;
 use block::VolumeRequest;
 use store::{Outcome, ReadOperation, Sink, SinkId, Started, Token};
 
+use sys::Disk;
+
 use crate::pool::{self, Pool};
 use crate::{Measured, Options};
 
@@ -86,7 +88,7 @@ impl Front<'_> {
             let Cold { mut operation, .. } = self.cold.swap_remove(at);
             for read in &mut operation.reads {
                 let (at, frames) = (read.offset_bytes, &mut read.frames);
-                read.failed = self.pool.disk.read_now(at, frames).is_err();
+                read.failed = self.pool.disk.below.read(at, frames).is_err();
             }
             let started = self.pool.store.resume(operation, self.token());
             self.took(started)?;

@@ -23,6 +23,7 @@ mod files;
 mod opening;
 mod pool;
 mod rates;
+mod slow;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -15,6 +15,7 @@ use sys::{Clock, Disk};
 
 use crate::Measured;
 use crate::below::SparseFile;
+use crate::slow::SlowDisk;
 
 /// Random requests that are under way together.
 const DEPTH: u64 = 32;
@@ -25,7 +26,7 @@ const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
 /// An open pool. Block `n` of its volume was first written with the content of seed `n + 1`.
 pub struct Pool {
-    pub disk: Arc<SyntheticDisk>,
+    pub disk: Arc<SlowDisk>,
     pub store: Store,
     pub chunks: u64,
     pub rng: Rng,
@@ -76,7 +77,7 @@ pub fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-fn open(disk: &Arc<SyntheticDisk>, memory_bytes: u64) -> Measured<Store> {
+fn open(disk: &Arc<SlowDisk>, memory_bytes: u64) -> Measured<Store> {
     Ok(Store::open(disk.clone(), OpenOptions { memory_bytes, ..OpenOptions::default() })?)
 }
 
@@ -84,7 +85,8 @@ fn open(disk: &Arc<SyntheticDisk>, memory_bytes: u64) -> Measured<Store> {
 pub fn make(dir: &Path, chunks: u64, memory_bytes: u64) -> Measured<Pool> {
     // Overwrites must not wait for reclaim, which is another measurement.
     let len_bytes = (chunks * BLOCK_BYTES * 2 + (8 << 30)).next_multiple_of(1 << 30);
-    let disk = Arc::new(SyntheticDisk::new(Arc::new(SparseFile::create(dir, len_bytes)?)));
+    let below = SyntheticDisk::new(Arc::new(SparseFile::create(dir, len_bytes)?));
+    let disk = Arc::new(SlowDisk::new(below));
     Store::create(&*disk, &[7; 64])?;
     let store = open(&disk, memory_bytes)?;
     let (rng, clock, volume) = (Rng::new(1), Clock::start(), store.allocate_volume_id());
@@ -110,12 +112,12 @@ impl Pool {
     pub fn reopen(self, memory_bytes: u64) -> Measured<(Self, Opened)> {
         let Self { disk, store, volume, chunks, next_seed, rng, clock } = self;
         drop(store);
-        let (start, reads, read_bytes) = (clock.now(), disk.reads(), disk.read_bytes());
+        let (start, reads, read_bytes) = (clock.now(), disk.below.reads(), disk.below.read_bytes());
         let store = open(&disk, memory_bytes)?;
         let opened = Opened {
             ms: (clock.now() - start).as_secs_f64() * 1e3,
-            reads: disk.reads() - reads,
-            read_bytes: disk.read_bytes() - read_bytes,
+            reads: disk.below.reads() - reads,
+            read_bytes: disk.below.read_bytes() - read_bytes,
         };
         Ok((Self { disk, store, volume, chunks, next_seed, rng, clock }, opened))
     }
@@ -225,6 +227,6 @@ impl Pool {
     pub fn resident_bytes(&self) -> u64 {
         let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
         let pages: u64 = statm.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
-        (pages * 4096).saturating_sub(self.disk.memory_bytes())
+        (pages * 4096).saturating_sub(self.disk.below.memory_bytes())
     }
 }
