@@ -283,7 +283,7 @@ impl Contenders {
         let index = self.rng.below(self.reading.len() as u64) as usize;
         let (id, mut operation) = self.reading.swap_remove(index);
         for read in &mut operation.reads {
-            read.failed = self.disk.read(read.offset_bytes, &mut read.frames).is_err();
+            read.failed = self.disk.read_patiently(read.offset_bytes, &mut read.frames).is_err();
         }
         let token = Token { sink: self.sink, id: id as u64 };
         let started = self.store()?.resume(operation, token);

@@ -295,7 +295,7 @@ impl Desk {
         let index = reading[self.rng.below(reading.len() as u64) as usize];
         let Some((mut operation, done)) = self.ops[index].operation.take() else { return Ok(()) };
         if let Some(read) = operation.reads.get_mut(done) {
-            read.failed = self.disk.read(read.offset_bytes, &mut read.frames).is_err();
+            read.failed = self.disk.read_patiently(read.offset_bytes, &mut read.frames).is_err();
             self.ops[index].operation = Some((operation, done + 1));
             return Ok(());
         }

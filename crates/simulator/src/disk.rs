@@ -11,7 +11,8 @@
 //!   effect.
 //! - A flush can fail, and lose what it should have kept; the next one succeeds all the same. So
 //!   one that speaks for writes before a failed one is an error, as it is of [`sys::FileDisk`].
-//! - Reads can fail, bits can rot, and a read can bring another block's bytes: separate modes, in
+//! - A read can fail a few times, and succeed when it is tried again: nobody may notice.
+//! - Reads can fail for good, bits can rot, and a read can bring another block's bytes: separate modes, in
 //!   which the store may answer MEDIUM ERROR, or refuse to open, and never anything wrong.
 //! - A write that the device says it has done may be lost, land at another place, or land in part
 //!   ([`WriteFault`]): a mode of its own as well, see [`crate::misplaced`].
@@ -62,6 +63,8 @@ struct Inner {
     struck: Option<Struck>,
     /// Reads until now.
     read_count: u64,
+    /// Reads in a row that have failed and will succeed if tried again.
+    reads_refused: u32,
     /// Writes that were told to have failed, until now.
     error_count: u64,
     dead: bool,
@@ -142,6 +145,7 @@ impl SimDisk {
             write_fault: None,
             struck: None,
             read_count: 0,
+            reads_refused: 0,
             error_count: 0,
             dead: false,
             failed: false,

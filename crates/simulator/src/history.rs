@@ -19,6 +19,9 @@ use crate::rng::Rng;
 /// The key of the number that goes up with each of the administrator's changes.
 const CONFIG_KEY: &[u8] = b"changes";
 
+/// Reads that fail at first, of a thousand.
+const TRANSIENT_READS_PER_MILLE: u64 = 20;
+
 struct History {
     plan: Plan,
     disk: Arc<SimDisk>,
@@ -114,7 +117,9 @@ impl History {
         desk.fua = plan.fua;
         desk.sink = store.register_sink(desk.mailbox.clone());
         let (lying_flush, no_fua) = (plan.lying_flush, !plan.fua);
-        disk.set_faults(Faults { lying_flush, no_fua, ..Faults::default() });
+        let transient_reads_per_mille = TRANSIENT_READS_PER_MILLE;
+        let faults = Faults { lying_flush, no_fua, transient_reads_per_mille, ..Faults::default() };
+        disk.set_faults(faults);
         let (first_io, first_read) = (disk.io_count(), disk.read_count());
         disk.set_fuse(plan.fuse.map(|io| first_io + io));
         let history = Self {

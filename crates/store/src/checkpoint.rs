@@ -186,7 +186,7 @@ impl Store {
         checkpointer: &Checkpointer,
         emptied: &BTreeSet<u32>,
     ) -> Result<Capture, StoreError> {
-        let holes = Holes::find(&self.world, checkpointer, emptied)?;
+        let holes = Holes::find(&self.world, checkpointer, emptied);
         self.try_capture(checkpointer, Some(holes))
     }
 

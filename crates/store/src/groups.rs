@@ -72,6 +72,6 @@ impl GroupReader {
 
 fn read_frames(medium: &Medium, offset_bytes: u64, count: usize) -> Result<Vec<Frame>, StoreError> {
     let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
-    medium.disk.read(offset_bytes, &mut frames)?;
+    medium.disk.read_patiently(offset_bytes, &mut frames)?;
     Ok(frames.into_iter().map(FrameMut::freeze).collect())
 }

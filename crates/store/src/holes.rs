@@ -8,6 +8,10 @@
 //!
 //! Which blocks those are is not known in memory, where what was removed since is forgotten. So the
 //! last checkpoint is read: its directories, the rows of its nodes, and its streams.
+//!
+//! What is below a page that can't be read may be in any segment. The segment table of the same
+//! checkpoint counts what is live in each: a segment of which all that was found has holes, and one
+//! of which something is missing has none. So a bad page costs space at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,16 +53,25 @@ struct Run {
 
 impl Holes {
     /// Those of the last checkpoint, but for segments that are to be emptied; none while somebody
-    /// reads an earlier one, whose metadata is to stay. The caller has the checkpointer, so no
-    /// other checkpoint follows meanwhile.
+    /// reads an earlier one, whose metadata is to stay, nor where the checkpoint can't be read. The
+    /// caller has the checkpointer, so no other checkpoint follows meanwhile.
     pub(crate) fn find(
         world: &World,
         checkpointer: &Checkpointer,
         emptied: &BTreeSet<u32>,
-    ) -> Result<Self, StoreError> {
+    ) -> Self {
         if checkpointer.is_earlier_image_read() {
-            return Ok(Self::default());
+            return Self::default();
         }
+        // Nothing was changed: without holes it may still fit, or fit later.
+        Self::of_last(world, checkpointer, emptied).unwrap_or_default()
+    }
+
+    fn of_last(
+        world: &World,
+        checkpointer: &Checkpointer,
+        emptied: &BTreeSet<u32>,
+    ) -> Result<Self, StoreError> {
         // As it was: segments that were added since are in no checkpoint.
         let superblock = checkpointer.stored_superblock();
         let keys = Keys::derive(&superblock.root_key);
@@ -69,16 +82,21 @@ impl Holes {
             load_checkpoint(medium, Budgets::of_metadata(MEMORY_BYTES), &mut reader)?;
         let blocks = image.medium.geometry().blocks_per_segment();
         let rows = state.segments.rows();
-        let mut used = Used(
-            rows.filter(|(_, row)| row.state == SegmentState::Metadata && row.live_units > 0)
-                .map(|(segment, _)| (segment, vec![false; blocks as usize]))
-                .collect(),
-        );
-        used.mark_tables(&image)?;
+        let rows =
+            rows.filter(|(_, row)| row.state == SegmentState::Metadata && row.live_units > 0);
+        let unmarked = |live_units| Marked {
+            blocks: vec![false; blocks as usize],
+            missing_units: u64::from(live_units),
+        };
+        let mut used =
+            Used(rows.map(|(segment, row)| (segment, unmarked(row.live_units))).collect());
+        let is_whole = used.mark_tables(&image);
         for (place, units) in reader.streams.iter().flatten() {
             used.mark(*place, *units);
         }
-        used.0.retain(|segment, _| !emptied.contains(segment));
+        used.0.retain(|segment, marked| {
+            !emptied.contains(segment) && (is_whole || marked.missing_units == 0)
+        });
         let open = checkpointer.superblock();
         Ok(used.holes((open.metadata_segment, open.metadata_block)))
     }
@@ -135,68 +153,74 @@ pub(crate) fn make_sure_it_fits(
     }
 }
 
+/// What is in use of a segment of metadata, as far as it was found.
+struct Marked {
+    blocks: Vec<bool>,
+    /// What is live there and was not found.
+    missing_units: u64,
+}
+
 /// Which blocks of the segments of metadata are in use.
-struct Used(BTreeMap<u32, Vec<bool>>);
+struct Used(BTreeMap<u32, Marked>);
 
 impl Used {
     fn mark(&mut self, place: Place, units: u32) {
-        let Some(blocks) = self.0.get_mut(&place.segment) else { return };
+        let Some(Marked { blocks, missing_units }) = self.0.get_mut(&place.segment) else { return };
         let first = (place.offset_units / UNITS_PER_BLOCK) as usize;
         let end = (place.offset_units + units).div_ceil(UNITS_PER_BLOCK) as usize;
         let end = end.min(blocks.len());
         blocks[first.min(end)..end].fill(true);
+        *missing_units = missing_units.saturating_sub(u64::from(units));
     }
 
-    fn mark_tables(&mut self, image: &World) -> Result<(), StoreError> {
+    /// Whether all could be read.
+    fn mark_tables(&mut self, image: &World) -> bool {
+        let mut is_whole = true;
         for (table, has_places) in
             [(&image.chunks, false), (&image.nodes.table, true), (&image.volume_table, false)]
         {
             let root = *table.root.read();
             self.mark(root.page.place, PAGE_UNITS);
             if !root.page.place.is_none() {
-                self.mark_below(image, table, (root.height, 0), has_places)?;
+                is_whole &= self.mark_below(image, table, (root.height, 0), has_places);
             }
         }
-        Ok(())
+        is_whole
     }
 
-    /// What a page refers to. Pages of rows that refer to nothing are not read.
-    fn mark_below(
-        &mut self,
-        image: &World,
-        table: &Table,
-        key: PageKey,
-        has_places: bool,
-    ) -> Result<(), StoreError> {
+    /// What a page refers to, as far as that can be read; whether all can. Pages of rows that refer
+    /// to nothing are not read.
+    fn mark_below(&mut self, image: &World, table: &Table, key: PageKey, has_places: bool) -> bool {
         if key.0 == 0 {
-            if has_places {
-                let first = key.1 * ROWS_PER_PAGE;
-                table.rows_of_page(&image.medium, first, |_, raw| {
-                    if let Some(row) = NodeRow::decode(raw) {
-                        self.mark(row.place, NODE_UNITS);
-                    }
-                })?;
-            }
-            return Ok(());
+            let mut mark = |raw: &[u8]| {
+                if let Some(row) = NodeRow::decode(raw) {
+                    self.mark(row.place, NODE_UNITS);
+                }
+            };
+            let first = key.1 * ROWS_PER_PAGE;
+            return !has_places
+                || table.rows_of_page(&image.medium, first, |_, raw| mark(raw)).is_ok();
         }
         let children = table.read_page(&image.medium, key, |page| {
             let places = |index: u64| PageRef::in_directory(page, index as usize).place;
             (0..REFS_PER_DIRECTORY).map(places).collect::<Vec<Place>>()
-        })?;
+        });
+        let Ok(children) = children else { return false };
+        let mut is_whole = true;
         for (index, place) in (0..).zip(children) {
             if !place.is_none() {
                 self.mark(place, PAGE_UNITS);
                 let child = (key.0 - 1, key.1 * REFS_PER_DIRECTORY + index);
-                self.mark_below(image, table, child, has_places)?;
+                is_whole &= self.mark_below(image, table, child, has_places);
             }
         }
-        Ok(())
+        is_whole
     }
 
     /// What is left, but for the end of the segment in which checkpoints go on.
     fn holes(&self, (open, end): (u32, u32)) -> Holes {
         let mut holes = Holes::default();
-        for (segment, blocks) in &self.0 {
+        for (segment, Marked { blocks, .. }) in &self.0 {
             let blocks = if *segment == open { &blocks[..end as usize] } else { &blocks[..] };
             let mut first = 0;
             for run in blocks.chunk_by(|a, b| a == b) {
@@ -220,7 +244,8 @@ mod tests {
 
     #[test]
     fn what_is_not_marked_is_given_out_once() {
-        let mut used = Used(BTreeMap::from([(3, vec![false; 8]), (5, vec![false; 8])]));
+        let unmarked = || Marked { blocks: vec![false; 8], missing_units: 8 };
+        let mut used = Used(BTreeMap::from([(3, unmarked()), (5, unmarked())]));
         used.mark(Place { segment: 3, offset_units: 2 * UNITS_PER_BLOCK }, UNITS_PER_BLOCK + 1);
         used.mark(Place { segment: 5, offset_units: UNITS_PER_BLOCK / 2 }, UNITS_PER_BLOCK / 2);
         used.mark(Place { segment: 9, offset_units: 0 }, 1);

@@ -52,7 +52,7 @@ impl<'a> LogReader<'a> {
             if self.medium.disk.read(offset_bytes, &mut window).is_err() {
                 // A bad block must not stand for its neighbours.
                 window.truncate(1);
-                self.medium.disk.read(offset_bytes, &mut window)?;
+                self.medium.disk.read_patiently(offset_bytes, &mut window)?;
             }
             (self.window, self.window_offset_bytes) = (window, offset_bytes);
         }

@@ -50,7 +50,7 @@ impl Medium {
     fn answers(&self) -> Result<(), StoreError> {
         let is_superblock = |offset: &u64| {
             let mut frames = [block::FrameMut::stale()];
-            let read = self.disk.read(*offset, &mut frames);
+            let read = self.disk.read_patiently(*offset, &mut frames);
             read.is_ok() && Superblock::decode(&frames[0][..]).is_ok()
         };
         if SUPERBLOCK_OFFSETS_BYTES.iter().any(is_superblock) {

@@ -62,7 +62,7 @@ impl Medium {
         let offset = self.geometry().offset_bytes(place);
         let (skip, count) = covering(offset, length_bytes);
         let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
-        self.disk.read(offset - skip as u64, &mut frames)?;
+        self.disk.read_patiently(offset - skip as u64, &mut frames)?;
         let mut bytes: Vec<u8> = Vec::with_capacity(count * BLOCK_BYTES as usize);
         frames.iter().for_each(|frame| bytes.extend_from_slice(&frame[..]));
         bytes.drain(..skip);
@@ -74,7 +74,7 @@ impl Medium {
     pub(crate) fn read_page(&self, page: PageRef) -> Result<Frame, StoreError> {
         let (offset_bytes, ..) = self.page_span(page)?;
         let mut frame = [FrameMut::stale()];
-        self.disk.read(offset_bytes, &mut frame)?;
+        self.disk.read_patiently(offset_bytes, &mut frame)?;
         let [frame] = frame;
         self.page_in(frame, page)
     }

@@ -221,7 +221,7 @@ pub(crate) fn read_superblocks(
         }
         let mut frames = [FrameMut::zeroed()];
         // A copy that can't be read is a copy that is not there: the other may be.
-        if disk.read(offset, &mut frames).is_err() {
+        if disk.read_patiently(offset, &mut frames).is_err() {
             return Ok(Err(FormatError { what: "unreadable", offset: 0 }));
         }
         Ok(Superblock::decode(&frames[0][..]))

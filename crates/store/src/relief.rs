@@ -96,7 +96,7 @@ impl<'a> Relief<'a> {
         let Some(checkpointer) = &mut self.checkpointer else { return Ok(()) };
         let captured = match capture(world, writer, checkpointer, None) {
             Err(StoreError::NoRoom { .. }) => {
-                let holes = Holes::find(world, checkpointer, &BTreeSet::new())?;
+                let holes = Holes::find(world, checkpointer, &BTreeSet::new());
                 capture(world, writer, checkpointer, Some(holes))?
             }
             captured => captured?,

@@ -103,7 +103,7 @@ impl Store {
 
     pub(crate) fn perform(&self, operation: &mut ReadOperation) {
         for read in &mut operation.reads {
-            let result = self.world.medium.disk.read(read.offset_bytes, &mut read.frames);
+            let result = self.world.medium.disk.read_patiently(read.offset_bytes, &mut read.frames);
             read.failed = result.is_err();
         }
     }

@@ -4,6 +4,10 @@ use std::io;
 
 use block::{Frame, FrameMut};
 
+/// How often a read is tried before it has failed. A device that is asked for a bad block takes its
+/// time over each, so these are few.
+pub const READ_TRIES_MAX: u32 = 4;
+
 /// What is durable when a write has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Persist {
@@ -30,8 +34,22 @@ pub trait Disk: Send + Sync {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this disk can't grow"))
     }
 
-    /// Fills `frames` from `offset_bytes` (a multiple of 4096) on.
+    /// Fills `frames` from `offset_bytes` (a multiple of 4096) on, or fails. What fails once may
+    /// succeed the next time: see [`Disk::read_patiently`].
     fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()>;
+
+    /// As [`Disk::read`], and tries again what fails, so that an error is one that lasts. For who
+    /// waits on the spot; a ring does the same for who does not.
+    fn read_patiently(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        let mut result = self.read(offset_bytes, frames);
+        for _ in 1..READ_TRIES_MAX {
+            if result.is_ok() {
+                break;
+            }
+            result = self.read(offset_bytes, frames);
+        }
+        result
+    }
 
     /// Writes `frames` from `offset_bytes` (a multiple of 4096) on. Not durable before a flush.
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()>;

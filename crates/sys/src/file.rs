@@ -289,6 +289,10 @@ impl Disk for FileDisk {
         let mut done = 0;
         while iovec::for_read(&mut iovecs, frames, done) > 0 {
             let offset = (offset_bytes + done as u64) as i64;
+            #[cfg(test)]
+            if let Some(fault) = self.retries.read_fault() {
+                return Err(io::Error::from_raw_os_error(fault));
+            }
             // SAFETY: each vector names bytes of a frame that `frames` borrows exclusively for
             // longer than the call.
             let result = unsafe {
@@ -298,6 +302,10 @@ impl Disk for FileDisk {
             done += advance(result, "the device ended early")?;
         }
         Ok(())
+    }
+
+    fn read_patiently(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.retries.read_patiently(|| self.read(offset_bytes, frames))
     }
 
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {

@@ -18,7 +18,7 @@ pub mod ring;
 mod transfer;
 
 pub use clock::Clock;
-pub use disk::{Disk, Persist};
+pub use disk::{Disk, Persist, READ_TRIES_MAX};
 pub use entropy::entropy;
 pub use file::FileDisk;
 pub use prepare::Preparer;

@@ -4,6 +4,9 @@
 //! Such a write is tried again, whole and at the same place, with growing pauses; whoever waits for
 //! it waits longer, and learns of it only if it fails for good.
 //!
+//! A read that fails is tried again as well, a few times within some 20 ms: an error that does not
+//! come again must not pass for a bad block, and a bad block must hold nobody up for long.
+//!
 //! # Flushes that fail
 //! A flush is never merely repeated. The disk is opened with `O_DIRECT`, so what a write has left
 //! volatile is in the device's cache; when a flush fails, the device may have lost some of that,
@@ -25,6 +28,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::disk::READ_TRIES_MAX;
+use crate::ring::Buffers;
+
 /// The first pause. Each is twice the one before, up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -36,6 +42,9 @@ const TRIES_MAX: u32 = 36;
 const TRIES_WITHOUT_SPACE_MAX: u32 = 900;
 /// How long a sleeper looks away from the end of all patience.
 const SLICE: Duration = Duration::from_millis(50);
+
+/// The pause behind a read that has failed. Each is four times the one before.
+const READ_PAUSE_FIRST: Duration = Duration::from_millis(1);
 
 type Report = Box<dyn Fn(&str) + Send + Sync>;
 
@@ -87,6 +96,8 @@ pub(crate) struct Retries {
     pub(crate) faults: Mutex<std::collections::VecDeque<i32>>,
     #[cfg(test)]
     pub(crate) flush_faults: Mutex<std::collections::VecDeque<i32>>,
+    #[cfg(test)]
+    pub(crate) read_faults: Mutex<std::collections::VecDeque<i32>>,
 }
 
 /// How often a write that ends with such an error is tried.
@@ -105,7 +116,62 @@ fn pause_after(error: &io::Error, tries: u32) -> Option<Duration> {
     (tries < tries_max(error)).then_some(doubled.min(PAUSE_MAX))
 }
 
+/// The pause behind a read that has failed for the `tries`-th time; `None`: it has failed.
+fn read_pause_after(error: &io::Error, tries: u32) -> Option<Duration> {
+    let may_pass = tries_max(error) > 1;
+    (may_pass && tries < READ_TRIES_MAX).then(|| READ_PAUSE_FIRST * 4u32.pow(tries - 1))
+}
+
 impl Retries {
+    /// A transfer has ended that has failed `refused` times before: how long to wait before it is
+    /// tried again; `None` if it is not.
+    pub(crate) fn ended(
+        &self,
+        buffers: &Buffers,
+        result: &io::Result<()>,
+        refused: u32,
+    ) -> Option<Duration> {
+        match (result, buffers) {
+            (Err(error), Buffers::Read(_)) => return self.read_refused(error, refused + 1),
+            (Err(error), Buffers::Write(_)) => return self.refused(error, refused + 1),
+            (Ok(()), Buffers::Read(_)) => self.read_passed(refused),
+            (Ok(()), Buffers::Write(_)) => self.passed(refused),
+        }
+        None
+    }
+
+    /// A read has failed for the `tries`-th time: how long to wait before it is tried again; `None`
+    /// if it is not.
+    pub(crate) fn read_refused(&self, error: &io::Error, tries: u32) -> Option<Duration> {
+        let ended = self.ended.load(Ordering::Acquire);
+        let pause = read_pause_after(error, tries).filter(|_| !ended)?;
+        #[cfg(test)]
+        let pause = if self.at_once.load(Ordering::Relaxed) { Duration::ZERO } else { pause };
+        Some(pause)
+    }
+
+    /// A read has succeeded that has failed so often. One that never does is told as damage.
+    pub(crate) fn read_passed(&self, refused: u32) {
+        self.count.fetch_add(u64::from(refused), Ordering::Relaxed);
+    }
+
+    /// Reads until it succeeds or has failed for good. Sleeps in between.
+    pub(crate) fn read_patiently(
+        &self,
+        mut read: impl FnMut() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut refused = 0;
+        loop {
+            let Err(error) = read() else {
+                self.read_passed(refused);
+                return Ok(());
+            };
+            refused += 1;
+            let Some(pause) = self.read_refused(&error, refused) else { return Err(error) };
+            std::thread::sleep(pause);
+        }
+    }
+
     /// A write has failed for the `tries`-th time: how long to wait before it is tried again;
     /// `None` if it is not.
     pub(crate) fn refused(&self, error: &io::Error, tries: u32) -> Option<Duration> {
@@ -155,7 +221,7 @@ impl Retries {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// How often a write was tried again.
+    /// How often a write was tried again, or a read that succeeded then.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
@@ -174,6 +240,12 @@ impl Retries {
     #[cfg(test)]
     pub(crate) fn fault(&self) -> Option<i32> {
         self.faults.lock().unwrap().pop_front()
+    }
+
+    /// The error that a test wants the next read to end with.
+    #[cfg(test)]
+    pub(crate) fn read_fault(&self) -> Option<i32> {
+        self.read_faults.lock().unwrap().pop_front()
     }
 
     /// The error that a test wants the next flush to end with.
@@ -208,6 +280,16 @@ mod tests {
         assert!((800..1000).contains(&total(libc::ENOSPC).as_secs()));
         assert_eq!(total(libc::EINVAL), Duration::ZERO, "what can't pass is not tried again");
         assert_eq!(total(libc::EROFS), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_bad_block_holds_nobody_up_for_long() {
+        let error = io::Error::from_raw_os_error(libc::EIO);
+        let pauses = (1..).map_while(|tries| read_pause_after(&error, tries));
+        let pauses: Vec<u128> = pauses.map(|pause| pause.as_millis()).collect();
+        assert_eq!(pauses, [1, 4, 16]);
+        let error = io::Error::from_raw_os_error(libc::EINVAL);
+        assert_eq!(read_pause_after(&error, 1), None);
     }
 
     #[test]

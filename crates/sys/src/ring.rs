@@ -367,21 +367,20 @@ impl Uring {
         #[cfg(test)]
         let result = match &transfer.buffers {
             Buffers::Write(_) => transfer.fault(self.disk.retries()).map_or(result, |fault| -fault),
-            Buffers::Read(_) => result,
+            Buffers::Read(_) => self.disk.retries().read_fault().map_or(result, |fault| -fault),
         };
         let result = match transfer.ended(result, self.disk.flushes()) {
             Progress::More => return self.ready.push_back(index),
             Progress::Ended(result) => result,
         };
-        match &result {
-            Ok(()) => self.disk.retries().passed(transfer.refused),
-            Err(error) if transfer.may_begin_again() => {
-                if let Some(pause) = self.disk.retries().refused(error, transfer.refused + 1) {
-                    transfer.begin_again(self.disk.flushes());
-                    return self.later.push((Instant::now() + pause, index));
-                }
-            }
-            Err(_) => {}
+        let retries = self.disk.retries();
+        let again = match transfer.may_begin_again() || result.is_ok() {
+            true => retries.ended(&transfer.buffers, &result, transfer.refused),
+            false => None,
+        };
+        if let Some(pause) = again {
+            transfer.begin_again(self.disk.flushes());
+            return self.later.push((Instant::now() + pause, index));
         }
         if let Some(Transfer { user_data, buffers, .. }) = slot.transfer.take() {
             out.push(Completion { user_data, buffers, result });

@@ -50,14 +50,9 @@ pub(crate) fn perform(disk: &FileDisk, mut transfer: Queued) -> Performed {
         }
         Buffers::Write(frames) => disk.put(offset_bytes, frames, persist),
     };
-    if let (Err(error), Buffers::Write(_)) = (&result, &transfer.buffers)
-        && let Some(pause) = disk.retries().refused(error, transfer.refused + 1)
-    {
+    if let Some(pause) = disk.retries().ended(&transfer.buffers, &result, transfer.refused) {
         transfer.refused += 1;
         return Performed::Refused(Instant::now() + pause, transfer);
-    }
-    if result.is_ok() {
-        disk.retries().passed(transfer.refused);
     }
     Performed::Ended(transfer.ended(result))
 }
@@ -132,7 +127,7 @@ impl Transfer {
     /// Whether all of it can be done once more, as if it had not begun. Not behind a flush that is
     /// for earlier writes, too: those are not written again.
     pub(crate) fn may_begin_again(&self) -> bool {
-        matches!(self.buffers, Buffers::Write(_)) && !(self.flushes_all && self.is_moved())
+        !(self.flushes_all && self.is_moved())
     }
 
     /// The error that a test wants this step to end with.

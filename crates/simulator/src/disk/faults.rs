@@ -14,6 +14,9 @@ pub struct Faults {
     pub no_fua: bool,
     /// In so many of a thousand reads, the device reports an error.
     pub failed_reads_per_mille: u64,
+    /// In so many of a thousand reads, the device reports an error, and succeeds within as many
+    /// tries as whoever reads makes.
+    pub transient_reads_per_mille: u64,
     /// In so many of a thousand reads, the bytes of another place are delivered.
     pub misdirected_reads_per_mille: u64,
 }
@@ -61,6 +64,19 @@ impl Inner {
             }
             WriteFault::Shorn => blocks.into_iter().map(|block| self.shear(block)).collect(),
         }
+    }
+
+    /// Whether a read fails that succeeds if it is tried as often as reads are.
+    pub(super) fn refuses_read(&mut self) -> bool {
+        let per_mille = match (self.faults.transient_reads_per_mille, self.reads_refused) {
+            (0, _) => return false,
+            (_, refused) if refused + 1 >= sys::READ_TRIES_MAX => 0,
+            (per_mille, 0) => per_mille,
+            _ => 500,
+        };
+        let refuses = self.rng.below(1000) < per_mille;
+        self.reads_refused = if refuses { self.reads_refused + 1 } else { 0 };
+        refuses
     }
 
     fn shear(&mut self, (number, above): (u64, Frame)) -> (u64, Frame) {

@@ -28,6 +28,10 @@ impl sys::Disk for SimDisk {
             return Err(io::Error::other("simulated: a read past the end"));
         }
         let faults = inner.faults;
+        if inner.refuses_read() {
+            inner.note("refused read", offset_bytes, frames.len(), 0);
+            return Err(io::Error::other("simulated: a read error that passes"));
+        }
         let (failed, led_astray, other) =
             (inner.rng.below(1000), inner.rng.below(1000), inner.rng.between(1, 64));
         let mut first = offset_bytes / BLOCK;

@@ -150,7 +150,7 @@ impl Search<'_> {
         let geometry = self.medium.geometry();
         let mut frames = [FrameMut::stale()];
         let at = geometry.offset_bytes(Place { segment, offset_units: 0 });
-        let read = self.medium.disk.read(at, &mut frames);
+        let read = self.medium.disk.read_patiently(at, &mut frames);
         read.is_ok() && RecordHeader::decode(&frames[0][..]).is_ok()
     }
 }

@@ -34,7 +34,7 @@ impl sys::Disk for ReadOnly {
         // One bad block must not cost those beside it.
         for (index, frame) in frames.iter_mut().enumerate() {
             let at = offset_bytes + index as u64 * BLOCK_BYTES;
-            if self.disk.read(at, std::slice::from_mut(frame)).is_err() {
+            if self.disk.read_patiently(at, std::slice::from_mut(frame)).is_err() {
                 frame.fill(0);
             }
         }

@@ -7,6 +7,7 @@ mod extents;
 mod failing;
 mod full;
 mod grow;
+mod holes;
 mod integrity;
 mod log_end;
 mod memory;

@@ -3,14 +3,14 @@
 use super::*;
 use crate::Tuning;
 
-const SEGMENT_BYTES: u64 = 1 << 20;
+pub(super) const SEGMENT_BYTES: u64 = 1 << 20;
 const SEGMENTS: u64 = 128;
 /// 64 KiB, as one record.
 const WRITE_BLOCKS: u64 = 16;
 
 /// Sizes that are to a segment of 1 MiB about what those of a pool are to one of 16 MiB: a record
 /// that is moved takes a quarter of it, and of that its header a sixty-fourth.
-const TUNING: Tuning = Tuning {
+pub(super) const TUNING: Tuning = Tuning {
     record_blocks_max: 96,
     record_entries_bytes_max: 8 << 10,
     segment_rest_blocks_min: 1,
