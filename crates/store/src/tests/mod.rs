@@ -24,6 +24,7 @@ mod space;
 mod starving;
 mod waiting;
 mod weightless;
+mod work;
 
 use std::io;
 use std::sync::Arc;
