@@ -236,11 +236,12 @@ impl Writer {
         changes_blocks: u64,
     ) -> Submitted {
         let blocks = edit.data_blocks();
-        if !self.has_room(blocks, entries_bytes_max(&edit)) {
+        let (is_light, has_time) = (self.is_light(&edit), self.has_time(&edit));
+        if !self.has_room(blocks, entries_bytes_max(&edit)) || is_light && !has_time {
             self.overflow.push_back((token, Job::Edit(edit)));
             return Submitted::Queued;
         }
-        if edit.work > 0 && (!self.heavy.is_empty() || !self.has_time(world, edit.work)) {
+        if !is_light && (!self.heavy.is_empty() || !has_time) {
             self.heavy.push_back((token, edit));
             return Submitted::Queued;
         }
@@ -285,7 +286,7 @@ impl Writer {
         let fua = edit.fua;
         self.open.needs_plan(edit.plan);
         self.open.nodes_max += nodes_max;
-        self.open.work += edit.work;
+        *self.open.work_of(is_light) += edit.work;
         self.open.changes_blocks += changes_blocks;
         self.written.hosts_bytes += edit.put_bytes();
         for step in edit.steps {
@@ -299,9 +300,17 @@ impl Writer {
         Submitted::Queued
     }
 
-    /// Whether the open record can take so much more work.
-    fn has_time(&self, world: &World, work: u64) -> bool {
-        self.open.work == 0 || self.open.work + work <= world.medium.tuning.commit_work
+    /// Whether an edit costs less than to copy a node, as most writes do. It does not wait behind
+    /// heavy ones: so a record has the budget twice, once for each kind.
+    fn is_light(&self, edit: &Edit) -> bool {
+        edit.work < self.tuning.fanout.entries() as u64
+    }
+
+    /// Whether the open record can take what an edit costs. One that costs more than the budget has
+    /// a record of its own.
+    fn has_time(&self, edit: &Edit) -> bool {
+        let spent = if self.is_light(edit) { self.open.light_work } else { self.open.work };
+        spent == 0 || spent + edit.work <= self.tuning.commit_work
     }
 
     /// Sees to it that the chunks which an edit names stay until its record is applied. `false`:

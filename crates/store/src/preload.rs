@@ -20,8 +20,10 @@ use crate::StoreError;
 use crate::asking::View;
 use crate::edit::{Edit, Step};
 use crate::map::node_of;
-use crate::record::entry_runs;
+use crate::put::Put;
+use crate::record::{entry_runs, repeated};
 use crate::stage::run_starts;
+use crate::take::NODE_WORK;
 
 /// Stands for the ids that new chunks will get: no chunk that is there comes right before it.
 const NEW_CHUNKS: ChunkId = ChunkId(1 << 62);
@@ -29,6 +31,12 @@ const NEW_CHUNKS: ChunkId = ChunkId(1 << 62);
 /// What one end of a range that is set costs: the way down to it, with a node to make at each level
 /// where what was there was uniform.
 const END_WORK: u64 = 128;
+
+/// What it costs to set blocks with a way down of their own. Where they are alike, whole nodes
+/// between the ends become one entry.
+fn run_work(blocks: u64, alike: bool) -> u64 {
+    NODE_WORK + if alike { blocks.min(2 * END_WORK) } else { blocks }
+}
 
 /// The first block below which something can't be read.
 pub(crate) type Unreadable = BlockNumber;
@@ -164,37 +172,45 @@ impl<'a> Looker<'a> {
             let (source, destination) = ((*source, from.0), (*destination, to.start.0));
             return self.copy(source, destination, to.count.0, budget, pieces);
         }
-        self.other_step(step)?;
-        let ends = matches!(step, Step::Fill { .. } | Step::Repeat { .. });
-        Ok((if ends { 2 * END_WORK } else { 0 }, None))
+        Ok((self.other_step(step)?, None))
     }
 
-    fn other_step(&mut self, step: &Step) -> Result<(), Unreadable> {
+    fn other_step(&mut self, step: &Step) -> Result<u64, Unreadable> {
         match step {
-            // The chunks that it names are looked at by who pins them (`Writer::pin_known`).
-            Step::Put(put) => {
-                let mut at = put.start.0;
-                for run in entry_runs(&put.entries(NEW_CHUNKS)) {
-                    let whole_level = if run[0].is_uniform() { LEVEL_MAX } else { 0 };
-                    let range = BlockRange::new(at, run.len() as u64);
-                    self.set(put.volume, range, whole_level)?;
-                    at += run.len() as u64;
-                }
-                Ok(())
+            Step::Put(put) => self.put(put),
+            Step::Fill { volume, range, .. } | Step::Repeat { volume, range, .. } => {
+                self.set(*volume, *range, LEVEL_MAX)?;
+                Ok(2 * END_WORK)
             }
-            Step::Fill { volume, range, .. } => self.set(*volume, *range, LEVEL_MAX),
-            Step::Repeat { volume, range, .. } => self.set(*volume, *range, LEVEL_MAX),
             Step::Linked { volume, range, runs } => {
+                let mut work = 0;
                 for (start, run) in run_starts(range.start, runs) {
-                    let whole_level =
-                        if matches!(run.entry, MapEntry::Chunk(_)) { 0 } else { LEVEL_MAX };
+                    let alike = !matches!(run.entry, MapEntry::Chunk(_));
+                    let whole_level = if alike { LEVEL_MAX } else { 0 };
                     self.set(*volume, BlockRange::new(start, run.count), whole_level)?;
                     self.named_rows(run.entry, run.count, BlockNumber(start))?;
+                    work += run_work(run.count, alike);
                 }
-                Ok(())
+                Ok(work)
             }
-            Step::Copy { .. } => Ok(()),
+            Step::Copy { .. } => Ok(0),
         }
+    }
+
+    /// What a put costs. Its first run, and as many blocks as it stores, are for free: the room of
+    /// a record bounds these, and so new data that is written in order costs nothing. What a put
+    /// repeats, or finds in the pool, takes no room.
+    fn put(&mut self, put: &Put) -> Result<u64, Unreadable> {
+        let (mut at, mut work) = (put.start.0, 0);
+        // The chunks that it names are looked at by who pins them (`Writer::pin_known`).
+        for run in entry_runs(&put.entries(NEW_CHUNKS)) {
+            let alike = repeated(run).is_some();
+            let range = BlockRange::new(at, run.len() as u64);
+            self.set(put.volume, range, if alike { LEVEL_MAX } else { 0 })?;
+            at += run.len() as u64;
+            work += run_work(run.len() as u64, alike);
+        }
+        Ok(work.saturating_sub(NODE_WORK + put.stored_blocks() as u64))
     }
 
     fn entry(&mut self, entry: &Entry) -> Result<(), Unreadable> {

@@ -51,12 +51,14 @@ pub(crate) struct Record {
     /// Volumes that its entries end, or give another size: until they are applied, nobody knows
     /// what fits them.
     pub(crate) reshaped: Vec<VolumeId>,
-    /// What its edits cost to apply: see `take`.
+    /// What its heavy edits cost to apply: see `take`.
     pub(crate) work: u64,
     /// The oldest plan that one of its changes was made with (`plans`).
     pub(crate) plan: Option<u64>,
     /// Nodes that applying it makes, at most.
     pub(crate) nodes_max: u64,
+    /// What its light ones cost.
+    pub(crate) light_work: u64,
 }
 
 impl Record {
@@ -68,6 +70,11 @@ impl Record {
     /// A change joins that was made with a plan.
     pub(crate) fn needs_plan(&mut self, number: u64) {
         self.plan = Some(self.plan.map_or(number, |oldest| oldest.min(number)));
+    }
+
+    /// What its edits of one kind cost.
+    pub(crate) fn work_of(&mut self, light: bool) -> &mut u64 {
+        if light { &mut self.light_work } else { &mut self.work }
     }
 
     /// Adds what a step says; new chunks get their ids.
@@ -134,7 +141,10 @@ impl Record {
         let mut at = start.0;
         for run in entry_runs(entries) {
             let count = run.len() as u64;
-            self.entries.push(run_entry(volume, at, count, run[0]));
+            self.entries.push(match repeated(run) {
+                Some(entry) => Entry::Fill { volume, start: at, count, entry },
+                None => run_entry(volume, at, count, run[0]),
+            });
             at += count;
         }
     }
@@ -301,11 +311,25 @@ fn run_entry(volume: VolumeId, start: u64, count: u64, first: MapEntry) -> Entry
 }
 
 /// Blocks that one entry of the log says: those that are all alike, or consecutive chunks.
-pub(crate) fn entry_runs(entries: &[MapEntry]) -> impl Iterator<Item = &[MapEntry]> {
-    entries.chunk_by(|a, b| match (a, b) {
+pub(crate) fn entry_runs(mut entries: &[MapEntry]) -> impl Iterator<Item = &[MapEntry]> {
+    let same: fn(&MapEntry, &MapEntry) -> bool = |a, b| a == b;
+    let next: fn(&MapEntry, &MapEntry) -> bool = |a, b| match (a, b) {
         (MapEntry::Chunk(a), MapEntry::Chunk(b)) => a.0 + 1 == b.0,
-        (a, b) => a == b,
+        _ => false,
+    };
+    std::iter::from_fn(move || {
+        let [first, rest @ ..] = entries else { return None };
+        let joins = if rest.first() == Some(first) { same } else { next };
+        let (run, rest) = entries.split_at(entries.chunk_by(joins).next()?.len());
+        entries = rest;
+        Some(run)
     })
+}
+
+/// What all blocks of a run are, where one entry says it of any number of them.
+pub(crate) fn repeated(run: &[MapEntry]) -> Option<MapEntry> {
+    let first = *run.first()?;
+    (first.is_uniform() || run.get(1) == Some(&first)).then_some(first)
 }
 
 pub(crate) fn overlap(a: BlockRange, b: BlockRange) -> bool {

@@ -15,7 +15,7 @@ use crate::edit::Edit;
 use crate::preload::{Looker, Unreadable};
 
 /// What a node costs that is walked through, or blocks that are set with a way down of their own.
-const NODE_WORK: u64 = 16;
+pub(crate) const NODE_WORK: u64 = 16;
 /// What a node costs that is named as it is, beside others.
 const GRAFT_WORK: u64 = 2;
 /// Reads of the device for one piece: some milliseconds.

@@ -47,7 +47,9 @@ pub struct Tuning {
     /// Bytes of a stream of a checkpoint in one piece.
     pub stream_piece_bytes_max: usize,
     /// What one commit may cost, in units of some tenths of a microsecond: an entry of a node that
-    /// is named or let go takes one. A copy that costs more is done in several commits.
+    /// is named or let go takes one. A copy that costs more is done in several commits. A write, or
+    /// the end of a staged copy, is all or nothing: it may cost twice as much, in a commit of its
+    /// own.
     pub commit_work: u64,
 }
 

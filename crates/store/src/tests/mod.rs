@@ -26,6 +26,7 @@ mod space;
 mod starving;
 mod waiting;
 mod weightless;
+mod work;
 
 use std::io;
 use std::sync::Arc;
