@@ -152,23 +152,36 @@ pub(crate) fn search_behind(
     seen
 }
 
-/// The record at a position, here or in the next segment, of this epoch or a later one.
+/// The record at a position, of this epoch or a later one: here, or the first of the next segment.
+///
+/// Where several claim to be it, one of a later epoch is right: that epoch began where the others
+/// were given up. Of the same epoch it is the last, because the device refused those in front of it
+/// ([`crate::elsewhere`]).
 pub(crate) fn next_record(
     reader: &mut LogReader<'_>,
     position: &LogPosition,
     epoch: u64,
 ) -> Result<Option<Found>, StoreError> {
-    let there = LogPosition { segment: position.next_segment, block: 0, ..*position };
-    for at in [*position, there] {
+    let mut best: Option<Found> = None;
+    for at in reader.places(position) {
+        let least = best.as_ref().map_or(epoch, |found| found.header.epoch);
         if let Some((header, entries)) = reader.record(&at)?
-            && header.epoch >= epoch
+            && header.epoch >= least
+            && (at == *position || can_be_first(&header, &at))
         {
             check_record(reader.medium.geometry(), &header, &entries)?;
             let at = LogPosition { next_segment: header.next_segment, ..at };
-            return Ok(Some(Found { at, header, entries }));
+            best = Some(Found { at, header, entries });
         }
     }
-    Ok(None)
+    Ok(best)
+}
+
+/// Whether a record can be the first of its segment, where it is: not one that names that segment
+/// as the next. That is of the one before, and a write or a read was misdirected.
+fn can_be_first(header: &RecordHeader, at: &LogPosition) -> bool {
+    let is_link = header.entry_count == 0 && header.payload_blocks == 0;
+    header.next_segment != at.segment && is_link == (at.block > 0)
 }
 
 /// The record with which the log goes on at a position, and whether its payload is as written.
