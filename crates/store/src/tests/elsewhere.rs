@@ -61,7 +61,8 @@ impl Bench {
 }
 
 /// The first is refused, and may have landed all the same; the ones behind have landed. All of them
-/// go to the next segment, and none is answered before. A crash at any time finds what was answered.
+/// go to the next segment, and none is answered before. A crash at any time finds what was
+/// answered.
 #[test]
 fn a_record_that_is_refused_goes_to_the_next_segment_with_all_behind_it() {
     for landed in [false, true] {
