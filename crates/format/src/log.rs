@@ -17,6 +17,10 @@
 //! the records of this one name as the next. The payload is covered by the fingerprints in the
 //! entries. Every record up to the "LSN that was flushed" was durable before this one was written;
 //! the payload of later ones must be verified when the log is recovered.
+//!
+//! A record that could not be written at its place starts the next segment too. If that can't be
+//! written at its first block, a record without entries and payload is at a quarter, half or three
+//! quarters of it, and the log goes on in the segment behind.
 
 use block::BLOCK_BYTES;
 

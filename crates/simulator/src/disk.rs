@@ -9,11 +9,14 @@
 //!   any part of what it should have kept is there), or between two I/Os.
 //! - A write can fail, once or from some time on until somebody opens the pool anew, having had any
 //!   effect.
+//! - A place can go bad ([`SimDisk::set_bad`]): each write there fails, with any effect, until it
+//!   is good again.
 //! - A flush can fail, and lose what it should have kept; the next one succeeds all the same. So
 //!   one that speaks for writes before a failed one is an error, as it is of [`sys::FileDisk`].
 //! - A read can fail a few times, and succeed when it is tried again: nobody may notice.
-//! - Reads can fail for good, bits can rot, and a read can bring another block's bytes: separate modes, in
-//!   which the store may answer MEDIUM ERROR, or refuse to open, and never anything wrong.
+//! - Reads can fail for good, bits can rot, and a read can bring another block's bytes: separate
+//!   modes, in which the store may answer MEDIUM ERROR, or refuse to open, and never anything
+//!   wrong.
 //! - A write that the device says it has done may be lost, land at another place, or land in part
 //!   ([`WriteFault`]): a mode of its own as well, see [`crate::misplaced`].
 //! - It grows at once and durably, or an error is told and it may have grown or not.
@@ -21,6 +24,7 @@
 //!   promises: [`Faults::lying_flush`] is a canary, with which the checker *must* find a loss.
 
 use std::io;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use block::{Frame, FrameMut};
@@ -58,6 +62,12 @@ struct Inner {
     errors_last: bool,
     /// Flushes that have failed since the pool was opened.
     flushes_failed: u64,
+    /// Blocks that no write succeeds at.
+    bad: Vec<Range<u64>>,
+    /// Writes that failed there.
+    refused_count: u64,
+    /// Where the last write ended.
+    written_to: u64,
     /// The next write to one of these places is done wrongly; to any, if there are none.
     write_fault: Option<(&'static [u64], WriteFault)>,
     struck: Option<Struck>,
@@ -142,6 +152,9 @@ impl SimDisk {
             error_at: None,
             errors_last: false,
             flushes_failed: 0,
+            bad: Vec::new(),
+            refused_count: 0,
+            written_to: 0,
             write_fault: None,
             struck: None,
             read_count: 0,
@@ -188,6 +201,23 @@ impl SimDisk {
     pub fn set_errors_from(&self, io: u64) {
         let mut inner = lock(&self.inner);
         (inner.error_at, inner.errors_last) = (Some(io), true);
+    }
+
+    /// No write to these blocks succeeds from here on.
+    pub fn set_bad(&self, blocks: Vec<Range<u64>>) {
+        let mut inner = lock(&self.inner);
+        inner.note(&format!("bad: {blocks:?}"), 0, 0, 0);
+        inner.bad = blocks;
+    }
+
+    /// How many writes have failed at bad places.
+    pub fn refused_count(&self) -> u64 {
+        lock(&self.inner).refused_count
+    }
+
+    /// The block behind the last write.
+    pub fn written_to(&self) -> u64 {
+        lock(&self.inner).written_to
     }
 
     /// Changes the faults.
@@ -298,7 +328,10 @@ impl SimDisk {
                 offset_bytes + frames.len() as u64 * BLOCK <= inner.len_bytes,
                 "a write past the end"
             );
-            let (done, result) = inner.count();
+            let (done, mut result) = inner.count();
+            if inner.refuses(offset_bytes / BLOCK, frames.len() as u64) {
+                result = result.and(Err(io::Error::other("simulated: a bad place")));
+            }
             if done {
                 let content =
                     frames.iter().fold(0, |hash, frame| mix(hash ^ hash_bytes(&frame[..])));

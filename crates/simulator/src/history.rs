@@ -6,6 +6,7 @@ mod turns;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use format::geometry::SEGMENT_BYTES_MIN;
 pub use opening::OPEN_IOS;
 use store::{Change, Durability, OpenOptions, Store, StoreError, VolumeChange};
 
@@ -154,7 +155,8 @@ impl History {
         }
         let crash = u64::from(self.plan.random_crashes);
         let kill = u64::from(self.plan.kills);
-        match self.rng.weighted(&[180, 5, 2, 4, 1, crash, crash, 4, 1, kill, kill]) {
+        let bad = 10 * u64::from(self.plan.bad_places);
+        match self.rng.weighted(&[180, 5, 2, 4, 1, crash, crash, 4, 1, kill, kill, bad]) {
             0 if store.checkpoint_due() && self.rng.chance(20) => self.checkpoint(&store),
             0 if store.maintenance_due() && self.rng.chance(15) => self.maintain(&store),
             0 => locked(&self.desk).step(&store),
@@ -183,6 +185,10 @@ impl History {
                 self.disk.write_back();
                 Ok(())
             }
+            11 => {
+                self.go_bad();
+                Ok(())
+            }
             _ => {
                 let io = self.disk.io_count() + self.rng.between(1, 40);
                 match self.rng.below(10) {
@@ -193,6 +199,22 @@ impl History {
                 Ok(())
             }
         }
+    }
+
+    /// Some places of the device go bad, and others are good again: one where the log or a
+    /// checkpoint is likely to go on, and one anywhere.
+    fn go_bad(&mut self) {
+        let first = SEGMENT_BYTES_MIN / block::BLOCK_BYTES;
+        let end = self.plan.pool_bytes / block::BLOCK_BYTES;
+        let near = self.disk.written_to() + self.rng.below(4);
+        let anywhere = self.rng.between(first, end - 1);
+        let mut bad = Vec::new();
+        for at in [near, anywhere] {
+            if at >= first && self.rng.chance(60) {
+                bad.push(at..at + self.rng.between(1, 4));
+            }
+        }
+        self.disk.set_bad(bad);
     }
 
     fn end(mut self) -> Result<Summary, String> {
@@ -208,6 +230,7 @@ impl History {
             io_count: self.disk.io_count() - self.first_io,
             read_count: self.disk.read_count() - self.first_read,
             write_errors: self.disk.error_count(),
+            refused_writes: self.disk.refused_count(),
             answers: desk.answers,
             refused_full: desk.refused_full,
             ..self.done

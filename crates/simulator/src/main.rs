@@ -111,7 +111,10 @@ fn histories(arguments: &Arguments) -> u64 {
                 Err(failure) => {
                     failures += 1;
                     println!("FAILED, {durability:?}: {failure}");
-                    if let Some((shorter, failure)) = shrink(&plan) {
+                    failure.log.iter().for_each(|line| println!("  {line}"));
+                    if !plan.log
+                        && let Some((shorter, failure)) = shrink(&plan)
+                    {
                         failure.log.iter().for_each(|line| println!("  {line}"));
                         println!("  with --steps {}: {failure}", shorter.steps);
                     }

@@ -59,6 +59,8 @@ pub struct Plan {
     pub fua: bool,
     /// The canary: flushes do nothing.
     pub lying_flush: bool,
+    /// Whether places of the device go bad, so that no write succeeds there: nobody may notice.
+    pub bad_places: bool,
     /// Whether requests may be refused because the pool is full.
     pub may_be_full: bool,
     /// Whether every I/O and answer is kept as a line.
@@ -94,6 +96,7 @@ impl Plan {
             kills: false,
             fua: !seed.is_multiple_of(3),
             lying_flush: false,
+            bad_places: durability == Durability::Commit && seed % 2 == 1,
             may_be_full: false,
             log: false,
         }
@@ -199,6 +202,8 @@ pub struct Summary {
     pub recovery_crashes: u64,
     /// Writes and flushes that failed by themselves.
     pub write_errors: u64,
+    /// Writes that failed at bad places, and went elsewhere.
+    pub refused_writes: u64,
     /// How often all was checked and read, and compared with the model.
     pub checks: u64,
 }
@@ -226,6 +231,7 @@ impl AddAssign<&Summary> for Summary {
         self.kills += other.kills;
         self.recovery_crashes += other.recovery_crashes;
         self.write_errors += other.write_errors;
+        self.refused_writes += other.refused_writes;
         self.checks += other.checks;
     }
 }
@@ -234,7 +240,8 @@ impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { answers, changes, refused_full, taken_busy, growths, .. } = self;
         let Self { checkpoints, turns, read_count, io_count, crashes, .. } = self;
-        let Self { recovery_crashes, kills, write_errors, checks, trace, .. } = self;
+        let Self { recovery_crashes, kills, write_errors, .. } = self;
+        let Self { refused_writes, checks, trace, .. } = self;
         let operations = self.operations();
         writeln!(
             f,
@@ -245,7 +252,8 @@ impl std::fmt::Display for Summary {
         writeln!(
             f,
             "{crashes} crashes ({recovery_crashes} of them in recovery), {kills} kills, \
-             {write_errors} write errors, {checks} checks against the model"
+             {write_errors} write errors, {refused_writes} writes at bad places, \
+             {checks} checks against the model"
         )?;
         write!(f, "{io_count} writes and flushes, {read_count} reads, trace {trace:016x}")
     }

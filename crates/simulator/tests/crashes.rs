@@ -65,3 +65,26 @@ fn at_every_io_of_recovery_and_of_the_recovery_from_that() {
     }
     assert!(all.recovery_crashes > 300 && all.crashes > all.recovery_crashes, "{all}");
 }
+
+/// In segments of 64 KiB, on a device of which places go bad: records and checkpoints go elsewhere,
+/// and the power fails at every I/O of that.
+#[test]
+fn at_every_io_beside_bad_places() {
+    let mut refused = 0;
+    for seed in (1..30).step_by(2) {
+        let small = Plan::small_segments(seed, Durability::Commit);
+        let plan = Plan { steps: 120, random_crashes: false, kills: false, ..small };
+        let whole = must_pass(&plan);
+        if whole.refused_writes < 2 {
+            continue;
+        }
+        refused += whole.refused_writes;
+        for fuse in 1..=whole.io_count {
+            let open_fuses = [Some(fuse % 4).filter(|io| *io > 0), None, None];
+            let survival = Some(SURVIVALS[(fuse % 5) as usize]);
+            let survival_seed = seed ^ fuse;
+            must_pass(&Plan { fuse: Some(fuse), open_fuses, survival, survival_seed, ..plan });
+        }
+    }
+    assert!(refused > 10, "{refused} writes at bad places show little");
+}

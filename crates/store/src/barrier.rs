@@ -16,7 +16,7 @@ impl Store {
                 let mut writer = self.writer.lock();
                 #[cfg(test)]
                 self.barrier_turns.fetch_add(1, Ordering::Relaxed);
-                if waits && writer.is_leading() && !writer.failed {
+                if waits && writer.is_leading() && !writer.wants_commit() && !writer.failed {
                     // The device may take long over it.
                     self.landed.wait(&mut writer);
                 }

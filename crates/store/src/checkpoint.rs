@@ -15,101 +15,33 @@
 //! (`holes`), so that metadata does not spread where space is short.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
 
-use block::{BLOCK_BYTES, FrameMut, VolumeError};
+use block::{BLOCK_BYTES, VolumeError};
 use format::map::NODE_BYTES;
-use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
-use format::{Geometry, LogPosition, NodeId, Place, Superblock};
+use format::page::TableRoot;
+use format::{LogPosition, NodeId, Place, Superblock};
 
+pub(crate) use crate::checkpointer::Checkpointer;
 use crate::holes::{Holes, make_sure_it_fits};
 use crate::images::{Image, write_images};
-use crate::medium::Medium;
+use crate::pages::PageKey;
 use crate::placer::{Placer, add_segment_stream, add_stream, encode_config, encode_pending};
-use crate::segments::ReaderToken;
+use crate::recapture::Refused;
 use crate::store::Store;
 use crate::world::World;
 use crate::writer::Writer;
 use crate::{Durability, NODE_UNITS, StoreError};
 
-/// What outlives a checkpoint for the next one.
-pub(crate) struct Checkpointer {
-    superblock: Superblock,
-    /// The pieces of the streams that the superblock names.
-    pub(crate) streams: [Vec<(Place, u32)>; 3],
-    /// How the pool was divided when the superblock was written.
-    stored_geometry: Geometry,
-    /// Who may still read the image of an earlier checkpoint.
-    earlier_images: Vec<Weak<ReaderToken>>,
-}
-
-impl Checkpointer {
-    pub(crate) fn new(superblock: Superblock) -> Self {
-        let stored_geometry = superblock.geometry;
-        let (streams, earlier_images) = Default::default();
-        Self { superblock, streams, stored_geometry, earlier_images }
-    }
-
-    /// The superblock as it is on the medium.
-    pub(crate) fn stored_superblock(&self) -> Superblock {
-        Superblock {
-            geometry: self.stored_geometry,
-            capacity_bytes: self.superblock.capacity_bytes.min(self.stored_geometry.pool_bytes()),
-            ..self.superblock.clone()
-        }
-    }
-
-    /// Whether somebody reads the image of an earlier checkpoint.
-    pub(crate) fn is_earlier_image_read(&self) -> bool {
-        self.earlier_images.iter().any(|token| token.strong_count() > 0)
-    }
-
-    pub(crate) fn superblock(&self) -> &Superblock {
-        &self.superblock
-    }
-
-    /// The next checkpoint describes a pool of this capacity.
-    pub(crate) fn grow(&mut self, capacity_bytes: u64, geometry: Geometry) {
-        self.superblock.capacity_bytes = capacity_bytes;
-        self.superblock.geometry = geometry;
-    }
-
-    /// Writes a superblock over both copies: first the older one, and when that is durable its
-    /// successor, which says the same, over the other. So one of them is whole at any time, and
-    /// both say the same when this returns.
-    pub(crate) fn write_superblock(
-        &mut self,
-        medium: &Medium,
-        superblock: Superblock,
-    ) -> Result<(), StoreError> {
-        let twin = Superblock { sequence: superblock.sequence + 1, ..superblock.clone() };
-        self.write_older_copy(medium, superblock)?;
-        self.write_older_copy(medium, twin)
-    }
-
-    /// Writes a superblock over the older copy.
-    pub(crate) fn write_older_copy(
-        &mut self,
-        medium: &Medium,
-        superblock: Superblock,
-    ) -> Result<(), StoreError> {
-        assert_eq!(superblock.sequence, self.superblock.sequence + 1, "the older copy is the next");
-        let offset = SUPERBLOCK_OFFSETS_BYTES[(superblock.sequence % 2) as usize];
-        let frame = FrameMut::from_bytes(&superblock.encode()).freeze();
-        let frames = [frame];
-        medium.disk.write_and_flush(&mut || medium.disk.write(offset, &frames))?;
-        self.stored_geometry = superblock.geometry;
-        self.superblock = superblock;
-        Ok(())
-    }
-}
-
 /// All that a checkpoint writes, and what it makes free.
 pub(crate) struct Capture {
     images: Vec<(Place, Image)>,
+    /// What the images are of.
+    pub(crate) nodes: Vec<NodeId>,
+    pub(crate) pages: [Vec<PageKey>; 3],
     superblock: Superblock,
-    streams: [Vec<(Place, u32)>; 3],
+    pub(crate) streams: [Vec<(Place, u32)>; 3],
     dead: Vec<u32>,
     log_segments: BTreeSet<u32>,
 }
@@ -132,6 +64,29 @@ impl Store {
         &self,
         checkpointer: &mut Checkpointer,
     ) -> Result<(), StoreError> {
+        let mut refused = false;
+        loop {
+            match self.try_checkpoint(checkpointer) {
+                Ok(true) => return Ok(()),
+                // Each try takes another segment, so that this ends.
+                Ok(false) => refused = true,
+                Err(StoreError::NoRoom { .. }) if refused => break,
+                Err(error) => return Err(error),
+            }
+        }
+        // What the tries have taken is freed by a checkpoint only, or the next start.
+        let answers = {
+            let mut writer = self.writer.lock();
+            writer.failed = true;
+            writer.abandon(&self.world)
+        };
+        self.answer(answers);
+        Err(StoreError::Io(std::io::Error::other("no place is left that takes a checkpoint")))
+    }
+
+    /// Writes a checkpoint; `false` if the device has refused a part of it, and it has to be
+    /// captured anew.
+    fn try_checkpoint(&self, checkpointer: &mut Checkpointer) -> Result<bool, StoreError> {
         if self.options.durability == Durability::Flush {
             self.raise_barrier()?;
         }
@@ -164,7 +119,7 @@ impl Store {
         let written = self.write_capture(checkpointer, capture);
         let (answers, waited) = {
             let mut writer = self.writer.lock();
-            // Places were given that hold nothing: another checkpoint must not build on them.
+            // Memory may have gone ahead of the medium for good.
             writer.failed |= written.is_err();
             let mut answers = writer.abandon(&self.world);
             let waited = (writer.has_waiting() || writer.wants_commit()) && !writer.failed;
@@ -207,21 +162,37 @@ impl Store {
         &self,
         checkpointer: &mut Checkpointer,
         capture: Capture,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let mut told = |bytes| self.worked(bytes);
         let covers_log = self.options.durability == Durability::Flush;
-        let mut written = write(&self.world, checkpointer, capture, covers_log, &mut told)?;
+        let mut written = match write(&self.world, checkpointer, capture, covers_log, &mut told)? {
+            Ok(written) => written,
+            Err(refused) => {
+                let writer = &mut self.writer.lock();
+                refused.take_back(&self.world, writer, checkpointer);
+                return Ok(false);
+            }
+        };
         self.checkpoint_bytes.fetch_add(written.bytes, Ordering::Relaxed);
         written.dead = self.without_weightless(written.dead);
-        free_dead(&self.world, &mut self.writer.lock(), checkpointer, written);
+        let mut writer = self.writer.lock();
+        let in_both = written.in_both;
+        free_dead(&self.world, &mut writer, checkpointer, written);
+        if in_both {
+            // Whichever superblock the log is found by has all segments.
+            writer.state.segments.open_up();
+        }
+        drop(writer);
         self.checkpoint_count.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        Ok(true)
     }
 }
 
 /// A checkpoint that is on the medium, and what it makes free.
 pub(crate) struct Written {
     bytes: u64,
+    /// Whether both superblocks name it.
+    in_both: bool,
     pub(crate) dead: Vec<u32>,
     log_segments: BTreeSet<u32>,
 }
@@ -245,16 +216,13 @@ pub(crate) fn capture(
         block: old.metadata_block,
         holes,
     };
-    world.memory.begin_capture();
-    capture_nodes(world, &mut placer, &mut images)?;
-    let mut roots = [old.chunks, old.nodes, old.volumes];
-    let tables = [&world.chunks, &world.nodes.table, &world.volume_table];
-    for (root, table) in roots.iter_mut().zip(tables) {
-        let (new, pages) = table.capture(&world.medium, &mut placer)?;
-        *root = new;
-        let pages = pages.into_iter();
-        images.extend(pages.map(|image| (image.reference.place, Image::Page(image.page))));
+    if checkpointer.refused.contains(&placer.segment) {
+        placer.segment = 0;
     }
+    world.memory.begin_capture();
+    let nodes = capture_nodes(world, &mut placer, &mut images)?;
+    let mut roots = [old.chunks, old.nodes, old.volumes];
+    let pages = capture_pages(world, &mut placer, &mut roots, &mut images)?;
     for (place, units) in checkpointer.streams.iter().flatten() {
         placer.release(*place, *units)?;
     }
@@ -294,7 +262,8 @@ pub(crate) fn capture(
         pending,
         ..old.clone()
     };
-    Ok(Capture { images, superblock, streams, dead, log_segments: writer.log_segments.clone() })
+    let log_segments = writer.log_segments.clone();
+    Ok(Capture { images, nodes, pages, superblock, streams, dead, log_segments })
 }
 
 /// The log may have gone on already, behind what is applied: also through segments in which nothing
@@ -307,14 +276,33 @@ fn keep_log_from(writer: &mut Writer, position: LogPosition) {
     });
 }
 
+/// Places the changed pages of each table, and says which they are.
+fn capture_pages(
+    world: &World,
+    placer: &mut Placer<'_>,
+    roots: &mut [TableRoot; 3],
+    images: &mut Vec<(Place, Image)>,
+) -> Result<[Vec<PageKey>; 3], StoreError> {
+    let mut keys: [Vec<PageKey>; 3] = Default::default();
+    for ((root, table), keys) in roots.iter_mut().zip(world.tables()).zip(&mut keys) {
+        let (new, pages) = table.capture(&world.medium, placer)?;
+        *root = new;
+        keys.extend(pages.iter().map(|image| image.key));
+        let pages = pages.into_iter();
+        images.extend(pages.map(|image| (image.reference.place, Image::Page(image.page))));
+    }
+    Ok(keys)
+}
+
 /// Places the changed nodes, two to a block, and notes place and checksum in their rows.
 fn capture_nodes(
     world: &World,
     placer: &mut Placer<'_>,
     images: &mut Vec<(Place, Image)>,
-) -> Result<(), StoreError> {
+) -> Result<Vec<NodeId>, StoreError> {
     let medium = &world.medium;
     let mut bytes = [0; NODE_BYTES];
+    let mut ids = Vec::new();
     for group in world.nodes.take_dirty().chunks(NODES_PER_BLOCK) {
         let first = placer.place(group.len() as u32 * NODE_UNITS)?;
         for (index, (id, node)) in group.iter().enumerate() {
@@ -330,38 +318,45 @@ fn capture_nodes(
         }
         let nodes = group.iter().map(|(_, node)| node.clone()).collect();
         images.push((first, Image::Nodes(nodes)));
+        ids.extend(group.iter().map(|(id, _)| *id));
     }
-    Ok(())
+    Ok(ids)
 }
 
 /// Writes what was captured, and the superblock that names it. Tells `told` of the bytes as it goes
-/// on. Where a flush fails, what was captured is written again with it; not if it `covers_log`,
-/// whose earlier records nobody has any more.
+/// on. Where a write fails, the checkpoint is given back. Where a flush fails, what was captured is
+/// written again with it; not if it `covers_log`, whose earlier records nobody has any more.
 pub(crate) fn write(
     world: &World,
     checkpointer: &mut Checkpointer,
     capture: Capture,
     covers_log: bool,
     told: &mut dyn FnMut(u64),
-) -> Result<Written, StoreError> {
+) -> Result<Result<Written, Refused>, StoreError> {
     let medium = &world.medium;
-    let mut bytes = 0;
+    let (mut bytes, mut segment, mut is_refused) = (0, 0, false);
     let mut write_all = || {
-        bytes = write_images(medium, &capture.images, told)? + BLOCK_BYTES;
+        let written = write_images(medium, &capture.images, &mut segment, told);
+        is_refused = written.is_err();
+        bytes = written? + BLOCK_BYTES;
         Ok(())
     };
-    if covers_log {
-        write_all()?;
-        medium.disk.flush()?;
-    } else {
-        medium.disk.write_and_flush(&mut write_all)?;
+    let written = match covers_log {
+        true => write_all().and_then(|()| medium.disk.flush()),
+        false => medium.disk.write_and_flush(&mut write_all),
+    };
+    if is_refused {
+        return Ok(Err(Refused { capture, segment }));
     }
+    written?;
     drop(capture.images);
     // From here on what was captured can be read again, and so leave memory.
     world.memory.end_capture();
-    checkpointer.write_superblock(medium, capture.superblock)?;
+    let in_both = checkpointer.write_superblock(medium, capture.superblock)?;
     checkpointer.streams = capture.streams;
-    Ok(Written { bytes, dead: capture.dead, log_segments: capture.log_segments })
+    let open = checkpointer.superblock().metadata_segment;
+    checkpointer.refused.remove(&open);
+    Ok(Ok(Written { bytes, in_both, dead: capture.dead, log_segments: capture.log_segments }))
 }
 
 /// Frees what was dead when the checkpoint was captured. That is dead for good, unless the log has

@@ -20,20 +20,46 @@ const PENDING_NODES_PER_COMMIT: usize = 16;
 /// A record on its way to the device.
 pub(crate) struct InFlight {
     pub(crate) record: Record,
-    /// Where the record is, and where the next one goes.
+    /// Its header with the entries, as it is written; none for a mere flush.
+    pub(crate) header: Vec<Frame>,
+    /// Where the record is, its payload, and where the next one goes.
+    pub(crate) at: LogPosition,
     pub(crate) payload: Place,
     pub(crate) next: LogPosition,
     pub(crate) lsn: u64,
     pub(crate) applied: bool,
-    /// How it ended, once it has.
+    /// It waits to be taken.
+    pub(crate) unsent: bool,
+    /// How it ended, once it has: if not well, it is placed anew (`elsewhere`).
     pub(crate) written: Option<bool>,
 }
 
+impl InFlight {
+    /// Blocks that it takes in the log.
+    pub(crate) fn blocks(&self) -> u32 {
+        (self.header.len() + self.record.frames.len()) as u32
+    }
+
+    /// Whether it says nothing but how the log goes on.
+    pub(crate) fn is_link(&self) -> bool {
+        self.record.entries.is_empty() && !self.header.is_empty()
+    }
+
+    /// Whether it is on the device's side.
+    pub(crate) fn is_flying(&self) -> bool {
+        self.written.is_none() && !self.unsent
+    }
+}
+
 impl Writer {
-    /// Seals the open record, if the device is free.
+    /// Takes what was placed anew, or seals the open record, if the device is free.
     pub(crate) fn take_commit(&mut self, world: &World) -> Option<Commit> {
+        self.place_anew(world);
         if !self.wants_commit() {
             return None;
+        }
+        if let Some(index) = self.sealed.iter().position(|sealed| sealed.unsent) {
+            return Some(self.send(world, index));
         }
         self.log_released(world);
         let header = header_blocks(self.open.entries_bytes);
@@ -43,61 +69,87 @@ impl Writer {
             return None;
         }
         let mut record = std::mem::take(&mut self.open);
-        if record.entries.is_empty() {
-            return Some(self.flush_only(record));
+        if !record.entries.is_empty() {
+            record.close();
         }
-        record.close();
         let readable = record.entries_bytes <= RECORD_ENTRIES_BYTES_MAX;
         assert!(readable, "recovery takes no record with so many entries");
-        let position = self.tail;
-        let (header_frames, seal) =
-            record.seal(&world.medium.keys, &position, (self.epoch, self.flushed_lsn), header);
-        let payload = Place {
-            segment: position.segment,
-            offset_units: (position.block + header) * UNITS_PER_BLOCK,
-        };
-        if self.early() && self.place_early(world, &record, payload).is_err() {
+        let moved_bytes = record.moved_blocks as u64 * BLOCK_BYTES;
+        let sealed = self.seal(world, record, self.tail);
+        let placed = self.early().then(|| self.place_early(world, &sealed));
+        if placed.is_some_and(|placed| placed.is_err()) {
             self.failed = true;
             return None;
         }
-        let place =
-            Place { segment: position.segment, offset_units: position.block * UNITS_PER_BLOCK };
-        let frames: Vec<Frame> =
-            header_frames.into_iter().chain(record.frames.iter().cloned()).collect();
-        let persist = match (self.early(), record.flush) {
+        self.written.moved_bytes += moved_bytes;
+        self.spend(u64::from(sealed.blocks()) * BLOCK_BYTES - moved_bytes);
+        self.note_sealed(&sealed);
+        self.sealed.push_back(sealed);
+        self.turn_plans(world);
+        Some(self.send(world, self.sealed.len() - 1))
+    }
+
+    /// Makes a record that begins `at` a place what is written there. One without entries is for
+    /// who waits for nothing but a flush.
+    pub(crate) fn seal(&self, world: &World, record: Record, at: LogPosition) -> InFlight {
+        let applied = self.early() || record.entries.is_empty();
+        if record.entries.is_empty() {
+            let (header, payload, lsn) = (Vec::new(), Place::NONE, at.lsn - 1);
+            let (unsent, written) = (true, None);
+            return InFlight {
+                record,
+                header,
+                at,
+                payload,
+                next: at,
+                lsn,
+                applied,
+                unsent,
+                written,
+            };
+        }
+        let blocks = header_blocks(record.entries_bytes);
+        let (header, seal) =
+            record.seal(&world.medium.keys, &at, (self.epoch, self.flushed_lsn), blocks);
+        let payload =
+            Place { segment: at.segment, offset_units: (at.block + blocks) * UNITS_PER_BLOCK };
+        let next = LogPosition {
+            block: at.block + blocks + record.frames.len() as u32,
+            lsn: at.lsn + 1,
+            previous: seal,
+            ..at
+        };
+        let (lsn, unsent, written) = (at.lsn, true, None);
+        InFlight { record, header, at, payload, next, lsn, applied, unsent, written }
+    }
+
+    /// The log goes on behind a record that was sealed.
+    pub(crate) fn note_sealed(&mut self, sealed: &InFlight) {
+        let bytes = u64::from(sealed.blocks()) * BLOCK_BYTES;
+        self.log_bytes += bytes;
+        self.written.log_bytes += bytes;
+        self.tail = sealed.next;
+    }
+
+    /// What is to be written of a sealed record.
+    fn send(&mut self, world: &World, index: usize) -> Commit {
+        let early = self.early();
+        let sealed = &mut self.sealed[index];
+        sealed.unsent = false;
+        let persist = match (early, sealed.record.flush || sealed.header.is_empty()) {
             (false, _) => Persist::Itself,
             (true, false) => Persist::Nothing,
             (true, true) => Persist::All,
         };
-        let next = LogPosition {
-            block: position.block + blocks,
-            lsn: position.lsn + 1,
-            previous: seal,
-            ..position
-        };
-        self.log_bytes += u64::from(blocks) * BLOCK_BYTES;
-        self.written.log_bytes += u64::from(blocks) * BLOCK_BYTES;
-        let moved_bytes = record.moved_blocks as u64 * BLOCK_BYTES;
-        self.written.moved_bytes += moved_bytes;
-        self.spend(u64::from(blocks) * BLOCK_BYTES - moved_bytes);
-        self.tail = next;
-        self.fly(record, payload, next, self.early());
-        self.turn_plans(world);
+        if sealed.header.is_empty() {
+            let lsn = sealed.lsn;
+            return Commit { offset_bytes: 0, frames: Vec::new(), persist: Persist::All, lsn };
+        }
+        let frames = sealed.header.iter().chain(&sealed.record.frames).cloned().collect();
+        let LogPosition { segment, block, .. } = sealed.at;
+        let place = Place { segment, offset_units: block * UNITS_PER_BLOCK };
         let offset_bytes = world.medium.geometry().offset_bytes(place);
-        Some(Commit { offset_bytes, frames, persist, lsn: position.lsn })
-    }
-
-    /// A commit without a record, for who waits for nothing but a flush.
-    fn flush_only(&mut self, record: Record) -> Commit {
-        let next = self.tail;
-        self.fly(record, Place::NONE, next, true);
-        let lsn = next.lsn - 1;
-        Commit { offset_bytes: 0, frames: Vec::new(), persist: Persist::All, lsn }
-    }
-
-    fn fly(&mut self, record: Record, payload: Place, next: LogPosition, applied: bool) {
-        let lsn = next.lsn - 1;
-        self.sealed.push_back(InFlight { record, payload, next, lsn, applied, written: None });
+        Commit { offset_bytes, frames, persist, lsn: sealed.lsn }
     }
 
     /// Moves to the following segment if `blocks` do not fit this one. `false`: no segment is free
@@ -127,13 +179,9 @@ impl Writer {
     }
 
     /// Gives the chunks of a record that was applied early their place.
-    fn place_early(
-        &mut self,
-        world: &World,
-        record: &Record,
-        payload: Place,
-    ) -> Result<(), StoreError> {
-        for brought in record.entries.iter().flat_map(Entry::brought) {
+    fn place_early(&mut self, world: &World, sealed: &InFlight) -> Result<(), StoreError> {
+        let payload = sealed.payload;
+        for brought in sealed.record.entries.iter().flat_map(Entry::brought) {
             let offset_units = payload.offset_units + brought.payload_units;
             let place = Place { offset_units, ..payload };
             let units = world.chunks.update(&world.medium, brought.chunk.0, |raw| {
@@ -153,17 +201,16 @@ impl Writer {
     /// A commit has ended. It is applied by [`Writer::apply_landed`], behind all in front of it;
     /// until then the next ones may be on their way already.
     pub(crate) fn land(&mut self, commit: &Commit, written: bool) {
-        let mut flying = self.sealed.iter_mut().filter(|sealed| sealed.written.is_none());
+        let mut flying = self.sealed.iter_mut().filter(|sealed| sealed.is_flying());
         let Some(done) = flying.find(|sealed| sealed.lsn == commit.lsn) else { return };
         done.written = Some(written);
-        self.failed |= !written;
         self.commit_count += u64::from(written);
+        // What such a flush was to cover is nowhere else.
+        self.failed |= !written && commit.persist == Persist::All;
         if commit.persist != Persist::Nothing {
             // All before the first that has not landed. Each of them was written durably, or this
             // commit's flush covers them: with early answers it is the only one in flight.
-            debug_assert!(
-                !self.early() || self.sealed.iter().all(|sealed| sealed.written.is_some())
-            );
+            debug_assert!(!self.early() || !self.sealed.iter().any(InFlight::is_flying));
             let landed = self.sealed.iter().take_while(|sealed| sealed.written == Some(true));
             let flushed_lsn = landed.last().map_or(self.flushed_lsn, |last| last.lsn);
             assert!(flushed_lsn >= self.flushed_lsn, "what was durable stays so");
@@ -174,9 +221,13 @@ impl Writer {
     /// Applies what has landed, in order, and returns who is to be answered.
     pub(crate) fn apply_landed(&mut self, world: &World) -> Vec<Answer> {
         let mut answers = Vec::new();
-        while self.sealed.front().is_some_and(|sealed| sealed.written.is_some())
-            && let Some(mut done) = self.sealed.pop_front()
-        {
+        loop {
+            let has_place = self.place_anew(world);
+            let has_ended = |sealed: &InFlight| sealed.written.is_some_and(|ok| ok || !has_place);
+            if !self.sealed.front().is_some_and(has_ended) {
+                break;
+            }
+            let Some(mut done) = self.sealed.pop_front() else { break };
             // Behind a record that was lost nothing is applied: recovery would not find it either.
             self.broken |= done.written == Some(false);
             if !self.broken {

@@ -43,8 +43,10 @@ impl Store {
         extend(&self.world, &mut writer, &mut checkpointer, capacity_bytes, geometry);
         drop(writer);
         if let Err(error) = self.grow_on_disk(&mut checkpointer) {
-            if matches!(error, StoreError::NoRoom { .. }) {
-                self.writer.lock().state.segments.shrink(old.segment_count);
+            // Where some of the new segments were used, there is no way back: the next checkpoint
+            // that fits makes the pool larger.
+            let is_refused = matches!(error, StoreError::NoRoom { .. });
+            if is_refused && self.writer.lock().state.segments.shrink(old.segment_count) {
                 self.world.medium.grown(old);
                 checkpointer.grow(old_capacity_bytes, old);
             }
@@ -61,9 +63,7 @@ impl Store {
     }
 
     fn grow_on_disk(&self, checkpointer: &mut Checkpointer) -> Result<(), StoreError> {
-        self.checkpoint_with(checkpointer)?;
-        self.writer.lock().state.segments.open_up();
-        Ok(())
+        self.checkpoint_with(checkpointer)
     }
 
     /// Bytes of the pool that are in use, and all that there are. In use is what is live, and what

@@ -95,7 +95,9 @@ impl Holes {
             used.mark(*place, *units);
         }
         used.0.retain(|segment, marked| {
-            !emptied.contains(segment) && (is_whole || marked.missing_units == 0)
+            !emptied.contains(segment)
+                && !checkpointer.refused.contains(segment)
+                && (is_whole || marked.missing_units == 0)
         });
         let open = checkpointer.superblock();
         Ok(used.holes((open.metadata_segment, open.metadata_block)))

@@ -39,10 +39,11 @@ impl Image {
 }
 
 /// Writes images, those that stand in a row together; how many bytes that were. Tells `written` of
-/// them as it goes on.
+/// them as it goes on, and `begun` of the segment that each write goes to.
 pub(crate) fn write_images(
     medium: &Medium,
     images: &[(Place, Image)],
+    begun: &mut u32,
     written: &mut dyn FnMut(u64),
 ) -> io::Result<u64> {
     let mut start_bytes = 0;
@@ -58,6 +59,7 @@ pub(crate) fn write_images(
         }
         if batch.is_empty() {
             start_bytes = offset;
+            *begun = place.segment;
         }
         let frames = image.frames();
         written_blocks += frames.len() as u64;

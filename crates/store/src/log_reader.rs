@@ -3,9 +3,10 @@
 use block::{BLOCK_BYTES, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::LogPosition;
-use format::{Entry, Place, RecordHeader};
+use format::{Entry, Place, RecordHeader, Seal};
 
 use crate::StoreError;
+use crate::elsewhere::entry_blocks;
 use crate::medium::Medium;
 
 /// How much of the log is read at once: 1 MiB.
@@ -16,11 +17,22 @@ pub(crate) struct LogReader<'a> {
     pub(crate) medium: &'a Medium,
     window: Vec<FrameMut>,
     window_offset_bytes: u64,
+    /// A segment that the log may go on in, and what stands where its first record can be.
+    next: Option<(u32, Vec<Entrance>)>,
+}
+
+/// What stands where the first record of a segment can be.
+#[derive(Clone, Copy, Debug)]
+struct Entrance {
+    block: u32,
+    /// The record that seems to begin there, and the seal of the one before.
+    follows: Option<(u64, Seal)>,
+    unreadable: bool,
 }
 
 impl<'a> LogReader<'a> {
     pub(crate) fn new(medium: &'a Medium) -> Self {
-        Self { medium, window: Vec::new(), window_offset_bytes: 0 }
+        Self { medium, window: Vec::new(), window_offset_bytes: 0, next: None }
     }
 
     /// `count` blocks from `block` of a segment on, as bytes; `None` past the segment's end.
@@ -57,6 +69,44 @@ impl<'a> LogReader<'a> {
             (self.window, self.window_offset_bytes) = (window, offset_bytes);
         }
         Ok(&self.window[((offset_bytes - self.window_offset_bytes) / BLOCK_BYTES) as usize])
+    }
+
+    /// Looks at the places of a segment's first record, once for as long as the segment is next.
+    fn entrances(&mut self, segment: u32) -> Vec<Entrance> {
+        if let Some((known, entrances)) = &self.next
+            && *known == segment
+        {
+            return entrances.clone();
+        }
+        let geometry = self.medium.geometry();
+        let blocks = entry_blocks(geometry.blocks_per_segment());
+        let looked_at = |block: u32| {
+            let place = Place { segment, offset_units: block * UNITS_PER_BLOCK };
+            let mut frames = [FrameMut::stale()];
+            let read = self.medium.disk.read_patiently(geometry.offset_bytes(place), &mut frames);
+            let header = RecordHeader::decode(&frames[0][..]).ok().filter(|_| read.is_ok());
+            let follows = header.map(|header| (header.lsn, header.previous));
+            Entrance { block, follows, unreadable: read.is_err() }
+        };
+        let entrances: Vec<Entrance> = blocks.map(looked_at).collect();
+        self.next = Some((segment, entrances.clone()));
+        entrances
+    }
+
+    /// The places at which the next record can be, in their order: behind the last one, and at the
+    /// beginning of the next segment, as far as something stands there that seems to be it or that
+    /// can't be read.
+    pub(crate) fn places(&mut self, position: &LogPosition) -> Vec<LogPosition> {
+        let mut places = vec![*position];
+        let follows = Some((position.lsn, position.previous));
+        let entrances = self.entrances(position.next_segment);
+        let blocks = entrances
+            .into_iter()
+            .filter(|entrance| entrance.unreadable || entrance.follows == follows)
+            .map(|entrance| entrance.block);
+        let segment = position.next_segment;
+        places.extend(blocks.map(|block| LogPosition { segment, block, ..*position }));
+        places
     }
 
     /// The record at a position, if it is the one that must be there.

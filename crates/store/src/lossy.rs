@@ -47,7 +47,7 @@ pub(crate) fn twice<T>(mut read: impl FnMut() -> Result<T, StoreError>) -> Resul
 
 impl Medium {
     /// An error, unless the device still reads a superblock.
-    fn answers(&self) -> Result<(), StoreError> {
+    pub(crate) fn answers(&self) -> Result<(), StoreError> {
         let is_superblock = |offset: &u64| {
             let mut frames = [block::FrameMut::stale()];
             let read = self.disk.read_patiently(*offset, &mut frames);

@@ -203,7 +203,7 @@ impl Store {
         let superblock = Superblock { sequence: old.sequence + 1, epoch: old.epoch + 1, ..old };
         let mut writer = self.writer.lock();
         writer.epoch = superblock.epoch;
-        checkpointer.write_superblock(&self.world.medium, superblock)
+        checkpointer.write_superblock(&self.world.medium, superblock).map(drop)
     }
 }
 

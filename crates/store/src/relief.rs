@@ -93,7 +93,13 @@ impl<'a> Relief<'a> {
     }
 
     fn checkpoint(&mut self, world: &World, writer: &mut Writer) -> Result<(), StoreError> {
-        let Some(checkpointer) = &mut self.checkpointer else { return Ok(()) };
+        while !self.try_checkpoint(world, writer)? {}
+        Ok(())
+    }
+
+    /// `false`: the device has refused a part of it, and it has to be captured anew.
+    fn try_checkpoint(&mut self, world: &World, writer: &mut Writer) -> Result<bool, StoreError> {
+        let Some(checkpointer) = &mut self.checkpointer else { return Ok(true) };
         let captured = match capture(world, writer, checkpointer, None) {
             Err(StoreError::NoRoom { .. }) => {
                 let holes = Holes::find(world, checkpointer, &BTreeSet::new());
@@ -101,11 +107,17 @@ impl<'a> Relief<'a> {
             }
             captured => captured?,
         };
-        let mut written = write(world, checkpointer, captured, false, &mut |_| {})?;
+        let mut written = match write(world, checkpointer, captured, false, &mut |_| {})? {
+            Ok(written) => written,
+            Err(refused) => {
+                refused.take_back(world, writer, checkpointer);
+                return Ok(false);
+            }
+        };
         written.dead.retain(|segment| !is_weightless(world, writer, *segment));
         free_dead(world, writer, checkpointer, written);
         self.refused_blocks = 0;
-        Ok(())
+        Ok(true)
     }
 
     /// Frees what the checkpoint has freed and the log has not taken since.
@@ -153,7 +165,8 @@ pub(crate) fn keep_what_is_ahead(world: &World, writer: &mut Writer) -> Result<(
         if !begun.insert(segment) {
             return Ok(());
         }
-        let Some((header, _)) = reader.record_at(segment, 0)? else { return Ok(()) };
+        // What can't be read here is not on the way that recovery takes, or ends it.
+        let Ok(Some((header, _))) = reader.record_at(segment, 0) else { return Ok(()) };
         if header.lsn < first_lsn {
             return Ok(());
         }

@@ -11,6 +11,7 @@ use crate::StoreError;
 use crate::apply::apply_all;
 use crate::bring::Payload;
 use crate::log_reader::LogReader;
+use crate::medium::Medium;
 use crate::plausible::{check_log_segments, check_record, payload_is_intact};
 use crate::relief::Relief;
 use crate::world::World;
@@ -77,7 +78,14 @@ fn apply_intact(
     relief: &mut Relief<'_>,
 ) -> Result<Option<u64>, StoreError> {
     for record in records {
-        if !payload_is_intact(&world.medium, payload_place(&record), &record.entries)? {
+        let is_intact = payload_is_intact(&world.medium, payload_place(&record), &record.entries);
+        if let Err(StoreError::Io(_)) = is_intact {
+            world.medium.answers()?;
+            let lsn = record.header.lsn;
+            let text = format!("the payload of record {lsn} of the log can't be read");
+            return Err(StoreError::Damaged(text));
+        }
+        if !is_intact? {
             return Ok(Some(record.header.epoch));
         }
         apply_record(world, writer, &record)?;
@@ -152,23 +160,68 @@ pub(crate) fn search_behind(
     seen
 }
 
-/// The record at a position, here or in the next segment, of this epoch or a later one.
+/// The record at a position, of this epoch or a later one: here, or the first of the next segment.
+///
+/// Where several claim to be it, one of a later epoch is right: that epoch began where the others
+/// were given up. Of the same epoch it is the last, because the device refused those in front of it
+/// ([`crate::elsewhere`]).
+///
+/// A block that can't be read may hold the record, and so is damage, unless the record is found
+/// whole at another place, or can't be in that block: the log leaves a segment only where a record
+/// does not fit the rest of it, or was refused.
 pub(crate) fn next_record(
     reader: &mut LogReader<'_>,
     position: &LogPosition,
     epoch: u64,
 ) -> Result<Option<Found>, StoreError> {
-    let there = LogPosition { segment: position.next_segment, block: 0, ..*position };
-    for at in [*position, there] {
-        if let Some((header, entries)) = reader.record(&at)?
-            && header.epoch >= epoch
+    let (mut best, mut unreadable): (Option<Found>, Option<LogPosition>) = (None, None);
+    for at in reader.places(position) {
+        let least = best.as_ref().map_or(epoch, |found| found.header.epoch);
+        let found = match reader.record(&at) {
+            Err(StoreError::Io(_)) => {
+                let may_be_here = match unreadable {
+                    _ if at == *position => true,
+                    None => at.block == 0 && may_not_fit(reader.medium, position),
+                    Some(before) => at.block == 0 || before.segment == at.segment,
+                };
+                unreadable = if may_be_here { Some(at) } else { unreadable };
+                continue;
+            }
+            found => found?,
+        };
+        if let Some((header, entries)) = found
+            && header.epoch >= least
+            && (at == *position || can_be_first(&header, &at))
         {
             check_record(reader.medium.geometry(), &header, &entries)?;
             let at = LogPosition { next_segment: header.next_segment, ..at };
-            return Ok(Some(Found { at, header, entries }));
+            best = Some(Found { at, header, entries });
         }
     }
-    Ok(None)
+    let Some(LogPosition { lsn, segment, block, .. }) = unreadable else { return Ok(best) };
+    if let Some(found) = &best
+        && payload_is_intact(reader.medium, payload_place(found), &found.entries).unwrap_or(false)
+    {
+        return Ok(best);
+    }
+    reader.medium.answers()?;
+    let text = "can't be read, and may hold record";
+    Err(StoreError::Damaged(format!("block {block} of segment {segment} {text} {lsn} of the log")))
+}
+
+/// Whether there are records that don't fit what is left of a segment.
+fn may_not_fit(medium: &Medium, position: &LogPosition) -> bool {
+    let tuning = &medium.tuning;
+    let payload = tuning.record_blocks_max.max(tuning.edit_blocks_max as usize) as u32;
+    let rest = medium.geometry().blocks_per_segment().saturating_sub(position.block);
+    tuning.header_blocks_max() + payload > rest
+}
+
+/// Whether a record can be the first of its segment, where it is: not one that names that segment
+/// as the next. That is of the one before, and a write or a read was misdirected.
+fn can_be_first(header: &RecordHeader, at: &LogPosition) -> bool {
+    let is_link = header.entry_count == 0 && header.payload_blocks == 0;
+    header.next_segment != at.segment && is_link == (at.block > 0)
 }
 
 /// The record with which the log goes on at a position, and whether its payload is as written.

@@ -141,12 +141,15 @@ impl Segments {
         self.rows.resize(segment_count as usize, SegmentRow::default());
     }
 
-    /// Takes back the last [`Segments::extend`], of which nothing was used.
-    pub(crate) fn shrink(&mut self, segment_count: u32) {
-        let unused = self.rows[segment_count as usize..].iter();
-        assert!(unused.clone().all(|row| row.state == SegmentState::Free), "a segment in use ends");
+    /// Takes back the last [`Segments::extend`]; `false` if something of it was used.
+    pub(crate) fn shrink(&mut self, segment_count: u32) -> bool {
+        let mut added = self.rows[segment_count as usize..].iter();
+        if added.any(|row| row.state != SegmentState::Free) {
+            return false;
+        }
         self.fresh.clear();
         self.rows.truncate(segment_count as usize);
+        true
     }
 
     /// All segments that were added may be opened for anything from here on.

@@ -11,6 +11,11 @@ use crate::writer::Writer;
 use crate::{PoolStatus, VolumeStatus, WrittenBytes};
 
 impl Store {
+    /// How often something went elsewhere because the device had refused to write it.
+    pub fn moved_writes(&self) -> u64 {
+        self.writer.lock().moved_count
+    }
+
     /// How the pool stands.
     pub fn pool_status(&self) -> PoolStatus {
         let all: Vec<Arc<Volume>> = self.world.volumes.read().values().cloned().collect();

@@ -21,6 +21,7 @@ pub(crate) const FREE_ROW: [u8; ROW_BYTES] = [0; ROW_BYTES];
 
 /// What a checkpoint must write for a page.
 pub(crate) struct PageImage {
+    pub(crate) key: PageKey,
     pub(crate) page: Frame,
     pub(crate) reference: PageRef,
 }
@@ -315,7 +316,7 @@ impl Table {
             let place = placer.place_page(slot.stored)?;
             let page = slot.page.share();
             reference = PageRef { place, checksum: medium.keys.page_sum(&page[..]) };
-            images.push(PageImage { page, reference });
+            images.push(PageImage { key, page, reference });
         } else if !slot.stored.is_none() {
             placer.release_page(slot.stored)?;
         }

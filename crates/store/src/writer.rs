@@ -137,6 +137,8 @@ pub(crate) struct Writer {
     /// Segments that recovery would read.
     pub(crate) log_segments: BTreeSet<u32>,
     pub(crate) commit_count: u64,
+    /// How often the log went on elsewhere because the device refused to write.
+    pub(crate) moved_count: u64,
     /// Segments that could not be emptied: what is live in them is damaged.
     pub(crate) unreclaimable: BTreeSet<u32>,
     /// Chunks that were staged for nothing and are still to be released: first id and count.
@@ -193,6 +195,7 @@ impl Writer {
             log_bytes: 0,
             log_segments: BTreeSet::from([position.segment, position.next_segment]),
             commit_count: 0,
+            moved_count: 0,
             unreclaimable: BTreeSet::new(),
             released: Vec::new(),
             metadata_rest_blocks: 0,
@@ -240,13 +243,19 @@ impl Writer {
 
     /// Whether a commit can be taken.
     pub(crate) fn wants_commit(&self) -> bool {
-        !self.open.is_empty() && !self.failed && self.has_free_slot()
+        if self.failed {
+            return false;
+        }
+        if self.sealed.iter().any(|sealed| sealed.unsent) {
+            return !self.early() || !self.sealed.iter().any(InFlight::is_flying);
+        }
+        !self.open.is_empty() && !self.has_refused() && self.has_free_slot()
     }
 
     /// Whether the device may get another commit: while one is on its way, the next one goes when
     /// it is as large. Many small ones would cost more than they gain.
     fn has_free_slot(&self) -> bool {
-        let flying = self.sealed.iter().filter(|commit| commit.written.is_none());
+        let flying = self.sealed.iter().filter(|commit| commit.is_flying());
         let sizes = flying.map(|commit| commit.record.waiting.len());
         let (count, largest) =
             sizes.fold((0, 0), |(count, most), size| (count + 1, usize::max(most, size)));
@@ -350,6 +359,9 @@ impl Writer {
     /// would answer them.
     pub(crate) fn abandon(&mut self, world: &World) -> Vec<Answer> {
         let mut answers = Vec::new();
+        if self.failed && self.sealed.iter().any(|sealed| sealed.unsent) {
+            answers = self.apply_landed(world);
+        }
         if self.failed && !self.is_leading() {
             self.take_waiting(world, &mut answers);
         }

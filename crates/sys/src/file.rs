@@ -13,7 +13,7 @@ use block::{FRAME_BYTES, Frame, FrameMut};
 use crate::disk::{Disk, Persist};
 use crate::opening::{is_block_device, lock, open_direct};
 use crate::prepare::{UNIT_BYTES, Units};
-use crate::retry::{Flushes, Retries};
+use crate::retry::{Flushes, Patience, Retries};
 use crate::{fiemap, iovec};
 
 /// Zeros to write, as large as a unit and aligned as `O_DIRECT` wants it.
@@ -309,7 +309,8 @@ impl Disk for FileDisk {
     }
 
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
-        self.retries.patiently(|| self.put(offset_bytes, frames, Persist::Nothing))
+        let patience = self.retries.patience();
+        self.retries.patiently(patience, || self.put(offset_bytes, frames, Persist::Nothing))
     }
 
     fn flush(&self) -> io::Result<()> {
@@ -323,7 +324,7 @@ impl Disk for FileDisk {
 
     fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
         let mut given_up = None;
-        self.retries.patiently(|| {
+        self.retries.patiently(Patience::Device, || {
             let before = self.flushes.failed();
             match write() {
                 Ok(()) => self.sync(before),
@@ -338,7 +339,8 @@ impl Disk for FileDisk {
     }
 
     fn write_durable(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
-        self.retries.patiently(|| self.put(offset_bytes, frames, Persist::Itself))
+        let patience = self.retries.patience();
+        self.retries.patiently(patience, || self.put(offset_bytes, frames, Persist::Itself))
     }
 }
 

@@ -37,6 +37,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How often an error of the device is met before the write has failed: for some 30 s, as long as
 /// hosts wait for an answer.
 const TRIES_MAX: u32 = 36;
+/// How often EIO is met at a place, for some 70 ms, as long as other places take writes: the place
+/// may be bad, and what is written is placed elsewhere then. When writes to two places have failed
+/// in a row, it is the device, and [`TRIES_MAX`] holds.
+const TRIES_AT_A_PLACE_MAX: u32 = 4;
 /// How often a write is tried that finds no space below: for some 15 minutes. Somebody can make
 /// space, and until then nothing is lost.
 const TRIES_WITHOUT_SPACE_MAX: u32 = 900;
@@ -87,6 +91,8 @@ impl Flushes {
 pub(crate) struct Retries {
     ended: AtomicBool,
     count: AtomicU64,
+    /// A write was given up, and none has succeeded since.
+    failing: AtomicBool,
     report: Mutex<Option<Report>>,
     /// Pauses take no time.
     #[cfg(test)]
@@ -100,10 +106,20 @@ pub(crate) struct Retries {
     pub(crate) read_faults: Mutex<std::collections::VecDeque<i32>>,
 }
 
+/// For how long a write is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It can go elsewhere.
+    Place,
+    /// It can't, or has failed elsewhere already.
+    Device,
+}
+
 /// How often a write that ends with such an error is tried.
-fn tries_max(error: &io::Error) -> u32 {
+fn tries_max(error: &io::Error, patience: Patience) -> u32 {
     match error.raw_os_error() {
         Some(libc::ENOSPC | libc::EDQUOT) => TRIES_WITHOUT_SPACE_MAX,
+        Some(libc::EIO) if patience == Patience::Place => TRIES_AT_A_PLACE_MAX,
         Some(libc::EIO | libc::ENOMEM | libc::EAGAIN | libc::EBUSY) => TRIES_MAX,
         Some(libc::ETIMEDOUT | libc::ENOLINK) => TRIES_MAX,
         _ => 1,
@@ -111,14 +127,14 @@ fn tries_max(error: &io::Error) -> u32 {
 }
 
 /// The pause behind a write that has failed for the `tries`-th time; `None`: it has failed.
-fn pause_after(error: &io::Error, tries: u32) -> Option<Duration> {
+fn pause_after(error: &io::Error, tries: u32, patience: Patience) -> Option<Duration> {
     let doubled = PAUSE_FIRST.saturating_mul(1 << (tries - 1).min(16));
-    (tries < tries_max(error)).then_some(doubled.min(PAUSE_MAX))
+    (tries < tries_max(error, patience)).then_some(doubled.min(PAUSE_MAX))
 }
 
 /// The pause behind a read that has failed for the `tries`-th time; `None`: it has failed.
 fn read_pause_after(error: &io::Error, tries: u32) -> Option<Duration> {
-    let may_pass = tries_max(error) > 1;
+    let may_pass = tries_max(error, Patience::Device) > 1;
     (may_pass && tries < READ_TRIES_MAX).then(|| READ_PAUSE_FIRST * 4u32.pow(tries - 1))
 }
 
@@ -129,11 +145,13 @@ impl Retries {
         &self,
         buffers: &Buffers,
         result: &io::Result<()>,
-        refused: u32,
+        (refused, patience): (u32, Patience),
     ) -> Option<Duration> {
         match (result, buffers) {
             (Err(error), Buffers::Read(_)) => return self.read_refused(error, refused + 1),
-            (Err(error), Buffers::Write(_)) => return self.refused(error, refused + 1),
+            (Err(error), Buffers::Write(_)) => {
+                return self.refused(error, refused + 1, patience);
+            }
             (Ok(()), Buffers::Read(_)) => self.read_passed(refused),
             (Ok(()), Buffers::Write(_)) => self.passed(refused),
         }
@@ -174,9 +192,15 @@ impl Retries {
 
     /// A write has failed for the `tries`-th time: how long to wait before it is tried again;
     /// `None` if it is not.
-    pub(crate) fn refused(&self, error: &io::Error, tries: u32) -> Option<Duration> {
+    pub(crate) fn refused(
+        &self,
+        error: &io::Error,
+        tries: u32,
+        patience: Patience,
+    ) -> Option<Duration> {
         let ended = self.ended.load(Ordering::Acquire);
-        let Some(pause) = pause_after(error, tries).filter(|_| !ended) else {
+        let Some(pause) = pause_after(error, tries, patience).filter(|_| !ended) else {
+            self.failing.store(true, Ordering::Release);
             if tries > 1 {
                 self.tell(&format!("a write was given up after {tries} tries: {error}"));
             }
@@ -193,13 +217,25 @@ impl Retries {
 
     /// A write has succeeded that was refused so often.
     pub(crate) fn passed(&self, refused: u32) {
+        if self.failing.load(Ordering::Acquire) {
+            self.failing.store(false, Ordering::Release);
+        }
         if refused > 0 {
             self.tell(&format!("the device takes writes again, after {refused} tries of one"));
         }
     }
 
+    /// For how long a write is tried that begins now.
+    pub(crate) fn patience(&self) -> Patience {
+        if self.failing.load(Ordering::Acquire) { Patience::Device } else { Patience::Place }
+    }
+
     /// Does a write until it succeeds or has failed for good. Sleeps in between.
-    pub(crate) fn patiently(&self, mut write: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    pub(crate) fn patiently(
+        &self,
+        patience: Patience,
+        mut write: impl FnMut() -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut refused = 0;
         loop {
             let Err(error) = write() else {
@@ -207,7 +243,9 @@ impl Retries {
                 return Ok(());
             };
             refused += 1;
-            let Some(mut pause) = self.refused(&error, refused) else { return Err(error) };
+            let Some(mut pause) = self.refused(&error, refused, patience) else {
+                return Err(error);
+            };
             while !pause.is_zero() && !self.ended.load(Ordering::Acquire) {
                 let slice = pause.min(SLICE);
                 std::thread::sleep(slice);
@@ -263,23 +301,28 @@ impl fmt::Debug for Retries {
 
 #[cfg(test)]
 mod tests {
+    use super::Patience::{Device, Place};
     use super::*;
 
-    fn total(code: i32) -> Duration {
+    fn total(code: i32, patience: Patience) -> Duration {
         let error = io::Error::from_raw_os_error(code);
-        (1..).map_while(|tries| pause_after(&error, tries)).sum()
+        (1..).map_while(|tries| pause_after(&error, tries, patience)).sum()
     }
 
     #[test]
     fn pauses_grow_and_end() {
         let error = io::Error::from_raw_os_error(libc::EIO);
-        let first: Vec<u128> =
-            (1..9).filter_map(|tries| Some(pause_after(&error, tries)?.as_millis())).collect();
+        let first: Vec<u128> = (1..9)
+            .filter_map(|tries| Some(pause_after(&error, tries, Device)?.as_millis()))
+            .collect();
         assert_eq!(first, [10, 20, 40, 80, 160, 320, 640, 1000]);
-        assert!((25..35).contains(&total(libc::EIO).as_secs()));
-        assert!((800..1000).contains(&total(libc::ENOSPC).as_secs()));
-        assert_eq!(total(libc::EINVAL), Duration::ZERO, "what can't pass is not tried again");
-        assert_eq!(total(libc::EROFS), Duration::ZERO);
+        assert!((25..35).contains(&total(libc::EIO, Device).as_secs()));
+        assert_eq!(total(libc::EIO, Place).as_millis(), 70);
+        for patience in [Place, Device] {
+            assert!((800..1000).contains(&total(libc::ENOSPC, patience).as_secs()));
+            assert_eq!(total(libc::EINVAL, patience), Duration::ZERO, "it can't pass");
+            assert_eq!(total(libc::EROFS, patience), Duration::ZERO);
+        }
     }
 
     #[test]
@@ -297,7 +340,7 @@ mod tests {
         let retries = Retries::default();
         retries.end();
         let mut calls = 0;
-        let result = retries.patiently(|| {
+        let result = retries.patiently(Device, || {
             calls += 1;
             Err(io::Error::from_raw_os_error(libc::ENOSPC))
         });

@@ -166,6 +166,7 @@ impl Ring {
             buffers: Buffers::Read(frames),
             persist: Persist::Nothing,
             refused: 0,
+            patience: self.disk.retries().patience(),
         });
         Ok(())
     }
@@ -189,7 +190,8 @@ impl Ring {
             self.disk.units().before_write(offset_bytes, len_bytes);
         }
         let buffers = Buffers::Write(frames);
-        self.queue(Queued { user_data, offset_bytes, buffers, persist, refused: 0 });
+        let patience = self.disk.retries().patience();
+        self.queue(Queued { user_data, offset_bytes, buffers, persist, refused: 0, patience });
         Ok(())
     }
 
@@ -294,6 +296,7 @@ impl Uring {
             sync_after: queued.persist != Persist::Nothing && !dsync,
             flushes_all: queued.persist == Persist::All,
             refused: queued.refused,
+            patience: queued.patience,
             flushes_failed: self.disk.flushes().failed(),
             buffers: queued.buffers,
         });
@@ -373,12 +376,10 @@ impl Uring {
             Progress::More => return self.ready.push_back(index),
             Progress::Ended(result) => result,
         };
-        let retries = self.disk.retries();
-        let again = match transfer.may_begin_again() || result.is_ok() {
-            true => retries.ended(&transfer.buffers, &result, transfer.refused),
-            false => None,
-        };
-        if let Some(pause) = again {
+        let refused = (transfer.refused, transfer.patience);
+        if (result.is_ok() || transfer.may_begin_again())
+            && let Some(pause) = self.disk.retries().ended(&transfer.buffers, &result, refused)
+        {
             transfer.begin_again(self.disk.flushes());
             return self.later.push((Instant::now() + pause, index));
         }

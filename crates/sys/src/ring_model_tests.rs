@@ -264,7 +264,14 @@ impl World {
         }
         (self.places[index].busy, self.places[index].losses) = (true, self.device.losses);
         let (user_data, offset_bytes) = (index as u64, start as u64);
-        self.uring.queue(Queued { user_data, offset_bytes, buffers, persist, refused: 0 });
+        self.uring.queue(Queued {
+            user_data,
+            offset_bytes,
+            buffers,
+            persist,
+            refused: 0,
+            patience: crate::retry::Patience::Place,
+        });
     }
 
     /// Ends one of the steps that are due, any of them.

@@ -4,11 +4,14 @@ use io_uring::squeue;
 
 use super::*;
 use crate::Disk;
+use crate::retry::Patience;
 
 #[path = "ring_flush_tests.rs"]
 mod flushes;
 #[path = "ring_model_tests.rs"]
 mod model_tests;
+#[path = "ring_read_tests.rs"]
+mod reads;
 
 fn disk(len_bytes: u64) -> (tempfile::TempDir, Arc<FileDisk>) {
     let dir = tempfile::tempdir().unwrap();
@@ -153,6 +156,7 @@ fn a_step_that_moved_less_is_continued() {
         sync_after: false,
         flushes_all: false,
         refused: 0,
+        patience: Patience::Place,
         flushes_failed: 0,
     };
     assert!(matches!(transfer.after(-libc::EAGAIN), Progress::More));
@@ -217,7 +221,14 @@ fn steps_of(frame_count: usize, persist: Persist) -> Vec<(u8, i32)> {
     let (_dir, disk) = disk(1 << 20);
     let mut uring = Uring::new(&disk, 4).unwrap();
     let buffers = Buffers::Write(frames(0, frame_count));
-    uring.queue(Queued { user_data: 0, offset_bytes: 0, buffers, persist, refused: 0 });
+    uring.queue(Queued {
+        user_data: 0,
+        offset_bytes: 0,
+        buffers,
+        persist,
+        refused: 0,
+        patience: Patience::Place,
+    });
     uring.ready.clear();
     let mut steps = Vec::new();
     loop {
@@ -323,14 +334,18 @@ fn a_write_that_is_refused_for_a_while_succeeds_once() {
 #[test]
 fn a_write_that_is_refused_for_good_fails_once() {
     for (_dir, disk, mut ring, told) in engines() {
-        refuse(&disk, &[libc::EIO; 36]);
-        ring.write(7, 0, frames(1, 1), Persist::Itself).unwrap();
-        ring.submit().unwrap();
-        let ended = collect_patiently(&mut ring, 1);
-        assert_eq!(ended.len(), 1);
-        assert_eq!(ended[0].result.as_ref().unwrap_err().raw_os_error(), Some(libc::EIO));
-        assert_eq!((ring.in_flight(), disk.retry_count()), (0, 35));
-        assert!(told.lock().unwrap().last().unwrap().contains("given up after 36 tries"));
+        // At one place it is tried a few times; what fails at a second one is tried for long.
+        for (tries, retries) in [(4, 3), (36, 38)] {
+            refuse(&disk, &vec![libc::EIO; tries]);
+            ring.write(7, 0, frames(1, 1), Persist::Itself).unwrap();
+            ring.submit().unwrap();
+            let ended = collect_patiently(&mut ring, 1);
+            assert_eq!(ended.len(), 1);
+            assert_eq!(ended[0].result.as_ref().unwrap_err().raw_os_error(), Some(libc::EIO));
+            assert_eq!((ring.in_flight(), disk.retry_count()), (0, retries));
+            let text = format!("given up after {tries} tries");
+            assert!(told.lock().unwrap().last().unwrap().contains(&text));
+        }
         // What can't pass is not tried again, nor is anything once the owner stops.
         for error in [libc::EROFS, libc::ENOSPC] {
             refuse(&disk, &[error]);
@@ -353,40 +368,7 @@ fn a_blocking_write_is_tried_again() {
     disk.write(0, &frames(1, 3)).unwrap();
     disk.write_durable(4096, &frames(2, 1)).unwrap();
     assert_eq!(disk.retry_count(), 50);
-    refuse(&disk, &[libc::EIO; 36]);
+    refuse(&disk, &[libc::EIO; 4]);
     assert!(disk.write(0, &frames(1, 3)).is_err());
-}
-
-/// A read that fails some times and then succeeds has not failed, whichever way it was asked for;
-/// one that fails each time does, once.
-#[test]
-fn a_read_is_tried_again() {
-    for (_dir, disk, mut ring, _told) in engines() {
-        disk.write(0, &frames(1, 5)).unwrap();
-        let refuse_reads = |errors: &[i32]| {
-            refuse(&disk, &[]);
-            disk.retries().read_faults.lock().unwrap().extend(errors);
-        };
-        let blank = || (0..5).map(|_| FrameMut::stale()).collect::<Vec<FrameMut>>();
-        refuse_reads(&[libc::EIO, libc::EIO, libc::ETIMEDOUT]);
-        ring.read(1, 0, blank()).unwrap();
-        ring.submit().unwrap();
-        let ended = collect_patiently(&mut ring, 1).pop().unwrap();
-        ended.result.unwrap();
-        let Buffers::Read(read) = ended.buffers else { panic!("it was a read") };
-        let read: Vec<Frame> = read.into_iter().map(FrameMut::freeze).collect();
-        assert!(read == frames(1, 5));
-        refuse_reads(&[libc::EIO; 3]);
-        disk.read_patiently(0, &mut blank()).unwrap();
-        assert_eq!(disk.retry_count(), 6);
-
-        refuse_reads(&[libc::EIO; 8]);
-        ring.read(2, 0, blank()).unwrap();
-        ring.submit().unwrap();
-        let ended = collect_patiently(&mut ring, 1).pop().unwrap();
-        assert_eq!(ended.result.unwrap_err().raw_os_error(), Some(libc::EIO));
-        assert!(disk.read_patiently(0, &mut blank()).is_err());
-        assert_eq!((ring.in_flight(), disk.retry_count()), (0, 6));
-        disk.read_patiently(0, &mut blank()).unwrap();
-    }
+    assert!(disk.retries().fault().is_none());
 }

@@ -8,7 +8,7 @@ use io_uring::{opcode, squeue, types};
 use crate::disk::{Disk, Persist};
 use crate::file::FileDisk;
 use crate::iovec;
-use crate::retry::Flushes;
+use crate::retry::{Flushes, Patience};
 use crate::ring::{Buffers, Completion};
 
 /// A transfer that was asked for.
@@ -17,8 +17,9 @@ pub(crate) struct Queued {
     pub(crate) offset_bytes: u64,
     pub(crate) buffers: Buffers,
     pub(crate) persist: Persist,
-    /// How often the device has refused it.
+    /// How often the device has refused it, and how often it may.
     pub(crate) refused: u32,
+    pub(crate) patience: Patience,
 }
 
 impl Queued {
@@ -50,7 +51,9 @@ pub(crate) fn perform(disk: &FileDisk, mut transfer: Queued) -> Performed {
         }
         Buffers::Write(frames) => disk.put(offset_bytes, frames, persist),
     };
-    if let Some(pause) = disk.retries().ended(&transfer.buffers, &result, transfer.refused) {
+    if let Some(pause) =
+        disk.retries().ended(&transfer.buffers, &result, (transfer.refused, transfer.patience))
+    {
         transfer.refused += 1;
         return Performed::Refused(Instant::now() + pause, transfer);
     }
@@ -69,8 +72,9 @@ pub(crate) struct Transfer {
     pub(crate) sync_after: bool,
     /// Whether that flush is for earlier writes as well.
     pub(crate) flushes_all: bool,
-    /// How often the device has refused it.
+    /// How often the device has refused it, and how often it may.
     pub(crate) refused: u32,
+    pub(crate) patience: Patience,
     /// How many flushes had failed when it began.
     pub(crate) flushes_failed: u64,
 }

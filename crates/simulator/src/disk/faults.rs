@@ -66,6 +66,15 @@ impl Inner {
         }
     }
 
+    /// Whether a write touches a bad place.
+    pub(super) fn refuses(&mut self, first: u64, count: u64) -> bool {
+        let end = first + count;
+        let refuses = self.bad.iter().any(|bad| bad.start < end && first < bad.end);
+        self.refused_count += u64::from(refuses);
+        self.written_to = end;
+        refuses
+    }
+
     /// Whether a read fails that succeeds if it is tried as often as reads are.
     pub(super) fn refuses_read(&mut self) -> bool {
         let per_mille = match (self.faults.transient_reads_per_mille, self.reads_refused) {

@@ -84,6 +84,12 @@ impl History {
                 self.disk.set_fuse(Some(self.disk.io_count() + io));
             }
             match Store::open(self.disk.clone(), options(&self.plan)) {
+                // It could do without its last write, the second superblock.
+                Ok(store) if self.disk.is_dead() => {
+                    drop(store);
+                    self.done.recovery_crashes += 1;
+                    self.lose_power();
+                }
                 Ok(store) => {
                     self.disk.set_fuse(None);
                     return self.recovered(store);

@@ -153,11 +153,14 @@ impl History {
             }
         }
         self.disk.note(told);
+        let refused = self.disk.refused_count();
         let result = self.act(store, Desk::step, act)?;
         locked(&self.desk).collect()?;
         match result {
             Ok(()) => Ok(true),
             Err(_) if self.disk.has_failed() => Ok(false),
+            // No place is left that takes it. It is tried again when the device has changed.
+            Err(StoreError::NoRoom { .. }) if self.disk.refused_count() > refused => Ok(false),
             Err(error) => Err(format!("{told}: {error}")),
         }
     }

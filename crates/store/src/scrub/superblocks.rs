@@ -26,16 +26,18 @@ impl Step<'_> {
             if matches!(&copies[copy], Ok(found) if found.sequence == sequence) {
                 continue;
             }
-            if age == 0 {
+            let written = if age == 0 {
                 let frame = FrameMut::from_bytes(&newest.encode()).freeze();
                 let (at, frames) = (SUPERBLOCK_OFFSETS_BYTES[copy], [frame]);
-                medium.disk.write_and_flush(&mut || medium.disk.write(at, &frames))?;
+                medium.disk.write_and_flush(&mut || medium.disk.write(at, &frames)).is_ok()
             } else {
                 let next = Superblock { sequence: newest.sequence + 1, ..newest.clone() };
-                self.checkpointer.write_older_copy(medium, next)?;
-            }
+                self.checkpointer.write_copy(medium, next).is_ok()
+            };
             let offset_bytes = SUPERBLOCK_OFFSETS_BYTES[copy];
-            self.find(What::Superblock(copy as u8), offset_bytes, Repair::Done);
+            // Where the device refuses it, the store goes on with the other one.
+            let repair = if written { Repair::Done } else { Repair::Impossible };
+            self.find(What::Superblock(copy as u8), offset_bytes, repair);
         }
         Ok(())
     }

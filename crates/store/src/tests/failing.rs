@@ -34,7 +34,7 @@ impl sys::Disk for FailingDisk {
 }
 
 #[derive(Default)]
-struct Answers(Mutex<Vec<(u64, Outcome)>>);
+pub(super) struct Answers(pub(super) Mutex<Vec<(u64, Outcome)>>);
 
 impl Sink for Answers {
     fn complete(&self, id: u64, outcome: Outcome) {
@@ -100,8 +100,10 @@ fn what_waits_is_answered_when_a_checkpoint_fails() {
 fn a_checkpoint_never_stores_what_a_failed_write_has_left_in_memory() {
     let bench = bench(Durability::Flush);
     assert!(matches!(start_write(&bench, &distinct(8, 1)), Started::Done(Ok(_))));
-    let commit = bench.store.take_commit().unwrap();
-    bench.store.finish_commit(commit, Err(io::Error::other("broken once")));
+    // Each segment refuses it.
+    while let Some(commit) = bench.store.take_commit() {
+        bench.store.finish_commit(commit, Err(io::Error::other("broken")));
+    }
     let refused = bench.store.checkpoint().unwrap_err();
     assert!(matches!(refused, StoreError::Volume(VolumeError::WriteFailed)), "{refused}");
     let Bench { disk, store, volume, .. } = bench;
@@ -149,6 +151,10 @@ fn behind_a_lost_commit_nothing_is_applied_or_recovered() {
     sys::Disk::write(&*bench.disk, second.offset_bytes, &second.frames).unwrap();
     bench.store.finish_commit(second, Ok(()));
     bench.store.finish_commit(first, Err(io::Error::other("lost")));
+    // No segment takes them.
+    while let Some(commit) = bench.store.take_commit() {
+        bench.store.finish_commit(commit, Err(io::Error::other("lost")));
+    }
     for (_, outcome) in bench.answers.0.lock().drain(..) {
         assert!(matches!(outcome, Outcome::Reply(Err(VolumeError::WriteFailed))), "{outcome:?}");
     }

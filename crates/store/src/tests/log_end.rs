@@ -231,3 +231,73 @@ fn a_checkpoint_within_a_recovery_keeps_the_witnesses() {
         assert!(writer.log_segments.contains(&segment), "segment {segment} may be written over");
     }
 }
+
+/// A pool whose log ends with so many blocks left of its segment, and the block of the device at
+/// which a block of the log's segment, or of the next one, is.
+fn ending_with(left: u32) -> (Arc<MemoryDisk>, VolumeId, [u64; 2]) {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 8 * MIB);
+    let blocks = store.world.medium.geometry().blocks_per_segment();
+    while blocks - position(&store).block > left {
+        let is_far = blocks - position(&store).block > left + 300;
+        let sectors = if is_far { 2048 } else { 8 };
+        write(&store, id, 0, &distinct(sectors, u64::from(position(&store).block))).unwrap();
+    }
+    write(&store, id, 0, &distinct(8, 77)).unwrap();
+    let at = position(&store);
+    let block = |segment, block| {
+        let place = Place { segment, offset_units: block * UNITS_PER_BLOCK };
+        store.world.medium.geometry().offset_bytes(place) / 4096
+    };
+    (disk, id, [block(at.segment, at.block), block(at.next_segment, 0)])
+}
+
+/// The block behind the last record may hold the next one: nobody can tell any more. Such a pool
+/// was refused as if its device had failed, without a word of salvage.
+#[test]
+fn an_unreadable_block_at_the_logs_end_is_damage() {
+    let refused = |disk: &Arc<MemoryDisk>| match Store::open(disk.clone(), OpenOptions::default()) {
+        Err(StoreError::Damaged(text)) => assert!(text.contains("can't be read"), "{text}"),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("a record may be lost"),
+    };
+    let (disk, _, [end, _]) = ending_with(3000);
+    disk.fail_reads_of(end);
+    refused(&disk);
+    // The first block of the next segment, if a record may not have fitted behind the last.
+    let (disk, id, [_, next]) = ending_with(1000);
+    disk.fail_reads_of(next);
+    refused(&disk);
+    disk.fail_reads_of(u64::MAX);
+    let store = Store::open(disk, OpenOptions::default()).unwrap();
+    assert!(read(&store, id, 0, 8) == distinct(8, 77));
+}
+
+#[test]
+fn an_unreadable_block_where_no_record_can_be_does_not_hide_the_logs_end() {
+    let (disk, id, [_, next]) = ending_with(3000);
+    disk.fail_reads_of(next);
+    let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+    assert!(read(&store, id, 0, 8) == distinct(8, 77));
+    assert_sound(&store);
+}
+
+/// A place that refuses writes often can't be read either. What went elsewhere is found.
+#[test]
+fn a_record_is_found_behind_a_place_that_can_be_neither_written_nor_read() {
+    let (disk, id, [end, _]) = ending_with(3000);
+    let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+    disk.refuse_writes_to([end]);
+    disk.fail_reads_of(end);
+    for round in 0..3 {
+        write(&store, id, round * 8, &distinct(8, 500 + round)).unwrap();
+    }
+    drop(store);
+    for _ in 0..2 {
+        let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+        for round in 0..3 {
+            assert!(read(&store, id, round * 8, 8) == distinct(8, 500 + round));
+        }
+        assert_sound(&store);
+    }
+}

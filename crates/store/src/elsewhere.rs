@@ -1,0 +1,173 @@
+//! Records that the device refuses are placed elsewhere in the log.
+//!
+//! A write that fails for good at its place is not the end: the place may be bad, and the device
+//! good. The record goes to the next segment, and all that was sealed behind it follows, because
+//! each record names the one before. What is left of the segment is not used before that was freed.
+//!
+//! # How recovery finds it
+//! A record is either where the one before it ends, or the first of the next segment, at one of its
+//! [`entry_blocks`]. A record that is refused at the first of those is not moved to the second: it
+//! may not fit there. A *link* goes there, an empty record that names the segment behind that, and
+//! so on. So a segment is of use to the log if one of these blocks is.
+//!
+//! These places have an order, and the log never goes back in it. A write that was refused may have
+//! had any effect, so something valid may be at several of them; the last counts, as only what
+//! follows that was ever answered ([`crate::replay::next_record`]). Records behind the others are
+//! never taken for a part of the log: they name the one before by its seal, and where more than the
+//! first of them was moved, that is another one.
+//!
+//! # When
+//! Nothing is placed anew while a record is on its way: those in front may be refused as well, and
+//! those behind may be landing where something else is to go. Until then none is sealed, and
+//! nothing behind a record that was refused is applied or answered. A crash in between finds the log
+//! as far as it was answered, and perhaps more of it: at the old places or at the new ones, where
+//! the same entries stand.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use format::log::header_blocks;
+use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
+
+use crate::StoreError;
+use crate::commit::InFlight;
+use crate::record::Record;
+use crate::world::World;
+use crate::writer::Writer;
+
+/// Places at which the first record of a segment can be.
+const ENTRIES: u32 = 4;
+
+/// The blocks of a segment at which its first record can be, in their order.
+pub(crate) fn entry_blocks(blocks_per_segment: u32) -> impl Iterator<Item = u32> {
+    (0..ENTRIES).map(move |part| part * (blocks_per_segment / ENTRIES))
+}
+
+impl Writer {
+    /// Whether a record was refused that has no other place yet.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.sealed.iter().any(|sealed| sealed.written == Some(false))
+    }
+
+    /// Gives records that were refused, and all behind them, another place, as soon as none is on
+    /// its way. `false`: there is none, or the store has failed.
+    pub(crate) fn place_anew(&mut self, world: &World) -> bool {
+        if self.failed {
+            // Nobody takes it any more.
+            for sealed in self.sealed.iter_mut().filter(|sealed| sealed.unsent) {
+                (sealed.unsent, sealed.written) = (false, Some(false));
+            }
+        }
+        let Some(first) = self.sealed.iter().position(|sealed| sealed.written == Some(false))
+        else {
+            return true;
+        };
+        if self.failed {
+            return false;
+        }
+        if self.sealed.iter().any(InFlight::is_flying) {
+            return true;
+        }
+        let moved = self.move_from(world, first).unwrap_or(false);
+        self.failed |= !moved;
+        moved
+    }
+
+    fn move_from(&mut self, world: &World, first: usize) -> Result<bool, StoreError> {
+        let chain = self.sealed.iter().map(|sealed| &sealed.at).chain([&self.tail]);
+        let followers: BTreeMap<u32, u32> = chain.map(|at| (at.segment, at.next_segment)).collect();
+        let before = first.checked_sub(1).map_or(self.position, |index| self.sealed[index].next);
+        let refused = self.sealed[first].at;
+        // If it comes to nothing, none of these is there.
+        for sealed in self.sealed.range_mut(first..) {
+            (sealed.unsent, sealed.written) = (false, Some(false));
+        }
+        let behind: VecDeque<InFlight> = self.sealed.drain(first..).collect();
+        // A link leads from where it is to where it is wanted no more.
+        self.sealed.extend(behind.into_iter().filter(|sealed| !sealed.is_link()));
+        let mut from = before;
+        if refused.segment != before.segment {
+            let mut entries = entry_blocks(self.blocks_per_segment);
+            let Some(block) = entries.find(|block| *block > refused.block) else {
+                return Ok(false);
+            };
+            let link = self.link(world, LogPosition { block, ..refused });
+            from = link.next;
+            self.note_sealed(&link);
+            self.sealed.insert(first, link);
+        }
+        let Some(mut at) = self.enter(from, &followers) else { return Ok(false) };
+        let begin = self.sealed.len().min(first + usize::from(from != before));
+        for index in begin..self.sealed.len() {
+            if at.block + self.sealed[index].blocks() > self.blocks_per_segment {
+                let Some(next) = self.enter(at, &followers) else { return Ok(false) };
+                at = next;
+            }
+            let record = std::mem::take(&mut self.sealed[index].record);
+            let moved = self.seal(world, record, at);
+            at = moved.next;
+            if moved.applied {
+                let old = self.sealed[index].payload;
+                self.move_early(world, &moved, old)?;
+            }
+            self.note_sealed(&moved);
+            self.sealed[index] = moved;
+        }
+        self.moved_count += 1;
+        Ok(true)
+    }
+
+    /// A record that says nothing but how the log goes on.
+    fn link(&self, world: &World, at: LogPosition) -> InFlight {
+        let record = Record::default();
+        let stamp = (self.epoch, self.flushed_lsn);
+        let (header, seal) = record.seal(&world.medium.keys, &at, stamp, header_blocks(0));
+        let next = LogPosition {
+            block: at.block + header.len() as u32,
+            lsn: at.lsn + 1,
+            previous: seal,
+            ..at
+        };
+        let (lsn, payload, applied) = (at.lsn, Place::NONE, self.early());
+        let (unsent, written) = (true, None);
+        InFlight { record, header, at, payload, next, lsn, applied, unsent, written }
+    }
+
+    /// The beginning of the segment that follows. The one behind that may have been opened already.
+    fn enter(&mut self, at: LogPosition, followers: &BTreeMap<u32, u32>) -> Option<LogPosition> {
+        let segment = at.next_segment;
+        let next_segment = match followers.get(&segment) {
+            Some(next) => *next,
+            None => self.state.segments.open(SegmentState::Log, at.lsn)?,
+        };
+        self.log_segments.extend([segment, next_segment]);
+        Some(LogPosition { segment, block: 0, next_segment, ..at })
+    }
+
+    /// Chunks of a record that was applied early have moved with it, from `old`, unless they have
+    /// another place or are gone by now.
+    fn move_early(
+        &mut self,
+        world: &World,
+        moved: &InFlight,
+        old: Place,
+    ) -> Result<(), StoreError> {
+        for brought in moved.record.entries.iter().flat_map(Entry::brought) {
+            let at = |payload: Place| {
+                let offset_units = payload.offset_units + brought.payload_units;
+                Place { offset_units, ..payload }
+            };
+            let (old, new) = (at(old), at(moved.payload));
+            let units = world.chunks.update(&world.medium, brought.chunk.0, |raw| {
+                let mut row = ChunkRow::decode(raw).filter(|row| row.place == old)?;
+                row.place = new;
+                row.encode(raw);
+                Some(row.share_units())
+            })?;
+            if let Some(units) = units {
+                self.state.segments.sub_live(old, units)?;
+                self.state.segments.add_live(new, units)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! A disk in memory, and what can go wrong with it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use block::{Frame, FrameMut};
+use parking_lot::Mutex;
+
+/// A disk in memory, whose blocks cost nothing before they are written.
+pub(crate) struct MemoryDisk {
+    blocks: Mutex<std::collections::HashMap<u64, Frame>>,
+    len_bytes: AtomicU64,
+    /// How many more writes succeed.
+    writes_left: AtomicU64,
+    /// A block that can't be read.
+    unreadable: AtomicU64,
+    /// Blocks that can't be written.
+    bad: Mutex<BTreeSet<u64>>,
+}
+
+impl MemoryDisk {
+    pub(crate) fn new(len_bytes: u64) -> Arc<Self> {
+        Arc::new(Self {
+            blocks: Mutex::default(),
+            len_bytes: AtomicU64::new(len_bytes),
+            writes_left: AtomicU64::new(u64::MAX),
+            unreadable: AtomicU64::new(u64::MAX),
+            bad: Mutex::default(),
+        })
+    }
+
+    /// Another disk that holds the same: as a crash at this moment would leave it.
+    pub(crate) fn copy(&self) -> Arc<Self> {
+        let copy = Self::new(self.len_bytes.load(Ordering::Relaxed));
+        copy.blocks.lock().extend(self.blocks.lock().iter().map(|(at, held)| (*at, held.clone())));
+        copy
+    }
+
+    /// Lets the device fail after so many writes.
+    pub(crate) fn fail_after(&self, writes: u64) {
+        self.writes_left.store(writes, Ordering::Relaxed);
+    }
+
+    /// Lets the device fail to write these blocks.
+    pub(crate) fn refuse_writes_to(&self, blocks: impl IntoIterator<Item = u64>) {
+        *self.bad.lock() = blocks.into_iter().collect();
+    }
+
+    /// Lets the device fail to read a block.
+    pub(crate) fn fail_reads_of(&self, block: u64) {
+        self.unreadable.store(block, Ordering::Relaxed);
+    }
+
+    /// Turns a bit, behind a byte of the device.
+    pub(crate) fn flip(&self, offset_bytes: u64, bit: u64) {
+        let at = offset_bytes + bit / 8;
+        let mut bytes = self.block(at / 4096).into_mut();
+        bytes[(at % 4096) as usize] ^= 1 << (bit % 8);
+        self.overwrite(at / 4096, bytes.freeze());
+    }
+
+    /// A block as it is.
+    pub(crate) fn block(&self, block: u64) -> Frame {
+        self.blocks.lock().get(&block).cloned().unwrap_or_else(Frame::zeros)
+    }
+
+    /// Puts a block in the place of another.
+    pub(crate) fn overwrite(&self, block: u64, frame: Frame) {
+        self.blocks.lock().insert(block, frame);
+    }
+
+    /// The blocks that were ever written, in order.
+    pub(crate) fn written_blocks(&self) -> Vec<u64> {
+        let mut blocks: Vec<u64> = self.blocks.lock().keys().copied().collect();
+        blocks.sort_unstable();
+        blocks
+    }
+
+    /// Makes the device shorter.
+    pub(crate) fn cut(&self, len_bytes: u64) {
+        self.len_bytes.store(len_bytes, Ordering::Relaxed);
+        self.blocks.lock().retain(|block, _| block * 4096 < len_bytes);
+    }
+
+    /// Whether both hold the same.
+    pub(crate) fn same_as(&self, other: &Self) -> bool {
+        let blocks = self.written_blocks();
+        blocks == other.written_blocks()
+            && blocks.iter().all(|at| self.block(*at)[..] == other.block(*at)[..])
+    }
+}
+
+impl sys::Disk for MemoryDisk {
+    fn len_bytes(&self) -> u64 {
+        self.len_bytes.load(Ordering::Relaxed)
+    }
+
+    fn grow(&self, len_bytes: u64) -> io::Result<()> {
+        self.len_bytes.fetch_max(len_bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        let blocks = self.blocks.lock();
+        let (first, unreadable) = (offset_bytes / 4096, self.unreadable.load(Ordering::Relaxed));
+        if (first..first + frames.len() as u64).contains(&unreadable)
+            || offset_bytes + frames.len() as u64 * 4096 > self.len_bytes()
+        {
+            return Err(io::Error::other("the device can't read this"));
+        }
+        for (index, frame) in frames.iter_mut().enumerate() {
+            match blocks.get(&(offset_bytes / 4096 + index as u64)) {
+                Some(stored) => frame.copy_from_slice(&stored[..]),
+                None => frame.fill(0),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        let left = self.writes_left.load(Ordering::Relaxed);
+        let left = left.checked_sub(1).ok_or_else(|| io::Error::other("no more writes"))?;
+        self.writes_left.store(left, Ordering::Relaxed);
+        let (first, end) = (offset_bytes / 4096, offset_bytes / 4096 + frames.len() as u64);
+        if self.bad.lock().range(first..end).next().is_some() {
+            return Err(io::Error::other("the device can't write this"));
+        }
+        let mut blocks = self.blocks.lock();
+        for (index, frame) in frames.iter().enumerate() {
+            blocks.insert(offset_bytes / 4096 + index as u64, frame.clone());
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+}

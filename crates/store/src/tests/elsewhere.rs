@@ -1,0 +1,244 @@
+//! Places of the device that refuse writes for good: what should go there goes elsewhere.
+
+use format::geometry::UNITS_PER_BLOCK;
+use format::{LogPosition, Place, SegmentState};
+
+use super::failing::Answers;
+use super::*;
+use crate::elsewhere::entry_blocks;
+use crate::{Commit, Durability, Outcome, Started, Token};
+
+/// A block of the device.
+fn block_of(store: &Store, segment: u32, block: u32) -> u64 {
+    let place = Place { segment, offset_units: block * UNITS_PER_BLOCK };
+    store.world.medium.geometry().offset_bytes(place) / 4096
+}
+
+fn tail(store: &Store) -> LogPosition {
+    store.writer.lock().tail
+}
+
+struct Bench {
+    disk: Arc<MemoryDisk>,
+    store: Store,
+    answers: Arc<Answers>,
+    token: Token,
+    volume: VolumeId,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let (disk, store) = pool(1 << 30);
+        let answers = Arc::<Answers>::default();
+        let token = Token { sink: store.register_sink(answers.clone()), id: 0 };
+        let volume = volume(&store, MIB);
+        Self { disk, store, answers, token, volume }
+    }
+
+    /// Begins a write of one block, and takes its commit.
+    fn begin(&self, block: u64, bytes: &[u8]) -> Commit {
+        let range = SectorRange::new(block * 8, 8);
+        let data = DataOut::from_bytes(bytes, 0);
+        let request = VolumeRequest::Write { volume: self.volume, range, data, fua: false };
+        let token = Token { id: block, ..self.token };
+        assert!(matches!(self.store.start(request, token), Started::Queued));
+        self.store.take_commit().unwrap()
+    }
+
+    fn finish(&self, commit: Commit) {
+        let result = sys::Disk::write(&*self.disk, commit.offset_bytes, &commit.frames);
+        self.store.finish_commit(commit, result);
+    }
+
+    /// Which writes were answered, and that they were well.
+    fn answered(&self) -> Vec<u64> {
+        let well = |(id, outcome)| match outcome {
+            Outcome::Reply(Ok(_)) => id,
+            other => panic!("write {id}: {other:?}"),
+        };
+        self.answers.0.lock().drain(..).map(well).collect()
+    }
+}
+
+/// The first is refused, and may have landed all the same; the ones behind have landed. All of them
+/// go to the next segment, and none is answered before. A crash at any time finds what was
+/// answered.
+#[test]
+fn a_record_that_is_refused_goes_to_the_next_segment_with_all_behind_it() {
+    for landed in [false, true] {
+        let bench = Bench::new();
+        let old = tail(&bench.store);
+        let blocks: Vec<Vec<u8>> = (0..3).map(|at| distinct(8, at + 1)).collect();
+        let mut commits: Vec<Commit> =
+            (0..).zip(&blocks).map(|(at, b)| bench.begin(at, b)).collect();
+        for commit in &commits[usize::from(!landed)..] {
+            sys::Disk::write(&*bench.disk, commit.offset_bytes, &commit.frames).unwrap();
+        }
+        let first = commits.remove(0);
+        bench.store.finish_commit(commits.remove(0), Ok(()));
+        bench.store.finish_commit(first, Err(io::Error::other("a bad place")));
+        assert!(bench.store.take_commit().is_none(), "one is on its way still");
+        bench.store.finish_commit(commits.remove(0), Ok(()));
+        assert_eq!(bench.answered(), [0; 0]);
+        for answered in 1..=3 {
+            let commit = bench.store.take_commit().unwrap();
+            let end = block_of(&bench.store, old.next_segment, 4096);
+            assert!(
+                (block_of(&bench.store, old.next_segment, 0)..end)
+                    .contains(&(commit.offset_bytes / 4096))
+            );
+            bench.finish(commit);
+            assert_eq!(bench.answered(), [answered - 1]);
+            let crashed = Store::open(bench.disk.copy(), OpenOptions::default()).unwrap();
+            for at in 0..answered {
+                assert!(read(&crashed, bench.volume, at * 8, 8) == blocks[at as usize]);
+            }
+            assert_sound(&crashed);
+        }
+        assert!(bench.store.take_commit().is_none());
+        assert!(tail(&bench.store).segment == old.next_segment && !bench.store.has_failed());
+        assert_eq!(bench.store.moved_writes(), 1);
+        // What follows is found behind it, also after a checkpoint in between.
+        bench.store.checkpoint().unwrap();
+        write(&bench.store, bench.volume, 24, &blocks[0]).unwrap();
+        let reopened = Store::open(bench.disk.copy(), OpenOptions::default()).unwrap();
+        assert!(read(&reopened, bench.volume, 24, 8) == blocks[0]);
+        assert_sound(&reopened);
+    }
+}
+
+/// Where the first block of the next segment is bad as well, a link at the next place leads to the
+/// segment behind, however many there are.
+#[test]
+fn a_segment_whose_first_blocks_are_bad_is_passed_by() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 8 * MIB);
+    let at = tail(&store);
+    let here = block_of(&store, at.segment, at.block);
+    let entries: Vec<u64> =
+        entry_blocks(4096).map(|block| block_of(&store, at.next_segment, block)).collect();
+    for bad in 0..entries.len() {
+        let disk = disk.copy();
+        let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+        let places = entries[..bad].iter().chain([&here]).copied();
+        disk.refuse_writes_to(places);
+        for mib in 0..4 {
+            write(&store, id, mib * MIB, &distinct(2048, mib + 1)).unwrap();
+        }
+        let reached = tail(&store).segment;
+        assert_eq!(reached == at.next_segment, bad == 0, "{bad} bad places");
+        let reopened = Store::open(disk.copy(), OpenOptions::default()).unwrap();
+        for mib in 0..4 {
+            assert!(read(&reopened, id, mib * MIB, 2048) == distinct(2048, mib + 1));
+        }
+        assert_sound(&reopened);
+    }
+    // All four: there is no way on.
+    disk.refuse_writes_to(entries.iter().chain([&here]).copied());
+    assert!(write(&store, id, 0, &distinct(8, 1)).is_err());
+    assert!(store.has_failed());
+}
+
+/// With early answers the chunks of what moves have their places already.
+#[test]
+fn what_was_answered_early_moves_with_its_record() {
+    let disk = MemoryDisk::new(1 << 30);
+    Store::create(&*disk, &[7; 64]).unwrap();
+    let options = OpenOptions { durability: Durability::Flush, ..OpenOptions::default() };
+    let store = Store::open(disk.clone(), options).unwrap();
+    let id = volume(&store, 8 * MIB);
+    let at = tail(&store);
+    let place = block_of(&store, at.segment, at.block);
+    disk.refuse_writes_to([place]);
+    for mib in 0..4 {
+        write(&store, id, mib * MIB, &distinct(2048, mib + 1)).unwrap();
+    }
+    assert_eq!(store.moved_writes(), 1);
+    store.execute(VolumeRequest::Flush { volume: id }).unwrap();
+    assert_sound(&store);
+    let reopened = Store::open(disk.copy(), OpenOptions::default()).unwrap();
+    for store in [&store, &reopened] {
+        for mib in 0..4 {
+            assert!(read(store, id, mib * MIB, 2048) == distinct(2048, mib + 1));
+        }
+    }
+    assert_sound(&reopened);
+}
+
+/// A checkpoint of which a part is refused goes elsewhere as a whole, and the store goes on; so
+/// does the next one, and a pool that is opened from either.
+#[test]
+fn a_checkpoint_that_is_refused_is_captured_elsewhere() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 600 * MIB);
+    let fill = |round: u64| {
+        for mib in (0..600).step_by(7) {
+            write(&store, id, mib * MIB, &distinct(8, 1000 * round + mib)).unwrap();
+        }
+    };
+    for round in 0..4 {
+        fill(round);
+        let (segment, block) = {
+            let checkpointer = store.checkpointing.lock();
+            let superblock = checkpointer.superblock();
+            (superblock.metadata_segment, superblock.metadata_block)
+        };
+        // Where it goes on; at first, the free segments that it could begin.
+        let bad: Vec<u64> = match segment {
+            0 => {
+                let rows = store.writer.lock();
+                let rows = rows.state.segments.rows();
+                let free = rows.filter(|(at, row)| *at > 0 && row.state == SegmentState::Free);
+                free.take(2).map(|(at, _)| block_of(&store, at, 3)).collect()
+            }
+            segment => vec![block_of(&store, segment, block + 3)],
+        };
+        disk.refuse_writes_to(bad);
+        let moved = store.moved_writes();
+        store.checkpoint().unwrap();
+        assert!(store.moved_writes() > moved, "no part of it was refused");
+        assert_sound(&store);
+        let reopened = Store::open(disk.copy(), OpenOptions::default()).unwrap();
+        for mib in (0..600).step_by(7) {
+            assert!(read(&reopened, id, mib * MIB, 8) == distinct(8, 1000 * round + mib));
+        }
+        assert_sound(&reopened);
+    }
+    disk.refuse_writes_to([]);
+    fill(9);
+    store.checkpoint().unwrap();
+    assert_sound(&store);
+}
+
+/// One superblock can't be written: the store goes on with the other one, scrubbing says so, and
+/// when the device takes it again both say the same.
+#[test]
+fn a_superblock_that_cant_be_written_does_not_end_writing() {
+    for (bad, place) in format::superblock::SUPERBLOCK_OFFSETS_BYTES.into_iter().enumerate() {
+        let (disk, store) = pool(1 << 30);
+        let id = volume(&store, MIB);
+        disk.refuse_writes_to([place / 4096]);
+        for round in 0..4 {
+            write(&store, id, round * 8, &distinct(8, round + 1)).unwrap();
+            store.checkpoint().unwrap();
+            let store = Store::open(disk.copy(), OpenOptions::default()).unwrap();
+            assert!(read(&store, id, round * 8, 8) == distinct(8, round + 1));
+            assert_sound(&store);
+        }
+        store.scrub_start(1);
+        while store.scrub_step(1_000, 6).unwrap() != crate::ScrubStep::Complete {}
+        let found = store.damage().findings;
+        let expected = crate::What::Superblock(bad as u8);
+        assert!(found.iter().any(|finding| finding.what == expected), "{found:?}");
+        disk.refuse_writes_to([]);
+        store.checkpoint().unwrap();
+        let copies = crate::recovery::read_superblocks(&*disk).unwrap();
+        let mut sequences = copies.map(|copy| copy.unwrap().sequence);
+        sequences.sort_unstable();
+        assert_eq!(sequences[1], sequences[0] + 1);
+        // Neither can be written: that ends it.
+        let both = format::superblock::SUPERBLOCK_OFFSETS_BYTES.map(|at| at / 4096);
+        disk.refuse_writes_to(both);
+        assert!(store.checkpoint().is_err() && store.has_failed());
+    }
+}

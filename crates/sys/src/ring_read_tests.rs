@@ -1,0 +1,37 @@
+//! Reads that fail at first.
+
+use super::*;
+
+/// A read that fails some times and then succeeds has not failed, whichever way it was asked for;
+/// one that fails each time does, once.
+#[test]
+fn a_read_is_tried_again() {
+    for (_dir, disk, mut ring, _told) in engines() {
+        disk.write(0, &frames(1, 5)).unwrap();
+        let refuse_reads = |errors: &[i32]| {
+            refuse(&disk, &[]);
+            disk.retries().read_faults.lock().unwrap().extend(errors);
+        };
+        let blank = || (0..5).map(|_| FrameMut::stale()).collect::<Vec<FrameMut>>();
+        refuse_reads(&[libc::EIO, libc::EIO, libc::ETIMEDOUT]);
+        ring.read(1, 0, blank()).unwrap();
+        ring.submit().unwrap();
+        let ended = collect_patiently(&mut ring, 1).pop().unwrap();
+        ended.result.unwrap();
+        let Buffers::Read(read) = ended.buffers else { panic!("it was a read") };
+        let read: Vec<Frame> = read.into_iter().map(FrameMut::freeze).collect();
+        assert!(read == frames(1, 5));
+        refuse_reads(&[libc::EIO; 3]);
+        disk.read_patiently(0, &mut blank()).unwrap();
+        assert_eq!(disk.retry_count(), 6);
+
+        refuse_reads(&[libc::EIO; 8]);
+        ring.read(2, 0, blank()).unwrap();
+        ring.submit().unwrap();
+        let ended = collect_patiently(&mut ring, 1).pop().unwrap();
+        assert_eq!(ended.result.unwrap_err().raw_os_error(), Some(libc::EIO));
+        assert!(disk.read_patiently(0, &mut blank()).is_err());
+        assert_eq!((ring.in_flight(), disk.retry_count()), (0, 6));
+        disk.read_patiently(0, &mut blank()).unwrap();
+    }
+}
