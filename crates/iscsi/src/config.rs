@@ -29,8 +29,8 @@ pub struct Limits {
     pub sessions: usize,
     /// Sessions of one initiator, discovery included: what it has of paths to all portals.
     pub sessions_per_initiator: usize,
-    /// Sessions from one address (of IPv6: from one network of 64 bits), whatever the names: some of
-    /// all, so that no machine takes all by the names of many hosts.
+    /// Sessions from one address (of IPv6: from one network of 64 bits), whatever their names, so
+    /// that no machine takes all by the names of many hosts.
     pub sessions_per_address: usize,
     /// Connections in a session (MaxConnections). 1..=65535.
     pub connections_per_session: u16,

@@ -10,7 +10,7 @@ use store::{Outcome, ReadOperation, Started, Token};
 
 use super::counters::{Class, PathCounters};
 use super::front::FrontEnd;
-use super::luns::{attributes_at, verified_bytes, volume_at};
+use super::luns::{attributes_at, data_out_bytes, verified_bytes, volume_at};
 use super::shared::Shared;
 use super::sockets::{Peer, PeerPath};
 use super::tasks::Task;
@@ -40,6 +40,7 @@ impl FrontEnd {
             handle: command.task,
             nexus: nexus.clone(),
             volume,
+            expected_out_bytes: command.expected_out_bytes,
             has_memory: false,
             starved_since: None,
             pending: None,
@@ -62,6 +63,7 @@ impl FrontEnd {
         if command.attribute == TaskAttribute::Aca {
             return self.finish(index, Response::check(Sense::INVALID_MESSAGE));
         }
+        let expected_out = command.expected_out_bytes;
         let moved = u64::from(command.expected_in_bytes.max(command.expected_out_bytes));
         let moved = moved.max(verified_bytes(&cdb, command.lun, &luns));
         let command = scsi::Command {
@@ -77,7 +79,7 @@ impl FrontEnd {
                 None => return,
             },
         };
-        let step = begin(&shared, &nexus, &luns, command);
+        let step = begin(&shared, &nexus, &luns, command, expected_out);
         self.advance(index, step);
     }
 
@@ -273,7 +275,17 @@ pub(super) fn begin(
     nexus: &Arc<scsi::Nexus>,
     luns: &Arc<LunMap>,
     command: scsi::Command,
+    expected_out_bytes: u32,
 ) -> Step {
+    // How much data was asked for depends on what was at the LUN when the command came. Where that
+    // has changed since, the rest was not asked for, and must not count as written: the host sends
+    // the command again.
+    let limit = shared.target.config().limits.data_out_bytes_per_command;
+    let most = u64::from(expected_out_bytes.min(limit));
+    let takes = data_out_bytes(luns, command.lun, command.cdb.bytes()).unwrap_or(0);
+    if (command.data_out.len() as u64) < takes.min(most) {
+        return Step::Done(Response::with_status(Status::Busy));
+    }
     if command.cdb.opcode() == THIRD_PARTY_COPY_OUT {
         shared.forget_gone();
     }

@@ -28,10 +28,11 @@ pub(super) fn attributes_at(luns: &LunMap, lun: [u8; 8]) -> Option<&VolumeAttrib
     luns.luns.get(&lun_number(lun)?).map(Arc::as_ref)
 }
 
-/// How much a CDB takes from the host; `None` where there is no volume.
+/// How much a CDB takes from the host: nothing where there is no volume, as whatever moves data is
+/// refused there.
 pub(super) fn data_out_bytes(luns: &LunMap, lun: [u8; 8], cdb: &[u8]) -> Option<u64> {
-    let volume = attributes_at(luns, lun)?;
-    Some(scsi::data_out_bytes(cdb, volume.logical_block.bytes()))
+    let bytes = |volume: &VolumeAttributes| scsi::data_out_bytes(cdb, volume.logical_block.bytes());
+    Some(attributes_at(luns, lun).map_or(0, bytes))
 }
 
 /// The bytes that a command reads without sending them; 0 for all but VERIFY.

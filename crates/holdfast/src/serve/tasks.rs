@@ -28,6 +28,8 @@ pub(super) struct Task {
     pub nexus: Arc<scsi::Nexus>,
     /// The volume that it was sent to.
     pub volume: Option<VolumeId>,
+    /// What its host announced to send.
+    pub expected_out_bytes: u32,
     /// Whether it has memory for what it reads.
     pub has_memory: bool,
     /// Since when it waits for that.

@@ -250,13 +250,14 @@ impl FrontEnd {
         let Some(held) = task.held.take() else { return };
         let (slot, connection, nexus) = (task.connection, task.handle.connection, &task.nexus);
         let (nexus, aborted) = (nexus.clone(), task.aborted);
+        let expected_out = task.expected_out_bytes;
         let shared = self.shared.clone();
         let peer = self.peers[slot].as_mut().filter(|peer| peer.id == connection && !aborted);
         let Some(peer) = peer else {
             return self.finish(index, Response::with_status(Status::TaskAborted));
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
-        let step = begin(&shared, &nexus, &luns, held.command);
+        let step = begin(&shared, &nexus, &luns, held.command, expected_out);
         self.advance(index, step);
         self.touch(slot);
     }

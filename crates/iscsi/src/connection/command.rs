@@ -2,7 +2,9 @@
 //!
 //! Flags: F 80h, R 40h, W 20h, ATTR 07h. 20..24 Expected Data Transfer Length, 32..48 CDB.
 
-use block::{DataOut, FRAME_BYTES};
+use std::sync::Arc;
+
+use block::{DataOut, FRAME_BYTES, LunMap};
 
 use super::{Connection, Held, Plan};
 use crate::event::{Cdb, Command, Event, TaskAttribute};
@@ -116,7 +118,9 @@ impl Connection {
             true => task.expected_out.min(self.params.first_burst_bytes),
             false => data_bytes as u32,
         };
-        task.transfer_out = (config.data_out_bytes)(&self.luns, task.lun, task.cdb.bytes());
+        // What comes with the login itself may be parsed before anybody told what its host sees.
+        let takes = |luns: &Arc<LunMap>| (config.data_out_bytes)(luns, task.lun, task.cdb.bytes());
+        task.transfer_out = self.luns.as_ref().and_then(takes);
         let transfer = task.transfer_out.map_or(u32::MAX, |bytes| bytes.min(1 << 31) as u32);
         // What comes unasked comes, whether the command takes it or not.
         let useful = task.expected_out.min(transfer.max(unasked));

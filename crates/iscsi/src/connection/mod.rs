@@ -118,8 +118,8 @@ pub struct Connection {
     held_bytes: usize,
     /// Whether there may be PDUs in the buffer that were not looked at.
     input_left: bool,
-    /// What the initiator sees, for the length of its commands.
-    luns: Arc<LunMap>,
+    /// What the initiator sees, for the length of its commands; `None` until that was told.
+    luns: Option<Arc<LunMap>>,
     /// Why it was closed, where people should know.
     complaint: Option<&'static str>,
     /// Immediate requests that are not answered.
@@ -165,7 +165,7 @@ impl Connection {
             shared_output: Grant::default(),
             held_bytes: 0,
             input_left: false,
-            luns: Arc::default(),
+            luns: None,
             complaint: None,
             immediate: Arc::default(),
             managements: Vec::new(),
@@ -211,7 +211,7 @@ impl Connection {
     /// What the initiator sees: asked for the length of its commands. To be told before what was
     /// received since it changed.
     pub fn set_luns(&mut self, luns: Arc<LunMap>) {
-        self.luns = luns;
+        self.luns = Some(luns);
     }
 
     /// Whether [`Connection::go_on`] has something to do: more was received than one call works

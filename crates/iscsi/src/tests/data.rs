@@ -310,6 +310,7 @@ fn what_is_longer_than_a_command_may_bring_is_not_asked_for() {
 fn no_data_is_asked_for_that_the_command_does_not_take() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[("InitialR2T", "No"), ("FirstBurstLength", "1024")]);
+    peer.connection.set_luns(Arc::default());
     // VERIFY of two blocks, announced with 64 KiB: what comes unasked is taken, and no more.
     for (tag, flags, unasked, asked) in [(1, 0xa1, 0, 1024), (2, 0xa1, 512, 512), (3, 0x21, 0, 0)] {
         let mut bhs = peer.command(flags, tag, 65_536, 0x2f);
@@ -344,6 +345,21 @@ fn no_data_is_asked_for_that_the_command_does_not_take() {
     peer.connection.respond(command.task, TaskResponse::default());
     let (bhs, _) = peer.expect(opcode::RESPONSE);
     assert_eq!((bhs.flags(), bhs.u32(44)), (0x84, 1024));
+}
+
+/// A command behind the login is parsed before it is known what its host sees: nothing of what it
+/// announces may be missing then.
+#[test]
+fn all_data_is_asked_for_until_it_is_known_what_the_host_sees() {
+    let target = target();
+    let mut peer = Peer::logged_in(&target, &[]);
+    for (tag, asked) in [(1, 65_536), (2, 1024)] {
+        let mut bhs = peer.command(0xa1, tag, 65_536, 0x2f);
+        bhs.0[32 + 8] = 2;
+        peer.send(bhs, b"");
+        assert_eq!(peer.expect(opcode::R2T).0.u32(44), asked);
+        peer.connection.set_luns(Arc::default());
+    }
 }
 
 #[test]

@@ -20,6 +20,22 @@ fn shared(dir: &std::path::Path) -> (Arc<Shared>, Arc<Open>) {
     (Shared::new(&options, &["127.0.0.1:3260".parse().unwrap(); 2]).unwrap(), open)
 }
 
+/// Begins commands with so many bytes of data of so many that were announced.
+fn beginner(shared: &Shared, open: &Open) -> impl Fn(&[u8], usize, u32) -> scsi::Step {
+    let luns = open.map.lock().clone();
+    let port = scsi::InitiatorPort { name: "iqn.2026-01.example:one".into(), isid: [0; 6] };
+    let nexus = shared.scsi.new_nexus(port, 1, &luns);
+    move |cdb, bytes, announced| {
+        let command = scsi::Command {
+            lun: [0, 1, 0, 0, 0, 0, 0, 0],
+            cdb: scsi::Cdb::new(cdb),
+            data_out: DataOut::new(bytes, 0),
+            expected_in_bytes: 0,
+        };
+        commands::begin(shared, &nexus, &luns, command, announced)
+    }
+}
+
 /// As it is while hosts overwrite a pool that is nearly full.
 #[test]
 fn what_is_due_is_done_while_maintenance_is_never_done() {
@@ -40,21 +56,36 @@ fn what_is_due_is_done_while_maintenance_is_never_done() {
 fn whoever_comes_with_a_token_sees_first_what_is_gone() {
     let dir = tempfile::tempdir().unwrap();
     let (shared, open) = shared(dir.path());
-    let luns = open.map.lock().clone();
-    let port = scsi::InitiatorPort { name: "iqn.2026-01.example:one".into(), isid: [0; 6] };
-    let nexus = Arc::new(shared.scsi.new_nexus(port, 1, &luns));
+    let begin = beginner(&shared, &open);
     let send = |cdb: &[u8]| {
         open.gone.lock().push(VolumeId(99));
-        let command = scsi::Command {
-            lun: [0, 1, 0, 0, 0, 0, 0, 0],
-            cdb: scsi::Cdb::new(cdb),
-            data_out: DataOut::default(),
-            expected_in_bytes: 0,
-        };
-        drop(commands::begin(&shared, &nexus, &luns, command));
+        drop(begin(cdb, 0, 0));
         std::mem::take(&mut *open.gone.lock())
     };
     // READ (10) has no token; WRITE USING TOKEN has.
     assert_eq!(send(&[0x28, 0, 0, 0, 0, 0, 0, 0, 8, 0]), [VolumeId(99)]);
     assert_eq!(send(&[0x83, 0x11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), []);
+}
+
+/// What was at the LUN when the command came took less, or there was nothing.
+#[test]
+fn data_that_was_not_asked_for_does_not_count_as_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (shared, open) = shared(dir.path());
+    let begin = beginner(&shared, &open);
+    let write = [0x2a, 0, 0, 0, 0, 0, 0, 0, 8, 0];
+    let status = |step| match step {
+        scsi::Step::Done(response) => Some(response.status),
+        _ => None,
+    };
+    assert_eq!(status(begin(&write, 0, 0)), Some(scsi::Status::CheckCondition), "power on");
+    for (bytes, announced, expected) in [
+        (0, 4096, Some(scsi::Status::Busy)),
+        (2048, 4096, Some(scsi::Status::Busy)),
+        (4096, 4096, None),
+        (4096, 8192, None),
+        (2048, 2048, None),
+    ] {
+        assert_eq!(status(begin(&write, bytes, announced)), expected, "{bytes} of {announced}");
+    }
 }

@@ -237,6 +237,23 @@ fn many_long_verifies_do_not_keep_an_abort_out() {
 }
 
 #[test]
+fn no_data_is_asked_for_at_a_lun_without_a_volume() {
+    on_arrays(&[1], |array| {
+        let mut one = Initiator::login(array.running.portals[0], "one");
+        // WRITE (10), and a CDB that nobody knows.
+        for opcode in [0x2a, 0xff] {
+            let cdb = [opcode, 0, 0, 0, 0, 0, 0, 0x80, 0, 0];
+            one.command_to(77, cdb, 0x20, 16 << 20);
+            let (bhs, data) = one.receive(SCSI_RESPONSE);
+            assert_eq!((bhs[1], bhs[3]), (0x82, 2), "an underflow, and CHECK CONDITION");
+            assert_eq!(bhs[44..48], (16_u32 << 20).to_be_bytes(), "of all of it");
+            assert_eq!((data[4] & 0x0f, data[14]), (5, 0x25), "LOGICAL UNIT NOT SUPPORTED");
+        }
+        drop(one);
+    });
+}
+
+#[test]
 fn the_attribute_aca_is_refused() {
     on_arrays(&[1], |array| {
         let mut one = Initiator::login(array.running.portals[0], "one");
