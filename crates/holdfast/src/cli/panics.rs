@@ -25,12 +25,34 @@ pub fn end_the_process() {
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
+    use std::path::Path;
     use std::process::Command;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::super::args::Cli;
 
     const CHILD: &str = "HOLDFAST_TEST_PANICS";
     const SIGABRT: i32 = 6;
 
-    /// Runs this test again, in a process of its own that dies by it.
+    /// Runs a test again, in a process of its own that must die by a panic of a thread with this
+    /// name.
+    fn dies_by(test: &str, directory: &Path, thread: &str) {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args([&format!("cli::panics::tests::{test}"), "--exact", "--nocapture"])
+            .env(CHILD, directory)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.signal(), Some(SIGABRT), "{output:?}");
+        let told = String::from_utf8_lossy(&output.stderr);
+        let panicked = format!("thread '{thread}'");
+        let is_of_it = |line: &str| line.trim_start().starts_with(&panicked);
+        assert!(
+            told.lines().any(is_of_it) && told.lines().any(|line| line == "out of luck"),
+            "{told}"
+        );
+    }
+
     #[test]
     fn a_panic_of_any_thread_ends_the_process() {
         if std::env::var_os(CHILD).is_some() {
@@ -41,14 +63,30 @@ mod tests {
             let _ = thread.join();
             std::process::exit(0);
         }
-        let name = "cli::panics::tests::a_panic_of_any_thread_ends_the_process";
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args([name, "--exact", "--nocapture"])
-            .env(CHILD, "1")
-            .output()
-            .unwrap();
-        assert_eq!(output.status.signal(), Some(SIGABRT), "{output:?}");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(told.contains("out of luck") && told.contains("'scrub'"), "{told}");
+        dies_by("a_panic_of_any_thread_ends_the_process", Path::new("."), "scrub");
+    }
+
+    /// The verb itself sees to that, before its first thread starts.
+    #[test]
+    fn a_panic_of_a_background_thread_ends_an_array_that_serves() {
+        if let Some(directory) = std::env::var_os(CHILD) {
+            let pool = Path::new(&directory).join("pool");
+            std::fs::create_dir(&pool).unwrap();
+            let words = ["holdfast", "serve", pool.to_str().unwrap(), "--capacity", "1G"];
+            let addresses = ["--iscsi", "127.0.0.1:0", "--api", "127.0.0.1:0"];
+            let cli = Cli::read(words.into_iter().chain(addresses)).unwrap();
+            std::thread::spawn(move || super::super::perform(&cli));
+            while !pool.join("array.run").exists() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            // A thread as the array starts them for its background work.
+            let background =
+                crate::serve::Attendant::start("scrub", Arc::default(), |_| panic!("out of luck"));
+            drop(background.map(|_| std::thread::sleep(Duration::from_secs(10))));
+            std::process::exit(0);
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let test = "a_panic_of_a_background_thread_ends_an_array_that_serves";
+        dies_by(test, directory.path(), "scrub");
     }
 }
