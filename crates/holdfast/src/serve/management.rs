@@ -149,7 +149,7 @@ impl FrontEnd {
             return peer.connection.respond_management(request.handle, ManagementOutcome::Rejected);
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
-        tracing::info!("{} asks for {}", nexus.initiator().name, request.function.name());
+        tracing::debug!("{} asks for {}", nexus.initiator().name, request.function.name());
         let volume = volume_at(&luns, request.lun);
         let what = match (request.function, volume) {
             (ManagementFunction::AbortTask { .. }, _) => None,
