@@ -152,5 +152,9 @@ fn a_record_in_the_wrong_place_is_damage() {
         config.insert(b"Lb".to_vec(), record);
     }
     let error = Array::open(store, false).unwrap_err();
-    assert!(error.to_string().contains("another report"), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "The stored configuration can't be used: record Lb: it is the record of another report. \
+         `holdfast inspect` shows more."
+    );
 }

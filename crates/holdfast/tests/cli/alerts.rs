@@ -62,7 +62,10 @@ fn an_alert_is_opened_told_closed_and_kept() {
     assert_eq!((&open[0]["code"], &open[0]["state"]), (&json!(403), &json!("open")));
     let number = open[0]["number"].to_string();
     assert!(world.text(&["alert", "show", &number]).contains("holdfast host create"));
-    assert!(world.refusal(1, &["alert", "show", "99"]).contains("does not exist"));
+    assert_eq!(
+        world.refusal(1, &["alert", "show", "99"]),
+        "holdfast: Alert does not exist: 99. The list of alerts shows their numbers.\n"
+    );
     // A test is sent by each, and what does not arrive is told.
     let output = world.output(&["alert", "test"]);
     assert_eq!(output.status.code(), Some(1));

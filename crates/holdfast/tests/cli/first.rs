@@ -85,7 +85,10 @@ fn one_verb_provisions_a_host() {
     world.refusal(1, &taken);
     let exists =
         ["provision", "data", "--size", "1G", "--host", "new", "--iqn", "iqn.2026-11.a.b:new"];
-    assert!(world.refusal(1, &exists).contains("already exists"));
+    assert_eq!(
+        world.refusal(1, &exists),
+        "holdfast: Volume already exists: data. Choose another name.\n"
+    );
     assert_eq!(world.json(&["volume", "list"]).as_array().unwrap().len(), 3);
     assert_eq!(world.json(&["volume", "list", "--destroyed"]), json!([]));
     assert_eq!(world.json(&["host", "list"]).as_array().unwrap().len(), 1);

@@ -206,8 +206,9 @@ fn an_administrator_does_a_days_work() {
     let serial = db1["serial"].as_str().unwrap();
     assert!(serial.len() == 24 && db1["naa"].as_str().unwrap().ends_with(&serial.to_lowercase()));
     world.text(&["volume", "create", "db2", "--size", "64T", "--block-size", "4096"]);
-    assert!(
-        world.refusal(1, &["volume", "create", "DB1", "--size", "1G"]).contains("already exists")
+    assert_eq!(
+        world.refusal(1, &["volume", "create", "DB1", "--size", "1G"]),
+        "holdfast: Volume already exists: DB1. Choose another name.\n"
     );
     world.refusal(1, &["volume", "create", "a/b", "--size", "1G"]);
     world.refusal(1, &["volume", "create", "big", "--size", "65T"]);

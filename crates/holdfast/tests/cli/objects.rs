@@ -21,9 +21,15 @@ fn populated() -> (World, Array) {
 fn host_groups_are_connected_as_one() {
     let (world, array) = populated();
     assert!(world.text(&["host-group", "create", "g"]).contains("host-group add g HOST"));
-    assert!(world.refusal(1, &["host-group", "create", "g"]).contains("already exists"));
+    assert_eq!(
+        world.refusal(1, &["host-group", "create", "g"]),
+        "holdfast: Host group already exists.\n"
+    );
     world.text(&["host-group", "add", "g", "a", "b"]);
-    assert!(world.refusal(1, &["host-group", "add", "g", "none"]).contains("does not exist"));
+    assert_eq!(
+        world.refusal(1, &["host-group", "add", "g", "none"]),
+        "holdfast: Host does not exist.\n"
+    );
     let made = world.json(&["connect", "v", "--host-group", "g", "--lun", "9"]);
     assert_eq!((&made[0]["host_group"], &made[0]["lun"]), (&json!("g"), &json!(9)));
     assert!(world.text(&["connect", "w", "--host-group", "g"]).contains("as LUN "));

@@ -19,7 +19,10 @@ fn reduction_is_switched_for_a_volume_and_goes_over_the_pool() {
     }
     world.text(&["snapshot", "create", "v", "--suffix", "s"]);
     let set = ["volume", "set", "v.s", "--compression", "on"];
-    assert!(world.refusal(1, &set).contains("does not exist"));
+    assert_eq!(
+        world.refusal(1, &set),
+        "holdfast: Volume does not exist: v.s. The list of volumes shows their names.\n"
+    );
     assert!(world.text(&["pool", "optimize", "status"]).contains("idle (0 complete"));
     let ended = world.json(&["pool", "optimize", "--wait"]);
     assert_eq!((&ended["running"], &ended["passes"]), (&json!(false), &json!(1)));
