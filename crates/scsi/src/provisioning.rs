@@ -13,8 +13,9 @@ use crate::sense::Sense;
 use crate::server::Context;
 use crate::table::Outcome;
 
-/// The most descriptors in one answer, so that one command costs little memory: 64 KiB.
-const DESCRIPTORS_MAX: usize = 4096;
+/// The most descriptors in one answer, 1 MiB: more would keep the thread that puts it together for
+/// longer than others may have to wait. The memory for it is taken as that for a read.
+pub(crate) const DESCRIPTORS_MAX: usize = 65_536;
 /// The most requests of one command.
 pub(crate) const REQUESTS_MAX: u32 = 64;
 /// The most logical blocks in one descriptor: what 32 bits can hold, in whole MiB, so that the next

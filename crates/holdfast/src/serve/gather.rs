@@ -19,6 +19,9 @@ use super::tasks::Task;
 /// Reads up to this need no permission: what they hold is bounded by the windows.
 const SMALL_BYTES: u64 = 4096;
 
+/// What an extent costs: as it is found, and its descriptor in the answer of GET LBA STATUS.
+const EXTENT_BYTES: u64 = 32 + 16;
+
 impl FrontEnd {
     /// Gives a request back if it may be run now, and keeps it with its task if it has to wait.
     pub(super) fn admit(
@@ -115,9 +118,26 @@ fn may_begin(
     true
 }
 
+/// What it holds in memory until its answer was sent.
 fn read_bytes(request: &VolumeRequest) -> u64 {
     match request {
         VolumeRequest::Read { range, .. } => range.bytes().unwrap_or(0),
+        VolumeRequest::Extents { limit, .. } => *limit as u64 * EXTENT_BYTES,
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use block::{LbaExtent, SectorRange, VolumeId};
+
+    #[test]
+    fn what_is_told_of_a_volume_takes_memory_as_what_is_read_of_it_does() {
+        let (volume, range) = (VolumeId(1), SectorRange::new(0, 8));
+        assert_eq!(read_bytes(&VolumeRequest::Read { volume, range }), 4096);
+        assert_eq!(read_bytes(&VolumeRequest::Extents { volume, range, limit: 1000 }), 48_000);
+        assert_eq!(read_bytes(&VolumeRequest::Flush { volume }), 0);
+        assert!(size_of::<LbaExtent>() as u64 + 16 <= EXTENT_BYTES);
     }
 }

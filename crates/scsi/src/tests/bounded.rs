@@ -19,6 +19,7 @@ use super::world::{World, cdb_10, cdb_16, initiator, volume};
 use crate::copy::rod::{RANGES_MAX, ROD_BYTES_MAX};
 use crate::long::STEP_BYTES_MAX;
 use crate::nexus::InitiatorPort;
+use crate::provisioning::DESCRIPTORS_MAX;
 use crate::reservations::persistent::LIST_BYTES_MAX;
 use crate::response::{Command, Response, Status, Step};
 use crate::table::{COMMANDS, Entry};
@@ -30,19 +31,21 @@ const REQUESTS_MAX: usize = 66;
 /// The most bytes of an answer that is not read from a volume: what READ FULL STATUS tells of the
 /// longest names, before it is cut.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
+/// The most bytes that GET LBA STATUS answers.
+const LBA_STATUS_BYTES_MAX: usize = 8 + 16 * DESCRIPTORS_MAX;
 /// The blocks of LUN 0, of 512 bytes.
 const BLOCKS: u64 = VOLUME_BYTES_MAX / SECTOR_BYTES;
 
 /// What a command took.
 #[derive(Debug, Default)]
-struct Work {
+pub(super) struct Work {
     requests: usize,
     read_bytes_max: u64,
     write_bytes_max: u64,
 }
 
 /// The most that there can be of everything.
-fn largest_world() -> World {
+pub(super) fn largest_world() -> World {
     let mut world = World::new();
     world.start_roomy();
     let mut luns = BTreeMap::new();
@@ -96,7 +99,7 @@ fn serve(request: &VolumeRequest, work: &mut Work) -> VolumeReply {
         VolumeRequest::Extents { range, limit, .. } => {
             // A volume in which every second block is mapped, and which returns few extents at
             // once.
-            let extents = (0..(*limit).min(100) as u64).map(|n| {
+            let extents = (0..(*limit).min(1000) as u64).map(|n| {
                 let at = range.start.0 + 8 * n;
                 let state = [LbaState::Mapped, LbaState::Deallocated][(at / 8 % 2) as usize];
                 LbaExtent { range: SectorRange::new(at, 8), state }
@@ -110,7 +113,7 @@ fn serve(request: &VolumeRequest, work: &mut Work) -> VolumeReply {
     }
 }
 
-fn run(world: &mut World, lun: u16, cdb: &[u8], data: &[u8]) -> (Response, Work) {
+pub(super) fn run(world: &mut World, lun: u16, cdb: &[u8], data: &[u8]) -> (Response, Work) {
     let (nexus, luns) = (world.nexus.clone(), world.luns.clone());
     let command = Command {
         lun: crate::luns::encode(lun),
@@ -366,7 +369,11 @@ fn the_largest_form_of_every_command_is_bounded_work() {
         let read_max = if reads { TRANSFER_BYTES_MAX } else { STEP_BYTES_MAX };
         assert!(work.read_bytes_max <= read_max, "{name}: {work:?}");
         assert!(work.write_bytes_max <= TRANSFER_BYTES_MAX, "{name}: {work:?}");
-        let answer_max = if reads { COMMAND_BYTES_MAX as usize } else { ANSWER_BYTES_MAX };
+        let answer_max = match (entry.opcode, entry.action) {
+            (0x9e, Some(0x12)) => LBA_STATUS_BYTES_MAX,
+            _ if reads => COMMAND_BYTES_MAX as usize,
+            _ => ANSWER_BYTES_MAX,
+        };
         assert!(response.data_in.len() <= answer_max, "{name}: {} bytes", response.data_in.len());
         // One that only names its range is one request, however long that is.
         if matches!(entry.opcode, 0x41 | 0x42 | 0x48 | 0x83 | 0x93) {

@@ -12,6 +12,7 @@ mod keeping;
 mod long;
 mod offloads;
 mod parameters;
+mod provisioning;
 mod registering;
 mod reservations;
 mod thresholds;
