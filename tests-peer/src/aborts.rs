@@ -69,13 +69,12 @@ enum Moment {
 }
 
 const KINDS: [Kind; 5] = [Kind::Write, Kind::Compare, Kind::Copy, Kind::Same, Kind::Unmap];
-const WAYS: [Way; 10] = [
+const WAYS: [Way; 9] = [
     Way::Own(Function::AbortTask),
     Way::Own(Function::AbortTaskSet),
     Way::Own(Function::ClearTaskSet),
     Way::Own(Function::LunReset),
     Way::Own(Function::TargetWarmReset),
-    Way::Other(Function::ClearTaskSet),
     Way::Other(Function::LunReset),
     Way::Other(Function::TargetWarmReset),
     Way::Drop,

@@ -158,7 +158,8 @@ pub enum ManagementFunction {
     },
     /// ABORT TASK SET: all tasks of this session on the logical unit.
     AbortTaskSet,
-    /// CLEAR TASK SET: all tasks of all sessions on the logical unit.
+    /// CLEAR TASK SET: as ABORT TASK SET, because each session has a task set of its own (TST 001b;
+    /// SAM-5, 7.5).
     ClearTaskSet,
     /// LOGICAL UNIT RESET.
     LogicalUnitReset,

@@ -60,6 +60,7 @@ mod receive;
 mod session;
 mod target;
 mod task;
+mod task_set;
 mod text;
 mod transmit;
 

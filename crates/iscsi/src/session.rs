@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -10,6 +10,7 @@ use crate::budget::Share;
 use crate::event::{ConnectionId, NexusInfo};
 use crate::negotiate::Params;
 use crate::target::Claim;
+use crate::task_set::{Queued, TaskSet, Turn};
 
 /// Whether `a` comes before `b` in serial number arithmetic (RFC 1982).
 pub(crate) fn before(a: u32, b: u32) -> bool {
@@ -27,37 +28,65 @@ pub(crate) enum Admission {
     Dropped,
 }
 
-/// The place of a request that is not answered, until this is dropped: however the request, its PDU
-/// or its connection ends, the window does not stay smaller.
+/// The place of a request that is not answered, until this is dropped. However the request, its PDU
+/// or its connection ends, the window does not stay smaller, and no task waits for it any longer.
 #[derive(Debug, Default)]
-pub(crate) enum Place {
-    /// It takes none.
-    #[default]
-    None,
-    /// In the window of its session.
-    Window(Arc<Session>),
-    /// Among the immediate requests of its connection.
-    Immediate(Arc<AtomicU32>),
+pub(crate) struct Place(Option<Taken>);
+
+#[derive(Debug)]
+struct Taken {
+    session: Arc<Session>,
+    /// Among the immediate requests of its connection, which have no place in the window.
+    immediate: Option<Arc<AtomicU32>>,
+    /// Of a command: its place in the task set.
+    turn: Option<Turn>,
 }
 
 impl Place {
+    /// A place in the window of a session.
+    fn in_window(session: &Arc<Session>, turn: Option<Turn>) -> Self {
+        Self(Some(Taken { session: session.clone(), immediate: None, turn }))
+    }
+
     /// A place among immediate requests, of which there are so many at most.
-    pub(crate) fn immediate(taken: &Arc<AtomicU32>, most: u32) -> Option<Self> {
+    pub(crate) fn immediate(
+        session: &Arc<Session>,
+        task: Option<Queued>,
+        taken: &Arc<AtomicU32>,
+        most: u32,
+    ) -> Option<Self> {
         // Only the thread of the connection takes one.
         if taken.load(Ordering::Relaxed) >= most {
             return None;
         }
         taken.fetch_add(1, Ordering::Relaxed);
-        Some(Self::Immediate(taken.clone()))
+        let turn = task.map(|task| {
+            let mut state = session.state.lock();
+            let turn = state.tasks.enter(task, None);
+            session.note_counts(&state);
+            turn
+        });
+        let immediate = Some(taken.clone());
+        Some(Self(Some(Taken { session: session.clone(), immediate, turn })))
+    }
+
+    /// The place of a command in the task set.
+    pub(crate) fn turn(&self) -> Option<Turn> {
+        self.0.as_ref()?.turn
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        match self {
-            Self::None => {}
-            Self::Window(session) => session.free_place(),
-            Self::Immediate(taken) => drop(taken.fetch_sub(1, Ordering::Relaxed)),
+        let Some(Taken { session, immediate, turn }) = self.0.take() else { return };
+        if let Some(turn) = turn {
+            let mut state = session.state.lock();
+            state.tasks.leave(turn);
+            session.note_counts(&state);
+        }
+        match immediate {
+            None => session.free_place(),
+            Some(taken) => drop(taken.fetch_sub(1, Ordering::Relaxed)),
         }
     }
 }
@@ -76,6 +105,7 @@ struct State {
     /// Requests beyond a hole: CmdSN and the connection that keeps them. At most a window.
     held: Vec<(u32, ConnectionId)>,
     members: Vec<Member>,
+    tasks: TaskSet,
 }
 
 /// A session.
@@ -91,6 +121,9 @@ pub(crate) struct Session {
     expected: AtomicU32,
     max: AtomicU32,
     dead: AtomicBool,
+    /// Tasks that are ORDERED, and that wait for their turn: what `state` says, without its lock.
+    ordered: AtomicUsize,
+    waiting: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -104,6 +137,8 @@ impl Session {
             expected: AtomicU32::new(claim.cmd_sn),
             max: AtomicU32::new(claim.cmd_sn.wrapping_add(window).wrapping_sub(1)),
             dead: AtomicBool::new(false),
+            ordered: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
             state: Mutex::default(),
         }
     }
@@ -129,24 +164,29 @@ impl Session {
         self.dead.load(Ordering::Acquire)
     }
 
-    /// Puts a request in order. Adds to `wake` the other connections that may go on.
+    /// Puts a request in order, and a command in the task set. Adds to `wake` the other connections
+    /// that may go on.
     pub(crate) fn admit(
-        &self,
+        self: &Arc<Self>,
         cmd_sn: u32,
+        task: Option<Queued>,
         connection: ConnectionId,
         wake: &mut Vec<ConnectionId>,
-    ) -> Admission {
+    ) -> (Admission, Place) {
         let mut state = self.state.lock();
         let expected = self.expected();
-        if before(cmd_sn, expected) || before(self.max(), cmd_sn) {
-            return Admission::Dropped;
+        let is_known = || state.held.iter().any(|(held, _)| *held == cmd_sn);
+        if before(cmd_sn, expected) || before(self.max(), cmd_sn) || is_known() {
+            return (Admission::Dropped, Place::default());
         }
-        if cmd_sn != expected {
-            if state.held.iter().any(|(held, _)| *held == cmd_sn) {
-                return Admission::Dropped;
-            }
+        let behind = cmd_sn.wrapping_sub(expected);
+        let turn = task.map(|task| state.tasks.enter(task, Some(behind)));
+        // Before its number counts as received, so that whoever may go by that sees it.
+        self.note_counts(&state);
+        let place = Place::in_window(self, turn);
+        if behind > 0 {
             state.held.push((cmd_sn, connection));
-            return Admission::Held;
+            return (Admission::Held, place);
         }
         let mut next = cmd_sn.wrapping_add(1);
         while let Some(place) = state.held.iter().position(|(held, _)| *held == next) {
@@ -156,8 +196,36 @@ impl Session {
             }
             next = next.wrapping_add(1);
         }
+        state.tasks.advance(next.wrapping_sub(expected));
         self.expected.store(next, Ordering::Release);
-        Admission::Now
+        (Admission::Now, place)
+    }
+
+    fn note_counts(&self, state: &State) {
+        let (ordered, waiting) = state.tasks.counts();
+        self.ordered.store(ordered, Ordering::Release);
+        self.waiting.store(waiting, Ordering::Release);
+    }
+
+    /// Whether a task that has all its data may be delivered; else its connection is woken when it
+    /// may. While no task is ORDERED this costs one comparison.
+    pub(crate) fn may_go(&self, turn: Turn, connection: ConnectionId) -> bool {
+        if self.ordered.load(Ordering::Acquire) == 0 {
+            return true;
+        }
+        let mut state = self.state.lock();
+        let may_go = state.tasks.may_go(turn, connection);
+        self.note_counts(&state);
+        may_go
+    }
+
+    /// Adds to `wake` the connections with tasks that waited and may go now.
+    pub(crate) fn take_ready(&self, wake: &mut Vec<ConnectionId>) {
+        if self.waiting.load(Ordering::Acquire) > 0 {
+            let mut state = self.state.lock();
+            state.tasks.take_ready(wake);
+            self.note_counts(&state);
+        }
     }
 
     /// Whether a CmdSN is in the window and was not received.

@@ -36,13 +36,11 @@ pub(crate) enum Attention {
     ReservationsReleased,
     /// REGISTRATIONS PREEMPTED.
     RegistrationsPreempted,
-    /// COMMANDS CLEARED BY ANOTHER INITIATOR.
-    CommandsCleared,
 }
 
 impl Attention {
     /// All, by their numbers, from 1.
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 13] = [
         Self::PowerOn,
         Self::TargetReset,
         Self::Reset,
@@ -56,7 +54,6 @@ impl Attention {
         Self::ReservationsPreempted,
         Self::ReservationsReleased,
         Self::RegistrationsPreempted,
-        Self::CommandsCleared,
     ];
 
     /// As sense data.
@@ -75,7 +72,6 @@ impl Attention {
             Self::ReservationsPreempted => (0x2a, 0x03),
             Self::ReservationsReleased => (0x2a, 0x04),
             Self::RegistrationsPreempted => (0x2a, 0x05),
-            Self::CommandsCleared => (0x2f, 0x00),
         };
         Sense::new(SenseKey::UnitAttention, asc, ascq)
     }

@@ -55,8 +55,9 @@ fn page(
         // Caching: WCE follows the array's durability; the host can't change it.
         0x08 if volume.write_cache => (0x12, &[(2, 0x04)]),
         0x08 => (0x12, &[]),
-        // Control: GLTSD; unrestricted reordering; busy timeout unlimited.
-        CONTROL => (0x0a, &[(2, 0x02), (3, 0x10), (8, 0xff), (9, 0xff)]),
+        // Control: a task set for each I_T nexus (TST 001b); GLTSD; unrestricted reordering; busy
+        // timeout unlimited.
+        CONTROL => (0x0a, &[(2, 0x22), (3, 0x10), (8, 0xff), (9, 0xff)]),
         // Informational exceptions: DEXCPT, none are reported.
         0x1c => (0x0a, &[(2, 0x08)]),
         _ => return None,

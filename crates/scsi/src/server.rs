@@ -262,7 +262,7 @@ impl DeviceServer {
         }
     }
 
-    /// TARGET WARM or COLD RESET: a hard reset (SAM-5, 6.3.2) of every unit that the nexus sees.
+    /// TARGET WARM RESET: a hard reset (SAM-5, 6.3.2) of every unit that the nexus sees.
     pub fn target_reset(&self, luns: &Arc<LunMap>) {
         let mut volumes: Vec<VolumeId> = luns.luns.values().map(|volume| volume.id).collect();
         volumes.sort_unstable();
@@ -336,12 +336,6 @@ impl DeviceServer {
                 nexus.attend(volume, what);
             }
         }
-    }
-
-    /// CLEAR TASK SET of another nexus has aborted commands of this one (SAM-5, 5.14 and 7.4): as
-    /// TAS is 0 they get no response; a unit attention reports it instead.
-    pub fn commands_cleared(&self, nexus: &Nexus, volume: VolumeId) {
-        nexus.attend(volume, Attention::CommandsCleared);
     }
 
     /// The initiator ports with a session, by the names of their initiators.

@@ -46,9 +46,6 @@ pub(super) enum Message {
 pub(super) enum AbortWhat {
     /// Those of any session on some volumes.
     Volumes(Arc<BTreeSet<VolumeId>>),
-    /// Those of any session on a volume; the other sessions are told of those of theirs: CLEAR TASK
-    /// SET of the one.
-    TaskSet(VolumeId, SessionId),
     /// Those of one session on a volume.
     OfSession(SessionId, VolumeId),
 }
@@ -58,7 +55,6 @@ impl AbortWhat {
     pub(super) fn has(&self, volume: VolumeId, session: SessionId) -> bool {
         match self {
             Self::Volumes(volumes) => volumes.contains(&volume),
-            Self::TaskSet(of, _) => *of == volume,
             Self::OfSession(by, of) => (*by, *of) == (session, volume),
         }
     }

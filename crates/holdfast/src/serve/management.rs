@@ -165,11 +165,8 @@ impl FrontEnd {
                 peer.connection.respond_management(request.handle, outcome);
                 return self.touch(slot);
             }
-            (ManagementFunction::AbortTaskSet, Some(volume)) => {
+            (ManagementFunction::AbortTaskSet | ManagementFunction::ClearTaskSet, Some(volume)) => {
                 Some(AbortWhat::OfSession(request.session, volume))
-            }
-            (ManagementFunction::ClearTaskSet, Some(volume)) => {
-                Some(AbortWhat::TaskSet(volume, request.session))
             }
             (_, Some(volume)) => Some(AbortWhat::Volumes(Arc::new([volume].into()))),
         };
@@ -209,16 +206,6 @@ impl FrontEnd {
                 let volume = volumes.get(&task).copied().or_else(|| volume_at(&luns, lun));
                 volume.is_some_and(|volume| what.has(volume, id))
             };
-            if !peer.connection.has_tasks(ends) {
-                // Those that an earlier request aborted are still to be waited for.
-                affected.extend(peer.connection.abort(ends));
-                continue;
-            }
-            if let AbortWhat::TaskSet(volume, by) = what
-                && id != *by
-            {
-                shared.scsi.commands_cleared(&session.nexus, *volume);
-            }
             affected.extend(match by.filter(|by| by.connection == peer.id) {
                 Some(by) => peer.connection.abort_before(by, ends),
                 None => peer.connection.abort(ends),

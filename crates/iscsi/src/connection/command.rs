@@ -12,6 +12,7 @@ use crate::pdu::{Bhs, NO_TAG, RejectReason};
 use crate::receive::Sink;
 use crate::session::{Admission, Place};
 use crate::task::{Collect, DataFault, Task, TaskState};
+use crate::task_set::Queued;
 
 const READ: u8 = 0x40;
 const WRITE: u8 = 0x20;
@@ -21,10 +22,11 @@ impl Connection {
         if self.nexus().is_none_or(|nexus| nexus.discovery) {
             return self.protocol_error(&bhs);
         }
-        let Some(immediate) = self.immediate_place(&bhs) else {
+        let task = Some(Queued::new(bhs.lun(), attribute(bhs.flags())));
+        let Some(immediate) = self.immediate_place(&bhs, task) else {
             return self.refuse(bhs, RejectReason::TooManyImmediate);
         };
-        let (admission, place) = self.admit(&bhs);
+        let (admission, place) = self.admit(&bhs, task);
         let place = if bhs.immediate() { immediate } else { place };
         if admission == Admission::Dropped {
             return self.take(bhs, Plan::Ignore, Sink::Discard);
@@ -45,6 +47,7 @@ impl Connection {
             Err(reason) => {
                 self.refuse(bhs, reason);
                 self.closed |= reason == RejectReason::Protocol;
+                self.tell_wakes();
             }
         }
     }
@@ -174,7 +177,6 @@ impl Connection {
         if incoming.received >= incoming.wanted && incoming.fault.is_none() {
             incoming.unsolicited = false;
         }
-        self.order_came(&task);
         self.tasks.insert(tag, task);
         match admission {
             Admission::Held => self.held.push((bhs.cmd_sn(), Held::Command(tag, serial))),

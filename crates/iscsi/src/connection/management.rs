@@ -63,12 +63,6 @@ impl Connection {
         self.abort(|handle, lun| !before(request.after, handle.serial) && ends(handle, lun))
     }
 
-    /// Whether [`Connection::abort`] would end anything, be it here or in the layer above.
-    pub fn has_tasks(&self, mut is: impl FnMut(TaskHandle, [u8; 8]) -> bool) -> bool {
-        let mut tasks = self.tasks.iter().filter(|(_, task)| !task.aborted);
-        tasks.any(|(tag, task)| is(self.handle(*tag, task.serial), task.lun))
-    }
-
     fn abort_where(&mut self, mut ends: impl FnMut(u32, &Task) -> bool) -> Vec<TaskHandle> {
         let mut affected = Vec::new();
         let (mut gone, mut unwanted) = (Vec::new(), Vec::new());
@@ -108,7 +102,7 @@ impl Connection {
         let Some(session) = self.session.as_ref().map(|session| session.nexus.session) else {
             return;
         };
-        let Some(immediate) = self.immediate_place(bhs) else {
+        let Some(immediate) = self.immediate_place(bhs, None) else {
             return self.reject(bhs, RejectReason::TooManyImmediate);
         };
         let place = if bhs.immediate() { immediate } else { place };
@@ -145,7 +139,7 @@ impl Connection {
         // It has not come yet: its number counts as received, so that it never will (11.6.1).
         let mut ghost = Bhs::answer(0, 0);
         ghost.put_u32(24, ref_cmd_sn);
-        if let (Admission::Held, its_place) = self.admit(&ghost) {
+        if let (Admission::Held, its_place) = self.admit(&ghost, None) {
             self.held.push((ref_cmd_sn, Held::Nothing(its_place)));
         }
         self.manage_at_once(bhs, place, COMPLETE);

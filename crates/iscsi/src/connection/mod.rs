@@ -103,11 +103,13 @@ pub struct Connection {
     transmit: Transmit,
     events: VecDeque<Event>,
     wake: Vec<ConnectionId>,
+    /// Whether it was woken itself.
+    woken: bool,
     tasks: Tasks,
     next_serial: u32,
     held: Vec<(u32, Held)>,
-    /// Tasks that wait for their turn.
-    order: order::Order,
+    /// The tags of tasks that have all their data and wait for their turn.
+    in_order: Vec<u32>,
     /// Tasks that wait for memory: tag and serial number.
     starved: VecDeque<(u32, u32)>,
     /// Memory for data that was or will be asked for.
@@ -156,10 +158,11 @@ impl Connection {
             transmit: Transmit::default(),
             events: VecDeque::new(),
             wake: Vec::new(),
+            woken: false,
             tasks: Tasks::default(),
             next_serial: 0,
             held: Vec::new(),
-            order: order::Order::default(),
+            in_order: Vec::new(),
             starved: VecDeque::new(),
             granted_bytes: 0,
             shared_output: Grant::default(),
@@ -220,9 +223,9 @@ impl Connection {
         self.input_left && !self.closed && !self.is_output_full()
     }
 
-    /// Whether [`Connection::next_event`] has something already.
+    /// Whether [`Connection::next_event`] has something already, or something to look at.
     pub fn has_events(&self) -> bool {
-        !self.events.is_empty()
+        !self.events.is_empty() || self.woken
     }
 
     /// Works on what was received, and not looked at yet.
@@ -350,11 +353,13 @@ impl Connection {
 
     /// Sees what other connections of the session did.
     fn look_around(&mut self) {
+        self.woken = false;
         if self.is_told_to_close() {
             self.closed = true;
         } else {
             self.release_held();
             self.feed_starved();
+            self.deliver_waiting();
         }
     }
 
@@ -390,40 +395,18 @@ impl Connection {
         self.closed = true;
     }
 
-    /// Puts a request in the session's order.
-    fn admit(&mut self, bhs: &Bhs) -> (Admission, Place) {
-        let Some(session) = &self.session else { return (Admission::Dropped, Place::None) };
-        if bhs.immediate() {
-            return (Admission::Now, Place::None);
-        }
-        let admission = session.admit(bhs.cmd_sn(), self.id, &mut self.wake);
-        let place = match admission {
-            Admission::Dropped => Place::None,
-            Admission::Now | Admission::Held => Place::Window(session.clone()),
-        };
-        self.tell_wakes();
-        (admission, place)
-    }
-
-    /// The place that a request takes if it is immediate; `None` where there are too many.
-    fn immediate_place(&self, bhs: &Bhs) -> Option<Place> {
-        let most = self.target.config().limits.immediate_commands_per_connection;
-        match bhs.immediate() {
-            true => Place::immediate(&self.immediate, most),
-            false => Some(Place::None),
-        }
-    }
-
     fn tell_wakes(&mut self) {
         if self.ended {
             return; // [`Ended::wake`] tells
         }
         if let Some(session) = &self.session {
             session.share.take_woken(&mut self.wake);
+            session.take_ready(&mut self.wake);
         }
         for connection in self.wake.drain(..) {
-            if connection != self.id {
-                self.events.push_back(Event::Wake { connection });
+            match connection == self.id {
+                true => self.woken = true,
+                false => self.events.push_back(Event::Wake { connection }),
             }
         }
     }
@@ -474,6 +457,7 @@ impl Connection {
         if let Some(session) = self.session.clone() {
             session.share.forget(self.id);
             session.share.take_woken(&mut self.wake);
+            session.take_ready(&mut self.wake);
             ended.wake.append(&mut self.wake);
             let lost = !self.logged_out;
             if self.target.leave(&session, self.id, lost, &mut ended.wake) {

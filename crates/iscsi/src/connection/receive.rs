@@ -123,8 +123,8 @@ impl Connection {
         // The answer to a ping of ours has no tag and no place in the order.
         let answer = bhs.opcode() == opcode::NOP_OUT && bhs.task_tag() == NO_TAG;
         let (admission, place) = match answer {
-            true => (Admission::Now, Place::None),
-            false => self.admit(&bhs),
+            true => (Admission::Now, Place::default()),
+            false => self.admit(&bhs, None),
         };
         if admission == Admission::Dropped {
             return;

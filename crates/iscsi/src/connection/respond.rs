@@ -78,13 +78,12 @@ impl Connection {
     /// Gives back what a task took.
     pub(super) fn release(&mut self, task: &mut Task) {
         self.granted_bytes -= task.incoming.granted;
-        self.order_went(task);
         if let Some(share) = self.share().filter(|_| task.incoming.waits) {
             share.forget(self.id);
         }
         self.drop_data(task.serial);
         task.incoming.taken = Grant::default();
-        task.place = Place::None;
+        task.place = Place::default();
         self.tell_wakes();
     }
 

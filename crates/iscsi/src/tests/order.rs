@@ -1,4 +1,4 @@
-//! Task attributes: ORDERED is a barrier on its logical unit.
+//! Task attributes: ORDERED is a barrier on its logical unit, over all connections of a session.
 
 use super::*;
 
@@ -22,7 +22,8 @@ fn delivered(peer: &mut Peer, tasks: &mut Vec<TaskHandle>) -> Vec<u32> {
                 tags.push(command.task.initiator_task_tag);
                 tasks.push(command.task);
             }
-            Event::SessionStarted { .. } => {}
+            Event::SessionStarted { .. } | Event::ConnectionAdded { .. } => {}
+            Event::Wake { .. } => {}
             other => panic!("{other:?}"),
         }
     }
@@ -105,4 +106,94 @@ fn tasks_that_wait_for_their_turn_are_aborted_and_hold_nobody_up_then() {
     end(&mut peer, &tasks, 1);
     end(&mut peer, &tasks, 3);
     assert_eq!(peer.connection.outstanding(), 0);
+}
+
+/// Two connections of a session.
+fn pair(target: &Arc<Target>) -> [Peer; 2] {
+    let mut one = Peer::logged_in(target, &[("MaxConnections", "2")]);
+    let mut two = Peer::new(target, 0);
+    (two.tsih, two.cid) = (one.tsih, 1);
+    two.log_in("Normal", &[]);
+    assert!(one.event().is_some() && two.event().is_some());
+    [one, two]
+}
+
+/// The same as [`read`], with this CmdSN.
+fn read_at(peer: &mut Peer, cmd_sn: u32, attribute: u8) {
+    peer.cmd_sn = cmd_sn;
+    read(peer, cmd_sn, attribute, [0, 1]);
+}
+
+/// Whether a connection tells that the other one may go on.
+fn wakes(peer: &mut Peer, other: &Peer) -> bool {
+    let id = other.connection.id();
+    std::iter::from_fn(|| peer.event())
+        .any(|event| matches!(event, Event::Wake { connection } if connection == id))
+}
+
+#[test]
+fn the_order_is_that_of_the_session_whatever_connection_a_task_comes_on() {
+    let target = target();
+    let [mut one, mut two] = pair(&target);
+    let (mut of_one, mut of_two) = (Vec::new(), Vec::new());
+    read_at(&mut one, 10, SIMPLE);
+    assert_eq!(delivered(&mut one, &mut of_one), [10]);
+    read_at(&mut two, 11, ORDERED);
+    read_at(&mut one, 12, SIMPLE);
+    assert_eq!(delivered(&mut two, &mut of_two), [], "10 is under way on the other connection");
+    assert_eq!(delivered(&mut one, &mut of_one), [], "behind 11");
+    end(&mut one, &of_one, 10);
+    assert!(wakes(&mut one, &two));
+    assert_eq!(delivered(&mut two, &mut of_two), [11]);
+    assert_eq!(delivered(&mut one, &mut of_one), []);
+    end(&mut two, &of_two, 11);
+    assert!(wakes(&mut two, &one));
+    assert_eq!(delivered(&mut one, &mut of_one), [12]);
+}
+
+#[test]
+fn the_order_is_that_of_the_numbers_and_not_of_arrival() {
+    let target = target();
+    let [mut one, mut two] = pair(&target);
+    let (mut of_one, mut of_two) = (Vec::new(), Vec::new());
+    read_at(&mut two, 12, SIMPLE);
+    read_at(&mut two, 11, ORDERED);
+    // Its data is still on its way when its number has come.
+    one.cmd_sn = 10;
+    let bhs = one.command(0xa0 | SIMPLE, 10, 1024, 0x2a);
+    let bytes = one.bytes(bhs, &pattern(1024));
+    one.push(&bytes[..500]);
+    assert!(wakes(&mut one, &two));
+    assert_eq!(delivered(&mut two, &mut of_two), []);
+    one.push(&bytes[500..]);
+    assert_eq!(delivered(&mut one, &mut of_one), [10]);
+    assert_eq!(delivered(&mut two, &mut of_two), []);
+    end(&mut one, &of_one, 10);
+    assert!(wakes(&mut one, &two));
+    assert_eq!(delivered(&mut two, &mut of_two), [11]);
+    end(&mut two, &of_two, 11);
+    assert_eq!(delivered(&mut two, &mut of_two), [12]);
+}
+
+#[test]
+fn a_task_waits_for_none_of_a_connection_that_has_ended() {
+    let target = target();
+    for cut in [true, false] {
+        let [mut one, mut two] = pair(&target);
+        let mut of_two = Vec::new();
+        let bhs = one.command(0xa0 | SIMPLE, 10, 1024, 0x2a);
+        let bytes = one.bytes(bhs, &pattern(1024));
+        one.push(&bytes[..if cut { 500 } else { bytes.len() }]);
+        read_at(&mut two, 11, ORDERED);
+        assert_eq!(delivered(&mut two, &mut of_two), []);
+        // It is logged out by the other one, so that the session goes on.
+        let mut logout = Bhs::answer(opcode::LOGOUT | 0x40, 0x81);
+        logout.put(20, &[0, 0]);
+        two.send(logout, b"");
+        assert_eq!(delivered(&mut two, &mut of_two), []);
+        let ended = one.connection.end();
+        assert_eq!(ended.wake, [two.connection.id()], "cut: {cut}");
+        assert_eq!(delivered(&mut two, &mut of_two), [11]);
+        two.connection.end();
+    }
 }

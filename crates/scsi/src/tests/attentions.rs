@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::registering::{listing, long_out, port_id};
 use super::reservations::{Hosts, KEY_A, KEY_B, keys, out};
 use super::world::{World, cdb_10, initiator, triple};
+use crate::attention::Attention;
 use crate::nexus::Nexus;
 use crate::response::Status;
 
@@ -85,10 +86,10 @@ fn resets_come_before_all_else_and_are_told_to_whom_has_no_session_too() {
     let (a, luns) = (world.nexus.clone(), world.luns.clone());
     let gone = world.log_in(initiator("gone"), 1);
     world.server.nexus_loss(&gone);
-    world.server.commands_cleared(&a, block::VolumeId(1));
+    a.attend(block::VolumeId(1), Attention::ReservationsReleased);
     world.server.lun_reset(&luns, [0; 8]);
     world.server.target_reset(&luns);
-    assert_eq!(told(&mut world, &a, 0), [TARGET_RESET, UNIT_RESET, (6, 0x2f, 0)]);
+    assert_eq!(told(&mut world, &a, 0), [TARGET_RESET, UNIT_RESET, (6, 0x2a, 4)]);
     for lun in [2, 300] {
         assert_eq!(told(&mut world, &a, lun), [TARGET_RESET]);
     }

@@ -26,7 +26,7 @@ fn mode_sense_has_pages_and_block_descriptors() {
     assert_eq!((bare.len(), bare[3], bare[6] & 4), (24, 0, 0), "WCE is 0");
     let long = world.good(&[0x5a, 0x10, 0x0a, 0, 0, 0, 0, 1, 0, 0], &[]);
     assert_eq!((long[4], long[7], long[8 + 6]), (1, 16, 8));
-    assert_eq!(long[24..28], [0x0a, 0x0a, 0x02, 0x10]);
+    assert_eq!(long[24..28], [0x0a, 0x0a, 0x22, 0x10], "TST 001b, GLTSD");
     let changeable = world.good(&mode_sense_6(0x40 | 0x0a), &[]);
     assert_eq!(changeable[12 + 2..], [0x04, 0, 0x08, 0, 0, 0, 0, 0, 0, 0], "D_SENSE and SWP");
     assert_eq!(world.sense(&mode_sense_6(0xc0 | 0x0a), &[]), (5, 0x39, 0));

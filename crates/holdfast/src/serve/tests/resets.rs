@@ -58,10 +58,10 @@ fn a_task_set_is_that_of_a_volume_whatever_its_number_is() {
         settle(&mut writer, &[1, 2]);
         settle(&mut swapped, &[1, 5]);
         // Volume 1 is LUN 5 there; the one at LUN 1 goes on.
-        for function in [CLEAR_TASK_SET, LUN_RESET] {
+        for _ in 0..2 {
             let first = writer.begin_write([0, 1]);
             let second = writer.begin_write([0, 2]);
-            assert_eq!(swapped.manage_at(function, [0x40, 5]), 0);
+            assert_eq!(swapped.manage_at(LUN_RESET, [0x40, 5]), 0);
             writer.answer(&first);
             writer.answer(&second);
             let (bhs, _) = writer.receive(SCSI_RESPONSE);
@@ -71,9 +71,11 @@ fn a_task_set_is_that_of_a_volume_whatever_its_number_is() {
             settle(&mut swapped, &[5]);
         }
         // One number has two forms (SAM-5, 4.7.7).
-        for (written, named) in [([0x40, 1], [0, 1]), ([0, 1], [0x40, 1])] {
+        for (written, named, function) in
+            [([0x40, 1], [0, 1], ABORT_TASK_SET), ([0, 1], [0x40, 1], CLEAR_TASK_SET)]
+        {
             let one = writer.begin_write(written);
-            assert_eq!(writer.manage_at(ABORT_TASK_SET, named), 0);
+            assert_eq!(writer.manage_at(function, named), 0);
             writer.answer(&one);
             assert_eq!(writer.test_unit_ready(), (0, None), "what was aborted is not answered");
         }
