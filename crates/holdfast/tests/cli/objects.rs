@@ -28,7 +28,7 @@ fn host_groups_are_connected_as_one() {
     world.text(&["host-group", "add", "g", "a", "b"]);
     assert_eq!(
         world.refusal(1, &["host-group", "add", "g", "none"]),
-        "holdfast: Host does not exist: none. The list of hosts shows their names.\n"
+        "holdfast: Host does not exist.\n"
     );
     let made = world.json(&["connect", "v", "--host-group", "g", "--lun", "9"]);
     assert_eq!((&made[0]["host_group"], &made[0]["lun"]), (&json!("g"), &json!(9)));
