@@ -176,6 +176,8 @@ impl IscsiLimits {
     pub fn limits(&self) -> iscsi::Limits {
         let mut limits = iscsi::Limits::default();
         limits.sessions = self.sessions.unwrap_or(limits.sessions);
+        // A quarter of all, and what one host may have from its one address.
+        limits.sessions_per_address = (limits.sessions / 4).max(limits.sessions_per_initiator);
         limits.connections_per_session =
             self.connections_per_session.unwrap_or(limits.connections_per_session);
         limits.commands_per_session =
@@ -304,6 +306,15 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), text).unwrap();
         Config::load(Some(file.path())).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn one_address_has_a_quarter_of_the_sessions_whatever_that_is() {
+        let of = |sessions| {
+            IscsiLimits { sessions, ..IscsiLimits::default() }.limits().sessions_per_address
+        };
+        assert_eq!([None, Some(4096), Some(100)].map(of), [256, 1024, 64]);
+        assert_eq!(iscsi::Limits::default().sessions_per_address, 256);
     }
 
     #[test]
