@@ -266,9 +266,7 @@ impl Writer {
             };
         }
         let nodes_max = edit.new_nodes_max(world.medium.tuning.fanout);
-        let nodes = self.unapplied_nodes_max() + nodes_max;
-        let view = View::asking(world, &edit.asked).planning(edit.plan);
-        let found = self.find_ids(view, edit.new_chunks_max(), nodes);
+        let found = self.find_ids_for(world, &edit, nodes_max);
         if edit.asked.is_waiting() {
             return Submitted::Stale(edit);
         }
@@ -282,8 +280,7 @@ impl Writer {
         }
         self.feed(&mut edit.wait);
         let first = self.open.entries.len();
-        let rest = edit.take_rest();
-        let fua = edit.fua;
+        let (rest, fua) = (edit.take_rest(), edit.fua);
         self.open.needs_plan(edit.plan);
         self.open.nodes_max += nodes_max;
         *self.open.work_of(is_light) += edit.work;
@@ -369,6 +366,13 @@ impl Writer {
         let State { next_chunk, next_node, .. } = &mut self.state;
         view.chunks.find_rows(view.medium, next_chunk, blocks as u64)
             && view.nodes.table.find_rows(view.medium, next_node, nodes.max(1))
+    }
+
+    /// As [`Writer::find_ids`], for an edit that makes so many nodes.
+    fn find_ids_for(&mut self, world: &World, edit: &Edit, nodes_max: u64) -> bool {
+        let nodes = self.unapplied_nodes_max() + nodes_max;
+        let view = View::asking(world, &edit.asked).planning(edit.plan);
+        self.find_ids(view, edit.new_chunks_max(), nodes)
     }
 
     /// How many nodes records make, at most, that are not applied.
