@@ -29,9 +29,9 @@ const LINES_SHOWN: usize = 20;
 /// Which mutants.
 #[derive(Args)]
 pub struct Options {
-    /// Only those whose names contain this.
-    #[arg(long)]
-    only: Option<String>,
+    /// Only those whose names contain one of these, with commas between.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
     /// List them, and do nothing.
     #[arg(long)]
     list: bool,
@@ -114,8 +114,9 @@ fn mutated(root: &Path, mutant: &Mutant) -> Result<BTreeMap<String, String>> {
 /// Applies the mutants one after the other; false if one was not noticed.
 pub fn run(root: &Path, options: &Options) -> Result<bool> {
     let mut mutants = read_all(root)?;
-    if let Some(only) = &options.only {
-        mutants.retain(|mutant| mutant.name.contains(only));
+    if !options.only.is_empty() {
+        let is_meant = |mutant: &Mutant| options.only.iter().any(|name| mutant.name.contains(name));
+        mutants.retain(is_meant);
     }
     if options.list {
         for mutant in &mutants {

@@ -192,3 +192,55 @@ impl<'a> ChapKeys<'a> {
             && self.response.is_none()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chap(entropy: u8) -> Chap {
+        let secret = b"twelve bytes or more".to_vec();
+        let credentials = ChapCredentials { user: "anna".into(), secret, mutual: None };
+        Chap::new(credentials, [entropy; 32])
+    }
+
+    fn ask(chap: &mut Chap, keys: ChapKeys<'_>) -> Result<Vec<(String, String)>, Refused> {
+        let mut out = Vec::new();
+        chap.step(&keys, &mut out).map(|()| text::parse(&out).unwrap())
+    }
+
+    /// What the target asks for; and the answer to that.
+    fn begin(chap: &mut Chap) -> (Vec<u8>, String) {
+        let keys = ChapKeys { algorithms: Some("7"), ..ChapKeys::default() };
+        let asked = ask(chap, keys).unwrap();
+        let find = |key: &str| &asked.iter().find(|(name, _)| name == key).unwrap().1;
+        let (id, challenge) = (find("CHAP_I").parse().unwrap(), text::binary(find("CHAP_C")));
+        let challenge = challenge.unwrap();
+        let response = Algorithm::Sha256.response(id, b"twelve bytes or more", &challenge);
+        (challenge, text::to_hexadecimal(&response))
+    }
+
+    /// Else who has listened to one login could do another.
+    #[test]
+    fn each_exchange_has_a_challenge_of_its_own() {
+        let (mut one, mut other) = (chap(1), chap(2));
+        let ((first, response), (second, _)) = (begin(&mut one), begin(&mut other));
+        assert_ne!(first, second);
+        let keys =
+            ChapKeys { name: Some("anna"), response: Some(&response), ..ChapKeys::default() };
+        assert_eq!(ask(&mut other, keys), Err(Refused));
+        assert!(ask(&mut one, keys).is_ok() && one.is_done());
+    }
+
+    #[test]
+    fn an_exchange_that_is_over_takes_nothing_more() {
+        let mut chap = chap(1);
+        let (_, response) = begin(&mut chap);
+        let keys =
+            ChapKeys { name: Some("anna"), response: Some(&response), ..ChapKeys::default() };
+        assert!(ask(&mut chap, keys).is_ok());
+        assert!(ask(&mut chap, ChapKeys::default()).is_ok());
+        assert_eq!(ask(&mut chap, keys), Err(Refused));
+        let again = ChapKeys { algorithms: Some("5"), ..ChapKeys::default() };
+        assert_eq!(ask(&mut chap, again), Err(Refused));
+    }
+}

@@ -282,6 +282,25 @@ mod tests {
     }
 
     #[test]
+    fn offers_out_of_their_range_are_rejected_and_change_nothing() {
+        for (key, value) in [
+            ("MaxBurstLength", "511"),
+            ("MaxBurstLength", "16777216"),
+            ("FirstBurstLength", "511"),
+            ("MaxRecvDataSegmentLength", "511"),
+            ("MaxRecvDataSegmentLength", "16777216"),
+            ("MaxConnections", "65536"),
+            ("MaxOutstandingR2T", "0"),
+            ("ErrorRecoveryLevel", "3"),
+            ("DefaultTime2Wait", "3601"),
+        ] {
+            let (params, out) = ask(&[(key, value)]);
+            assert_eq!(params, Params::default().settled(), "{key}={value}");
+            assert_eq!(out, [(key.to_owned(), "Reject".to_owned())], "{key}={value}");
+        }
+    }
+
+    #[test]
     fn lists_choose_the_first_known_and_unknown_keys_are_not_understood() {
         let (params, out) = ask(&[
             ("HeaderDigest", "XXH3,CRC32C,None"),

@@ -48,6 +48,29 @@ fn an_aborted_task_sends_no_status_and_the_answer_waits_for_its_end() {
 }
 
 #[test]
+fn an_abort_ends_the_task_that_it_names_and_no_other() {
+    let target = target();
+    let mut peer = Peer::logged_in(&target, &[]);
+    let tasks: Vec<_> = (1..=3)
+        .map(|tag| {
+            let bhs = peer.command(0xc1, tag, 4, 0x28);
+            peer.send(bhs, b"");
+            peer.next_command().task
+        })
+        .collect();
+    request(&mut peer, 1, 2, 11);
+    let asked = asked(&mut peer);
+    assert_eq!(asked.function, ManagementFunction::AbortTask { task: tasks[1] });
+    for task in tasks {
+        peer.connection.respond(task, good(b"data"));
+    }
+    for tag in [1, 3] {
+        assert_eq!(peer.expect(opcode::DATA_IN).0.task_tag(), tag);
+    }
+    peer.expect_silence();
+}
+
+#[test]
 fn a_task_that_waits_for_data_is_aborted_here() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);

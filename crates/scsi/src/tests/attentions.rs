@@ -190,3 +190,20 @@ fn a_hard_reset_is_told_by_the_units_that_were_reset_and_no_others() {
     assert_eq!(told(&mut world, &nexus, 300), [TARGET_RESET]);
     assert_eq!(told(&mut world, &nexus, 0), [(6, 0x3f, 0x0e)]);
 }
+
+/// Each kind is pending once, however often it happens, and stays in its place.
+#[test]
+fn what_happens_again_before_it_was_told_is_told_once() {
+    let mut world = World::new();
+    let other = world.log_in(initiator("b"), 2);
+    told(&mut world, &other, 0);
+    let mode = |page: [u8; 12]| [vec![0; 4], page.to_vec()].concat();
+    for format in [0x06, 0x02, 0x06] {
+        let page = [0x0a, 0x0a, format, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0];
+        world.good(&[0x15, 0x10, 0, 0, 16, 0], &mode(page));
+    }
+    (0..3).for_each(|_| world.server.lun_reset(&world.luns, [0; 8]));
+    let nexus = world.nexus.clone();
+    assert_eq!(told(&mut world, &nexus, 0), [UNIT_RESET]);
+    assert_eq!(told(&mut world, &other, 0), [UNIT_RESET, (6, 0x2a, 0x01)]);
+}

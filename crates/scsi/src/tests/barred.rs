@@ -100,3 +100,49 @@ fn reserve_of_whom_a_persistent_reservation_admits_is_good_and_does_nothing() {
         hosts.out(&a, 2, kind, KEY_A, 0);
     }
 }
+
+/// What a persistent reservation of another nexus bars, of all that is served.
+fn barred_by(kind: u8) -> Vec<(u8, Option<u8>)> {
+    let mut hosts = Hosts::registered();
+    let (a, c) = (hosts.a.clone(), hosts.c.clone());
+    assert_eq!(hosts.out(&a, 1, kind, KEY_A, 0).status, Status::Good);
+    let all: Vec<_> = crate::commands().map(|(_, opcode, action)| (opcode, action)).collect();
+    let is_barred = |(opcode, action): &(u8, Option<u8>)| {
+        let mut cdb = vec![0; 16];
+        (cdb[0], cdb[1]) = (*opcode, action.unwrap_or(0));
+        hosts.world.run_as(&c, 0, &cdb, &[]).status == Status::ReservationConflict
+    };
+    // RESERVE and RELEASE have rules of their own, and what PERSISTENT RESERVE OUT refuses to who
+    // is not registered is told in the same way.
+    let own_rules = [0x16, 0x17, 0x56, 0x57, 0x5e, 0x5f];
+    let rest = all.into_iter().filter(|(opcode, _)| !own_rules.contains(opcode));
+    rest.collect::<Vec<_>>().into_iter().filter(is_barred).collect()
+}
+
+/// SPC-4, table 67, and SBC-3, table 13.
+#[test]
+fn each_command_is_barred_as_the_standard_lists_it() {
+    let plain = |opcodes: &[u8]| opcodes.iter().map(|opcode| (*opcode, None)).collect::<Vec<_>>();
+    let writes = [
+        0x0a, 0x15, 0x1b, 0x1d, 0x2a, 0x2e, 0x35, 0x41, 0x42, 0x55, 0x89, 0x8a, 0x8b, 0x8e, 0x91,
+        0x93, 0x9c, 0xaa, 0xae,
+    ];
+    let mut by_writers = plain(&writes);
+    for (opcode, action) in
+        [(0x48, 2), (0x48, 0x1f), (0x83, 0), (0x83, 1), (0x83, 0x11), (0xa4, 10)]
+    {
+        by_writers.push((opcode, Some(action)));
+    }
+    let mut by_all = by_writers.clone();
+    let reads = [0x08, 0x1a, 0x28, 0x2f, 0x34, 0x37, 0x5a, 0x88, 0x8f, 0x90, 0xa8, 0xaf, 0xb7];
+    by_all.extend(plain(&reads));
+    for (opcode, action) in [(0x83, 0x10), (0x9e, 0x12), (0xa3, 0x0c), (0xa3, 0x0d)] {
+        by_all.push((opcode, Some(action)));
+    }
+    for (kind, mut expected) in [(1, by_writers.clone()), (5, by_writers), (3, by_all)] {
+        let mut found = barred_by(kind);
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, expected, "type {kind}");
+    }
+}

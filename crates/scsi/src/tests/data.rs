@@ -112,7 +112,9 @@ fn compare_and_write_swaps_or_tells_where_it_differs() {
     let response = world.run(&caw(7, 2), &wrong);
     assert_eq!(response.sense.unwrap().information, Some(700));
     for (blocks, bytes) in [(1, 2048), (3, 2048), (1, 512)] {
-        assert_eq!(world.sense(&caw(7, blocks), &vec![0; bytes]), (5, 0x0e, 3));
+        let response = world.run(&caw(7, blocks), &vec![0; bytes]);
+        assert_eq!(triple(&response), (5, 0x0e, 3));
+        assert_eq!(response.transfer_bytes_wanted, Some(1024 * u64::from(blocks)));
     }
     world.good(&caw(7, 0), &[]);
     assert_eq!(world.sense(&caw(7, 0), &vec![0; 512 * 512]), (5, 0x24, 0), "256 blocks");
@@ -156,7 +158,7 @@ fn write_same_zeroes_unmaps_or_repeats() {
     assert_eq!(world.disks[&VolumeId(3)].bytes[4096..12288], pattern(4096, 3).repeat(2));
 }
 
-fn unmap_list(ranges: &[(u64, u32)]) -> Vec<u8> {
+pub(super) fn unmap_list(ranges: &[(u64, u32)]) -> Vec<u8> {
     let descriptors = ranges.len() as u16 * 16;
     let mut out = (descriptors + 6).to_be_bytes().to_vec();
     out.extend(descriptors.to_be_bytes());
@@ -169,7 +171,7 @@ fn unmap_list(ranges: &[(u64, u32)]) -> Vec<u8> {
     out
 }
 
-fn unmap(world: &mut World, list: &[u8]) -> crate::Response {
+pub(super) fn unmap(world: &mut World, list: &[u8]) -> crate::Response {
     world.run(&cdb_10(0x42, 0, 0, list.len() as u16), list)
 }
 

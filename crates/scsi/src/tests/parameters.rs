@@ -79,6 +79,12 @@ fn sense_data_has_both_formats() {
     let bytes = far.descriptor_bytes();
     assert_eq!(bytes[..12], [0x72, 3, 0x11, 0, 0, 0, 0, 12, 0, 0x0a, 0x80, 0]);
     assert_eq!(bytes[12..20], (1_u64 << 40).to_be_bytes());
+    for sense in [Sense::NONE, far, Sense::cdb_field(2, 5), Sense::parameter(1, 0)] {
+        let (fixed, descriptors) = (sense.bytes().to_vec(), sense.descriptor_bytes());
+        for bytes in [fixed, descriptors] {
+            assert_eq!(usize::from(bytes[7]), bytes.len() - 8, "ADDITIONAL SENSE LENGTH");
+        }
+    }
     let field = Sense::cdb_field(2, 5).descriptor_bytes();
     assert_eq!(field[8..], [2, 6, 0, 0, 0xcd, 0, 2, 0]);
 }

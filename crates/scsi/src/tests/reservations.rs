@@ -216,6 +216,35 @@ fn wrong_parameters_are_refused() {
 }
 
 #[test]
+fn preempting_a_holder_leaves_the_others_registered() {
+    const KEY_C: u64 = 0xcccc;
+    for action in [4, 5] {
+        let mut hosts = Hosts::registered();
+        let (a, b, c) = (hosts.a.clone(), hosts.b.clone(), hosts.c.clone());
+        assert_eq!(hosts.out(&c, 0, 0, 0, KEY_C).status, Status::Good);
+        assert_eq!(hosts.out(&a, 1, 3, KEY_A, 0).status, Status::Good);
+        assert_eq!(hosts.out(&b, action, 1, KEY_B, KEY_A).status, Status::Good);
+        let registered = hosts.run(&b, &report(0), &[]).data_in.to_vec();
+        assert_eq!(registered[8..], [KEY_B.to_be_bytes(), KEY_C.to_be_bytes()].concat());
+        let held = hosts.run(&b, &report(1), &[]).data_in.to_vec();
+        assert_eq!((&held[8..16], held[21]), (&KEY_B.to_be_bytes()[..], 1));
+    }
+}
+
+#[test]
+fn a_reservation_of_all_registrants_ends_when_the_last_preempts_itself() {
+    for kind in [7, 8] {
+        let mut hosts = Hosts::new();
+        let (a, c) = (hosts.a.clone(), hosts.c.clone());
+        assert_eq!(hosts.out(&a, 0, 0, 0, KEY_A).status, Status::Good);
+        assert_eq!(hosts.out(&a, 1, kind, KEY_A, 0).status, Status::Good);
+        assert_eq!(hosts.out(&a, 4, kind, KEY_A, KEY_A).status, Status::Good);
+        assert_eq!(hosts.run(&c, &report(1), &[]).data_in.to_vec()[4..], [0; 4]);
+        assert_eq!(hosts.status(&c, &cdb_10(0x2a, 0, 0, 1)), Status::Good);
+    }
+}
+
+#[test]
 fn removing_registrations_alone_ignores_scope_and_type() {
     let mut hosts = Hosts::registered();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
@@ -308,4 +337,7 @@ fn a_copy_minds_reservations_of_both_its_volumes() {
     assert_eq!(triple(&hosts.run(&a, &cdb, &list)), (0xa, 0x0d, 0x01));
     (list[52], list[53], list[54], list[55]) = (0, 0, 0xff, 0xff);
     assert_eq!(hosts.run(&a, &cdb, &list).status, Status::Good, "it bars writes alone");
+    hosts.world.run_as(&b, 300, &out(2, 1), &keys(KEY_B, 0));
+    hosts.world.run_as(&b, 300, &out(1, 3), &keys(KEY_B, 0));
+    assert_eq!(triple(&hosts.run(&a, &cdb, &list)), (0xa, 0x0d, 0x01), "exclusive access");
 }

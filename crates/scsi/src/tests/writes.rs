@@ -1,5 +1,6 @@
-//! ORWRITE, WRITE ATOMIC and SANITIZE.
+//! ORWRITE, WRITE ATOMIC, SANITIZE, and the limit of UNMAP.
 
+use super::data::{unmap, unmap_list};
 use super::world::{World, cdb_16, initiator, pattern, triple};
 use crate::response::{Command, Status, Step};
 use crate::{Cdb, luns};
@@ -162,4 +163,17 @@ fn a_write_protected_unit_is_read_but_not_written() {
     list[4 + 4] &= !0x08;
     world.good(&[0x15, 0x10, 0, 0, list.len() as u8, 0], &list);
     world.good(&cdb_16(0x8a, 0, 0, 1), &[1; 512]);
+}
+
+#[test]
+fn unmap_takes_as_many_descriptors_as_block_limits_says_and_no_more() {
+    let mut world = World::new();
+    let limits = world.good(&[0x12, 1, 0xb0, 0, 64, 0], &[]);
+    let most = u32::from_be_bytes([limits[24], limits[25], limits[26], limits[27]]);
+    let ranges = |count: u32| (0..count).map(|n| (u64::from(n % 8), 1)).collect::<Vec<_>>();
+    assert_eq!(unmap(&mut world, &unmap_list(&ranges(most))).status, Status::Good);
+    world.requests.clear();
+    let refused = unmap(&mut world, &unmap_list(&ranges(most + 1)));
+    assert_eq!(triple(&refused), (5, 0x26, 0));
+    assert!(world.requests.is_empty());
 }
