@@ -19,9 +19,9 @@
 //! # When
 //! Nothing is placed anew while a record is on its way: those in front may be refused as well, and
 //! those behind may be landing where something else is to go. Until then none is sealed, and
-//! nothing behind a record that was refused is applied or answered. A crash in between finds the log
-//! as far as it was answered, and perhaps more of it: at the old places or at the new ones, where
-//! the same entries stand.
+//! nothing behind a record that was refused is applied or answered. A crash in between finds the
+//! log as far as it was answered, and perhaps more of it: at the old places or at the new ones,
+//! where the same entries stand.
 
 use std::collections::{BTreeMap, VecDeque};
 
