@@ -3,6 +3,7 @@
 use block::{SectorRange, VolumeRequest};
 
 use super::*;
+use crate::Started;
 
 fn copy(store: &Store, segments: Vec<CopySegment>) {
     store.execute(VolumeRequest::Copy { segments }).unwrap();
@@ -165,6 +166,24 @@ fn a_long_copy_that_a_full_pool_ends_changes_nothing() {
     assert_sound(&store);
     drop(store);
     assert_sound(&Store::open(disk, OpenOptions::default()).unwrap());
+}
+
+#[test]
+fn a_long_copy_that_is_abandoned_leaves_nothing_behind() {
+    let (disk, store) = pool(256 << 20);
+    let id = volume(&store, 512 * MIB);
+    (0..12).for_each(|mib| write(&store, id, mib * MIB, &distinct(MIB, mib + 1)).unwrap());
+    let held = store.pool_status().data_bytes;
+    let hand = super::pieces::Hand::new(disk, store);
+    let copy = segment(id, 3, id, 300 * MIB, 11 * MIB);
+    let Started::Read(last) = super::work::stage_parts(&hand, copy, 1, 3) else { panic!() };
+    assert_eq!(hand.store.writer.lock().state.staged.len(), 3);
+    hand.store.abandon(last);
+    hand.store.execute(VolumeRequest::Flush { volume: id }).unwrap();
+    write(&hand.store, id, 0, &distinct(8, 99)).unwrap();
+    assert!(hand.store.writer.lock().state.staged.is_empty());
+    assert_eq!(hand.store.pool_status().data_bytes, held);
+    assert_sound(&hand.store);
 }
 
 /// All of a node but its last block, or its first: a node that is named whole would bring that too.

@@ -89,7 +89,7 @@ fn a_block_that_a_write_repeats_is_one_entry() {
 }
 
 /// Takes a staged copy on until all its parts are there: what names them.
-fn stage_parts(hand: &Hand, copy: CopySegment, id: u64, parts: u64) -> Started {
+pub(super) fn stage_parts(hand: &Hand, copy: CopySegment, id: u64, parts: u64) -> Started {
     let started = hand.store.start(VolumeRequest::Copy { segments: vec![copy] }, hand.token(id));
     assert!(hand.settle(id, started).is_none());
     for part in 1.. {

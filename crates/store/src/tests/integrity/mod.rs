@@ -2,6 +2,7 @@
 
 mod damaged_leaf;
 mod lost_pages;
+mod moved;
 mod reduced;
 mod replayed;
 mod restarted;
