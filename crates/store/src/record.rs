@@ -55,6 +55,8 @@ pub(crate) struct Record {
     pub(crate) work: u64,
     /// What its light ones cost.
     pub(crate) light_work: u64,
+    /// Whether a job joined that brings much: see `bulk`.
+    pub(crate) has_bulk: bool,
 }
 
 impl Record {
