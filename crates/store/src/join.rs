@@ -13,7 +13,7 @@ use crate::grafts::Graft;
 use crate::need::Wait;
 use crate::plans::Held;
 use crate::preload;
-use crate::record::{entries_bytes_max, reshaped};
+use crate::record::reshaped;
 use crate::starved::Room;
 use crate::world::{State, World};
 use crate::writer::{Job, Relocation, Submitted, Writer};
@@ -52,6 +52,7 @@ impl Writer {
             _ => return Submitted::Done(Err(self.no_space(world, &job))),
         }
         let changes_blocks = job.changes_blocks(world);
+        let is_bulk = self.is_bulk(&job);
         match job {
             Job::Flush => self.join_flush(token),
             Job::Entries { entries, wait, plan } => {
@@ -61,7 +62,7 @@ impl Writer {
                 self.join_relocation(world, token, relocation, changes_blocks)
             }
             Job::Stage(edit) => self.join_part(world, token, edit, changes_blocks),
-            Job::Edit(edit) => self.join_edit(world, token, edit, changes_blocks),
+            Job::Edit(edit) => self.join_edit(world, token, edit, changes_blocks, is_bulk),
         }
     }
 
@@ -129,7 +130,7 @@ impl Writer {
     ) -> Submitted {
         let blocks = edit.staging.frames.len();
         if !self.has_room(blocks, 64 + blocks * 64) {
-            self.overflow.push_back((token, Job::Stage(edit)));
+            self.put_off(token, Job::Stage(edit));
             return Submitted::Queued;
         }
         let (plan, nodes) = (world.memory.plans.now(), self.unapplied_nodes_max());
@@ -145,6 +146,7 @@ impl Writer {
         let frames = std::mem::take(&mut edit.staging.frames);
         let classes = std::mem::take(&mut edit.staging.classes);
         let runs = self.open.add_part(&mut self.state.next_chunk, frames, &classes);
+        self.open.has_bulk = true;
         edit.end_part(runs);
         self.feed(&mut edit.wait);
         self.open.changes_blocks += changes_blocks;
@@ -232,13 +234,14 @@ impl Writer {
         &mut self,
         world: &World,
         token: Token,
-        edit: Box<Edit>,
+        mut edit: Box<Edit>,
         changes_blocks: u64,
+        is_bulk: bool,
     ) -> Submitted {
         let blocks = edit.data_blocks();
         let (is_light, has_time) = (self.is_light(&edit), self.has_time(&edit));
-        if !self.has_room(blocks, entries_bytes_max(&edit)) || is_light && !has_time {
-            self.overflow.push_back((token, Job::Edit(edit)));
+        if !self.fits(&edit, is_bulk) || is_light && !has_time {
+            self.put_off(token, Job::Edit(edit));
             return Submitted::Queued;
         }
         if !is_light && (!self.heavy.is_empty() || !has_time) {
@@ -258,7 +261,6 @@ impl Writer {
         if edit.steps.is_empty() {
             return Submitted::Done(Ok(VolumeReply::Done));
         }
-        let mut edit = edit;
         if self.was_grafted(world, &touched, edit.grafts_seen) {
             edit = match self.planned_anew(world, edit) {
                 Ok(edit) => edit,
@@ -284,6 +286,7 @@ impl Writer {
         self.open.needs_plan(edit.plan);
         self.open.nodes_max += nodes_max;
         *self.open.work_of(is_light) += edit.work;
+        self.open.has_bulk |= is_bulk;
         self.open.changes_blocks += changes_blocks;
         self.written.hosts_bytes += edit.put_bytes();
         for step in edit.steps {

@@ -32,6 +32,7 @@ mod apply;
 mod asking;
 mod barrier;
 mod bring;
+mod bulk;
 mod change;
 mod check;
 mod checkpoint;

@@ -59,6 +59,8 @@ pub(crate) struct Record {
     pub(crate) nodes_max: u64,
     /// What its light ones cost.
     pub(crate) light_work: u64,
+    /// Whether a job joined that brings much: see `bulk`.
+    pub(crate) has_bulk: bool,
 }
 
 impl Record {

@@ -29,7 +29,10 @@ impl Writer {
     /// the memory or the barrier that they waited for is gone, or what was sent back has come to
     /// nothing.
     pub(crate) fn forgets_some(&self, world: &World) -> bool {
-        let some = !self.overflow.is_empty() || !self.heavy.is_empty() || !self.deferred.is_empty();
+        let queues = [&self.overflow, &self.bulk];
+        let some = queues.iter().any(|queue| !queue.is_empty())
+            || !self.heavy.is_empty()
+            || !self.deferred.is_empty();
         some && self.is_idle() && !self.failed && !self.must_wait(world)
     }
 
@@ -58,7 +61,8 @@ impl Writer {
         if self.failed {
             let failed = std::mem::take(&mut self.open.waiting);
             let staging = std::mem::take(&mut self.open.staging);
-            let overflow = self.overflow.drain(..).chain(self.starved.drain(..));
+            let overflow = self.overflow.drain(..).chain(self.bulk.drain(..));
+            let overflow = overflow.chain(self.starved.drain(..));
             let heavy = self.heavy.drain(..).map(|(token, _)| token);
             let overflow = overflow.map(|(token, _)| token).chain(heavy);
             answers.extend(
@@ -75,8 +79,9 @@ impl Writer {
         }
         self.revive_starved(world);
         self.take_heavy(world, answers);
-        let mut waiting = std::mem::take(&mut self.overflow);
         let looked_at_max = self.needs_looked_at + NEEDS_LOOKED_AT_MAX;
+        self.take_bulk(world, 1, looked_at_max, answers);
+        let mut waiting = std::mem::take(&mut self.overflow);
         // One is put back because the record is full: so must be all behind it.
         while self.overflow.is_empty()
             && self.needs_looked_at < looked_at_max
@@ -86,6 +91,7 @@ impl Writer {
             answers.extend(submitted.answer(token));
         }
         put_back(&mut self.overflow, waiting);
+        self.take_bulk(world, usize::MAX, looked_at_max, answers);
     }
 }
 

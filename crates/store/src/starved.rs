@@ -237,7 +237,8 @@ impl Writer {
             return Vec::new();
         }
         let mut answers = Vec::new();
-        for (token, job) in std::mem::take(&mut self.overflow) {
+        let bulk = std::mem::take(&mut self.bulk);
+        for (token, job) in std::mem::take(&mut self.overflow).into_iter().chain(bulk) {
             let submitted = match job {
                 Job::Flush => self.join(world, token, job),
                 _ => Submitted::Done(Err(self.no_space(world, &job))),

@@ -98,6 +98,8 @@ pub(crate) struct Writer {
     pub(crate) sealed: VecDeque<InFlight>,
     /// Jobs that did not fit the open record, or wait for a checkpoint, in order.
     pub(crate) overflow: VecDeque<(Token, Job)>,
+    /// The same of those that bring much.
+    pub(crate) bulk: VecDeque<(Token, Job)>,
     /// Edits that would make the open record take too long to apply, in order. Others go past them:
     /// what costs nothing does not wait for what many long requests cost together.
     pub(crate) heavy: VecDeque<(Token, Box<Edit>)>,
@@ -174,6 +176,7 @@ impl Writer {
             open: Record::default(),
             sealed: VecDeque::new(),
             overflow: VecDeque::new(),
+            bulk: VecDeque::new(),
             heavy: VecDeque::new(),
             deferred: Vec::new(),
             starved: VecDeque::new(),
@@ -267,7 +270,7 @@ impl Writer {
 
     /// Whether requests wait because the device does not keep up.
     pub(crate) fn is_pressed(&self) -> bool {
-        !self.overflow.is_empty() || !self.starved.is_empty()
+        !self.overflow.is_empty() || !self.bulk.is_empty() || !self.starved.is_empty()
     }
 
     /// Whether requests wait for more than the next commit.
@@ -285,8 +288,8 @@ impl Writer {
         if self.failed {
             return Submitted::Done(Err(VolumeError::WriteFailed));
         }
-        if self.must_wait(world) || !self.overflow.is_empty() {
-            self.overflow.push_back((token, job));
+        if self.must_wait(world) || self.is_behind_others(&job) {
+            self.put_off(token, job);
             return Submitted::Queued;
         }
         self.join(world, token, job)

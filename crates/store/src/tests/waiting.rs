@@ -143,3 +143,42 @@ fn what_waits_for_memory_is_refused_where_no_checkpoint_finds_room() {
         }
     }
 }
+
+/// As many long copies as a window takes have their first parts ready at once, and each part takes
+/// most of a record: a small write waited for all of them.
+#[test]
+fn a_small_write_does_not_wait_behind_parts_of_long_copies() {
+    const COPIES: u64 = 32;
+    const WRITES: u64 = 900;
+    let (disk, store) = pool(2 << 30);
+    let (source, other) = (volume(&store, GIB), volume(&store, GIB));
+    (0..12).for_each(|mib| write(&store, source, mib * MIB, &distinct(MIB, mib + 1)).unwrap());
+    let hand = Hand::new(disk, store);
+    for id in 0..COPIES {
+        let segments = vec![segment(source, 3, source, (id + 1) * 24 * MIB, 11 * MIB)];
+        let started = hand.store.start(VolumeRequest::Copy { segments }, hand.token(id));
+        assert!(hand.settle(id, started).is_none());
+    }
+    // More than a record takes beside a part.
+    for id in COPIES..COPIES + WRITES {
+        let data = DataOut::from_bytes(&distinct(8, id), 0);
+        let range = SectorRange::new(id * 8, 8);
+        let write = VolumeRequest::Write { volume: other, range, data, fua: false };
+        let started = hand.store.start(write, hand.token(id));
+        assert!(hand.settle(id, started).is_none());
+    }
+    let (mut written, mut parts) = (0, 0);
+    for _ in 0..4 {
+        for (id, outcome) in commit_one(&hand) {
+            match outcome {
+                Outcome::Reply(reply) => {
+                    assert!(id >= COPIES && reply.is_ok());
+                    written += 1;
+                }
+                Outcome::Again(_) => parts += 1,
+            }
+        }
+    }
+    assert_eq!(written, WRITES);
+    assert!(parts >= 2, "{parts} parts");
+}
