@@ -238,7 +238,6 @@ impl Writer {
         changes_blocks: u64,
         is_bulk: bool,
     ) -> Submitted {
-        let blocks = edit.data_blocks();
         let (is_light, has_time) = (self.is_light(&edit), self.has_time(&edit));
         if !self.fits(&edit, is_bulk) || is_light && !has_time {
             self.put_off(token, Job::Edit(edit));

@@ -75,6 +75,7 @@ mod pack;
 mod pages;
 mod part;
 mod placer;
+mod places;
 mod plans;
 mod plausible;
 mod preload;

@@ -33,7 +33,7 @@ impl Writer {
         let some = queues.iter().any(|queue| !queue.is_empty())
             || !self.heavy.is_empty()
             || !self.deferred.is_empty();
-        some && self.is_idle() && !self.failed && !self.must_wait(world)
+        (some || self.has_place(world)) && self.is_idle() && !self.failed && !self.must_wait(world)
     }
 
     /// Lets in what would be forgotten.
@@ -58,12 +58,14 @@ impl Writer {
     /// Sends deferred edits back to be read again, and lets jobs join that wait for room.
     pub(crate) fn take_waiting(&mut self, world: &World, answers: &mut Vec<Answer>) {
         self.take_deferred(answers);
+        self.take_placeless(world, answers);
         if self.failed {
             let failed = std::mem::take(&mut self.open.waiting);
             let staging = std::mem::take(&mut self.open.staging);
             let overflow = self.overflow.drain(..).chain(self.bulk.drain(..));
             let overflow = overflow.chain(self.starved.drain(..));
-            let heavy = self.heavy.drain(..).map(|(token, _)| token);
+            let heavy = self.heavy.drain(..).chain(self.placeless.drain(..));
+            let heavy = heavy.map(|(token, _)| token);
             let overflow = overflow.map(|(token, _)| token).chain(heavy);
             answers.extend(
                 failed

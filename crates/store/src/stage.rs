@@ -18,6 +18,7 @@ use crate::asking::Asked;
 use crate::classify::{Class, classify};
 use crate::copies::origin_of;
 use crate::edit::{Edit, Gather, Step, Wanted, blocks_of, gather_of};
+use crate::places::PartPlace;
 
 /// A part with more runs than this is stored as it is, zeros and all, so that it stays one entry.
 const PART_RUNS_MAX: usize = 4;
@@ -47,6 +48,7 @@ pub(crate) struct Staging {
     segments: Vec<CopySegment>,
     parts: VecDeque<Part>,
     current: Option<Part>,
+    place: Option<PartPlace>,
     /// Runs of the parts that were brought.
     named_runs: usize,
     pub(crate) frames: Vec<Frame>,
@@ -107,6 +109,18 @@ impl Edit {
         self.is_staging() || !self.staging.parts.is_empty()
     }
 
+    /// Whether the next part needs a place first.
+    pub(crate) fn wants_place(&self) -> bool {
+        let staging = &self.staging;
+        !self.is_staging() && !staging.parts.is_empty() && staging.place.is_none()
+    }
+
+    /// Has the next part in a place, if there is one.
+    pub(crate) fn place_in(&mut self, place: Option<PartPlace>) -> bool {
+        self.staging.place = place;
+        self.staging.place.is_some()
+    }
+
     /// Turns to the next part, if there is one and none is under way.
     pub(crate) fn begin_part(&mut self) {
         if self.is_staging() {
@@ -153,6 +167,7 @@ impl Edit {
     pub(crate) fn end_part(&mut self, runs: Vec<LinkedRun>) {
         let staging = &mut self.staging;
         let Some(part) = staging.current.take() else { return };
+        staging.place = None;
         self.wanted = std::mem::take(&mut staging.last_wanted);
         staging.frames.clear();
         staging.classes.clear();

@@ -32,6 +32,8 @@ pub struct Tuning {
     pub edit_blocks_max: u64,
     /// Blocks in a part of a staged copy: 4 MiB.
     pub part_blocks_max: u64,
+    /// Parts of staged copies that are brought at once: 32 MiB.
+    pub parts_at_once: usize,
     /// Blocks moved with one commit, where nobody minds: 1 MiB.
     pub move_blocks_max: usize,
     /// Blocks moved with one commit while hosts write: 256 KiB, so that theirs are held up little.
@@ -63,6 +65,7 @@ impl Tuning {
         segment_rest_blocks_min: 256,
         edit_blocks_max: TRANSFER_BYTES_MAX / BLOCK_BYTES + 2,
         part_blocks_max: 1024,
+        parts_at_once: 8,
         move_blocks_max: 256,
         move_blocks_busy: 64,
         move_blocks_min: 16,
@@ -83,6 +86,7 @@ impl Tuning {
         segment_rest_blocks_min: 3,
         edit_blocks_max: 10,
         part_blocks_max: 4,
+        parts_at_once: 2,
         move_blocks_max: 8,
         move_blocks_busy: 4,
         move_blocks_min: 2,

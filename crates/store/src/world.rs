@@ -19,6 +19,7 @@ use crate::medium::Medium;
 use crate::memory::{Budgets, Memory};
 use crate::nodes::Nodes;
 use crate::pages::{FastState, PageKey};
+use crate::places::Places;
 use crate::scrub::TableName;
 use crate::segments::{ReaderToken, Readers, Segments};
 use crate::table::Table;
@@ -65,6 +66,8 @@ pub(crate) struct World {
     /// Who reads data, and who reads the metadata of a checkpoint, its *image*.
     pub(crate) readers: Readers,
     pub(crate) images: Readers,
+    /// For parts of staged copies.
+    pub(crate) places: Places,
     /// How many grafts were applied: see `grafts`.
     grafts: AtomicU64,
     /// Called once, when the row of a chunk was read for a reader.
@@ -142,6 +145,7 @@ impl World {
             unplaced: RwLock::new(HashMap::default()),
             readers: Readers::default(),
             images: Readers::default(),
+            places: Places::default(),
             grafts: AtomicU64::new(0),
             #[cfg(test)]
             hook: Mutex::default(),

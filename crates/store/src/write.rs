@@ -26,7 +26,10 @@ impl Store {
     /// Reads what an edit needs from volumes, and submits it.
     pub(crate) fn start_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
         edit.begin_piece(&self.options.tuning);
-        edit.begin_part();
+        edit = match self.begin_part(edit, token) {
+            Ok(edit) => edit,
+            Err(started) => return started,
+        };
         if !edit.wants_blocks() {
             return self.submit(edit, token);
         }

@@ -16,6 +16,7 @@ use crate::edit::Edit;
 use crate::grafts::Applied;
 use crate::need::{Need, Wait};
 use crate::pace::Pace;
+use crate::places::Placeless;
 use crate::plans::Held;
 use crate::record::{Originals, Record, contains, entry_target};
 use crate::starved::Exhausted;
@@ -100,6 +101,8 @@ pub(crate) struct Writer {
     pub(crate) overflow: VecDeque<(Token, Job)>,
     /// The same of those that bring much.
     pub(crate) bulk: VecDeque<(Token, Job)>,
+    /// Copies that wait for a place for their next part.
+    pub(crate) placeless: Placeless,
     /// Edits that would make the open record take too long to apply, in order. Others go past them:
     /// what costs nothing does not wait for what many long requests cost together.
     pub(crate) heavy: VecDeque<(Token, Box<Edit>)>,
@@ -177,6 +180,7 @@ impl Writer {
             sealed: VecDeque::new(),
             overflow: VecDeque::new(),
             bulk: VecDeque::new(),
+            placeless: Placeless::new(),
             heavy: VecDeque::new(),
             deferred: Vec::new(),
             starved: VecDeque::new(),

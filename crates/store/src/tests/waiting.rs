@@ -182,3 +182,40 @@ fn a_small_write_does_not_wait_behind_parts_of_long_copies() {
     assert_eq!(written, WRITES);
     assert!(parts >= 2, "{parts} parts");
 }
+
+/// Each part that is brought has some 4 MiB in memory; a window of copies would have them all there.
+#[test]
+fn a_window_of_long_copies_brings_a_few_parts_at_once() {
+    const COPIES: u64 = 32;
+    let (disk, store) = pool(2 << 30);
+    let source = volume(&store, GIB);
+    (0..12).for_each(|mib| write(&store, source, mib * MIB, &distinct(MIB, mib + 1)).unwrap());
+    let hand = Hand::new(disk, store);
+    let places = hand.store.tuning().parts_at_once;
+    for id in 0..COPIES {
+        let segments = vec![segment(source, 3, source, (id + 1) * 24 * MIB, 11 * MIB)];
+        let started = hand.store.start(VolumeRequest::Copy { segments }, hand.token(id));
+        assert!(hand.settle(id, started).is_none());
+    }
+    // One is in the open record already, and has given its place to another.
+    assert_eq!(hand.store.writer.lock().placeless.len(), COPIES as usize - places - 1);
+    let mut done = 0;
+    while done < COPIES {
+        for (id, outcome) in commit_one(&hand) {
+            let reply = match outcome {
+                Outcome::Reply(reply) => Some(reply),
+                Outcome::Again(operation) => hand.settle(id, Started::Read(operation)),
+            };
+            done += u64::from(reply.is_some_and(|reply| reply.is_ok()));
+        }
+        let writer = hand.store.writer.lock();
+        let parts =
+            writer.bulk.iter().filter(|(_, job)| matches!(job, crate::writer::Job::Stage(_)));
+        assert!(parts.count() <= places);
+    }
+    for id in 0..COPIES {
+        let copied = read(&hand.store, source, (id + 1) * 24 * MIB, 8);
+        assert!(copied == read(&hand.store, source, 3, 8), "copy {id}");
+    }
+    assert_sound(&hand.store);
+}

@@ -1,0 +1,93 @@
+//! How many parts of staged copies are brought at once.
+//!
+//! A part is read, and waits for its record, with some 4 MiB of data in memory. A window of copies
+//! would have a hundred of them there. So a part needs one of a few places from its first read until
+//! it is in a record; copies that find none wait in their order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use block::VolumeError;
+
+use crate::edit::Edit;
+use crate::store::Store;
+use crate::world::World;
+use crate::writer::{Answer, Writer};
+use crate::{Started, Token};
+
+/// The places that are taken.
+#[derive(Debug, Default)]
+pub(crate) struct Places(Arc<AtomicUsize>);
+
+/// One of them, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct PartPlace(Arc<AtomicUsize>);
+
+impl Places {
+    /// How many of `most` are free.
+    fn free(&self, most: usize) -> usize {
+        most.saturating_sub(self.0.load(Ordering::Acquire))
+    }
+
+    fn take(&self, most: usize) -> Option<PartPlace> {
+        let one_more = |taken: usize| (taken < most).then_some(taken + 1);
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).ok()?;
+        Some(PartPlace(self.0.clone()))
+    }
+}
+
+impl Drop for PartPlace {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Store {
+    /// Begins the next part of an edit, if it has one, with a place for it; else it goes on when
+    /// there is one.
+    pub(crate) fn begin_part(
+        &self,
+        mut edit: Box<Edit>,
+        token: Token,
+    ) -> Result<Box<Edit>, Started> {
+        let most = self.options.tuning.parts_at_once;
+        let find = |edit: &mut Edit| {
+            let found = !edit.wants_place() || edit.place_in(self.world.places.take(most));
+            if found {
+                edit.begin_part();
+            }
+            found
+        };
+        if find(&mut edit) {
+            return Ok(edit);
+        }
+        let mut writer = self.writer.lock();
+        if writer.failed {
+            return Err(Started::Done(Err(VolumeError::WriteFailed)));
+        }
+        // Whoever gives one back asks who waits with the lock held.
+        if find(&mut edit) {
+            return Ok(edit);
+        }
+        writer.placeless.push_back((token, edit));
+        Err(Started::Queued)
+    }
+}
+
+impl Writer {
+    /// Whether a copy waits for a place and one is free.
+    pub(crate) fn has_place(&self, world: &World) -> bool {
+        !self.placeless.is_empty() && world.places.free(self.tuning.parts_at_once) > 0
+    }
+
+    /// Lets copies go on for which there are places.
+    pub(crate) fn take_placeless(&mut self, world: &World, answers: &mut Vec<Answer>) {
+        let free = world.places.free(self.tuning.parts_at_once).min(self.placeless.len());
+        let found = self.placeless.drain(..free);
+        answers.extend(found.map(|(token, edit)| Answer::Again(token, edit)));
+    }
+}
+
+/// Copies that wait for a place, in order.
+pub(crate) type Placeless = VecDeque<(Token, Box<Edit>)>;
