@@ -18,14 +18,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use block::{Frame, FrameMut, SectorRange, VolumeId};
-use format::PLACE_UNIT_BYTES;
 use format::map::Node;
 use format::page::PageRef;
+use format::{ChunkId, ChunkRow, PLACE_UNIT_BYTES};
 
 use crate::api::Pending;
 use crate::edit::Edit;
 use crate::medium::Medium;
-use crate::world::World;
+use crate::world::{World, missing_chunk};
 use crate::{DiskRead, ReadOperation, Started, StoreError};
 
 /// Reads that one request has under way at most for metadata.
@@ -317,6 +317,13 @@ impl<'a> View<'a> {
             Some(asked) => asked.load_count() as u64,
             None => self.world.memory.misses(),
         }
+    }
+}
+
+impl View<'_> {
+    /// The row of a chunk that must exist.
+    pub(crate) fn chunk(self, id: ChunkId) -> Result<ChunkRow, StoreError> {
+        self.chunks.get(self.medium, id.0, ChunkRow::decode)?.ok_or_else(|| missing_chunk(id))
     }
 }
 

@@ -55,6 +55,7 @@ mod grafts;
 mod groups;
 mod grow;
 mod holes;
+mod ids;
 mod images;
 mod index;
 mod inspect;

@@ -1,8 +1,8 @@
 //! How many parts of staged copies are brought at once.
 //!
 //! A part is read, and waits for its record, with some 4 MiB of data in memory. A window of copies
-//! would have a hundred of them there. So a part needs one of a few places from its first read until
-//! it is in a record; copies that find none wait in their order.
+//! would have a hundred of them there. So a part needs one of a few places from its first read
+//! until it is in a record; copies that find none wait in their order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

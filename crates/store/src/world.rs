@@ -99,13 +99,6 @@ pub(crate) struct State {
     pub(crate) provisioned_blocks: u64,
 }
 
-impl View<'_> {
-    /// The row of a chunk that must exist.
-    pub(crate) fn chunk(self, id: ChunkId) -> Result<ChunkRow, StoreError> {
-        self.chunks.get(self.medium, id.0, ChunkRow::decode)?.ok_or_else(|| missing_chunk(id))
-    }
-}
-
 impl State {
     /// Whether a chunk that nothing names has to stay for a record that does; it is staged then.
     fn keeps(&mut self, id: ChunkId) -> bool {

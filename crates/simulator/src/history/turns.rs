@@ -145,16 +145,19 @@ impl History {
         told: &str,
         act: impl FnOnce(&Store) -> Result<(), StoreError>,
     ) -> Result<bool, String> {
+        let mut meanwhile: Meanwhile = Desk::step;
         if self.plan.durability == Durability::Flush {
-            // It waits for the commits in flight, which nobody else would finish.
+            // It waits for the commits in flight, which nobody else would finish; again if the
+            // device refuses a part of it, so that none may be taken in between.
             locked(&self.desk).finish_commits(store)?;
+            meanwhile = Desk::step_beside;
             if self.disk.has_failed() {
                 return Ok(false);
             }
         }
         self.disk.note(told);
         let refused = self.disk.refused_count();
-        let result = self.act(store, Desk::step, act)?;
+        let result = self.act(store, meanwhile, act)?;
         locked(&self.desk).collect()?;
         match result {
             Ok(()) => Ok(true),

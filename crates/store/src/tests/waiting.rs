@@ -2,6 +2,7 @@
 
 use super::pieces::{GIB, Hand};
 use super::*;
+use crate::writer::Job;
 use crate::{Durability, Outcome, Started, StoreError};
 
 /// Writes one commit; the answers.
@@ -183,7 +184,7 @@ fn a_small_write_does_not_wait_behind_parts_of_long_copies() {
     assert!(parts >= 2, "{parts} parts");
 }
 
-/// Each part that is brought has some 4 MiB in memory; a window of copies would have them all there.
+/// Each part that is brought has some 4 MiB in memory; a window of copies would have all there.
 #[test]
 fn a_window_of_long_copies_brings_a_few_parts_at_once() {
     const COPIES: u64 = 32;
@@ -209,8 +210,8 @@ fn a_window_of_long_copies_brings_a_few_parts_at_once() {
             done += u64::from(reply.is_some_and(|reply| reply.is_ok()));
         }
         let writer = hand.store.writer.lock();
-        let parts =
-            writer.bulk.iter().filter(|(_, job)| matches!(job, crate::writer::Job::Stage(_)));
+        let is_part = |job: &Job| matches!(job, Job::Stage(_));
+        let parts = writer.bulk.iter().filter(|(_, job)| is_part(job));
         assert!(parts.count() <= places);
     }
     for id in 0..COPIES {
