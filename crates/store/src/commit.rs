@@ -258,6 +258,7 @@ impl Writer {
         } else {
             let payload = Payload::of(done.payload, &done.record);
             apply_all(world, &mut self.state, &done.record.entries, payload)?;
+            world.count_applied();
             for chunk in &done.record.pins {
                 world.unpin(&mut self.state, *chunk)?;
             }

@@ -87,6 +87,8 @@ pub(crate) struct Edit {
     pub(crate) plan: u64,
     /// [`crate::world::World::grafts`] when all that it touches was read.
     pub(crate) grafts_seen: u64,
+    /// [`crate::world::World::applied`] then.
+    pub(crate) applied_seen: u64,
     /// What it costs to apply it, as far as that grows with what it finds: see `take`.
     pub(crate) work: u64,
     /// The segments of a copy that is one commit, or is still taken for that.

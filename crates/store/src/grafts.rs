@@ -13,7 +13,7 @@ use format::map::Fanout;
 use smallvec::SmallVec;
 
 use crate::edit::{Edit, Step};
-use crate::record::overlap;
+use crate::record::{entry_target, overlap};
 use crate::world::World;
 use crate::writer::Writer;
 
@@ -82,6 +82,13 @@ fn is_whole_leaves(range: BlockRange, fanout: Fanout) -> bool {
     range.start.0.is_multiple_of(leaf) && range.count.0.is_multiple_of(leaf)
 }
 
+/// All blocks of the leaves that hold some of a range.
+pub(crate) fn leaves_around(range: BlockRange, fanout: Fanout) -> BlockRange {
+    let leaf = fanout.span_blocks(1);
+    let start = range.start.0 - range.start.0 % leaf;
+    BlockRange::new(start, range.end().0.next_multiple_of(leaf) - start)
+}
+
 impl Step {
     /// What it takes from, while it is applied.
     pub(crate) fn source(&self) -> Option<(VolumeId, BlockRange)> {
@@ -108,6 +115,11 @@ impl Step {
 }
 
 impl Edit {
+    /// Whether it takes from what volumes hold when it is applied.
+    pub(crate) fn copies(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Copy { .. }))
+    }
+
     /// What it looks into.
     pub(crate) fn touched(&self, fanout: Fanout) -> SmallVec<[Touch; 2]> {
         self.steps.iter().flat_map(|step| step.touched(fanout)).collect()
@@ -157,6 +169,28 @@ impl Writer {
         let mut since = applied.iter().rev().take(count);
         let fanout = world.medium.tuning.fanout;
         count > applied.len() || since.any(|graft| graft.concern_any(touched, fanout))
+    }
+
+    /// Whether a change that is not applied yet, and is no graft, sets blocks in leaves that a copy
+    /// takes from. It may break up what is one entry now, and then the copy would set something
+    /// else than it was planned with, though its blocks are the same.
+    pub(crate) fn awaits_sources(&self, world: &World, edit: &Edit) -> bool {
+        if self.early() || !edit.copies() {
+            return false;
+        }
+        let fanout = world.medium.tuning.fanout;
+        let taken: SmallVec<[(VolumeId, BlockRange); 2]> = edit
+            .steps
+            .iter()
+            .filter_map(Step::source)
+            .map(|(of, range)| (of, leaves_around(range, fanout)))
+            .collect();
+        let sealed = self.sealed.iter().filter(|commit| !commit.applied);
+        let records = sealed.map(|commit| &commit.record).chain([&self.open]);
+        let mut set = records.flat_map(|record| &record.entries).filter_map(entry_target);
+        set.any(|(volume, range)| {
+            taken.iter().any(|(source, taken)| *source == volume && overlap(*taken, range))
+        })
     }
 
     fn unapplied_grafts(&self) -> impl Iterator<Item = &Graft> {

@@ -78,6 +78,7 @@ impl Writer {
     fn planned_anew(&mut self, world: &World, mut edit: Box<Edit>) -> Result<Box<Edit>, Submitted> {
         let asked = std::mem::take(&mut edit.asked);
         edit.plan = world.memory.plans.now();
+        edit.applied_seen = world.applied();
         let looked = preload::edit(View::asking(world, &asked).planning(edit.plan), &mut edit);
         edit.asked = asked;
         match looked {
@@ -199,6 +200,7 @@ impl Writer {
             let payload = Payload::of(Place::NONE, &self.open);
             let added = &self.open.entries[first..];
             let mut applied = apply_all(world, &mut self.state, added, payload);
+            world.count_applied();
             for chunk in self.open.pins.drain(..) {
                 applied = applied.and(world.unpin(&mut self.state, chunk));
             }
@@ -248,7 +250,8 @@ impl Writer {
             return Submitted::Queued;
         }
         let touched = edit.touched(world.medium.tuning.fanout);
-        if self.awaits_others(&edit) || self.awaits_grafts(world, &touched) {
+        let awaits = self.awaits_others(&edit) || self.awaits_grafts(world, &touched);
+        if awaits || self.awaits_sources(world, &edit) {
             self.deferred.push((token, edit));
             return Submitted::Queued;
         }
@@ -260,7 +263,8 @@ impl Writer {
         if edit.steps.is_empty() {
             return Submitted::Done(Ok(VolumeReply::Done));
         }
-        if self.was_grafted(world, &touched, edit.grafts_seen) {
+        let is_older = edit.copies() && edit.applied_seen != world.applied();
+        if is_older || self.was_grafted(world, &touched, edit.grafts_seen) {
             edit = match self.planned_anew(world, edit) {
                 Ok(edit) => edit,
                 Err(submitted) => return submitted,

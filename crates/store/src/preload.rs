@@ -19,6 +19,7 @@ use format::{ChunkId, ChunkRow, Entry, MapEntry, NodeId, VolumeRow};
 use crate::StoreError;
 use crate::asking::View;
 use crate::edit::{Edit, Step};
+use crate::grafts::leaves_around;
 use crate::map::node_of;
 use crate::put::Put;
 use crate::record::{entry_runs, repeated};
@@ -38,6 +39,9 @@ fn run_work(blocks: u64, alike: bool) -> u64 {
     NODE_WORK + if alike { blocks.min(2 * END_WORK) } else { blocks }
 }
 
+/// Leaves of a copy that may be broken up, at most: if there may be more it is done in pieces.
+const BROKEN_LEAVES_MAX: u64 = 64;
+
 /// The first block below which something can't be read.
 pub(crate) type Unreadable = BlockNumber;
 
@@ -53,8 +57,12 @@ pub(crate) fn edit(view: View<'_>, edit: &mut Edit) -> Result<bool, VolumeError>
     let budget = view.medium.tuning.commit_work;
     let pieces = edit.is_in_pieces().then(|| edit.is_taken_from_its_end());
     let (mut work, mut cut) = (0, None);
-    for step in &edit.steps {
+    for (index, step) in edit.steps.iter().enumerate() {
         let left = budget.saturating_sub(work);
+        let broken = looker.broken_up(step, &edit.steps[..index]);
+        if !broken.map_err(|at| VolumeError::Medium { sector: at.sector() })? && pieces.is_none() {
+            return Ok(false);
+        }
         let (cost, enough) = looker
             .step(step, left, pieces)
             .map_err(|at| VolumeError::Medium { sector: at.sector() })?;
@@ -173,6 +181,27 @@ impl<'a> Looker<'a> {
             return self.copy(source, destination, to.count.0, budget, pieces);
         }
         Ok((self.other_step(step)?, None))
+    }
+
+    /// Looks into what a copy sets in the place of blocks around which `earlier` steps set some: they
+    /// may break up what is one entry of its source now. `false`: that is too much.
+    fn broken_up(&mut self, step: &Step, earlier: &[Step]) -> Result<bool, Unreadable> {
+        let (Some((source, from)), (destination, to)) = (step.source(), step.target()) else {
+            return Ok(true);
+        };
+        for (volume, range) in earlier.iter().map(Step::target) {
+            let around = leaves_around(range, self.fanout());
+            let (start, end) = (from.start.max(around.start).0, from.end().min(around.end()).0);
+            if volume != source || start >= end {
+                continue;
+            }
+            if end - start > BROKEN_LEAVES_MAX * self.fanout().span_blocks(1) {
+                return Ok(false);
+            }
+            let at = to.start.0 + (start - from.start.0);
+            self.set(destination, BlockRange::new(at, end - start), 0)?;
+        }
+        Ok(true)
     }
 
     fn other_step(&mut self, step: &Step) -> Result<u64, Unreadable> {

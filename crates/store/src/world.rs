@@ -70,6 +70,8 @@ pub(crate) struct World {
     pub(crate) places: Places,
     /// How many grafts were applied: see `grafts`.
     grafts: AtomicU64,
+    /// How many records were applied, or entries of one that is applied early.
+    applied: AtomicU64,
     /// Called once, when the row of a chunk was read for a reader.
     #[cfg(test)]
     pub(crate) hook: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -140,6 +142,7 @@ impl World {
             images: Readers::default(),
             places: Places::default(),
             grafts: AtomicU64::new(0),
+            applied: AtomicU64::new(0),
             #[cfg(test)]
             hook: Mutex::default(),
         }
@@ -186,6 +189,16 @@ impl World {
     /// How many grafts were applied since the start.
     pub(crate) fn grafts(&self) -> u64 {
         self.grafts.load(Ordering::Acquire)
+    }
+
+    /// How often entries were applied since the start.
+    pub(crate) fn applied(&self) -> u64 {
+        self.applied.load(Ordering::Acquire)
+    }
+
+    /// Entries were applied.
+    pub(crate) fn count_applied(&self) {
+        self.applied.fetch_add(1, Ordering::Release);
     }
 
     /// Grafts were applied ([`crate::writer::Writer::grafted`]).

@@ -103,6 +103,7 @@ impl Store {
     /// An edit that was looked at goes to the writer, if all that it touches can be read.
     pub(crate) fn submit_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
         edit.grafts_seen = self.world.grafts();
+        edit.applied_seen = self.world.applied();
         edit.plan = self.world.memory.plans.now();
         let asked = std::mem::take(&mut edit.asked);
         let view = View::asking(&self.world, &asked).planning(edit.plan);
@@ -112,6 +113,7 @@ impl Store {
                 // the lock: so what can't be read now can't be read.
                 let _writer = self.writer.lock();
                 edit.grafts_seen = self.world.grafts();
+                edit.applied_seen = self.world.applied();
                 preload::edit(view, &mut edit)
             }
             looked => looked,

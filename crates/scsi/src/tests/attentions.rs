@@ -198,7 +198,7 @@ fn what_happens_again_before_it_was_told_is_told_once() {
     let other = world.log_in(initiator("b"), 2);
     told(&mut world, &other, 0);
     let mode = |page: [u8; 12]| [vec![0; 4], page.to_vec()].concat();
-    for format in [0x06, 0x02, 0x06] {
+    for format in [0x26, 0x22, 0x26] {
         let page = [0x0a, 0x0a, format, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0];
         world.good(&[0x15, 0x10, 0, 0, 16, 0], &mode(page));
     }

@@ -232,3 +232,28 @@ fn no_change_waits_for_metadata() {
     no_change_waits(Durability::Commit);
     no_change_waits(Durability::Flush);
 }
+
+/// The first of two segments breaks up what is one entry of the other one's source, so that this
+/// sets parts of leaves that seemed to be replaced as a whole.
+#[test]
+fn a_copy_from_beside_what_it_has_set_waits_for_nothing_either() {
+    let (mut front, source) = Front::new(Durability::Commit);
+    let clone = front.store.allocate_volume_id();
+    let change = VolumeChange::Clone { source, id: clone, snapshot: false };
+    front.store.change(Change { volumes: vec![change], config: Vec::new() }).unwrap();
+    front.store.checkpoint().unwrap();
+    let segment = |from, destination, to, count| CopySegment {
+        source,
+        source_start: Sector(from),
+        destination,
+        destination_start: Sector(to),
+        count: SectorCount(count),
+    };
+    let segments =
+        vec![segment(0, source, 5 * MIB + 8, 8), segment(5 * MIB + MIB / 4, clone, 0, 2 * MIB)];
+    front.execute(VolumeRequest::Copy { segments }).unwrap();
+    assert_eq!(front.read_inside(), 0, "it has waited for the device");
+    assert_eq!(read(&front.store, clone, 0, 2 * MIB), vec![0; 2 << 20]);
+    assert_eq!(read(&front.store, source, 5 * MIB + 8, 8), read(&front.store, source, 0, 8));
+    assert_sound(&front.store);
+}
