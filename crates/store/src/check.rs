@@ -7,13 +7,14 @@ use format::log::LogPosition;
 use format::row::REFERENCES_STUCK;
 use format::{ChunkId, ChunkRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
 
+use crate::counts::Counts;
 use crate::groups::GroupReader;
 use crate::log_reader::LogReader;
 use crate::replay::next_of_log;
 use crate::store::Store;
 use crate::table::LostPage;
 use crate::verify::read_chunk;
-use crate::world::{Counts, State, World};
+use crate::world::{State, World};
 use crate::{NODE_UNITS, StoreError};
 
 /// What is checked.

@@ -13,9 +13,13 @@ use format::map::Fanout;
 use smallvec::SmallVec;
 
 use crate::edit::{Edit, Step};
+use crate::preload::{Looker, Unreadable};
 use crate::record::{entry_target, overlap};
 use crate::world::World;
 use crate::writer::Writer;
+
+/// Leaves of a copy that may be broken up, at most: if there may be more it is done in pieces.
+const BROKEN_LEAVES_MAX: u64 = 64;
 
 /// Grafts that are remembered behind their applying: an edit that is slower than that looks again.
 const APPLIED_MAX: usize = 1024;
@@ -82,8 +86,31 @@ fn is_whole_leaves(range: BlockRange, fanout: Fanout) -> bool {
     range.start.0.is_multiple_of(leaf) && range.count.0.is_multiple_of(leaf)
 }
 
+impl Looker<'_> {
+    /// Looks into what a copy sets in the place of blocks around which `earlier` steps set some:
+    /// they may break up what is one entry of its source now. `false`: that is too much.
+    pub(crate) fn broken_up(&mut self, step: &Step, earlier: &[Step]) -> Result<bool, Unreadable> {
+        let (Some((source, from)), (destination, to)) = (step.source(), step.target()) else {
+            return Ok(true);
+        };
+        for (volume, range) in earlier.iter().map(Step::target) {
+            let around = leaves_around(range, self.fanout());
+            let (start, end) = (from.start.max(around.start).0, from.end().min(around.end()).0);
+            if volume != source || start >= end {
+                continue;
+            }
+            if end - start > BROKEN_LEAVES_MAX * self.fanout().span_blocks(1) {
+                return Ok(false);
+            }
+            let at = to.start.0 + (start - from.start.0);
+            self.set(destination, BlockRange::new(at, end - start), 0)?;
+        }
+        Ok(true)
+    }
+}
+
 /// All blocks of the leaves that hold some of a range.
-pub(crate) fn leaves_around(range: BlockRange, fanout: Fanout) -> BlockRange {
+fn leaves_around(range: BlockRange, fanout: Fanout) -> BlockRange {
     let leaf = fanout.span_blocks(1);
     let start = range.start.0 - range.start.0 % leaf;
     BlockRange::new(start, range.end().0.next_multiple_of(leaf) - start)

@@ -42,6 +42,7 @@ mod commit;
 mod compact;
 mod compare;
 mod copies;
+mod counts;
 mod cursor;
 mod dedup;
 mod due;

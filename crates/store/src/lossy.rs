@@ -30,12 +30,13 @@ use format::{ChunkId, Entry, MapEntry, NodeId, Superblock, VolumeRow};
 use smallvec::SmallVec;
 
 use crate::StoreError;
+use crate::counts::Counts;
 use crate::map::{Editor, node_of};
 use crate::medium::Medium;
 use crate::pages::PageKey;
 use crate::table::Table;
 use crate::value::Value;
-use crate::world::{Counts, State, World};
+use crate::world::{State, World};
 
 const LOST: MapEntry = MapEntry::Chunk(ChunkId::LOST);
 

@@ -13,10 +13,11 @@ use smallvec::SmallVec;
 
 use crate::StoreError;
 use crate::asking::{Asked, View};
+use crate::counts::Counts;
 use crate::nodes::Referenced;
 use crate::preload;
 use crate::value::{Change, Value, advance, alike, block_entry, says, whole, whole_counts};
-use crate::world::{Counts, State, World};
+use crate::world::{State, World};
 
 /// Changes maps.
 pub(crate) struct Editor<'a> {

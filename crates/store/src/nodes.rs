@@ -10,11 +10,11 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::StoreError;
 use crate::asking::Source;
+use crate::counts::Counts;
 use crate::medium::Medium;
 use crate::memory::{Memory, NODE_COST_BYTES};
 use crate::node_slots::{Shard, Shards, Slot};
 use crate::table::Table;
-use crate::world::Counts;
 
 /// All nodes.
 pub(crate) struct Nodes {

@@ -19,7 +19,6 @@ use format::{ChunkId, ChunkRow, Entry, MapEntry, NodeId, VolumeRow};
 use crate::StoreError;
 use crate::asking::View;
 use crate::edit::{Edit, Step};
-use crate::grafts::leaves_around;
 use crate::map::node_of;
 use crate::put::Put;
 use crate::record::{entry_runs, repeated};
@@ -38,9 +37,6 @@ const END_WORK: u64 = 128;
 fn run_work(blocks: u64, alike: bool) -> u64 {
     NODE_WORK + if alike { blocks.min(2 * END_WORK) } else { blocks }
 }
-
-/// Leaves of a copy that may be broken up, at most: if there may be more it is done in pieces.
-const BROKEN_LEAVES_MAX: u64 = 64;
 
 /// The first block below which something can't be read.
 pub(crate) type Unreadable = BlockNumber;
@@ -164,7 +160,7 @@ impl<'a> Looker<'a> {
         }
     }
 
-    fn fanout(&self) -> Fanout {
+    pub(crate) fn fanout(&self) -> Fanout {
         self.world.medium.tuning.fanout
     }
 
@@ -181,27 +177,6 @@ impl<'a> Looker<'a> {
             return self.copy(source, destination, to.count.0, budget, pieces);
         }
         Ok((self.other_step(step)?, None))
-    }
-
-    /// Looks into what a copy sets in the place of blocks around which `earlier` steps set some: they
-    /// may break up what is one entry of its source now. `false`: that is too much.
-    fn broken_up(&mut self, step: &Step, earlier: &[Step]) -> Result<bool, Unreadable> {
-        let (Some((source, from)), (destination, to)) = (step.source(), step.target()) else {
-            return Ok(true);
-        };
-        for (volume, range) in earlier.iter().map(Step::target) {
-            let around = leaves_around(range, self.fanout());
-            let (start, end) = (from.start.max(around.start).0, from.end().min(around.end()).0);
-            if volume != source || start >= end {
-                continue;
-            }
-            if end - start > BROKEN_LEAVES_MAX * self.fanout().span_blocks(1) {
-                return Ok(false);
-            }
-            let at = to.start.0 + (start - from.start.0);
-            self.set(destination, BlockRange::new(at, end - start), 0)?;
-        }
-        Ok(true)
     }
 
     fn other_step(&mut self, step: &Step) -> Result<u64, Unreadable> {
@@ -300,7 +275,7 @@ impl<'a> Looker<'a> {
     }
 
     /// Blocks of a volume that are set.
-    fn set(
+    pub(crate) fn set(
         &mut self,
         volume: VolumeId,
         range: BlockRange,

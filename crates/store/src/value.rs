@@ -5,8 +5,8 @@ use std::ops::Range;
 use format::map::{Fanout, Node};
 use format::{ChunkId, MapEntry};
 
+use crate::counts::Counts;
 use crate::nodes::Referenced;
-use crate::world::Counts;
 
 /// What some blocks become.
 #[derive(Clone, Copy, Debug)]
