@@ -32,7 +32,7 @@ pub struct Tuning {
     pub edit_blocks_max: u64,
     /// Blocks in a part of a staged copy: 4 MiB.
     pub part_blocks_max: u64,
-    /// Parts of staged copies that are brought at once: 32 MiB.
+    /// Parts of staged copies that are brought at once: 16 MiB.
     pub parts_at_once: usize,
     /// Blocks moved with one commit, where nobody minds: 1 MiB.
     pub move_blocks_max: usize,
@@ -65,7 +65,7 @@ impl Tuning {
         segment_rest_blocks_min: 256,
         edit_blocks_max: TRANSFER_BYTES_MAX / BLOCK_BYTES + 2,
         part_blocks_max: 1024,
-        parts_at_once: 8,
+        parts_at_once: 4,
         move_blocks_max: 256,
         move_blocks_busy: 64,
         move_blocks_min: 16,
