@@ -20,7 +20,7 @@ use std::sync::Arc;
 use block::{Frame, FrameMut, SectorRange, VolumeId};
 use format::map::Node;
 use format::page::PageRef;
-use format::{ChunkId, ChunkRow, PLACE_UNIT_BYTES};
+use format::{ChunkId, ChunkRow};
 
 use crate::api::Pending;
 use crate::edit::Edit;
@@ -325,11 +325,4 @@ impl View<'_> {
     pub(crate) fn chunk(self, id: ChunkId) -> Result<ChunkRow, StoreError> {
         self.chunks.get(self.medium, id.0, ChunkRow::decode)?.ok_or_else(|| missing_chunk(id))
     }
-}
-
-/// Bytes before something in its first block, and the blocks that it is in.
-pub(crate) fn covering(offset_bytes: u64, length_bytes: usize) -> (usize, usize) {
-    let skip = (offset_bytes % block::BLOCK_BYTES) as usize;
-    debug_assert!(skip.is_multiple_of(PLACE_UNIT_BYTES as usize));
-    (skip, (skip + length_bytes).div_ceil(block::BLOCK_BYTES as usize))
 }

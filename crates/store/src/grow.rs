@@ -42,7 +42,7 @@ impl Store {
         let mut writer = self.writer.lock();
         extend(&self.world, &mut writer, &mut checkpointer, capacity_bytes, geometry);
         drop(writer);
-        if let Err(error) = self.grow_on_disk(&mut checkpointer) {
+        if let Err(error) = self.checkpoint_with(&mut checkpointer) {
             // Where some of the new segments were used, there is no way back: the next checkpoint
             // that fits makes the pool larger.
             let is_refused = matches!(error, StoreError::NoRoom { .. });
@@ -59,11 +59,7 @@ impl Store {
 
     /// Ends what recovery has begun for a pool that grows.
     pub(crate) fn finish_growing(&self) -> Result<(), StoreError> {
-        self.grow_on_disk(&mut self.checkpointing.lock())
-    }
-
-    fn grow_on_disk(&self, checkpointer: &mut Checkpointer) -> Result<(), StoreError> {
-        self.checkpoint_with(checkpointer)
+        self.checkpoint()
     }
 
     /// Bytes of the pool that are in use, and all that there are. In use is what is live, and what

@@ -8,7 +8,6 @@ use format::map::{NODE_BYTES, Node};
 use format::page::{PAGE_BYTES, PageRef, StreamRef, decode_stream_piece};
 use format::{Geometry, Keys, PLACE_UNIT_BYTES, Place};
 
-use crate::asking::covering;
 use crate::{StoreError, Tuning};
 
 /// The device, how it is divided, and the keys of its checksums.
@@ -25,6 +24,13 @@ fn damaged(what: &str, place: Place) -> StoreError {
     let Place { segment, offset_units } = place;
     let bytes = u64::from(offset_units) * PLACE_UNIT_BYTES;
     StoreError::Damaged(format!("{what} in segment {segment} at byte {bytes}"))
+}
+
+/// Bytes before something in its first block, and the blocks that it is in.
+fn covering(offset_bytes: u64, length_bytes: usize) -> (usize, usize) {
+    let skip = (offset_bytes % BLOCK_BYTES) as usize;
+    debug_assert!(skip.is_multiple_of(PLACE_UNIT_BYTES as usize));
+    (skip, (skip + length_bytes).div_ceil(BLOCK_BYTES as usize))
 }
 
 impl Medium {

@@ -66,7 +66,7 @@ impl Store {
         if writer.failed {
             return Err(Started::Done(Err(VolumeError::WriteFailed)));
         }
-        // Whoever gives one back asks who waits with the lock held.
+        // One that was given back in between would not be found by anybody else.
         if find(&mut edit) {
             return Ok(edit);
         }
