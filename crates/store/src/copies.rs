@@ -2,11 +2,11 @@
 
 use block::request::limits::COPY_SEGMENTS_MAX;
 use block::{
-    BlockRange, CopySegment, FrameMut, SECTORS_PER_BLOCK, Sector, SectorCount, SectorRange,
+    BlockRange, CopySegment, Frame, SECTORS_PER_BLOCK, Sector, SectorCount, SectorRange,
     VolumeError, VolumeId,
 };
 
-use crate::edit::{Edit, Sizes, Step, blocks_of};
+use crate::edit::{Edit, Sizes, Step};
 use crate::put::Put;
 use crate::rest::{Rest, is_in_place};
 
@@ -80,7 +80,8 @@ impl Edit {
         self.stage(segments, inner, part_blocks_max.unwrap_or(u64::MAX));
         for edge in edges {
             let blocks = edge.covering_blocks();
-            let frames = blocks_of(blocks).map(|_| FrameMut::stale().freeze()).collect();
+            // Memory of their own is taken when what they become was read.
+            let frames = vec![Frame::zeros(); blocks.count.0 as usize];
             let volume = segment.destination;
             self.steps.push(Step::Put(Put::new(volume, blocks.start, frames)));
             let first = blocks.start.sector().0;

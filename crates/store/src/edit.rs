@@ -10,14 +10,15 @@ use std::collections::BTreeMap;
 
 use block::request::limits::{TRANSFER_BYTES_MAX, UNMAP_RANGES_MAX};
 use block::{
-    BlockCount, BlockNumber, BlockRange, CopySegment, DataOut, Frame, FrameMut, SECTOR_BYTES,
-    SECTORS_PER_BLOCK, Sector, SectorCount, SectorRange, VolumeError, VolumeId, VolumeRequest,
+    BlockCount, BlockNumber, BlockRange, CopySegment, DataOut, Frame, FrameMut, SECTORS_PER_BLOCK,
+    Sector, SectorCount, SectorRange, VolumeError, VolumeId, VolumeRequest,
 };
 use format::{Fingerprint, Handling, Keys, MapEntry};
 
 use crate::asking::Asked;
 use crate::classify::uniform_entry;
 use crate::compare::Compare;
+use crate::origins::Wanted;
 use crate::put::Put;
 use crate::record::contains;
 use crate::rest::{Rest, UNMAP_PIECE_RANGES};
@@ -43,18 +44,6 @@ pub(crate) enum Step {
     Linked { volume: VolumeId, range: BlockRange, runs: Vec<LinkedRun> },
     /// Blocks become what others are.
     Copy { source: VolumeId, from: BlockNumber, destination: VolumeId, to: BlockRange },
-}
-
-/// A sector of a step's block that comes from what a volume holds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Gather {
-    /// Which step; none: the part that is being staged.
-    step: Option<usize>,
-    pub(crate) frame: usize,
-    /// Which sector of the frame, 0..8.
-    sector: u64,
-    /// Which sector of the block that it comes from.
-    from: u64,
 }
 
 impl Step {
@@ -100,9 +89,6 @@ pub(crate) struct Edit {
     /// What the host named, other than in a copy.
     pub(crate) named: Vec<SectorRange>,
 }
-
-/// Blocks that must be read, with the sectors that are taken from each.
-pub(crate) type Wanted = BTreeMap<(VolumeId, BlockNumber), Vec<Gather>>;
 
 /// Sizes of volumes, for checking ranges.
 pub(crate) trait Sizes {
@@ -203,23 +189,6 @@ impl Edit {
         Ok(())
     }
 
-    /// Gathers, for the step that was added last, the sectors of `blocks` outside of `range`.
-    fn gather_edges(&mut self, volume: VolumeId, range: SectorRange, blocks: BlockRange) {
-        let first = blocks.start.sector().0;
-        let end = blocks.end().sector().0;
-        let range_end = range.start.0 + range.count.0;
-        for sector in (first..range.start.0).chain(range_end..end) {
-            self.gather_sector(sector - first, (volume, Sector(sector)));
-        }
-    }
-
-    /// Gathers sector `at` of the step that was added last from `origin`.
-    pub(crate) fn gather_sector(&mut self, at: u64, origin: (VolumeId, Sector)) {
-        let (volume, sector) = origin;
-        let gather = gather_of(Some(self.steps.len() - 1), at, sector);
-        self.wanted.entry((volume, sector.block())).or_default().push(gather);
-    }
-
     /// Splits a range into its whole blocks and the partial ones at its ends.
     pub(crate) fn split_edges(range: SectorRange) -> (Vec<SectorRange>, BlockRange) {
         let end = range.start.0 + range.count.0;
@@ -310,38 +279,6 @@ impl Edit {
         !self.wanted.is_empty()
     }
 
-    /// Fills the gathers, and compares; `contents` are the wanted blocks in their order.
-    pub(crate) fn fill_gathers(&mut self, contents: &[Frame]) -> Result<(), VolumeError> {
-        let by_block: Vec<(&(VolumeId, BlockNumber), &Frame)> =
-            self.wanted.keys().zip(contents).collect();
-        if let Some(compare) = &self.compare {
-            compare.run(&by_block)?;
-        }
-        let wanted = std::mem::take(&mut self.wanted);
-        for (gathers, content) in wanted.values().zip(contents) {
-            for gather in gathers {
-                let Some(frame) = self.frame_of(gather) else { continue };
-                let mut filled = std::mem::replace(frame, Frame::zeros()).into_mut();
-                let to = (gather.sector * SECTOR_BYTES) as usize;
-                let from = (gather.from * SECTOR_BYTES) as usize;
-                let length = SECTOR_BYTES as usize;
-                filled[to..to + length].copy_from_slice(&content[from..from + length]);
-                *frame = filled.freeze();
-            }
-        }
-        self.wanted = wanted;
-        Ok(())
-    }
-
-    /// The frame that a gather fills.
-    fn frame_of(&mut self, gather: &Gather) -> Option<&mut Frame> {
-        let Some(step) = gather.step else { return self.staged_frame(gather) };
-        match self.steps.get_mut(step) {
-            Some(Step::Put(put)) => put.frame_mut(gather.frame),
-            _ => None,
-        }
-    }
-
     /// Finds zeros and patterns, and fingerprints the rest: the front end's part of the work.
     pub(crate) fn classify(&mut self, keys: &Keys, handling: impl Fn(VolumeId) -> Handling) {
         for step in &mut self.steps {
@@ -365,16 +302,6 @@ impl Edit {
         let concerned = |range: &&SectorRange| contains(range.covering_blocks(), sector.block());
         let first = self.named.iter().find(concerned).map_or(sector, |range| range.start);
         VolumeError::Medium { sector: sector.max(first) }
-    }
-}
-
-/// A gather of sector `at` of a step (or of a part), from a sector of a volume.
-pub(crate) fn gather_of(step: Option<usize>, at: u64, from: Sector) -> Gather {
-    Gather {
-        step,
-        frame: (at / SECTORS_PER_BLOCK) as usize,
-        sector: at % SECTORS_PER_BLOCK,
-        from: from.0 % SECTORS_PER_BLOCK,
     }
 }
 

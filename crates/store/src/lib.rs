@@ -72,6 +72,7 @@ mod need;
 mod node_slots;
 mod nodes;
 mod optimize;
+mod origins;
 mod pace;
 mod pack;
 mod pages;

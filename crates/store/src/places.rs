@@ -1,8 +1,10 @@
-//! How many parts of staged copies are brought at once.
+//! How many copies move data at once.
 //!
-//! A part is read, and waits for its record, with some 4 MiB of data in memory. A window of copies
-//! would have a hundred of them there. So a part needs one of a few places from its first read
-//! until it is in a record; copies that find none wait in their order.
+//! Data that a copy moves is read, and waits for its record, in memory: a part of a staged copy
+//! with some 4 MiB, and as much what goes with one commit. A window of copies would have a hundred
+//! times that there. So each part, and each commit of a copy that moves much
+//! ([`Tuning::placeless_blocks_max`]), needs one of a few places from its first read until it is in
+//! a record; copies that find none wait in their order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,6 +14,8 @@ use block::VolumeError;
 
 use crate::edit::Edit;
 use crate::store::Store;
+#[cfg(doc)]
+use crate::tuning::Tuning;
 use crate::world::World;
 use crate::writer::{Answer, Writer};
 use crate::{Started, Token};
@@ -44,8 +48,8 @@ impl Drop for PartPlace {
 }
 
 impl Store {
-    /// Begins the next part of an edit, if it has one, with a place for it; else it goes on when
-    /// there is one.
+    /// Begins the next part of an edit, if it has one, with a place for what it moves; if there is
+    /// none, the edit goes on when there is.
     pub(crate) fn begin_part(
         &self,
         mut edit: Box<Edit>,
@@ -53,7 +57,8 @@ impl Store {
     ) -> Result<Box<Edit>, Started> {
         let most = self.options.tuning.parts_at_once;
         let find = |edit: &mut Edit| {
-            let found = !edit.wants_place() || edit.place_in(self.world.places.take(most));
+            let found = !edit.wants_place(&self.options.tuning)
+                || edit.place_in(self.world.places.take(most));
             if found {
                 edit.begin_part();
             }

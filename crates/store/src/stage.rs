@@ -11,14 +11,17 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use block::{BlockCount, BlockNumber, BlockRange, CopySegment, Frame, FrameMut, Sector, VolumeId};
+use block::{BlockCount, BlockNumber, BlockRange, CopySegment, Frame, Sector, VolumeId};
 use format::{ChunkId, Keys, MapEntry};
 
 use crate::asking::Asked;
 use crate::classify::{Class, classify};
 use crate::copies::origin_of;
-use crate::edit::{Edit, Gather, Step, Wanted, blocks_of, gather_of};
+use crate::edit::{Edit, Step};
+use crate::origins::{Gather, Wanted, add_gather, gather_of};
 use crate::places::PartPlace;
+use crate::rest::Rest;
+use crate::tuning::Tuning;
 
 /// A part with more runs than this is stored as it is, zeros and all, so that it stays one entry.
 const PART_RUNS_MAX: usize = 4;
@@ -109,10 +112,15 @@ impl Edit {
         self.is_staging() || !self.staging.parts.is_empty()
     }
 
-    /// Whether the next part needs a place first.
-    pub(crate) fn wants_place(&self) -> bool {
+    /// Whether it needs a place before it goes on: for its next part, or for what it moves with
+    /// its commit, if that is much.
+    pub(crate) fn wants_place(&self, tuning: &Tuning) -> bool {
         let staging = &self.staging;
-        !self.is_staging() && !staging.parts.is_empty() && staging.place.is_none()
+        if self.is_staging() || staging.place.is_some() {
+            return false;
+        }
+        let copies = !self.copied.is_empty() || matches!(self.rest, Some(Rest::Copy { .. }));
+        !staging.parts.is_empty() || copies && self.wanted.len() > tuning.placeless_blocks_max
     }
 
     /// Has the next part in a place, if there is one.
@@ -134,9 +142,9 @@ impl Edit {
         for sector in first..part.range.end().sector().0 {
             let (volume, from) = origin_of(segments, (part.volume, Sector(sector)));
             let gather = gather_of(None, sector - first, from);
-            wanted.entry((volume, from.block())).or_default().push(gather);
+            add_gather(wanted.entry((volume, from.block())).or_default(), gather);
         }
-        self.staging.frames = blocks_of(part.range).map(|_| FrameMut::stale().freeze()).collect();
+        self.staging.frames = vec![Frame::zeros(); part.range.count.0 as usize];
         self.staging.classes.clear();
         self.staging.last_wanted = std::mem::replace(&mut self.wanted, wanted);
         self.staging.current = Some(part);
@@ -144,7 +152,7 @@ impl Edit {
 
     /// The frame that a gather of a part fills.
     pub(crate) fn staged_frame(&mut self, gather: &Gather) -> Option<&mut Frame> {
-        self.staging.frames.get_mut(gather.frame)
+        self.staging.frames.get_mut(gather.frame as usize)
     }
 
     /// Looks at the blocks of the part under way.

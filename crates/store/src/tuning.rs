@@ -32,8 +32,10 @@ pub struct Tuning {
     pub edit_blocks_max: u64,
     /// Blocks in a part of a staged copy: 4 MiB.
     pub part_blocks_max: u64,
-    /// Parts of staged copies that are brought at once: 16 MiB.
+    /// Copies that move data at once, each with up to a part: 16 MiB.
     pub parts_at_once: usize,
+    /// Blocks that a copy may move with one commit and not be counted among those: 256 KiB.
+    pub placeless_blocks_max: usize,
     /// Blocks moved with one commit, where nobody minds: 1 MiB.
     pub move_blocks_max: usize,
     /// Blocks moved with one commit while hosts write: 256 KiB, so that theirs are held up little.
@@ -66,6 +68,7 @@ impl Tuning {
         edit_blocks_max: TRANSFER_BYTES_MAX / BLOCK_BYTES + 2,
         part_blocks_max: 1024,
         parts_at_once: 4,
+        placeless_blocks_max: 64,
         move_blocks_max: 256,
         move_blocks_busy: 64,
         move_blocks_min: 16,
@@ -87,6 +90,7 @@ impl Tuning {
         edit_blocks_max: 10,
         part_blocks_max: 4,
         parts_at_once: 2,
+        placeless_blocks_max: 2,
         move_blocks_max: 8,
         move_blocks_busy: 4,
         move_blocks_min: 2,
