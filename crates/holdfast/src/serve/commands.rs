@@ -46,6 +46,7 @@ impl FrontEnd {
             pending: None,
             waiting: None,
             parked: None,
+            reading: None,
             held: None,
             gathers: false,
             operation: None,
@@ -122,6 +123,9 @@ impl FrontEnd {
                 _ => {}
             }
             let Some(request) = self.admit(index, request, gathers) else { return };
+            if let Some(task) = self.tasks.get_mut(index) {
+                task.reading = self.turn.reading(&request);
+            }
             match self.shared.store.start(request, token) {
                 Started::Done(result) => match self.resume_scsi(index, result) {
                     Some(next) => step = next,
@@ -218,6 +222,7 @@ impl FrontEnd {
         result: Result<VolumeReply, block::VolumeError>,
     ) -> Option<Step> {
         let task = self.tasks.get_mut(index)?;
+        task.reading = None;
         let pending = task.pending.take()?;
         let nexus = task.nexus.clone();
         Some(self.shared.scsi.resume(&nexus, pending, result))

@@ -12,7 +12,7 @@ use store::ReadOperation;
 use super::counters::{Class, Copied, PathCounters};
 use super::management::Watch;
 use super::throttle::{Bucket, Held};
-use super::turn::Parked;
+use super::turn::{Parked, Reading};
 
 /// From here on a write of zeros is one that WRITE SAME is for, in bytes: hosts zero disks in
 /// pieces like that, and file systems write blocks of zeros that are shorter.
@@ -40,6 +40,8 @@ pub(super) struct Task {
     pub waiting: Option<VolumeRequest>,
     /// The next request, while it waits for a later turn of the thread ([`super::turn`]).
     pub parked: Option<Parked>,
+    /// What it reads, while it does ([`super::turn`]).
+    pub reading: Option<Reading>,
     /// The command, while it waits for the limits of its volume.
     pub held: Option<Box<Held>>,
     /// Whether it is the long read that its connection has under way.

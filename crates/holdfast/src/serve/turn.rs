@@ -7,8 +7,14 @@
 //! is such a request, too: a commit may let a hundred of them go on at once. What is left is parked
 //! with its task and goes on in later turns: one request of a connection after one of the next,
 //! whatever each of them has queued. Small requests are never parked.
+//!
+//! Reads of more than a little are parked, too, while the thread has [`READS_BYTES_MAX`] of them
+//! under way: a window of VERIFYs needs no memory of a host's share for long, but would have all it
+//! reads in memory at once.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use block::{SectorRange, VolumeRequest};
 use scsi::{Pending, Step};
@@ -20,6 +26,8 @@ use super::front::FrontEnd;
 const TURN_BYTES: u64 = 4 << 20;
 /// Requests that cost no more go on at once, as many as come.
 const SMALL_BYTES: u64 = 64 << 10;
+/// Reads that a thread has under way at once, but for small ones, and the one that passes it.
+const READS_BYTES_MAX: u64 = 16 << 20;
 /// What it costs to look for extents: some nodes of the map, which may have to be read.
 const EXTENTS_BYTES: u64 = 512 << 10;
 /// What a range costs whose length does not matter: the nodes down to both of its ends.
@@ -60,6 +68,20 @@ pub(super) struct Turn {
     parked: BTreeMap<usize, Queue>,
     /// The connection that had its turn last.
     last: usize,
+    reads_bytes: Arc<AtomicU64>,
+}
+
+/// A read under way, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Reading {
+    all_bytes: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.all_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Turn {
@@ -79,11 +101,29 @@ impl Turn {
         if cost_bytes <= SMALL_BYTES {
             return true;
         }
-        if self.left_bytes == 0 || !(is_next || self.parked.is_empty()) {
+        if self.is_over() || !(is_next || self.parked.is_empty()) {
             return false;
         }
         self.spend(cost_bytes);
         true
+    }
+
+    /// Whether nothing that is not small may start.
+    fn is_over(&self) -> bool {
+        self.left_bytes == 0 || self.has_all_reads()
+    }
+
+    /// Whether no more may be read at once.
+    fn has_all_reads(&self) -> bool {
+        self.reads_bytes.load(Ordering::Relaxed) >= READS_BYTES_MAX
+    }
+
+    /// Counts a request among the reads that are under way, if it is one that is not small.
+    pub(super) fn reading(&self, request: &VolumeRequest) -> Option<Reading> {
+        let VolumeRequest::Read { range, .. } = request else { return None };
+        let bytes = range.bytes().filter(|bytes| *bytes > SMALL_BYTES)?;
+        self.reads_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Some(Reading { all_bytes: self.reads_bytes.clone(), bytes })
     }
 
     /// Something that was parked goes on.
@@ -103,7 +143,7 @@ impl Turn {
 
     /// The next task that may go on in this turn.
     fn next(&mut self) -> Option<u64> {
-        if self.left_bytes == 0 {
+        if self.is_over() {
             return None;
         }
         let after = self.parked.range(self.last + 1..).next().or(self.parked.iter().next());
@@ -117,9 +157,10 @@ impl Turn {
         task
     }
 
-    /// Whether there is work for the next turn.
+    /// Whether there is work for the next turn. Where only the end of a read can let it go on, the
+    /// thread hears of that.
     pub(super) fn has_parked(&self) -> bool {
-        !self.parked.is_empty()
+        !self.parked.is_empty() && !self.has_all_reads()
     }
 }
 
@@ -258,6 +299,34 @@ mod tests {
             turns += 1;
         }
         assert_eq!(turns, 7, "26 that are left, 4 each");
+    }
+
+    #[test]
+    fn no_more_is_read_at_once_than_it_may_be() {
+        let mut turn = Turn::default();
+        let read = |mib: u64| VolumeRequest::Read {
+            volume: block::VolumeId(1),
+            range: SectorRange::new(0, mib * MIB / block::SECTOR_BYTES),
+        };
+        let small = VolumeRequest::Read {
+            volume: block::VolumeId(1),
+            range: SectorRange::new(0, SMALL_BYTES / block::SECTOR_BYTES),
+        };
+        turn.begin();
+        assert!(turn.reading(&small).is_none());
+        let mut reads: Vec<Reading> = Vec::new();
+        while turn.takes(4 * MIB, true) {
+            reads.extend(turn.reading(&read(4)));
+            turn.begin();
+        }
+        assert_eq!(reads.len() as u64 * 4 * MIB, READS_BYTES_MAX);
+        assert!(turn.takes(SMALL_BYTES, false), "what is small goes on");
+        turn.park(1, 7, false);
+        assert!(!turn.has_parked() && turn.next().is_none(), "the thread may sleep");
+        drop(reads.pop());
+        assert!(turn.has_parked() && turn.next() == Some(7));
+        drop(reads);
+        assert_eq!(turn.reads_bytes.load(Ordering::Relaxed), 0);
     }
 
     #[test]
