@@ -5,27 +5,23 @@ use std::sync::Arc;
 
 use libiscsi::{Cdb, Direction, Naa};
 
+use super::full;
 use super::lists::{self, KEY};
 use super::volumes::{BLOCKS, On, repeated_block};
 use crate::random::Random;
 
 /// Commands at once: the window.
 pub const DEPTH: usize = 128;
-/// Where each command has to move data that it reads, or name each block: as many take some
-/// seconds, and the most that goes on at once is less.
-const FEW: usize = 4;
 /// The longest transfer (Block Limits): 32 MiB.
-const TRANSFER: u32 = 65_536;
+pub const TRANSFER: u32 = 65_536;
 /// The longest atomic write (Block Limits): 4 MiB.
 const ATOMIC: u16 = 8192;
 /// The longest segment of a copy in whole blocks: 4 GiB.
 pub const LONGEST_SEGMENT: u32 = u32::MAX / 512 * 512;
-/// The longest segment by a count of blocks.
-const SEGMENT: u32 = 65_535 * 512;
 /// The longest answer that is asked for.
 const ANSWER: usize = 1 << 20;
 
-/// A command, how often it is issued, and how it ends.
+/// A command, and how it ends.
 pub struct Form {
     pub name: &'static str,
     pub on: On,
@@ -34,7 +30,13 @@ pub struct Form {
     pub data: Arc<[u8]>,
     /// Bytes that come in, at most.
     pub bytes: usize,
-    pub depth: usize,
+    /// Bytes that each moves within the array, at most.
+    pub moves: u64,
+    /// Whether no two of them bring the same data.
+    pub is_stamped: bool,
+    /// What a token stands for that is made before, and that each of them uses: ranges from this
+    /// block on.
+    pub token_of: Option<u64>,
     /// Whether each is to end with GOOD. Else each is to be answered: it stands on what others of
     /// the same form have changed, or asks for what is not there.
     pub is_good: bool,
@@ -43,16 +45,27 @@ pub struct Form {
 }
 
 impl Form {
-    fn new(name: &'static str, on: On, cdb: Cdb) -> Self {
+    pub fn new(name: &'static str, on: On, cdb: Cdb) -> Self {
         let data = Arc::default();
-        Self { name, on, cdb, data, bytes: 0, depth: DEPTH, is_good: true, has_id: false }
+        Self {
+            name,
+            on,
+            cdb,
+            data,
+            bytes: 0,
+            moves: 0,
+            is_stamped: false,
+            token_of: None,
+            is_good: true,
+            has_id: false,
+        }
     }
 
-    fn brings(self, data: &[u8]) -> Self {
+    pub fn brings(self, data: &[u8]) -> Self {
         Self { data: data.into(), ..self }
     }
 
-    fn shares(self, data: &Arc<[u8]>) -> Self {
+    pub fn shares(self, data: &Arc<[u8]>) -> Self {
         Self { data: data.clone(), ..self }
     }
 
@@ -60,15 +73,15 @@ impl Form {
         Self { bytes, ..self }
     }
 
-    fn times(self, depth: usize) -> Self {
-        Self { depth, ..self }
+    pub fn moves(self, bytes: u64) -> Self {
+        Self { moves: bytes, ..self }
     }
 
-    fn any_end(self) -> Self {
+    pub fn any_end(self) -> Self {
         Self { is_good: false, ..self }
     }
 
-    fn with_ids(self) -> Self {
+    pub fn with_ids(self) -> Self {
         Self { has_id: true, ..self }
     }
 
@@ -94,7 +107,7 @@ fn cdb_bytes(code: u8) -> usize {
 }
 
 /// A CDB of blocks: `flags` is byte 1.
-fn blocks(code: u8, flags: u8, lba: u64, count: u32, direction: Direction) -> Cdb {
+pub fn blocks(code: u8, flags: u8, lba: u64, count: u32, direction: Direction) -> Cdb {
     let mut cdb = vec![0; cdb_bytes(code)];
     (cdb[0], cdb[1]) = (code, flags);
     match cdb.len() {
@@ -115,7 +128,7 @@ fn blocks(code: u8, flags: u8, lba: u64, count: u32, direction: Direction) -> Cd
 }
 
 /// A CDB with a length at a place, and a service action in byte 1.
-fn with_length(code: u8, action: u8, at: usize, length: &[u8], direction: Direction) -> Cdb {
+pub fn with_length(code: u8, action: u8, at: usize, length: &[u8], direction: Direction) -> Cdb {
     let mut cdb = vec![0; cdb_bytes(code)];
     (cdb[0], cdb[1]) = (code, action);
     cdb[at..at + length.len()].copy_from_slice(length);
@@ -132,9 +145,13 @@ fn plain(first: &[u8]) -> Cdb {
 /// All of them.
 pub fn forms(names: &[Naa]) -> Vec<Form> {
     let mut all = Vec::new();
+    // Before there are as many tokens as one initiator may have.
+    On::ALL.into_iter().for_each(|on| full::tokens(&mut all, on));
     for on in On::ALL {
         reads(&mut all, on);
         copies(&mut all, on, names);
+        full::copies(&mut all, on, names);
+        full::writes(&mut all, on);
         fills(&mut all, on);
     }
     writes(&mut all);
@@ -149,9 +166,9 @@ fn reads(all: &mut Vec<Form>, on: On) {
     let (none, within, out) = (Direction::None, Direction::In, Direction::Out);
     let transfer = TRANSFER as usize * 512;
     let cdb = blocks(0x88, 0, 1, TRANSFER, within);
-    all.push(Form::new("READ (16) of 32 MiB", on, cdb).takes(transfer).times(2 * FEW));
+    all.push(Form::new("READ (16) of 32 MiB", on, cdb).takes(transfer));
     let cdb = blocks(0x8f, 0, 1, TRANSFER, none);
-    all.push(Form::new("VERIFY (16) of 32 MiB", on, cdb).times(8 * FEW));
+    all.push(Form::new("VERIFY (16) of 32 MiB", on, cdb));
     // With one block, which all of them are.
     let block = match on {
         On::Empty => Some(vec![0; 512]),
@@ -161,7 +178,7 @@ fn reads(all: &mut Vec<Form>, on: On) {
     if let Some(block) = block {
         let cdb = blocks(0x8f, 6, 1, TRANSFER, out);
         let form = Form::new("VERIFY (16) of 32 MiB with one block", on, cdb);
-        all.push(form.brings(&block).times(8 * FEW));
+        all.push(form.brings(&block));
     }
     all.push(Form::new("PRE-FETCH (16) of 2 TiB", on, blocks(0x90, 0, 0, u32::MAX, none)));
     all.push(Form::new("SYNCHRONIZE CACHE (16)", on, blocks(0x91, 0, 0, 0, none)));
@@ -169,34 +186,26 @@ fn reads(all: &mut Vec<Form>, on: On) {
         [("GET LBA STATUS of 1 MiB", 0), ("GET LBA STATUS from the middle", BLOCKS / 2 + 1)]
     {
         let cdb = blocks(0x9e, 0x12, lba, ANSWER as u32, within);
-        all.push(Form::new(name, on, cdb).takes(ANSWER).times(8 * FEW));
+        all.push(Form::new(name, on, cdb).takes(ANSWER));
     }
 }
 
 /// Copies, within the volume.
 fn copies(all: &mut Vec<Form>, on: On, names: &[Naa]) {
-    // Blocks that must be named one by one take long, and blocks that must be moved longer: once is
-    // enough for all of them.
-    let named = if on.is_dense() { FEW / 2 } else { DEPTH };
-    let moved = if on == On::Cloned { 16 } else { 4 };
-    let all_segments = lists::SEGMENTS;
-    for (name, (bytes, count), shift, depth) in [
-        ("EXTENDED COPY of 256 GiB", (LONGEST_SEGMENT, all_segments), 0, DEPTH),
-        ("EXTENDED COPY of 256 GiB at 4 KiB", (LONGEST_SEGMENT, all_segments), 8, named),
-        ("EXTENDED COPY of 256 GiB at 64 KiB", (LONGEST_SEGMENT, all_segments), 128, named),
-        ("EXTENDED COPY at 512 bytes", (SEGMENT, moved), 1, 1),
+    for (name, shift) in [
+        ("EXTENDED COPY of 256 GiB", 0),
+        ("EXTENDED COPY of 256 GiB at 4 KiB", 8),
+        ("EXTENDED COPY of 256 GiB at 64 KiB", 128),
     ] {
-        let segments: Vec<_> =
-            lists::segments(on, bytes, shift).into_iter().take(count as usize).collect();
-        let list = lists::copy_list(names, &segments);
+        let list = lists::copy_list(names, &lists::segments(on, LONGEST_SEGMENT, shift));
         let cdb = Cdb::extended_copy(list.len() as u32);
-        all.push(Form::new(name, on, cdb).brings(&list).times(depth));
+        all.push(Form::new(name, on, cdb).brings(&list));
     }
     let list = lists::copy_list_lid4(names, &lists::segments(on, LONGEST_SEGMENT, 8));
     let length = (list.len() as u32).to_be_bytes();
     let cdb = with_length(0x83, 1, 10, &length, Direction::Out);
     let name = "EXTENDED COPY (LID4) of 256 GiB at 4 KiB";
-    all.push(Form::new(name, on, cdb).brings(&list).times(named));
+    all.push(Form::new(name, on, cdb).brings(&list));
     for (name, action, list) in [
         ("POPULATE TOKEN of 16 GiB", 0x10, lists::populate_list(0)),
         ("POPULATE TOKEN of 16 GiB at 4 KiB", 0x10, lists::populate_list(8)),
@@ -204,9 +213,9 @@ fn copies(all: &mut Vec<Form>, on: On, names: &[Naa]) {
     ] {
         let length = (list.len() as u32).to_be_bytes();
         let cdb = with_length(0x83, action, 10, &length, Direction::Out);
-        // As many tokens as all of these rows make are fewer than one initiator may have.
-        let form = Form::new(name, on, cdb).brings(&list);
-        all.push(form.times(8 * FEW).with_ids());
+        // One initiator may have fewer tokens than all of these rows would make.
+        let form = Form::new(name, on, cdb).brings(&list).with_ids();
+        all.push(if action == 0x10 { form.any_end() } else { form });
     }
 }
 
@@ -219,7 +228,7 @@ fn fills(all: &mut Vec<Form>, on: On) {
     }
     let list = lists::unmap_list();
     let cdb = with_length(0x42, 0, 7, &(list.len() as u16).to_be_bytes(), out);
-    all.push(Form::new("UNMAP of 512 ranges", on, cdb).brings(&list).times(4 * FEW));
+    all.push(Form::new("UNMAP of 512 ranges", on, cdb).brings(&list));
     let block = Random::new(9).bytes(512);
     let cdb = blocks(0x93, 0, 1, 0, out);
     all.push(Form::new("WRITE SAME (16) to the end", on, cdb).brings(&block));
@@ -251,8 +260,7 @@ fn writes(all: &mut Vec<Form>) {
             0x0a => Cdb::raw(plain(&[code]).bytes(), out),
             _ => blocks(code, flags, 1, count, out),
         };
-        let depth = if data.len() < long.len() / 2 { DEPTH } else { FEW };
-        all.push(Form::new(name, on, cdb).shares(data).times(depth));
+        all.push(Form::new(name, on, cdb).shares(data));
     }
     let pair = [&long[..255 * 512], &long[..255 * 512]].concat();
     let mut compare = [0; 16];
@@ -264,15 +272,15 @@ fn writes(all: &mut Vec<Form>) {
     atomic[12..14].copy_from_slice(&ATOMIC.to_be_bytes());
     let cdb = Cdb::raw(&atomic, out);
     let data = &long[..usize::from(ATOMIC) * 512];
-    all.push(Form::new("WRITE ATOMIC (16)", on, cdb).brings(data).times(4 * FEW));
+    all.push(Form::new("WRITE ATOMIC (16)", on, cdb).brings(data));
     let cdb = Cdb::raw(&[0x08, 0, 0, 0, 0, 0], within);
     all.push(Form::new("READ (6)", on, cdb).takes(six.len()));
     let cdb = blocks(0x28, 0, 1, 65_535, within);
-    all.push(Form::new("READ (10)", on, cdb).takes(ten.len()).times(FEW));
+    all.push(Form::new("READ (10)", on, cdb).takes(ten.len()));
     let cdb = blocks(0xa8, 0, 1, TRANSFER, within);
-    all.push(Form::new("READ (12)", on, cdb).takes(long.len()).times(FEW));
-    all.push(Form::new("VERIFY (10)", on, blocks(0x2f, 0, 0, 65_535, none)).times(8 * FEW));
-    all.push(Form::new("VERIFY (12)", on, blocks(0xaf, 0, 0, TRANSFER, none)).times(8 * FEW));
+    all.push(Form::new("READ (12)", on, cdb).takes(long.len()));
+    all.push(Form::new("VERIFY (10)", on, blocks(0x2f, 0, 0, 65_535, none)));
+    all.push(Form::new("VERIFY (12)", on, blocks(0xaf, 0, 0, TRANSFER, none)));
     all.push(Form::new("PRE-FETCH (10)", on, blocks(0x34, 0, 0, 65_535, none)));
     all.push(Form::new("SYNCHRONIZE CACHE (10)", on, blocks(0x35, 0, 0, 0, none)));
     let cdb = blocks(0x41, 0, 1, 0, out);
@@ -346,7 +354,7 @@ fn reservations(all: &mut Vec<Form>) {
         // Too many are refused; and who is registered can't name others a second time.
         let list = lists::register_list(ids);
         let cdb = with_length(0x5f, 0, 5, &(list.len() as u32).to_be_bytes(), Direction::Out);
-        all.push(Form::new(name, on, cdb).brings(&list).times(4 * FEW).any_end());
+        all.push(Form::new(name, on, cdb).brings(&list).any_end());
     }
     // Exclusive access, for all registrants.
     for (name, action, key, action_key, is_good) in [
@@ -377,15 +385,5 @@ fn settings(all: &mut Vec<Form>) {
     ] {
         all.push(Form::new(name, on, plain(first)));
     }
-    let longest = [
-        ("MODE SELECT (6)", 0x15, 0x10, 4, 1, 0xff),
-        ("MODE SELECT (10)", 0x55, 0x10, 7, 2, 0xffff),
-        ("SET TARGET PORT GROUPS", 0xa4, 0x0a, 6, 4, 4 + 4 * 2),
-    ];
-    for (name, code, action, at, width, bytes) in longest {
-        let length = (bytes as u32).to_be_bytes();
-        let cdb = with_length(code, action, at, &length[4 - width..], Direction::Out);
-        let list = vec![0; bytes];
-        all.push(Form::new(name, on, cdb).brings(&list).any_end());
-    }
+    full::settings(all);
 }

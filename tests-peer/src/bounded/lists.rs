@@ -93,6 +93,16 @@ pub fn zeros_list(shift: u64) -> Vec<u8> {
     with_ranges(list, shift)
 }
 
+/// The same with room for a token (see [`put_token`]).
+pub fn token_list(shift: u64) -> Vec<u8> {
+    with_ranges(vec![0; 536], shift)
+}
+
+/// Puts a token into such a list.
+pub fn put_token(list: &mut [u8], token: &[u8]) {
+    list[16..16 + token.len()].copy_from_slice(token);
+}
+
 fn with_ranges(mut list: Vec<u8>, shift: u64) -> Vec<u8> {
     let header = list.len();
     let blocks = TOKEN_BYTES / TOKEN_RANGES / 512;

@@ -2,17 +2,19 @@
 //! deep as its window goes, while another host reads and writes 4 KiB and 64 KiB and looks at each
 //! byte.
 //!
-//! A row passes if every command is answered, and as it is to be, the other host goes on, and what
-//! the commands write to the device is no more than their data and a bounded part for each. All
-//! together the array's memory grows by no more than it may. Times are printed, and judge nothing,
-//! but for a watchdog. In the end the process is killed, and the pool opens with the other host's
-//! data.
+//! A row passes if every command is answered, and as it is to be, or ends when it is aborted after
+//! a while, the other host goes on, and what the commands write to the device is no more than their
+//! data and a bounded part for each. All together the array's memory grows by no more than it may.
+//! Times are printed, and judge nothing, but for a watchdog. In the end the process is killed, and
+//! the pool opens with the other host's data.
 
 mod forms;
+mod full;
 mod lists;
 mod volumes;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,16 +22,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 use libiscsi::{Cdb, Direction, Naa, Session};
 
-use self::forms::{Form, forms};
+use self::forms::{DEPTH, Form, forms};
 pub use self::volumes::On;
 use crate::array::Array;
 use crate::good::Good;
-use crate::initiator::{Function, Initiator, Pdu, Sent, opcode};
+use crate::initiator::{Function, Initiator, NO_TAG, Pdu, Sent, opcode};
 use crate::report::Report;
 use crate::target::Target;
 
-/// Little memory, so that growth is seen.
-pub const SETTINGS: &str = "memory = \"256M\"\nlog_level = \"warn\"\n";
+/// Little memory, so that growth is seen, and is not a cache that fills.
+pub const SETTINGS: &str = "memory = \"64M\"\nlog_level = \"warn\"\n";
 /// What all rows together may take beyond what was there before.
 const GROWTH_KIB: u64 = 256 << 10;
 /// What one command may write to the device beyond its own data, for its record and what it has
@@ -39,6 +41,9 @@ const WRITTEN_BYTES_EACH: u64 = 4 << 20;
 const WRITTEN_BYTES_BASE: u64 = 1 << 30;
 /// How long one answer may take: a watchdog.
 const ANSWER: Duration = Duration::from_secs(120);
+/// How long a row goes on. What is not answered then is aborted: as many of the longest copies as
+/// a window takes go on for an hour.
+const ROW: Duration = Duration::from_secs(3);
 /// What the other host does while a long copy is under way, before that is aborted.
 const COMMANDS_BESIDE: u64 = 50;
 
@@ -73,7 +78,8 @@ pub fn bounded(
             }
             report.check(&name, || {
                 let detail = good.beside(|| run(array, target, form, &good))?;
-                Ok(format!("{detail}{}", slowest.note(&name, good.take_slowest())))
+                let peak = array.peak_kib()? >> 10;
+                Ok(format!("{detail}{}; peak {peak} MiB", slowest.note(&name, good.take_slowest())))
             });
         }
         for (name, way) in
@@ -157,48 +163,127 @@ fn every_command(target: &Target, forms: &[Form]) -> Result<String> {
     Ok(format!("{} of {} rows", told.len() / 8, forms.len()))
 }
 
-/// Issues a form as often as it says, until each is answered.
+/// Commands of one form under way.
+struct Flight<'a> {
+    form: &'a Form,
+    /// What each brings, but for what tells them apart.
+    data: Arc<[u8]>,
+    /// By their tags, with how many were issued before.
+    open: HashMap<u32, usize>,
+    good: usize,
+    refused: Option<Pdu>,
+}
+
+impl Flight<'_> {
+    /// Takes what came for one of the commands.
+    fn take(&mut self, initiator: &mut Initiator, pdu: Pdu) -> Result<()> {
+        if pdu.opcode() == opcode::R2T {
+            let n = *self.open.get(&pdu.tag()).context("an R2T of nothing")?;
+            return match self.form.is_stamped {
+                false => initiator.answer(&pdu, &self.data),
+                true => initiator.answer_with(&pdu, &self.stamped(n, &pdu)?),
+            };
+        }
+        if ends(&pdu) {
+            self.open.remove(&pdu.tag()).context("an answer to nothing")?;
+            match pdu.header[3] {
+                0 => self.good += 1,
+                _ => drop(self.refused.get_or_insert(pdu)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What an R2T asks for, with a number in each sector that no other command has there.
+    fn stamped(&self, n: usize, r2t: &Pdu) -> Result<Vec<u8>> {
+        let (start, length) = (r2t.field(40) as usize, r2t.field(44) as usize);
+        let wanted = self.data.get(start..start + length);
+        let mut wanted = wanted.context("it asks for more than there is")?.to_vec();
+        for (at, sector) in wanted.chunks_exact_mut(512).enumerate() {
+            let stamp = ((n + 1) as u64) << 32 | (start / 512 + at) as u64;
+            sector[..8].copy_from_slice(&stamp.to_be_bytes());
+        }
+        Ok(wanted)
+    }
+}
+
+/// Issues a form as often as the window takes it, until each is answered, or until the time of a
+/// row is over: then the rest is aborted, and that is answered.
 fn run(array: &Array, target: &Target, form: &Form, good: &Good) -> Result<String> {
     let begin = Instant::now();
     let mut initiator = login(target, 0x62_6f00)?;
     good.take_slowest();
     let written = array.written_bytes()?;
-    let bytes = form.data.len().max(form.bytes);
-    let mut open: HashMap<u32, Sent> = HashMap::new();
-    for n in 0..form.depth {
+    let data = prepare(&mut initiator, form)?;
+    let bytes = data.len().max(form.bytes);
+    let (open, refused) = (HashMap::new(), None);
+    let mut flight = Flight { form, data, open, good: 0, refused };
+    for n in 0..DEPTH {
         let sent = initiator.command(&form.cdb_of(n), bytes)?;
-        open.insert(sent.tag, sent);
+        flight.open.insert(sent.tag, n);
     }
-    let mut good_ones = 0;
-    let mut refused = None;
-    while !open.is_empty() {
-        let pdu = initiator.receive_within(ANSWER)?;
-        let pdu =
-            pdu.with_context(|| format!("{} of {} are not answered", open.len(), form.depth))?;
-        if pdu.opcode() == opcode::R2T {
-            initiator.answer(&pdu, &form.data)?;
-            continue;
-        }
-        if !ends(&pdu) {
-            continue;
-        }
-        open.remove(&pdu.tag()).context("an answer to nothing")?;
-        match pdu.header[3] {
-            0 => good_ones += 1,
-            _ => drop(refused.get_or_insert(pdu)),
+    let end = Instant::now() + ROW;
+    while !flight.open.is_empty() {
+        let left = end.saturating_duration_since(Instant::now());
+        match initiator.receive_within(left)? {
+            Some(pdu) => flight.take(&mut initiator, pdu)?,
+            None => break,
         }
     }
-    let sent = (form.data.len() * form.depth) as u64;
-    let most = WRITTEN_BYTES_BASE + 2 * sent + WRITTEN_BYTES_EACH * form.depth as u64;
+    let cut = if flight.open.is_empty() {
+        String::new()
+    } else {
+        abort_rest(&mut initiator, &mut flight)?
+    };
+    let moved = (flight.data.len() as u64 + form.moves) * DEPTH as u64;
+    let most = WRITTEN_BYTES_BASE + 2 * moved + WRITTEN_BYTES_EACH * DEPTH as u64;
     let grown = array.written_bytes()?.saturating_sub(written);
-    ensure!(grown <= most, "{grown} bytes were written for {sent} bytes of data");
-    if let Some(pdu) = refused.filter(|_| form.is_good) {
+    ensure!(grown <= most, "{grown} bytes were written, where {moved} are moved");
+    if let Some(pdu) = flight.refused.filter(|_| form.is_good) {
         let sense = pdu.data.get(2..).unwrap_or(&[]);
-        let left = form.depth - good_ones;
-        anyhow::bail!("{left} end with {:02X}h, the first with {sense:02X?}", pdu.header[3]);
+        let status = pdu.header[3];
+        anyhow::bail!("not all end with GOOD, but one with {status:02X}h and {sense:02X?}");
     }
     let took = begin.elapsed().as_millis();
-    Ok(format!("{good_ones} of {} GOOD, {took} ms", form.depth))
+    Ok(format!("{} of {DEPTH} GOOD, {took} ms{cut}", flight.good))
+}
+
+/// What each command brings: with the token that it uses, if it does.
+fn prepare(initiator: &mut Initiator, form: &Form) -> Result<Arc<[u8]>> {
+    let Some(first) = form.token_of else { return Ok(form.data.clone()) };
+    let list = lists::populate_list(first);
+    let mut cdb = [0; 16];
+    (cdb[0], cdb[1], cdb[6]) = (0x83, 0x10, 0xff);
+    cdb[10..14].copy_from_slice(&(list.len() as u32).to_be_bytes());
+    let (status, sense) = initiator.execute(&Cdb::raw(&cdb, Direction::Out), &list, 0)?;
+    ensure!(status == 0, "POPULATE TOKEN: {sense:02X?}");
+    let ask = Cdb::raw(&[0x84, 0x07, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0], Direction::In);
+    let (status, told) = initiator.execute(&ask, &[], 1024)?;
+    ensure!(status == 0, "RECEIVE ROD TOKEN INFORMATION: {told:02X?}");
+    let mut list = form.data.to_vec();
+    lists::put_token(&mut list, told.get(38..38 + 512).context("no token came")?);
+    Ok(list.into())
+}
+
+/// Ends what is still under way with ABORT TASK SET, which is answered when nothing of it is.
+fn abort_rest(initiator: &mut Initiator, flight: &mut Flight<'_>) -> Result<String> {
+    let begin = Instant::now();
+    let nothing = Sent { tag: NO_TAG, cmd_sn: 0 };
+    let tag = initiator.manage(Function::AbortTaskSet, nothing)?;
+    loop {
+        let pdu = receive(initiator)?;
+        match pdu.opcode() {
+            opcode::TASK_MANAGEMENT_RESPONSE => {
+                ensure!(pdu.tag() == tag && pdu.header[2] == 0, "{:02X?}", pdu.header);
+                break;
+            }
+            // Nobody has to bring what is not wanted any more.
+            opcode::R2T => {}
+            _ => flight.take(initiator, pdu)?,
+        }
+    }
+    let (count, took) = (flight.open.len(), begin.elapsed().as_millis());
+    Ok(format!(", {count} aborted, which took {took} ms"))
 }
 
 /// Whether a PDU is the last of a command.

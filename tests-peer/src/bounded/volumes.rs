@@ -47,11 +47,6 @@ impl On {
         }
     }
 
-    /// Whether it holds random data, which costs as much as data can.
-    pub fn is_dense(self) -> bool {
-        matches!(self, Self::Cloned | Self::Snapshots)
-    }
-
     /// The volume's name.
     pub fn volume(self) -> &'static str {
         match self {

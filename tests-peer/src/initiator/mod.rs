@@ -221,6 +221,13 @@ impl Initiator {
         ensure!(r2t.opcode() == opcode::R2T, "no R2T: {:02X?}", r2t.header);
         let (start, length) = (r2t.field(40) as usize, r2t.field(44) as usize);
         let wanted = data.get(start..start + length).context("it asks for more than there is")?;
+        self.answer_with(r2t, wanted)
+    }
+
+    /// Sends what an R2T asks for: just that.
+    pub fn answer_with(&mut self, r2t: &Pdu, wanted: &[u8]) -> Result<()> {
+        let start = r2t.field(40) as usize;
+        let mut bytes = Vec::with_capacity(wanted.len() + wanted.len() / 64);
         // 8 KiB go into every target's data segment (MaxRecvDataSegmentLength, 13.12).
         let last = wanted.len().div_ceil(8192).saturating_sub(1);
         for (index, piece) in wanted.chunks(8192).enumerate() {
@@ -232,9 +239,9 @@ impl Initiator {
                 .with(36, index as u32)
                 .with(40, (start + index * 8192) as u32)
                 .with_data(piece);
-            self.send(&pdu)?;
+            bytes.extend(pdu.bytes());
         }
-        Ok(())
+        Ok(self.stream.write_all(&bytes)?)
     }
 
     /// Asks for a task management function, immediately; its tag.
