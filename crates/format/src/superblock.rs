@@ -1,6 +1,7 @@
 //! The superblock: the root of everything else. Its two copies are written one after the other, so
 //! that one is always whole; of the valid copies, the one with the higher sequence number is used.
-//! Once both are written, they differ only in their sequence numbers.
+//! Once both are written, they differ only in their sequence numbers. While one of them can't be
+//! written, a third one stands in for it, and is zeros at any other time.
 //!
 //! ```text
 //!    0  8  magic "HOLDFAST"         112  8  next chunk id
@@ -35,6 +36,8 @@ const SUM_AT: usize = 4064;
 pub const SUPERBLOCK_BYTES: usize = BLOCK_BYTES as usize;
 /// The offsets of the two copies, in bytes: far apart, so that one bad spot can't take both.
 pub const SUPERBLOCK_OFFSETS_BYTES: [u64; 2] = [0, 8 << 20];
+/// The offset of what stands in for a copy that can't be written, in bytes.
+pub const SUPERBLOCK_STAND_IN_OFFSET_BYTES: u64 = 4 << 20;
 
 /// The root of everything else.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ mod turns;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use format::geometry::SEGMENT_BYTES_MIN;
+use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 pub use opening::OPEN_IOS;
 use store::{Change, Durability, OpenOptions, Store, StoreError, VolumeChange};
 
@@ -202,7 +203,7 @@ impl History {
     }
 
     /// Some places of the device go bad, and others are good again: one where the log or a
-    /// checkpoint is likely to go on, and one anywhere.
+    /// checkpoint is likely to go on, one anywhere, and a superblock.
     fn go_bad(&mut self) {
         let first = SEGMENT_BYTES_MIN / block::BLOCK_BYTES;
         let end = self.plan.pool_bytes / block::BLOCK_BYTES;
@@ -213,6 +214,10 @@ impl History {
             if at >= first && self.rng.chance(60) {
                 bad.push(at..at + self.rng.between(1, 4));
             }
+        }
+        if self.rng.chance(30) {
+            let copy = SUPERBLOCK_OFFSETS_BYTES[self.rng.below(2) as usize] / block::BLOCK_BYTES;
+            bad.push(copy..copy + 1);
         }
         self.disk.set_bad(bad);
     }

@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Weak;
 
-use block::FrameMut;
-use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 use format::{Geometry, Place, Superblock};
 
 use crate::StoreError;
 use crate::medium::Medium;
 use crate::segments::ReaderToken;
+use crate::superblocks::Superblocks;
 
 /// What outlives a checkpoint for the next one.
 pub(crate) struct Checkpointer {
     superblock: Superblock,
+    pub(crate) superblocks: Superblocks,
     /// The pieces of the streams that the superblock names.
     pub(crate) streams: [Vec<(Place, u32)>; 3],
     /// How the pool was divided when the superblock was written.
@@ -30,7 +30,8 @@ impl Checkpointer {
         let stored_geometry = superblock.geometry;
         let (streams, earlier_images) = Default::default();
         let refused = BTreeSet::new();
-        Self { superblock, streams, stored_geometry, earlier_images, refused }
+        let superblocks = Superblocks::default();
+        Self { superblock, superblocks, streams, stored_geometry, earlier_images, refused }
     }
 
     /// The superblock as it is on the medium.
@@ -62,8 +63,7 @@ impl Checkpointer {
     /// both say the same when this returns; `false` if only one could be written.
     ///
     /// One that can't be written keeps what it says, which the other has overtaken, or is torn. The
-    /// store goes on with the other, though nothing stands in for that one while it is written. If
-    /// that is lost as well, epochs and checksums tell, as of any superblock that is too old.
+    /// store goes on with the other, and writes a stand-in for it before it is written over.
     pub(crate) fn write_superblock(
         &mut self,
         medium: &Medium,
@@ -73,7 +73,10 @@ impl Checkpointer {
         let older = self.write_copy(medium, superblock);
         match (older, self.write_copy(medium, twin)) {
             (Err(error), Err(_)) => Err(error),
-            (older, newer) => Ok(older.is_ok() && newer.is_ok()),
+            (older, newer) => {
+                self.superblocks.settle(medium);
+                Ok(older.is_ok() && newer.is_ok())
+            }
         }
     }
 
@@ -84,10 +87,7 @@ impl Checkpointer {
         superblock: Superblock,
     ) -> Result<(), StoreError> {
         assert!(superblock.sequence > self.superblock.sequence, "no copy becomes older");
-        let offset = SUPERBLOCK_OFFSETS_BYTES[(superblock.sequence % 2) as usize];
-        let frame = FrameMut::from_bytes(&superblock.encode()).freeze();
-        let frames = [frame];
-        medium.disk.write_and_flush(&mut || medium.disk.write(offset, &frames))?;
+        self.superblocks.write(medium, &superblock)?;
         self.stored_geometry = superblock.geometry;
         self.superblock = superblock;
         Ok(())

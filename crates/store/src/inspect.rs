@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use block::{BlockRange, SECTOR_BYTES, VolumeId};
-use format::{MapEntry, Superblock};
+use format::{FormatError, MapEntry, Superblock};
 
-use crate::recovery::read_superblocks;
+use crate::superblocks::{read_stand_in, read_superblocks};
 use crate::walk::walk;
 use crate::{CheckOptions, CheckReport, DamagedRange, LostBlocks, OpenOptions, Store, StoreError};
 
@@ -31,6 +31,19 @@ pub struct SuperblockReport {
     pub epoch: u64,
     /// What is wrong with it, if something is.
     pub problem: Option<String>,
+}
+
+impl SuperblockReport {
+    fn of(copy: &Result<Superblock, FormatError>) -> Self {
+        match copy {
+            Ok(found) => {
+                Self { valid: true, sequence: found.sequence, epoch: found.epoch, problem: None }
+            }
+            Err(error) => {
+                Self { valid: false, sequence: 0, epoch: 0, problem: Some(error.to_string()) }
+            }
+        }
+    }
 }
 
 /// A run of blocks of a volume.
@@ -101,24 +114,11 @@ pub fn inspect(
     disk: Arc<dyn sys::Disk>,
     options: InspectOptions,
 ) -> Result<InspectReport, StoreError> {
-    let copies = read_superblocks(&*disk)?;
-    let superblocks = copies
-        .iter()
-        .map(|copy| match copy {
-            Ok(found) => SuperblockReport {
-                valid: true,
-                sequence: found.sequence,
-                epoch: found.epoch,
-                problem: None,
-            },
-            Err(error) => SuperblockReport {
-                valid: false,
-                sequence: 0,
-                epoch: 0,
-                problem: Some(error.to_string()),
-            },
-        })
-        .collect();
+    let copies = read_superblocks(&*disk);
+    // Where nothing stands in for a copy there is nothing to say of it.
+    let stand_in = read_stand_in(&*disk, &copies).map(Ok);
+    let copies: Vec<_> = copies.into_iter().chain(stand_in).collect();
+    let superblocks = copies.iter().map(SuperblockReport::of).collect();
     let loaded = Store::load(disk, OpenOptions { memory_bytes: 0, ..OpenOptions::default() });
     let store = match loaded {
         Ok(store) => store,

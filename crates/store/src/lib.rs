@@ -102,6 +102,7 @@ mod stage;
 mod starved;
 mod status;
 mod store;
+mod superblocks;
 mod table;
 mod take;
 mod tally;

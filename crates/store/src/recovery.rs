@@ -13,11 +13,11 @@
 
 use std::sync::Arc;
 
-use block::{BLOCK_BYTES, FrameMut, VolumeId};
+use block::{FrameMut, VolumeId};
 use format::codec::Reader;
 use format::log::LogPosition;
 use format::page::{StreamRef, TableRoot};
-use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
+use format::superblock::{SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES};
 use format::{ChunkId, FormatError, Geometry, Keys, NodeId, Place, Seal, Superblock, VolumeRow};
 use parking_lot::RwLock;
 
@@ -30,6 +30,7 @@ use crate::relief::Relief;
 use crate::replay::replay;
 use crate::segments::Segments;
 use crate::store::Store;
+use crate::superblocks::newest_superblock;
 use crate::table::LostPage;
 use crate::world::{State, Volume, World};
 use crate::writer::Writer;
@@ -109,6 +110,7 @@ impl Store {
         // The first record must not be found by accident: what was there before is wiped.
         disk.write(geometry.offset_bytes(Place { segment: 1, offset_units: 0 }), &[zero()])?;
         disk.write(geometry.offset_bytes(Place { segment: 2, offset_units: 0 }), &[zero()])?;
+        disk.write(SUPERBLOCK_STAND_IN_OFFSET_BYTES, &[zero()])?;
         for offset in SUPERBLOCK_OFFSETS_BYTES {
             disk.write(offset, &[zero()])?;
         }
@@ -159,13 +161,14 @@ impl Store {
         options: OpenOptions,
         purpose: Purpose,
     ) -> Result<Store, StoreError> {
-        let superblock = newest_superblock(&*disk)?;
+        let (superblock, superblocks) = newest_superblock(&*disk)?;
         plausible::check_superblock(&superblock)?;
         let geometry = superblock.geometry;
         options.tuning.check(geometry)?;
         let keys = Keys::derive(&superblock.root_key);
         let medium = Medium::new(disk, geometry, keys, options.tuning);
         let mut checkpointer = Checkpointer::new(superblock.clone());
+        checkpointer.superblocks = superblocks;
         let budgets = Budgets::split(options.memory_bytes, geometry.pool_bytes());
         let (world, state) = load_checkpoint(medium, budgets, &mut checkpointer)?;
         let mut writer = Writer::new(
@@ -209,45 +212,6 @@ impl Store {
 
 fn zero() -> block::Frame {
     FrameMut::zeroed().freeze()
-}
-
-/// Both copies as they were read, in their order.
-pub(crate) fn read_superblocks(
-    disk: &dyn sys::Disk,
-) -> Result<[Result<Superblock, FormatError>; 2], StoreError> {
-    let read = |offset: u64| -> Result<Result<Superblock, FormatError>, StoreError> {
-        if offset + BLOCK_BYTES > disk.len_bytes() {
-            return Ok(Err(FormatError { what: "the device ends before it", offset: 0 }));
-        }
-        let mut frames = [FrameMut::zeroed()];
-        // A copy that can't be read is a copy that is not there: the other may be.
-        if disk.read_patiently(offset, &mut frames).is_err() {
-            return Ok(Err(FormatError { what: "unreadable", offset: 0 }));
-        }
-        Ok(Superblock::decode(&frames[0][..]))
-    };
-    Ok([read(SUPERBLOCK_OFFSETS_BYTES[0])?, read(SUPERBLOCK_OFFSETS_BYTES[1])?])
-}
-
-fn newest_superblock(disk: &dyn sys::Disk) -> Result<Superblock, StoreError> {
-    let mut copies = read_superblocks(disk)?;
-    if copies.iter().any(Result::is_err) {
-        // One torn copy is what a crash leaves, but a misread one must not lead to an old state.
-        copies = read_superblocks(disk)?;
-    }
-    let reason = copies.iter().find_map(|copy| copy.as_ref().err().cloned());
-    let newest = copies.into_iter().flatten().max_by_key(|superblock| superblock.sequence);
-    let superblock = newest.ok_or_else(|| {
-        StoreError::NotAPool(reason.map_or_else(String::new, |error| error.to_string()))
-    })?;
-    if superblock.capacity_bytes > disk.len_bytes() {
-        return Err(StoreError::Damaged(format!(
-            "the pool has {} bytes, but its device only {}",
-            superblock.capacity_bytes,
-            disk.len_bytes()
-        )));
-    }
-    Ok(superblock)
 }
 
 fn load_state(

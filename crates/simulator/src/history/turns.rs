@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use format::geometry::SEGMENT_BYTES_MIN;
-use store::{Durability, Next, ScrubStep, Store, StoreError};
+use store::{Durability, Next, ScrubStep, Store, StoreError, What};
 
 use super::{History, locked};
 use crate::desk::Desk;
@@ -89,7 +89,8 @@ impl History {
         locked(&self.desk).collect()
     }
 
-    /// A step of a pass of scrubbing. All that was written is right, so it may find nothing.
+    /// A step of a pass of scrubbing. All that was written is right, so it may find nothing but a
+    /// superblock that was not.
     fn scrub(&mut self, store: &Arc<Store>) -> Result<(), String> {
         self.disk.note("scrub");
         store.scrub_start(1);
@@ -100,10 +101,13 @@ impl History {
             Ok(ScrubStep::Idle | ScrubStep::Busy) => {
                 Err(format!("scrubbing was {step:?} though a pass was begun"))
             }
-            Ok(_) => match store.damage().findings.first() {
-                Some(finding) => Err(format!("scrubbing found {finding:?}")),
-                None => Ok(()),
-            },
+            Ok(_) => {
+                let may_be = |what| self.plan.bad_places && matches!(what, What::Superblock(_));
+                match store.damage().findings.iter().find(|finding| !may_be(finding.what)) {
+                    Some(finding) => Err(format!("scrubbing found {finding:?}")),
+                    None => Ok(()),
+                }
+            }
             Err(_) if self.disk.has_failed() => Ok(()),
             Err(error) => Err(format!("scrubbing: {error}")),
         }

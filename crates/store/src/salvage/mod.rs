@@ -31,7 +31,7 @@ use format::{FormatError, Keys, Superblock};
 
 use crate::medium::Medium;
 use crate::memory::Budgets;
-use crate::recovery::read_superblocks;
+use crate::superblocks::{read_stand_in, read_superblocks};
 use crate::world::World;
 use crate::{StoreError, Tuning, plausible};
 
@@ -289,7 +289,9 @@ fn choose(
     };
     let mut newest: Option<Superblock> = None;
     let mut reasons = Vec::new();
-    for (copy, found) in read_superblocks(disk)?.into_iter().enumerate() {
+    let copies = read_superblocks(disk);
+    let stand_in = read_stand_in(disk, &copies).map(Ok);
+    for (copy, found) in copies.into_iter().chain(stand_in).enumerate() {
         match usable(found) {
             Err(why) => reasons.push(format!("superblock {copy} can't be used: {why}")),
             Ok(_) if asked.is_some_and(|asked| asked != copy) => {}

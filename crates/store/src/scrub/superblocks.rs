@@ -1,13 +1,12 @@
 //! The superblocks, and the streams that they name.
 
-use block::FrameMut;
 use format::Superblock;
 use format::page::StreamRef;
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 
 use super::{Repair, Step, What};
 use crate::StoreError;
-use crate::recovery::read_superblocks;
+use crate::superblocks::read_superblocks;
 
 impl Step<'_> {
     /// Compares both copies with what memory knows of them. The store that is open has written
@@ -18,7 +17,7 @@ impl Step<'_> {
     pub(super) fn superblocks(&mut self) -> Result<(), StoreError> {
         let medium = &self.store.world.medium;
         let newest = self.checkpointer.superblock().clone();
-        let copies = read_superblocks(&*medium.disk)?;
+        let copies = read_superblocks(&*medium.disk);
         self.count(copies.len() as u64);
         for age in 0..2 {
             let sequence = newest.sequence - age;
@@ -26,10 +25,9 @@ impl Step<'_> {
             if matches!(&copies[copy], Ok(found) if found.sequence == sequence) {
                 continue;
             }
+            self.checkpointer.superblocks.lose(copy);
             let written = if age == 0 {
-                let frame = FrameMut::from_bytes(&newest.encode()).freeze();
-                let (at, frames) = (SUPERBLOCK_OFFSETS_BYTES[copy], [frame]);
-                medium.disk.write_and_flush(&mut || medium.disk.write(at, &frames)).is_ok()
+                self.checkpointer.superblocks.write(medium, &newest).is_ok()
             } else {
                 let next = Superblock { sequence: newest.sequence + 1, ..newest.clone() };
                 self.checkpointer.write_copy(medium, next).is_ok()

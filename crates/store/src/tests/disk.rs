@@ -18,6 +18,8 @@ pub(crate) struct MemoryDisk {
     unreadable: AtomicU64,
     /// Blocks that can't be written.
     bad: Mutex<BTreeSet<u64>>,
+    /// Blocks of writes that failed.
+    refused: Mutex<BTreeSet<u64>>,
 }
 
 impl MemoryDisk {
@@ -28,6 +30,7 @@ impl MemoryDisk {
             writes_left: AtomicU64::new(u64::MAX),
             unreadable: AtomicU64::new(u64::MAX),
             bad: Mutex::default(),
+            refused: Mutex::default(),
         })
     }
 
@@ -46,6 +49,11 @@ impl MemoryDisk {
     /// Lets the device fail to write these blocks.
     pub(crate) fn refuse_writes_to(&self, blocks: impl IntoIterator<Item = u64>) {
         *self.bad.lock() = blocks.into_iter().collect();
+    }
+
+    /// The blocks that it has failed to write: a device may have torn them.
+    pub(crate) fn refused(&self) -> BTreeSet<u64> {
+        self.refused.lock().clone()
     }
 
     /// Lets the device fail to read a block.
@@ -120,12 +128,17 @@ impl sys::Disk for MemoryDisk {
     }
 
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
-        let left = self.writes_left.load(Ordering::Relaxed);
-        let left = left.checked_sub(1).ok_or_else(|| io::Error::other("no more writes"))?;
-        self.writes_left.store(left, Ordering::Relaxed);
         let (first, end) = (offset_bytes / 4096, offset_bytes / 4096 + frames.len() as u64);
+        let refuse = |why| {
+            self.refused.lock().extend(first..end);
+            Err(io::Error::other(why))
+        };
+        let Some(left) = self.writes_left.load(Ordering::Relaxed).checked_sub(1) else {
+            return refuse("no more writes");
+        };
+        self.writes_left.store(left, Ordering::Relaxed);
         if self.bad.lock().range(first..end).next().is_some() {
-            return Err(io::Error::other("the device can't write this"));
+            return refuse("the device can't write this");
         }
         let mut blocks = self.blocks.lock();
         for (index, frame) in frames.iter().enumerate() {

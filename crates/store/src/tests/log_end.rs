@@ -216,7 +216,7 @@ fn a_checkpoint_within_a_recovery_keeps_the_witnesses() {
     drop(store);
     assert!(is_refused(&disk));
 
-    let superblock = crate::recovery::read_superblocks(&*disk).unwrap();
+    let superblock = crate::superblocks::read_superblocks(&*disk);
     let superblock = superblock.into_iter().flatten().max_by_key(|found| found.sequence).unwrap();
     let (geometry, keys) = (superblock.geometry, format::Keys::derive(&superblock.root_key));
     let medium = crate::medium::Medium::new(disk, geometry, keys, options.tuning);

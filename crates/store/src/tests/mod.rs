@@ -26,6 +26,7 @@ mod salvage;
 mod snapshots;
 mod space;
 mod starving;
+mod superblocks;
 mod waiting;
 mod weightless;
 mod work;
