@@ -64,13 +64,14 @@ impl Store {
         &self,
         checkpointer: &mut Checkpointer,
     ) -> Result<(), StoreError> {
-        let mut refused = false;
+        let mut refused = BTreeSet::new();
         loop {
             match self.try_checkpoint(checkpointer) {
-                Ok(true) => return Ok(()),
+                Ok(None) => return Ok(()),
                 // Each try takes another segment, so that this ends.
-                Ok(false) => refused = true,
-                Err(StoreError::NoRoom { .. }) if refused => break,
+                Ok(Some(segment)) if refused.insert(segment) => {}
+                Ok(Some(_)) => break,
+                Err(StoreError::NoRoom { .. }) if !refused.is_empty() => break,
                 Err(error) => return Err(error),
             }
         }
@@ -84,9 +85,9 @@ impl Store {
         Err(StoreError::Io(std::io::Error::other("no place is left that takes a checkpoint")))
     }
 
-    /// Writes a checkpoint; `false` if the device has refused a part of it, and it has to be
-    /// captured anew.
-    fn try_checkpoint(&self, checkpointer: &mut Checkpointer) -> Result<bool, StoreError> {
+    /// Writes a checkpoint, or says which segment has refused a part of it: it has to be captured
+    /// anew.
+    fn try_checkpoint(&self, checkpointer: &mut Checkpointer) -> Result<Option<u32>, StoreError> {
         if self.options.durability == Durability::Flush {
             self.raise_barrier()?;
         }
@@ -162,15 +163,16 @@ impl Store {
         &self,
         checkpointer: &mut Checkpointer,
         capture: Capture,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<u32>, StoreError> {
         let mut told = |bytes| self.worked(bytes);
         let covers_log = self.options.durability == Durability::Flush;
         let mut written = match write(&self.world, checkpointer, capture, covers_log, &mut told)? {
             Ok(written) => written,
             Err(refused) => {
                 let writer = &mut self.writer.lock();
+                let segment = refused.segment;
                 refused.take_back(&self.world, writer, checkpointer);
-                return Ok(false);
+                return Ok(Some(segment));
             }
         };
         self.checkpoint_bytes.fetch_add(written.bytes, Ordering::Relaxed);
@@ -184,7 +186,7 @@ impl Store {
         }
         drop(writer);
         self.checkpoint_count.fetch_add(1, Ordering::Relaxed);
-        Ok(true)
+        Ok(None)
     }
 }
 
