@@ -34,6 +34,7 @@ pub use crate::device::Survival;
 use crate::rng::{Rng, mix};
 
 mod faults;
+mod patience;
 mod transfers;
 
 pub use faults::{Faults, Struck, WriteFault};
@@ -81,6 +82,7 @@ struct Inner {
     failed: bool,
     faults: Faults,
     rng: Rng,
+    patience: patience::Patience,
     trace: u64,
     log: Option<Vec<String>>,
 }
@@ -122,6 +124,7 @@ impl Inner {
 
     /// Counts a write or a flush; whether it is to be done, and whether it is to be answered.
     fn count(&mut self) -> (bool, io::Result<()>) {
+        self.patience.spend(patience::WRITE_WORK);
         if self.dead {
             return (false, Err(power_failed()));
         }
@@ -164,6 +167,7 @@ impl SimDisk {
             failed: false,
             faults: Faults::default(),
             rng: Rng::new(seed),
+            patience: patience::Patience::default(),
             trace: 0,
             log: None,
         };

@@ -147,6 +147,7 @@ impl History {
     }
 
     fn step(&mut self) -> Result<(), String> {
+        self.disk.begin_step();
         let store = self.store()?;
         if self.disk.has_failed() {
             // What is under way is answered with errors; what is not hangs.
@@ -223,6 +224,7 @@ impl History {
     }
 
     fn end(mut self) -> Result<Summary, String> {
+        self.disk.begin_step();
         let store = self.store()?;
         locked(&self.desk).settle(&store)?;
         drop(store);

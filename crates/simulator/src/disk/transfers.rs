@@ -19,6 +19,7 @@ impl sys::Disk for SimDisk {
 
     fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
         let mut inner = lock(&self.inner);
+        inner.patience.spend(patience::READ_WORK);
         if inner.dead {
             return Err(power_failed());
         }
