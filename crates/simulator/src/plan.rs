@@ -51,6 +51,8 @@ pub struct Plan {
     pub survival: Option<Survival>,
     /// Seeds what survives, and nothing else.
     pub survival_seed: u64,
+    /// Steps that requests take between two I/Os of a checkpoint or of background work.
+    pub steps_beside: usize,
     /// Whether the process is also killed, so that the device keeps its cache until the power
     /// fails, and whether the device writes back some of that by itself.
     pub kills: bool,
@@ -93,6 +95,7 @@ impl Plan {
             open_fuses: [None; OPEN_FUSES],
             survival: None,
             survival_seed: seed,
+            steps_beside: 3,
             kills: false,
             fua: !seed.is_multiple_of(3),
             lying_flush: false,

@@ -29,6 +29,21 @@ fn histories_in_small_segments_with_answers_from_memory() {
     assert!(sum.crashes > 100 && sum.kills > 30 && sum.checkpoints > 200, "{sum}");
 }
 
+/// The log goes through some segments while a checkpoint waits for each of its writes: what is freed
+/// too early is used at once.
+#[test]
+fn the_log_goes_far_beside_each_checkpoint() {
+    let mut sum = Summary::default();
+    for seed in (0..16).filter(has_room) {
+        let plan = Plan::small_segments(seed, Durability::Commit);
+        match run(&Plan { steps_beside: 200, ..plan }) {
+            Ok(summary) => sum += &summary,
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+    assert!(sum.crashes > 20 && sum.checkpoints > 50, "{sum}");
+}
+
 /// A pool that is filled to the last segment takes what needs no room, and refuses the rest.
 #[test]
 fn a_pool_that_gets_full_loses_nothing_and_goes_on() {

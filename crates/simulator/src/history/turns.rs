@@ -29,10 +29,11 @@ impl History {
     ) -> Result<R, String> {
         let failure: Arc<Mutex<Option<String>>> = Arc::default();
         let (desk, inside, seen) = (self.desk.clone(), store.clone(), failure.clone());
+        let steps = self.plan.steps_beside;
         self.disk.set_hook(Some(Box::new(move || {
             let mut desk = locked(&desk);
             let mut result = Ok(());
-            for _ in 0..3 {
+            for _ in 0..steps {
                 if !desk.disk.has_failed() {
                     result = result.and_then(|()| meanwhile(&mut desk, &inside));
                 }

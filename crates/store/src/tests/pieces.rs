@@ -51,7 +51,8 @@ impl Hand {
                 Started::Queued => return None,
                 Started::Read(mut operation) => {
                     for read in &mut operation.reads {
-                        sys::Disk::read(&*self.disk, read.offset_bytes, &mut read.frames).unwrap();
+                        let (at, frames) = (read.offset_bytes, &mut read.frames);
+                        read.failed = sys::Disk::read(&*self.disk, at, frames).is_err();
                     }
                     started = self.store.resume(operation, self.token(id));
                 }

@@ -1,0 +1,92 @@
+//! The order of a checkpoint's writes: nothing that a superblock may still lead to is written over.
+
+use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
+
+use super::*;
+use crate::Tuning;
+
+/// What happens just before a superblock is written.
+type Hook = Box<dyn FnMut() + Send>;
+
+/// A disk that lets something happen before each write of a superblock.
+struct Superblocks {
+    below: Arc<MemoryDisk>,
+    hook: Mutex<Option<Hook>>,
+}
+
+impl sys::Disk for Superblocks {
+    fn len_bytes(&self) -> u64 {
+        self.below.len_bytes()
+    }
+
+    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.below.read(offset_bytes, frames)
+    }
+
+    fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        if SUPERBLOCK_OFFSETS_BYTES.contains(&offset_bytes)
+            && let Some(hook) = &mut *self.hook.lock()
+        {
+            hook();
+        }
+        self.below.write(offset_bytes, frames)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.below.flush()
+    }
+}
+
+/// Sectors that one write takes.
+const WRITTEN: u64 = 64;
+/// How many of them stand side by side.
+const PLACES: u64 = 8;
+/// Free segments that are left for the checkpoint, so that no write waits for it.
+const LEFT: u32 = 24;
+
+/// Writes over the same places again and again, until few segments are free. `seed` counts on.
+fn use_up(store: &Store, id: VolumeId, seed: &mut u64) {
+    while store.writer.lock().state.segments.free_count() > LEFT {
+        *seed += 1;
+        write(store, id, *seed % PLACES * WRITTEN, &distinct(WRITTEN, *seed)).unwrap();
+    }
+}
+
+/// The log laps all that is free while a checkpoint waits for its superblocks. The power fails
+/// before the first of them is there, and before the second: the pool is what it was each time.
+#[test]
+fn no_segment_is_used_again_before_both_superblocks_have_left_it() {
+    let disk = MemoryDisk::new(24 << 20);
+    let device = Arc::new(Superblocks { below: disk.clone(), hook: Mutex::new(None) });
+    Store::create_with_segments(&*device, &[7; 64], 64 << 10).unwrap();
+    let options = OpenOptions { tuning: Tuning::SMALL, ..OpenOptions::default() };
+    let store = Arc::new(Store::open(device.clone(), options.clone()).unwrap());
+    let id = volume(&store, PLACES * WRITTEN);
+    let mut seed = 0;
+    // Half of the pool is log that no checkpoint has overtaken, and dead but for its end.
+    for _ in 0..60 {
+        seed += 1;
+        write(&store, id, seed % PLACES * WRITTEN, &distinct(WRITTEN, seed)).unwrap();
+    }
+    let begun = seed;
+    let crashed = Arc::<Mutex<Vec<(Arc<MemoryDisk>, u64)>>>::default();
+    let (inside, kept) = (Arc::downgrade(&store), crashed.clone());
+    *device.hook.lock() = Some(Box::new(move || {
+        use_up(&inside.upgrade().unwrap(), id, &mut seed);
+        kept.lock().push((disk.copy(), seed));
+    }));
+    store.checkpoint().unwrap();
+    *device.hook.lock() = None;
+    let free = store.writer.lock().state.segments.free_count();
+    assert!(free > LEFT + 40, "{free} are free: nothing was there to be used too early");
+    let crashed = std::mem::take(&mut *crashed.lock());
+    assert!(crashed.len() == 2 && crashed[0].1 > begun + 20, "the log has gone on meanwhile");
+    for (disk, last) in crashed {
+        let store = Store::open(disk, options.clone()).unwrap();
+        for seed in last + 1 - PLACES..=last {
+            let at = seed % PLACES * WRITTEN;
+            assert!(read(&store, id, at, WRITTEN) == distinct(WRITTEN, seed), "write {seed}");
+        }
+        assert_sound(&store);
+    }
+}
