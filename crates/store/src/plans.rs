@@ -159,4 +159,21 @@ mod tests {
         plans.turn(None);
         assert!(plans.oldest() == 3 && mark.is_before(3));
     }
+
+    #[test]
+    fn what_two_hold_stays_until_both_let_go() {
+        let plans = Arc::<Plans>::default();
+        plans.begin();
+        let mark = Mark::default();
+        let [one, other] = [plans.hold(), plans.hold()];
+        mark.set(one.number);
+        for held in [one, other] {
+            plans.want();
+            plans.turn(None);
+            assert!(!mark.is_before(plans.oldest()));
+            drop(held);
+        }
+        plans.turn(None);
+        assert!(mark.is_before(plans.oldest()));
+    }
 }

@@ -3,7 +3,7 @@
 
 use format::geometry::UNITS_PER_BLOCK;
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
-use format::{LogPosition, Place};
+use format::{Geometry, LogPosition, Place};
 
 use super::*;
 use crate::StoreError;
@@ -167,6 +167,28 @@ fn either_superblock_may_be_lost_at_any_time() {
             assert_sound(&store);
         }
     }
+}
+
+/// A power loss takes a part of the last record's data, and leaves its header: it was not answered,
+/// and does not exist.
+#[test]
+fn a_record_whose_data_is_torn_is_not_followed() {
+    let (disk, store) = pool(256 << 20);
+    let id = volume(&store, MIB);
+    write(&store, id, 0, &distinct(64, 1)).unwrap();
+    let LogPosition { segment, block, .. } = position(&store);
+    write(&store, id, 0, &distinct(64, 2)).unwrap();
+    drop(store);
+    // The header takes one block.
+    let place = Place { segment, offset_units: (block + 1 + 5) * UNITS_PER_BLOCK };
+    flip(&disk, Geometry::for_capacity(256 << 20).unwrap().offset_bytes(place));
+    let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+    assert!(read(&store, id, 0, 64) == distinct(64, 1));
+    write(&store, id, 0, &distinct(64, 3)).unwrap();
+    drop(store);
+    let store = Store::open(disk, OpenOptions::default()).unwrap();
+    assert!(read(&store, id, 0, 64) == distinct(64, 3));
+    assert_sound(&store);
 }
 
 /// The first record of a new pool, and a reader of its log.
