@@ -29,8 +29,8 @@ fn histories_in_small_segments_with_answers_from_memory() {
     assert!(sum.crashes > 100 && sum.kills > 30 && sum.checkpoints > 200, "{sum}");
 }
 
-/// The log goes through some segments while a checkpoint waits for each of its writes: what is freed
-/// too early is used at once.
+/// The log goes through some segments while a checkpoint waits for each of its writes: what is
+/// freed too early is used at once.
 #[test]
 fn the_log_goes_far_beside_each_checkpoint() {
     let mut sum = Summary::default();

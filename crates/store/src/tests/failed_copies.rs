@@ -62,21 +62,28 @@ fn assert_places_free(hand: &Hand, id: VolumeId, to: u64) {
     assert!(replies.iter().all(|(_, reply)| reply.is_ok()), "{replies:?}");
 }
 
-#[test]
-fn copies_that_meet_an_unreadable_block_leave_nothing_behind() {
+/// A volume of 24 MiB of which one block can't be read, and the rest is not in memory. The parts of
+/// a copy are 4 MiB: it is in the second of those that begin at 8 MiB.
+fn with_bad_block() -> (Hand, VolumeId) {
     let disk = MemoryDisk::new(1 << 30);
     Store::create(&*disk, &[7; 64]).unwrap();
-    let options = OpenOptions { memory_bytes: 0, ..OpenOptions::default() };
-    let store = Store::open(disk.clone(), options.clone()).unwrap();
+    let store = Store::open(disk.clone(), least_memory()).unwrap();
     let id = volume(&store, 512 * MIB);
     (0..24).for_each(|mib| write(&store, id, mib * MIB, &distinct(MIB, mib + 1)).unwrap());
     store.checkpoint().unwrap();
-    let held = store.pool_status().data_bytes;
-    // The parts of a copy are 4 MiB: this block is in the second of those that begin at 8 MiB.
     let bad = store.world.chunk(format::ChunkId(1 + 13 * 256)).unwrap().place;
-    let bad_block = store.world.medium.geometry().offset_bytes(bad) / 4096;
-    disk.fail_reads_of(bad_block);
-    let hand = Hand::new(disk.clone(), store);
+    disk.fail_reads_of(store.world.medium.geometry().offset_bytes(bad) / 4096);
+    (Hand::new(disk, store), id)
+}
+
+fn least_memory() -> OpenOptions {
+    OpenOptions { memory_bytes: 0, ..OpenOptions::default() }
+}
+
+#[test]
+fn copies_that_meet_an_unreadable_block_leave_nothing_behind() {
+    let (hand, id) = with_bad_block();
+    let held = hand.store.pool_status().data_bytes;
     let failing = 2 * hand.store.tuning().parts_at_once as u64;
     let mut replies = Vec::new();
     for copy in 0..failing {
@@ -100,10 +107,103 @@ fn copies_that_meet_an_unreadable_block_leave_nothing_behind() {
     assert!(hand.store.pool_status().data_bytes <= held + copied * 4096);
     assert!(read(&hand.store, id, 90 * MIB, MIB) == read(&hand.store, id, 3, MIB));
     assert_eq!(read(&hand.store, id, 100 * MIB, MIB), vec![0; 1 << 20]);
-    disk.fail_reads_of(u64::MAX);
+    hand.disk.fail_reads_of(u64::MAX);
     assert_sound(&hand.store);
-    drop(hand);
-    assert_sound(&Store::open(disk, options).unwrap());
+    let Hand { disk, store, .. } = hand;
+    drop(store);
+    assert_sound(&Store::open(disk, least_memory()).unwrap());
+}
+
+/// All that have places fail before they have brought anything: no commit is to come.
+#[test]
+fn a_copy_that_waits_for_a_place_goes_on_when_the_ones_before_it_fail() {
+    let (hand, id) = with_bad_block();
+    let places = hand.store.tuning().parts_at_once as u64;
+    let first = |copy| hand.store.start(copy_of(id, 12, 100 + copy * 5, 5), hand.token(copy));
+    let reading: Vec<Started> = (0..places).map(first).collect();
+    let mut replies = Vec::new();
+    start(&hand, places, copy_of(id, 0, 90, 6), &mut replies);
+    assert_eq!(hand.store.writer.lock().placeless.len(), 1);
+    for (copy, started) in (0..).zip(reading) {
+        assert!(hand.settle(copy, started).is_some_and(|reply| reply.is_err()));
+    }
+    finish(&hand, 1, &mut replies);
+    assert!(replies.iter().all(|(_, reply)| reply.is_ok()));
+    assert!(read(&hand.store, id, 90 * MIB, MIB) == read(&hand.store, id, 3, MIB));
+}
+
+/// What comes of a request that is queued.
+fn next_outcome(hand: &Hand) -> Outcome {
+    loop {
+        if let Some((_, outcome)) = hand.desk.0.lock().pop_front() {
+            return outcome;
+        }
+        match hand.store.take_commit() {
+            Some(commit) => {
+                sys::Disk::write(&*hand.disk, commit.offset_bytes, &commit.frames).unwrap();
+                hand.store.finish_commit(commit, Ok(()));
+            }
+            // It waits for a checkpoint.
+            None => drop(hand.store.maintain().unwrap()),
+        }
+    }
+}
+
+/// Goes on with a copy, and aborts it where it has done so many reads. Its answer, if it came to
+/// one; or how much was staged then.
+fn abort_after(hand: &Hand, mut reads: u64, copy: VolumeRequest) -> Result<Reply, usize> {
+    let mut started = hand.store.start(copy, hand.token(1));
+    loop {
+        let mut operation = match started {
+            Started::Done(reply) => return Ok(reply),
+            Started::Read(operation) => operation,
+            Started::Queued => match next_outcome(hand) {
+                Outcome::Reply(reply) => return Ok(reply),
+                Outcome::Again(operation) => operation,
+            },
+        };
+        if reads == 0 {
+            let staged = hand.store.writer.lock().state.staged.len();
+            hand.store.abandon(operation);
+            return Err(staged);
+        }
+        reads -= 1;
+        for read in &mut operation.reads {
+            sys::Disk::read(&*hand.disk, read.offset_bytes, &mut read.frames).unwrap();
+        }
+        started = hand.store.resume(operation, hand.token(1));
+    }
+}
+
+/// A copy is aborted at any of its reads, of metadata too.
+#[test]
+fn copies_that_are_abandoned_at_any_read_leave_nothing_behind() {
+    let disk = MemoryDisk::new(1 << 30);
+    Store::create(&*disk, &[7; 64]).unwrap();
+    let store = Store::open(disk.clone(), least_memory()).unwrap();
+    let id = volume(&store, 512 * MIB);
+    (0..10).for_each(|mib| write(&store, id, mib * MIB, &distinct(MIB, mib + 1)).unwrap());
+    let held = store.pool_status().data_bytes;
+    let hand = Hand::new(disk, store);
+    let mut staged_max = 0;
+    for reads in 0.. {
+        hand.store.checkpoint().unwrap();
+        super::memory::evict_all(&hand.store);
+        match abort_after(&hand, reads, copy_of(id, 0, 100, 9)) {
+            Ok(reply) => {
+                reply.unwrap();
+                break;
+            }
+            Err(staged) => staged_max = staged_max.max(staged),
+        }
+        assert_nothing_staged(&hand.store);
+        assert_eq!(hand.store.pool_status().data_bytes, held, "{reads} reads");
+    }
+    assert!(staged_max >= 2, "{staged_max} parts");
+    assert!(read(&hand.store, id, 100 * MIB, MIB) == read(&hand.store, id, 3, MIB));
+    hand.store.checkpoint().unwrap();
+    assert_places_free(&hand, id, 200);
+    assert_sound(&hand.store);
 }
 
 #[test]
