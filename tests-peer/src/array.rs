@@ -258,10 +258,15 @@ impl Array {
         self.counters()?["wire"]["connections"].as_u64().context("no count of connections")
     }
 
+    /// The token of the management interface that the array has left for its owner.
+    pub fn token(&self) -> Result<String> {
+        let run: Value = serde_json::from_slice(&std::fs::read(self.pool().join("array.run"))?)?;
+        Ok(run["token"].as_str().context("the run file holds no token")?.to_owned())
+    }
+
     /// What the management interface counts.
     pub fn counters(&self) -> Result<Value> {
-        let run: Value = serde_json::from_slice(&std::fs::read(self.pool().join("array.run"))?)?;
-        let token = run["token"].as_str().context("the run file holds no token")?;
+        let token = self.token()?;
         let mut stream = TcpStream::connect(&self.api)?;
         write!(
             stream,

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use libiscsi::Session;
+use libiscsi::{Error, Session, Status};
 
 use crate::random::Random;
 use crate::target::Target;
@@ -20,10 +20,16 @@ const PLACES: usize = 128;
 /// How long it may stand still.
 const STILL: Duration = Duration::from_secs(20);
 
+/// The sense key UNIT ATTENTION.
+const UNIT_ATTENTION: u8 = 6;
+
 /// The good session.
 #[derive(Default)]
 pub struct Good {
     pub stop: AtomicBool,
+    /// Whether it tries again if it is told of what others have changed (UNIT ATTENTION).
+    is_told: bool,
+    has_ended: AtomicBool,
     commands: AtomicU64,
     slowest_us: AtomicU64,
     /// What it has written, once it has stopped.
@@ -31,8 +37,19 @@ pub struct Good {
 }
 
 impl Good {
+    /// One that others tell of what they change.
+    pub fn told() -> Self {
+        Self { is_told: true, ..Self::default() }
+    }
+
     /// Writes and reads, until it is over.
     pub fn work(&self, target: &Target) -> Result<String> {
+        let done = self.work_on(target);
+        self.has_ended.store(true, Ordering::Relaxed);
+        done
+    }
+
+    fn work_on(&self, target: &Target) -> Result<String> {
         let mut session = Session::connect(&target.config())?;
         let mut random = Random::new(1);
         let mut model = vec![vec![0; BLOCKS * BLOCK]; PLACES];
@@ -44,10 +61,12 @@ impl Good {
             // A session of libiscsi gives up on a command after 30 s.
             if random.below(2) == 0 {
                 let bytes = random.bytes(blocks * BLOCK);
-                session.write(lba, bytes.clone(), BLOCK as u32).context("WRITE")?;
+                let write = || session.write(lba, bytes.clone(), BLOCK as u32);
+                self.again(write).context("WRITE")?;
                 model[place][..bytes.len()].copy_from_slice(&bytes);
             } else {
-                let bytes = session.read(lba, blocks as u32, BLOCK as u32).context("READ")?;
+                let read = || session.read(lba, blocks as u32, BLOCK as u32);
+                let bytes = self.again(read).context("READ")?;
                 let wanted = &model[place][..bytes.len()];
                 ensure!(bytes == wanted, "READ at {lba} brings something else");
             }
@@ -60,6 +79,17 @@ impl Good {
         let commands = self.commands.load(Ordering::Relaxed);
         let slowest = self.slowest_us.load(Ordering::Relaxed) / 1000;
         Ok(format!("{commands} commands, the slowest took {slowest} ms"))
+    }
+
+    /// A command that is issued again as long as something else has to be told first.
+    fn again<T>(&self, mut command: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        loop {
+            match command() {
+                Err(Error::Command { status: Status::CheckCondition(sense), .. })
+                    if self.is_told && sense.key == UNIT_ATTENTION => {}
+                done => return done,
+            }
+        }
     }
 
     /// Reads all that was written, once it has stopped.
@@ -95,6 +125,7 @@ impl Good {
     pub fn wait_past(&self, before: u64) -> Result<()> {
         let begin = Instant::now();
         while self.commands() == before {
+            ensure!(!self.has_ended.load(Ordering::Relaxed), "the good session has ended");
             ensure!(begin.elapsed() < STILL, "the good session stands still");
             thread::sleep(Duration::from_millis(5));
         }

@@ -19,6 +19,7 @@ mod initiator;
 mod integrity;
 mod kill;
 mod linear;
+mod managed;
 mod offload;
 mod overwrites;
 mod paths;
@@ -112,6 +113,7 @@ const GROUPS: &[Group] = &[
     ("aborts", "what was aborted takes effect before the answer, or never", run_aborts),
     ("hostile", "initiators that take and never give, beside a good one", run_hostile),
     ("bounded", "the largest form of each command, beside another host", run_bounded),
+    ("managed", "each management request at its largest, beside a host", managed::run),
     ("fuzz", "random PDUs and commands of several hosts, beside a good one", run_fuzz),
     ("snapshots", "snapshots, groups, clones, and the way back from the end", run_snapshots),
     ("space", "what takes space, one commit an offload, a full pool", run_space),
@@ -322,14 +324,7 @@ fn run_bounded(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { capacity: "6G", settings: bounded::SETTINGS, ..Shape::default() };
     let mut array = array(arguments, shape)?;
     let watched = array.volume("watched", "1G", "peer", 1)?;
-    let other = target::second(&watched.initiator).replace("second", "bounded");
-    array.host("bounded", &[&other])?;
-    let unit = |on: bounded::On| {
-        let target = array.volume(on.volume(), "64T", "bounded", on as u16 + 1)?;
-        Ok(target.as_initiator(&other))
-    };
-    let units: Result<Vec<Target>> = bounded::On::ALL.into_iter().map(unit).collect();
-    let units: [Target; 4] = units?.try_into().ok().context("there are four volumes")?;
+    let units = bounded::units(&array, &watched)?;
     bounded::bounded(report, &mut array, &watched, &units, &arguments.rows);
     Ok(())
 }

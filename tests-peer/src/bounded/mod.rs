@@ -23,7 +23,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use libiscsi::{Cdb, Direction, Naa, Session};
 
 use self::forms::{DEPTH, Form, forms};
-pub use self::volumes::On;
+pub use self::volumes::{On, fill_two, units};
 use crate::array::Array;
 use crate::good::Good;
 use crate::initiator::{Function, Initiator, NO_TAG, Pdu, Sent, opcode};
@@ -110,21 +110,21 @@ pub fn bounded(
 
 /// Where another host had to wait longest.
 #[derive(Default)]
-struct Slowest {
+pub struct Slowest {
     time: Duration,
     row: String,
 }
 
 impl Slowest {
     /// Notes what a row has cost the other host, and says it.
-    fn note(&mut self, row: &str, time: Duration) -> String {
+    pub fn note(&mut self, row: &str, time: Duration) -> String {
         if time > self.time {
             *self = Self { time, row: row.to_owned() };
         }
         format!("; the other host's slowest {} ms", time.as_millis())
     }
 
-    fn says(&self) -> String {
+    pub fn says(&self) -> String {
         format!("{} ms in {}", self.time.as_millis(), self.row)
     }
 }

@@ -6,7 +6,7 @@ use libiscsi::{Cdb, Data, Naa, Session, Status};
 use super::lists::{Segment, copy_list};
 use crate::array::Array;
 use crate::random::Random;
-use crate::target::Target;
+use crate::target::{self, Target};
 
 /// Blocks of a volume: 64 TiB.
 pub const BLOCKS: u64 = (64 << 40) / 512;
@@ -63,10 +63,32 @@ pub fn repeated_block() -> Vec<u8> {
     Random::new(3).bytes(512)
 }
 
+/// The volumes in the order of [`On::ALL`], connected to a host of their own.
+pub fn units(array: &Array, watched: &Target) -> Result<[Target; 4]> {
+    let other = target::second(&watched.initiator).replace("second", "bounded");
+    array.host("bounded", &[&other])?;
+    let unit = |on: On| {
+        let target = array.volume(on.volume(), "64T", "bounded", on as u16 + 1)?;
+        Ok(target.as_initiator(&other))
+    };
+    let units: Result<Vec<Target>> = On::ALL.into_iter().map(unit).collect();
+    units?.try_into().ok().context("there are four volumes")
+}
+
 /// The names of all volumes, in the order of [`On::ALL`].
 pub fn names(units: &[Target; 4]) -> Result<Vec<Naa>> {
     let name = |unit: &Target| Session::connect(&unit.config())?.naa()?.context("it has no name");
     units.iter().map(name).collect()
+}
+
+/// Fills one volume with one block, and makes another dense.
+pub fn fill_two(units: &[Target; 4]) -> Result<String> {
+    let names = names(units)?;
+    let mut same = Session::connect(&units[On::Same as usize].config())?;
+    same.execute(Cdb::write_same_16(0, 0, false), Data::Out(repeated_block()))?;
+    let mut dense = Session::connect(&units[On::Cloned as usize].config())?;
+    fill_densely(&mut dense, &names, On::Cloned, &mut Random::new(4))?;
+    Ok("64 TiB each".into())
 }
 
 /// Makes the volumes what their rows say.

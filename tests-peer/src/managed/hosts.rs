@@ -1,0 +1,132 @@
+//! Hosts with as many names as there may be, and host groups.
+
+use serde_json::json;
+
+use super::World;
+use super::http::Request;
+use super::names::{BATCH, initiators, listed, name};
+use crate::report::Report;
+
+/// Batches of hosts.
+pub const BATCHES: usize = 4;
+/// Hosts that are changed one by one, each with as many initiators as there may be.
+pub const SINGLE: usize = 32;
+/// The most initiators of a host.
+const INITIATORS: usize = 64;
+
+fn rest(method: &'static str, path: &str) -> Request {
+    Request::new(method, format!("/api/2.26/{path}"))
+}
+
+fn each(make: impl Fn(usize) -> Request) -> Vec<Request> {
+    (0..SINGLE).map(make).collect()
+}
+
+/// The members of the `n`th host group, as parameters.
+fn members(n: usize) -> String {
+    format!("group_names={}&member_names={}", name("hg", n), listed("host", n))
+}
+
+/// The hosts of a batch in a group of volumes that has no other members.
+fn protected(n: usize) -> String {
+    format!("group_names={}&member_names={}", super::groups::group(100 + n), listed("host", n))
+}
+
+/// As many host groups as there may be in a request, the same.
+fn protected_groups(n: usize) -> String {
+    format!("group_names={}&member_names={}", super::groups::group(200 + n), listed("hg", 0))
+}
+
+pub fn made(report: &mut Report, world: &World) {
+    let of = |n| format!("hosts?names={}", listed("host", n));
+    let make = |n| rest("POST", &of(n)).json(&json!({"personality": "esxi"})).gives(BATCH);
+    world.row(report, "POST hosts", &(0..BATCHES).map(make).collect::<Vec<_>>());
+    let change = |n: usize| rest("PATCH", &of(n % BATCHES)).json(&json!({"personality": ""}));
+    let requests: Vec<_> = (0..2 * BATCHES).map(|n| change(n).gives(BATCH)).collect();
+    world.row(report, "PATCH hosts", &requests);
+    single(report, world);
+    let make = rest("POST", &format!("host-groups?names={}", listed("hg", 0))).gives(BATCH);
+    world.row(report, "POST host-groups", &[make]);
+    let add = |n| rest("POST", &format!("host-groups/hosts?{}", members(n))).gives(BATCH);
+    world.row(report, "POST host-groups/hosts", &(0..BATCHES - 1).map(add).collect::<Vec<_>>());
+    let add = rest("POST", &format!("hosts/host-groups?{}", members(BATCHES - 1))).gives(BATCH);
+    world.row(report, "POST hosts/host-groups", &[add]);
+    let rename = |from: &str, to: &str, n| {
+        let path = format!("host-groups?names={}", name(from, n));
+        rest("PATCH", &path).json(&json!({"name": name(to, n)}))
+    };
+    for (from, to) in [("hg", "ig"), ("ig", "hg")] {
+        let requests = each(|n| rename(from, to, n));
+        world.row(report, &format!("PATCH host-groups with the name {to}"), &requests);
+    }
+    for (path, of) in [
+        ("protection-groups/hosts", protected as fn(usize) -> String),
+        ("protection-groups/host-groups", protected_groups),
+    ] {
+        let add = |n| rest("POST", &format!("{path}?{}", of(n))).gives(BATCH);
+        world.row(report, &format!("POST {path}"), &[add(0), add(1)]);
+    }
+    for (path, of) in [
+        ("hosts/protection-groups", protected as fn(usize) -> String),
+        ("host-groups/protection-groups", protected_groups),
+    ] {
+        let add = |n| rest("POST", &format!("{path}?{}", of(n))).gives(BATCH);
+        world.row(report, &format!("POST {path}"), &[add(2), add(3)]);
+    }
+}
+
+/// One host at a time.
+fn single(report: &mut Report, world: &World) {
+    let text = |letter: &str| letter.repeat(255);
+    let chap = json!({
+        "initiator": {"user": text("u"), "secret": text("s")},
+        "target": {"user": text("t"), "secret": text("z")},
+    });
+    let new = |n| json!({"name": name("one", n), "iqns": initiators(n, INITIATORS), "chap": chap});
+    let make = |n| Request::new("POST", "/v1/hosts").json(&new(n)).ends(201);
+    world.row(report, "POST /v1/hosts with 64 initiators", &each(make));
+    let one = |n| format!("/v1/hosts/{}", name("one", n));
+    let all = |n: usize| json!({"iqns": initiators(100 + n, INITIATORS), "remove_chap": true});
+    world.row(report, "PATCH /v1/hosts", &each(|n| Request::new("PATCH", one(n)).json(&all(n))));
+    let swap = |n: usize| {
+        let (add, remove) = (initiators(n, INITIATORS), initiators(100 + n, INITIATORS));
+        json!({"add_iqns": add, "remove_iqns": remove})
+    };
+    let patch = |n| rest("PATCH", &format!("hosts?names={}", name("one", n))).json(&swap(n));
+    world.row(report, "PATCH hosts with 128 initiators", &each(|n| patch(n).gives(1)));
+    world.row(report, "GET /v1/hosts/{name}", &each(|n| Request::new("GET", one(n))));
+    let check = |n| Request::new("GET", format!("{}/check", one(n)));
+    world.row(report, "GET /v1/hosts/{name}/check", &each(check));
+}
+
+/// All but the first batch, the first host group and the first groups.
+pub fn ended(report: &mut Report, world: &World) {
+    for (path, of, n) in [
+        ("protection-groups/hosts", protected as fn(usize) -> String, 1),
+        ("hosts/protection-groups", protected, 2),
+        ("protection-groups/host-groups", protected_groups, 1),
+        ("host-groups/protection-groups", protected_groups, 2),
+    ] {
+        let remove = rest("DELETE", &format!("{path}?{}", of(n))).gives(BATCH);
+        world.row(report, &format!("DELETE {path}"), &[remove]);
+    }
+    for (path, n) in [("host-groups/hosts", 1), ("hosts/host-groups", 2)] {
+        let remove = rest("DELETE", &format!("{path}?{}", members(n)));
+        world.row(report, &format!("DELETE {path}"), &[remove]);
+    }
+    let others: Vec<String> = (300..BATCH).map(|n| name("hg", n)).collect();
+    // They are still members of groups of volumes.
+    let leave = |n: usize| {
+        let group = super::groups::group(200 + n);
+        let path = format!("group_names={group}&member_names={}", others.join(","));
+        rest("DELETE", &format!("protection-groups/host-groups?{path}")).gives(others.len())
+    };
+    world.row(report, "DELETE protection-groups/host-groups of some", &[leave(0), leave(3)]);
+    let remove = rest("DELETE", &format!("host-groups?names={}", others.join(",")));
+    world.row(report, "DELETE host-groups", &[remove]);
+    let remove = |n| rest("DELETE", &format!("hosts?names={}", listed("host", n))).gives(BATCH);
+    world.row(report, "DELETE hosts", &(1..3).map(remove).collect::<Vec<_>>());
+    let one = |n| format!("/v1/hosts/{}", name("one", n));
+    let remove = each(|n| Request::new("DELETE", one(n)).ends(204));
+    world.row(report, "DELETE /v1/hosts/{name}", &remove[1..]);
+}

@@ -1,0 +1,101 @@
+//! The routes, from the description that the array serves (OpenAPI), and which of them were used.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::http::Request;
+
+/// Operations that no row issues in a legal form, each with the reason. An entry that is not in the
+/// description, or that a row covers, fails the test.
+const WITHOUT_ROW: &[(&str, &str, &str)] = &[];
+
+/// An operation of the description.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    pub method: String,
+    /// With parameters in braces.
+    pub path: String,
+    /// The names of its parameters.
+    pub parameters: BTreeSet<String>,
+    /// Whether it can succeed. The array refuses the others whatever they say.
+    pub is_served: bool,
+}
+
+impl Operation {
+    /// Whether it is a list that is filtered, sorted and read page by page.
+    pub fn is_list(&self) -> bool {
+        self.method == "GET" && self.parameters.contains("filter")
+    }
+
+    /// The path as requests have it: of the version that all rows use.
+    pub fn concrete(&self) -> String {
+        self.path.replace("{minor}", "26")
+    }
+
+    fn matches(&self, request: &Request) -> bool {
+        let (mut own, mut its) = (self.path.split('/'), request.place().split('/'));
+        let is_same = |own: &str, its: &str| match own.split_once('{') {
+            Some((before, _)) => its.len() > before.len() && its.starts_with(before),
+            None => own == its,
+        };
+        self.method == request.method
+            && loop {
+                match (own.next(), its.next()) {
+                    (None, None) => break true,
+                    (Some(own), Some(its)) if is_same(own, its) => {}
+                    _ => break false,
+                }
+            }
+    }
+}
+
+/// All operations of a description.
+pub fn operations(description: &Value) -> Result<Vec<Operation>> {
+    let mut all = Vec::new();
+    for (path, item) in description["paths"].as_object().context("no paths")? {
+        for method in ["get", "post", "put", "patch", "delete", "head", "options", "trace"] {
+            let Some(operation) = item.get(method) else { continue };
+            let responses = operation["responses"].as_object().context("no responses")?;
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            let names = parameters.filter_map(|it| it["name"].as_str()).map(str::to_owned);
+            all.push(Operation {
+                method: method.to_ascii_uppercase(),
+                path: path.clone(),
+                parameters: names.collect(),
+                is_served: responses.keys().any(|status| status.starts_with('2')),
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// The operation that a request is for. A path without parameters comes before one with them.
+pub fn of<'a>(operations: &'a [Operation], request: &Request) -> Result<&'a Operation> {
+    let found = operations.iter().filter(|operation| operation.matches(request));
+    let found = found.min_by_key(|operation| operation.path.matches('{').count());
+    found.with_context(|| format!("the description does not have {}", request.says()))
+}
+
+/// Each operation was used, or stands in [`WITHOUT_ROW`].
+pub fn check_all(operations: &[Operation], used: &BTreeSet<(String, String)>) -> Result<String> {
+    let key = |operation: &Operation| (operation.method.clone(), operation.path.clone());
+    let without = |method: &str, path: &str| {
+        WITHOUT_ROW.iter().any(|(own, place, _)| (*own, *place) == (method, path))
+    };
+    let missing: Vec<String> = operations
+        .iter()
+        .filter(|it| !used.contains(&key(it)) && !without(&it.method, &it.path))
+        .map(|it| format!("{} {}", it.method, it.path))
+        .collect();
+    ensure!(missing.is_empty(), "no row has\n{}", missing.join("\n"));
+    for (method, path, why) in WITHOUT_ROW {
+        let is_there = operations.iter().any(|it| it.method == *method && it.path == *path);
+        ensure!(is_there, "the description does not have {method} {path} ({why})");
+        let is_used = used.contains(&((*method).to_owned(), (*path).to_owned()));
+        ensure!(!is_used, "a row has {method} {path}: it is listed without need ({why})");
+    }
+    let served = operations.iter().filter(|it| it.is_served).count();
+    Ok(format!("{} operations, {served} of them served", operations.len()))
+}

@@ -1,0 +1,118 @@
+//! Snapshots of many volumes, many snapshots of one volume, and tags of both.
+
+use serde_json::{Value, json};
+
+use super::World;
+use super::http::Request;
+use super::names::{BATCH, batch, listed, name, snapshots, tags};
+use super::volumes::BATCHES;
+use crate::bounded::On;
+use crate::report::Report;
+
+/// Snapshots of one volume.
+const MANY: usize = 1000;
+/// Snapshots that are changed one by one.
+const SINGLE: usize = 64;
+/// Volumes whose tags are as many and as long as they can be.
+const TAGGED: usize = 32;
+
+fn rest(method: &'static str, path: &str) -> Request {
+    Request::new(method, format!("/api/2.26/{path}"))
+}
+
+/// The longest suffix.
+fn suffix() -> String {
+    name("s", 1)
+}
+
+fn each(make: impl Fn(usize) -> Request) -> Vec<Request> {
+    (0..SINGLE).map(make).collect()
+}
+
+/// The `n`th of the many snapshots.
+fn one_of_many(n: usize) -> String {
+    format!("{}.{}", On::Snapshots.volume(), name("m", n))
+}
+
+pub fn made(report: &mut Report, world: &World) {
+    let body = json!({"suffix": suffix()});
+    let of = |n| rest("POST", &format!("volume-snapshots?source_names={}", listed("v", n)));
+    let make = |n| of(n).json(&body).gives(BATCH);
+    world.row(report, "POST volume-snapshots", &(0..BATCHES).map(make).collect::<Vec<_>>());
+    // Those of a volume that is copied, so that each has maps of its own to share.
+    let of = |n| json!({"volumes": batch("c", n), "suffix": "v1"});
+    let make = |n| Request::new("POST", "/v1/snapshots").json(&of(n)).ends(201);
+    world.row(report, "POST /v1/snapshots of 500", &(0..BATCHES).map(make).collect::<Vec<_>>());
+    let many = On::Snapshots.volume();
+    let full = Request::new("POST", format!("/v1/volumes/{many}/overwrite"));
+    let full = full.json(&json!({"source": On::Cloned.volume()}));
+    world.row(report, "POST /v1/volumes/{name}/overwrite of one in use", &[full]);
+    let of = |n| json!({"volumes": [many], "suffix": name("m", n)});
+    let make = |n| Request::new("POST", "/v1/snapshots").json(&of(n)).ends(201);
+    world.row(report, "POST /v1/snapshots, of one", &(0..MANY).map(make).collect::<Vec<_>>());
+    let show = |n| Request::new("GET", format!("/v1/snapshots/{}", one_of_many(n)));
+    world.row(report, "GET /v1/snapshots/{name}", &each(show));
+    let rename = |n| Request::new("PATCH", format!("/v1/snapshots/{}", one_of_many(n)));
+    let rename = |n| rename(n).json(&json!({"suffix": name("r", n)}));
+    world.row(report, "PATCH /v1/snapshots/{name}", &each(rename));
+    let back = |n| format!("{}.{}", On::Snapshots.volume(), name("r", n));
+    let back = |n| rest("PATCH", &format!("volume-snapshots?names={}", back(n)));
+    let back = |n| back(n).json(&json!({"name": one_of_many(n)}));
+    world.row(report, "PATCH volume-snapshots with a name", &each(back));
+    tagged(report, world);
+}
+
+/// One tag each of as many objects as there may be in a request, and all tags of an object.
+fn tagged(report: &mut Report, world: &World) {
+    let one = json!([{"key": "k".repeat(64), "value": "v".repeat(200), "copyable": false}]);
+    let put = |path: &str, names: &str, body: &Value| {
+        rest("PUT", &format!("{path}/tags/batch?resource_names={names}")).json(body)
+    };
+    let volumes = |n| put("volumes", &listed("v", n), &one).gives(BATCH);
+    let requests: Vec<_> = (0..BATCHES).map(volumes).collect();
+    world.row(report, "PUT volumes/tags/batch of 500", &requests);
+    let of = |n| put("volume-snapshots", &snapshots("v", n, &suffix()), &one).gives(BATCH);
+    let requests: Vec<_> = (0..BATCHES).map(of).collect();
+    world.row(report, "PUT volume-snapshots/tags/batch of 500", &requests);
+    // Of four bytes each.
+    let all = tags(32, "\u{1d54f}");
+    let of = |n| put("volumes", &name("w", n), &all).gives(32);
+    let requests: Vec<_> = (0..TAGGED).map(of).collect();
+    world.row(report, "PUT volumes/tags/batch of 32 tags", &requests);
+}
+
+/// All but those of the first batch.
+pub fn ended(report: &mut Report, world: &World) {
+    let of = |path: &str, names: String| {
+        let key = "k".repeat(64);
+        rest("DELETE", &format!("{path}/tags?resource_names={names}&keys={key}"))
+    };
+    let volumes = |n| of("volumes", listed("v", n));
+    let snapped = |n| of("volume-snapshots", snapshots("v", n, &suffix()));
+    world.row(report, "DELETE volumes/tags", &(1..BATCHES).map(volumes).collect::<Vec<_>>());
+    let requests: Vec<_> = (1..BATCHES).map(snapped).collect();
+    world.row(report, "DELETE volume-snapshots/tags", &requests);
+    let names = |n| format!("volume-snapshots?names={}", snapshots("v", n, &suffix()));
+    for destroyed in [true, false, true] {
+        let title = format!("PATCH volume-snapshots with destroyed={destroyed}");
+        let body = json!({"destroyed": destroyed});
+        let change = |n| rest("PATCH", &names(n)).json(&body).gives(BATCH);
+        world.row(report, &title, &(1..BATCHES).map(change).collect::<Vec<_>>());
+    }
+    let eradicate = |n| rest("DELETE", &names(n)).gives(BATCH);
+    world.row(report, "DELETE volume-snapshots", &(1..BATCHES).map(eradicate).collect::<Vec<_>>());
+    let one = |n| format!("/v1/snapshots/{}", one_of_many(n));
+    let destroy = |n| Request::new("DELETE", one(n)).ends(204);
+    let recover = |n| Request::new("POST", format!("{}/recover", one(n)));
+    let eradicate = |n| Request::new("POST", format!("{}/eradicate", one(n))).ends(204);
+    world.row(report, "DELETE /v1/snapshots/{name}", &each(destroy));
+    world.row(report, "POST /v1/snapshots/{name}/recover", &each(recover));
+    world.row(report, "DELETE /v1/snapshots/{name}, again", &each(destroy));
+    world.row(report, "POST /v1/snapshots/{name}/eradicate", &each(eradicate));
+    // With all of its other snapshots. A host has it: it must be disconnected first.
+    let volume = On::Snapshots.volume();
+    let leave = Request::new("DELETE", format!("/v1/connections/{volume}/bounded")).ends(204);
+    let destroy = Request::new("DELETE", format!("/v1/volumes/{volume}?eradicate=true")).ends(204);
+    world.row(report, "DELETE /v1/connections/{volume}/{host}", &[leave]);
+    world.row(report, "DELETE /v1/volumes/{name} with its snapshots", &[destroy]);
+}

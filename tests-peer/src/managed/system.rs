@@ -1,0 +1,149 @@
+//! The array itself: settings, alerts, the pool and its background work, and reports of the lab.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use libiscsi::Session;
+use serde_json::{Value, json};
+
+use super::World;
+use super::http::Request;
+use super::names::name;
+use crate::report::Report;
+use crate::target::STRANGER;
+
+/// Destinations of notifications: as many as there may be.
+const DESTINATIONS: usize = 16;
+/// The most reports that are kept.
+const REPORTS: usize = 32;
+/// The capacity that the pool grows to.
+const CAPACITY_BYTES: u64 = 7 << 30;
+/// Initiators that are told of in alerts, and how often each has to be refused for that.
+const STRANGERS: usize = 20;
+const REFUSALS: usize = 5;
+/// How long alerts may take: a watchdog.
+const ALERTS: Duration = Duration::from_secs(60);
+
+/// Little memory, so that growth is seen; and as many destinations as there may be.
+pub fn settings() -> String {
+    let mut text = crate::bounded::SETTINGS.to_owned();
+    for n in 0..DESTINATIONS {
+        text.push_str("\n[[notify]]\nkind = \"syslog\"\naudit = true\nseverity = \"info\"\n");
+        text.push_str(&format!("name = \"log-{n}\"\naddress = \"127.0.0.1:9\"\n"));
+    }
+    text
+}
+
+fn get(path: &str) -> Request {
+    Request::new("GET", path)
+}
+
+/// Settings at their ends, and alerts that are open for the rest.
+pub fn settled(report: &mut Report, world: &World) {
+    let name = name("array", 1);
+    let body = json!({
+        "space_thresholds": [1, 2, 3, 4], "eradication_delay_s": 30 * 86_400, "name": name,
+        "chap_required": false,
+        "offloads": {"compare_and_write": true, "extended_copy": true, "token_copy": true,
+            "unmap": true, "write_same": true},
+    });
+    let change = Request::new("PATCH", "/v1/settings").json(&body);
+    world.row(report, "PATCH /v1/settings", &vec![change; 32]);
+    let body =
+        json!({"name": name, "eradication_config": {"eradication_delay": 2_592_000_000_u64}});
+    let change = Request::new("PATCH", "/api/2.26/arrays").json(&body);
+    world.row(report, "PATCH arrays", &vec![change; 32]);
+    report.check("alerts are open: of space, and of 20 initiators", || alerts(world));
+}
+
+/// Makes alerts, and waits for them.
+fn alerts(world: &World) -> Result<String> {
+    for n in 0..STRANGERS {
+        let stranger = world.array.target(1)?.as_initiator(&format!("{STRANGER}-{n}"));
+        for _ in 0..REFUSALS {
+            ensure!(Session::connect(&stranger.config()).is_err(), "a stranger is let in");
+        }
+    }
+    let begin = Instant::now();
+    loop {
+        let open = numbers(world)?.len();
+        if open > STRANGERS {
+            return Ok(format!("{open} are open"));
+        }
+        ensure!(begin.elapsed() < ALERTS, "{open} are open");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn numbers(world: &World) -> Result<Vec<u64>> {
+    let open = world.ask(&get("/v1/alerts?limit=10000"))?;
+    let all = open["alerts"].as_array().context("no alerts")?.iter();
+    all.map(|alert| alert["number"].as_u64().context("no number")).collect()
+}
+
+/// All of it.
+pub fn all(report: &mut Report, world: &World) {
+    let numbers = numbers(world).unwrap_or_default();
+    let of = |number: &u64| format!("/v1/alerts/{number}");
+    let flag = |number| Request::new("PATCH", of(number)).json(&json!({"flagged": true}));
+    world.row(report, "PATCH /v1/alerts/{number}", &numbers.iter().map(flag).collect::<Vec<_>>());
+    let show = numbers.iter().map(|number| get(&of(number)));
+    world.row(report, "GET /v1/alerts/{number}", &show.collect::<Vec<_>>());
+    let names: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    let flag = Request::new("PATCH", format!("/api/2.26/alerts?names={}", names.join(",")));
+    let flag = flag.json(&json!({"flagged": false})).gives(names.len());
+    world.row(report, "PATCH alerts", &vec![flag; 8]);
+    let close = numbers.iter().map(|number| Request::new("POST", format!("{}/close", of(number))));
+    world.row(report, "POST /v1/alerts/{number}/close", &close.collect::<Vec<_>>());
+    let test = Request::new("POST", "/v1/notifications/test");
+    world.row(report, "POST /v1/notifications/test to 16", &vec![test; 8]);
+    pool(report, world);
+    reports(report, world);
+}
+
+/// The pool grows, and is read, counted and packed in the background.
+fn pool(report: &mut Report, world: &World) {
+    let grow = Request::new("PATCH", "/v1/pool").json(&json!({"capacity_bytes": CAPACITY_BYTES}));
+    world.row(report, "PATCH /v1/pool", &[grow]);
+    let post = |path: &str| Request::new("POST", path.to_owned());
+    world.row(report, "POST /v1/pool/space", &vec![post("/v1/pool/space"); 8]);
+    for path in ["/v1/pool/optimize", "/v1/pool/scrub"] {
+        world.row(report, &format!("POST {path}"), &[post(path)]);
+        world.row(report, &format!("GET {path}"), &vec![get(path); 32]);
+        let stop = Request::new("DELETE", path);
+        world.row(report, &format!("DELETE {path}"), &vec![stop; 8]);
+    }
+}
+
+/// A report as long as it may be.
+fn measured() -> Value {
+    let text = "x".repeat(500);
+    let case = json!({"case": "c", "off": 1.5, "on": 0.5, "ratio": 3.0,
+        "too_fast": false, "in_software": false});
+    let aim = json!({"what": "w", "goal": "g", "measured": "m", "met": true});
+    let scenario = |n| {
+        let cases = vec![&case; if n == 0 { 64 } else { 3 }];
+        json!({"id": format!("P-{n}"), "title": text, "state": "done", "quantity": "time",
+            "unit": "s", "ratio_of": "off_by_on", "cases": cases, "aims": [aim], "notes": ["n"]})
+    };
+    json!({
+        "measured_ms": 1, "lab_version": "0.1.0", "array": text, "array_name": text,
+        "durability": text,
+        "settings": {"scale": 1, "count_scale": 1, "load_ms": 1, "hosts": 1, "portals": 1},
+        "machine": {"processor": text, "processors": 1, "memory_bytes": 1, "system": text},
+        "scenarios": (0..48).map(scenario).collect::<Vec<_>>(),
+    })
+}
+
+fn reports(report: &mut Report, world: &World) {
+    let one = |n| format!("/v1/lab/reports/{}", name("lab", n));
+    let each = |make: &dyn Fn(usize) -> Request| (0..REPORTS).map(make).collect::<Vec<_>>();
+    let body = measured();
+    let keep = |n| Request::new("PUT", one(n)).json(&body);
+    world.row(report, "PUT /v1/lab/reports/{name}", &each(&keep));
+    world.row(report, "GET /v1/lab/reports", &vec![get("/v1/lab/reports"); 32]);
+    world.row(report, "GET /v1/lab/reports/{name}", &each(&|n| get(&one(n))));
+    let end = |n| Request::new("DELETE", one(n)).ends(204);
+    world.row(report, "DELETE /v1/lab/reports/{name}", &each(&end)[1..]);
+}
