@@ -142,8 +142,10 @@ impl State {
         entry.attributes = attributes;
         entry.record = record;
         if is_noticed {
-            let hosts = self.volumes.get(&id).map(|entry| self.hosts_of(entry));
-            hosts.into_iter().flatten().for_each(|host| self.touch(host));
+            let hosts: Vec<HostId> = entry.hosts.keys().copied().collect();
+            let groups: Vec<HostGroupId> = entry.host_groups.keys().copied().collect();
+            hosts.into_iter().for_each(|host| self.touch(host));
+            groups.into_iter().for_each(|group| self.touch_group(group));
         }
     }
 
@@ -235,14 +237,17 @@ impl State {
 
     /// What a host sees.
     pub(crate) fn lun_map(&self, host: &HostEntry) -> Arc<LunMap> {
+        // When it changed last: for the host itself, or for all hosts of its group.
+        let shared = self.group_of(host).map_or(0, |group| group.generation);
+        let generation = host.generation.max(shared);
         let mut seen = host.seen.lock();
-        if let Some(map) = seen.as_ref() {
+        if let Some(map) = seen.as_ref().filter(|map| map.generation == generation) {
             return map.clone();
         }
         let luns = self
             .luns_of(host)
             .filter_map(|(lun, id)| Some((lun, self.volumes.get(&id)?.attributes.clone())));
-        let map = Arc::new(LunMap { generation: host.generation, luns: luns.collect() });
+        let map = Arc::new(LunMap { generation, luns: luns.collect() });
         *seen = Some(map.clone());
         map
     }

@@ -100,7 +100,7 @@ pub(crate) struct HostEntry {
     pub(crate) luns: BTreeMap<u16, VolumeId>,
     /// The LUNs that are free below the highest used one.
     gaps: BTreeSet<u16>,
-    /// When what it sees changed last.
+    /// When what it sees changed last, but for what its group has changed.
     pub(crate) generation: u64,
     /// What it sees, built when it is needed: a series of changes costs one map, not many.
     pub(super) seen: Mutex<Option<Arc<LunMap>>>,

@@ -25,6 +25,8 @@ pub(crate) struct HostGroupEntry {
     pub(crate) hosts: BTreeSet<HostId>,
     /// The volumes connected to it, and so to each of its hosts.
     pub(crate) luns: BTreeMap<u16, VolumeId>,
+    /// When what its hosts see by it changed last.
+    pub(crate) generation: u64,
 }
 
 /// All host groups.
@@ -127,8 +129,9 @@ impl State {
                 entry.record = record;
             }
             None => {
-                let (hosts, luns) = (BTreeSet::new(), BTreeMap::new());
-                self.host_groups.by_id.insert(id, HostGroupEntry { record, hosts, luns });
+                let (hosts, luns, generation) = (BTreeSet::new(), BTreeMap::new(), 0);
+                let entry = HostGroupEntry { record, hosts, luns, generation };
+                self.host_groups.by_id.insert(id, entry);
             }
         }
         self.host_groups.names.insert(key, id);
@@ -160,10 +163,12 @@ impl State {
         }
     }
 
-    /// What the hosts of a group see has changed.
-    fn touch_group(&mut self, id: HostGroupId) {
-        let hosts = self.host_groups.by_id.get(&id).map(|group| group.hosts.clone());
-        hosts.into_iter().flatten().for_each(|host| self.touch(host));
+    /// What the hosts of a group see has changed: noted once, however many they are.
+    pub(super) fn touch_group(&mut self, id: HostGroupId) {
+        let generation = self.next_generation();
+        if let Some(group) = self.host_groups.by_id.get_mut(&id) {
+            group.generation = generation;
+        }
     }
 
     /// A host joins a group, or leaves it.

@@ -323,3 +323,37 @@ fn shared_luns_go_down_from_254_and_then_up() {
     assert_eq!(array.connect("d", "x", None).unwrap().lun, 256);
     assert_eq!(array.connect("d", "y", None).unwrap().lun, 1);
 }
+
+/// A group of many hosts, and volumes with which it has no connection yet: as pairs.
+fn many_hosts(hosts: usize, volumes: usize) -> (Array, Vec<(String, String)>) {
+    let (_, array) = new_array();
+    array.create_host_groups(vec![group_name("many")], 5).unwrap();
+    let host = |n| format!("host-{n}");
+    for n in 0..hosts {
+        array.create_host(new_host(&host(n), &[&iqn(&host(n))])).unwrap();
+    }
+    let members: Vec<_> = (0..hosts).map(|n| ("many".to_owned(), host(n))).collect();
+    array.add_to_host_groups(&members).unwrap();
+    let volume = |n| format!("volume-{n}");
+    let new = (0..volumes).map(|n| new_volume(&volume(n), 4096)).collect();
+    array.create_volumes(new).unwrap();
+    (array, (0..volumes).map(|n| (volume(n), "many".to_owned())).collect())
+}
+
+#[test]
+fn what_a_group_sees_changes_in_one_step_for_all_of_its_hosts() {
+    let (array, pairs) = many_hosts(50, 40);
+    let map = || array.lun_map(&iqn("host-49"));
+    let step = |what: &str, count: usize, change: &dyn Fn()| {
+        let (before, old) = (array.generation(), map());
+        change();
+        assert_eq!(array.generation() - before, count as u64, "{what}");
+        assert!(map().generation > old.generation, "{what}: hosts are told");
+        assert!(map().luns != old.luns, "{what}");
+    };
+    step("connect", 40, &|| drop(array.connect_host_groups(&pairs, None).unwrap()));
+    let names: Vec<String> = pairs.iter().map(|(volume, _)| volume.clone()).collect();
+    let larger = VolumeUpdate { size_bytes: Some(8192), ..VolumeUpdate::default() };
+    step("resize", 40, &|| drop(array.update_volumes(&names, &larger).unwrap()));
+    step("disconnect", 40, &|| array.disconnect_host_groups(&pairs).unwrap());
+}
