@@ -8,7 +8,6 @@
 
 mod luns;
 
-use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use store::Change;
@@ -20,7 +19,8 @@ use crate::state::{
     Host, HostEntry, HostGroup, HostGroupEntry, HostGroupId, HostId, State, VolumeEntry,
 };
 use crate::{Array, Error, HOST_GROUPS_MAX, record};
-use luns::{PlannedShared, check_member, plan_shared};
+pub(crate) use luns::{PlannedShared, SharedLuns};
+use luns::{check_member, plan_shared};
 
 /// A host group, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,19 +183,9 @@ impl Array {
         lun: Option<u16>,
     ) -> Result<Vec<SharedConnectionInfo>, Error> {
         check_pairs(pairs)?;
-        let mut taken = BTreeSet::new();
-        let plan_all = |state: &State| {
-            let (mut change, mut planned) = (Change::default(), Vec::new());
-            for (volume, group) in pairs {
-                let one = plan_shared(state, volume, group, lun, &taken)?;
-                taken.insert((one.0, one.2.lun));
-                let row = record::connection(one.2.lun)?;
-                change.config.push((record::shared_connection_key(one.0, one.1), Some(row)));
-                planned.push(one);
-            }
-            Ok((change, planned))
-        };
-        self.change(plan_all, |state, planned| {
+        let mut luns = SharedLuns::default();
+        let plan_all = |state: &State| plan_pairs(state, pairs, lun, &mut luns);
+        self.change(plan_all, |state, planned: Vec<PlannedShared>| {
             let show = |(group, volume, info): PlannedShared| {
                 state.connect_group(group, volume, info.lun);
                 info
@@ -319,6 +309,23 @@ fn plan_host_group(
 ) -> Result<(Change, (HostGroupId, HostGroup)), Error> {
     let config = vec![(record::host_group_key(id), Some(record::host_group(&group)?))];
     Ok((Change { config, ..Change::default() }, (id, group)))
+}
+
+/// Plans connections of pairs (volume, group).
+pub(crate) fn plan_pairs(
+    state: &State,
+    pairs: &[(String, String)],
+    lun: Option<u16>,
+    luns: &mut SharedLuns,
+) -> Result<(Change, Vec<PlannedShared>), Error> {
+    let (mut change, mut planned) = (Change::default(), Vec::new());
+    for (volume, group) in pairs {
+        let one = plan_shared(state, volume, group, lun, luns)?;
+        let row = record::connection(one.2.lun)?;
+        change.config.push((record::shared_connection_key(one.0, one.1), Some(row)));
+        planned.push(one);
+    }
+    Ok((change, planned))
 }
 
 fn show_host_group(state: &mut State, (id, group): (HostGroupId, HostGroup)) -> HostGroupInfo {

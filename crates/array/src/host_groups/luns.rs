@@ -1,6 +1,6 @@
 //! The LUNs under which the hosts of a group see its volumes, and conflicts between them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use block::VolumeId;
 
@@ -14,7 +14,44 @@ use crate::{Error, LUN_MAX, LUN_MIN};
 const SHARED_LUN_FIRST: u16 = 254;
 
 /// A connection to show.
-pub(super) type PlannedShared = (HostGroupId, VolumeId, SharedConnectionInfo);
+pub(crate) type PlannedShared = (HostGroupId, VolumeId, SharedConnectionInfo);
+
+/// The LUNs of groups, while connections with them are planned.
+#[derive(Default)]
+pub(crate) struct SharedLuns {
+    /// Those that connections planned before will have.
+    taken: BTreeSet<(HostGroupId, u16)>,
+    free: BTreeMap<HostGroupId, FreeLuns>,
+    /// How many hosts and LUNs were looked at.
+    pub(crate) steps: usize,
+}
+
+/// The free LUNs of a group, in the order in which they are given. They are found once for all
+/// connections of one change: the hosts of a large group can have millions of connections.
+struct FreeLuns {
+    /// Those that it or one of its hosts uses.
+    used: Vec<bool>,
+    /// How many of the order were looked at.
+    at: u16,
+}
+
+impl Iterator for FreeLuns {
+    type Item = u16;
+
+    fn next(&mut self) -> Option<u16> {
+        while self.at < LUN_MAX {
+            let lun = match SHARED_LUN_FIRST.checked_sub(self.at) {
+                Some(lun) if lun >= LUN_MIN => lun,
+                _ => self.at + 1,
+            };
+            self.at += 1;
+            if !self.used[usize::from(lun)] {
+                return Some(lun);
+            }
+        }
+        None
+    }
+}
 
 /// Checks that a host's private connections do not conflict with a group's.
 pub(super) fn check_member(
@@ -43,7 +80,7 @@ pub(super) fn plan_shared(
     volume: &str,
     group: &str,
     lun: Option<u16>,
-    taken: &BTreeSet<(HostGroupId, u16)>,
+    luns: &mut SharedLuns,
 ) -> Result<PlannedShared, Error> {
     let volume = state.volume(volume)?;
     let (id, group) = state.host_group(group)?;
@@ -53,16 +90,21 @@ pub(super) fn plan_shared(
     if let Some(lun) = volume.host_groups.get(&id) {
         return exists(object(group), *lun);
     }
-    for (host_id, host) in group.entries(state) {
-        if let Some(lun) = volume.hosts.get(&host_id) {
-            return exists(format!("host {}", host.host.name), *lun);
-        }
+    // The first host that is in both; whichever has fewer of them is walked.
+    luns.steps += group.hosts.len().min(volume.hosts.len());
+    let private = match volume.hosts.len() < group.hosts.len() {
+        true => volume.hosts.keys().find(|host| group.hosts.contains(host)),
+        false => group.hosts.iter().find(|host| volume.hosts.contains_key(host)),
+    };
+    let private = private.and_then(|host| Some((state.hosts.get(host)?, volume.hosts.get(host)?)));
+    if let Some((host, lun)) = private {
+        return exists(format!("host {}", host.host.name), *lun);
     }
     let lun = match lun {
-        None => free_shared_lun(state, id, group, taken)?,
+        None => luns.free(state, id, group)?,
         Some(lun) => check_shared_lun(state, group, lun)?,
     };
-    if taken.contains(&(id, lun)) {
+    if !luns.taken.insert((id, lun)) {
         let volume = volume.record.name.to_string();
         return Err(Error::LunInUse { lun, of: object(group), volume });
     }
@@ -85,19 +127,27 @@ fn check_shared_lun(state: &State, group: &HostGroupEntry, lun: u16) -> Result<u
     own.or_else(private).map_or(Ok(lun), Err)
 }
 
-/// The next LUN for a group which neither it nor any of its hosts uses.
-fn free_shared_lun(
-    state: &State,
-    id: HostGroupId,
-    group: &HostGroupEntry,
-    taken: &BTreeSet<(HostGroupId, u16)>,
-) -> Result<u16, Error> {
-    let mut used = vec![false; usize::from(LUN_MAX) + 1];
-    let private = group.entries(state).flat_map(|(_, host)| host.luns.keys());
-    for lun in group.luns.keys().chain(private) {
-        used[usize::from(*lun)] = true;
+impl SharedLuns {
+    /// The next LUN for a group which neither it nor any of its hosts uses.
+    fn free(
+        &mut self,
+        state: &State,
+        id: HostGroupId,
+        group: &HostGroupEntry,
+    ) -> Result<u16, Error> {
+        let steps = &mut self.steps;
+        let free = self.free.entry(id).or_insert_with(|| {
+            let mut used = vec![false; usize::from(LUN_MAX) + 1];
+            let private = group.entries(state).flat_map(|(_, host)| host.luns.keys());
+            for lun in group.luns.keys().chain(private) {
+                used[usize::from(*lun)] = true;
+                *steps += 1;
+            }
+            FreeLuns { used, at: 0 }
+        });
+        let before = free.at;
+        let found = free.next();
+        *steps += usize::from(free.at - before);
+        found.ok_or(Error::Limit { what: "LUNs of one host group", limit: usize::from(LUN_MAX) })
     }
-    let mut order = (LUN_MIN..=SHARED_LUN_FIRST).rev().chain(SHARED_LUN_FIRST + 1..=LUN_MAX);
-    let free = order.find(|lun| !used[usize::from(*lun)] && !taken.contains(&(id, *lun)));
-    free.ok_or(Error::Limit { what: "LUNs of one host group", limit: usize::from(LUN_MAX) })
 }

@@ -1,6 +1,7 @@
 //! Host groups against a naive model: each host has a list of what it sees.
 
 use super::*;
+use crate::host_groups::{SharedLuns, plan_pairs};
 
 const GROUPS: [&str; 2] = ["g", "h"];
 const HOSTS: [&str; 3] = ["x", "y", "z"];
@@ -356,4 +357,20 @@ fn what_a_group_sees_changes_in_one_step_for_all_of_its_hosts() {
     let larger = VolumeUpdate { size_bytes: Some(8192), ..VolumeUpdate::default() };
     step("resize", 40, &|| drop(array.update_volumes(&names, &larger).unwrap()));
     step("disconnect", 40, &|| array.disconnect_host_groups(&pairs).unwrap());
+}
+
+#[test]
+fn the_private_luns_of_a_group_are_looked_at_once_for_all_of_its_connections() {
+    let (array, pairs) = many_hosts(50, 40);
+    for n in 0..8 {
+        let name = format!("private-{n}");
+        array.create_volume(new_volume(&name, 4096)).unwrap();
+        let own: Vec<_> = (0..50).map(|host| (name.clone(), format!("host-{host}"))).collect();
+        array.connect_all(&own, None).unwrap();
+    }
+    let mut luns = SharedLuns::default();
+    let (_, planned) = plan_pairs(&array.state.read(), &pairs, None, &mut luns).unwrap();
+    let found: Vec<u16> = planned.iter().map(|(_, _, info)| info.lun).collect();
+    assert_eq!(found, (215..=254).rev().collect::<Vec<u16>>());
+    assert_eq!(luns.steps, 50 * 8 + 40);
 }
