@@ -169,13 +169,12 @@ pub(crate) fn plan_connection(
         return Err(Error::ConnectionExists { volume, to: format!("host {host}"), lun });
     }
     let shared = state.group_of(entry);
+    // One change gives a host its LUNs in order: the search goes on behind the last of them.
+    let last = taken.range((host_id, 0)..=(host_id, LUN_MAX)).next_back().map(|(_, lun)| *lun);
     let lun = match lun {
         None => entry
-            .free_luns()
-            .find(|lun| {
-                let is_shared = shared.is_some_and(|group| group.luns.contains_key(lun));
-                !is_shared && !taken.contains(&(host_id, *lun))
-            })
+            .free_luns(last.unwrap_or(0))
+            .find(|lun| !shared.is_some_and(|group| group.luns.contains_key(lun)))
             .ok_or(Error::Limit { what: "LUNs of one host", limit: usize::from(LUN_MAX) })?,
         Some(lun) => check_lun(state, host, lun)?,
     };

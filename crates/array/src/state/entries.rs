@@ -1,6 +1,7 @@
 //! What is kept for a volume and for a host.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use block::{
@@ -112,10 +113,11 @@ impl HostEntry {
         Self { host, luns, gaps, generation, seen: Mutex::new(None) }
     }
 
-    /// The LUNs without a volume, the lowest first.
-    pub(crate) fn free_luns(&self) -> impl Iterator<Item = u16> + '_ {
+    /// The LUNs without a volume after one, the lowest first. Those before it are not walked.
+    pub(crate) fn free_luns(&self, after: u16) -> impl Iterator<Item = u16> + '_ {
         let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
-        self.gaps.iter().copied().chain(next..=LUN_MAX)
+        let gaps = self.gaps.range((Bound::Excluded(after), Bound::Unbounded));
+        gaps.copied().chain(next.max(after.saturating_add(1))..=LUN_MAX)
     }
 
     pub(super) fn take_lun(&mut self, lun: u16, volume: VolumeId) {

@@ -116,6 +116,30 @@ fn connections_of_one_request_get_luns_of_their_own() {
     assert_eq!(state(&store, &array).2, ["h1 2 b", "h1 7 c", "h2 7 a"]);
 }
 
+/// The search goes on behind the last LUN that the same request has given, over gaps and over the
+/// LUNs of the host's group.
+#[test]
+fn many_connections_of_one_host_fill_its_gaps_in_order() {
+    let names: Vec<String> = (0..12).map(|n| format!("v{n}")).collect();
+    let (_, array) = with_volumes(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    array.create_host(new_host("h", &[])).unwrap();
+    array.create_host_groups(vec![HostGroupName::new("g").unwrap()], 5).unwrap();
+    array.add_to_host_groups(&[("g".to_owned(), "h".to_owned())]).unwrap();
+    array.connect("v0", "h", Some(2)).unwrap();
+    array.connect("v1", "h", Some(6)).unwrap();
+    for (volume, lun) in [("v2", 4), ("v3", 7), ("v4", 9)] {
+        let pair = [(volume.to_owned(), "g".to_owned())];
+        array.connect_host_groups(&pair, Some(lun)).unwrap();
+    }
+    let pairs: Vec<_> = names[5..].iter().map(|name| (name.clone(), "h".to_owned())).collect();
+    let made = array.connect_all(&pairs, None).unwrap();
+    assert_eq!(made.iter().map(|one| one.lun).collect::<Vec<_>>(), [1, 3, 5, 8, 10, 11, 12]);
+    let state = array.state.read();
+    let entry = state.hosts.values().next().unwrap();
+    assert_eq!(entry.free_luns(8).take(2).collect::<Vec<_>>(), [9, 13]);
+    assert_eq!(entry.free_luns(16_383).next(), None);
+}
+
 #[test]
 fn hosts_get_and_lose_initiators() {
     let (store, array) = new_array();
