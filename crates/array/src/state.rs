@@ -149,15 +149,25 @@ impl State {
         }
     }
 
-    /// Replaces the array's settings; hosts see the effect on volumes as changes of these.
+    /// Replaces the array's settings; hosts see the effect on volumes as changes of these. Each
+    /// volume, host and group is looked at once, however they are connected.
     pub(crate) fn replace_settings(&mut self, settings: Settings) {
         let are_switched = settings.offloads != self.settings.offloads;
         self.settings = settings;
-        if are_switched {
-            let records = self.volumes.values().map(|entry| entry.record.clone());
-            for record in records.collect::<Vec<_>>() {
-                self.replace_volume(record);
-            }
+        if !are_switched {
+            return;
+        }
+        let (offloads, write_cache) = (self.settings.offloads, self.write_cache);
+        for entry in self.volumes.values_mut() {
+            entry.attributes = entry.record.attributes(offloads, write_cache);
+        }
+        let hosts = self.hosts.iter().filter(|(_, entry)| !entry.luns.is_empty());
+        for host in hosts.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.touch(host);
+        }
+        let groups = self.host_groups.by_id.iter().filter(|(_, entry)| !entry.luns.is_empty());
+        for group in groups.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.touch_group(group);
         }
     }
 

@@ -356,6 +356,9 @@ fn what_a_group_sees_changes_in_one_step_for_all_of_its_hosts() {
     let names: Vec<String> = pairs.iter().map(|(volume, _)| volume.clone()).collect();
     let larger = VolumeUpdate { size_bytes: Some(8192), ..VolumeUpdate::default() };
     step("resize", 40, &|| drop(array.update_volumes(&names, &larger).unwrap()));
+    let offloads = vec![(block::Offload::Unmap, false)];
+    let off = SettingsChange { offloads, ..SettingsChange::default() };
+    step("offloads of the array", 1, &|| drop(array.change_settings(off.clone()).unwrap()));
     step("disconnect", 40, &|| array.disconnect_host_groups(&pairs).unwrap());
 }
 
