@@ -98,8 +98,14 @@ pub fn all(report: &mut Report, world: &World) {
     world.row(report, "POST /v1/alerts/{number}/close", &close.collect::<Vec<_>>());
     let test = Request::new("POST", "/v1/notifications/test");
     world.row(report, "POST /v1/notifications/test to 16", &vec![test; 8]);
-    pool(report, world);
+    // Of all volumes.
+    for on in [false, true] {
+        let body = json!({"offloads": {"unmap": on, "extended_copy": on, "write_same": on}});
+        let change = Request::new("PATCH", "/v1/settings").json(&body);
+        world.row(report, &format!("PATCH /v1/settings, offloads {on}"), &vec![change; 4]);
+    }
     reports(report, world);
+    pool(report, world);
 }
 
 /// The pool grows, and is read, counted and packed in the background.
