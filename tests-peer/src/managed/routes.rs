@@ -99,3 +99,45 @@ pub fn check_all(operations: &[Operation], used: &BTreeSet<(String, String)>) ->
     let served = operations.iter().filter(|it| it.is_served).count();
     Ok(format!("{} operations, {served} of them served", operations.len()))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn described() -> Vec<Operation> {
+        let ok = json!({"responses": {"200": {}}});
+        let never = json!({"responses": {"400": {}}});
+        let paths = json!({
+            "/v1/things": {"get": ok, "post": never},
+            "/v1/things/{name}": {"get": ok},
+            "/api/2.{minor}/things": {"get": ok},
+        });
+        operations(&json!({ "paths": paths })).unwrap()
+    }
+
+    #[test]
+    fn a_request_is_of_the_operation_whose_path_it_has() {
+        let all = described();
+        let path = |method, path: &str| {
+            of(&all, &Request::new(method, path)).ok().map(|operation| operation.path.as_str())
+        };
+        assert_eq!(path("GET", "/v1/things?limit=1"), Some("/v1/things"));
+        assert_eq!(path("GET", "/v1/things/a"), Some("/v1/things/{name}"));
+        assert_eq!(path("GET", "/api/2.26/things"), Some("/api/2.{minor}/things"));
+        assert_eq!(path("PUT", "/v1/things"), None);
+        assert_eq!(path("GET", "/v1/things/a/b"), None);
+    }
+
+    #[test]
+    fn an_operation_that_no_row_has_is_an_error() {
+        let all = described();
+        let key = |operation: &Operation| (operation.method.clone(), operation.path.clone());
+        let mut used: BTreeSet<_> = all.iter().map(key).collect();
+        assert_eq!(check_all(&all, &used).unwrap(), "4 operations, 3 of them served");
+        used.remove(&("GET".to_owned(), "/v1/things/{name}".to_owned()));
+        let error = check_all(&all, &used).unwrap_err().to_string();
+        assert_eq!(error, "no row has\nGET /v1/things/{name}");
+    }
+}
