@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use block::{SectorCount, VolumeError, VolumeReply};
 use store::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, Store, Token};
-use sys::{Disk as _, Persist};
+use sys::Disk as _;
 
 use crate::disk::SimDisk;
 use crate::generate::{Expected, Generated, Generator, Region, is_by_block, may_split};
 use crate::model::{Changing, Model};
 use crate::rng::Rng;
 
+mod commits;
 mod judge;
 mod torn;
 mod underway;
@@ -43,7 +44,8 @@ const IDLE_TURNS_MAX: u64 = 20_000;
 /// What a commit in hand waits for.
 pub(crate) enum CommitStep {
     Write,
-    Flush,
+    /// Its flush, and how many had failed before it was written.
+    Flush(u64),
     Finish,
 }
 
@@ -319,9 +321,8 @@ impl Desk {
         let index = self.rng.below(self.commits.len() as u64) as usize;
         let (commit, step) = self.commits.swap_remove(index);
         let next = match step {
-            CommitStep::Write if commit.frames.is_empty() => Ok(CommitStep::Flush),
             CommitStep::Write => self.write_commit(&commit),
-            CommitStep::Flush => self.disk.flush().map(|()| CommitStep::Finish),
+            CommitStep::Flush(before) => self.flush_commit(&commit, before),
             CommitStep::Finish => return self.commit_ended(store, commit, Ok(())),
         };
         match next {
@@ -329,21 +330,6 @@ impl Desk {
             Err(error) => return self.commit_ended(store, commit, Err(error)),
         }
         Ok(())
-    }
-
-    /// As the ring of a front end does it: a durable write where the device has one and that is
-    /// enough, or a write, and a flush behind it.
-    fn write_commit(&self, commit: &Commit) -> std::io::Result<CommitStep> {
-        let (at, frames) = (commit.offset_bytes, &commit.frames);
-        match commit.persist {
-            Persist::Itself if self.fua => {
-                self.disk.write_durable(at, frames).map(|()| CommitStep::Finish)
-            }
-            Persist::Nothing => self.disk.write(at, frames).map(|()| CommitStep::Finish),
-            Persist::Itself | Persist::All => {
-                self.disk.write(at, frames).map(|()| CommitStep::Flush)
-            }
-        }
     }
 
     /// As a front end does it: the next commit may be taken before this one is applied.

@@ -7,12 +7,17 @@
 //!   lost, torn, and seem reordered. A sector itself is never torn.
 //! - A crash comes at a write (which may then be there in any part), or at a flush (after which
 //!   any part of what it should have kept is there), or between two I/Os.
-//! - A write can fail, once or from some time on until somebody opens the pool anew, having had any
-//!   effect.
+//! - A write can fail, once or from some time on until somebody opens the pool anew, having had
+//!   any effect.
+//! - A write can be refused for a while ([`Faults::transient_writes_per_mille`]): the device tells
+//!   an error that passes, or a filesystem below has no space, after a part of it was done. A
+//!   write can move fewer bytes than it was given, and the rest follows. As [`sys::FileDisk`] does
+//!   it, this disk tries again, or goes on: nobody may notice.
 //! - A place can go bad ([`SimDisk::set_bad`]): each write there fails, with any effect, until it
 //!   is good again.
-//! - A flush can fail, and lose what it should have kept; the next one succeeds all the same. So
-//!   one that speaks for writes before a failed one is an error, as it is of [`sys::FileDisk`].
+//! - A flush can fail, once, by chance, or from some time on, and lose what it should have kept,
+//!   for readers as well; the next one succeeds all the same. Nobody may notice, but for those that
+//!   fail for good, which end all writing.
 //! - A read can fail a few times, and succeed when it is tried again: nobody may notice.
 //! - Reads can fail for good, bits can rot, and a read can bring another block's bytes: separate
 //!   modes, in which the store may answer MEDIUM ERROR, or refuse to open, and never anything
@@ -34,6 +39,7 @@ pub use crate::device::Survival;
 use crate::rng::{Rng, mix};
 
 mod faults;
+mod moving;
 mod patience;
 mod transfers;
 
@@ -41,7 +47,10 @@ pub use faults::{Faults, Struck, WriteFault};
 
 const BLOCK: u64 = block::BLOCK_BYTES;
 /// How often something is written again whose flush fails.
-const FLUSH_TRIES: u64 = 3;
+const FLUSH_TRIES: u64 = 36;
+
+/// Flushes in a row that fail by chance, at most.
+const FLUSHES_REFUSED_MAX: u32 = 20;
 
 type Hook = Box<dyn FnMut() + Send>;
 
@@ -61,8 +70,16 @@ struct Inner {
     /// The I/O that fails, alone or with all that follow it.
     error_at: Option<u64>,
     errors_last: bool,
-    /// Flushes that have failed since the pool was opened.
+    /// The I/O from which on no flush succeeds.
+    no_flush_from: Option<u64>,
+    /// Flushes that have failed until now.
     flushes_failed: u64,
+    /// Flushes in a row that have.
+    flushes_refused: u32,
+    /// Writes in a row that were refused and will be taken if tried again.
+    writes_refused: u32,
+    /// Writes that were refused so, or moved a part of what they were given.
+    hindered_count: u64,
     /// Blocks that no write succeeds at.
     bad: Vec<Range<u64>>,
     /// Writes that failed there.
@@ -119,11 +136,11 @@ impl Inner {
         self.failed = false;
         self.fuse = None;
         self.error_at = None;
-        self.flushes_failed = 0;
+        self.no_flush_from = None;
     }
 
     /// Counts a write or a flush; whether it is to be done, and whether it is to be answered.
-    fn count(&mut self) -> (bool, io::Result<()>) {
+    fn count(&mut self, is_flush: bool) -> (bool, io::Result<()>) {
         self.patience.spend(patience::WRITE_WORK);
         if self.dead {
             return (false, Err(power_failed()));
@@ -136,9 +153,14 @@ impl Inner {
         }
         let fails = |at| self.io_count == at || self.errors_last && self.io_count > at;
         if self.error_at.is_some_and(fails) {
-            self.failed = true;
+            // What a flush should have kept is written again, unless none succeeds any more.
+            self.failed |= !is_flush || self.errors_last;
             self.error_count += 1;
             return (true, Err(io::Error::other("simulated: a write error")));
+        }
+        if is_flush && self.no_flush_from.is_some_and(|from| self.io_count >= from) {
+            self.failed = true;
+            return (true, Err(io::Error::other("simulated: no flush succeeds any more")));
         }
         (true, Ok(()))
     }
@@ -154,7 +176,11 @@ impl SimDisk {
             fuse: None,
             error_at: None,
             errors_last: false,
+            no_flush_from: None,
             flushes_failed: 0,
+            flushes_refused: 0,
+            writes_refused: 0,
+            hindered_count: 0,
             bad: Vec::new(),
             refused_count: 0,
             written_to: 0,
@@ -207,6 +233,12 @@ impl SimDisk {
         (inner.error_at, inner.errors_last) = (Some(io), true);
     }
 
+    /// From this I/O on, counted from the disk's beginning, each flush fails, until somebody opens
+    /// the pool anew.
+    pub fn set_no_flush_from(&self, io: u64) {
+        lock(&self.inner).no_flush_from = Some(io);
+    }
+
     /// No write to these blocks succeeds from here on.
     pub fn set_bad(&self, blocks: Vec<Range<u64>>) {
         let mut inner = lock(&self.inner);
@@ -250,9 +282,14 @@ impl SimDisk {
         lock(&self.inner).failed
     }
 
-    /// Whether a flush has failed since the last crash: what was not flushed before may be gone.
-    pub fn may_have_lost_some(&self) -> bool {
-        lock(&self.inner).flushes_failed > 0
+    /// How many flushes have failed.
+    pub fn failed_flushes(&self) -> u64 {
+        lock(&self.inner).flushes_failed
+    }
+
+    /// How many writes were refused for a while, or moved a part of what they were given.
+    pub fn hindered_count(&self) -> u64 {
+        lock(&self.inner).hindered_count
     }
 
     /// Called behind every write and flush, with nothing locked, but never from within itself: so
@@ -321,67 +358,6 @@ impl SimDisk {
         frame[(bit / 8) as usize] ^= 1 << (bit % 8);
         inner.device.rot(number, frame.freeze());
         Some(number)
-    }
-
-    /// A write, plain or FUA.
-    fn put(&self, offset_bytes: u64, frames: &[Frame], fua: bool) -> io::Result<()> {
-        let result = {
-            let mut inner = lock(&self.inner);
-            assert!(offset_bytes.is_multiple_of(BLOCK), "a write that is not aligned");
-            assert!(
-                offset_bytes + frames.len() as u64 * BLOCK <= inner.len_bytes,
-                "a write past the end"
-            );
-            let (done, mut result) = inner.count();
-            if inner.refuses(offset_bytes / BLOCK, frames.len() as u64) {
-                result = result.and(Err(io::Error::other("simulated: a bad place")));
-            }
-            if done {
-                let content =
-                    frames.iter().fold(0, |hash, frame| mix(hash ^ hash_bytes(&frame[..])));
-                let kind = if fua { "write durably" } else { "write" };
-                inner.note(kind, offset_bytes, frames.len(), content);
-                let blocks = (offset_bytes / BLOCK..).zip(frames.iter().cloned()).collect();
-                let blocks = inner.strike(blocks);
-                match (&result, fua && !inner.faults.lying_flush) {
-                    (Ok(()), true) => inner.device.write_fua(blocks),
-                    (Ok(()), false) => inner.device.write(blocks),
-                    (Err(_), _) => inner.device.write_failed(blocks),
-                }
-            }
-            result
-        };
-        self.after();
-        result
-    }
-
-    /// Flushes, for writes that began when `before` flushes had failed. With `again` nobody learns
-    /// of a failure, as what was written is written again.
-    fn flush_since(&self, before: u64, again: bool) -> io::Result<()> {
-        let result = {
-            let inner = &mut *lock(&self.inner);
-            let had_failed = inner.failed;
-            let (done, mut result) = inner.count();
-            if done {
-                inner.note("flush", 0, 0, 0);
-            }
-            if result.is_err() && !inner.dead {
-                inner.flushes_failed += 1;
-                inner.device.flush_failed(&mut inner.rng);
-            } else if result.is_ok() && !inner.faults.lying_flush {
-                inner.device.flush();
-            }
-            if result.is_ok() && inner.flushes_failed != before {
-                inner.failed = true;
-                result = Err(io::Error::other("simulated: a flush has failed"));
-            }
-            if again && !inner.dead {
-                inner.failed = had_failed;
-            }
-            result
-        };
-        self.after();
-        result
     }
 
     fn after(&self) {

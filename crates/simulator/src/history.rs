@@ -23,6 +23,10 @@ const CONFIG_KEY: &[u8] = b"changes";
 
 /// Reads that fail at first, of a thousand.
 const TRANSIENT_READS_PER_MILLE: u64 = 20;
+/// Writes that are refused at first, or done in part, of a thousand.
+const TRANSIENT_WRITES_PER_MILLE: u64 = 60;
+/// Flushes that fail, of a thousand.
+const FAILED_FLUSHES_PER_MILLE: u64 = 150;
 
 struct History {
     plan: Plan,
@@ -119,9 +123,15 @@ impl History {
         desk.fua = plan.fua;
         desk.sink = store.register_sink(desk.mailbox.clone());
         let (lying_flush, no_fua) = (plan.lying_flush, !plan.fua);
-        let transient_reads_per_mille = TRANSIENT_READS_PER_MILLE;
-        let faults = Faults { lying_flush, no_fua, transient_reads_per_mille, ..Faults::default() };
-        disk.set_faults(faults);
+        let hindered = u64::from(plan.hindered);
+        disk.set_faults(Faults {
+            lying_flush,
+            no_fua,
+            transient_reads_per_mille: TRANSIENT_READS_PER_MILLE,
+            transient_writes_per_mille: hindered * TRANSIENT_WRITES_PER_MILLE,
+            failed_flushes_per_mille: hindered * FAILED_FLUSHES_PER_MILLE,
+            ..Faults::default()
+        });
         let (first_io, first_read) = (disk.io_count(), disk.read_count());
         disk.set_fuse(plan.fuse.map(|io| first_io + io));
         let history = Self {
@@ -194,8 +204,9 @@ impl History {
             _ => {
                 let io = self.disk.io_count() + self.rng.between(1, 40);
                 match self.rng.below(10) {
-                    0..7 => self.disk.set_fuse(Some(io)),
-                    7..9 => self.disk.set_error_at(Some(io)),
+                    0..6 => self.disk.set_fuse(Some(io)),
+                    6..8 => self.disk.set_error_at(Some(io)),
+                    8 => self.disk.set_no_flush_from(io),
                     _ => self.disk.set_errors_from(io),
                 }
                 Ok(())
@@ -238,6 +249,8 @@ impl History {
             read_count: self.disk.read_count() - self.first_read,
             write_errors: self.disk.error_count(),
             refused_writes: self.disk.refused_count(),
+            hindered_writes: self.disk.hindered_count(),
+            failed_flushes: self.disk.failed_flushes(),
             answers: desk.answers,
             refused_full: desk.refused_full,
             ..self.done

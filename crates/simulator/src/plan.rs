@@ -63,6 +63,9 @@ pub struct Plan {
     pub lying_flush: bool,
     /// Whether places of the device go bad, so that no write succeeds there: nobody may notice.
     pub bad_places: bool,
+    /// Whether the device refuses writes for a while or does them in part, and whether flushes
+    /// fail, and lose what they should have kept: nobody may notice.
+    pub hindered: bool,
     /// Whether requests may be refused because the pool is full.
     pub may_be_full: bool,
     /// Whether every I/O and answer is kept as a line.
@@ -99,7 +102,8 @@ impl Plan {
             kills: false,
             fua: !seed.is_multiple_of(3),
             lying_flush: false,
-            bad_places: durability == Durability::Commit && seed % 2 == 1,
+            bad_places: seed % 2 == 1,
+            hindered: (seed / 8).is_multiple_of(2),
             may_be_full: false,
             log: false,
         }
@@ -207,6 +211,10 @@ pub struct Summary {
     pub write_errors: u64,
     /// Writes that failed at bad places, and went elsewhere.
     pub refused_writes: u64,
+    /// Writes that were refused for a while, or done in part.
+    pub hindered_writes: u64,
+    /// Flushes that failed.
+    pub failed_flushes: u64,
     /// How often all was checked and read, and compared with the model.
     pub checks: u64,
 }
@@ -235,6 +243,8 @@ impl AddAssign<&Summary> for Summary {
         self.recovery_crashes += other.recovery_crashes;
         self.write_errors += other.write_errors;
         self.refused_writes += other.refused_writes;
+        self.hindered_writes += other.hindered_writes;
+        self.failed_flushes += other.failed_flushes;
         self.checks += other.checks;
     }
 }
@@ -244,7 +254,7 @@ impl std::fmt::Display for Summary {
         let Self { answers, changes, refused_full, taken_busy, growths, .. } = self;
         let Self { checkpoints, turns, read_count, io_count, crashes, .. } = self;
         let Self { recovery_crashes, kills, write_errors, .. } = self;
-        let Self { refused_writes, checks, trace, .. } = self;
+        let Self { refused_writes, hindered_writes, failed_flushes, checks, trace, .. } = self;
         let operations = self.operations();
         writeln!(
             f,
@@ -256,6 +266,7 @@ impl std::fmt::Display for Summary {
             f,
             "{crashes} crashes ({recovery_crashes} of them in recovery), {kills} kills, \
              {write_errors} write errors, {refused_writes} writes at bad places, \
+             {hindered_writes} writes hindered, {failed_flushes} failed flushes, \
              {checks} checks against the model"
         )?;
         write!(f, "{io_count} writes and flushes, {read_count} reads, trace {trace:016x}")

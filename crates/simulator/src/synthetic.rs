@@ -173,6 +173,10 @@ impl sys::Disk for SyntheticDisk {
     fn flush(&self) -> io::Result<()> {
         self.below.flush()
     }
+
+    fn flush_failures(&self) -> u64 {
+        self.below.flush_failures()
+    }
 }
 
 #[cfg(test)]

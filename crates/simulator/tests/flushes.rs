@@ -83,26 +83,53 @@ fn a_checkpoint_is_written_again_with_its_flush() {
     }
 }
 
-/// With early answers the same flush is for the log as well, whose blocks nobody has any more: it
-/// ends writing, and nothing that was promised is lost.
+/// With early answers each flush of a checkpoint may fail as well, that for the log among them.
 #[test]
-fn a_flush_of_the_log_that_fails_ends_writing() {
+fn a_checkpoint_of_early_answers_is_written_again_with_its_flush() {
     let ios = ios_of_a_checkpoint(Durability::Flush);
-    let first = (1..).zip(&ios).find(|(_, is_flush)| **is_flush).unwrap().0;
+    assert_eq!(ios.iter().filter(|is_flush| **is_flush).count(), 4);
+    for (io, _) in (1..).zip(&ios).filter(|(_, is_flush)| **is_flush) {
+        let (disk, store, id) = filled(Durability::Flush);
+        disk.set_error_at(Some(disk.io_count() + io));
+        store.checkpoint().unwrap();
+        assert_eq!(disk.error_count(), 1);
+        write(&store, id, 5).unwrap();
+        assert_all_is_there(&disk, store, id, &format!("I/O {io}"));
+    }
+}
+
+/// A flush of the log fails: all that it should have kept is written again, and flushed, before it
+/// is answered, and writing goes on.
+#[test]
+fn what_a_failed_flush_of_the_log_has_lost_is_written_again() {
     let (disk, store, id) = filled(Durability::Flush);
+    disk.set_error_at(Some(disk.io_count() + 1));
     store.execute(VolumeRequest::Flush { volume: id }).unwrap();
-    disk.set_error_at(Some(disk.io_count() + first));
-    assert!(store.checkpoint().is_err() || write(&store, id, 5).is_err());
-    assert!(store.execute(VolumeRequest::Flush { volume: id }).is_err());
-    assert_all_is_there(&disk, store, id, "a checkpoint's flush");
+    assert_eq!((disk.error_count(), disk.failed_flushes()), (1, 1));
+    assert_all_is_there(&disk, store, id, "a flush that was asked for");
 
     let (disk, store, id) = filled(Durability::Flush);
+    disk.set_error_at(Some(disk.io_count() + 1));
     store.execute(VolumeRequest::Flush { volume: id }).unwrap();
     write(&store, id, 5).unwrap();
-    disk.set_error_at(Some(disk.io_count() + 1));
-    let flushed = store.execute(VolumeRequest::Flush { volume: id });
-    assert_eq!(disk.error_count(), 1);
-    assert!(flushed.is_err(), "a flush that failed was answered");
-    assert!(store.execute(VolumeRequest::Flush { volume: id }).is_err());
-    assert_all_is_there(&disk, store, id, "a flush that was asked for");
+    store.execute(VolumeRequest::Flush { volume: id }).unwrap();
+    store.checkpoint().unwrap();
+    assert_all_is_there(&disk, store, id, "writes behind it");
+}
+
+/// Only where no flush succeeds any more does writing end, and nothing that was promised is lost.
+#[test]
+fn a_device_on_which_no_flush_succeeds_ends_writing() {
+    for by_checkpoint in [false, true] {
+        let (disk, store, id) = filled(Durability::Flush);
+        store.execute(VolumeRequest::Flush { volume: id }).unwrap();
+        write(&store, id, 5).unwrap();
+        disk.set_no_flush_from(disk.io_count() + 1);
+        if by_checkpoint {
+            assert!(store.checkpoint().is_err());
+        }
+        assert!(store.execute(VolumeRequest::Flush { volume: id }).is_err());
+        assert!(store.has_failed() && write(&store, id, 5).is_err());
+        assert_all_is_there(&disk, store, id, "what was flushed before");
+    }
 }

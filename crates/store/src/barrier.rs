@@ -1,4 +1,5 @@
-//! Waiting until all that was applied early is on the medium (`durability = "flush"`).
+//! Waiting until all that was applied early is durable (`durability = "flush"`): what a checkpoint
+//! names must not be what a failed flush may still lose.
 
 #[cfg(test)]
 use std::sync::atomic::Ordering;
@@ -7,7 +8,7 @@ use crate::StoreError;
 use crate::store::Store;
 
 impl Store {
-    /// Lets nothing new in until all that was applied early is on the medium.
+    /// Lets nothing new in until all that was applied early is durable.
     pub(crate) fn raise_barrier(&self) -> Result<(), StoreError> {
         self.writer.lock().barrier = true;
         let mut waits = false;
@@ -20,10 +21,10 @@ impl Store {
                     // The device may take long over it.
                     self.landed.wait(&mut writer);
                 }
-                if writer.is_idle() || writer.failed {
+                if writer.is_idle() && writer.unflushed.is_empty() || writer.failed {
                     return Ok(());
                 }
-                if writer.has_no_segment() {
+                if !writer.open.entries.is_empty() && writer.has_no_segment() {
                     // `room` sees to it that this does not come about.
                     writer.barrier = false;
                     let needed_bytes = self.world.medium.geometry().segment_bytes;

@@ -91,7 +91,7 @@ pub(crate) fn store_chunks(
 fn keep_content(world: &World, place: Place, brought: &Brought, payload: Payload<'_>) {
     let Some(frame) = payload.frame_of(brought) else { return };
     if place.is_none() {
-        world.unplaced.write().insert(brought.chunk, frame.clone());
+        world.unplaced.insert(brought.chunk, frame);
     } else {
         world.keep_chunk(brought.chunk, frame.clone());
     }
@@ -130,7 +130,7 @@ pub(crate) fn relocate(
         if !new.place.is_none() {
             state.segments.add_live(new.place, new.share_units())?;
         } else if let Some(frame) = payload.frame_of(&brought) {
-            world.unplaced.write().insert(brought.chunk, frame.clone());
+            world.unplaced.insert(brought.chunk, frame);
         }
     }
     Ok(())

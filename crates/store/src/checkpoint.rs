@@ -165,8 +165,7 @@ impl Store {
         capture: Capture,
     ) -> Result<Option<u32>, StoreError> {
         let mut told = |bytes| self.worked(bytes);
-        let covers_log = self.options.durability == Durability::Flush;
-        let mut written = match write(&self.world, checkpointer, capture, covers_log, &mut told)? {
+        let mut written = match write(&self.world, checkpointer, capture, &mut told)? {
             Ok(written) => written,
             Err(refused) => {
                 let writer = &mut self.writer.lock();
@@ -327,12 +326,11 @@ fn capture_nodes(
 
 /// Writes what was captured, and the superblock that names it. Tells `told` of the bytes as it goes
 /// on. Where a write fails, the checkpoint is given back. Where a flush fails, what was captured is
-/// written again with it; not if it `covers_log`, whose earlier records nobody has any more.
+/// written again with it.
 pub(crate) fn write(
     world: &World,
     checkpointer: &mut Checkpointer,
     capture: Capture,
-    covers_log: bool,
     told: &mut dyn FnMut(u64),
 ) -> Result<Result<Written, Refused>, StoreError> {
     let medium = &world.medium;
@@ -343,10 +341,7 @@ pub(crate) fn write(
         bytes = written? + BLOCK_BYTES;
         Ok(())
     };
-    let written = match covers_log {
-        true => write_all().and_then(|()| medium.disk.flush()),
-        false => medium.disk.write_and_flush(&mut write_all),
-    };
+    let written = medium.disk.write_and_flush(&mut write_all);
     if is_refused {
         return Ok(Err(Refused { capture, segment }));
     }

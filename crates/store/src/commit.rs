@@ -32,9 +32,23 @@ pub(crate) struct InFlight {
     pub(crate) unsent: bool,
     /// How it ended, once it has: if not well, it is placed anew (`elsewhere`).
     pub(crate) written: Option<bool>,
+    /// How many flushes had failed when it was sent.
+    pub(crate) flushes_failed: u64,
 }
 
 impl InFlight {
+    /// One that waits to be taken: where it is, its payload, and where the next one goes.
+    pub(crate) fn new(
+        record: Record,
+        header: Vec<Frame>,
+        (at, payload, next): (LogPosition, Place, LogPosition),
+        lsn: u64,
+        applied: bool,
+    ) -> Self {
+        let (unsent, written, flushes_failed) = (true, None, 0);
+        Self { record, header, at, payload, next, lsn, applied, unsent, written, flushes_failed }
+    }
+
     /// Blocks that it takes in the log.
     pub(crate) fn blocks(&self) -> u32 {
         (self.header.len() + self.record.frames.len()) as u32
@@ -95,18 +109,8 @@ impl Writer {
         let applied = self.early() || record.entries.is_empty();
         if record.entries.is_empty() {
             let (header, payload, lsn) = (Vec::new(), Place::NONE, at.lsn - 1);
-            let (unsent, written) = (true, None);
-            return InFlight {
-                record,
-                header,
-                at,
-                payload,
-                next: at,
-                lsn,
-                applied,
-                unsent,
-                written,
-            };
+            let next = at;
+            return InFlight::new(record, header, (at, payload, next), lsn, applied);
         }
         let blocks = header_blocks(record.entries_bytes);
         let (header, seal) =
@@ -119,8 +123,7 @@ impl Writer {
             previous: seal,
             ..at
         };
-        let (lsn, unsent, written) = (at.lsn, true, None);
-        InFlight { record, header, at, payload, next, lsn, applied, unsent, written }
+        InFlight::new(record, header, (at, payload, next), at.lsn, applied)
     }
 
     /// The log goes on behind a record that was sealed.
@@ -134,9 +137,12 @@ impl Writer {
     /// What is to be written of a sealed record.
     fn send(&mut self, world: &World, index: usize) -> Commit {
         let early = self.early();
+        let must_flush = early && self.must_flush(index);
         let sealed = &mut self.sealed[index];
         sealed.unsent = false;
-        let persist = match (early, sealed.record.flush || sealed.header.is_empty()) {
+        sealed.flushes_failed = world.medium.disk.flush_failures();
+        let flushes = must_flush || sealed.record.flush || sealed.header.is_empty();
+        let persist = match (early, flushes) {
             (false, _) => Persist::Itself,
             (true, false) => Persist::Nothing,
             (true, true) => Persist::All,
@@ -200,22 +206,19 @@ impl Writer {
 
     /// A commit has ended. It is applied by [`Writer::apply_landed`], behind all in front of it;
     /// until then the next ones may be on their way already.
-    pub(crate) fn land(&mut self, commit: &Commit, written: bool) {
+    pub(crate) fn land(&mut self, world: &World, commit: &Commit, written: bool) {
+        self.commit_count += u64::from(written);
+        if self.early() {
+            return self.land_early(world, commit, written);
+        }
         let mut flying = self.sealed.iter_mut().filter(|sealed| sealed.is_flying());
         let Some(done) = flying.find(|sealed| sealed.lsn == commit.lsn) else { return };
         done.written = Some(written);
-        self.commit_count += u64::from(written);
-        // What such a flush was to cover is nowhere else.
-        self.failed |= !written && commit.persist == Persist::All;
-        if commit.persist != Persist::Nothing {
-            // All before the first that has not landed. Each of them was written durably, or this
-            // commit's flush covers them: with early answers it is the only one in flight.
-            debug_assert!(!self.early() || !self.sealed.iter().any(InFlight::is_flying));
-            let landed = self.sealed.iter().take_while(|sealed| sealed.written == Some(true));
-            let flushed_lsn = landed.last().map_or(self.flushed_lsn, |last| last.lsn);
-            assert!(flushed_lsn >= self.flushed_lsn, "what was durable stays so");
-            self.flushed_lsn = flushed_lsn;
-        }
+        // All before the first that has not landed: each of them was written durably.
+        let landed = self.sealed.iter().take_while(|sealed| sealed.written == Some(true));
+        let flushed_lsn = landed.last().map_or(self.flushed_lsn, |last| last.lsn);
+        assert!(flushed_lsn >= self.flushed_lsn, "what was durable stays so");
+        self.flushed_lsn = flushed_lsn;
     }
 
     /// Applies what has landed, in order, and returns who is to be answered.
@@ -230,6 +233,7 @@ impl Writer {
             let Some(mut done) = self.sealed.pop_front() else { break };
             // Behind a record that was lost nothing is applied: recovery would not find it either.
             self.broken |= done.written == Some(false);
+            let before = self.position;
             if !self.broken {
                 self.position = done.next;
                 self.broken = self.apply(world, &mut done).is_err();
@@ -242,10 +246,14 @@ impl Writer {
                     .iter()
                     .map(|token| Answer::Reply(*token, reply.clone().map(|()| VolumeReply::Done))),
             );
-            answers.extend(done.record.staging.into_iter().map(|(token, edit)| match &reply {
+            let staging = std::mem::take(&mut done.record.staging);
+            answers.extend(staging.into_iter().map(|(token, edit)| match &reply {
                 Ok(()) => Answer::Again(token, edit),
                 Err(error) => Answer::Reply(token, Err(error.clone())),
             }));
+            if self.early() && !self.broken {
+                self.keep_until_flushed(world, done, before);
+            }
         }
         self.turn_plans(world);
         self.take_waiting(world, &mut answers);
@@ -272,11 +280,10 @@ impl Writer {
         Ok(())
     }
 
-    /// What was only in memory is on the medium now: from here on the cache may lose it.
+    /// What it brought stays in memory until it is durable, and in the cache from then on.
     fn keep_placed(&self, world: &World, done: &InFlight) {
-        let mut unplaced = world.unplaced.write();
         for brought in done.record.entries.iter().flat_map(Entry::brought) {
-            if let Some(frame) = unplaced.remove(&brought.chunk) {
+            if let Some(frame) = world.unplaced.get(brought.chunk) {
                 world.keep_chunk(brought.chunk, frame);
             }
         }

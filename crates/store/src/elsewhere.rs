@@ -127,9 +127,7 @@ impl Writer {
             previous: seal,
             ..at
         };
-        let (lsn, payload, applied) = (at.lsn, Place::NONE, self.early());
-        let (unsent, written) = (true, None);
-        InFlight { record, header, at, payload, next, lsn, applied, unsent, written }
+        InFlight::new(record, header, (at, Place::NONE, next), at.lsn, self.early())
     }
 
     /// The beginning of the segment that follows. The one behind that may have been opened already.

@@ -120,9 +120,10 @@ impl Fetch {
                 return Ok(Content::Ready(frame));
             }
             // First, because a row has its place as soon as the record is sealed, but the bytes
-            // are there only when it is written; from then on the chunk is not here any more.
-            if let Some(frame) = view.unplaced.read().get(&id) {
-                return Ok(Content::Ready(frame.clone()));
+            // are there for good only when they are flushed; from then on the chunk is not here
+            // any more.
+            if let Some(frame) = view.unplaced.get(id) {
+                return Ok(Content::Ready(frame));
             }
             // Before the row is read: between the two its chunk could move, and the segment that
             // the row names be freed and written again. What was dead when this token was given

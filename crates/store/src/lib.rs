@@ -109,6 +109,8 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod tuning;
+mod unflushed;
+mod unplaced;
 mod value;
 mod verify;
 mod visit;

@@ -127,7 +127,8 @@ impl Store {
     /// Opens a pool: recovers it, and takes the next epoch.
     pub fn open(disk: Arc<dyn sys::Disk>, options: OpenOptions) -> Result<Store, StoreError> {
         // What a crash has left in the device's own cache becomes durable before it is believed.
-        disk.flush()?;
+        // Nothing was read yet, so that after a flush that fails another one is as good.
+        disk.write_and_flush(&mut || Ok(()))?;
         let mut store = Self::recover(disk, options, Purpose::Use)?;
         store.begin_epoch()?;
         Ok(store)
@@ -144,7 +145,7 @@ impl Store {
         options: OpenOptions,
         capacity_bytes: u64,
     ) -> Result<Store, StoreError> {
-        disk.flush()?;
+        disk.write_and_flush(&mut || Ok(()))?;
         let mut store = Self::recover(disk, options, Purpose::Grow { capacity_bytes })?;
         store.finish_growing()?;
         store.begin_epoch()?;

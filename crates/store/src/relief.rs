@@ -107,7 +107,7 @@ impl<'a> Relief<'a> {
             }
             captured => captured?,
         };
-        let mut written = match write(world, checkpointer, captured, false, &mut |_| {})? {
+        let mut written = match write(world, checkpointer, captured, &mut |_| {})? {
             Ok(written) => written,
             Err(refused) => {
                 refused.take_back(world, writer, checkpointer);

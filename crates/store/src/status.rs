@@ -16,6 +16,16 @@ impl Store {
         self.writer.lock().moved_count
     }
 
+    /// How often a flush of the device has failed, for whomever it was.
+    pub fn failed_flushes(&self) -> u64 {
+        self.world.medium.disk.flush_failures()
+    }
+
+    /// Bytes of memory that records take which no flush has covered yet (`durability = "flush"`).
+    pub fn unflushed_bytes(&self) -> u64 {
+        self.writer.lock().unflushed_bytes()
+    }
+
     /// How the pool stands.
     pub fn pool_status(&self) -> PoolStatus {
         let all: Vec<Arc<Volume>> = self.world.volumes.read().values().cloned().collect();

@@ -239,7 +239,7 @@ impl Store {
     /// Gives the writer's role back: applies the commit, once all in front of it have ended, and
     /// answers its requests.
     pub fn finish_commit(&self, commit: Commit, result: io::Result<()>) {
-        self.writer.lock().land(&commit, result.is_ok());
+        self.writer.lock().land(&self.world, &commit, result.is_ok());
         self.settle_commits();
     }
 
@@ -248,7 +248,7 @@ impl Store {
     /// call [`Store::settle_commits`] in any case.
     pub fn hand_on_commit(&self, commit: Commit, result: io::Result<()>) -> Option<Commit> {
         let mut writer = self.writer.lock();
-        writer.land(&commit, result.is_ok());
+        writer.land(&self.world, &commit, result.is_ok());
         writer.take_commit(&self.world)
     }
 

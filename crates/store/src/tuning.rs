@@ -26,6 +26,9 @@ pub struct Tuning {
     /// Commits that may be on their way to the device at once. A durable write takes a device
     /// several times as long as it takes to begin it.
     pub commits_in_flight_max: usize,
+    /// Bytes of records in memory that no flush has covered yet (`durability = "flush"`): with the
+    /// record that makes them so many, all of them are flushed. 64 MiB.
+    pub unflushed_bytes_max: u64,
     /// A record is cut to what is left of its segment if at least so many blocks are left: 1 MiB.
     pub segment_rest_blocks_min: u32,
     /// The most blocks that one edit brings as data: a copy that must move more is staged.
@@ -64,6 +67,7 @@ impl Tuning {
         record_blocks_max: 1536,
         record_entries_bytes_max: RECORD_ENTRIES_BYTES_MAX,
         commits_in_flight_max: 4,
+        unflushed_bytes_max: 64 << 20,
         segment_rest_blocks_min: 256,
         edit_blocks_max: TRANSFER_BYTES_MAX / BLOCK_BYTES + 2,
         part_blocks_max: 1024,
@@ -86,6 +90,7 @@ impl Tuning {
         record_blocks_max: 10,
         record_entries_bytes_max: 4000,
         commits_in_flight_max: 4,
+        unflushed_bytes_max: 256 << 10,
         segment_rest_blocks_min: 3,
         edit_blocks_max: 10,
         part_blocks_max: 4,

@@ -24,6 +24,7 @@ use crate::places::Places;
 use crate::scrub::TableName;
 use crate::segments::{ReaderToken, Readers, Segments};
 use crate::table::Table;
+use crate::unplaced::Unplaced;
 use crate::{MemoryStatus, StoreError};
 
 /// A volume's map. Readers hold the lock for the walk only; the writer while it applies an entry.
@@ -62,8 +63,8 @@ pub(crate) struct World {
     pub(crate) recent: Recent,
     /// Pages of rows that are still to be brought back into the index.
     pub(crate) refill: Mutex<std::ops::Range<u64>>,
-    /// Chunks that have no place yet (`durability = "flush"`): nobody can read them elsewhere.
-    pub(crate) unplaced: RwLock<HashMap<ChunkId, Frame, FastState>>,
+    /// Chunks that nobody can read elsewhere (`durability = "flush"`).
+    pub(crate) unplaced: Unplaced,
     /// Who reads data, and who reads the metadata of a checkpoint, its *image*.
     pub(crate) readers: Readers,
     pub(crate) images: Readers,
@@ -138,7 +139,7 @@ impl World {
             index: Index::sampling(budgets.index_bytes),
             recent: Recent::new(),
             refill: Mutex::new(0..0),
-            unplaced: RwLock::new(HashMap::default()),
+            unplaced: Unplaced::default(),
             readers: Readers::default(),
             images: Readers::default(),
             places: Places::default(),
@@ -347,7 +348,7 @@ impl World {
             self.index.remove(row.fingerprint, id);
         }
         if row.place.is_none() {
-            self.unplaced.write().remove(&id);
+            self.unplaced.forget(id);
             return Ok(());
         }
         segments.sub_live(row.place, row.share_units())

@@ -20,6 +20,7 @@ use crate::places::Placeless;
 use crate::plans::Held;
 use crate::record::{Originals, Record, contains, entry_target};
 use crate::starved::Exhausted;
+use crate::unflushed::Unflushed;
 use crate::walk::entry_of;
 use crate::world::{State, World};
 use crate::{Durability, OpenOptions, StoreError, Token, Tuning, WrittenBytes};
@@ -131,6 +132,8 @@ pub(crate) struct Writer {
     pub(crate) blocks_per_segment: u32,
     /// The last record that is known to be durable, with all in front of it.
     pub(crate) flushed_lsn: u64,
+    /// What was answered early and is not durable yet.
+    pub(crate) unflushed: Unflushed,
     /// The store has failed; nothing is taken any more.
     pub(crate) failed: bool,
     /// A record was lost, or could not be applied: so are all behind it.
@@ -196,6 +199,7 @@ impl Writer {
             position,
             tail: position,
             blocks_per_segment,
+            unflushed: Unflushed::default(),
             failed: false,
             broken: false,
             barrier: false,
@@ -256,7 +260,7 @@ impl Writer {
         if self.sealed.iter().any(|sealed| sealed.unsent) {
             return !self.early() || !self.sealed.iter().any(InFlight::is_flying);
         }
-        !self.open.is_empty() && !self.has_refused() && self.has_free_slot()
+        self.wants_flush() || !self.open.is_empty() && !self.has_refused() && self.has_free_slot()
     }
 
     /// Whether the device may get another commit: while one is on its way, the next one goes when

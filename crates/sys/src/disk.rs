@@ -54,9 +54,15 @@ pub trait Disk: Send + Sync {
     /// Writes `frames` from `offset_bytes` (a multiple of 4096) on. Not durable before a flush.
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()>;
 
-    /// Makes all writes durable that have returned. Once one flush has failed, each later one may
-    /// fail: what the first should have kept may be gone, whatever the next one says.
+    /// Makes all writes durable that have returned, but for those that began before a flush failed:
+    /// what that should have kept may be gone, whatever the next one says. See
+    /// [`Disk::flush_failures`].
     fn flush(&self) -> io::Result<()>;
+
+    /// How many flushes have failed since the disk was opened, for whomever they were, those within
+    /// durable writes among them. A flush speaks for a write only if this is as it was before that
+    /// write began; else what was written has to be written again.
+    fn flush_failures(&self) -> u64;
 
     /// Calls `write`, which writes what it likes, and makes all of that durable, but not what
     /// others have written. Where a flush fails meanwhile, `write` is called again, and writes all

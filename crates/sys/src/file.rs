@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use block::{FRAME_BYTES, Frame, FrameMut};
 
@@ -210,6 +211,19 @@ impl FileDisk {
         self.flushes.judge(self.file.sync_data(), before)
     }
 
+    /// How long to wait before a write begins that flushes others, if such flushes fail.
+    pub(crate) fn pause_before(&self, persist: Persist) -> Option<Duration> {
+        let pause = self.flushes.pause().filter(|_| persist == Persist::All);
+        self.retries.pause(pause)
+    }
+
+    /// Flushes, for all writes before.
+    pub(crate) fn flush_at_once(&self) -> io::Result<()> {
+        let result = self.sync(self.flushes.failed());
+        self.flushes.note_for_all(&result);
+        result
+    }
+
     /// Writes, once, and makes durable what `persist` says.
     pub(crate) fn put(
         &self,
@@ -235,7 +249,7 @@ impl FileDisk {
             Persist::Itself | Persist::All => {}
         }
         self.write_vectored(offset_bytes, frames, 0)?;
-        if persist == Persist::All { self.flush() } else { self.sync(before) }
+        if persist == Persist::All { self.flush_at_once() } else { self.sync(before) }
     }
 
     fn write_vectored(&self, offset_bytes: u64, frames: &[Frame], flags: i32) -> io::Result<()> {
@@ -314,8 +328,14 @@ impl Disk for FileDisk {
     }
 
     fn flush(&self) -> io::Result<()> {
-        // For writes of any age: one that has failed has failed for good.
-        self.sync(0)
+        if let Some(pause) = self.pause_before(Persist::All) {
+            self.retries.sleep(pause);
+        }
+        self.flush_at_once()
+    }
+
+    fn flush_failures(&self) -> u64 {
+        self.flushes.failed()
     }
 
     fn retry_count(&self) -> u64 {

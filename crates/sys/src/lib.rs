@@ -15,6 +15,7 @@ mod opening;
 pub mod prepare;
 mod retry;
 pub mod ring;
+mod setup;
 mod transfer;
 
 pub use clock::Clock;

@@ -19,12 +19,13 @@
 //! * A write that is to be durable by itself is written again with its flush. So are a checkpoint
 //!   and a superblock ([`crate::Disk::write_and_flush`]).
 //! * A flush for all earlier writes ([`crate::Disk::flush`]: the log with `durability = "flush"`)
-//!   is for writes whose bytes nobody has any more. It fails, and so do all that follow it: writing
-//!   ends until the pool is opened again, which believes what the device then reads, after a flush.
+//!   fails, and is not tried again here: whoever has written those writes them again first. They
+//!   ask for [`crate::Disk::flush_failures`] before they write, and once more behind the flush. The
+//!   next flush of that kind begins after a pause, which grows as long as they fail.
 
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -56,6 +57,8 @@ type Report = Box<dyn Fn(&str) + Send + Sync>;
 #[derive(Debug, Default)]
 pub(crate) struct Flushes {
     failed: AtomicU64,
+    /// Those for all earlier writes that have failed in a row.
+    in_a_row: AtomicU32,
 }
 
 impl Flushes {
@@ -75,6 +78,20 @@ impl Flushes {
             // It could speak for what another one has lost.
             Ok(()) => Err(io::Error::from_raw_os_error(libc::EIO)),
         }
+    }
+
+    /// A flush for all earlier writes has ended.
+    pub(crate) fn note_for_all(&self, result: &io::Result<()>) {
+        match result {
+            Ok(()) => self.in_a_row.store(0, Ordering::Relaxed),
+            Err(_) => drop(self.in_a_row.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+
+    /// How long to wait before the next flush for all earlier writes.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        let failed = self.in_a_row.load(Ordering::Relaxed);
+        (failed > 0).then(|| pause_of(failed))
     }
 
     /// A write with its own flush has failed. Where it found no space it did not come to the flush.
@@ -126,10 +143,14 @@ fn tries_max(error: &io::Error, patience: Patience) -> u32 {
     }
 }
 
+/// The pause behind what has failed for the `tries`-th time.
+fn pause_of(tries: u32) -> Duration {
+    PAUSE_FIRST.saturating_mul(1 << (tries - 1).min(16)).min(PAUSE_MAX)
+}
+
 /// The pause behind a write that has failed for the `tries`-th time; `None`: it has failed.
 fn pause_after(error: &io::Error, tries: u32, patience: Patience) -> Option<Duration> {
-    let doubled = PAUSE_FIRST.saturating_mul(1 << (tries - 1).min(16));
-    (tries < tries_max(error, patience)).then_some(doubled.min(PAUSE_MAX))
+    (tries < tries_max(error, patience)).then(|| pause_of(tries))
 }
 
 /// The pause behind a read that has failed for the `tries`-th time; `None`: it has failed.
@@ -161,11 +182,7 @@ impl Retries {
     /// A read has failed for the `tries`-th time: how long to wait before it is tried again; `None`
     /// if it is not.
     pub(crate) fn read_refused(&self, error: &io::Error, tries: u32) -> Option<Duration> {
-        let ended = self.ended.load(Ordering::Acquire);
-        let pause = read_pause_after(error, tries).filter(|_| !ended)?;
-        #[cfg(test)]
-        let pause = if self.at_once.load(Ordering::Relaxed) { Duration::ZERO } else { pause };
-        Some(pause)
+        self.pause(read_pause_after(error, tries))
     }
 
     /// A read has succeeded that has failed so often. One that never does is told as damage.
@@ -243,14 +260,28 @@ impl Retries {
                 return Ok(());
             };
             refused += 1;
-            let Some(mut pause) = self.refused(&error, refused, patience) else {
+            let Some(pause) = self.refused(&error, refused, patience) else {
                 return Err(error);
             };
-            while !pause.is_zero() && !self.ended.load(Ordering::Acquire) {
-                let slice = pause.min(SLICE);
-                std::thread::sleep(slice);
-                pause -= slice;
-            }
+            self.sleep(pause);
+        }
+    }
+
+    /// A pause, if anything is waited for still.
+    pub(crate) fn pause(&self, pause: Option<Duration>) -> Option<Duration> {
+        let ended = self.ended.load(Ordering::Acquire);
+        let pause = pause.filter(|_| !ended)?;
+        #[cfg(test)]
+        let pause = if self.at_once.load(Ordering::Relaxed) { Duration::ZERO } else { pause };
+        Some(pause)
+    }
+
+    /// Waits, but not beyond the end of all patience.
+    pub(crate) fn sleep(&self, mut pause: Duration) {
+        while !pause.is_zero() && !self.ended.load(Ordering::Acquire) {
+            let slice = pause.min(SLICE);
+            std::thread::sleep(slice);
+            pause -= slice;
         }
     }
 

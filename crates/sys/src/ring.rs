@@ -22,6 +22,7 @@ use io_uring::IoUring;
 use crate::disk::Persist;
 use crate::file::FileDisk;
 use crate::iovec::IOVECS_MAX;
+use crate::setup::build;
 use crate::transfer::{Performed, Progress, Queued, Slot, Transfer, next_step, perform};
 
 /// The memory of a transfer.
@@ -198,7 +199,12 @@ impl Ring {
     fn queue(&mut self, transfer: Queued) {
         match &mut self.engine {
             Engine::Uring(uring) => uring.queue(transfer),
-            Engine::Blocking { queued, .. } => queued.push_back(transfer),
+            Engine::Blocking { queued, later, .. } => {
+                match self.disk.pause_before(transfer.persist) {
+                    Some(pause) => later.push((Instant::now() + pause, transfer)),
+                    None => queued.push_back(transfer),
+                }
+            }
         }
     }
 
@@ -281,6 +287,7 @@ impl Uring {
     }
 
     fn queue(&mut self, queued: Queued) {
+        let pause = self.disk.pause_before(queued.persist);
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             (self.slots.len() - 1) as u32
@@ -300,7 +307,10 @@ impl Uring {
             flushes_failed: self.disk.flushes().failed(),
             buffers: queued.buffers,
         });
-        self.ready.push_back(index);
+        match pause {
+            Some(pause) => self.later.push((Instant::now() + pause, index)),
+            None => self.ready.push_back(index),
+        }
     }
 
     fn submit(&mut self) -> io::Result<()> {
@@ -388,31 +398,6 @@ impl Uring {
             self.free.push(index);
         }
     }
-}
-
-/// A ring with the cheapest way of completing that the kernel has.
-fn build(entries: u32) -> io::Result<IoUring> {
-    // Linux 6.1: completions are worked off only when this thread asks for them.
-    let newest = IoUring::builder()
-        .setup_cqsize(entries * 2)
-        .setup_single_issuer()
-        .setup_coop_taskrun()
-        .setup_taskrun_flag()
-        .setup_defer_taskrun()
-        .build(entries);
-    if !matches!(&newest, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
-        return newest;
-    }
-    // Linux 5.19: at least no interrupts for them.
-    let newer = IoUring::builder()
-        .setup_cqsize(entries * 2)
-        .setup_coop_taskrun()
-        .setup_taskrun_flag()
-        .build(entries);
-    if !matches!(&newer, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
-        return newer;
-    }
-    IoUring::builder().setup_cqsize(entries * 2).build(entries)
 }
 
 fn is_transient(error: &io::Error) -> bool {

@@ -191,6 +191,8 @@ struct Place {
     durable: bool,
     /// What the device had lost when the transfer began.
     losses: u64,
+    /// How many flushes had failed when the last write began.
+    failures: u64,
 }
 
 struct World {
@@ -212,10 +214,10 @@ impl World {
         let places: Vec<Place> = (0..PLACES)
             .map(|index| {
                 let frames = if index == 0 { LARGE } else { SMALL };
-                let place =
-                    Place { start, frames, busy: false, seen: None, durable: false, losses: 0 };
+                let (busy, seen, durable) = (false, None, false);
                 start += frames * FRAME_BYTES;
-                place
+                let start = start - frames * FRAME_BYTES;
+                Place { start, frames, busy, seen, durable, losses: 0, failures: 0 }
             })
             .collect();
         let rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
@@ -259,6 +261,7 @@ impl World {
             };
             if !bytes.is_empty() {
                 (self.places[index].seen, self.places[index].durable) = (None, false);
+                self.places[index].failures = self.uring.disk.flush_failures();
             }
             self.writes.insert(index as u64, (persist, bytes, covered));
         }
@@ -319,7 +322,10 @@ impl World {
 
     /// A write has succeeded: what it says must be so.
     fn written(&mut self, index: usize, persist: Persist, bytes: Vec<u8>, covered: &[usize]) {
+        // A flush speaks for those that no failed one could have lost since they began.
+        let failures = self.uring.disk.flush_failures();
         let place = &mut self.places[index];
+        let speaks = !bytes.is_empty() || place.failures == failures;
         if !bytes.is_empty() {
             place.seen = Some(bytes);
         }
@@ -331,11 +337,12 @@ impl World {
             }
             Persist::All => {
                 self.ok[3] += 1;
-                place.durable |= place.seen.is_some();
+                place.durable |= place.seen.is_some() && speaks;
                 for at in covered {
                     // Since then others may have begun there.
                     let other = &mut self.places[*at];
-                    other.durable |= other.seen.is_some() && !other.busy;
+                    let speaks = !other.busy && other.failures == failures;
+                    other.durable |= other.seen.is_some() && speaks;
                 }
             }
         }
@@ -359,7 +366,6 @@ fn what_the_ring_says_of_a_transfer_is_so_whatever_the_kernel_answers() {
     let len = ((LARGE + PLACES * SMALL) * FRAME_BYTES) as u64;
     let (mut ok, mut failed, mut answers) = ([0; 4], 0, BTreeMap::new());
     for seed in 0..30 {
-        // A disk of its own: once a flush has failed, none speaks for earlier writes any more.
         let path = dir.path().join(format!("disk-{seed}"));
         let disk = Arc::new(FileDisk::create(&path, len).unwrap());
         disk.retries().at_once.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -41,11 +41,11 @@ pub(crate) fn perform(disk: &FileDisk, mut transfer: Queued) -> Performed {
     let result = match &mut transfer.buffers {
         Buffers::Read(frames) => disk.read(offset_bytes, frames),
         Buffers::Write(frames) if persist == Persist::All => {
-            // What the flush should have kept is not only this write: it is not tried again.
+            // What the flush should have kept is not only this write: it is not tried again here.
             let written = disk.put(offset_bytes, frames, Persist::Nothing);
             if written.is_ok() {
                 disk.retries().passed(transfer.refused);
-                return Performed::Ended(transfer.ended(disk.flush()));
+                return Performed::Ended(transfer.ended(disk.flush_at_once()));
             }
             written
         }
@@ -108,8 +108,11 @@ impl Transfer {
         let was_flush = self.is_flush();
         match self.after(result) {
             Progress::Ended(result) if was_flush => {
-                let before = if self.flushes_all { 0 } else { self.flushes_failed };
-                Progress::Ended(flushes.judge(result, before))
+                let result = flushes.judge(result, self.flushes_failed);
+                if self.flushes_all {
+                    flushes.note_for_all(&result);
+                }
+                Progress::Ended(result)
             }
             Progress::Ended(Err(error)) => {
                 if self.dsync {
@@ -129,7 +132,7 @@ impl Transfer {
     }
 
     /// Whether all of it can be done once more, as if it had not begun. Not behind a flush that is
-    /// for earlier writes, too: those are not written again.
+    /// for earlier writes, too: those are to be written again first.
     pub(crate) fn may_begin_again(&self) -> bool {
         !(self.flushes_all && self.is_moved())
     }

@@ -59,14 +59,6 @@ impl Desk {
                 self.forget(Op { expected, label: String::new(), ..op });
                 Ok(())
             }
-            // The bytes of what was answered before it was durable are nowhere else. The store ends
-            // at its next flush, and until then a read says what is gone.
-            (Err(VolumeError::Medium { .. }), expected)
-                if !self.durable_answers && self.disk.may_have_lost_some() =>
-            {
-                self.forget(Op { expected, label: String::new(), ..op });
-                Ok(())
-            }
             (Err(error), _) => Err(format!("answered with {error:?}")),
             (Ok(_), expected) => Err(format!("answered as done, not with {expected:?}")),
         }

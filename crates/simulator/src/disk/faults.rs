@@ -17,6 +17,11 @@ pub struct Faults {
     /// In so many of a thousand reads, the device reports an error, and succeeds within as many
     /// tries as whoever reads makes.
     pub transient_reads_per_mille: u64,
+    /// In so many of a thousand writes, the device or the filesystem below hinders it for a while:
+    /// it is done in part, or refused.
+    pub transient_writes_per_mille: u64,
+    /// So many of a thousand flushes fail, and lose what they should have kept.
+    pub failed_flushes_per_mille: u64,
     /// In so many of a thousand reads, the bytes of another place are delivered.
     pub misdirected_reads_per_mille: u64,
 }
@@ -88,7 +93,7 @@ impl Inner {
         refuses
     }
 
-    fn shear(&mut self, (number, above): (u64, Frame)) -> (u64, Frame) {
+    pub(super) fn shear(&mut self, (number, above): (u64, Frame)) -> (u64, Frame) {
         // Neither all of a block nor nothing.
         let coins = self.rng.between(1, 254);
         (number, overlay(self.device.read(number), &above, |sector| coins >> sector & 1 == 1))

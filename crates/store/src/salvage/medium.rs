@@ -48,4 +48,8 @@ impl sys::Disk for ReadOnly {
     fn flush(&self) -> io::Result<()> {
         Err(refuse())
     }
+
+    fn flush_failures(&self) -> u64 {
+        0
+    }
 }

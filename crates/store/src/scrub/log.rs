@@ -13,7 +13,11 @@ impl Step<'_> {
         let begin = self.checkpointer.superblock().log;
         // Behind a checkpoint recovery begins later than before it.
         let mut at = at.filter(|at| at.lsn >= begin.lsn).unwrap_or(begin);
-        let end = self.store.writer.lock().position.lsn;
+        let end = {
+            let writer = self.store.writer.lock();
+            // What no flush has covered may be gone after one that has failed: it is written again.
+            writer.position.lsn.min(writer.flushed_lsn + 1)
+        };
         let mut reader = LogReader::new(&self.store.world.medium);
         while at.lsn < end {
             if self.is_spent() {

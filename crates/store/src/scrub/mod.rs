@@ -361,9 +361,7 @@ impl Step<'_> {
             .filter_map(|(id, raw)| Some(Stored { id: ChunkId(id), row: ChunkRow::decode(raw)? }))
             .filter(|chunk| !chunk.row.place.is_none())
             .collect();
-        let unplaced = world.unplaced.read();
-        chunks.retain(|chunk| !unplaced.contains_key(&chunk.id));
-        drop(unplaced);
+        chunks.retain(|chunk| !world.unplaced.contains(chunk.id));
         chunks.sort_unstable_by_key(|chunk| (chunk.row.place, chunk.row.group_index));
         let units: u64 = chunks.iter().map(|chunk| u64::from(chunk.row.share_units())).sum();
         self.count(units.div_ceil(u64::from(format::geometry::UNITS_PER_BLOCK)));
@@ -383,7 +381,7 @@ impl Step<'_> {
         let world = &self.store.world;
         let Ok(now) = world.chunk(id) else { return };
         // First the place, then whether its bytes are under way: the other way round than readers.
-        if now.place != row.place || world.unplaced.read().contains_key(&id) {
+        if now.place != row.place || world.unplaced.contains(id) {
             return;
         }
         if read_chunk(world, &mut GroupReader::default(), &now).is_ok() {

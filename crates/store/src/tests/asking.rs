@@ -31,6 +31,10 @@ impl sys::Disk for Watched {
     fn flush(&self) -> io::Result<()> {
         self.below.flush()
     }
+
+    fn flush_failures(&self) -> u64 {
+        self.below.flush_failures()
+    }
 }
 
 #[derive(Default)]

@@ -1,5 +1,7 @@
 //! Places of the device that refuse writes for good: what should go there goes elsewhere.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use format::geometry::UNITS_PER_BLOCK;
 use format::{LogPosition, Place, SegmentState};
 
@@ -253,4 +255,90 @@ fn a_superblock_that_cant_be_written_does_not_end_writing() {
         disk.refuse_writes_to(both);
         assert!(store.checkpoint().is_err() && store.has_failed());
     }
+}
+
+/// A device that takes nothing any more from its next superblock on, and tears what it refuses.
+struct TearingDisk {
+    below: Arc<MemoryDisk>,
+    /// It is still good; it is good until the next superblock; it is gone.
+    state: AtomicU64,
+}
+
+impl sys::Disk for TearingDisk {
+    fn len_bytes(&self) -> u64 {
+        self.below.len_bytes()
+    }
+
+    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.below.read(offset_bytes, frames)
+    }
+
+    fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        let is_superblock = format::superblock::SUPERBLOCK_OFFSETS_BYTES.contains(&offset_bytes);
+        if is_superblock {
+            let _ = self.state.compare_exchange(1, 2, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        if self.state.load(Ordering::Relaxed) < 2 {
+            return self.below.write(offset_bytes, frames);
+        }
+        for (block, frame) in (offset_bytes / 4096..).zip(frames) {
+            let mut torn = self.below.block(block).into_mut();
+            torn[512..1024].copy_from_slice(&frame[512..1024]);
+            torn[4064..].copy_from_slice(&frame[4064..]);
+            self.below.overwrite(block, torn.freeze());
+        }
+        Err(io::Error::other("the device is gone"))
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.below.flush()
+    }
+
+    fn flush_failures(&self) -> u64 {
+        self.below.flush_failures()
+    }
+}
+
+/// A device that is gone, and not a place that is bad, must not tear the second superblock behind
+/// the first. Found by the simulator.
+#[test]
+fn a_device_that_is_gone_does_not_tear_both_superblocks() {
+    let below = MemoryDisk::new(256 << 20);
+    Store::create(&*below, &[7; 64]).unwrap();
+    let disk = Arc::new(TearingDisk { below: below.clone(), state: AtomicU64::new(0) });
+    let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+    let id = volume(&store, MIB);
+    write(&store, id, 0, &distinct(8, 1)).unwrap();
+    disk.state.store(1, Ordering::Relaxed);
+    assert!(store.checkpoint().is_err() && store.has_failed());
+    drop(store);
+    let store = Store::open(below, OpenOptions::default()).unwrap();
+    assert!(read(&store, id, 0, 8) == distinct(8, 1));
+    assert_sound(&store);
+}
+
+/// With early answers as well a bad place is one for the record alone that should go there, with
+/// the flush that it asks for: what was written before is not written again.
+#[test]
+fn a_record_that_flushes_goes_elsewhere_alone() {
+    let disk = MemoryDisk::new(1 << 30);
+    Store::create(&*disk, &[7; 64]).unwrap();
+    let options = OpenOptions { durability: Durability::Flush, ..OpenOptions::default() };
+    let store = Store::open(disk.clone(), options.clone()).unwrap();
+    let id = volume(&store, MIB);
+    for block in 0..4 {
+        write(&store, id, block * 8, &distinct(8, 1 + block)).unwrap();
+        store.commit_here();
+    }
+    let at = tail(&store);
+    disk.refuse_writes_to([block_of(&store, at.segment, at.block)]);
+    write(&store, id, 32, &distinct(8, 5)).unwrap();
+    store.execute(VolumeRequest::Flush { volume: id }).unwrap();
+    assert_eq!((store.moved_writes(), store.unflushed_bytes()), (1, 0));
+    assert_ne!(tail(&store).segment, at.segment);
+    let store = Store::open(disk.copy(), options).unwrap();
+    for block in 0..5 {
+        assert!(read(&store, id, block * 8, 8) == distinct(8, 1 + block));
+    }
+    assert_sound(&store);
 }

@@ -1,12 +1,12 @@
 //! Failed writes and records on their way, most of them found by the simulator.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::*;
 use crate::{Durability, Outcome, Sink, Started, StoreError, Token};
 
 /// A disk whose writes fail from some moment on.
-struct FailingDisk(Arc<MemoryDisk>, AtomicBool);
+struct FailingDisk(Arc<MemoryDisk>, AtomicBool, AtomicU64);
 
 impl FailingDisk {
     fn check(&self) -> io::Result<()> {
@@ -29,7 +29,13 @@ impl sys::Disk for FailingDisk {
     }
 
     fn flush(&self) -> io::Result<()> {
-        self.check()
+        self.check().inspect_err(|_| {
+            self.2.fetch_add(1, Ordering::Relaxed);
+        })
+    }
+
+    fn flush_failures(&self) -> u64 {
+        self.2.load(Ordering::Relaxed)
     }
 }
 
@@ -53,7 +59,11 @@ struct Bench {
 }
 
 fn bench(durability: Durability) -> Bench {
-    let disk = Arc::new(FailingDisk(MemoryDisk::new(256 << 20), AtomicBool::new(false)));
+    let disk = Arc::new(FailingDisk(
+        MemoryDisk::new(256 << 20),
+        AtomicBool::new(false),
+        AtomicU64::new(0),
+    ));
     Store::create(&*disk, &[7; 64]).unwrap();
     let options = OpenOptions { durability, ..OpenOptions::default() };
     let store = Store::open(disk.clone(), options).unwrap();

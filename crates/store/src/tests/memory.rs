@@ -44,6 +44,10 @@ impl sys::Disk for HookedDisk {
     fn flush(&self) -> io::Result<()> {
         self.below.flush()
     }
+
+    fn flush_failures(&self) -> u64 {
+        self.below.flush_failures()
+    }
 }
 
 struct Hooked {
@@ -385,5 +389,9 @@ impl sys::Disk for YieldingDisk {
 
     fn flush(&self) -> io::Result<()> {
         self.0.flush()
+    }
+
+    fn flush_failures(&self) -> u64 {
+        self.0.flush_failures()
     }
 }

@@ -29,6 +29,7 @@ mod snapshots;
 mod space;
 mod starving;
 mod superblocks;
+mod unflushed;
 mod waiting;
 mod weightless;
 mod work;

@@ -35,6 +35,10 @@ impl sys::Disk for Superblocks {
     fn flush(&self) -> io::Result<()> {
         self.below.flush()
     }
+
+    fn flush_failures(&self) -> u64 {
+        self.below.flush_failures()
+    }
 }
 
 /// Sectors that one write takes.

@@ -20,11 +20,38 @@ pub(super) struct PowerDisk {
     len_bytes: u64,
     /// Blocks that were read and were not durable.
     cached_reads: AtomicU64,
+    /// How many of the next flushes fail, and lose all that is in the cache; behind so many.
+    bad_flushes: AtomicU64,
+    good_flushes: AtomicU64,
+    failures: AtomicU64,
+    /// Flushes that were asked for.
+    pub(super) flushes: AtomicU64,
 }
 
 impl PowerDisk {
     pub(super) fn new(len_bytes: u64) -> Arc<Self> {
-        Arc::new(Self { cells: Mutex::default(), len_bytes, cached_reads: AtomicU64::new(0) })
+        let (cells, cached_reads) = Default::default();
+        let (bad_flushes, good_flushes, failures, flushes) = Default::default();
+        Arc::new(Self {
+            cells,
+            len_bytes,
+            cached_reads,
+            bad_flushes,
+            good_flushes,
+            failures,
+            flushes,
+        })
+    }
+
+    /// Lets the next flushes fail. What they should have kept is gone.
+    pub(super) fn fail_flushes(&self, count: u64) {
+        self.bad_flushes.store(count, Ordering::Relaxed);
+    }
+
+    /// Lets one flush fail, behind so many.
+    pub(super) fn fail_flush_after(&self, good: u64) {
+        self.good_flushes.store(good, Ordering::Relaxed);
+        self.fail_flushes(1);
     }
 
     /// The power fails: of what was in the cache, nothing is left.
@@ -59,8 +86,22 @@ impl sys::Disk for PowerDisk {
 
     fn flush(&self) -> io::Result<()> {
         let cells = &mut *self.cells.lock();
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        let bad = self.bad_flushes.load(Ordering::Relaxed);
+        let good = self.good_flushes.load(Ordering::Relaxed);
+        self.good_flushes.store(good.saturating_sub(1), Ordering::Relaxed);
+        if bad > 0 && good == 0 {
+            self.bad_flushes.store(bad - 1, Ordering::Relaxed);
+            self.failures.fetch_add(1, Ordering::Relaxed);
+            cells.cached.clear();
+            return Err(io::Error::other("the device can't flush"));
+        }
         cells.durable.extend(cells.cached.drain());
         Ok(())
+    }
+
+    fn flush_failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
     }
 
     fn write_durable(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
@@ -73,12 +114,12 @@ impl sys::Disk for PowerDisk {
     }
 }
 
-fn open(disk: &Arc<PowerDisk>, durability: Durability) -> Store {
+pub(super) fn open(disk: &Arc<PowerDisk>, durability: Durability) -> Store {
     let options = OpenOptions { durability, ..OpenOptions::default() };
     Store::open(disk.clone(), options).unwrap()
 }
 
-fn put(store: &Store, volume: VolumeId, block: u64, seed: u64, fua: bool) {
+pub(super) fn put(store: &Store, volume: VolumeId, block: u64, seed: u64, fua: bool) {
     let range = SectorRange::new(block * 8, 8);
     let data = DataOut::from_bytes(&distinct(8, seed), 0);
     store.execute(VolumeRequest::Write { volume, range, data, fua }).unwrap();

@@ -39,6 +39,10 @@ impl sys::Disk for Torn {
     fn flush(&self) -> std::io::Result<()> {
         self.disk.flush()
     }
+
+    fn flush_failures(&self) -> u64 {
+        self.disk.flush_failures()
+    }
 }
 
 fn opened(disk: &Arc<MemoryDisk>, id: VolumeId, blocks: u64) {

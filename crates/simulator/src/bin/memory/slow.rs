@@ -49,4 +49,8 @@ impl Disk for SlowDisk {
     fn flush(&self) -> io::Result<()> {
         self.below.flush()
     }
+
+    fn flush_failures(&self) -> u64 {
+        self.below.flush_failures()
+    }
 }

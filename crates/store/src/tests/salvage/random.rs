@@ -67,6 +67,10 @@ impl sys::Disk for Recorder {
     fn flush(&self) -> io::Result<()> {
         Ok(())
     }
+
+    fn flush_failures(&self) -> u64 {
+        0
+    }
 }
 
 /// What one damage has led to.
