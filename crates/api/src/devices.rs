@@ -29,6 +29,14 @@ pub struct Device {
     /// How often a write or a flush that the device had refused was retried since the start.
     /// Commands that wait for it wait longer, and get no error.
     pub retries: u64,
+    /// How often something was written elsewhere that the device had refused, since the start.
+    pub moved_writes: u64,
+    /// How many flushes have failed since the start. What they should have made durable was written
+    /// again, or no writes are accepted any more.
+    pub failed_flushes: u64,
+    /// Bytes of memory that hold what was written and not flushed yet, in case a flush fails. Only
+    /// where writes are answered before they are durable.
+    pub unflushed_bytes: u64,
     /// Reads that hosts' commands wait for.
     pub reads: DeviceTransfers,
     /// Commits of the log, with their flushes.

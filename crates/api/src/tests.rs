@@ -44,7 +44,8 @@ impl Telemetry for Quiet {
         let reads =
             DeviceTransfers { ok: 3, bytes: 12_288, ok_latency_us: 240, ..Default::default() };
         let name = "pool.data".into();
-        vec![Device { name, takes_writes: true, retries: 5, reads, ..Device::default() }]
+        let device = Device { name, takes_writes: true, retries: 5, reads, ..Device::default() };
+        vec![Device { moved_writes: 6, failed_flushes: 7, unflushed_bytes: 8, ..device }]
     }
 }
 

@@ -56,8 +56,8 @@ impl InFlight {
 }
 
 impl Writer {
-    /// Whether the record at `index` is sent with a flush, though nobody waits for one: it makes too
-    /// much of what is kept, or is the last that a checkpoint waits for.
+    /// Whether the record at `index` is sent with a flush, though nobody waits for one: it makes
+    /// too much of what is kept, or is the last that a checkpoint waits for.
     pub(crate) fn must_flush(&self, index: usize) -> bool {
         let bytes = self.unflushed.bytes + self.sealed[index].kept_bytes();
         let is_last = index + 1 == self.sealed.len();

@@ -155,4 +155,24 @@ pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
     for device in &devices {
         family.count(&[("device", &device.name)], device.retries);
     }
+    refusals(&devices, page);
+}
+
+/// What became of writes that a device has refused, and of flushes that have failed.
+fn refusals(devices: &[Device], page: &mut Exposition) {
+    let help = "How often something went elsewhere that the device had refused.";
+    let mut family = page.counter("holdfast_device_moved_writes_total", help);
+    for device in devices {
+        family.count(&[("device", &device.name)], device.moved_writes);
+    }
+    let help = "Flushes that failed: what they should have kept was written again.";
+    let mut family = page.counter("holdfast_device_failed_flushes_total", help);
+    for device in devices {
+        family.count(&[("device", &device.name)], device.failed_flushes);
+    }
+    let help = "Memory that holds what was written and not flushed yet.";
+    let mut family = page.gauge("holdfast_device_unflushed_bytes", help);
+    for device in devices {
+        family.count(&[("device", &device.name)], device.unflushed_bytes);
+    }
 }

@@ -37,6 +37,9 @@ async fn volumes_and_hosts_have_series_up_to_a_bound() {
         "holdfast_device_transfers_total{device=\"pool.data\",kind=\"read\",result=\"ok\"} 3",
         "holdfast_device_transfer_latency_seconds_sum{device=\"pool.data\",kind=\"read\"} 0.00024",
         "holdfast_device_retries_total{device=\"pool.data\"} 5",
+        "holdfast_device_moved_writes_total{device=\"pool.data\"} 6",
+        "holdfast_device_failed_flushes_total{device=\"pool.data\"} 7",
+        "holdfast_device_unflushed_bytes{device=\"pool.data\"} 8",
     ] {
         assert!(all.lines().any(|found| found == line), "{line} in\n{all}");
     }

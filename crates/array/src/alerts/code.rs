@@ -30,6 +30,10 @@ pub enum AlertCode {
     DeviceSlow,
     /// The device refused writes, which were retried.
     DeviceRetries,
+    /// What the device refused was written elsewhere.
+    DeviceMoved,
+    /// Flushes of the device failed, and what they should have kept was written again.
+    DeviceFlushes,
     /// The store takes no more writes.
     StoreFailed,
     /// What goes on in the background fails.
@@ -84,7 +88,7 @@ impl Category {
 
 impl AlertCode {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::PoolSpace,
         Self::PoolFull,
         Self::PoolFullSoon,
@@ -94,6 +98,8 @@ impl AlertCode {
         Self::BackgroundFailed,
         Self::DeviceSlow,
         Self::DeviceRetries,
+        Self::DeviceMoved,
+        Self::DeviceFlushes,
         Self::SnapshotsMissed,
         Self::HostOnePath,
         Self::HostGone,
@@ -120,6 +126,8 @@ impl AlertCode {
             Self::BackgroundFailed => 204,
             Self::DeviceSlow => 205,
             Self::DeviceRetries => 206,
+            Self::DeviceMoved => 207,
+            Self::DeviceFlushes => 208,
             Self::SnapshotsMissed => 301,
             Self::HostOnePath => 401,
             Self::HostGone => 402,
@@ -152,6 +160,8 @@ impl AlertCode {
             Self::BackgroundFailed => "background-failed",
             Self::DeviceSlow => "device-slow",
             Self::DeviceRetries => "device-retries",
+            Self::DeviceMoved => "device-moved",
+            Self::DeviceFlushes => "device-flushes",
             Self::SnapshotsMissed => "snapshots-missed",
             Self::HostOnePath => "host-one-path",
             Self::HostGone => "host-gone",
@@ -170,7 +180,11 @@ impl AlertCode {
     /// What sort of thing it is about.
     pub fn category(self) -> Category {
         match self {
-            Self::DeviceErrors | Self::DeviceSlow | Self::DeviceRetries => Category::Hardware,
+            Self::DeviceErrors
+            | Self::DeviceSlow
+            | Self::DeviceRetries
+            | Self::DeviceMoved
+            | Self::DeviceFlushes => Category::Hardware,
             Self::StoreFailed
             | Self::BackgroundFailed
             | Self::CertificateEnds
@@ -185,6 +199,7 @@ impl AlertCode {
             Self::PoolSpace | Self::PoolFull | Self::PoolFullSoon | Self::Damage => "pool",
             Self::StoreFailed | Self::BackgroundFailed => "pool",
             Self::DeviceErrors | Self::DeviceSlow | Self::DeviceRetries => "device",
+            Self::DeviceMoved | Self::DeviceFlushes => "device",
             Self::SnapshotsMissed => "protection_group",
             Self::LoginRefused => "initiator",
             Self::CertificateEnds => "certificate",
@@ -210,6 +225,8 @@ impl AlertCode {
             Self::DeviceErrors => format!("The device {component} fails transfers."),
             Self::DeviceSlow => format!("The device {component} is slow."),
             Self::DeviceRetries => format!("The device {component} refuses writes for a while."),
+            Self::DeviceMoved => format!("Places of the device {component} can't be written."),
+            Self::DeviceFlushes => format!("Flushes of the device {component} fail."),
             Self::StoreFailed => "The pool takes no more writes.".into(),
             Self::BackgroundFailed => "Work in the background fails.".into(),
             Self::SnapshotsMissed => {
@@ -231,6 +248,28 @@ impl AlertCode {
         }
     }
 
+    /// What to do about what the pool's device does wrong.
+    fn advice_for_device(self) -> &'static str {
+        match self {
+            Self::DeviceSlow => {
+                "Look what else uses it, how warm it is and how much it has left to live \
+                 (`smartctl`, `nvme smart-log`): hosts wait for each transfer. `holdfast device \
+                 list` shows what it does."
+            }
+            Self::DeviceRetries => "Look for a full filesystem below, and read the kernel's log.",
+            Self::DeviceMoved | Self::DeviceFlushes => {
+                "Read the log of the kernel, and replace the device soon. Nothing that was \
+                 answered is lost."
+            }
+            Self::StoreFailed => {
+                "Read the log: the device has failed a write or a flush. Repair or replace the \
+                 device, then restart the array. What was answered is on it; with \
+                 `durability = \"flush\"`, what was flushed."
+            }
+            _ => "Read the log of the kernel, and replace the device.",
+        }
+    }
+
     /// What to do about it.
     pub fn advice(self) -> &'static str {
         match self {
@@ -246,17 +285,12 @@ impl AlertCode {
                 "`holdfast pool damage` lists which blocks of which volumes: restore these from a \
                  snapshot or a backup, and replace the device."
             }
-            Self::DeviceErrors => "Read the log of the kernel, and replace the device.",
-            Self::DeviceSlow => {
-                "Look what else uses it, how warm it is and how much it has left to live \
-                 (`smartctl`, `nvme smart-log`): hosts wait for each transfer. `holdfast device \
-                 list` shows what it does."
-            }
-            Self::DeviceRetries => "Look for a full filesystem below, and read the kernel's log.",
-            Self::StoreFailed => {
-                "Read the log: the device has failed a write or a flush. Repair or replace the \
-                 device, then restart the array. What was answered is on it."
-            }
+            Self::DeviceErrors
+            | Self::DeviceSlow
+            | Self::DeviceRetries
+            | Self::DeviceMoved
+            | Self::DeviceFlushes
+            | Self::StoreFailed => self.advice_for_device(),
             Self::BackgroundFailed => {
                 "Read the log. Checkpoints or reclaim do not go on: the pool may fill up."
             }

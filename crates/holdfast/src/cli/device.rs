@@ -21,11 +21,13 @@ fn device_table(devices: &[Device]) -> String {
         ("CAPACITY", Align::Right),
         ("WRITES", Align::Left),
         ("RETRIES", Align::Right),
+        ("MOVED", Align::Right),
+        ("BAD FLUSHES", Align::Right),
         ("TRANSFERS", Align::Left),
         ("OK", Align::Right),
         ("FAILED", Align::Right),
         ("UNDER WAY", Align::Right),
-        ("MOVED", Align::Right),
+        ("BYTES", Align::Right),
         ("LATENCY", Align::Right),
     ];
     let row = |device: &Device, kind: &str, of: DeviceTransfers| {
@@ -34,6 +36,8 @@ fn device_table(devices: &[Device]) -> String {
             human(device.capacity_bytes),
             if device.takes_writes { "taken" } else { "refused" }.into(),
             device.retries.to_string(),
+            device.moved_writes.to_string(),
+            device.failed_flushes.to_string(),
             kind.into(),
             of.ok.to_string(),
             of.failed.to_string(),
@@ -86,8 +90,11 @@ mod tests {
             capacity_bytes: 1 << 40,
             takes_writes: false,
             retries: 7,
+            moved_writes: 3,
+            failed_flushes: 5,
             reads,
             commits: DeviceTransfers { failed: 1, under_way: 2, ..DeviceTransfers::default() },
+            ..Device::default()
         };
         let text = device_table(&[device]);
         let rows: Vec<Vec<&str>> =
@@ -95,7 +102,7 @@ mod tests {
         let [capacity, unit] = [rows[0][1], rows[0][2]];
         assert_eq!(format!("{capacity} {unit}"), human(1 << 40));
         let tail = |row: usize| rows[row][3..].join(" ");
-        assert_eq!(tail(0), "refused 7 reads 4 0 0 16 KiB 0.12 ms");
-        assert_eq!(tail(1), "refused 7 commits 0 1 2 0 B -");
+        assert_eq!(tail(0), "refused 7 3 5 reads 4 0 0 16 KiB 0.12 ms");
+        assert_eq!(tail(1), "refused 7 3 5 commits 0 1 2 0 B -");
     }
 }

@@ -65,6 +65,9 @@ impl Telemetry for FrontEnd {
             name: self.device.clone(),
             takes_writes: !self.observer.has_failed(),
             retries: self.store.device_retries(),
+            moved_writes: self.store.moved_writes(),
+            failed_flushes: self.store.failed_flushes(),
+            unflushed_bytes: self.store.unflushed_bytes(),
             reads: transfers(reads),
             commits: transfers(writes),
             ..Device::default()

@@ -1,5 +1,5 @@
-//! How a write and a flush are done, call by call, as [`sys::FileDisk`] does them: what moves in part
-//! goes on, and what is refused for a while is tried again.
+//! How a write and a flush are done, call by call, as [`sys::FileDisk`] does them: what moves in
+//! part goes on, and what is refused for a while is tried again.
 
 use super::*;
 

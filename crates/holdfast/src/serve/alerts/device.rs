@@ -31,14 +31,45 @@ pub(super) struct Device {
     /// Reads and writes that have failed, and when another one was seen last.
     failures: (u64, u64),
     failed_ms: Option<u64>,
-    /// Writes that were tried again, and when another one was seen last.
-    retries: u64,
-    retried_ms: Option<u64>,
+    /// Writes that were tried again, what went elsewhere, and flushes that failed.
+    retries: Recent,
+    moved: Recent,
+    flushes: Recent,
     /// Times and counters, the oldest first, for a window.
     past: VecDeque<(u64, DeviceSnapshot)>,
     is_slow: bool,
     reads: Progress,
     writes: Progress,
+}
+
+/// A counter, and when it was seen to have gone up.
+#[derive(Default)]
+struct Recent {
+    count: u64,
+    at_ms: Option<u64>,
+}
+
+impl Recent {
+    /// What is to be told of a counter that stands at `count` now, for so long.
+    fn judge(
+        &mut self,
+        look: &Look,
+        (code, count): (AlertCode, u64),
+        (what, memory_ms): (&str, u64),
+    ) -> Option<Seen> {
+        if count != self.count {
+            *self = Self { count, at_ms: Some(look.now_ms) };
+        }
+        match self.at_ms {
+            Some(at) if look.now_ms.saturating_sub(at) < memory_ms => {
+                let actual = format!("{count} {what} since the start");
+                Some(holds(code, &look.device, Severity::Warning, actual, "none"))
+            }
+            // What was there before the start is counted no more.
+            None if look.uptime_ms < memory_ms => Some(Seen::Unsure(code, look.device.clone())),
+            _ => None,
+        }
+    }
 }
 
 /// How far transfers of one direction have come.
@@ -61,27 +92,21 @@ impl Progress {
 
 impl Device {
     pub(super) fn judge(&mut self, look: &Look) -> Vec<Seen> {
-        let seen = [self.failing(look), self.slow(look), self.refusing(look)];
-        seen.into_iter().flatten().collect()
+        let refusing = self.refusing(look);
+        let seen = [self.failing(look), self.slow(look)];
+        seen.into_iter().chain(refusing).flatten().collect()
     }
 
-    fn refusing(&mut self, look: &Look) -> Option<Seen> {
-        let code = AlertCode::DeviceRetries;
-        if look.retries != self.retries {
-            self.retries = look.retries;
-            self.retried_ms = Some(look.now_ms);
-        }
-        match self.retried_ms {
-            Some(at) if look.now_ms.saturating_sub(at) < RETRY_MEMORY_MS => {
-                let actual = format!("{} retries of writes since the start", self.retries);
-                Some(holds(code, &look.device, Severity::Warning, actual, "none"))
-            }
-            // What was there before the start is counted no more.
-            None if look.uptime_ms < RETRY_MEMORY_MS => {
-                Some(Seen::Unsure(code, look.device.clone()))
-            }
-            _ => None,
-        }
+    /// What the device has refused, and went well all the same.
+    fn refusing(&mut self, look: &Look) -> [Option<Seen>; 3] {
+        let retries = (AlertCode::DeviceRetries, look.retries);
+        let moved = (AlertCode::DeviceMoved, look.moved_writes);
+        let flushes = (AlertCode::DeviceFlushes, look.failed_flushes);
+        [
+            self.retries.judge(look, retries, ("retries of writes", RETRY_MEMORY_MS)),
+            self.moved.judge(look, moved, ("writes went elsewhere", FAILURE_MEMORY_MS)),
+            self.flushes.judge(look, flushes, ("flushes failed", FAILURE_MEMORY_MS)),
+        ]
     }
 
     fn failing(&mut self, look: &Look) -> Option<Seen> {
@@ -241,7 +266,8 @@ mod tests {
         let mut device = Device::default();
         let mut at = |now_ms: u64, retries: u64| {
             let look = Look { retries, uptime_ms: now_ms, ..look(now_ms, 0, 0, 0) };
-            device.refusing(&look)
+            let [retries, ..] = device.refusing(&look);
+            retries
         };
         assert!(matches!(at(0, 0), Some(Seen::Unsure(AlertCode::DeviceRetries, _))));
         assert!(at(RETRY_MEMORY_MS, 0).is_none());
@@ -254,6 +280,29 @@ mod tests {
         }
         assert!(at(120 * MINUTE_MS, 3).is_none());
         assert!(matches!(at(121 * MINUTE_MS, 4), Some(Seen::Holds(_))));
+    }
+
+    /// What went elsewhere and flushes that failed have alerts of their own, for a day.
+    #[test]
+    fn moved_writes_and_failed_flushes_are_told_of_for_a_day() {
+        let mut device = Device::default();
+        let mut at = |now_ms: u64, moved_writes: u64, failed_flushes: u64| {
+            let look = look(now_ms, 0, 0, 0);
+            let look = Look { moved_writes, failed_flushes, uptime_ms: now_ms, ..look };
+            let seen = device.judge(&look).into_iter();
+            let told = seen.filter_map(|seen| match seen {
+                Seen::Holds(condition) => Some((condition.code.name(), condition.actual)),
+                Seen::Unsure(..) => None,
+            });
+            told.collect::<Vec<_>>()
+        };
+        assert_eq!(at(DAY_MS, 0, 0), []);
+        let moved = ("device-moved", "1 writes went elsewhere since the start".to_owned());
+        let flushes = ("device-flushes", "2 flushes failed since the start".to_owned());
+        assert_eq!(at(DAY_MS + MINUTE_MS, 1, 0), std::slice::from_ref(&moved));
+        assert_eq!(at(2 * DAY_MS, 1, 2), [moved, flushes.clone()]);
+        assert_eq!(at(2 * DAY_MS + MINUTE_MS, 1, 2), [flushes]);
+        assert_eq!(at(3 * DAY_MS, 1, 2), []);
     }
 
     #[test]

@@ -61,6 +61,10 @@ pub(super) struct Look {
     pub transfers: DeviceSnapshot,
     /// How often a write was tried again that it had refused.
     pub retries: u64,
+    /// How often something went elsewhere that it had refused.
+    pub moved_writes: u64,
+    /// How many of its flushes have failed.
+    pub failed_flushes: u64,
     pub has_failed: bool,
     pub troubles: BTreeMap<&'static str, String>,
     /// Of each group with a schedule: what became of the last snapshots that were due.
@@ -151,6 +155,8 @@ impl Sources {
             device: self.device.clone(),
             transfers: self.counters.device(),
             retries: self.store.device_retries(),
+            moved_writes: self.store.moved_writes(),
+            failed_flushes: self.store.failed_flushes(),
             has_failed: self.observer.has_failed(),
             troubles: self.observer.troubles(),
             snapshots: self.array.last_snapshots(),
