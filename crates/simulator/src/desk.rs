@@ -158,7 +158,9 @@ impl Desk {
 
     /// A step that starts nothing; whether there was one.
     pub(crate) fn settle_one(&mut self, store: &Store) -> Result<bool, String> {
-        if self.ops.iter().any(|op| op.operation.is_some()) {
+        // One that begins anew may do so until a commit in hand is applied.
+        let goes_on = self.commits.is_empty() || self.rng.chance(50);
+        if goes_on && self.ops.iter().any(|op| op.operation.is_some()) {
             self.read_one(store)?;
             return Ok(true);
         }
@@ -187,7 +189,8 @@ impl Desk {
             turns = if answers == self.answers { turns + 1 } else { 0 };
             answers = self.answers;
             if turns > IDLE_TURNS_MAX {
-                return Err(format!("{turns} turns of maintenance answer nothing"));
+                let labels: Vec<_> = self.ops.iter().map(|op| op.label.as_str()).collect();
+                return Err(format!("{turns} turns of maintenance do not answer {labels:?}"));
             }
         }
         match self.ops.first() {

@@ -10,7 +10,7 @@
 //! | FUA write | durable, of itself alone: what other writes have left cached stays cached |
 //! | flush | all that was answered before it began is durable |
 //! | writeback | some that are cached become durable, because the device likes to |
-//! | a write that fails | any of its sectors may be cached; nobody knows which |
+//! | a write that fails | any of its sectors may be cached, unseen; a flush shows which |
 //! | a flush that fails | some of the writes that were cached may be gone, for readers too |
 //! | kill | nothing: the process dies, the cache stays, and whoever comes next reads it |
 //! | power loss | of what is cached, each sector is there or not, whatever the order of the writes
@@ -119,8 +119,17 @@ impl Device {
 
     /// A flush that is answered.
     pub fn flush(&mut self) {
-        for write in std::mem::take(&mut self.cached) {
-            self.durable.extend(write);
+        self.make_durable(self.cached.len());
+    }
+
+    /// The oldest writes become durable. What is so is seen, unless a younger one is: so that of a
+    /// write that has failed a flush decides for good what it has done.
+    fn make_durable(&mut self, count: usize) {
+        for (number, frame) in self.cached.drain(..count).flatten().collect::<Blocks>() {
+            if !self.cached.iter().flatten().any(|(cached, _)| *cached == number) {
+                self.seen.insert(number, frame.clone());
+            }
+            self.durable.insert(number, frame);
         }
     }
 
@@ -148,9 +157,7 @@ impl Device {
     /// that chance says.
     pub fn write_back(&mut self, rng: &mut Rng) {
         let count = rng.below(self.cached.len() as u64 + 1) as usize;
-        for write in self.cached.drain(..count) {
-            self.durable.extend(write);
-        }
+        self.make_durable(count);
     }
 
     /// The power fails, and comes back.
@@ -256,5 +263,17 @@ mod tests {
         assert!(device.read(0).is_none());
         device.lose_power(Survival::All, &mut Rng::new(1));
         assert_eq!(device.read(0).map(|frame| frame[0]), Some(1));
+    }
+
+    #[test]
+    fn a_flush_shows_what_a_failed_write_has_done() {
+        let mut device = Device::default();
+        device.write(block(0, 1));
+        device.write_failed(block(0, 2));
+        device.write_failed(block(1, 3));
+        device.write(block(1, 4));
+        device.flush();
+        let seen = [0, 1].map(|number| device.read(number).map_or(0, |frame| frame[0]));
+        assert_eq!((seen, after_power_loss(device)), ([2, 4], [2, 4]));
     }
 }
