@@ -3,7 +3,7 @@
 //! ```text
 //! simulator --seeds 1..1000 [--durability commit|flush] [--steps N] [--full]
 //! simulator --seed N --trace
-//! simulator --seeds 1..1000 --small
+//! simulator --seeds 1..1000 --small [--memory BYTES]
 //! simulator --seeds 1..1000 --misplaced
 //! ```
 
@@ -15,7 +15,7 @@ use simulator::{Plan, Summary, run};
 use store::Durability;
 
 const USAGE: &str = "usage: simulator [--seeds FROM..TO | --seed N] [--durability commit|flush] \
-                     [--steps N] [--full | --small] [--trace] [--misplaced]";
+                     [--steps N] [--full | --small] [--memory BYTES] [--trace] [--misplaced]";
 
 struct Arguments {
     seeds: std::ops::Range<u64>,
@@ -24,6 +24,8 @@ struct Arguments {
     full: bool,
     /// Segments of 64 KiB.
     small: bool,
+    /// Memory of the store, whatever the seed says.
+    memory_bytes: Option<u64>,
     trace: bool,
     /// Histories in which a write is lost, or lands elsewhere or in part.
     misplaced: bool,
@@ -37,6 +39,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
         steps: None,
         full: false,
         small: false,
+        memory_bytes: None,
         trace: false,
         misplaced: false,
     };
@@ -59,6 +62,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
                 };
             }
             "--steps" => arguments.steps = Some(words.next()?.parse().ok()?),
+            "--memory" => arguments.memory_bytes = Some(words.next()?.parse().ok()?),
             "--full" => arguments.full = true,
             "--small" => arguments.small = true,
             "--trace" => arguments.trace = true,
@@ -79,6 +83,7 @@ fn plan(arguments: &Arguments, seed: u64, durability: Durability) -> Plan {
         Plan::of_seed(seed, durability)
     };
     plan.steps = arguments.steps.unwrap_or(plan.steps);
+    plan.memory_bytes = arguments.memory_bytes.unwrap_or(plan.memory_bytes);
     plan.log = arguments.trace;
     plan
 }
