@@ -9,6 +9,7 @@
 //! A copy makes other nodes stand where these were read: `grafts` says who waits for that, and who
 //! looks again.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use block::{BlockNumber, BlockRange, VolumeError, VolumeId};
@@ -134,6 +135,8 @@ pub(crate) struct Looker<'a> {
     node_page: Option<u64>,
     /// The chunk whose row was read last: a block that repeats is named by many entries.
     chunk: Option<ChunkId>,
+    /// Nodes that the edit itself names once more: what it sets in them afterwards copies them.
+    pub(crate) grafted: BTreeSet<NodeId>,
     /// The shared nodes on the way down that were looked at last, by their levels: all that they
     /// name was.
     shared: [Option<NodeId>; LEVEL_MAX as usize + 1],
@@ -144,7 +147,8 @@ pub(crate) struct Looker<'a> {
 impl<'a> Looker<'a> {
     fn new(world: View<'a>) -> Self {
         let shared = [None; LEVEL_MAX as usize + 1];
-        Self { world, node_page: None, chunk: None, shared, shared_entries: 0 }
+        let (node_page, chunk, grafted) = Default::default();
+        Self { world, node_page, chunk, grafted, shared, shared_entries: 0 }
     }
 
     /// What was read, if it was: nothing where it was asked for, and more may be.
@@ -320,10 +324,9 @@ impl<'a> Looker<'a> {
         };
         #[cfg(test)]
         self.world.call_hook();
-        let shared = shared || row.reference_count > 1;
+        let shared = shared || row.reference_count > 1 || self.grafted.contains(&id);
         let set = blocks.children(base, level, self.fanout());
-        let looked_at = self.shared[usize::from(level)].replace(id) == Some(id);
-        let all = shared && !looked_at;
+        let all = shared && self.shared[usize::from(level)].replace(id) != Some(id);
         let entries = self.fanout().entries() as u64;
         self.shared_entries += if all { entries } else { 0 };
         let touched = if all { 0..entries } else { set.clone() };

@@ -124,6 +124,7 @@ impl Taker<'_, '_> {
         };
         if end - start == span && to.is_multiple_of(span) {
             self.looker.row(entry, at)?;
+            self.looker.grafted.insert(id);
             self.push(to, span, level, None, GRAFT_WORK);
             return Ok(true);
         }

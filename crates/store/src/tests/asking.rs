@@ -261,3 +261,22 @@ fn a_copy_from_beside_what_it_has_set_waits_for_nothing_either() {
     assert_eq!(read(&front.store, source, 5 * MIB + 8, 8), read(&front.store, source, 0, 8));
     assert_sound(&front.store);
 }
+
+/// A copy downwards names a leaf of its source as it is, and then sets some blocks of that leaf:
+/// these must be known to cost a copy of it, all that it names included.
+#[test]
+fn a_copy_asks_for_all_of_a_leaf_that_it_names_and_then_changes() {
+    for durability in [Durability::Commit, Durability::Flush] {
+        let (mut front, volume) = Front::new(durability);
+        let blocks = MIB / 8 + 100;
+        let segments = vec![segment(volume, MIB, volume, 0, blocks * 8)];
+        front.execute(VolumeRequest::Copy { segments }).unwrap();
+        assert_eq!(front.read_inside(), 0, "{durability:?}");
+        let mut expected: Vec<u8> = (1..4).flat_map(|at| distinct(MIB, at + 1)).collect();
+        expected.truncate(blocks as usize * 4096);
+        assert!(read(&front.store, volume, 0, blocks * 8) == expected);
+        let rest = &distinct(MIB, 2)[100 * 4096..];
+        assert!(read(&front.store, volume, blocks * 8, MIB - 800) == rest);
+        assert_sound(&front.store);
+    }
+}
