@@ -97,4 +97,8 @@ impl sys::Disk for MemoryDisk {
     fn flush(&self) -> io::Result<()> {
         Ok(())
     }
+
+    fn flush_failures(&self) -> u64 {
+        0
+    }
 }

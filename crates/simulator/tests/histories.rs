@@ -34,7 +34,7 @@ fn histories_with_answers_from_memory() {
 #[test]
 fn histories_with_many_volumes_and_snapshots_taken_in_use() {
     for durability in [Durability::Commit, Durability::Flush] {
-        let sum = all(0..10, |seed| Plan::many_volumes(seed, durability));
+        let sum = all(0..20, |seed| Plan::many_volumes(seed, durability));
         assert!(sum.taken_busy > 5, "{sum}");
     }
 }

@@ -92,7 +92,7 @@ pub(super) fn session(
     random: &mut Random,
     count: &mut Count,
 ) -> Result<()> {
-    let mut initiator = Initiator::login(target, isid)?;
+    let mut initiator = Initiator::login(target, isid).context("a login before commands")?;
     count.sessions += 1;
     let mut open: HashMap<u32, Wanted> = HashMap::new();
     let (mut sent, mut bytes) = (0, 0);
@@ -105,15 +105,15 @@ pub(super) fn session(
             let wanted = command(random, unit, units);
             let cdb = libiscsi::Cdb::raw(&wanted.cdb, wanted.direction);
             let (pdu, one) = initiator.command_pdu(&cdb, wanted.bytes as usize);
-            initiator.send(&pdu.with_bytes(8, &unit.lun))?;
+            initiator.send(&pdu.with_bytes(8, &unit.lun)).context("sending a command")?;
             open.insert(one.tag, wanted);
             sent += 1;
             count.commands += 1;
         }
         ensure!(heard.elapsed() < ANSWER, "no answer to any of {:02x?}", cdbs(&open));
-        if initiator.receive_peek(QUIET)?.is_none() {
+        if initiator.receive_peek(QUIET).context("waiting for an answer")?.is_none() {
             // Another session may have ended them: a unit attention tells of that (TAS is 0).
-            told |= asks(&mut initiator, units, &mut open)?;
+            told |= asks(&mut initiator, units, &mut open).context("asking units")?;
             if told {
                 return Ok(());
             }
@@ -134,7 +134,7 @@ pub(super) fn session(
                 let end = pdu.field(40) as usize + length as usize;
                 ensure!(end <= wanted.bytes as usize, "an R2T for more than was announced");
                 let data: Vec<u8> = wanted.data.iter().copied().cycle().take(end).collect();
-                initiator.answer(&pdu, &data)?;
+                initiator.answer(&pdu, &data).context("answering an R2T")?;
             }
             opcode::SCSI_RESPONSE => {
                 open.remove(&tag).context("a response to nothing")?;

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::{Count, Unit};
 use crate::initiator::{Initiator, NO_TAG, Pdu, login_request};
@@ -27,7 +27,7 @@ pub(super) fn session(
 ) -> Result<()> {
     count.sessions += 1;
     if random.below(4) == 0 {
-        let mut initiator = Initiator::connect(target)?;
+        let mut initiator = Initiator::connect(target).context("a connection")?;
         let mut login = login_request(target, isid);
         damage(random, &mut login);
         let _ = initiator.send(&login);
@@ -36,7 +36,7 @@ pub(super) fn session(
         count.pdus += 1;
         return Ok(());
     }
-    let mut initiator = Initiator::login(target, isid)?;
+    let mut initiator = Initiator::login(target, isid).context("a login before PDUs")?;
     // Who does not read is slowed down; this one does not wait for that.
     initiator.stream().set_write_timeout(Some(Duration::from_millis(500)))?;
     let reads = random.below(4) != 0;
