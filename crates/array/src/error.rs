@@ -234,6 +234,14 @@ pub enum Error {
         /// How many there can be.
         limit: usize,
     },
+    /// One request is about more than one commit of the store takes.
+    #[error("Array limit reached: at most {limit} {what} at once. Send several requests.")]
+    TooManyAtOnce {
+        /// What they are, and what is done to them.
+        what: &'static str,
+        /// How many one request may be about.
+        limit: usize,
+    },
     /// The stored configuration is inconsistent, or newer than this program.
     #[error("The stored configuration can't be used: {0}. `holdfast inspect` shows more.")]
     Damaged(String),
@@ -287,7 +295,7 @@ impl Error {
             Self::WouldTruncate { .. } => "would_truncate",
             Self::ScrubRunning => "scrub_running",
             Self::OptimizeRunning => "optimize_running",
-            Self::Limit { .. } => "limit_reached",
+            Self::Limit { .. } | Self::TooManyAtOnce { .. } => "limit_reached",
             Self::Damaged(_) => "damaged",
             Self::PoolFull => "pool_full",
             Self::Store(_) => "store_failed",
@@ -334,7 +342,7 @@ impl Error {
             | Self::ExistingConnections { .. }
             | Self::ScrubRunning
             | Self::OptimizeRunning => Kind::Conflict,
-            Self::Limit { .. } | Self::PoolFull => Kind::Full,
+            Self::Limit { .. } | Self::TooManyAtOnce { .. } | Self::PoolFull => Kind::Full,
             Self::Damaged(_) | Self::Store(_) => Kind::Fault,
         }
     }

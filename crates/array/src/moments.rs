@@ -204,7 +204,7 @@ impl Array {
             for name in names {
                 if plan_one(state, name, &mut change, &mut planned)? {
                     let limit = crate::CHANGES_MAX * 2;
-                    return Err(Error::Limit { what: "snapshots changed at once", limit });
+                    return Err(Error::TooManyAtOnce { what: "snapshots are changed", limit });
                 }
             }
             Ok((change, planned))
@@ -235,7 +235,7 @@ impl Array {
             }
             let limit = crate::CHANGES_MAX * 2;
             match ids.len() > limit {
-                true => Err(Error::Limit { what: "snapshots changed at once", limit }),
+                true => Err(Error::TooManyAtOnce { what: "snapshots are changed", limit }),
                 false => Ok(ids),
             }
         })

@@ -24,6 +24,10 @@ use crate::{
 /// The most objects that are changed at once: their records must fit one commit of the store.
 pub const CHANGES_MAX: usize = 500;
 
+/// The most volumes that are truncated at once: each costs what is at its new end, up to some 60 us
+/// within one commit, during which no other is written.
+pub const TRUNCATED_MAX: usize = 100;
+
 /// Volumes to make or overwrite from another volume or a snapshot.
 #[derive(Clone, Debug)]
 pub struct NewCopy {
@@ -42,7 +46,7 @@ pub struct NewCopy {
 /// Refuses duplicate names, and more than one commit takes.
 pub(crate) fn check<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Result<(), Error> {
     if names.len() > CHANGES_MAX {
-        return Err(Error::Limit { what: "objects changed at once", limit: CHANGES_MAX });
+        return Err(Error::TooManyAtOnce { what: "objects are changed", limit: CHANGES_MAX });
     }
     let mut seen = BTreeSet::new();
     for name in names {
@@ -101,7 +105,8 @@ impl Array {
     /// Changes volumes, all in the same way.
     ///
     /// # Errors
-    /// Those of [`Array::update_volume`]; `named_twice`; `only_one` for a new name.
+    /// Those of [`Array::update_volume`]; `named_twice`; `only_one` for a new name; `limit_reached`
+    /// for more than [`TRUNCATED_MAX`] that are truncated.
     pub fn update_volumes(
         &self,
         names: &[String],
@@ -109,6 +114,12 @@ impl Array {
     ) -> Result<Vec<VolumeInfo>, Error> {
         check_all(names)?;
         check_single(names.len(), update.name.is_some(), "a new name")?;
+        if update.truncate && update.size_bytes.is_some() && names.len() > TRUNCATED_MAX {
+            return Err(Error::TooManyAtOnce {
+                what: "volumes are truncated",
+                limit: TRUNCATED_MAX,
+            });
+        }
         let plan = |state: &State, _, name: &String| self.plan_update(state, name, update);
         self.change_all(names, plan, |state, record| self.show_volume(state, record))
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! simulator --seeds 1..1000 [--durability commit|flush] [--steps N] [--full]
 //! simulator --seed N --trace
-//! simulator --seeds 1..1000 --small [--memory BYTES]
+//! simulator --seeds 1..1000 --small [--memory BYTES] [--reserve DIVISOR]
 //! simulator --seeds 1..1000 --misplaced
 //! ```
 
@@ -15,7 +15,8 @@ use simulator::{Plan, Summary, run};
 use store::Durability;
 
 const USAGE: &str = "usage: simulator [--seeds FROM..TO | --seed N] [--durability commit|flush] \
-                     [--steps N] [--full | --small] [--memory BYTES] [--trace] [--misplaced]";
+                     [--steps N] [--full | --small] [--memory BYTES] [--reserve DIVISOR] [--trace] \
+                     [--misplaced]";
 
 struct Arguments {
     seeds: std::ops::Range<u64>,
@@ -26,6 +27,8 @@ struct Arguments {
     small: bool,
     /// Memory of the store, whatever the seed says.
     memory_bytes: Option<u64>,
+    /// One in so many segments is kept from data.
+    reserve_divisor: Option<u32>,
     trace: bool,
     /// Histories in which a write is lost, or lands elsewhere or in part.
     misplaced: bool,
@@ -40,6 +43,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
         full: false,
         small: false,
         memory_bytes: None,
+        reserve_divisor: None,
         trace: false,
         misplaced: false,
     };
@@ -63,6 +67,10 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
             }
             "--steps" => arguments.steps = Some(words.next()?.parse().ok()?),
             "--memory" => arguments.memory_bytes = Some(words.next()?.parse().ok()?),
+            "--reserve" => {
+                let divisor = words.next()?.parse().ok()?;
+                arguments.reserve_divisor = Some(divisor).filter(|divisor| *divisor > 0);
+            }
             "--full" => arguments.full = true,
             "--small" => arguments.small = true,
             "--trace" => arguments.trace = true,
@@ -84,6 +92,8 @@ fn plan(arguments: &Arguments, seed: u64, durability: Durability) -> Plan {
     };
     plan.steps = arguments.steps.unwrap_or(plan.steps);
     plan.memory_bytes = arguments.memory_bytes.unwrap_or(plan.memory_bytes);
+    let divisor = arguments.reserve_divisor.unwrap_or(plan.tuning.reserve_divisor);
+    plan.tuning.reserve_divisor = divisor;
     plan.log = arguments.trace;
     plan
 }

@@ -1,7 +1,7 @@
 //! Small segments, records and nodes: the log laps its pool, and every boundary meets crashes.
 
 use simulator::{Plan, Summary, run};
-use store::Durability;
+use store::{Durability, Tuning};
 
 fn all(seeds: impl Iterator<Item = u64>, durability: Durability) -> Summary {
     let mut sum = Summary::default();
@@ -42,6 +42,20 @@ fn the_log_goes_far_beside_each_checkpoint() {
         }
     }
     assert!(sum.crashes > 20 && sum.checkpoints > 50, "{sum}");
+}
+
+/// Pools that keep much of themselves for upkeep, and next to nothing, get full, and go on.
+#[test]
+fn whatever_the_reserve_is_nothing_is_lost() {
+    for (reserve_divisor, seeds) in [(8, [6, 22]), (4096, [14, 30])] {
+        for (seed, durability) in seeds.into_iter().zip([Durability::Commit, Durability::Flush]) {
+            let plan = Plan::small_segments(seed, durability);
+            let tuning = Tuning { reserve_divisor, ..plan.tuning };
+            if let Err(failure) = run(&Plan { tuning, steps: 2 * plan.steps, ..plan }) {
+                panic!("1/{reserve_divisor}, {durability:?}: {failure}");
+            }
+        }
+    }
 }
 
 /// A pool that is filled to the last segment takes what needs no room, and refuses the rest.

@@ -1,6 +1,5 @@
 //! When a checkpoint is due, and who writes it when nobody else does.
 
-use crate::segments::reserve_segments;
 use crate::store::Store;
 use crate::writer::Writer;
 use crate::{MemoryStatus, Next, StoreError};
@@ -27,7 +26,7 @@ impl Store {
         if writer.log_bytes == 0 {
             return false;
         }
-        let reserve = reserve_segments(self.world.medium.geometry().segment_count);
+        let reserve = self.world.medium.reserve_segments();
         let short = writer.state.segments.free_count() <= reserve + reserve / 2;
         let geometry = self.world.medium.geometry();
         let segments_bytes = geometry.segment_bytes.max(geometry.usable_bytes() / 16);

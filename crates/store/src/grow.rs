@@ -17,7 +17,6 @@ use format::geometry::SEGMENTS_MAX;
 
 use crate::StoreError;
 use crate::checkpoint::Checkpointer;
-use crate::segments::reserve_segments;
 use crate::starved::Room;
 use crate::store::Store;
 use crate::world::World;
@@ -70,7 +69,7 @@ impl Store {
     pub fn space_use(&self) -> (u64, u64) {
         let geometry = self.world.medium.geometry();
         let segment_bytes = geometry.segment_bytes;
-        let reserve = reserve_segments(geometry.segment_count);
+        let reserve = self.world.medium.reserve_segments();
         let writer = &mut *self.writer.lock();
         let capacity = geometry.usable_bytes();
         if writer.room_for_data(&self.world) == Room::None {

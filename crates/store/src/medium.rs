@@ -44,6 +44,17 @@ impl Medium {
         Self { disk, segment_bytes, segment_count: AtomicU32::new(segment_count), keys, tuning }
     }
 
+    /// Segments that hosts' data does not fill: [`Tuning::reserve_segments`].
+    pub(crate) fn reserve_segments(&self) -> u32 {
+        self.tuning.reserve_segments(self.geometry().segment_count)
+    }
+
+    /// How many free segments are so few that some should be emptied: an eighth of the pool, or
+    /// what the reserve is short of.
+    pub(crate) fn segments_wanted(&self) -> u32 {
+        (self.geometry().segment_count / 8).max(2 * self.reserve_segments())
+    }
+
     /// How the pool is divided now.
     pub(crate) fn geometry(&self) -> Geometry {
         let segment_count = self.segment_count.load(Ordering::Acquire);

@@ -14,7 +14,6 @@ use format::{PLACE_UNIT_BYTES, SegmentRow, SegmentState};
 use crate::compact::Compactor;
 use crate::need::Need;
 use crate::pace::PACED_PERMILLE;
-use crate::segments::reserve_segments;
 use crate::store::Store;
 use crate::verify::Stored;
 use crate::writer::Writer;
@@ -85,12 +84,6 @@ impl Shortage {
     }
 }
 
-/// How many free segments are so few that some should be emptied: an eighth of the pool, or what
-/// the reserve is short of.
-pub(crate) fn segments_wanted(count: u32) -> u32 {
-    (count / 8).max(2 * reserve_segments(count))
-}
-
 impl Store {
     /// Whether so few segments are free that one should be emptied.
     pub fn reclaim_due(&self) -> bool {
@@ -98,9 +91,8 @@ impl Store {
     }
 
     pub(crate) fn reclaim_due_of(&self, writer: &mut Writer) -> bool {
-        let count = self.world.medium.geometry().segment_count;
         !writer.failed
-            && writer.state.segments.free_count() < segments_wanted(count)
+            && writer.state.segments.free_count() < self.world.medium.segments_wanted()
             && !writer.is_reclaim_futile()
     }
 
@@ -226,11 +218,10 @@ impl Store {
     }
 
     fn shortage(&self) -> Shortage {
-        let count = self.world.medium.geometry().segment_count;
         let mut writer = self.writer.lock();
         let reserve = writer.reserve_now(&self.world);
         let least = u64::from(reserve + reserve / 2);
-        let most = u64::from(segments_wanted(count)).max(least + 1);
+        let most = u64::from(self.world.medium.segments_wanted()).max(least + 1);
         let free = u64::from(writer.state.segments.free_count());
         let permille = most.saturating_sub(free) * 1000 / (most - least);
         let need = writer.greatest_need();

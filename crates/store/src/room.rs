@@ -42,7 +42,6 @@ use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE, STREAM_HEADER_BYTES};
 use crate::checkpoint::Checkpointer;
 use crate::nodes::Nodes;
 use crate::pages::PageKey;
-use crate::segments::reserve_segments;
 use crate::table::Table;
 use crate::world::World;
 use crate::writer::Writer;
@@ -195,7 +194,7 @@ impl Writer {
         }
         let least = want.left().saturating_add(claim.segments);
         let reserve = match want {
-            Want::Data => reserve_segments(world.medium.geometry().segment_count) + 1,
+            Want::Data => world.medium.reserve_segments() + 1,
             _ => 0,
         };
         self.state.segments.free_count() >= reserve.max(least.saturating_add(opens))
@@ -249,7 +248,7 @@ impl Writer {
 
     /// The reserve of the moment: hosts' data is taken while more segments are free.
     pub(crate) fn reserve_now(&self, world: &World) -> u32 {
-        let reserve = reserve_segments(world.medium.geometry().segment_count);
+        let reserve = world.medium.reserve_segments();
         reserve.max(LEFT_BY_DATA + self.claim(world).segments)
     }
 }

@@ -62,14 +62,6 @@ pub(crate) struct Segments {
     pub(crate) walks: std::cell::Cell<u64>,
 }
 
-/// Segments that hosts can't fill: metadata, reclaim and checkpoints take them, so that unmap and
-/// the like proceed when the pool is full, and overwrites do: a sixty-fourth, at least 4. So much
-/// must be dead on average before emptying a segment gains more than its records' headers take.
-/// What a checkpoint may need on top of that is in `room`.
-pub(crate) fn reserve_segments(segment_count: u32) -> u32 {
-    (segment_count / 64).max(4)
-}
-
 /// So many rows are walked again in builds with assertions, each time they are asked for.
 const PROVED_ROWS_MAX: usize = 1024;
 

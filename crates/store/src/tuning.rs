@@ -39,6 +39,8 @@ pub struct Tuning {
     pub parts_at_once: usize,
     /// Blocks that a copy may move with one commit and not be counted among those: 256 KiB.
     pub placeless_blocks_max: usize,
+    /// One in so many segments is kept from hosts' data, see [`Tuning::reserve_segments`].
+    pub reserve_divisor: u32,
     /// Blocks moved with one commit, where nobody minds: 1 MiB.
     pub move_blocks_max: usize,
     /// Blocks moved with one commit while hosts write: 256 KiB, so that theirs are held up little.
@@ -72,6 +74,7 @@ impl Tuning {
         edit_blocks_max: TRANSFER_BYTES_MAX / BLOCK_BYTES + 2,
         part_blocks_max: 1024,
         parts_at_once: 4,
+        reserve_divisor: 64,
         placeless_blocks_max: 64,
         move_blocks_max: 256,
         move_blocks_busy: 64,
@@ -95,6 +98,7 @@ impl Tuning {
         edit_blocks_max: 10,
         part_blocks_max: 4,
         parts_at_once: 2,
+        reserve_divisor: 64,
         placeless_blocks_max: 2,
         move_blocks_max: 8,
         move_blocks_busy: 4,
@@ -116,6 +120,14 @@ impl Tuning {
     pub(crate) fn named_runs_max(&self) -> usize {
         // The rest is for the blocks at the ends of its segments.
         (self.record_entries_bytes_max * 7 / 8).saturating_div(LINKED_RUN_BYTES_MAX)
+    }
+
+    /// Segments that hosts can't fill: metadata, reclaim and checkpoints take them, so that unmap
+    /// and the like proceed when the pool is full, and overwrites do: a sixty-fourth, at least 4. So
+    /// much must be dead on average before emptying a segment gains more than its records' headers
+    /// take. What a checkpoint may need on top of that is in `room`.
+    pub(crate) fn reserve_segments(&self, segment_count: u32) -> u32 {
+        (segment_count / self.reserve_divisor).max(4)
     }
 
     /// Blocks that header and entries of a record take at most.

@@ -8,6 +8,8 @@ pub const BATCH: usize = 500;
 const NAME_CHARS: usize = 63;
 /// The longest iSCSI name.
 const ISCSI_NAME_BYTES: usize = 223;
+/// The most names of volumes that one request may truncate.
+pub const TRUNCATED: usize = 100;
 /// The largest size of a volume: 64 TiB.
 pub const SIZE: u64 = 64 << 40;
 
@@ -25,6 +27,12 @@ pub fn batch(kind: &str, n: usize) -> Vec<String> {
 /// The same, as a parameter.
 pub fn listed(kind: &str, n: usize) -> String {
     batch(kind, n).join(",")
+}
+
+/// The `n`th group of names that one request may truncate, as a parameter.
+pub fn truncated(kind: &str, n: usize) -> String {
+    let names = (n * TRUNCATED..(n + 1) * TRUNCATED).map(|n| name(kind, n));
+    names.collect::<Vec<_>>().join(",")
 }
 
 /// The snapshots with a suffix of the volumes of a batch, as a parameter.

@@ -1,7 +1,7 @@
 //! Changes of several objects: all or none.
 
 use super::*;
-use crate::several::{CHANGES_MAX, NewCopy};
+use crate::several::{CHANGES_MAX, NewCopy, TRUNCATED_MAX};
 
 fn strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
@@ -62,7 +62,16 @@ fn volumes_are_made_and_ended_together() {
     array.eradicate_volumes(&strings(&["b", "a"])).unwrap();
     assert_eq!(state(&store, &array).0.len(), 1);
     let many = vec!["c".to_owned(); CHANGES_MAX + 1];
-    assert_eq!(code(array.destroy_volumes(&many, 5)), "limit_reached");
+    let refused = array.destroy_volumes(&many, 5).unwrap_err();
+    let text = format!(
+        "Array limit reached: at most {CHANGES_MAX} objects are changed at once. Send several \
+         requests."
+    );
+    assert_eq!((refused.code(), refused.to_string()), ("limit_reached", text));
+    let update =
+        VolumeUpdate { size_bytes: Some(4096), truncate: true, ..VolumeUpdate::default() };
+    let many: Vec<String> = (0..=TRUNCATED_MAX).map(|n| format!("c{n}")).collect();
+    assert_eq!(code(array.update_volumes(&many, &update)), "limit_reached");
 }
 
 #[test]

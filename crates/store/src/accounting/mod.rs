@@ -33,7 +33,6 @@ use parking_lot::{Mutex, RwLock};
 use crate::StoreError;
 use crate::checkpoint::Checkpointer;
 use crate::pages::FastState;
-use crate::reclaim::segments_wanted;
 use crate::store::Store;
 use crate::world::{State, World};
 pub(crate) use count::Limits;
@@ -265,9 +264,9 @@ impl Store {
 
     /// Whether segments run short that a pass holds back.
     fn is_in_the_way(&self) -> bool {
-        let count = self.world.medium.geometry().segment_count;
+        let wanted = self.world.medium.segments_wanted();
         let segments = &mut self.writer.lock().state.segments;
-        segments.metadata_in_limbo() > 0 && segments.free_count() < segments_wanted(count)
+        segments.metadata_in_limbo() > 0 && segments.free_count() < wanted
     }
 }
 
