@@ -69,7 +69,10 @@ impl Array {
     ) -> Result<(Change, PlannedSnapshots), Error> {
         let (volumes, group) = state.sources(&new.source)?;
         if volumes.len() > GROUP_MEMBERS_MAX {
-            return Err(Error::TooManyAtOnce { what: "snapshots are made", limit: GROUP_MEMBERS_MAX });
+            return Err(Error::TooManyAtOnce {
+                what: "snapshots are made",
+                limit: GROUP_MEMBERS_MAX,
+            });
         }
         if state.snapshots.len() + volumes.len() > SNAPSHOTS_MAX {
             return Err(Error::Limit { what: "snapshots", limit: SNAPSHOTS_MAX });

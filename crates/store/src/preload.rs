@@ -137,8 +137,7 @@ pub(crate) struct Looker<'a> {
     chunk: Option<ChunkId>,
     /// Nodes that the edit itself names once more: what it sets in them afterwards copies them.
     pub(crate) grafted: BTreeSet<NodeId>,
-    /// The shared nodes on the way down that were looked at last, by their levels: all that they
-    /// name was.
+    /// The shared nodes on the way down that were looked at last, with all that they name.
     shared: [Option<NodeId>; LEVEL_MAX as usize + 1],
     /// How many entries these have together: each is named once more where a node is copied.
     shared_entries: u64,

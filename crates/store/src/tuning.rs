@@ -123,9 +123,9 @@ impl Tuning {
     }
 
     /// Segments that hosts can't fill: metadata, reclaim and checkpoints take them, so that unmap
-    /// and the like proceed when the pool is full, and overwrites do: a sixty-fourth, at least 4. So
-    /// much must be dead on average before emptying a segment gains more than its records' headers
-    /// take. What a checkpoint may need on top of that is in `room`.
+    /// and the like proceed when the pool is full, and overwrites do: a sixty-fourth, at least 4.
+    /// So much must be dead on average before emptying a segment gains more than its records'
+    /// headers take. What a checkpoint may need on top of that is in `room`.
     pub(crate) fn reserve_segments(&self, segment_count: u32) -> u32 {
         (segment_count / self.reserve_divisor).max(4)
     }

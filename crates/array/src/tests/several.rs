@@ -68,8 +68,7 @@ fn volumes_are_made_and_ended_together() {
          requests."
     );
     assert_eq!((refused.code(), refused.to_string()), ("limit_reached", text));
-    let update =
-        VolumeUpdate { size_bytes: Some(4096), truncate: true, ..VolumeUpdate::default() };
+    let update = VolumeUpdate { size_bytes: Some(4096), truncate: true, ..VolumeUpdate::default() };
     let many: Vec<String> = (0..=TRUNCATED_MAX).map(|n| format!("c{n}")).collect();
     assert_eq!(code(array.update_volumes(&many, &update)), "limit_reached");
 }
