@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use block::VolumeError;
 
@@ -20,30 +20,43 @@ use crate::world::World;
 use crate::writer::{Answer, Writer};
 use crate::{Started, Token};
 
+#[derive(Debug, Default)]
+struct Taken {
+    count: AtomicUsize,
+    /// Whether one was given back since this was asked last.
+    given_back: AtomicBool,
+}
+
 /// The places that are taken.
 #[derive(Debug, Default)]
-pub(crate) struct Places(Arc<AtomicUsize>);
+pub(crate) struct Places(Arc<Taken>);
 
 /// One of them, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct PartPlace(Arc<AtomicUsize>);
+pub(crate) struct PartPlace(Arc<Taken>);
 
 impl Places {
     /// How many of `most` are free.
     fn free(&self, most: usize) -> usize {
-        most.saturating_sub(self.0.load(Ordering::Acquire))
+        most.saturating_sub(self.0.count.load(Ordering::Acquire))
     }
 
     fn take(&self, most: usize) -> Option<PartPlace> {
         let one_more = |taken: usize| (taken < most).then_some(taken + 1);
-        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).ok()?;
+        self.0.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).ok()?;
         Some(PartPlace(self.0.clone()))
+    }
+
+    fn were_given_back(&self) -> bool {
+        let given_back = &self.0.given_back;
+        given_back.load(Ordering::Acquire) && given_back.swap(false, Ordering::AcqRel)
     }
 }
 
 impl Drop for PartPlace {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.0.count.fetch_sub(1, Ordering::AcqRel);
+        self.0.given_back.store(true, Ordering::Release);
     }
 }
 
@@ -77,6 +90,22 @@ impl Store {
         }
         writer.placeless.push_back((token, edit));
         Err(Started::Queued)
+    }
+
+    /// Lets copies go on that wait for places which have come free. After a commit that is done
+    /// anyway; but who fails, or is not wanted any more, needs none.
+    pub(crate) fn hand_out_places(&self) {
+        if !self.world.places.were_given_back() {
+            return;
+        }
+        let mut answers = Vec::new();
+        {
+            let mut writer = self.writer.lock();
+            if writer.has_place(&self.world) {
+                writer.take_placeless(&self.world, &mut answers);
+            }
+        }
+        self.answer(answers);
     }
 }
 

@@ -107,6 +107,12 @@ impl Store {
 
     /// Starts a request.
     pub fn start(&self, request: VolumeRequest, token: Token) -> Started {
+        let started = self.begin(request, token);
+        self.hand_out_places();
+        started
+    }
+
+    fn begin(&self, request: VolumeRequest, token: Token) -> Started {
         if let Some(lost) = self.world.lost_target(&request) {
             return Started::Done(Err(lost));
         }
@@ -130,7 +136,13 @@ impl Store {
     // It comes boxed from `Started`, and goes back as it came.
     #[allow(clippy::boxed_local)]
     pub fn resume(&self, operation: Box<ReadOperation>, token: Token) -> Started {
-        let ReadOperation { reads, pending } = *operation;
+        let started = self.come_back(*operation, token);
+        self.hand_out_places();
+        started
+    }
+
+    fn come_back(&self, operation: ReadOperation, token: Token) -> Started {
+        let ReadOperation { reads, pending } = operation;
         match pending {
             Pending::Read { mut fetch, phase, len } => {
                 fetch.finish(&self.world, reads);
@@ -173,8 +185,6 @@ impl Store {
 
     /// Ends a request that was to go on with `operation`: what it has done stays, the rest is not
     /// wanted any more.
-    // It comes boxed from `Started`.
-    #[allow(clippy::boxed_local)]
     pub fn abandon(&self, operation: Box<ReadOperation>) {
         let edit = match &operation.pending {
             Pending::Edit { edit, .. } | Pending::Compare { edit, .. } | Pending::Restart(edit) => {
@@ -186,6 +196,8 @@ impl Store {
         if let Some(edit) = edit {
             self.writer.lock().release_staged(&self.world, edit);
         }
+        drop(operation);
+        self.hand_out_places();
     }
 
     /// Where memory is short, lets go of what no change needs any more.
