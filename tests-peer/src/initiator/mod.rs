@@ -19,6 +19,8 @@ pub use pdu::{NO_TAG, Pdu, opcode};
 
 /// How long an answer may take before something hangs.
 const HANG: Duration = Duration::from_secs(30);
+/// How long a write may be blocked before this side looks whether something has come.
+const BLOCKED: Duration = Duration::from_millis(100);
 
 /// Task management functions (RFC 7143, 11.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,15 +150,23 @@ impl Initiator {
             if left.is_zero() {
                 return Ok(None);
             }
-            self.stream.set_read_timeout(Some(left))?;
-            let mut buffer = [0; 65_536];
-            match self.stream.read(&mut buffer) {
-                Ok(0) => bail!("the target closed the connection"),
-                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(None),
-                Err(error) => return Err(error.into()),
+            if !self.take_in(left)? {
+                return Ok(None);
             }
         }
+    }
+
+    /// Takes what comes; `false`: nothing came in time.
+    fn take_in(&mut self, time: Duration) -> Result<bool> {
+        self.stream.set_read_timeout(Some(time))?;
+        let mut buffer = [0; 65_536];
+        match self.stream.read(&mut buffer) {
+            Ok(0) => bail!("the target closed the connection"),
+            Ok(count) => self.received.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
     }
 
     /// Every status that comes is acknowledged with what is sent next (ExpStatSN).
@@ -241,7 +251,27 @@ impl Initiator {
                 .with_data(piece);
             bytes.extend(pdu.bytes());
         }
-        Ok(self.stream.write_all(&bytes)?)
+        self.write_taking(&bytes)
+    }
+
+    /// Sends bytes, and takes what comes where the target takes none of them meanwhile: it reads
+    /// nothing from a host that does not take what it has asked for, and any other host reads while
+    /// it writes.
+    fn write_taking(&mut self, mut bytes: &[u8]) -> Result<()> {
+        let deadline = Instant::now() + HANG;
+        self.stream.set_write_timeout(Some(BLOCKED))?;
+        while !bytes.is_empty() {
+            match self.stream.write(bytes) {
+                Ok(0) => bail!("the target closed the connection"),
+                Ok(count) => bytes = &bytes[count..],
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    ensure!(Instant::now() < deadline, "the target takes no data");
+                    self.take_in(BLOCKED)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(self.stream.set_write_timeout(Some(HANG))?)
     }
 
     /// Asks for a task management function, immediately; its tag.
