@@ -27,8 +27,8 @@ const UNIT_ATTENTION: u8 = 6;
 #[derive(Default)]
 pub struct Good {
     pub stop: AtomicBool,
-    /// Whether it tries again if it is told of what others have changed (UNIT ATTENTION).
-    is_told: bool,
+    /// Whether a command that ends with UNIT ATTENTION is sent again.
+    resends: bool,
     has_ended: AtomicBool,
     commands: AtomicU64,
     slowest_us: AtomicU64,
@@ -37,9 +37,9 @@ pub struct Good {
 }
 
 impl Good {
-    /// One that others tell of what they change.
-    pub fn told() -> Self {
-        Self { is_told: true, ..Self::default() }
+    /// One that gets unit attentions, and sends the command again.
+    pub fn resending() -> Self {
+        Self { resends: true, ..Self::default() }
     }
 
     /// Writes and reads, until it is over.
@@ -86,7 +86,7 @@ impl Good {
         loop {
             match command() {
                 Err(Error::Command { status: Status::CheckCondition(sense), .. })
-                    if self.is_told && sense.key == UNIT_ATTENTION => {}
+                    if self.resends && sense.key == UNIT_ATTENTION => {}
                 done => return done,
             }
         }

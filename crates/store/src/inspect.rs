@@ -7,7 +7,7 @@ use std::sync::Arc;
 use block::{BlockRange, SECTOR_BYTES, VolumeId};
 use format::{FormatError, MapEntry, Superblock};
 
-use crate::superblocks::{read_stand_in, read_superblocks};
+use crate::superblocks;
 use crate::walk::walk;
 use crate::{CheckOptions, CheckReport, DamagedRange, LostBlocks, OpenOptions, Store, StoreError};
 
@@ -114,10 +114,7 @@ pub fn inspect(
     disk: Arc<dyn sys::Disk>,
     options: InspectOptions,
 ) -> Result<InspectReport, StoreError> {
-    let copies = read_superblocks(&*disk);
-    // Where nothing stands in for a copy there is nothing to say of it.
-    let stand_in = read_stand_in(&*disk, &copies).map(Ok);
-    let copies: Vec<_> = copies.into_iter().chain(stand_in).collect();
+    let copies = superblocks::read_all(&*disk);
     let superblocks = copies.iter().map(SuperblockReport::of).collect();
     let loaded = Store::load(disk, OpenOptions { memory_bytes: 0, ..OpenOptions::default() });
     let store = match loaded {

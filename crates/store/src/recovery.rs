@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use block::{FrameMut, VolumeId};
+use block::{Frame, FrameMut, VolumeId};
 use format::codec::Reader;
 use format::log::LogPosition;
 use format::page::{StreamRef, TableRoot};
@@ -108,11 +108,10 @@ impl Store {
             pending: StreamRef::default(),
         };
         // The first record must not be found by accident: what was there before is wiped.
-        disk.write(geometry.offset_bytes(Place { segment: 1, offset_units: 0 }), &[zero()])?;
-        disk.write(geometry.offset_bytes(Place { segment: 2, offset_units: 0 }), &[zero()])?;
-        disk.write(SUPERBLOCK_STAND_IN_OFFSET_BYTES, &[zero()])?;
-        for offset in SUPERBLOCK_OFFSETS_BYTES {
-            disk.write(offset, &[zero()])?;
+        let first = |segment| geometry.offset_bytes(Place { segment, offset_units: 0 });
+        let roots = SUPERBLOCK_OFFSETS_BYTES.into_iter().chain([SUPERBLOCK_STAND_IN_OFFSET_BYTES]);
+        for offset in [first(1), first(2)].into_iter().chain(roots) {
+            disk.write(offset, &[Frame::zeros()])?;
         }
         disk.flush()?;
         for sequence in [1, 2] {
@@ -209,10 +208,6 @@ impl Store {
         writer.epoch = superblock.epoch;
         checkpointer.write_superblock(&self.world.medium, superblock).map(drop)
     }
-}
-
-fn zero() -> block::Frame {
-    FrameMut::zeroed().freeze()
 }
 
 fn load_state(

@@ -67,7 +67,11 @@ fn write_at(medium: &Medium, offset_bytes: u64, frames: &[Frame]) -> Result<(), 
     Ok(medium.disk.write_and_flush(&mut || medium.disk.write(offset_bytes, frames))?)
 }
 
-fn read(disk: &dyn sys::Disk, offset_bytes: u64) -> Result<Superblock, FormatError> {
+/// What stands in the place of a superblock.
+pub(crate) fn read_superblock(
+    disk: &dyn sys::Disk,
+    offset_bytes: u64,
+) -> Result<Superblock, FormatError> {
     if offset_bytes + BLOCK_BYTES > disk.len_bytes() {
         return Err(FormatError { what: "the device ends before it", offset: 0 });
     }
@@ -81,17 +85,24 @@ fn read(disk: &dyn sys::Disk, offset_bytes: u64) -> Result<Superblock, FormatErr
 
 /// Both copies as they were read, in their order.
 pub(crate) fn read_superblocks(disk: &dyn sys::Disk) -> [Result<Superblock, FormatError>; 2] {
-    SUPERBLOCK_OFFSETS_BYTES.map(|offset_bytes| read(disk, offset_bytes))
+    SUPERBLOCK_OFFSETS_BYTES.map(|offset_bytes| read_superblock(disk, offset_bytes))
 }
 
 /// What stands in for a copy, if something does. It is of the same pool: a device may have borne
 /// another one before.
-pub(crate) fn read_stand_in(
+fn read_stand_in(
     disk: &dyn sys::Disk,
     copies: &[Result<Superblock, FormatError>; 2],
 ) -> Option<Superblock> {
-    let found = read(disk, SUPERBLOCK_STAND_IN_OFFSET_BYTES).ok()?;
+    let found = read_superblock(disk, SUPERBLOCK_STAND_IN_OFFSET_BYTES).ok()?;
     copies.iter().flatten().all(|copy| copy.pool_id == found.pool_id).then_some(found)
+}
+
+/// Both copies as they were read, and what stands in for one of them, if something does.
+pub(crate) fn read_all(disk: &dyn sys::Disk) -> Vec<Result<Superblock, FormatError>> {
+    let copies = read_superblocks(disk);
+    let stand_in = read_stand_in(disk, &copies).map(Ok);
+    copies.into_iter().chain(stand_in).collect()
 }
 
 /// The newest superblock that is whole, and what is known of all.

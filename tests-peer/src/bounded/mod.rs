@@ -89,11 +89,7 @@ pub fn bounded(
                 good.beside(|| abort(&units[On::Empty as usize], &names, &good, way))
             });
         }
-        report.check("memory grows by less than 256 MiB over all of them", || {
-            let grown = array.peak_kib()?.saturating_sub(before?);
-            ensure!(grown < GROWTH_KIB, "it grew by {} MiB", grown >> 10);
-            Ok(format!("{} MiB", grown >> 10))
-        });
+        check_growth(report, array, before);
         good.stop.store(true, Ordering::Relaxed);
         report.check("every command of the other host ended, and every byte is right", || {
             let detail = worker.join().map_err(|_| anyhow!("it panicked"))??;
@@ -105,6 +101,15 @@ pub fn bounded(
         let took = array.start()?;
         good.verify(&mut Session::connect(&watched.config())?)?;
         Ok(format!("ready in {} ms", took.as_millis()))
+    });
+}
+
+/// Checks how much more memory the array has taken since its peak was at `before_kib`.
+pub fn check_growth(report: &mut Report, array: &Array, before_kib: Result<u64>) {
+    report.check("memory grows by less than 256 MiB over all of them", || {
+        let grown = array.peak_kib()?.saturating_sub(before_kib?);
+        ensure!(grown < GROWTH_KIB, "it grew by {} MiB", grown >> 10);
+        Ok(format!("{} MiB", grown >> 10))
     });
 }
 

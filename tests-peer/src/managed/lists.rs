@@ -1,4 +1,4 @@
-//! What only looks: every list with the largest questions, and what tells of everything at once.
+//! Requests that change nothing: every list with the largest query, and reports about everything.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -24,13 +24,7 @@ fn get(path: impl Into<String>) -> Request {
 
 /// A text as a query has it.
 fn encoded(text: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b',' => {
-            char::from(byte).to_string()
-        }
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(byte).collect()
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
 /// As many names as fit a filter.

@@ -40,8 +40,6 @@ use crate::{Arguments, array};
 
 /// How many requests are in flight in each row; less where a row has less.
 const IN_FLIGHT: usize = 32;
-/// What all rows together may take beyond what was there before.
-const GROWTH_KIB: u64 = 256 << 10;
 /// What one request may write to the device: the changes of one commit, and of maps.
 const WRITTEN_BYTES_EACH: u64 = 4 << 20;
 /// What may be written meanwhile for the other host and for what was before.
@@ -65,8 +63,8 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let mut array = array(arguments, shape)?;
     let watched = array.volume("watched", "1G", "peer", 1)?;
     let units = bounded::units(&array, &watched)?;
-    // It is told of thresholds, and of volumes that come and go.
-    let good = Good::told();
+    // It gets unit attentions: thresholds are crossed, and volumes are connected to it.
+    let good = Good::resending();
     let (mut kept, mut slowest) = (None, String::new());
     thread::scope(|scope| {
         let worker = scope.spawn(|| good.work(&watched));
@@ -81,11 +79,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
             }
             Err(error) => report.check("the description is served", || Err(error)),
         }
-        report.check("memory grows by less than 256 MiB over all of them", || {
-            let grown = array.peak_kib()?.saturating_sub(before?);
-            ensure!(grown < GROWTH_KIB, "it grew by {} MiB", grown >> 10);
-            Ok(format!("{} MiB", grown >> 10))
-        });
+        bounded::check_growth(report, &array, before);
         good.stop.store(true, Ordering::Relaxed);
         report.check("every command of the other host ended, and every byte is right", || {
             let detail = worker.join().map_err(|_| anyhow!("it panicked"))??;

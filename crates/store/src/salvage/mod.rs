@@ -31,9 +31,8 @@ use format::{FormatError, Keys, Superblock};
 
 use crate::medium::Medium;
 use crate::memory::Budgets;
-use crate::superblocks::{read_stand_in, read_superblocks};
 use crate::world::World;
-use crate::{StoreError, Tuning, plausible};
+use crate::{StoreError, Tuning, plausible, superblocks};
 
 pub use read::SalvageSink;
 
@@ -289,9 +288,7 @@ fn choose(
     };
     let mut newest: Option<Superblock> = None;
     let mut reasons = Vec::new();
-    let copies = read_superblocks(disk);
-    let stand_in = read_stand_in(disk, &copies).map(Ok);
-    for (copy, found) in copies.into_iter().chain(stand_in).enumerate() {
+    for (copy, found) in superblocks::read_all(disk).into_iter().enumerate() {
         match usable(found) {
             Err(why) => reasons.push(format!("superblock {copy} can't be used: {why}")),
             Ok(_) if asked.is_some_and(|asked| asked != copy) => {}

@@ -114,7 +114,7 @@ fn reads_are_right_while_a_flush_fails() {
 /// well: the log's next flush does not speak for them.
 #[test]
 fn a_checkpoint_whose_flush_fails_does_not_lose_what_was_written_behind_it() {
-    // The flush in front of the capture, that of what was captured, and those of the superblocks.
+    // The flush before the capture, the one after its images, and those of the superblocks.
     for io in 0..4 {
         let bench = bench();
         (0..4).for_each(|block| bench.put(block, 100 + block));
