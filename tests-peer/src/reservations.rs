@@ -25,6 +25,9 @@ pub fn reservations(report: &mut Report, array: &mut Array, kept: &Target, lost:
     report.check("APTPL: registrations and reservation outlive kill -9", || {
         restart(array, kept, lost)
     });
+    report.check("ports keep their ids where --iscsi names them in another order", || {
+        reorder(array, kept)
+    });
     report.check("APTPL: what has been cleared stays so", || {
         let mut session = Session::connect(&kept.config())?;
         good(out(&mut session, REGISTER_AND_IGNORE, APTPL, 0, HOLDER)?)?;
@@ -38,6 +41,46 @@ pub fn reservations(report: &mut Report, array: &mut Array, kept: &Target, lost:
         session.write(0, vec![3; BLOCK as usize], BLOCK)?;
         Ok(String::new())
     });
+}
+
+/// The page that identifies the port over which `target` is reached, among all else of the unit.
+fn identification(target: &Target) -> Result<Vec<u8>> {
+    let mut session = Session::connect(&target.config())?;
+    let cdb = Cdb::raw(&[0x12, 1, 0x83, 1, 0, 0], Direction::In);
+    let answer = session.execute(cdb, Data::In(vec![0; 256]))?;
+    good(answer.status)?;
+    Ok(answer.buffer)
+}
+
+/// Restarts `array` with its addresses in the reverse order: each is the port that it was, so that
+/// registrations, which name a port, stay with those who made them.
+fn reorder(array: &mut Array, kept: &Target) -> Result<String> {
+    let at = |portal: &String| Target { portal: portal.clone(), ..kept.clone() };
+    let paths: Vec<Target> = array.portals.iter().map(at).collect();
+    let before = paths.iter().map(identification).collect::<Result<Vec<_>>>()?;
+    ensure!(before.windows(2).all(|pair| pair[0] != pair[1]), "ports do not differ");
+    let mut holder = Session::connect(&kept.config())?;
+    good(out(&mut holder, REGISTER_AND_IGNORE, APTPL, 0, HOLDER)?)?;
+    let registered = read(&mut holder, 3)?;
+    array.kill()?;
+    array.portals.reverse();
+    array.start()?;
+    let after = paths.iter().map(identification).collect::<Result<Vec<_>>>()?;
+    ensure!(after == before, "ports have changed: {before:02x?}, {after:02x?}");
+    let mut session = Session::connect(&kept.config())?;
+    let kept_status = read(&mut session, 3)?;
+    ensure!(kept_status[4..] == registered[4..], "{registered:02x?}, {kept_status:02x?}");
+    // Who registers over the same port is told of as being there.
+    good(out(&mut session, REGISTER_AND_IGNORE, APTPL, 0, OTHER)?)?;
+    let both = read(&mut session, 3)?;
+    let port = |at: usize| both.get(8 + at + 18..8 + at + 20).map(<[u8]>::to_vec);
+    let second = 24 + u32::from_be_bytes(both[28..32].try_into()?) as usize;
+    ensure!(port(0).is_some() && port(0) == port(second), "not one port: {both:02x?}");
+    good(out(&mut session, CLEAR, 0, OTHER, 0)?)?;
+    array.kill()?;
+    array.portals.reverse();
+    array.start()?;
+    Ok(format!("{} ports", paths.len()))
 }
 
 fn restart(array: &mut Array, kept: &Target, lost: &Target) -> Result<String> {

@@ -116,6 +116,8 @@ pub struct Facts {
     pub version: String,
     /// Where the target listens, as `ADDR:PORT`.
     pub portals: Vec<String>,
+    /// The relative identifiers of these ports, in the same order.
+    pub port_ids: Vec<u16>,
     /// `commit` or `flush`.
     pub durability: String,
     /// When it was started, in milliseconds since 1970.

@@ -63,8 +63,8 @@ pub(crate) fn named(interface: &Interface) -> Vec<HostSession> {
     let mut sessions = interface.watch.sessions();
     for session in &mut sessions {
         session.host = interface.array.initiator(&session.initiator).map(|found| found.host);
-        let portal = usize::from(session.portal).checked_sub(1);
-        let address = portal.and_then(|portal| interface.facts.portals.get(portal));
+        let mut portals = interface.facts.port_ids.iter().zip(&interface.facts.portals);
+        let address = portals.find(|(id, _)| **id == session.portal).map(|(_, address)| address);
         session.portal_address = address.cloned().unwrap_or_default();
     }
     sessions

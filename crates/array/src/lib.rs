@@ -44,6 +44,7 @@ pub mod limits;
 mod moments;
 pub mod name;
 pub mod personality;
+mod ports;
 pub mod protection;
 mod record;
 mod reduction;
@@ -94,6 +95,7 @@ pub use name::{
     VolumeName,
 };
 pub use personality::Personality;
+pub use ports::PORTS_MAX;
 pub use protection::Ran;
 pub use reduction::{Optimized, Reduction, ReductionChange};
 pub use reservations::{REGISTRATIONS_MAX, Registration, Reservations};

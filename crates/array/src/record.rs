@@ -16,6 +16,7 @@
 //! 'a' number modulo 4096 (8)              entry of the audit log
 //! 'A' number (8)                          alert
 //! 'L' report's name in lower case         report of the lab
+//! 'p' relative target port id (2)         port, with its address
 //! ```
 //!
 //! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
@@ -25,6 +26,7 @@ mod access;
 mod alerts;
 mod groups;
 mod lab_reports;
+mod ports;
 mod shared;
 mod snapshots;
 mod tags;
@@ -40,6 +42,7 @@ use crate::eradication;
 use crate::groups::{Group, GroupId};
 use crate::lab_reports::LabReport;
 use crate::name::{GroupName, HostName, InitiatorName};
+use crate::ports::PortPlace;
 use crate::reservations::Registration;
 use crate::snapshots::SnapshotRecord;
 use crate::state::{Host, HostGroup, HostGroupId, HostId, VolumeRecord};
@@ -67,12 +70,14 @@ pub(crate) enum Stored {
     Audit(AuditEntry),
     Alert(Alert),
     LabReport(LabReport),
+    Port(PortPlace, u16),
 }
 
 pub(crate) use access::{audit, audit_key, user, user_key};
 pub(crate) use alerts::{alert, alert_key};
 pub(crate) use groups::{group, group_key};
 pub(crate) use lab_reports::{lab_report, lab_report_key};
+pub(crate) use ports::{port, port_key};
 pub(crate) use shared::{host_group, host_group_key, shared_connection_key};
 pub(crate) use snapshots::{snapshot, snapshot_key};
 pub(crate) use tags::tags_row;
@@ -290,6 +295,7 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
         [b'a', ..] => access::decode_audit(key, parse(key, value)?),
         [b'A', ..] => alerts::decode_alert(key, parse(key, value)?),
         [b'L', ..] => lab_reports::decode_lab_report(key, parse(key, value)?),
+        [b'p', rest @ ..] => ports::decode_port(key, rest, &parse(key, value)?),
         _ => Err(damaged(key, "nobody knows this key")),
     }
 }

@@ -17,6 +17,7 @@ use crate::audit::AuditLog;
 use crate::groups::{Agenda, Group, GroupId};
 use crate::lab_reports::LabReports;
 use crate::name::{InitiatorName, VolumeName};
+use crate::ports::Ports;
 use crate::reservations::Reservations;
 use crate::snapshots::{Moment, SnapshotRecord};
 use crate::tags::{TagMap, Tags};
@@ -59,6 +60,7 @@ pub(crate) struct State {
     pub(crate) connection_count: usize,
     pub(crate) tags: Tags,
     pub(crate) lab_reports: LabReports,
+    pub(crate) ports: Ports,
     /// The array's own volume, unless the pool has none yet.
     pub(crate) token_volume: Option<VolumeId>,
     pub(crate) next_host_id: u64,
@@ -96,6 +98,7 @@ impl State {
             connection_count: 0,
             tags: Tags::default(),
             lab_reports: LabReports::new(),
+            ports: Ports::new(),
             token_volume: None,
             next_host_id: 1,
             generation: 1,

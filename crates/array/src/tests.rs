@@ -6,6 +6,7 @@ mod host_groups;
 mod lab_reports;
 mod memory;
 mod months;
+mod ports;
 mod protection;
 mod reservations;
 mod settings;

@@ -36,6 +36,7 @@ impl State {
                 Stored::Audit(entry) => state.audit.load(entry),
                 Stored::Alert(alert) => state.alerts.load(alert),
                 Stored::LabReport(report) => state.load_lab_report(report),
+                Stored::Port(place, id) => drop(state.ports.insert(place, id)),
                 Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
                 Stored::Reservations(volume, number, part) => {
                     let parts = reservations.entry(volume).or_default();

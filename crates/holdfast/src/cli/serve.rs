@@ -168,13 +168,15 @@ fn open(
     );
     let array = Arc::new(Array::open(store.clone(), config.durability == Durability::Flush)?);
     let settings = array.change_settings(config.settings()?)?;
+    let addresses: Vec<SocketAddr> = iscsi.iter().map(|arg| arg.address).collect();
+    let ids = array.port_ids(&addresses)?;
     let serving = ServeOptions {
         disk,
         store: store.clone(),
         token_volume: array.token_volume(),
         identity: identity(&settings),
         target_alias: settings.name.to_string(),
-        portals: iscsi.iter().map(portal).collect(),
+        portals: iscsi.iter().zip(ids).map(portal).collect(),
         access: Arc::new(HostAccess::new(array.clone(), chap)),
         luns: array.clone(),
         reservations: array.clone(),
@@ -198,8 +200,8 @@ fn of_opening(error: StoreError, place: &Place) -> Failure {
     ))
 }
 
-fn portal(arg: &PortalArg) -> PortalOptions {
-    PortalOptions { address: arg.address, group: arg.group }
+fn portal((arg, id): (&PortalArg, u16)) -> PortalOptions {
+    PortalOptions { address: arg.address, group: arg.group, id }
 }
 
 /// The identity of the array for hosts. ESXi copies only between volumes of one product.
@@ -256,6 +258,7 @@ impl Manager<'_> {
         let facts = Facts {
             version: env!("CARGO_PKG_VERSION").into(),
             portals: running.portals.iter().map(ToString::to_string).collect(),
+            port_ids: running.port_ids.clone(),
             durability: self.opened.durability.name().into(),
             started_ms: now_ms(),
         };

@@ -221,6 +221,8 @@ type Paths = BTreeMap<PathKey, Arc<PathCounters>>;
 #[derive(Debug)]
 pub struct Counters {
     wires: Vec<WireCounters>,
+    /// The relative identifiers of the ports, in the order in which they are counted.
+    port_ids: Vec<u16>,
     /// By thread, so that none waits for another's cache line, and by port.
     ports: Vec<Vec<PathCounters>>,
     paths: RwLock<Paths>,
@@ -230,13 +232,13 @@ pub struct Counters {
 }
 
 impl Counters {
-    pub(super) fn new(threads: usize, ports: usize) -> Self {
+    pub(super) fn new(threads: usize, port_ids: Vec<u16>) -> Self {
         let wires = (0..threads).map(|_| WireCounters::default()).collect();
-        let of_thread = || (0..ports).map(|_| PathCounters::default()).collect();
+        let of_thread = || (0..port_ids.len()).map(|_| PathCounters::default()).collect();
         let ports = (0..threads).map(|_| of_thread()).collect();
         let devices = (0..threads).map(|_| DeviceCounters::default()).collect();
         let turns = (0..threads).map(|_| TurnCounters::default()).collect();
-        Self { wires, ports, paths: RwLock::default(), devices, turns }
+        Self { wires, port_ids, ports, paths: RwLock::default(), devices, turns }
     }
 
     /// The turns of one thread, which alone changes them.
@@ -255,9 +257,10 @@ impl Counters {
         all.fold(DeviceSnapshot::default(), DeviceSnapshot::plus)
     }
 
-    /// Those of a port, from 1, in one thread, which alone changes them.
+    /// Those of a port, by its relative identifier, in one thread, which alone changes them.
     pub(super) fn port_of(&self, thread: usize, port: u16) -> Option<&PathCounters> {
-        self.ports.get(thread)?.get(usize::from(port).checked_sub(1)?)
+        let at = self.port_ids.iter().position(|id| *id == port)?;
+        self.ports.get(thread)?.get(at)
     }
 
     /// Counts a copy that has ended well, at both of its volumes.

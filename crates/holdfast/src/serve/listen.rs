@@ -85,7 +85,7 @@ pub(super) struct Accepted {
 
 /// Binds all portals, before anything is started: an address that is taken is told at once.
 pub(super) fn bind(portals: &[SocketAddr]) -> Result<Vec<(SocketAddr, TcpListener)>, ServeError> {
-    if portals.is_empty() || portals.len() > usize::from(u16::MAX) {
+    if portals.is_empty() || portals.len() > array::PORTS_MAX {
         return Err(ServeError::PortalCount(portals.len()));
     }
     let bind_one = |address: &SocketAddr| {

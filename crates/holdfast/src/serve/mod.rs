@@ -159,6 +159,9 @@ pub struct PortalOptions {
     pub address: SocketAddr,
     /// The target port group (ALUA) of the port.
     pub group: u16,
+    /// The relative target port identifier, which no other portal has. It is to stay with the
+    /// address: registrations name it.
+    pub id: u16,
 }
 
 /// What to serve, and how.
@@ -173,7 +176,7 @@ pub struct ServeOptions {
     pub identity: ArrayIdentity,
     /// The target's alias, for people; empty for none.
     pub target_alias: String,
-    /// Where to listen, one portal (and SCSI target port) each, at most 65,535.
+    /// Where to listen, one portal (and SCSI target port) each, at most [`array::PORTS_MAX`].
     pub portals: Vec<PortalOptions>,
     /// Who may log in.
     pub access: Arc<dyn iscsi::Access>,
@@ -199,6 +202,8 @@ pub struct ServeOptions {
 pub struct Running {
     /// Where it listens, in the order of the options, with the ports that were taken.
     pub portals: Vec<SocketAddr>,
+    /// Their relative target port identifiers, in the same order.
+    pub port_ids: Vec<u16>,
     /// What it has done.
     pub counters: Arc<Counters>,
     /// Who uses it, and what is wrong.
@@ -219,7 +224,7 @@ pub enum ServeError {
         error: io::Error,
     },
     /// There is no portal, or there are too many.
-    #[error("an array needs 1 to 65535 iSCSI addresses to listen on, not {0}")]
+    #[error("an array needs 1 to {max} iSCSI addresses to listen on, not {0}", max = array::PORTS_MAX)]
     PortalCount(usize),
     /// A thread, a poller or a signal handler can't be had.
     #[error("can't start the front end: {0}")]
@@ -241,6 +246,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     let addresses: Vec<SocketAddr> = options.portals.iter().map(|p| p.address).collect();
     let bound = listen::bind(&addresses)?;
     let portals: Vec<SocketAddr> = bound.iter().map(|(address, _)| *address).collect();
+    let port_ids = options.portals.iter().map(|portal| portal.id).collect();
     let shared = shared::Shared::new(&options, &portals).map_err(ServeError::Start)?;
     saver::restore(&shared.scsi, &*options.reservations)?;
     for notice in options.disk.notices() {
@@ -259,6 +265,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     let threads = threads::start(&shared, bound).map_err(ServeError::Start)?;
     ready(Running {
         portals,
+        port_ids,
         counters: shared.counters.clone(),
         observer: Observer::new(shared.clone()),
         shutdown: shared.shutdown.clone(),

@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn hosts_are_busy_while_bytes_move() {
-        let counters = Arc::new(Counters::new(1, 1));
+        let counters = Arc::new(Counters::new(1, vec![1]));
         let mut traffic = Traffic::new(counters.clone());
         assert!(!traffic.has_moved());
         let received = &counters.wire_of(0).received_bytes;

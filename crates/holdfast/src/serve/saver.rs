@@ -225,7 +225,7 @@ mod tests {
         };
         let size = block::SectorCount(0);
         let rods = scsi::RodVolume { id: VolumeId(99), size, key: [0; 32] };
-        let counters = super::super::Counters::new(1, 1);
+        let counters = super::super::Counters::new(1, vec![1]);
         let scsi = DeviceServer::new(identity, Vec::new(), rods, Arc::new(counters));
         assert!(matches!(restore(&scsi, &Bad), Err(ServeError::Reservations(VolumeId(9)))));
     }

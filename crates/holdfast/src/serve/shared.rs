@@ -61,25 +61,26 @@ impl Shared {
             polls.push(Some(poll));
         }
         let mailboxes = Arc::new(mailboxes);
-        // A portal is a SCSI target port of its own, in a portal group of its own: its tag (from 1)
-        // is the relative port identifier, too. The tag is in the port's name (RFC 7143, 4.4.3), so
-        // portals with one tag would be one port, and hosts had a path less. The target port group
-        // (ALUA) is another thing: any ports.
-        let tags = 1..=portals.len() as u16;
+        // A portal is a SCSI target port of its own, in a portal group of its own: the relative port
+        // identifier is its tag, too. The tag is in the port's name (RFC 7143, 4.4.3), so portals
+        // with one tag would be one port, and hosts had a path less. The target port group (ALUA) is
+        // another thing: any ports.
+        let ids = options.portals.iter().map(|portal| portal.id);
         let target_name = &options.identity.target_name;
-        let ports = tags.clone().zip(&options.portals).map(|(tag, portal)| TargetPort {
-            relative_id: tag,
+        let ports = options.portals.iter().map(|portal| TargetPort {
+            relative_id: portal.id,
             group: portal.group,
-            name: format!("{target_name},t,0x{tag:04x}"),
+            name: format!("{target_name},t,0x{:04x}", portal.id),
         });
         let rods = super::tokens::volume(options)?;
-        let counters = Arc::new(Counters::new(count, portals.len()));
+        let counters = Arc::new(Counters::new(count, ids.clone().collect()));
         let identity = options.identity.clone();
         let scsi = DeviceServer::new(identity, ports.collect(), rods, counters.clone());
+        let tagged = portals.iter().zip(ids).map(|(a, id)| Portal { address: *a, tag: id });
         let target = Target::new(TargetConfig {
             target_name: target_name.clone(),
             target_alias: options.target_alias.clone(),
-            portals: portals.iter().zip(tags).map(|(a, tag)| Portal { address: *a, tag }).collect(),
+            portals: tagged.collect(),
             limits: options.limits.clone(),
             access: options.access.clone(),
             data_out_phase: scsi::data_out_phase,

@@ -180,6 +180,7 @@ fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Op
     let luns: BTreeMap<_, _> = ids[..2].iter().enumerate().map(attributes).collect();
     let map = Mutex::new(Arc::new(LunMap { generation: 1, luns }));
     let access = Arc::new(Open { map, looks: AtomicU32::default(), gone: Mutex::default() });
+    let address = "127.0.0.1:0".parse().unwrap();
     let options = ServeOptions {
         disk,
         store,
@@ -191,7 +192,7 @@ fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Op
             target_name: TARGET.into(),
         },
         target_alias: String::new(),
-        portals: vec![PortalOptions { address: "127.0.0.1:0".parse().unwrap(), group: 1 }; 2],
+        portals: [1, 2].map(|id| PortalOptions { address, group: 1, id }).to_vec(),
         access: access.clone(),
         luns: access.clone(),
         reservations: Arc::new(Nowhere),

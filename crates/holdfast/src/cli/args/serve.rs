@@ -19,7 +19,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub capacity: Option<u64>,
     /// Where to serve iSCSI. Each address is a port of the target, in the target port group (ALUA)
-    /// with the number behind `@`: those of one controller, say. Default: group 1.
+    /// with the number behind `@`: those of one controller, say. Default: group 1. An address stays
+    /// the port that it was when it was first served, whatever the order. At most 256.
     #[arg(long, value_delimiter = ',', value_name = "ADDR:PORT[@GROUP][,…]")]
     #[arg(value_parser = parse_portal, default_value = "127.0.0.1:3260")]
     pub iscsi: Vec<PortalArg>,

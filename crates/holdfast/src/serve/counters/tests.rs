@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn success_and_failure_are_counted_apart_for_each_path() {
-    let counters = Counters::new(2, 1);
+    let counters = Counters::new(2, vec![1]);
     let path = counters.path("iqn.a", Some(VolumeId(7)));
     assert!(Arc::ptr_eq(&path, &counters.path("iqn.a", Some(VolumeId(7)))));
     path.count(Class::CompareAndWrite, true, 512, Duration::from_micros(30));
@@ -33,7 +33,7 @@ fn success_and_failure_are_counted_apart_for_each_path() {
 
 #[test]
 fn a_copy_is_counted_where_it_read_and_where_it_wrote() {
-    let counters = Counters::new(1, 0);
+    let counters = Counters::new(1, Vec::new());
     let copy = |bytes| Copied { source: VolumeId(1), destination: VolumeId(2), bytes };
     counters.count_copy("iqn.a", &copy(8192));
     counters.count_copy("iqn.a", &copy(4096));
@@ -47,7 +47,7 @@ fn a_copy_is_counted_where_it_read_and_where_it_wrote() {
 
 #[test]
 fn what_was_done_to_a_volume_that_is_gone_stays_counted_for_its_initiator() {
-    let counters = Counters::new(1, 0);
+    let counters = Counters::new(1, Vec::new());
     let key = ("iqn.a".to_owned(), Some(VolumeId(7)));
     let path = counters.path(&key.0, key.1);
     path.count(Class::Copy, true, 4096, Duration::from_micros(30));
@@ -82,7 +82,7 @@ fn what_was_done_to_a_volume_that_is_gone_stays_counted_for_its_initiator() {
 
 #[test]
 fn ports_are_counted_by_all_threads() {
-    let counters = Counters::new(2, 2);
+    let counters = Counters::new(2, vec![9, 2]);
     for thread in [0, 1] {
         let port = counters.port_of(thread, 2).unwrap();
         port.count(Class::Write, true, 512, Duration::from_micros(7));

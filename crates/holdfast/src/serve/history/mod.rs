@@ -249,7 +249,7 @@ mod tests {
             personality: None,
             created_ms: 1,
         });
-        let counters = Arc::new(Counters::new(1, 1));
+        let counters = Arc::new(Counters::new(1, vec![1]));
         let host = Object::Host(host.unwrap().id);
         let samples = Samples::new(array.clone(), counters.clone());
         (directory, array, counters, samples, host)

@@ -1,0 +1,100 @@
+//! The ids of target ports, which stay with their addresses.
+//!
+//! A port's relative target port identifier (SPC-4, 7.8.6.8) is part of its name, and registrations
+//! name it: an I_T nexus is that of an initiator port and a target port (SAM-5, 4.7). So it must
+//! not follow the order in which addresses are given to `serve`: each address keeps the id that it
+//! got when it was first served. In a pool from before ids were kept, they are the positions that
+//! they were.
+//!
+//! An address that is no longer served keeps its id, too: it may come back. Only if there are
+//! [`PORTS_MAX`] of them are those forgotten that are neither served nor registered over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use store::Change;
+
+use crate::state::State;
+use crate::{Array, Error, record};
+
+/// How many addresses can be served, and are remembered.
+pub const PORTS_MAX: usize = 256;
+
+/// Where a target port listens, as the administrator said it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PortPlace {
+    pub address: SocketAddr,
+    /// Which of those with the same address: with port 0, which stands for any free one, there can
+    /// be several.
+    pub nth: u16,
+}
+
+/// The ids of all ports that were ever served, by where they listen.
+pub(crate) type Ports = BTreeMap<PortPlace, u16>;
+
+/// Addresses as places.
+fn places(addresses: &[SocketAddr]) -> Vec<PortPlace> {
+    let mut seen: BTreeMap<SocketAddr, u16> = BTreeMap::new();
+    let place = |address: &SocketAddr| {
+        let count = seen.entry(*address).or_default();
+        *count += 1;
+        PortPlace { address: *address, nth: *count - 1 }
+    };
+    addresses.iter().map(place).collect()
+}
+
+/// The ports as they are once these places are served. Each new place gets the lowest free id.
+fn serving(state: &State, served: &[PortPlace]) -> Ports {
+    let mut ports = state.ports.clone();
+    let is_new = |place: &&PortPlace| !state.ports.contains_key(place);
+    let new: Vec<PortPlace> = served.iter().filter(is_new).copied().collect();
+    if ports.len() + new.len() > PORTS_MAX {
+        let registrations = state.reservations.values().flat_map(|kept| &kept.registrations);
+        let named: BTreeSet<u16> = registrations.map(|who| who.target_port).collect();
+        ports.retain(|place, id| served.contains(place) || named.contains(id));
+    }
+    let mut taken: BTreeSet<u16> = ports.values().copied().collect();
+    for place in new {
+        if let Some(id) = (1..=u16::MAX).find(|id| taken.insert(*id)) {
+            ports.insert(place, id);
+        }
+    }
+    ports
+}
+
+impl Array {
+    /// The relative target port identifiers of the ports at these addresses, in their order;
+    /// durable when it returns. An address has the same one whatever its place in the list, from
+    /// the first time it is served.
+    ///
+    /// # Errors
+    /// `limit_reached` if there are more than [`PORTS_MAX`], with those that registrations name,
+    /// and the errors of the store.
+    pub fn port_ids(&self, addresses: &[SocketAddr]) -> Result<Vec<u16>, Error> {
+        let served = places(addresses);
+        self.change(
+            |state| {
+                let ports = serving(state, &served);
+                if ports.len() > PORTS_MAX {
+                    return Err(Error::Limit { what: "target ports", limit: PORTS_MAX });
+                }
+                let mut change = Change::default();
+                let gone = state.ports.iter().filter(|(place, id)| ports.get(place) != Some(id));
+                change.config.extend(gone.map(|(_, id)| (record::port_key(*id), None)));
+                // A forgotten port's id may be a new one's: its record is written after the removal.
+                let is_new = |(place, _): &(&PortPlace, &u16)| !state.ports.contains_key(place);
+                for (place, id) in ports.iter().filter(is_new) {
+                    let key = record::port_key(*id);
+                    change.config.retain(|(other, _)| *other != key);
+                    change.config.push((key, Some(record::port(place)?)));
+                }
+                Ok((change, ports))
+            },
+            |state, ports| {
+                let ids = served.iter().filter_map(|place| ports.get(place).copied()).collect();
+                state.ports = ports;
+                ids
+            },
+        )
+    }
+}
