@@ -81,7 +81,7 @@ impl Array {
                 let mut change = Change::default();
                 let gone = state.ports.iter().filter(|(place, id)| ports.get(place) != Some(id));
                 change.config.extend(gone.map(|(_, id)| (record::port_key(*id), None)));
-                // A forgotten port's id may be a new one's: its record is written after the removal.
+                // A forgotten port's id may be a new one's: it is written then, not removed.
                 let is_new = |(place, _): &(&PortPlace, &u16)| !state.ports.contains_key(place);
                 for (place, id) in ports.iter().filter(is_new) {
                     let key = record::port_key(*id);

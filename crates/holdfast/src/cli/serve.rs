@@ -28,9 +28,7 @@ use super::telemetry::{FrontEnd, Watched};
 use super::web;
 use crate::serve::alerts::{self, Certificate, Watcher};
 use crate::serve::notify::{Destination, Notifier};
-use crate::serve::{
-    PortalOptions, Running, Sampler, ScrubOptions, ServeError, ServeOptions, now_ms,
-};
+use crate::serve::{Running, Sampler, ScrubOptions, ServeError, ServeOptions, now_ms};
 
 /// The default address of management, if its port is free.
 const API_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3280);
@@ -176,7 +174,7 @@ fn open(
         token_volume: array.token_volume(),
         identity: identity(&settings),
         target_alias: settings.name.to_string(),
-        portals: iscsi.iter().zip(ids).map(portal).collect(),
+        portals: iscsi.iter().zip(ids).map(|(arg, id)| arg.options(id)).collect(),
         access: Arc::new(HostAccess::new(array.clone(), chap)),
         luns: array.clone(),
         reservations: array.clone(),
@@ -198,10 +196,6 @@ fn of_opening(error: StoreError, place: &Place) -> Failure {
         "{error}; holdfast inspect {pool} tells more, and holdfast salvage {pool} --to DIR gets \
          out what can be read"
     ))
-}
-
-fn portal((arg, id): (&PortalArg, u16)) -> PortalOptions {
-    PortalOptions { address: arg.address, group: arg.group, id }
 }
 
 /// The identity of the array for hosts. ESXi copies only between volumes of one product.

@@ -224,7 +224,10 @@ pub enum ServeError {
         error: io::Error,
     },
     /// There is no portal, or there are too many.
-    #[error("an array needs 1 to {max} iSCSI addresses to listen on, not {0}", max = array::PORTS_MAX)]
+    #[error(
+        "an array needs 1 to {max} iSCSI addresses to listen on, not {0}",
+        max = array::PORTS_MAX
+    )]
     PortalCount(usize),
     /// A thread, a poller or a signal handler can't be had.
     #[error("can't start the front end: {0}")]

@@ -61,10 +61,10 @@ impl Shared {
             polls.push(Some(poll));
         }
         let mailboxes = Arc::new(mailboxes);
-        // A portal is a SCSI target port of its own, in a portal group of its own: the relative port
-        // identifier is its tag, too. The tag is in the port's name (RFC 7143, 4.4.3), so portals
-        // with one tag would be one port, and hosts had a path less. The target port group (ALUA) is
-        // another thing: any ports.
+        // A portal is a SCSI target port of its own, in a portal group of its own: the relative
+        // port identifier is its tag, too. The tag is in the port's name (RFC 7143, 4.4.3), so
+        // portals with one tag would be one port, and hosts had a path less. The target port group
+        // (ALUA) is another thing: any ports.
         let ids = options.portals.iter().map(|portal| portal.id);
         let target_name = &options.identity.target_name;
         let ports = options.portals.iter().map(|portal| TargetPort {

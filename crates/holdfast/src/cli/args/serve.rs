@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::size;
+use crate::serve::PortalOptions;
 
 /// `serve`; the management address stands in `Common`, and the pool can.
 #[derive(Debug, Args)]
@@ -39,6 +40,13 @@ pub struct PortalArg {
     pub address: SocketAddr,
     /// Its target port group.
     pub group: u16,
+}
+
+impl PortalArg {
+    /// The portal, with the id that the array keeps for its address.
+    pub fn options(&self, id: u16) -> PortalOptions {
+        PortalOptions { address: self.address, group: self.group, id }
+    }
 }
 
 fn parse_portal(text: &str) -> Result<PortalArg, String> {
