@@ -43,17 +43,13 @@ pub fn reservations(report: &mut Report, array: &mut Array, kept: &Target, lost:
     });
 }
 
-/// The page that identifies the port over which `target` is reached, among all else of the unit.
+/// The Device Identification page (VPD 83h), which names the target port of the session.
 fn identification(target: &Target) -> Result<Vec<u8>> {
-    let mut session = Session::connect(&target.config())?;
-    let cdb = Cdb::raw(&[0x12, 1, 0x83, 1, 0, 0], Direction::In);
-    let answer = session.execute(cdb, Data::In(vec![0; 256]))?;
-    good(answer.status)?;
-    Ok(answer.buffer)
+    Ok(Session::connect(&target.config())?.inquiry(Some(0x83))?)
 }
 
-/// Restarts `array` with its addresses in the reverse order: each is the port that it was, so that
-/// registrations, which name a port, stay with those who made them.
+/// Restarts `array` with its addresses in the reverse order. Each must be the same target port as
+/// before, because registrations name the port.
 fn reorder(array: &mut Array, kept: &Target) -> Result<String> {
     let at = |portal: &String| Target { portal: portal.clone(), ..kept.clone() };
     let paths: Vec<Target> = array.portals.iter().map(at).collect();
@@ -70,7 +66,7 @@ fn reorder(array: &mut Array, kept: &Target) -> Result<String> {
     let mut session = Session::connect(&kept.config())?;
     let kept_status = read(&mut session, 3)?;
     ensure!(kept_status[4..] == registered[4..], "{registered:02x?}, {kept_status:02x?}");
-    // Who registers over the same port is told of as being there.
+    // A second registration over the same address must name the same target port.
     good(out(&mut session, REGISTER_AND_IGNORE, APTPL, 0, OTHER)?)?;
     let both = read(&mut session, 3)?;
     let port = |at: usize| both.get(8 + at + 18..8 + at + 20).map(<[u8]>::to_vec);

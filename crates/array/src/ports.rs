@@ -3,11 +3,12 @@
 //! A port's relative target port identifier (SPC-4, 7.8.6.8) is part of its name, and registrations
 //! name it: an I_T nexus is that of an initiator port and a target port (SAM-5, 4.7). So it must
 //! not follow the order in which addresses are given to `serve`: each address keeps the id that it
-//! got when it was first served. In a pool from before ids were kept, they are the positions that
-//! they were.
+//! got when it was first served. In a pool that was made before ids were stored, the first start
+//! stores the positions, which were the ids until then.
 //!
-//! An address that is no longer served keeps its id, too: it may come back. Only if there are
-//! [`PORTS_MAX`] of them are those forgotten that are neither served nor registered over.
+//! An address that is no longer served keeps its id, too: it may come back. When there would be
+//! more than [`PORTS_MAX`], addresses are forgotten that are not served and over which nobody is
+//! registered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -32,7 +33,7 @@ pub(crate) struct PortPlace {
 /// The ids of all ports that were ever served, by where they listen.
 pub(crate) type Ports = BTreeMap<PortPlace, u16>;
 
-/// Addresses as places.
+/// Where ports listen that are served at these addresses, in their order.
 fn places(addresses: &[SocketAddr]) -> Vec<PortPlace> {
     let mut seen: BTreeMap<SocketAddr, u16> = BTreeMap::new();
     let place = |address: &SocketAddr| {
@@ -78,17 +79,14 @@ impl Array {
                 if ports.len() > PORTS_MAX {
                     return Err(Error::Limit { what: "target ports", limit: PORTS_MAX });
                 }
-                let mut change = Change::default();
-                let gone = state.ports.iter().filter(|(place, id)| ports.get(place) != Some(id));
-                change.config.extend(gone.map(|(_, id)| (record::port_key(*id), None)));
-                // A forgotten port's id may be a new one's: it is written then, not removed.
-                let is_new = |(place, _): &(&PortPlace, &u16)| !state.ports.contains_key(place);
-                for (place, id) in ports.iter().filter(is_new) {
-                    let key = record::port_key(*id);
-                    change.config.retain(|(other, _)| *other != key);
-                    change.config.push((key, Some(record::port(place)?)));
+                let gone = state.ports.iter().filter(|(place, _)| !ports.contains_key(place));
+                let mut rows: BTreeMap<u16, _> = gone.map(|(_, id)| (*id, None)).collect();
+                // After those that are gone: a new port may get the id of one of them.
+                for (place, id) in ports.iter().filter(|(p, _)| !state.ports.contains_key(p)) {
+                    rows.insert(*id, Some(record::port(place)?));
                 }
-                Ok((change, ports))
+                let config = rows.into_iter().map(|(id, row)| (record::port_key(id), row));
+                Ok((Change { config: config.collect(), ..Change::default() }, ports))
             },
             |state, ports| {
                 let ids = served.iter().filter_map(|place| ports.get(place).copied()).collect();

@@ -10,13 +10,9 @@ use crate::ports::PortPlace;
 pub(super) struct PortRow {
     v: u8,
     address: String,
-    #[serde(default, skip_serializing_if = "is_first")]
+    /// Absent in some records of the first port at an address.
+    #[serde(default)]
     nth: u16,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
-fn is_first(nth: &u16) -> bool {
-    *nth == 0
 }
 
 pub(crate) fn port_key(id: u16) -> Vec<u8> {
