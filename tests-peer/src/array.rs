@@ -96,6 +96,13 @@ impl Array {
         Ok(array)
     }
 
+    /// Serves one address more from the next start on.
+    pub fn add_portal(&mut self) -> Result<()> {
+        let ports = free_ports(1)?;
+        self.portals.extend(ports.iter().map(|port| format!("127.0.0.1:{port}")));
+        Ok(())
+    }
+
     /// The pool's directory.
     pub fn pool(&self) -> PathBuf {
         self.directory.path().join("pool")

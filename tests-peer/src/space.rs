@@ -122,20 +122,7 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
         let mut random = Random::new(5);
         let first = random.bytes(MIB as usize);
         session.write(0, first.clone(), BLOCK)?;
-        let mut written = 1u64;
-        let sense = loop {
-            let cdb = libiscsi::Cdb::write_16(written * MIB_BLOCKS, MIB_BLOCKS as u32);
-            let data = libiscsi::Data::Out(random.bytes(MIB as usize));
-            match session.execute(cdb, data)?.status {
-                Status::Good => written += 1,
-                // On the way the pool passes its threshold, which is told once.
-                status if is_told(&status) => {}
-                Status::CheckCondition(sense) => break sense,
-                status => bail!("WRITE ended with {status} after {written} MiB"),
-            }
-            ensure!(written < 4096, "4 GiB fit into a pool of 1 GiB");
-        };
-        ensure!(sense.key == 7 && sense.asc_ascq == 0x2707, "sense {sense:?}");
+        let written = fill(&mut session, &mut random, 1)?;
         ensure!(written > 256, "only {written} MiB fit into a pool of 1 GiB");
         ensure!(session.read(0, MIB_BLOCKS as u32, BLOCK)? == first, "what was written is gone");
         good(session.unmap(&[(0, MIB_BLOCKS as u32)])?).context("UNMAP")?;
@@ -149,25 +136,23 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
     report.check("a full pool that grows goes on in the same session", || {
         let mut session = Session::connect(&target.config())?;
         let mut random = Random::new(6);
-        let mut write = |session: &mut Session, mib: u64| {
-            let cdb = libiscsi::Cdb::write_16(mib * MIB_BLOCKS, MIB_BLOCKS as u32);
-            let data = libiscsi::Data::Out(random.bytes(MIB as usize));
-            session.execute(cdb, data).map(|answer| answer.status)
-        };
         // What the tests before have unmapped is taken first.
         let mut filled = 2048;
-        while write(&mut session, filled)? == Status::Good {
+        while write_mib(&mut session, &mut random, filled)? == Status::Good {
             filled += 1;
             ensure!(filled < 4096, "2 GiB more fit into a pool of 1 GiB");
         }
-        ensure!(is_full(&write(&mut session, filled)?), "it is not full");
+        let status = write_mib(&mut session, &mut random, filled)?;
+        ensure!(is_full(&status), "it is not full");
         let before = array.verb(&["status"])?["pool"]["capacity_bytes"].as_u64();
         let grown = array.verb(&["pool", "grow", "--capacity", "2G"])?["capacity_bytes"].as_u64();
         ensure!(grown > before.map(|before| before + (1000 << 20)), "{before:?} became {grown:?}");
         for mib in filled..filled + 512 {
             // The host is told that the mode page of thresholds counts in another pool (2A/01).
-            let status = match write(&mut session, mib)? {
-                Status::CheckCondition(sense) if sense.key == 6 => write(&mut session, mib)?,
+            let status = match write_mib(&mut session, &mut random, mib)? {
+                Status::CheckCondition(sense) if sense.key == 6 => {
+                    write_mib(&mut session, &mut random, mib)?
+                }
                 status => status,
             };
             good(status).context("after it has grown")?;
@@ -185,6 +170,40 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
         ensure!(read.iter().all(|byte| *byte == 0), "what was unmapped came back");
         Ok(format!("in {} ms", took.as_millis()))
     });
+    report.check("a full pool starts with an address that it has not served before", || {
+        let mut session = Session::connect(&target.config())?;
+        let filled = fill(&mut session, &mut Random::new(7), 3072)?;
+        array.kill()?;
+        array.add_portal()?;
+        let took = array.start()?;
+        let last = array.portals.last().context("there is no portal")?.clone();
+        let mut session = Session::connect(&Target { portal: last, ..target.clone() }.config())?;
+        session.read(0, MIB_BLOCKS as u32, BLOCK)?;
+        let status = write_mib(&mut session, &mut Random::new(8), filled)?;
+        ensure!(is_full(&status), "it is not full: {status}");
+        Ok(format!("in {} ms", took.as_millis()))
+    });
+}
+
+/// Writes data of its own to a MiB of the volume.
+fn write_mib(session: &mut Session, random: &mut Random, mib: u64) -> Result<Status> {
+    let cdb = libiscsi::Cdb::write_16(mib * MIB_BLOCKS, MIB_BLOCKS as u32);
+    let data = libiscsi::Data::Out(random.bytes(MIB as usize));
+    Ok(session.execute(cdb, data)?.status)
+}
+
+/// Writes from `mib` on until the pool is full: the first MiB that did not fit.
+fn fill(session: &mut Session, random: &mut Random, mut mib: u64) -> Result<u64> {
+    loop {
+        match write_mib(session, random, mib)? {
+            Status::Good => mib += 1,
+            // On the way the pool passes its threshold, which is told once.
+            status if is_told(&status) => {}
+            status if is_full(&status) => return Ok(mib),
+            status => bail!("WRITE ended with {status} at {mib} MiB"),
+        }
+        ensure!(mib < 4096, "more fits into the pool than it has");
+    }
 }
 
 fn is_full(status: &Status) -> bool {
