@@ -28,7 +28,9 @@ use super::telemetry::{FrontEnd, Watched};
 use super::web;
 use crate::serve::alerts::{self, Certificate, Watcher};
 use crate::serve::notify::{Destination, Notifier};
-use crate::serve::{Running, Sampler, ScrubOptions, ServeError, ServeOptions, now_ms};
+use crate::serve::{
+    Running, Sampler, ScrubOptions, ServeError, ServeOptions, check_portal_count, now_ms,
+};
 
 /// The default address of management, if its port is free.
 const API_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3280);
@@ -42,6 +44,7 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
     };
     let plain = config.http || options.api_http || common.api.as_ref().is_some_and(|api| api.plain);
     let api = api_address(common.api.as_ref(), config.allow_remote_api, plain)?;
+    check_portal_count(options.iscsi.len()).map_err(of_serving)?;
     start_log(config.log_level);
     let (place, is_first) = Place::of_existing_or_new(pool)?;
     let bound = bind(api, common.api.is_none())?;

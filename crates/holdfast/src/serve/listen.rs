@@ -83,11 +83,20 @@ pub(super) struct Accepted {
     pub peer: SocketAddr,
 }
 
+/// Checks that an array can have so many portals.
+///
+/// # Errors
+/// [`ServeError::PortalCount`].
+pub fn check_count(portals: usize) -> Result<(), ServeError> {
+    if portals == 0 || portals > array::PORTS_MAX {
+        return Err(ServeError::PortalCount(portals));
+    }
+    Ok(())
+}
+
 /// Binds all portals, before anything is started: an address that is taken is told at once.
 pub(super) fn bind(portals: &[SocketAddr]) -> Result<Vec<(SocketAddr, TcpListener)>, ServeError> {
-    if portals.is_empty() || portals.len() > array::PORTS_MAX {
-        return Err(ServeError::PortalCount(portals.len()));
-    }
+    check_count(portals.len())?;
     let bind_one = |address: &SocketAddr| {
         let bound = TcpListener::bind(*address)
             .and_then(|listener| listener.local_addr().map(|local| (local, listener)));

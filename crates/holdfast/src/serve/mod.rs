@@ -72,6 +72,7 @@ pub use self::history::Sampler;
 pub use background::{Attendant, Shutdown, now_ms};
 pub use counters::Counters;
 pub use device::{DeviceSnapshot, TransferSnapshot};
+pub use listen::check_count as check_portal_count;
 pub use saver::ReservationRecords;
 pub use scrub::ScrubOptions;
 pub use sessions::Observer;

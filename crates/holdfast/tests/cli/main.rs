@@ -165,6 +165,9 @@ fn usage_faults_are_2_and_no_array_is_3() {
     assert!(world.refusal(2, &serve).contains("--pool"));
     let open = ["serve", "--pool", "x", "--iscsi", "127.0.0.1:0", "--api", "0.0.0.0:0"];
     assert!(world.refusal(2, &open).contains("allow_remote_api"));
+    let many = ["127.0.0.1:0"; 257].join(",");
+    let many = ["serve", "--pool", "nowhere", "--iscsi", &many];
+    assert!(world.refusal(2, &many).contains("1 to 256 iSCSI addresses"));
     world.refusal(1, &["serve", "--pool", "nowhere", "--iscsi", "127.0.0.1:0"]);
     world.refusal(1, &["inspect", "nowhere"]);
 }
