@@ -13,10 +13,11 @@ use block::{
     CopySegment, DataOut, Sector, SectorCount, SectorRange, VolumeError, VolumeId, VolumeReply,
     VolumeRequest,
 };
-use store::{Change, Commit, Durability, OpenOptions, Outcome, ReadOperation};
+use store::{Change, Durability, OpenOptions, Outcome, ReadOperation};
 use store::{Started, Store, Token, Tuning, VolumeChange};
-use sys::{Disk as _, Persist};
+use sys::Disk as _;
 
+use crate::commits::Commits;
 use crate::content::{Tag, bytes_of, tags_of, unique_tag};
 use crate::desk::Mailbox;
 use crate::disk::{SimDisk, Survival};
@@ -56,8 +57,7 @@ struct Contenders {
     events: Vec<Event>,
     /// Which requests wait for device reads.
     reading: Vec<(usize, Box<ReadOperation>)>,
-    /// The commits in hand, and whether they are written.
-    commits: Vec<(Commit, bool)>,
+    commits: Commits,
     under_way: usize,
     time: u64,
 }
@@ -91,7 +91,7 @@ pub fn contend(seed: u64, durability: Durability, steps: u64) -> Result<Contest,
         sink,
         events: Vec::new(),
         reading: Vec::new(),
-        commits: Vec::new(),
+        commits: Commits::default(),
         under_way: 0,
         time: 0,
     };
@@ -295,31 +295,10 @@ impl Contenders {
     fn commit_one(&mut self) -> Result<(), String> {
         let take = self.commits.is_empty() || self.rng.below(2) == 0;
         if take && let Some(commit) = self.store()?.take_commit() {
-            self.commits.push((commit, false));
-            return Ok(());
+            self.commits.begin(&self.disk, commit);
+        } else if let Some((commit, result)) = self.commits.step(&self.disk, &mut self.rng) {
+            self.store()?.finish_commit(commit, result);
         }
-        if self.commits.is_empty() {
-            return Ok(());
-        }
-        let index = self.rng.below(self.commits.len() as u64) as usize;
-        let (commit, written) = self.commits.swap_remove(index);
-        let (at, frames) = (commit.offset_bytes, &commit.frames);
-        let result = match commit.persist {
-            _ if !written && !frames.is_empty() => {
-                let result = match commit.persist {
-                    Persist::Itself => self.disk.write_durable(at, frames),
-                    Persist::Nothing | Persist::All => self.disk.write(at, frames),
-                };
-                if result.is_ok() {
-                    self.commits.push((commit, true));
-                    return Ok(());
-                }
-                result
-            }
-            Persist::All => self.disk.flush(),
-            Persist::Nothing | Persist::Itself => Ok(()),
-        };
-        self.store()?.finish_commit(commit, result);
         Ok(())
     }
 

@@ -6,12 +6,12 @@ use block::{SectorCount, VolumeError, VolumeReply};
 use store::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, Store, Token};
 use sys::Disk as _;
 
+use crate::commits::Commits;
 use crate::disk::SimDisk;
 use crate::generate::{Expected, Generated, Generator, Region, is_by_block, may_split};
 use crate::model::{Changing, Model};
 use crate::rng::Rng;
 
-mod commits;
 mod judge;
 mod torn;
 mod underway;
@@ -40,14 +40,6 @@ impl Sink for Mailbox {
 /// Steps without an answer, at the most, while all that is under way is waited for: a pool of some
 /// hundred segments was emptied several times over by then.
 const IDLE_TURNS_MAX: u64 = 20_000;
-
-/// What a commit in hand waits for.
-pub(crate) enum CommitStep {
-    Write,
-    /// Its flush, and how many had failed before it was written.
-    Flush(u64),
-    Finish,
-}
 
 struct Op {
     id: u64,
@@ -81,12 +73,10 @@ pub(crate) struct Desk {
     pub(crate) rng: Rng,
     pub(crate) generator: Generator,
     pub(crate) durable_answers: bool,
-    /// Whether the device has FUA.
-    pub(crate) fua: bool,
     /// Whether the pool may be full.
     pub(crate) may_be_full: bool,
     /// The commits in hand.
-    pub(crate) commits: Vec<(Commit, CommitStep)>,
+    pub(crate) commits: Commits,
     /// A logical clock: one more at each start and each answer.
     pub(crate) time: u64,
     pub(crate) answers: u64,
@@ -118,9 +108,8 @@ impl Desk {
             rng,
             generator,
             durable_answers,
-            fua: false,
             may_be_full: false,
-            commits: Vec::new(),
+            commits: Commits::default(),
             time: 0,
             answers: 0,
             refused_full: 0,
@@ -315,24 +304,16 @@ impl Desk {
     fn commit_one(&mut self, store: &Store) -> Result<(), String> {
         let take = self.commits.is_empty() || self.rng.below(2) == 0;
         if take && let Some(commit) = self.inside(|| store.take_commit()) {
-            self.commits.push((commit, CommitStep::Write));
+            self.commits.begin(&self.disk, commit);
             return self.collect();
         }
         if self.commits.is_empty() {
             return self.collect();
         }
-        let index = self.rng.below(self.commits.len() as u64) as usize;
-        let (commit, step) = self.commits.swap_remove(index);
-        let next = match step {
-            CommitStep::Write => self.write_commit(&commit),
-            CommitStep::Flush(before) => self.flush_commit(&commit, before),
-            CommitStep::Finish => return self.commit_ended(store, commit, Ok(())),
-        };
-        match next {
-            Ok(step) => self.commits.push((commit, step)),
-            Err(error) => return self.commit_ended(store, commit, Err(error)),
+        match self.commits.step(&self.disk, &mut self.rng) {
+            Some((commit, result)) => self.commit_ended(store, commit, result),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// As a front end does it: the next commit may be taken before this one is applied.
@@ -346,7 +327,7 @@ impl Desk {
             self.inside(|| store.finish_commit(commit, result));
         } else {
             let next = self.inside(|| store.hand_on_commit(commit, result));
-            self.commits.extend(next.map(|commit| (commit, CommitStep::Write)));
+            next.into_iter().for_each(|commit| self.commits.begin(&self.disk, commit));
             self.inside(|| store.settle_commits());
         }
         self.collect()

@@ -11,8 +11,9 @@
 //!   any effect.
 //! - A write can be refused for a while ([`Faults::transient_writes_per_mille`]): the device tells
 //!   an error that passes, or a filesystem below has no space, after a part of it was done. A
-//!   write can move fewer bytes than it was given, and the rest follows. As [`sys::FileDisk`] does
-//!   it, this disk tries again, or goes on: nobody may notice.
+//!   write can move fewer bytes than it was given. What tries again, or goes on, is the product's
+//!   own code ([`sys::RetryingDisk`], [`sys::Transfers`]), over calls that are made up
+//!   ([`Below`]): nobody may notice.
 //! - A place can go bad ([`SimDisk::set_bad`]): each write there fails, with any effect, until it
 //!   is good again.
 //! - A flush can fail, once, by chance, or from some time on, and lose what it should have kept,
@@ -33,22 +34,20 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use block::{Frame, FrameMut};
+use sys::{Disk as _, RetryingDisk};
 
 use crate::device::Device;
 pub use crate::device::Survival;
 use crate::rng::{Rng, mix};
 
+mod calls;
 mod faults;
 mod moving;
 mod patience;
-mod transfers;
 
 pub use faults::{Faults, Struck, WriteFault};
 
 const BLOCK: u64 = block::BLOCK_BYTES;
-/// How often something is written again whose flush fails.
-const FLUSH_TRIES: u64 = 36;
-
 /// Flushes in a row that fail by chance, at most.
 const FLUSHES_REFUSED_MAX: u32 = 20;
 
@@ -56,6 +55,11 @@ type Hook = Box<dyn FnMut() + Send>;
 
 /// The disk.
 pub struct SimDisk {
+    disk: RetryingDisk<Below>,
+}
+
+/// The calls that end at the device.
+pub struct Below {
     inner: Mutex<Inner>,
     hook: Mutex<Option<Hook>>,
 }
@@ -72,8 +76,6 @@ struct Inner {
     errors_last: bool,
     /// The I/O from which on no flush succeeds.
     no_flush_from: Option<u64>,
-    /// Flushes that have failed until now.
-    flushes_failed: u64,
     /// Flushes in a row that have.
     flushes_refused: u32,
     /// Writes in a row that were refused and will be taken if tried again.
@@ -110,6 +112,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn power_failed() -> io::Error {
     io::Error::other("simulated: the power has failed")
+}
+
+/// The device reports an error that may pass: it is worth a second try.
+fn error_that_may_pass() -> io::Error {
+    io::Error::from_raw_os_error(libc::EIO)
 }
 
 fn hash_bytes(bytes: &[u8]) -> u64 {
@@ -156,11 +163,12 @@ impl Inner {
             // What a flush should have kept is written again, unless none succeeds any more.
             self.failed |= !is_flush || self.errors_last;
             self.error_count += 1;
-            return (true, Err(io::Error::other("simulated: a write error")));
+            let lasting = io::Error::other("simulated: a write error");
+            return (true, Err(if is_flush { error_that_may_pass() } else { lasting }));
         }
         if is_flush && self.no_flush_from.is_some_and(|from| self.io_count >= from) {
             self.failed = true;
-            return (true, Err(io::Error::other("simulated: no flush succeeds any more")));
+            return (true, Err(error_that_may_pass()));
         }
         (true, Ok(()))
     }
@@ -177,7 +185,6 @@ impl SimDisk {
             error_at: None,
             errors_last: false,
             no_flush_from: None,
-            flushes_failed: 0,
             flushes_refused: 0,
             writes_refused: 0,
             hindered_count: 0,
@@ -197,120 +204,121 @@ impl SimDisk {
             trace: 0,
             log: None,
         };
-        Self { inner: Mutex::new(inner), hook: Mutex::new(None) }
+        let below = Below { inner: Mutex::new(inner), hook: Mutex::new(None) };
+        Self { disk: RetryingDisk::new(below) }
     }
 
     /// Writes and flushes until now.
     pub fn io_count(&self) -> u64 {
-        lock(&self.inner).io_count
+        self.inner().io_count
     }
 
     /// Reads until now.
     pub fn read_count(&self) -> u64 {
-        lock(&self.inner).read_count
+        self.inner().read_count
     }
 
     /// Writes and flushes that have failed by themselves until now.
     pub fn error_count(&self) -> u64 {
-        lock(&self.inner).error_count
+        self.inner().error_count
     }
 
     /// The power fails at this I/O, counted from the disk's beginning.
     pub fn set_fuse(&self, io: Option<u64>) {
-        lock(&self.inner).fuse = io;
+        self.inner().fuse = io;
     }
 
     /// This I/O fails, counted from the disk's beginning, and those behind it do not.
     pub fn set_error_at(&self, io: Option<u64>) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner();
         (inner.error_at, inner.errors_last) = (io, false);
     }
 
     /// This I/O fails, counted from the disk's beginning, and all that follow it, until somebody
     /// opens the pool anew.
     pub fn set_errors_from(&self, io: u64) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner();
         (inner.error_at, inner.errors_last) = (Some(io), true);
     }
 
     /// From this I/O on, counted from the disk's beginning, each flush fails, until somebody opens
     /// the pool anew.
     pub fn set_no_flush_from(&self, io: u64) {
-        lock(&self.inner).no_flush_from = Some(io);
+        self.inner().no_flush_from = Some(io);
     }
 
     /// No write to these blocks succeeds from here on.
     pub fn set_bad(&self, blocks: Vec<Range<u64>>) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner();
         inner.note(&format!("bad: {blocks:?}"), 0, 0, 0);
         inner.bad = blocks;
     }
 
     /// How many writes have failed at bad places.
     pub fn refused_count(&self) -> u64 {
-        lock(&self.inner).refused_count
+        self.inner().refused_count
     }
 
     /// The block behind the last write.
     pub fn written_to(&self) -> u64 {
-        lock(&self.inner).written_to
+        self.inner().written_to
     }
 
     /// Changes the faults.
     pub fn set_faults(&self, faults: Faults) {
-        lock(&self.inner).faults = faults;
+        self.inner().faults = faults;
     }
 
     /// The next write that begins at one of these bytes is done wrongly; the next of all, if none
     /// are said.
     pub fn set_write_fault(&self, offsets_bytes: &'static [u64], fault: WriteFault) {
-        lock(&self.inner).write_fault = Some((offsets_bytes, fault));
+        self.inner().write_fault = Some((offsets_bytes, fault));
     }
 
     /// The write that was done wrongly, if one was.
     pub fn struck(&self) -> Option<Struck> {
-        lock(&self.inner).struck.clone()
+        self.inner().struck.clone()
     }
 
     /// Whether the power has failed, and [`SimDisk::crash`] is due.
     pub fn is_dead(&self) -> bool {
-        lock(&self.inner).dead
+        self.inner().dead
     }
 
     /// Whether a write or a flush has failed since the last crash.
     pub fn has_failed(&self) -> bool {
-        lock(&self.inner).failed
+        self.inner().failed
     }
 
     /// How many flushes have failed.
     pub fn failed_flushes(&self) -> u64 {
-        lock(&self.inner).flushes_failed
+        self.disk.flush_failures()
     }
 
     /// How many writes were refused for a while, or moved a part of what they were given.
     pub fn hindered_count(&self) -> u64 {
-        lock(&self.inner).hindered_count
+        self.inner().hindered_count
     }
 
     /// Called behind every write and flush, with nothing locked, but never from within itself: so
     /// that the world goes on while somebody writes on the spot.
     pub fn set_hook(&self, hook: Option<Hook>) {
-        *lock(&self.hook) = hook;
+        *lock(&self.disk.calls().hook) = hook;
     }
 
     /// Starts to keep each I/O and each note as a line.
     pub fn keep_log(&self) {
-        lock(&self.inner).log = Some(Vec::new());
+        self.inner().log = Some(Vec::new());
     }
 
     /// The lines since [`SimDisk::keep_log`].
     pub fn take_log(&self) -> Vec<String> {
-        lock(&self.inner).log.take().unwrap_or_default()
+        self.inner().log.take().unwrap_or_default()
     }
 
     /// Adds something to the trace that is not an I/O.
     pub fn note(&self, line: &str) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner();
         inner.trace = mix(inner.trace ^ hash_bytes(line.as_bytes()));
         if let Some(log) = &mut inner.log {
             log.push(line.to_string());
@@ -319,13 +327,13 @@ impl SimDisk {
 
     /// A hash of every I/O and every note until now.
     pub fn trace(&self) -> u64 {
-        lock(&self.inner).trace
+        self.inner().trace
     }
 
     /// The power fails, and comes back: what was flushed is there, and of the rest what `survival`
     /// says.
     pub fn crash(&self, survival: Survival, rng: &mut Rng) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner();
         let inner = &mut *inner;
         inner.device.lose_power(survival, rng);
         inner.restart();
@@ -333,12 +341,12 @@ impl SimDisk {
 
     /// Whoever uses the disk starts anew; it has lost nothing.
     pub fn restart(&self) {
-        lock(&self.inner).restart();
+        self.inner().restart();
     }
 
     /// The device writes back some of its cache.
     pub fn write_back(&self) {
-        let inner = &mut *lock(&self.inner);
+        let inner = &mut *self.inner();
         inner.note("write back", 0, 0, 0);
         inner.device.write_back(&mut inner.rng);
     }
@@ -346,7 +354,7 @@ impl SimDisk {
     /// Turns one bit of a block that was written, other than those of segment 0 (whose loss no
     /// single device survives); returns the block's number.
     pub fn rot(&self, rng: &mut Rng) -> Option<u64> {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner();
         let first = format::geometry::SEGMENT_BYTES_MIN / BLOCK;
         let numbers = inner.device.written_from(first);
         if numbers.is_empty() {
@@ -360,6 +368,17 @@ impl SimDisk {
         Some(number)
     }
 
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        lock(&self.disk.calls().inner)
+    }
+
+    /// The product's own code over the device: for whoever has [`sys::Transfers`].
+    pub(crate) fn retrying(&self) -> &RetryingDisk<Below> {
+        &self.disk
+    }
+}
+
+impl Below {
     fn after(&self) {
         let hook = lock(&self.hook).take();
         if let Some(mut hook) = hook {

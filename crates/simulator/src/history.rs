@@ -120,7 +120,6 @@ impl History {
         let generator = Generator::new(plan.mix);
         let mut desk = Desk::new(disk.clone(), model, generator, rng.clone(), durable);
         desk.may_be_full = plan.may_be_full;
-        desk.fua = plan.fua;
         desk.sink = store.register_sink(desk.mailbox.clone());
         let (lying_flush, no_fua) = (plan.lying_flush, !plan.fua);
         let hindered = u64::from(plan.hindered);

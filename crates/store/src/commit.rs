@@ -34,6 +34,8 @@ pub(crate) struct InFlight {
     pub(crate) written: Option<bool>,
     /// How many flushes had failed when it was sent.
     pub(crate) flushes_failed: u64,
+    /// How often its place has refused it while there was no other.
+    pub(crate) kept_in_place: u32,
 }
 
 impl InFlight {
@@ -45,8 +47,19 @@ impl InFlight {
         lsn: u64,
         applied: bool,
     ) -> Self {
-        let (unsent, written, flushes_failed) = (true, None, 0);
-        Self { record, header, at, payload, next, lsn, applied, unsent, written, flushes_failed }
+        Self {
+            record,
+            header,
+            at,
+            payload,
+            next,
+            lsn,
+            applied,
+            unsent: true,
+            written: None,
+            flushes_failed: 0,
+            kept_in_place: 0,
+        }
     }
 
     /// Blocks that it takes in the log.

@@ -16,6 +16,11 @@
 //! never taken for a part of the log: they name the one before by its seal, and where more than the
 //! first of them was moved, that is another one.
 //!
+//! # Where there is no other place
+//! A pool may be so full that no segment is free. Then the record is sent to its place again and
+//! again, since what refuses it may pass, or reclaim may win a segment. That ends with the device
+//! ([`sys::Disk::has_given_up`]), or after [`TRIES_IN_PLACE_MAX`] times.
+//!
 //! # When
 //! Nothing is placed anew while a record is on its way: those in front may be refused as well, and
 //! those behind may be landing where something else is to go. Until then none is sealed, and
@@ -33,6 +38,10 @@ use crate::commit::InFlight;
 use crate::record::Record;
 use crate::world::World;
 use crate::writer::Writer;
+
+/// How often a record is sent to its place again while there is no other: for some 30 s, as a place
+/// is tried for 70 ms while the device takes other writes.
+const TRIES_IN_PLACE_MAX: u32 = 400;
 
 /// Places at which the first record of a segment can be.
 const ENTRIES: u32 = 4;
@@ -67,9 +76,45 @@ impl Writer {
         if self.sealed.iter().any(InFlight::is_flying) {
             return true;
         }
+        if !self.has_other_places(first) && self.keep_in_place(world, first) {
+            return true;
+        }
         let moved = self.move_from(world, first).unwrap_or(false);
         self.failed |= !moved;
         moved
+    }
+
+    /// Whether the records from `first` on have place in segments that are free.
+    fn has_other_places(&mut self, first: usize) -> bool {
+        self.state.segments.free_count() >= self.segments_to_move(first)
+    }
+
+    /// Segments that it takes to move the records from `first` on.
+    pub(crate) fn segments_to_move(&self, first: usize) -> u32 {
+        // One is opened behind the last, and one more where a link is.
+        let (mut segments, mut used) = (3, 0);
+        for sealed in self.sealed.range(first..) {
+            if used + sealed.blocks() > self.blocks_per_segment {
+                (segments, used) = (segments + 1, 0);
+            }
+            used += sealed.blocks();
+        }
+        segments
+    }
+
+    /// Sends the records that were refused, from `first` on, to their places once more. `false`: it
+    /// is no use any more.
+    fn keep_in_place(&mut self, world: &World, first: usize) -> bool {
+        let is_over = self.sealed[first].kept_in_place >= TRIES_IN_PLACE_MAX;
+        if is_over || world.medium.disk.has_given_up() {
+            return false;
+        }
+        self.sealed[first].kept_in_place += 1;
+        for sealed in self.sealed.range_mut(first..).filter(|sealed| sealed.written == Some(false))
+        {
+            (sealed.unsent, sealed.written) = (true, None);
+        }
+        true
     }
 
     fn move_from(&mut self, world: &World, first: usize) -> Result<bool, StoreError> {

@@ -140,14 +140,7 @@ impl Writer {
 
     /// Whether the records from `first` on can go elsewhere, and leave what checkpoints need.
     fn has_elsewhere(&mut self, world: &World, first: usize) -> bool {
-        // One is opened behind the last, and one more where a link is.
-        let (mut segments, mut used) = (3, 0);
-        for sealed in self.sealed.range(first..) {
-            if used + sealed.blocks() > self.blocks_per_segment {
-                (segments, used) = (segments + 1, 0);
-            }
-            used += sealed.blocks();
-        }
+        let segments = self.segments_to_move(first);
         self.state.segments.free_count() >= segments + self.reserve_now(world)
     }
 

@@ -76,6 +76,12 @@ pub trait Disk: Send + Sync {
         self.flush()
     }
 
+    /// Whether the device takes no writes at all: one was given up after all the time that a device
+    /// is given, and none has succeeded since. What one place refuses does not count.
+    fn has_given_up(&self) -> bool {
+        false
+    }
+
     /// How often a write or a flush was retried that the device had refused.
     fn retry_count(&self) -> u64 {
         0

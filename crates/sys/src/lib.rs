@@ -2,25 +2,34 @@
 //!
 //! * [`Disk`]: what the store needs of a disk; [`FileDisk`] is a real one,
 //! * [`Ring`]: the asynchronous way to the same disk, one a front-end thread,
+//! * [`Calls`]: what both do in the end; the simulator has calls of its own below the same
+//!   [`RetryingDisk`] and the same [`Transfers`],
 //! * [`Clock`]: time since the start,
 //! * [`entropy()`]: random bytes from the kernel.
 
+pub mod calls;
 pub mod clock;
 pub mod disk;
 pub mod entropy;
 mod fiemap;
 pub mod file;
+mod flushes;
 mod iovec;
 mod opening;
 pub mod prepare;
 mod retry;
+pub mod retrying;
 pub mod ring;
 mod setup;
 mod transfer;
+pub mod transfers;
 
+pub use calls::Calls;
 pub use clock::Clock;
 pub use disk::{Disk, Persist, READ_TRIES_MAX};
 pub use entropy::entropy;
 pub use file::FileDisk;
 pub use prepare::Preparer;
-pub use ring::{Buffers, Completion, Ring};
+pub use retrying::RetryingDisk;
+pub use ring::Ring;
+pub use transfers::{Buffers, Completion, Transfers};

@@ -7,30 +7,15 @@
 //! A read that fails is tried again as well, a few times within some 20 ms: an error that does not
 //! come again must not pass for a bad block, and a bad block must hold nobody up for long.
 //!
-//! # Flushes that fail
-//! A flush is never merely repeated. The disk is opened with `O_DIRECT`, so what a write has left
-//! volatile is in the device's cache; when a flush fails, the device may have lost some of that,
-//! and the next flush succeeds all the same, since it has nothing left to do. (Through the page
-//! cache it is the kernel that takes the pages for clean then.) A write with its own flush
-//! (`RWF_DSYNC`) that fails is such a flush as well: others' writes were in the cache. So each
-//! failure is counted ([`Flushes`]), and a flush speaks for a write only if none has failed since
-//! that began:
-//!
-//! * A write that is to be durable by itself is written again with its flush. So are a checkpoint
-//!   and a superblock ([`crate::Disk::write_and_flush`]).
-//! * A flush for all earlier writes ([`crate::Disk::flush`]: the log with `durability = "flush"`)
-//!   fails, and is not tried again here: whoever has written those writes them again first. They
-//!   ask for [`crate::Disk::flush_failures`] before they write, and once more behind the flush. The
-//!   next flush of that kind begins after a pause, which grows as long as they fail.
+//! A flush that fails is another matter: [`crate::flushes`].
 
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::disk::READ_TRIES_MAX;
-use crate::ring::Buffers;
 
 /// The first pause. Each is twice the one before, up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
@@ -53,56 +38,6 @@ const READ_PAUSE_FIRST: Duration = Duration::from_millis(1);
 
 type Report = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Flushes that have failed, of one disk, since it was opened.
-#[derive(Debug, Default)]
-pub(crate) struct Flushes {
-    failed: AtomicU64,
-    /// Those for all earlier writes that have failed in a row.
-    in_a_row: AtomicU32,
-}
-
-impl Flushes {
-    /// How many have failed.
-    pub(crate) fn failed(&self) -> u64 {
-        self.failed.load(Ordering::Acquire)
-    }
-
-    /// What a flush means that ended with `result`, for writes that began when `before` had failed.
-    pub(crate) fn judge(&self, result: io::Result<()>, before: u64) -> io::Result<()> {
-        match result {
-            Err(error) => {
-                self.note(&error);
-                Err(error)
-            }
-            Ok(()) if self.failed() == before => Ok(()),
-            // It could speak for what another one has lost.
-            Ok(()) => Err(io::Error::from_raw_os_error(libc::EIO)),
-        }
-    }
-
-    /// A flush for all earlier writes has ended.
-    pub(crate) fn note_for_all(&self, result: &io::Result<()>) {
-        match result {
-            Ok(()) => self.in_a_row.store(0, Ordering::Relaxed),
-            Err(_) => drop(self.in_a_row.fetch_add(1, Ordering::Relaxed)),
-        }
-    }
-
-    /// How long to wait before the next flush for all earlier writes.
-    pub(crate) fn pause(&self) -> Option<Duration> {
-        let failed = self.in_a_row.load(Ordering::Relaxed);
-        (failed > 0).then(|| pause_of(failed))
-    }
-
-    /// A write with its own flush has failed. Where it found no space it did not come to the flush.
-    pub(crate) fn note(&self, error: &io::Error) {
-        let harmless = [libc::ENOSPC, libc::EDQUOT, libc::EOPNOTSUPP, libc::EINVAL];
-        if !error.raw_os_error().is_some_and(|code| harmless.contains(&code)) {
-            self.failed.fetch_add(1, Ordering::AcqRel);
-        }
-    }
-}
-
 /// What is refused, and how often it is tried again.
 #[derive(Default)]
 pub(crate) struct Retries {
@@ -110,6 +45,8 @@ pub(crate) struct Retries {
     count: AtomicU64,
     /// A write was given up, and none has succeeded since.
     failing: AtomicBool,
+    /// As that, and it was tried for as long as a device is given.
+    given_up: AtomicBool,
     report: Mutex<Option<Report>>,
     /// Pauses take no time.
     #[cfg(test)]
@@ -126,6 +63,8 @@ pub(crate) struct Retries {
 /// For how long a write is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
+    /// Not at all.
+    None,
     /// It can go elsewhere.
     Place,
     /// It can't, or has failed elsewhere already.
@@ -135,6 +74,7 @@ pub(crate) enum Patience {
 /// How often a write that ends with such an error is tried.
 fn tries_max(error: &io::Error, patience: Patience) -> u32 {
     match error.raw_os_error() {
+        _ if patience == Patience::None => 1,
         Some(libc::ENOSPC | libc::EDQUOT) => TRIES_WITHOUT_SPACE_MAX,
         Some(libc::EIO) if patience == Patience::Place => TRIES_AT_A_PLACE_MAX,
         Some(libc::EIO | libc::ENOMEM | libc::EAGAIN | libc::EBUSY) => TRIES_MAX,
@@ -144,7 +84,7 @@ fn tries_max(error: &io::Error, patience: Patience) -> u32 {
 }
 
 /// The pause behind what has failed for the `tries`-th time.
-fn pause_of(tries: u32) -> Duration {
+pub(crate) fn pause_of(tries: u32) -> Duration {
     PAUSE_FIRST.saturating_mul(1 << (tries - 1).min(16)).min(PAUSE_MAX)
 }
 
@@ -154,8 +94,8 @@ fn pause_after(error: &io::Error, tries: u32, patience: Patience) -> Option<Dura
 }
 
 /// The pause behind a read that has failed for the `tries`-th time; `None`: it has failed.
-fn read_pause_after(error: &io::Error, tries: u32) -> Option<Duration> {
-    let may_pass = tries_max(error, Patience::Device) > 1;
+fn read_pause_after(error: &io::Error, tries: u32, patience: Patience) -> Option<Duration> {
+    let may_pass = tries_max(error, patience) > 1;
     (may_pass && tries < READ_TRIES_MAX).then(|| READ_PAUSE_FIRST * 4u32.pow(tries - 1))
 }
 
@@ -164,47 +104,20 @@ impl Retries {
     /// tried again; `None` if it is not.
     pub(crate) fn ended(
         &self,
-        buffers: &Buffers,
+        is_write: bool,
         result: &io::Result<()>,
         (refused, patience): (u32, Patience),
     ) -> Option<Duration> {
-        match (result, buffers) {
-            (Err(error), Buffers::Read(_)) => return self.read_refused(error, refused + 1),
-            (Err(error), Buffers::Write(_)) => {
-                return self.refused(error, refused + 1, patience);
+        match (result, is_write) {
+            (Err(error), false) => {
+                return self.pause(read_pause_after(error, refused + 1, patience));
             }
-            (Ok(()), Buffers::Read(_)) => self.read_passed(refused),
-            (Ok(()), Buffers::Write(_)) => self.passed(refused),
+            (Err(error), true) => return self.refused(error, refused + 1, patience),
+            // One that never succeeds is told as damage.
+            (Ok(()), false) => drop(self.count.fetch_add(u64::from(refused), Ordering::Relaxed)),
+            (Ok(()), true) => self.passed(refused),
         }
         None
-    }
-
-    /// A read has failed for the `tries`-th time: how long to wait before it is tried again; `None`
-    /// if it is not.
-    pub(crate) fn read_refused(&self, error: &io::Error, tries: u32) -> Option<Duration> {
-        self.pause(read_pause_after(error, tries))
-    }
-
-    /// A read has succeeded that has failed so often. One that never does is told as damage.
-    pub(crate) fn read_passed(&self, refused: u32) {
-        self.count.fetch_add(u64::from(refused), Ordering::Relaxed);
-    }
-
-    /// Reads until it succeeds or has failed for good. Sleeps in between.
-    pub(crate) fn read_patiently(
-        &self,
-        mut read: impl FnMut() -> io::Result<()>,
-    ) -> io::Result<()> {
-        let mut refused = 0;
-        loop {
-            let Err(error) = read() else {
-                self.read_passed(refused);
-                return Ok(());
-            };
-            refused += 1;
-            let Some(pause) = self.read_refused(&error, refused) else { return Err(error) };
-            std::thread::sleep(pause);
-        }
     }
 
     /// A write has failed for the `tries`-th time: how long to wait before it is tried again;
@@ -218,6 +131,7 @@ impl Retries {
         let ended = self.ended.load(Ordering::Acquire);
         let Some(pause) = pause_after(error, tries, patience).filter(|_| !ended) else {
             self.failing.store(true, Ordering::Release);
+            self.given_up.fetch_or(patience == Patience::Device, Ordering::AcqRel);
             if tries > 1 {
                 self.tell(&format!("a write was given up after {tries} tries: {error}"));
             }
@@ -236,35 +150,21 @@ impl Retries {
     pub(crate) fn passed(&self, refused: u32) {
         if self.failing.load(Ordering::Acquire) {
             self.failing.store(false, Ordering::Release);
+            self.given_up.store(false, Ordering::Release);
         }
         if refused > 0 {
             self.tell(&format!("the device takes writes again, after {refused} tries of one"));
         }
     }
 
+    /// See [`crate::Disk::has_given_up`].
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+
     /// For how long a write is tried that begins now.
     pub(crate) fn patience(&self) -> Patience {
         if self.failing.load(Ordering::Acquire) { Patience::Device } else { Patience::Place }
-    }
-
-    /// Does a write until it succeeds or has failed for good. Sleeps in between.
-    pub(crate) fn patiently(
-        &self,
-        patience: Patience,
-        mut write: impl FnMut() -> io::Result<()>,
-    ) -> io::Result<()> {
-        let mut refused = 0;
-        loop {
-            let Err(error) = write() else {
-                self.passed(refused);
-                return Ok(());
-            };
-            refused += 1;
-            let Some(pause) = self.refused(&error, refused, patience) else {
-                return Err(error);
-            };
-            self.sleep(pause);
-        }
     }
 
     /// A pause, if anything is waited for still.
@@ -276,11 +176,11 @@ impl Retries {
         Some(pause)
     }
 
-    /// Waits, but not beyond the end of all patience.
-    pub(crate) fn sleep(&self, mut pause: Duration) {
+    /// Waits by `sleep`, but not beyond the end of all patience.
+    pub(crate) fn sleep(&self, mut pause: Duration, sleep: impl Fn(Duration)) {
         while !pause.is_zero() && !self.ended.load(Ordering::Acquire) {
             let slice = pause.min(SLICE);
-            std::thread::sleep(slice);
+            sleep(slice);
             pause -= slice;
         }
     }
@@ -305,22 +205,16 @@ impl Retries {
         }
     }
 
-    /// The error that a test wants the next write to end with.
+    /// The error that a test wants the next such call to end with.
     #[cfg(test)]
-    pub(crate) fn fault(&self) -> Option<i32> {
-        self.faults.lock().unwrap().pop_front()
-    }
-
-    /// The error that a test wants the next read to end with.
-    #[cfg(test)]
-    pub(crate) fn read_fault(&self) -> Option<i32> {
-        self.read_faults.lock().unwrap().pop_front()
-    }
-
-    /// The error that a test wants the next flush to end with.
-    #[cfg(test)]
-    pub(crate) fn flush_fault(&self) -> Option<i32> {
-        self.flush_faults.lock().unwrap().pop_front()
+    pub(crate) fn fault_of(&self, step: Option<crate::transfer::Step>) -> Option<i32> {
+        use crate::transfer::Step;
+        let faults = match step? {
+            Step::Read => &self.read_faults,
+            Step::Write { .. } => &self.faults,
+            Step::Sync => &self.flush_faults,
+        };
+        faults.lock().unwrap().pop_front()
     }
 }
 
@@ -359,22 +253,19 @@ mod tests {
     #[test]
     fn a_bad_block_holds_nobody_up_for_long() {
         let error = io::Error::from_raw_os_error(libc::EIO);
-        let pauses = (1..).map_while(|tries| read_pause_after(&error, tries));
+        let pauses = (1..).map_while(|tries| read_pause_after(&error, tries, Place));
         let pauses: Vec<u128> = pauses.map(|pause| pause.as_millis()).collect();
         assert_eq!(pauses, [1, 4, 16]);
         let error = io::Error::from_raw_os_error(libc::EINVAL);
-        assert_eq!(read_pause_after(&error, 1), None);
+        assert_eq!(read_pause_after(&error, 1, Place), None);
     }
 
     #[test]
     fn nothing_is_tried_again_after_the_end() {
         let retries = Retries::default();
         retries.end();
-        let mut calls = 0;
-        let result = retries.patiently(Device, || {
-            calls += 1;
-            Err(io::Error::from_raw_os_error(libc::ENOSPC))
-        });
-        assert!(result.is_err() && calls == 1 && retries.count() == 0);
+        let error = io::Error::from_raw_os_error(libc::ENOSPC);
+        assert_eq!(retries.ended(true, &Err(error), (0, Device)), None);
+        assert_eq!(retries.count(), 0);
     }
 }

@@ -9,7 +9,6 @@
 //! the other in [`Ring::submit`], and [`Ring::notices`] says so.
 #![allow(unsafe_code)]
 
-use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -17,91 +16,49 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use block::{FRAME_BYTES, Frame, FrameMut};
-use io_uring::IoUring;
+use io_uring::{IoUring, opcode, squeue, types};
 
 use crate::disk::Persist;
 use crate::file::FileDisk;
-use crate::iovec::IOVECS_MAX;
+use crate::iovec;
 use crate::setup::build;
-use crate::transfer::{Performed, Progress, Queued, Slot, Transfer, next_step, perform};
-
-/// The memory of a transfer.
-#[derive(Debug)]
-pub enum Buffers {
-    /// Filled by a read.
-    Read(Vec<FrameMut>),
-    /// Given to a write.
-    Write(Vec<Frame>),
-}
-
-impl Buffers {
-    pub(crate) fn len_bytes(&self) -> usize {
-        FRAME_BYTES
-            * match self {
-                Self::Read(frames) => frames.len(),
-                Self::Write(frames) => frames.len(),
-            }
-    }
-}
-
-/// A transfer that has ended.
-#[derive(Debug)]
-pub struct Completion {
-    /// What the caller called it.
-    pub user_data: u64,
-    /// Its memory. After a failed read the bytes are unspecified.
-    pub buffers: Buffers,
-    /// Whether all of it was done; of a durable write, whether it is durable.
-    pub result: io::Result<()>,
-}
+use crate::transfer::Step;
+use crate::transfers::{Buffers, Completion, Transfers, UnderWay};
 
 /// One thread's way to a disk. Must stay on the thread that made it.
 pub struct Ring {
     disk: Arc<FileDisk>,
-    engine: Engine,
+    transfers: Transfers,
+    /// Without, each step is done on the spot.
+    uring: Option<Uring>,
+    /// What has ended and was not collected yet.
+    done: Vec<Completion>,
     notices: Vec<String>,
     /// The kernel ties the ring to one thread.
     not_send: PhantomData<*const ()>,
-}
-
-enum Engine {
-    Uring(Box<Uring>),
-    Blocking {
-        queued: VecDeque<Queued>,
-        done: VecDeque<Completion>,
-        /// What was refused, and when it is tried again.
-        later: Vec<(Instant, Queued)>,
-    },
 }
 
 impl Ring {
     /// A ring on the calling thread, with at most `entries` transfers in the kernel at once; more
     /// wait in the ring. Where io_uring is refused the transfers block (see [`Ring::notices`]).
     pub fn new(disk: Arc<FileDisk>, entries: u32) -> Self {
-        match Uring::new(&disk, entries) {
-            Ok(uring) => Self {
-                disk,
-                engine: Engine::Uring(Box::new(uring)),
-                notices: Vec::new(),
-                not_send: PhantomData,
-            },
-            Err(error) => {
-                let mut ring = Self::blocking(disk);
-                ring.notices.push(format!(
-                    "the kernel refuses io_uring ({error}): each disk transfer blocks its \
-                     front-end thread, which costs speed (allow io_uring_setup in the sandbox, or \
-                     use Linux 5.10 or newer)"
-                ));
-                ring
-            }
+        let uring = Uring::new(&disk, entries);
+        let mut ring = Self::blocking(disk);
+        match uring {
+            Ok(uring) => ring.uring = Some(uring),
+            Err(error) => ring.notices.push(format!(
+                "the kernel refuses io_uring ({error}): each disk transfer blocks its front-end \
+                 thread, which costs speed (allow io_uring_setup in the sandbox, or use Linux 5.10 \
+                 or newer)"
+            )),
         }
+        ring
     }
 
     /// A ring that does its transfers one after the other, without io_uring.
     pub fn blocking(disk: Arc<FileDisk>) -> Self {
-        let (queued, done, later) = (VecDeque::new(), VecDeque::new(), Vec::new());
-        let engine = Engine::Blocking { queued, done, later };
-        Self { disk, engine, notices: Vec::new(), not_send: PhantomData }
+        let (transfers, done, notices) = (Transfers::default(), Vec::new(), Vec::new());
+        Self { disk, transfers, uring: None, done, notices, not_send: PhantomData }
     }
 
     /// What an administrator should know about this ring, one sentence each; mostly nothing.
@@ -112,20 +69,13 @@ impl Ring {
     /// A descriptor that signals (edge-triggered) that something has ended; `None` where all has
     /// ended when [`Ring::submit`] returns.
     pub fn poll_fd(&self) -> Option<RawFd> {
-        match &self.engine {
-            Engine::Uring(uring) => Some(uring.event.as_raw_fd()),
-            Engine::Blocking { .. } => None,
-        }
+        self.uring.as_ref().map(|uring| uring.event.as_raw_fd())
     }
 
     /// When to call [`Ring::complete`] although nothing has ended: a write that the device refused
     /// is tried again then.
     pub fn next_retry(&self) -> Option<Duration> {
-        let next = match &self.engine {
-            Engine::Uring(uring) => uring.later.iter().map(|(at, _)| *at).min(),
-            Engine::Blocking { later, .. } => later.iter().map(|(at, _)| *at).min(),
-        };
-        next.map(|at| at.saturating_duration_since(Instant::now()))
+        self.transfers.next_retry()
     }
 
     /// From here on a write that the device refuses has failed, of all rings on the disk: the owner
@@ -136,18 +86,12 @@ impl Ring {
 
     /// Whether transfers have ended that the descriptor does not tell of.
     pub fn has_ended(&self) -> bool {
-        match &self.engine {
-            Engine::Uring(_) => false,
-            Engine::Blocking { queued, done, .. } => !queued.is_empty() || !done.is_empty(),
-        }
+        self.uring.is_none() && (self.transfers.ready_count() > 0 || !self.done.is_empty())
     }
 
     /// How many transfers were queued and are not collected yet.
     pub fn in_flight(&self) -> usize {
-        match &self.engine {
-            Engine::Uring(uring) => uring.slots.len() - uring.free.len(),
-            Engine::Blocking { queued, done, later } => queued.len() + done.len() + later.len(),
-        }
+        self.transfers.in_flight() + self.done.len()
     }
 
     /// Queues a read of `frames` from `offset_bytes` on.
@@ -160,16 +104,7 @@ impl Ring {
         offset_bytes: u64,
         frames: Vec<FrameMut>,
     ) -> io::Result<()> {
-        self.disk.check_range(offset_bytes, frames.len())?;
-        self.queue(Queued {
-            user_data,
-            offset_bytes,
-            buffers: Buffers::Read(frames),
-            persist: Persist::Nothing,
-            refused: 0,
-            patience: self.disk.retries().patience(),
-        });
-        Ok(())
+        self.transfers.read(&self.disk, user_data, offset_bytes, frames)
     }
 
     /// Queues a write of `frames` (perhaps none) from `offset_bytes` on, which ends when what
@@ -184,28 +119,10 @@ impl Ring {
         frames: Vec<Frame>,
         persist: Persist,
     ) -> io::Result<()> {
-        self.disk.check_range(offset_bytes, frames.len())?;
-        // The blocking engine goes through `Disk`, which does this itself.
-        if matches!(self.engine, Engine::Uring(_)) {
-            let len_bytes = (frames.len() * FRAME_BYTES) as u64;
-            self.disk.units().before_write(offset_bytes, len_bytes);
-        }
-        let buffers = Buffers::Write(frames);
-        let patience = self.disk.retries().patience();
-        self.queue(Queued { user_data, offset_bytes, buffers, persist, refused: 0, patience });
+        let len_bytes = (frames.len() * FRAME_BYTES) as u64;
+        self.transfers.write(&self.disk, user_data, offset_bytes, frames, persist)?;
+        self.disk.units().before_write(offset_bytes, len_bytes);
         Ok(())
-    }
-
-    fn queue(&mut self, transfer: Queued) {
-        match &mut self.engine {
-            Engine::Uring(uring) => uring.queue(transfer),
-            Engine::Blocking { queued, later, .. } => {
-                match self.disk.pause_before(transfer.persist) {
-                    Some(pause) => later.push((Instant::now() + pause, transfer)),
-                    None => queued.push_back(transfer),
-                }
-            }
-        }
     }
 
     /// Starts what was queued.
@@ -213,18 +130,14 @@ impl Ring {
     /// # Errors
     /// If the kernel refuses the call itself; what was queued stays queued.
     pub fn submit(&mut self) -> io::Result<()> {
-        match &mut self.engine {
-            Engine::Uring(uring) => uring.submit(),
-            Engine::Blocking { queued, done, later } => {
-                for transfer in queued.drain(..) {
-                    match perform(&self.disk, transfer) {
-                        Performed::Ended(completion) => done.push_back(completion),
-                        Performed::Refused(at, transfer) => later.push((at, transfer)),
-                    }
-                }
-                Ok(())
-            }
+        let Self { disk, transfers, uring, done, .. } = self;
+        if let Some(uring) = uring {
+            return uring.submit(disk, transfers);
         }
+        while transfers.ready_count() > 0 {
+            transfers.step(disk, 0, done);
+        }
+        Ok(())
     }
 
     /// Adds to `out` what has ended. Costs no system call while nothing has.
@@ -232,36 +145,31 @@ impl Ring {
     /// # Errors
     /// If the kernel refuses the call itself.
     pub fn complete(&mut self, out: &mut Vec<Completion>) -> io::Result<()> {
-        match &mut self.engine {
-            Engine::Uring(uring) => uring.complete(out),
-            Engine::Blocking { done, queued, later } => {
-                out.extend(done.drain(..));
-                let now = Instant::now();
-                queued.extend(later.extract_if(.., |(at, _)| *at <= now).map(|(_, again)| again));
-                if queued.is_empty() { Ok(()) } else { self.submit() }
-            }
+        if let Some(uring) = &mut self.uring {
+            uring.collect(&self.disk, &mut self.transfers, out)?;
         }
+        out.append(&mut self.done);
+        if self.transfers.has_waiting() {
+            self.transfers.wake(&self.disk, Instant::now(), out);
+        }
+        if self.transfers.ready_count() > 0 { self.submit() } else { Ok(()) }
     }
 }
 
+/// The kernel's side of a ring.
 struct Uring {
-    disk: Arc<FileDisk>,
     uring: IoUring,
     event: OwnedFd,
     fd: RawFd,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    /// Slots whose next step is to be given to the kernel.
-    ready: VecDeque<u32>,
-    /// Slots whose transfer was refused, and when it is tried again.
-    later: Vec<(Instant, u32)>,
+    /// The vectors of the step under way of each slot. Kept for its next one.
+    iovecs: Vec<Vec<libc::iovec>>,
     /// Steps that are in the kernel.
     in_kernel: u32,
     entries: u32,
 }
 
 impl Uring {
-    fn new(disk: &Arc<FileDisk>, entries: u32) -> io::Result<Self> {
+    fn new(disk: &FileDisk, entries: u32) -> io::Result<Self> {
         let uring = build(entries)?;
         // SAFETY: no memory is passed; the result is checked before it is used.
         let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -272,68 +180,36 @@ impl Uring {
         let event = unsafe { OwnedFd::from_raw_fd(event) };
         uring.submitter().register_eventfd(event.as_raw_fd())?;
         uring.submitter().register_files(&[disk.raw_fd()])?;
-        Ok(Self {
-            disk: disk.clone(),
-            uring,
-            event,
-            fd: disk.raw_fd(),
-            slots: Vec::new(),
-            free: Vec::new(),
-            ready: VecDeque::new(),
-            later: Vec::new(),
-            in_kernel: 0,
-            entries,
-        })
+        Ok(Self { uring, event, fd: disk.raw_fd(), iovecs: Vec::new(), in_kernel: 0, entries })
     }
 
-    fn queue(&mut self, queued: Queued) {
-        let pause = self.disk.pause_before(queued.persist);
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
-            (self.slots.len() - 1) as u32
-        });
-        // A flag on the write covers that write alone, and there is room for it on one call only.
-        let one_call = (1..=IOVECS_MAX * FRAME_BYTES).contains(&queued.buffers.len_bytes());
-        let dsync = queued.persist == Persist::Itself && one_call;
-        self.slots[index as usize].transfer = Some(Transfer {
-            user_data: queued.user_data,
-            offset_bytes: queued.offset_bytes,
-            done_bytes: 0,
-            dsync,
-            sync_after: queued.persist != Persist::Nothing && !dsync,
-            flushes_all: queued.persist == Persist::All,
-            refused: queued.refused,
-            patience: queued.patience,
-            flushes_failed: self.disk.flushes().failed(),
-            buffers: queued.buffers,
-        });
-        match pause {
-            Some(pause) => self.later.push((Instant::now() + pause, index)),
-            None => self.ready.push_back(index),
-        }
-    }
-
-    fn submit(&mut self) -> io::Result<()> {
+    fn submit(&mut self, disk: &FileDisk, transfers: &mut Transfers) -> io::Result<()> {
         // More than one turn only when the submission queue is full; what is in the kernel is
         // bounded by the completion queue's size, so that this can't overflow.
-        while !self.ready.is_empty() && self.in_kernel < self.entries {
-            self.push_ready();
+        while transfers.ready_count() > 0 && self.in_kernel < self.entries {
+            self.push_ready(disk, transfers);
             self.enter()?;
         }
         Ok(())
     }
 
-    fn push_ready(&mut self) {
+    fn push_ready(&mut self, disk: &FileDisk, transfers: &mut Transfers) {
+        self.iovecs.resize_with(transfers.slots.len(), Vec::new);
         let mut submission = self.uring.submission();
         while self.in_kernel < self.entries && !submission.is_full() {
-            let Some(index) = self.ready.pop_front() else { break };
-            let entry = next_step(&mut self.slots[index as usize]).user_data(u64::from(index));
+            let Some(index) = transfers.ready.pop_front() else { break };
+            let slot = &mut transfers.slots[index as usize];
+            let entry = next_step(slot, &mut self.iovecs[index as usize]);
+            let entry = entry.user_data(u64::from(index));
             // SAFETY: the vectors and the frames that the entry names belong to the slot, whose
             // transfer is neither moved out nor changed before the entry's completion was taken
-            // from the queue; `Drop` waits for that too.
+            // from the queue; `Ring`'s `Drop` waits for that too.
             if unsafe { submission.push(&entry) }.is_err() {
-                self.ready.push_front(index);
+                transfers.ready.push_front(index);
                 break;
+            }
+            if let Some(under_way) = slot {
+                under_way.transfer.begin(disk.core());
             }
             self.in_kernel += 1;
         }
@@ -348,55 +224,58 @@ impl Uring {
         }
     }
 
-    fn complete(&mut self, out: &mut Vec<Completion>) -> io::Result<()> {
+    /// Takes what the kernel has done.
+    fn collect(
+        &mut self,
+        disk: &FileDisk,
+        transfers: &mut Transfers,
+        out: &mut Vec<Completion>,
+    ) -> io::Result<()> {
         let submission = self.uring.submission();
-        if submission.taskrun() || submission.cq_overflow() || !submission.is_empty() {
-            drop(submission);
+        let calls = submission.taskrun() || submission.cq_overflow() || !submission.is_empty();
+        drop(submission);
+        if calls {
             self.enter()?;
-        } else {
-            drop(submission);
         }
-        loop {
-            let Some((index, result)) =
-                self.uring.completion().next().map(|entry| (entry.user_data(), entry.result()))
-            else {
-                break;
-            };
-            self.in_kernel -= 1;
-            self.step_ended(index as u32, result, out);
+        while let Some((index, result)) = self.next_ended() {
+            transfers.step_ended(disk.core(), index, result, out);
         }
-        if !self.later.is_empty() {
-            let now = Instant::now();
-            self.ready
-                .extend(self.later.extract_if(.., |(at, _)| *at <= now).map(|(_, slot)| slot));
-        }
-        self.submit()
+        Ok(())
     }
 
-    /// Goes on with a transfer, or ends it.
-    fn step_ended(&mut self, index: u32, result: i32, out: &mut Vec<Completion>) {
-        let slot = &mut self.slots[index as usize];
-        let Some(transfer) = &mut slot.transfer else { return };
-        #[cfg(test)]
-        let result = match &transfer.buffers {
-            Buffers::Write(_) => transfer.fault(self.disk.retries()).map_or(result, |fault| -fault),
-            Buffers::Read(_) => self.disk.retries().read_fault().map_or(result, |fault| -fault),
-        };
-        let result = match transfer.ended(result, self.disk.flushes()) {
-            Progress::More => return self.ready.push_back(index),
-            Progress::Ended(result) => result,
-        };
-        let refused = (transfer.refused, transfer.patience);
-        if (result.is_ok() || transfer.may_begin_again())
-            && let Some(pause) = self.disk.retries().ended(&transfer.buffers, &result, refused)
-        {
-            transfer.begin_again(self.disk.flushes());
-            return self.later.push((Instant::now() + pause, index));
+    fn next_ended(&mut self) -> Option<(u32, io::Result<usize>)> {
+        let entry = self.uring.completion().next()?;
+        self.in_kernel -= 1;
+        let result = usize::try_from(entry.result())
+            .map_err(|_| io::Error::from_raw_os_error(-entry.result()));
+        Some((entry.user_data() as u32, result))
+    }
+}
+
+/// The kernel's next step for a transfer: a part of its bytes, or the flush behind them.
+fn next_step(slot: &mut Option<UnderWay>, iovecs: &mut Vec<libc::iovec>) -> squeue::Entry {
+    let file = types::Fixed(0);
+    let Some(UnderWay { transfer, buffers, .. }) = slot else {
+        return opcode::Nop::new().build();
+    };
+    let done = transfer.done_bytes();
+    let offset = transfer.offset_bytes() + done as u64;
+    match (transfer.step(), buffers) {
+        (Some(Step::Sync), _) => {
+            opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build()
         }
-        if let Some(Transfer { user_data, buffers, .. }) = slot.transfer.take() {
-            out.push(Completion { user_data, buffers, result });
-            self.free.push(index);
+        (Some(Step::Read), Buffers::Read(frames)) => {
+            iovec::for_read(iovecs, frames, done);
+            opcode::Readv::new(file, iovecs.as_ptr(), iovecs.len() as u32).offset(offset).build()
         }
+        (Some(Step::Write { dsync }), Buffers::Write(frames)) => {
+            iovec::for_write(iovecs, frames, done);
+            opcode::Writev::new(file, iovecs.as_ptr(), iovecs.len() as u32)
+                .offset(offset)
+                .rw_flags(if dsync { libc::RWF_DSYNC } else { 0 })
+                .build()
+        }
+        _ => opcode::Nop::new().build(),
     }
 }
 
@@ -404,29 +283,34 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
 }
 
-impl Drop for Uring {
+impl Drop for Ring {
     fn drop(&mut self) {
-        self.ready.clear();
-        while self.in_kernel > 0 {
-            match self.uring.submit_and_wait(1) {
+        let Some(uring) = &mut self.uring else { return };
+        while uring.in_kernel > 0 {
+            match uring.uring.submit_and_wait(1) {
                 Ok(_) => {}
                 Err(error) if is_transient(&error) => {}
-                Err(_) => {
+                Err(error) => {
+                    // Whoever waits for the end of its flushes takes them for failed.
+                    self.transfers.abandon_all(&self.disk, &error);
                     // The kernel may still write to this memory: it must never be used again.
-                    std::mem::forget(std::mem::take(&mut self.slots));
+                    std::mem::forget(std::mem::take(&mut self.transfers));
+                    std::mem::forget(std::mem::take(&mut uring.iovecs));
                     return;
                 }
             }
-            self.in_kernel -= (self.uring.completion().count() as u32).min(self.in_kernel);
+            while let Some((index, result)) = uring.next_ended() {
+                self.transfers.abandon(&self.disk, index, result.map(drop));
+            }
         }
     }
 }
 
 impl std::fmt::Debug for Ring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = match &self.engine {
-            Engine::Uring(uring) => format!("io_uring on descriptor {}", uring.fd),
-            Engine::Blocking { .. } => "blocking".into(),
+        let kind = match &self.uring {
+            Some(uring) => format!("io_uring on descriptor {}", uring.fd),
+            None => "blocking".into(),
         };
         f.debug_struct("Ring").field("kind", &kind).field("in_flight", &self.in_flight()).finish()
     }

@@ -1,6 +1,7 @@
-//! The ring's own code over a kernel and a device that are made up: steps end in any order, move
-//! any part of their bytes, and fail; flushes that fail lose what was cached. What the ring says of
-//! each transfer is compared with what the device holds then.
+//! The ring's own code over a kernel and a device that are made up: steps are done in any order,
+//! move any part of their bytes, and fail, and their ends are told in any order as well; flushes
+//! that fail lose what was cached. What the ring says of each transfer is compared with what the
+//! device holds then.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use super::*;
 
 /// Frames of each of the small places, and of the one that takes more vectors than one call.
 const SMALL: usize = 5;
-const LARGE: usize = IOVECS_MAX + 7;
+const LARGE: usize = iovec::IOVECS_MAX + 7;
 const PLACES: usize = 5;
 
 struct Rng(u64);
@@ -193,15 +194,20 @@ struct Place {
     losses: u64,
     /// How many flushes had failed when the last write began.
     failures: u64,
+    /// How many writes have begun.
+    writes: u64,
 }
 
 struct World {
-    uring: Uring,
+    disk: Arc<FileDisk>,
+    transfers: Transfers,
+    /// Steps that the device has done, and whose ends are not told yet.
+    untold: Vec<(u32, i32)>,
     device: Device,
     places: Vec<Place>,
     /// Of each write that is under way: its persistence, its bytes, and the places whose content it
-    /// would make durable.
-    writes: BTreeMap<u64, (Persist, Vec<u8>, Vec<usize>)>,
+    /// would make durable, with how many writes had begun there.
+    writes: BTreeMap<u64, (Persist, Vec<u8>, Vec<(usize, u64)>)>,
     rng: Rng,
     seed: u8,
     ok: [u64; 4],
@@ -217,13 +223,14 @@ impl World {
                 let (busy, seen, durable) = (false, None, false);
                 start += frames * FRAME_BYTES;
                 let start = start - frames * FRAME_BYTES;
-                Place { start, frames, busy, seen, durable, losses: 0, failures: 0 }
+                Place { start, frames, busy, seen, durable, losses: 0, failures: 0, writes: 0 }
             })
             .collect();
         let rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let (device, writes) = (Device::new(start), BTreeMap::new());
-        let uring = Uring::new(disk, 4).unwrap();
-        Self { uring, device, places, writes, rng, seed: 0, ok: [0; 4], failed: 0 }
+        let (disk, transfers, untold) = (disk.clone(), Transfers::default(), Vec::new());
+        let (ok, failed) = ([0; 4], 0);
+        Self { disk, transfers, untold, device, places, writes, rng, seed: 0, ok, failed }
     }
 
     /// Queues a transfer of a place that has none.
@@ -255,41 +262,50 @@ impl World {
         if let Buffers::Write(frames) = &buffers {
             let bytes: Vec<u8> = frames.iter().flat_map(|frame| frame.to_vec()).collect();
             let others = (0..PLACES).filter(|at| !self.places[*at].busy);
-            let covered: Vec<usize> = match persist {
-                Persist::All => others.filter(|at| self.places[*at].seen.is_some()).collect(),
+            let written = others.filter(|at| self.places[*at].seen.is_some());
+            let covered = match persist {
+                Persist::All => written.map(|at| (at, self.places[at].writes)).collect(),
                 _ => Vec::new(),
             };
             if !bytes.is_empty() {
                 (self.places[index].seen, self.places[index].durable) = (None, false);
-                self.places[index].failures = self.uring.disk.flush_failures();
+                self.places[index].failures = self.disk.flush_failures();
+                self.places[index].writes += 1;
             }
             self.writes.insert(index as u64, (persist, bytes, covered));
         }
         (self.places[index].busy, self.places[index].losses) = (true, self.device.losses);
         let (user_data, offset_bytes) = (index as u64, start as u64);
-        self.uring.queue(Queued {
-            user_data,
-            offset_bytes,
-            buffers,
-            persist,
-            refused: 0,
-            patience: crate::retry::Patience::Place,
-        });
+        let queued = match buffers {
+            Buffers::Read(frames) => {
+                self.transfers.read(&self.disk, user_data, offset_bytes, frames)
+            }
+            Buffers::Write(frames) => {
+                self.transfers.write(&self.disk, user_data, offset_bytes, frames, persist)
+            }
+        };
+        queued.unwrap();
     }
 
-    /// Ends one of the steps that are due, any of them.
+    /// Does one of the steps that are due, or tells the end of one, any of them.
     fn step(&mut self) {
-        let later: Vec<u32> = self.uring.later.drain(..).map(|(_, slot)| slot).collect();
-        self.uring.ready.extend(later);
-        if self.uring.ready.is_empty() {
-            return;
-        }
-        let at = self.rng.below(self.uring.ready.len() as u64) as usize;
-        let Some(slot) = self.uring.ready.remove(at) else { return };
-        let step = Step::of(&next_step(&mut self.uring.slots[slot as usize]));
-        let result = self.device.perform(&step, &mut self.rng);
         let mut out = Vec::new();
-        self.uring.step_ended(slot, result, &mut out);
+        let late = Instant::now() + Duration::from_secs(60);
+        self.transfers.wake(&self.disk, late, &mut out);
+        let (due, untold) = (self.transfers.ready_count() as u64, self.untold.len() as u64);
+        if due > 0 && (untold == 0 || self.rng.below(2) == 0) {
+            let at = self.rng.below(due) as usize;
+            let index = self.transfers.ready.remove(at).unwrap();
+            let slot = &mut self.transfers.slots[index as usize];
+            let mut iovecs = Vec::new();
+            let step = Step::of(&next_step(slot, &mut iovecs));
+            slot.as_mut().unwrap().transfer.begin(self.disk.core());
+            self.untold.push((index, self.device.perform(&step, &mut self.rng)));
+        } else if untold > 0 {
+            let (index, result) = self.untold.swap_remove(self.rng.below(untold) as usize);
+            let result = usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
+            self.transfers.step_ended(self.disk.core(), index, result, &mut out);
+        }
         out.into_iter().for_each(|completion| self.ended(completion));
     }
 
@@ -321,9 +337,15 @@ impl World {
     }
 
     /// A write has succeeded: what it says must be so.
-    fn written(&mut self, index: usize, persist: Persist, bytes: Vec<u8>, covered: &[usize]) {
+    fn written(
+        &mut self,
+        index: usize,
+        persist: Persist,
+        bytes: Vec<u8>,
+        covered: &[(usize, u64)],
+    ) {
         // A flush speaks for those that no failed one could have lost since they began.
-        let failures = self.uring.disk.flush_failures();
+        let failures = self.disk.flush_failures();
         let place = &mut self.places[index];
         let speaks = !bytes.is_empty() || place.failures == failures;
         if !bytes.is_empty() {
@@ -338,10 +360,10 @@ impl World {
             Persist::All => {
                 self.ok[3] += 1;
                 place.durable |= place.seen.is_some() && speaks;
-                for at in covered {
-                    // Since then others may have begun there.
+                for (at, writes) in covered {
+                    // Since then others may have begun there, and ended.
                     let other = &mut self.places[*at];
-                    let speaks = !other.busy && other.failures == failures;
+                    let speaks = other.writes == *writes && other.failures == failures;
                     other.durable |= other.seen.is_some() && speaks;
                 }
             }
@@ -380,7 +402,7 @@ fn what_the_ring_says_of_a_transfer_is_so_whatever_the_kernel_answers() {
             world.step();
         }
         world.check();
-        assert!(world.uring.slots.iter().all(|slot| slot.transfer.is_none()));
+        assert_eq!((world.transfers.in_flight(), world.untold.len()), (0, 0));
         ok.iter_mut().zip(world.ok).for_each(|(sum, count)| *sum += count);
         failed += world.failed;
         world

@@ -5,6 +5,7 @@ use io_uring::squeue;
 use super::*;
 use crate::Disk;
 use crate::retry::Patience;
+use crate::transfer::{Core, Next, Transfer};
 
 #[path = "ring_flush_tests.rs"]
 mod flushes;
@@ -146,27 +147,26 @@ fn dropping_a_ring_waits_for_the_kernel() {
 
 #[test]
 fn a_step_that_moved_less_is_continued() {
-    let buffers = Buffers::Write(frames(0, 3));
-    let mut transfer = Transfer {
-        user_data: 0,
-        offset_bytes: 0,
-        buffers,
-        done_bytes: 0,
-        dsync: true,
-        sync_after: false,
-        flushes_all: false,
-        refused: 0,
-        patience: Patience::Place,
-        flushes_failed: 0,
+    let core = Core::default();
+    let mut transfer = Transfer::write(&core, 0, 3, Persist::Itself);
+    let mut ended = |result: Result<usize, i32>| {
+        transfer.begin(&core);
+        let next = transfer.ended(result.map_err(io::Error::from_raw_os_error), &core);
+        (next, transfer.step(), transfer.done_bytes())
     };
-    assert!(matches!(transfer.after(-libc::EAGAIN), Progress::More));
-    assert!(matches!(transfer.after(-libc::EOPNOTSUPP), Progress::More));
-    assert!(transfer.sync_after && !transfer.dsync);
-    assert!(matches!(transfer.after(4096 + 512), Progress::More));
-    assert_eq!(transfer.done_bytes, 4608);
-    assert!(matches!(transfer.after(3 * 4096 - 4608), Progress::More), "the flush is missing");
-    assert!(matches!(transfer.after(0), Progress::Ended(Ok(()))));
-    assert!(matches!(transfer.after(-libc::EIO), Progress::Ended(Err(_))));
+    let write = |dsync| Some(Step::Write { dsync });
+    assert!(matches!(ended(Err(libc::EAGAIN)), (Next::Step, step, 0) if step == write(true)));
+    assert!(matches!(ended(Err(libc::EOPNOTSUPP)), (Next::Step, step, 0) if step == write(false)));
+    assert!(matches!(ended(Ok(4096 + 512)), (Next::Step, step, 4608) if step == write(false)));
+    let rest = ended(Ok(3 * 4096 - 4608));
+    assert!(matches!(rest, (Next::Step, Some(Step::Sync), _)), "the flush is missing");
+    assert!(matches!(ended(Ok(0)), (Next::Ended(Ok(())), ..)));
+    // From here on no write asks for what the filesystem does not have.
+    let next = Transfer::write(&core, 0, 3, Persist::Itself);
+    assert_eq!(next.step(), write(false));
+    let mut read = Transfer::read(0, 3, Patience::None);
+    let error = io::Error::from_raw_os_error(libc::EIO);
+    assert!(matches!(read.ended(Err(error), &core), Next::Ended(Err(_))));
 }
 
 /// Not a test of behaviour: prints how fast this disk is. `--ignored --nocapture` runs it.
@@ -218,33 +218,23 @@ const FSYNC_DATASYNC: i32 = 1;
 
 /// The steps of a write of so many frames, each of which moves all that it can.
 fn steps_of(frame_count: usize, persist: Persist) -> Vec<(u8, i32)> {
-    let (_dir, disk) = disk(1 << 20);
-    let mut uring = Uring::new(&disk, 4).unwrap();
-    let buffers = Buffers::Write(frames(0, frame_count));
-    uring.queue(Queued {
-        user_data: 0,
-        offset_bytes: 0,
-        buffers,
-        persist,
-        refused: 0,
-        patience: Patience::Place,
-    });
-    uring.ready.clear();
-    let mut steps = Vec::new();
-    loop {
-        let slot = &mut uring.slots[0];
-        let step = submitted(&next_step(slot));
+    let (_dir, disk) = disk(8 << 20);
+    let mut transfers = Transfers::default();
+    transfers.write(&disk, 0, 0, frames(0, frame_count), persist).unwrap();
+    let (mut steps, mut out) = (Vec::new(), Vec::new());
+    while let Some(index) = transfers.ready.pop_front() {
+        let slot = &mut transfers.slots[index as usize];
+        let mut iovecs = Vec::new();
+        let step = submitted(&next_step(slot, &mut iovecs));
         steps.push(step);
-        let moved: usize = slot.iovecs.iter().map(|iovec| iovec.iov_len).sum();
-        let result = if step.0 == FSYNC { 0 } else { moved as i32 };
-        match slot.transfer.as_mut().unwrap().after(result) {
-            Progress::More => assert!(steps.len() < 9),
-            Progress::Ended(result) => {
-                result.unwrap();
-                return steps;
-            }
-        }
+        let moved = iovecs.iter().map(|iovec| iovec.iov_len).sum();
+        slot.as_mut().unwrap().transfer.begin(disk.core());
+        let result = Ok(if step.0 == FSYNC { 0 } else { moved });
+        transfers.step_ended(disk.core(), index, result, &mut out);
+        assert!(steps.len() < 9);
     }
+    out.remove(0).result.unwrap();
+    steps
 }
 
 /// What is durable is what the kernel was asked for. A flush of its own is needed where earlier
@@ -256,8 +246,8 @@ fn the_kernel_is_asked_for_what_must_be_durable() {
     assert_eq!(steps_of(3, Persist::Nothing), [plain]);
     assert_eq!(steps_of(3, Persist::Itself), [dsync]);
     assert_eq!(steps_of(3, Persist::All), [plain, flush]);
-    assert_eq!(steps_of(IOVECS_MAX + 1, Persist::Itself), [plain, plain, flush]);
-    assert_eq!(steps_of(IOVECS_MAX + 1, Persist::All), [plain, plain, flush]);
+    assert_eq!(steps_of(iovec::IOVECS_MAX + 1, Persist::Itself), [plain, plain, flush]);
+    assert_eq!(steps_of(iovec::IOVECS_MAX + 1, Persist::All), [plain, plain, flush]);
     assert_eq!(steps_of(0, Persist::All), [flush]);
 }
 
@@ -370,5 +360,5 @@ fn a_blocking_write_is_tried_again() {
     assert_eq!(disk.retry_count(), 50);
     refuse(&disk, &[libc::EIO; 4]);
     assert!(disk.write(0, &frames(1, 3)).is_err());
-    assert!(disk.retries().fault().is_none());
+    assert!(disk.retries().faults.lock().unwrap().is_empty());
 }

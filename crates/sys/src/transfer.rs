@@ -1,195 +1,243 @@
-//! One transfer of a ring, step by step: what the kernel is asked for, and what its answer means.
+//! One transfer, step by step: which call comes next, and what the end of a call means.
+//!
+//! The only place that decides it: for a ring with io_uring and without, for whoever waits on the
+//! spot, and for the simulator, which makes up the calls.
 
 use std::io;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use io_uring::{opcode, squeue, types};
+use block::FRAME_BYTES;
 
-use crate::disk::{Disk, Persist};
-use crate::file::FileDisk;
-use crate::iovec;
-use crate::retry::{Flushes, Patience};
-use crate::ring::{Buffers, Completion};
+use crate::disk::Persist;
+use crate::flushes::{Flushes, Overlap, Ticket};
+use crate::iovec::IOVECS_MAX;
+use crate::retry::{Patience, Retries};
 
-/// A transfer that was asked for.
-pub(crate) struct Queued {
-    pub(crate) user_data: u64,
-    pub(crate) offset_bytes: u64,
-    pub(crate) buffers: Buffers,
-    pub(crate) persist: Persist,
-    /// How often the device has refused it, and how often it may.
-    pub(crate) refused: u32,
-    pub(crate) patience: Patience,
+/// What all transfers of a disk share.
+pub(crate) struct Core {
+    pub(crate) retries: Retries,
+    pub(crate) flushes: Flushes,
+    /// Whether a write can carry its own flush (`RWF_DSYNC`).
+    dsync: AtomicBool,
 }
 
-impl Queued {
-    fn ended(self, result: io::Result<()>) -> Completion {
-        Completion { user_data: self.user_data, buffers: self.buffers, result }
+impl Default for Core {
+    fn default() -> Self {
+        let (retries, flushes) = (Retries::default(), Flushes::default());
+        Self { retries, flushes, dsync: AtomicBool::new(true) }
     }
 }
 
-/// What came of a transfer that was done on the spot.
-pub(crate) enum Performed {
-    Ended(Completion),
-    /// It is tried again at this time.
-    Refused(Instant, Queued),
-}
-
-/// Does a transfer without io_uring, once.
-pub(crate) fn perform(disk: &FileDisk, mut transfer: Queued) -> Performed {
-    let Queued { offset_bytes, persist, .. } = transfer;
-    let result = match &mut transfer.buffers {
-        Buffers::Read(frames) => disk.read(offset_bytes, frames),
-        Buffers::Write(frames) if persist == Persist::All => {
-            // What the flush should have kept is not only this write: it is not tried again here.
-            let written = disk.put(offset_bytes, frames, Persist::Nothing);
-            if written.is_ok() {
-                disk.retries().passed(transfer.refused);
-                return Performed::Ended(transfer.ended(disk.flush_at_once()));
-            }
-            written
-        }
-        Buffers::Write(frames) => disk.put(offset_bytes, frames, persist),
-    };
-    if let Some(pause) =
-        disk.retries().ended(&transfer.buffers, &result, (transfer.refused, transfer.patience))
-    {
-        transfer.refused += 1;
-        return Performed::Refused(Instant::now() + pause, transfer);
+impl Core {
+    /// How long to wait before a write begins that flushes others, if such flushes fail.
+    pub(crate) fn pause_before(&self, persist: Persist) -> Option<Duration> {
+        let pause = self.flushes.pause().filter(|_| persist == Persist::All);
+        self.retries.pause(pause)
     }
-    Performed::Ended(transfer.ended(result))
 }
 
-/// A transfer in the kernel, or waiting for room there.
+/// A transfer under way.
 pub(crate) struct Transfer {
-    pub(crate) user_data: u64,
-    pub(crate) offset_bytes: u64,
-    pub(crate) buffers: Buffers,
-    pub(crate) done_bytes: usize,
+    offset_bytes: u64,
+    len_bytes: usize,
+    done_bytes: usize,
+    is_write: bool,
     /// Whether each write carries its flush.
-    pub(crate) dsync: bool,
+    dsync: bool,
     /// Whether a flush must follow the last write.
-    pub(crate) sync_after: bool,
+    sync_after: bool,
     /// Whether that flush is for earlier writes as well.
-    pub(crate) flushes_all: bool,
+    flushes_all: bool,
     /// How often the device has refused it, and how often it may.
-    pub(crate) refused: u32,
-    pub(crate) patience: Patience,
+    refused: u32,
+    patience: Patience,
     /// How many flushes had failed when it began.
-    pub(crate) flushes_failed: u64,
+    flushes_failed: u64,
+    /// The call under way, if it flushes.
+    ticket: Option<Ticket>,
+    /// Its flush has succeeded, and these had not ended.
+    overlap: Option<Overlap>,
 }
 
-#[derive(Default)]
-pub(crate) struct Slot {
-    pub(crate) transfer: Option<Transfer>,
-    /// Kept for the next transfer of the slot.
-    pub(crate) iovecs: Vec<libc::iovec>,
+/// The next call of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Read,
+    Write { dsync: bool },
+    Sync,
 }
 
-/// What follows a step of a transfer.
-pub(crate) enum Progress {
-    More,
+/// What follows the end of a call.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Another call.
+    Step,
+    /// All of it once more, after a pause.
+    Again(Duration),
+    /// Nothing, before other flushes have ended ([`Transfer::judge`]).
+    Overlapped,
     Ended(io::Result<()>),
 }
 
 impl Transfer {
-    fn is_moved(&self) -> bool {
-        self.done_bytes >= self.buffers.len_bytes()
-    }
-
-    /// Whether its next step, or the one that has just ended, is a flush.
-    fn is_flush(&self) -> bool {
-        self.is_moved() && self.sync_after
-    }
-
-    /// What follows the end of a step: as [`Transfer::after`], with what a failed flush means for
-    /// this transfer and for others.
-    pub(crate) fn ended(&mut self, result: i32, flushes: &Flushes) -> Progress {
-        let was_flush = self.is_flush();
-        match self.after(result) {
-            Progress::Ended(result) if was_flush => {
-                let result = flushes.judge(result, self.flushes_failed);
-                if self.flushes_all {
-                    flushes.note_for_all(&result);
-                }
-                Progress::Ended(result)
-            }
-            Progress::Ended(Err(error)) => {
-                if self.dsync {
-                    flushes.note(&error);
-                }
-                Progress::Ended(Err(error))
-            }
-            other => other,
+    pub(crate) fn read(offset_bytes: u64, frame_count: usize, patience: Patience) -> Self {
+        Self {
+            offset_bytes,
+            len_bytes: frame_count * FRAME_BYTES,
+            done_bytes: 0,
+            is_write: false,
+            dsync: false,
+            sync_after: false,
+            flushes_all: false,
+            refused: 0,
+            patience,
+            flushes_failed: 0,
+            ticket: None,
+            overlap: None,
         }
     }
 
-    /// Begins again.
-    pub(crate) fn begin_again(&mut self, flushes: &Flushes) {
+    pub(crate) fn write(
+        core: &Core,
+        offset_bytes: u64,
+        frame_count: usize,
+        persist: Persist,
+    ) -> Self {
+        // A flag on the write covers that write alone, and there is room for it on one call only.
+        let one_call = (1..=IOVECS_MAX).contains(&frame_count);
+        let by_itself = persist == Persist::Itself && frame_count > 0;
+        let dsync = by_itself && one_call && core.dsync.load(Ordering::Relaxed);
+        Self {
+            is_write: true,
+            dsync,
+            sync_after: by_itself && !dsync || persist == Persist::All,
+            flushes_all: persist == Persist::All,
+            flushes_failed: core.flushes.failed(),
+            ..Self::read(offset_bytes, frame_count, core.retries.patience())
+        }
+    }
+
+    pub(crate) fn offset_bytes(&self) -> u64 {
+        self.offset_bytes
+    }
+
+    pub(crate) fn done_bytes(&self) -> usize {
+        self.done_bytes
+    }
+
+    fn is_moved(&self) -> bool {
+        self.done_bytes >= self.len_bytes
+    }
+
+    /// The next call, if there is one: nothing is moved for nothing.
+    pub(crate) fn step(&self) -> Option<Step> {
+        match (self.is_moved(), self.is_write) {
+            (false, false) => Some(Step::Read),
+            (false, true) => Some(Step::Write { dsync: self.dsync }),
+            (true, _) => self.sync_after.then_some(Step::Sync),
+        }
+    }
+
+    /// The next call begins.
+    pub(crate) fn begin(&mut self, core: &Core) {
+        if matches!(self.step(), Some(Step::Write { dsync: true } | Step::Sync)) {
+            self.ticket = Some(core.flushes.begin());
+        }
+    }
+
+    /// It has ended: with how many bytes it has moved, or with an error.
+    pub(crate) fn ended(&mut self, result: io::Result<usize>, core: &Core) -> Next {
+        let step = self.step();
+        #[cfg(test)]
+        let result = match core.retries.fault_of(step) {
+            Some(fault) => Err(io::Error::from_raw_os_error(fault)),
+            None => result,
+        };
+        let after = self.after(step, result, core);
+        let error = after.as_ref().and_then(|result| result.as_ref().err());
+        let ticket = self.ticket.take();
+        let overlap = ticket.map(|ticket| core.flushes.end(ticket, error));
+        match after {
+            None => Next::Step,
+            Some(Ok(())) if step == Some(Step::Sync) => {
+                self.overlap = overlap;
+                self.judge(core)
+            }
+            Some(Ok(())) if self.dsync => self.judge_by_others(core),
+            Some(result) => self.conclude(result, self.patience, core),
+        }
+    }
+
+    /// What the call's end says by itself: whether that is the end of the transfer.
+    fn after(
+        &mut self,
+        step: Option<Step>,
+        result: io::Result<usize>,
+        core: &Core,
+    ) -> Option<io::Result<()>> {
+        let moved = match result {
+            Ok(moved) => moved,
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EINTR | libc::EAGAIN) => return None,
+                // The filesystem has no flush within a write: a flush follows it.
+                Some(libc::EOPNOTSUPP) if self.dsync => {
+                    core.dsync.store(false, Ordering::Relaxed);
+                    (self.dsync, self.sync_after) = (false, true);
+                    return None;
+                }
+                _ => return Some(Err(error)),
+            },
+        };
+        if matches!(step, None | Some(Step::Sync)) {
+            return Some(Ok(()));
+        }
+        if moved == 0 {
+            let text = "the device moved no bytes";
+            return Some(Err(io::Error::new(io::ErrorKind::UnexpectedEof, text)));
+        }
+        self.done_bytes += moved;
+        self.step().is_none().then_some(Ok(()))
+    }
+
+    /// Its flush has succeeded: whether that counts, if it is known yet.
+    pub(crate) fn judge(&mut self, core: &Core) -> Next {
+        if self.overlap.is_some_and(|overlap| !core.flushes.has_passed(overlap)) {
+            return Next::Overlapped;
+        }
+        self.overlap = None;
+        self.judge_by_others(core)
+    }
+
+    /// It has succeeded, if no flush has failed meanwhile: that says nothing against its place.
+    fn judge_by_others(&mut self, core: &Core) -> Next {
+        self.conclude(core.flushes.judge(self.flushes_failed), Patience::Device, core)
+    }
+
+    /// All of it is done, or has failed; and that may be tried again.
+    fn conclude(&mut self, result: io::Result<()>, patience: Patience, core: &Core) -> Next {
+        let has_flushed = self.flushes_all && self.is_moved();
+        if has_flushed {
+            core.flushes.note_for_all(&result);
+            // Behind such a flush not: earlier writes are to be written again first.
+            if result.is_err() {
+                return Next::Ended(result);
+            }
+        }
+        let refused = (self.refused, patience);
+        let Some(pause) = core.retries.ended(self.is_write, &result, refused) else {
+            return Next::Ended(result);
+        };
         self.refused += 1;
         self.done_bytes = 0;
-        self.flushes_failed = flushes.failed();
+        self.flushes_failed = core.flushes.failed();
+        Next::Again(pause)
     }
 
-    /// Whether all of it can be done once more, as if it had not begun. Not behind a flush that is
-    /// for earlier writes, too: those are to be written again first.
-    pub(crate) fn may_begin_again(&self) -> bool {
-        !(self.flushes_all && self.is_moved())
-    }
-
-    /// The error that a test wants this step to end with.
-    #[cfg(test)]
-    pub(crate) fn fault(&self, retries: &crate::retry::Retries) -> Option<i32> {
-        if self.is_flush() { retries.flush_fault() } else { retries.fault() }
-    }
-
-    /// What follows the end of a step with `result`: bytes, or a negative error number.
-    pub(crate) fn after(&mut self, result: i32) -> Progress {
-        if result < 0 {
-            return match -result {
-                libc::EINTR | libc::EAGAIN => Progress::More,
-                // The filesystem has no flush within a write: a flush follows it.
-                libc::EOPNOTSUPP if self.dsync => {
-                    (self.dsync, self.sync_after) = (false, true);
-                    Progress::More
-                }
-                error => Progress::Ended(Err(io::Error::from_raw_os_error(error))),
-            };
-        }
-        if self.is_moved() {
-            return Progress::Ended(Ok(())); // that was the flush
-        }
-        if result == 0 {
-            let text = "the device moved no bytes";
-            return Progress::Ended(Err(io::Error::new(io::ErrorKind::UnexpectedEof, text)));
-        }
-        self.done_bytes += result as usize;
-        if !self.is_moved() || self.sync_after { Progress::More } else { Progress::Ended(Ok(())) }
-    }
-}
-
-/// The kernel's next step for a transfer: a part of its bytes, or the flush behind them.
-pub(crate) fn next_step(slot: &mut Slot) -> squeue::Entry {
-    let file = types::Fixed(0);
-    let Some(transfer) = &mut slot.transfer else { return opcode::Nop::new().build() };
-    let offset = transfer.offset_bytes + transfer.done_bytes as u64;
-    if transfer.is_flush() {
-        return opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build();
-    }
-    match &mut transfer.buffers {
-        Buffers::Read(frames) => {
-            iovec::for_read(&mut slot.iovecs, frames, transfer.done_bytes);
-            let count = slot.iovecs.len() as u32;
-            opcode::Readv::new(file, slot.iovecs.as_ptr(), count).offset(offset).build()
-        }
-        Buffers::Write(frames) => {
-            iovec::for_write(&mut slot.iovecs, frames, transfer.done_bytes);
-            let count = slot.iovecs.len() as u32;
-            let flags = if transfer.dsync { libc::RWF_DSYNC } else { 0 };
-            opcode::Writev::new(file, slot.iovecs.as_ptr(), count)
-                .offset(offset)
-                .rw_flags(flags)
-                .build()
+    /// Nobody waits for it any more, and the call under way has ended, if it was heard of.
+    pub(crate) fn abandon(&mut self, result: io::Result<()>, core: &Core) {
+        if let Some(ticket) = self.ticket.take() {
+            core.flushes.end(ticket, result.as_ref().err());
         }
     }
 }

@@ -1,17 +1,8 @@
-//! How a write and a flush are done, call by call, as [`sys::FileDisk`] does them: what moves in
-//! part goes on, and what is refused for a while is tried again.
+//! What a call does to the device, and what hinders it.
 
 use super::*;
 
-/// What one call has done.
-enum Moved {
-    /// So many blocks of it.
-    Blocks(usize),
-    /// It was refused, for a while.
-    Refused,
-}
-
-/// What hinders a call.
+/// What hinders a write for a while.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hindrance {
     /// It ends behind so many blocks, and a part of the next one.
@@ -22,70 +13,42 @@ enum Hindrance {
     Error,
 }
 
-impl SimDisk {
-    /// A write, plain or FUA.
-    pub(super) fn put(&self, offset_bytes: u64, frames: &[Frame], fua: bool) -> io::Result<()> {
-        let mut done = 0;
-        while done < frames.len() {
-            match self.put_once(offset_bytes + done as u64 * BLOCK, &frames[done..], fua)? {
-                Moved::Blocks(count) => done += count,
-                // All of it once more.
-                Moved::Refused => done = 0,
+impl Below {
+    /// Writes what it can of these blocks. Returns how many bytes those are.
+    pub(super) fn write_some(&self, blocks: Vec<(u64, Frame)>, fua: bool) -> io::Result<usize> {
+        let mut inner = lock(&self.inner);
+        let first = blocks.first().map_or(0, |(number, _)| *number);
+        assert!((first + blocks.len() as u64) * BLOCK <= inner.len_bytes, "a write past the end");
+        let (done, mut result) = inner.count(false);
+        if inner.refuses(first, blocks.len() as u64) {
+            result = result.and(Err(io::Error::other("simulated: a bad place")));
+        }
+        match result {
+            Ok(()) => inner.take(blocks, fua),
+            Err(error) if !done => Err(error),
+            Err(error) => {
+                inner.note_write(&blocks, fua);
+                let blocks = inner.strike(blocks);
+                inner.device.write_failed(blocks);
+                Err(error)
             }
         }
-        Ok(())
     }
 
-    fn put_once(&self, offset_bytes: u64, frames: &[Frame], fua: bool) -> io::Result<Moved> {
-        let result = {
-            let mut inner = lock(&self.inner);
-            assert!(offset_bytes.is_multiple_of(BLOCK), "a write that is not aligned");
-            assert!(
-                offset_bytes + frames.len() as u64 * BLOCK <= inner.len_bytes,
-                "a write past the end"
-            );
-            let (done, mut result) = inner.count(false);
-            if inner.refuses(offset_bytes / BLOCK, frames.len() as u64) {
-                result = result.and(Err(io::Error::other("simulated: a bad place")));
-            }
-            let blocks: Vec<_> = (offset_bytes / BLOCK..).zip(frames.iter().cloned()).collect();
-            match (done, result) {
-                (false, result) => result.map(|()| Moved::Blocks(0)),
-                (true, Ok(())) => Ok(inner.take(blocks, fua)),
-                (true, Err(error)) => {
-                    inner.note_write(&blocks, fua);
-                    let blocks = inner.strike(blocks);
-                    inner.device.write_failed(blocks);
-                    Err(error)
-                }
-            }
-        };
-        self.after();
-        result
-    }
-
-    /// Flushes, once, for writes that began when `before` flushes had failed.
-    pub(crate) fn flush_since(&self, before: u64) -> io::Result<()> {
-        let result = {
-            let inner = &mut *lock(&self.inner);
-            let (done, mut result) = inner.count(true);
-            if done {
-                inner.note("flush", 0, 0, 0);
-            }
-            if result.is_ok() && inner.refuses_flush() {
-                result = Err(io::Error::other("simulated: a flush that fails"));
-            }
-            if result.is_err() && !inner.dead {
-                inner.fail_flush();
-            } else if result.is_ok() && !inner.faults.lying_flush {
-                inner.device.flush();
-            }
-            if result.is_ok() && inner.flushes_failed != before {
-                result = Err(io::Error::other("simulated: a flush has failed"));
-            }
-            result
-        };
-        self.after();
+    pub(super) fn flush_once(&self) -> io::Result<()> {
+        let inner = &mut *lock(&self.inner);
+        let (done, mut result) = inner.count(true);
+        if done {
+            inner.note("flush", 0, 0, 0);
+        }
+        if result.is_ok() && inner.refuses_flush() {
+            result = Err(error_that_may_pass());
+        }
+        if result.is_err() && !inner.dead {
+            inner.lose_cached();
+        } else if result.is_ok() && !inner.faults.lying_flush {
+            inner.device.flush();
+        }
         result
     }
 }
@@ -99,39 +62,39 @@ impl Inner {
     }
 
     /// A call that the device takes, or hinders.
-    fn take(&mut self, mut blocks: Vec<(u64, Frame)>, fua: bool) -> Moved {
+    fn take(&mut self, mut blocks: Vec<(u64, Frame)>, fua: bool) -> io::Result<usize> {
         self.note_write(&blocks, fua);
         let hindrance = self.hinders(blocks.len());
         self.hindered_count += u64::from(hindrance.is_some());
-        let all = blocks.len();
-        match hindrance {
-            None => {}
+        let bytes_of = |blocks: usize| blocks * BLOCK as usize;
+        let result = match hindrance {
+            None => Ok(bytes_of(blocks.len())),
             Some(Hindrance::Error) => {
-                self.note("refused write", 0, all, 0);
+                self.note("refused write", 0, blocks.len(), 0);
                 self.device.write_failed(blocks);
                 if fua {
                     // Its flush may have failed, and that is for what others have written as well.
-                    self.fail_flush();
+                    self.lose_cached();
                 }
-                return Moved::Refused;
+                return Err(error_that_may_pass());
             }
             Some(Hindrance::Short(count) | Hindrance::Full(count)) => {
                 self.note("short write", 0, count, 0);
                 let next = self.shear(blocks[count].clone());
                 blocks.truncate(count);
                 blocks.push(next);
+                match hindrance {
+                    Some(Hindrance::Short(_)) if count > 0 => Ok(bytes_of(count)),
+                    _ => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+                }
             }
-        }
+        };
         let blocks = self.strike(blocks);
         match fua && !self.faults.lying_flush {
             true => self.device.write_fua(blocks),
             false => self.device.write(blocks),
         }
-        match hindrance {
-            Some(Hindrance::Short(count)) => Moved::Blocks(count),
-            Some(_) => Moved::Refused,
-            None => Moved::Blocks(all),
-        }
+        result
     }
 
     /// What hinders a call with so many blocks. Not for ever.
@@ -143,7 +106,8 @@ impl Inner {
         let part = self.rng.below(blocks as u64) as usize;
         let refused = match self.writes_refused {
             0 => self.rng.below(1000) < per_mille,
-            refused => refused < sys::READ_TRIES_MAX && self.rng.chance(50),
+            // Where it is one place, whoever writes gives it up soon.
+            refused => refused + 1 < sys::READ_TRIES_MAX && self.rng.chance(50),
         };
         self.writes_refused = if refused { self.writes_refused + 1 } else { 0 };
         let kind = self.rng.below(3);
@@ -168,8 +132,7 @@ impl Inner {
     }
 
     /// A flush has failed: what it should have kept may be gone.
-    fn fail_flush(&mut self) {
-        self.flushes_failed += 1;
+    fn lose_cached(&mut self) {
         self.device.flush_failed(&mut self.rng);
     }
 }

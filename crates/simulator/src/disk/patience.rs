@@ -3,7 +3,7 @@
 //! Whoever goes on for ever writes or reads for ever: what was refused is tried again, what waits
 //! is looked after. So I/Os are counted, those that fail too, and not time.
 
-use super::{SimDisk, lock};
+use super::SimDisk;
 
 /// What a step may do. Nothing legitimate comes near: the longest ones read a whole pool.
 const WORK_MAX: u64 = 10_000_000;
@@ -28,7 +28,7 @@ impl Patience {
 impl SimDisk {
     /// A step begins. It panics if it has no end.
     pub fn begin_step(&self) {
-        lock(&self.inner).patience = Patience(Some(WORK_MAX));
+        self.inner().patience = Patience(Some(WORK_MAX));
     }
 }
 

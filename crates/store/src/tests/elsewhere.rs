@@ -179,6 +179,38 @@ fn what_was_answered_early_moves_with_its_record() {
     assert_sound(&reopened);
 }
 
+/// Where no segment is free, what refuses a record for a while does not end writing: it is sent to
+/// its place again. What refuses it for good does. Found by the simulator.
+#[test]
+fn a_record_without_another_place_is_sent_to_its_own_again() {
+    for lasts in [false, true] {
+        let bench = Bench::new();
+        let first = bench.begin(0, &distinct(8, 1));
+        let behind = bench.begin(1, &distinct(8, 2));
+        {
+            let mut writer = bench.store.writer.lock();
+            let lsn = writer.tail.lsn;
+            while writer.state.segments.open(SegmentState::Log, lsn).is_some() {}
+        }
+        bench.finish(behind);
+        let (at, mut times) = (first.offset_bytes, 0);
+        let mut commit = Some(first);
+        while let Some(first) = commit.take_if(|_| lasts || times < 50) {
+            assert_eq!(first.offset_bytes, at);
+            assert!(times < 1000 && bench.answered().is_empty());
+            bench.store.finish_commit(first, Err(std::io::Error::other("refused")));
+            times += 1;
+            commit = bench.store.take_commit();
+        }
+        assert_eq!(bench.store.has_failed(), lasts, "refused {times} times");
+        if let Some(first) = commit {
+            bench.finish(first);
+            assert_eq!(bench.answered(), [0, 1]);
+            assert!(read(&bench.store, bench.volume, 0, 8) == distinct(8, 1));
+        }
+    }
+}
+
 /// A checkpoint of which a part is refused goes elsewhere as a whole, and the store goes on; so
 /// does the next one, and a pool that is opened from either.
 #[test]

@@ -1,0 +1,221 @@
+//! A disk over calls that move a part, are refused for a while, or fail.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use block::{FRAME_BYTES, Frame, FrameMut};
+
+use crate::calls::Calls;
+use crate::disk::{Disk, Persist};
+use crate::retry::Patience;
+#[cfg(test)]
+use crate::retry::Retries;
+use crate::transfer::{Core, Next, Step, Transfer};
+
+/// How soon to look again whether the flushes have ended that overlap one which has succeeded.
+const OVERLAP_PAUSE: Duration = Duration::from_micros(100);
+
+/// A [`Disk`] over [`Calls`]: goes on with what was moved in part, tries again what may pass, and
+/// says what failed flushes mean. Whoever calls it waits on the spot; [`crate::Transfers`] do the
+/// same for whoever does not.
+pub struct RetryingDisk<C> {
+    calls: C,
+    core: Core,
+}
+
+impl<C> fmt::Debug for RetryingDisk<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryingDisk").field("retries", &self.core.retries).finish_non_exhaustive()
+    }
+}
+
+impl<C: Calls> RetryingDisk<C> {
+    /// A disk over these calls, of which nothing has failed yet.
+    pub fn new(calls: C) -> Self {
+        Self { calls, core: Core::default() }
+    }
+
+    /// What is below.
+    pub fn calls(&self) -> &C {
+        &self.calls
+    }
+
+    pub(crate) fn calls_mut(&mut self) -> &mut C {
+        &mut self.calls
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
+    #[cfg(test)]
+    pub(crate) fn retries(&self) -> &Retries {
+        &self.core.retries
+    }
+
+    /// Tells `report`, one sentence each, when the device begins to refuse writes, takes them
+    /// again, or one was given up.
+    pub fn report_to(&self, report: impl Fn(&str) + Send + Sync + 'static) {
+        self.core.retries.report_to(Box::new(report));
+    }
+
+    /// From here on a write that is refused has failed: the owner stops.
+    pub fn end_retries(&self) {
+        self.core.retries.end();
+    }
+
+    /// Refuses what is not in whole frames inside the disk. Writing past the end would make a
+    /// file longer.
+    pub(crate) fn check_range(&self, offset_bytes: u64, frame_count: usize) -> io::Result<()> {
+        let len = (frame_count * FRAME_BYTES) as u64;
+        let has = self.calls.len_bytes();
+        let end = offset_bytes.checked_add(len).filter(|end| *end <= has);
+        if end.is_none() || !offset_bytes.is_multiple_of(FRAME_BYTES as u64) {
+            return Err(invalid(format!(
+                "{len} bytes at {offset_bytes} are not in whole frames of a disk of {has} bytes"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Flushes, once, for writes that began when `before` flushes had failed.
+    pub(crate) fn flush_since(&self, before: u64) -> io::Result<()> {
+        let flushes = &self.core.flushes;
+        let ticket = flushes.begin();
+        let result = self.calls.sync();
+        #[cfg(test)]
+        let result = match self.core.retries.fault_of(Some(Step::Sync)) {
+            Some(fault) => Err(io::Error::from_raw_os_error(fault)),
+            None => result,
+        };
+        let overlap = flushes.end(ticket, result.as_ref().err());
+        result?;
+        while !flushes.has_passed(overlap) {
+            self.calls.sleep(OVERLAP_PAUSE);
+        }
+        flushes.judge(before)
+    }
+
+    /// Does a transfer to its end.
+    fn run(
+        &self,
+        mut transfer: Transfer,
+        mut call: impl FnMut(&C, Step, usize) -> io::Result<usize>,
+    ) -> io::Result<()> {
+        loop {
+            let Some(step) = transfer.step() else { return Ok(()) };
+            transfer.begin(&self.core);
+            let result = match step {
+                Step::Sync => self.calls.sync().map(|()| 0),
+                step => call(&self.calls, step, transfer.done_bytes()),
+            };
+            let mut next = transfer.ended(result, &self.core);
+            while matches!(next, Next::Overlapped) {
+                self.calls.sleep(OVERLAP_PAUSE);
+                next = transfer.judge(&self.core);
+            }
+            match next {
+                Next::Step | Next::Overlapped => {}
+                Next::Again(pause) => self.sleep(pause),
+                Next::Ended(result) => return result,
+            }
+        }
+    }
+
+    fn sleep(&self, pause: Duration) {
+        self.core.retries.sleep(pause, |slice| self.calls.sleep(slice));
+    }
+
+    fn run_read(
+        &self,
+        offset_bytes: u64,
+        frames: &mut [FrameMut],
+        patience: Patience,
+    ) -> io::Result<()> {
+        self.check_range(offset_bytes, frames.len())?;
+        let transfer = Transfer::read(offset_bytes, frames.len(), patience);
+        self.run(transfer, |calls, _, done| calls.read(offset_bytes, frames, done))
+    }
+
+    fn run_write(&self, offset_bytes: u64, frames: &[Frame], persist: Persist) -> io::Result<()> {
+        self.check_range(offset_bytes, frames.len())?;
+        if let Some(pause) = self.core.pause_before(persist) {
+            self.sleep(pause);
+        }
+        let transfer = Transfer::write(&self.core, offset_bytes, frames.len(), persist);
+        self.run(transfer, |calls, step, done| {
+            let dsync = step == Step::Write { dsync: true };
+            calls.write(offset_bytes, frames, done, dsync)
+        })
+    }
+}
+
+impl<C: Calls> Disk for RetryingDisk<C> {
+    fn len_bytes(&self) -> u64 {
+        self.calls.len_bytes()
+    }
+
+    fn grow(&self, len_bytes: u64) -> io::Result<()> {
+        if !len_bytes.is_multiple_of(FRAME_BYTES as u64) {
+            return Err(invalid(format!("{len_bytes} bytes is not a multiple of 4096")));
+        }
+        self.calls.grow(len_bytes)
+    }
+
+    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.run_read(offset_bytes, frames, Patience::None)
+    }
+
+    fn read_patiently(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.run_read(offset_bytes, frames, Patience::Place)
+    }
+
+    fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        self.run_write(offset_bytes, frames, Persist::Nothing)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.run_write(0, &[], Persist::All)
+    }
+
+    fn flush_failures(&self) -> u64 {
+        self.core.flushes.failed()
+    }
+
+    fn has_given_up(&self) -> bool {
+        self.core.retries.has_given_up()
+    }
+
+    fn retry_count(&self) -> u64 {
+        self.core.retries.count()
+    }
+
+    fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        let mut refused = 0;
+        loop {
+            let before = self.core.flushes.failed();
+            // What fails there was tried often enough.
+            write()?;
+            let Err(error) = self.flush_since(before) else {
+                self.core.retries.passed(refused);
+                return Ok(());
+            };
+            refused += 1;
+            let pause = self.core.retries.refused(&error, refused, Patience::Device);
+            self.sleep(pause.ok_or(error)?);
+        }
+    }
+
+    fn write_durable(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        self.run_write(offset_bytes, frames, Persist::Itself)
+    }
+
+    fn write_as(&self, offset_bytes: u64, frames: &[Frame], persist: Persist) -> io::Result<()> {
+        self.run_write(offset_bytes, frames, persist)
+    }
+}
+
+pub(crate) fn invalid(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
