@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::time::{Duration, Instant};
 
 use store::Commit;
 use sys::{Buffers, Transfers};
@@ -52,9 +51,7 @@ impl Commits {
     ) -> Option<(Commit, io::Result<()>)> {
         let mut out = Vec::new();
         if self.transfers.ready_count() == 0 || rng.chance(50) {
-            // Whatever waits has waited long enough by then.
-            let late = Instant::now() + Duration::from_secs(3600);
-            self.transfers.wake(disk.retrying(), late, &mut out);
+            self.transfers.wake_all(disk.retrying(), &mut out);
         }
         let ready = self.transfers.ready_count() as u64;
         let told = !self.ended.is_empty() && (ready == 0 || rng.chance(50));

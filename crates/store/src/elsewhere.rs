@@ -17,7 +17,8 @@
 //! first of them was moved, that is another one.
 //!
 //! # Where there is no other place
-//! A pool may be so full that no segment is free. Then the record is sent to its place again and
+//! A pool may be so full that no segment is free, or each of the places at which the next one could
+//! begin has refused what was to go there. Then the record is sent to its place again and
 //! again, since what refuses it may pass, or reclaim may win a segment. That ends with the device
 //! ([`sys::Disk::has_given_up`]), or after [`TRIES_IN_PLACE_MAX`] times.
 //!
@@ -84,9 +85,19 @@ impl Writer {
         moved
     }
 
-    /// Whether the records from `first` on have place in segments that are free.
+    /// Whether the records from `first` on have place in segments that are free, and there is a way
+    /// to them.
     fn has_other_places(&mut self, first: usize) -> bool {
-        self.state.segments.free_count() >= self.segments_to_move(first)
+        let refused = self.sealed[first].at;
+        let mut entries = entry_blocks(self.blocks_per_segment);
+        let is_reached = refused.segment == self.position_before(first).segment
+            || entries.any(|block| block > refused.block);
+        is_reached && self.state.segments.free_count() >= self.segments_to_move(first)
+    }
+
+    /// Where the record before the one at `first` ends.
+    fn position_before(&self, first: usize) -> LogPosition {
+        first.checked_sub(1).map_or(self.position, |index| self.sealed[index].next)
     }
 
     /// Segments that it takes to move the records from `first` on.
@@ -120,7 +131,7 @@ impl Writer {
     fn move_from(&mut self, world: &World, first: usize) -> Result<bool, StoreError> {
         let chain = self.sealed.iter().map(|sealed| &sealed.at).chain([&self.tail]);
         let followers: BTreeMap<u32, u32> = chain.map(|at| (at.segment, at.next_segment)).collect();
-        let before = first.checked_sub(1).map_or(self.position, |index| self.sealed[index].next);
+        let before = self.position_before(first);
         let refused = self.sealed[first].at;
         // If it comes to nothing, none of these is there.
         for sealed in self.sealed.range_mut(first..) {

@@ -13,7 +13,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use block::{FRAME_BYTES, Frame, FrameMut};
 use io_uring::{IoUring, opcode, squeue, types};
@@ -150,7 +150,7 @@ impl Ring {
         }
         out.append(&mut self.done);
         if self.transfers.has_waiting() {
-            self.transfers.wake(&self.disk, Instant::now(), out);
+            self.transfers.wake(&self.disk, out);
         }
         if self.transfers.ready_count() > 0 { self.submit() } else { Ok(()) }
     }

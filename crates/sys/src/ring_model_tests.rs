@@ -5,180 +5,17 @@
 
 use std::collections::BTreeMap;
 
-use io_uring::squeue;
-
 use super::*;
+
+#[path = "ring_model_device.rs"]
+mod device;
+
+use device::{Device, Rng, Step};
 
 /// Frames of each of the small places, and of the one that takes more vectors than one call.
 const SMALL: usize = 5;
 const LARGE: usize = iovec::IOVECS_MAX + 7;
 const PLACES: usize = 5;
-
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % end
-    }
-}
-
-/// A device with a cache, by bytes.
-struct Device {
-    seen: Vec<u8>,
-    durable: Vec<u8>,
-    /// What is in the cache only: ranges that were written, oldest first.
-    cached: Vec<(usize, Vec<u8>)>,
-    /// How often it has lost what was cached.
-    losses: u64,
-    /// So many steps fail from here on.
-    failing: u64,
-    /// How often each answer was given.
-    answers: BTreeMap<i32, u64>,
-}
-
-/// A step as the kernel sees it: `struct io_uring_sqe`.
-struct Step {
-    opcode: u8,
-    offset: usize,
-    vectors: Vec<(usize, usize)>,
-    dsync: bool,
-}
-
-impl Step {
-    fn of(entry: &squeue::Entry) -> Self {
-        assert_eq!(size_of::<squeue::Entry>(), 64);
-        // SAFETY: an entry is the kernel's plain structure of 64 bytes, all of them initialised.
-        let bytes: [u8; 64] = unsafe { std::mem::transmute_copy(entry) };
-        let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
-        let word = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-        let count = if bytes[0] == FSYNC { 0 } else { word(24) as usize };
-        let first = long(16) as *const libc::iovec;
-        // SAFETY: the entry names so many vectors of the slot, which stands still meanwhile.
-        let vectors = (0..count).map(|index| unsafe { *first.add(index) });
-        let vectors = vectors.map(|vector| (vector.iov_base as usize, vector.iov_len)).collect();
-        let dsync = bytes[0] == WRITEV && word(28) & libc::RWF_DSYNC != 0;
-        Self { opcode: bytes[0], offset: long(8), vectors, dsync }
-    }
-
-    fn len(&self) -> usize {
-        self.vectors.iter().map(|(_, len)| len).sum()
-    }
-
-    /// Calls `at` with the memory of the first `count` bytes, and their place on the device.
-    fn for_each(&self, count: usize, mut at: impl FnMut(usize, &mut [u8])) {
-        let mut done = 0;
-        for (base, len) in &self.vectors {
-            let here = (*len).min(count - done);
-            // SAFETY: the vector names memory that the transfer owns, and nobody else looks at now.
-            at(self.offset + done, unsafe {
-                std::slice::from_raw_parts_mut(*base as *mut u8, here)
-            });
-            done += here;
-        }
-    }
-}
-
-const READV: u8 = 1;
-const WRITEV: u8 = 2;
-const FSYNC: u8 = 3;
-
-impl Device {
-    fn new(len: usize) -> Self {
-        let (seen, durable) = (vec![0; len], vec![0; len]);
-        Self { seen, durable, cached: Vec::new(), losses: 0, failing: 0, answers: BTreeMap::new() }
-    }
-
-    /// Does a step, or a part of it, or fails.
-    fn perform(&mut self, step: &Step, rng: &mut Rng) -> i32 {
-        let result = self.answer(step, rng);
-        *self.answers.entry(result.min(1)).or_default() += 1;
-        result
-    }
-
-    fn answer(&mut self, step: &Step, rng: &mut Rng) -> i32 {
-        if self.failing > 0 && step.opcode != READV {
-            self.failing -= 1;
-            return self.fail(step, libc::EIO, rng);
-        }
-        match rng.below(24) {
-            0 => return -libc::EINTR,
-            1 => return -libc::EAGAIN,
-            2 if step.dsync => return -libc::EOPNOTSUPP,
-            3 if step.opcode == WRITEV => return self.fail(step, libc::ENOSPC, rng),
-            4 => return self.fail(step, libc::EIO, rng),
-            5 if rng.below(8) == 0 => self.failing = 20 + rng.below(60),
-            _ => {}
-        }
-        match step.opcode {
-            FSYNC => {
-                for (at, bytes) in self.cached.drain(..) {
-                    self.durable[at..at + bytes.len()].copy_from_slice(&bytes);
-                }
-                0
-            }
-            WRITEV => self.write(step, rng),
-            _ => {
-                let count = part_of(step.len(), rng);
-                step.for_each(count, |at, memory| {
-                    memory.copy_from_slice(&self.seen[at..at + memory.len()]);
-                });
-                count as i32
-            }
-        }
-    }
-
-    fn write(&mut self, step: &Step, rng: &mut Rng) -> i32 {
-        let count = part_of(step.len(), rng);
-        step.for_each(count, |at, memory| {
-            self.seen[at..at + memory.len()].copy_from_slice(memory);
-            if step.dsync {
-                self.durable[at..at + memory.len()].copy_from_slice(memory);
-            } else {
-                self.cached.push((at, memory.to_vec()));
-            }
-        });
-        if step.dsync {
-            // It has overtaken what the cache had of it; places of transfers do not overlap.
-            let range = step.offset..step.offset + count;
-            for (at, bytes) in &mut self.cached {
-                let overlap = range.start.max(*at)..range.end.min(*at + bytes.len());
-                for byte in overlap {
-                    bytes[byte - *at] = self.durable[byte];
-                }
-            }
-        }
-        count as i32
-    }
-
-    /// A write that fails may have moved anything; a flush, or a write with one, loses what it
-    /// likes.
-    fn fail(&mut self, step: &Step, error: i32, rng: &mut Rng) -> i32 {
-        if step.opcode == WRITEV && rng.below(2) == 0 && step.len() > 0 {
-            let count = part_of(step.len(), rng);
-            step.for_each(count, |at, memory| {
-                self.seen[at..at + memory.len()].copy_from_slice(memory);
-                self.cached.push((at, memory.to_vec()));
-            });
-        }
-        if (step.opcode == FSYNC || step.dsync) && error == libc::EIO {
-            self.losses += 1;
-            self.cached.retain(|_| rng.below(2) == 0);
-            self.seen = self.durable.clone();
-            for (at, bytes) in &self.cached {
-                self.seen[*at..at + bytes.len()].copy_from_slice(bytes);
-            }
-        }
-        -error
-    }
-}
-
-/// All of it, or any part.
-fn part_of(len: usize, rng: &mut Rng) -> usize {
-    if rng.below(3) > 0 { len } else { 1 + rng.below(len as u64) as usize }
-}
 
 /// A place on the device, and what is known of it.
 struct Place {
@@ -198,6 +35,9 @@ struct Place {
     writes: u64,
 }
 
+/// Places, and how many writes had begun there.
+type Covered = Vec<(usize, u64)>;
+
 struct World {
     disk: Arc<FileDisk>,
     transfers: Transfers,
@@ -207,7 +47,7 @@ struct World {
     places: Vec<Place>,
     /// Of each write that is under way: its persistence, its bytes, and the places whose content it
     /// would make durable, with how many writes had begun there.
-    writes: BTreeMap<u64, (Persist, Vec<u8>, Vec<(usize, u64)>)>,
+    writes: BTreeMap<u64, (Persist, Vec<u8>, Covered)>,
     rng: Rng,
     seed: u8,
     ok: [u64; 4],
@@ -290,8 +130,7 @@ impl World {
     /// Does one of the steps that are due, or tells the end of one, any of them.
     fn step(&mut self) {
         let mut out = Vec::new();
-        let late = Instant::now() + Duration::from_secs(60);
-        self.transfers.wake(&self.disk, late, &mut out);
+        self.transfers.wake_all(&self.disk, &mut out);
         let (due, untold) = (self.transfers.ready_count() as u64, self.untold.len() as u64);
         if due > 0 && (untold == 0 || self.rng.below(2) == 0) {
             let at = self.rng.below(due) as usize;

@@ -165,6 +165,10 @@ impl Transfer {
                 self.judge(core)
             }
             Some(Ok(())) if self.dsync => self.judge_by_others(core),
+            // What a flush says is not about a place.
+            Some(result) if step == Some(Step::Sync) => {
+                self.conclude(result, Patience::Device, core)
+            }
             Some(result) => self.conclude(result, self.patience, core),
         }
     }

@@ -122,22 +122,28 @@ impl Transfers {
     }
 
     /// When to look again ([`Transfers::wake`]) although nothing has ended.
-    pub fn next_retry(&self) -> Option<Duration> {
+    pub(crate) fn next_retry(&self) -> Option<Duration> {
         let now = Instant::now();
         let later = self.later.iter().map(|(at, _)| at.saturating_duration_since(now)).min();
         let overlapped = (!self.overlapped.is_empty()).then_some(OVERLAP_PAUSE);
         later.into_iter().chain(overlapped).min()
     }
 
-    /// Makes ready what has waited long enough by now, and adds to `out` what has ended with that.
-    pub fn wake<C: Calls>(
-        &mut self,
-        disk: &RetryingDisk<C>,
-        now: Instant,
-        out: &mut Vec<Completion>,
-    ) {
+    /// Makes ready what has waited long enough, and adds to `out` what has ended with that.
+    pub(crate) fn wake<C: Calls>(&mut self, disk: &RetryingDisk<C>, out: &mut Vec<Completion>) {
+        let now = Instant::now();
         let due = self.later.extract_if(.., |(at, _)| *at <= now).map(|(_, index)| index);
         self.ready.extend(due);
+        self.judge_overlapped(disk, out);
+    }
+
+    /// As if all had waited long enough: for a world whose time is its own.
+    pub fn wake_all<C: Calls>(&mut self, disk: &RetryingDisk<C>, out: &mut Vec<Completion>) {
+        self.ready.extend(self.later.drain(..).map(|(_, index)| index));
+        self.judge_overlapped(disk, out);
+    }
+
+    fn judge_overlapped<C: Calls>(&mut self, disk: &RetryingDisk<C>, out: &mut Vec<Completion>) {
         for index in std::mem::take(&mut self.overlapped) {
             if let Some(under_way) = &mut self.slots[index as usize] {
                 let next = under_way.transfer.judge(disk.core());

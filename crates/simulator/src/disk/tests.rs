@@ -1,7 +1,6 @@
 //! The disk itself: what it keeps, loses and does wrongly.
 
 use super::*;
-use sys::Disk as _;
 
 fn disk_with_two_writes() -> SimDisk {
     let disk = SimDisk::new(1 << 20, 1);
