@@ -21,7 +21,7 @@ use crate::writer::Writer;
 const TURNS_MAX: usize = 16;
 
 /// How many changed pages of each table, and how many changed nodes, were looked at.
-type Seen = [usize; 4];
+pub(crate) type Seen = [usize; 4];
 
 impl Store {
     /// The writer, with all in memory that a capture changes.
@@ -44,7 +44,7 @@ impl Store {
 }
 
 /// Looks at what is above changes that were not `seen`. Which were seen then.
-fn look_above_changed(view: View<'_>, seen: Seen) -> Seen {
+pub(crate) fn look_above_changed(view: View<'_>, seen: Seen) -> Seen {
     let tables = [&view.chunks, &view.nodes.table, &view.volume_table];
     let mut now = seen;
     let mut above: [BTreeSet<PageKey>; 3] = Default::default();

@@ -3,7 +3,8 @@
 //!
 //! 1. Under the writer's lock, *capture*: every changed node and page gets its next place, bottom
 //!    up, so that parents know places and checksums. What is captured is shared, not copied: the
-//!    first change behind the capture copies the page.
+//!    first change behind the capture copies the page. Most of it is captured before, in slices
+//!    between which writing goes on (`slices`).
 //! 2. Without the lock, write all of it into metadata segments, and flush.
 //! 3. Write the superblock over the older of the two copies, and flush. From here on it is the
 //!    truth. Then write it over the other copy as well, and flush: no bit that turns in one of them
@@ -19,16 +20,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use block::{BLOCK_BYTES, VolumeError};
-use format::map::NODE_BYTES;
-use format::page::TableRoot;
+use format::map::{NODE_BYTES, Node};
 use format::{LogPosition, NodeId, Place, Superblock};
 
 pub(crate) use crate::checkpointer::Checkpointer;
 use crate::holes::{Holes, make_sure_it_fits};
 use crate::images::{Image, write_images};
-use crate::pages::PageKey;
 use crate::placer::{Placer, add_segment_stream, add_stream, encode_config, encode_pending};
 use crate::recapture::Refused;
+use crate::scrub::TableName;
+use crate::slices::Captured;
 use crate::store::Store;
 use crate::world::World;
 use crate::writer::Writer;
@@ -36,10 +37,7 @@ use crate::{Durability, NODE_UNITS, StoreError};
 
 /// All that a checkpoint writes, and what it makes free.
 pub(crate) struct Capture {
-    images: Vec<(Place, Image)>,
-    /// What the images are of.
-    pub(crate) nodes: Vec<NodeId>,
-    pub(crate) pages: [Vec<PageKey>; 3],
+    pub(crate) captured: Captured,
     superblock: Superblock,
     pub(crate) streams: [Vec<(Place, u32)>; 3],
     dead: Vec<u32>,
@@ -88,11 +86,16 @@ impl Store {
     /// Writes a checkpoint, or says which segment has refused a part of it: it has to be captured
     /// anew.
     fn try_checkpoint(&self, checkpointer: &mut Checkpointer) -> Result<Option<u32>, StoreError> {
-        if self.options.durability == Durability::Flush {
-            self.raise_barrier()?;
+        let mut begun = self.capture_slices(checkpointer)?;
+        if self.options.durability == Durability::Flush
+            && let Err(error) = self.raise_barrier()
+        {
+            self.give_back(begun, checkpointer)?;
+            return Err(error);
         }
-        let mut captured = self.try_capture(checkpointer, None);
+        let mut captured = self.try_capture(checkpointer, None, &mut begun);
         if let Err(StoreError::NoRoom { .. }) = &captured {
+            self.give_back(begun, checkpointer)?;
             // Looked for without the writer's lock: what a checkpoint needs changes with the next
             // one only.
             let emptied = self.writer.lock().compacted.clone();
@@ -137,26 +140,34 @@ impl Store {
         written
     }
 
+    fn give_back(&self, begun: Captured, checkpointer: &Checkpointer) -> Result<(), StoreError> {
+        let mut writer = self.writer.lock();
+        let result = begun.give_back(&self.world, &mut writer, checkpointer);
+        writer.failed |= result.is_err();
+        result
+    }
+
     fn capture_into_holes(
         &self,
         checkpointer: &Checkpointer,
         emptied: &BTreeSet<u32>,
     ) -> Result<Capture, StoreError> {
         let holes = Holes::find(&self.world, checkpointer, emptied);
-        self.try_capture(checkpointer, Some(holes))
+        self.try_capture(checkpointer, Some(holes), &mut Captured::default())
     }
 
     fn try_capture(
         &self,
         checkpointer: &Checkpointer,
         holes: Option<Holes>,
+        begun: &mut Captured,
     ) -> Result<Capture, StoreError> {
         let (_plan, mut writer) = self.lock_for_capture();
         // After a failed write memory and medium differ: that must not become the truth.
         if writer.failed {
             return Err(StoreError::Volume(VolumeError::WriteFailed));
         }
-        capture(&self.world, &mut writer, checkpointer, holes)
+        capture(&self.world, &mut writer, checkpointer, holes, begun)
     }
 
     fn write_capture(
@@ -198,49 +209,44 @@ pub(crate) struct Written {
     log_segments: BTreeSet<u32>,
 }
 
-/// Captures all that has changed, or nothing where it does not fit what is free.
+/// Captures all that has changed, beside what was captured already, or nothing where it does not
+/// fit what is free.
 pub(crate) fn capture(
     world: &World,
     writer: &mut Writer,
     checkpointer: &Checkpointer,
     holes: Option<Holes>,
+    begun: &mut Captured,
 ) -> Result<Capture, StoreError> {
     let holes = make_sure_it_fits(world, writer, holes)?;
     let old = checkpointer.superblock();
     let position = writer.position;
-    let mut images = Vec::new();
-    let mut placer = Placer {
-        segments: &mut writer.state.segments,
-        geometry: world.medium.geometry(),
-        lsn: position.lsn,
-        segment: old.metadata_segment,
-        block: old.metadata_block,
-        holes,
-    };
-    if checkpointer.refused.contains(&placer.segment) {
-        placer.segment = 0;
-    }
+    let mut captured = std::mem::take(begun);
+    let mut placer = captured.placer(world, &mut writer.state.segments, position.lsn, checkpointer);
+    placer.holes = holes;
     world.memory.begin_capture();
-    let nodes = capture_nodes(world, &mut placer, &mut images)?;
+    capture_nodes(world, &mut placer, world.nodes.take_changed(usize::MAX), &mut captured)?;
     let mut roots = [old.chunks, old.nodes, old.volumes];
-    let pages = capture_pages(world, &mut placer, &mut roots, &mut images)?;
+    for ((root, table), name) in roots.iter_mut().zip(world.tables()).zip(TableName::ALL) {
+        let (new, pages) = table.capture(&world.medium, &mut placer)?;
+        *root = new;
+        captured.add_pages(name, pages);
+    }
+    let images = &mut captured.images;
     for (place, units) in checkpointer.streams.iter().flatten() {
         placer.release(*place, *units)?;
     }
     let mut streams: [Vec<(Place, u32)>; 3] = Default::default();
     let config = encode_config(writer.state.config.iter());
     let config_bytes = config.len() as u64;
-    let config = add_stream(&world.medium, &mut placer, &config, &mut images, &mut streams[0])?;
+    let config = add_stream(&world.medium, &mut placer, &config, images, &mut streams[0])?;
     let unnamed = [&writer.state.pending[..], &writer.state.stuck[..]].concat();
     let pending = encode_pending(&unnamed, &writer.state.staged);
-    let pending = add_stream(&world.medium, &mut placer, &pending, &mut images, &mut streams[1])?;
-    let segments = add_segment_stream(&world.medium, &mut placer, &mut images, &mut streams[2])?;
+    let pending = add_stream(&world.medium, &mut placer, &pending, images, &mut streams[1])?;
+    let segments = add_segment_stream(&world.medium, &mut placer, images, &mut streams[2])?;
     let (metadata_segment, metadata_block) = (placer.segment, placer.block);
     writer.config_bytes = config_bytes;
-    writer.metadata_rest_blocks = match metadata_segment {
-        0 => 0,
-        _ => writer.blocks_per_segment - metadata_block,
-    };
+    writer.note_open((metadata_segment, metadata_block));
     writer.log_bytes = 0;
     writer.note_holes(metadata_segment);
     keep_log_from(writer, position);
@@ -264,7 +270,7 @@ pub(crate) fn capture(
         ..old.clone()
     };
     let log_segments = writer.log_segments.clone();
-    Ok(Capture { images, nodes, pages, superblock, streams, dead, log_segments })
+    Ok(Capture { captured, superblock, streams, dead, log_segments })
 }
 
 /// The log may have gone on already, behind what is applied: also through segments in which nothing
@@ -277,51 +283,34 @@ fn keep_log_from(writer: &mut Writer, position: LogPosition) {
     });
 }
 
-/// Places the changed pages of each table, and says which they are.
-fn capture_pages(
+/// Places nodes that have changed, two to a block, and notes place and checksum in their rows.
+pub(crate) fn capture_nodes(
     world: &World,
     placer: &mut Placer<'_>,
-    roots: &mut [TableRoot; 3],
-    images: &mut Vec<(Place, Image)>,
-) -> Result<[Vec<PageKey>; 3], StoreError> {
-    let mut keys: [Vec<PageKey>; 3] = Default::default();
-    for ((root, table), keys) in roots.iter_mut().zip(world.tables()).zip(&mut keys) {
-        let (new, pages) = table.capture(&world.medium, placer)?;
-        *root = new;
-        keys.extend(pages.iter().map(|image| image.key));
-        let pages = pages.into_iter();
-        images.extend(pages.map(|image| (image.reference.place, Image::Page(image.page))));
-    }
-    Ok(keys)
-}
-
-/// Places the changed nodes, two to a block, and notes place and checksum in their rows.
-fn capture_nodes(
-    world: &World,
-    placer: &mut Placer<'_>,
-    images: &mut Vec<(Place, Image)>,
-) -> Result<Vec<NodeId>, StoreError> {
+    changed: Vec<(NodeId, Arc<Node>)>,
+    captured: &mut Captured,
+) -> Result<(), StoreError> {
     let medium = &world.medium;
     let mut bytes = [0; NODE_BYTES];
-    let mut ids = Vec::new();
-    for group in world.nodes.take_dirty().chunks(NODES_PER_BLOCK) {
+    for group in changed.chunks(NODES_PER_BLOCK) {
         let first = placer.place(group.len() as u32 * NODE_UNITS)?;
         for (index, (id, node)) in group.iter().enumerate() {
             node.encode(&mut bytes);
             let checksum = medium.keys.page_sum(&bytes);
             let offset_units = first.offset_units + index as u32 * NODE_UNITS;
             let place = Place { offset_units, ..first };
-            let old = world.nodes.update_row(medium, *id, |row| {
-                row.checksum = checksum;
-                std::mem::replace(&mut row.place, place)
+            let before = world.nodes.update_row(medium, *id, |row| {
+                let before = (row.place, row.checksum);
+                (row.place, row.checksum) = (place, checksum);
+                before
             })?;
-            placer.release(old, NODE_UNITS)?;
+            placer.release(before.0, NODE_UNITS)?;
+            captured.add_node(*id, place, before);
         }
         let nodes = group.iter().map(|(_, node)| node.clone()).collect();
-        images.push((first, Image::Nodes(nodes)));
-        ids.extend(group.iter().map(|(id, _)| *id));
+        captured.images.push((first, Image::Nodes(nodes)));
     }
-    Ok(ids)
+    Ok(())
 }
 
 /// Writes what was captured, and the superblock that names it. Tells `told` of the bytes as it goes
@@ -336,7 +325,7 @@ pub(crate) fn write(
     let medium = &world.medium;
     let (mut bytes, mut segment, mut is_refused) = (0, 0, false);
     let mut write_all = || {
-        let written = write_images(medium, &capture.images, &mut segment, told);
+        let written = write_images(medium, &capture.captured.images, &mut segment, told);
         is_refused = written.is_err();
         bytes = written? + BLOCK_BYTES;
         Ok(())
@@ -346,7 +335,7 @@ pub(crate) fn write(
         return Ok(Err(Refused { capture, segment }));
     }
     written?;
-    drop(capture.images);
+    drop(capture.captured);
     // From here on what was captured can be read again, and so leave memory.
     world.memory.end_capture();
     let in_both = checkpointer.write_superblock(medium, capture.superblock)?;

@@ -20,7 +20,7 @@ use format::geometry::UNITS_PER_BLOCK;
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
 use format::{Keys, NodeRow, PLACE_UNIT_BYTES, Place, SegmentState};
 
-use crate::checkpoint::Checkpointer;
+use crate::checkpointer::Checkpointer;
 use crate::medium::Medium;
 use crate::memory::Budgets;
 use crate::pages::PageKey;
@@ -35,7 +35,7 @@ const MEMORY_BYTES: u64 = 16 << 20;
 const PAGE_UNITS: u32 = UNITS_PER_BLOCK;
 /// Segments that a checkpoint leaves free as long as there are holes for it: what reclaim needs to
 /// begin to win some.
-const KEPT_SEGMENTS: u32 = 2;
+pub(crate) const KEPT_SEGMENTS: u32 = 2;
 
 /// Blocks that may be written over: runs of them, the last first.
 #[derive(Debug, Default)]

@@ -268,6 +268,22 @@ impl Nodes {
         true
     }
 
+    /// A node that was captured is where it was before, and has changed. `false`: it was removed.
+    pub(crate) fn give_back(
+        &self,
+        medium: &Medium,
+        id: NodeId,
+        captured: Place,
+        before: (Place, u64),
+    ) -> Result<bool, StoreError> {
+        let is_there = self.table.get(medium, id.0, NodeRow::decode)?;
+        if is_there.is_none_or(|row| row.place != captured) {
+            return Ok(false);
+        }
+        self.update_row(medium, id, |row| (row.place, row.checksum) = before)?;
+        Ok(self.write_anew(medium, id))
+    }
+
     /// Notes that a node is to be written.
     fn mark(&self, slot: &mut Slot) {
         if !slot.dirty {
@@ -298,10 +314,19 @@ impl Nodes {
         Ok(row.place)
     }
 
-    /// The nodes that have changed since the last capture, in the order of their ids; from here
-    /// on they count as unchanged. The caller holds the writer's lock.
-    pub(crate) fn take_dirty(&self) -> Vec<(NodeId, Arc<Node>)> {
-        let mut ids = std::mem::take(&mut *self.dirty.lock());
+    /// Puts those that have changed by now into the order of their ids.
+    pub(crate) fn sort_changed(&self) {
+        self.dirty.lock().sort_unstable();
+    }
+
+    /// Nodes that have changed since the last capture, the first `count_max` of them, in the order
+    /// of their ids; from here on they count as unchanged. The caller holds the writer's lock.
+    pub(crate) fn take_changed(&self, count_max: usize) -> Vec<(NodeId, Arc<Node>)> {
+        let mut ids: Vec<NodeId> = {
+            let mut dirty = self.dirty.lock();
+            let count = dirty.len().min(count_max);
+            dirty.drain(..count).collect()
+        };
         ids.sort_unstable();
         ids.dedup();
         let mut nodes = Vec::with_capacity(ids.len());

@@ -5,11 +5,11 @@ use format::page::{PAGE_BYTES, PageRef, STREAM_HEADER_BYTES, StreamRef, encode_s
 use format::{Geometry, NodeId, PLACE_UNIT_BYTES, Place, SegmentState};
 
 use crate::StoreError;
+use crate::captures::PagePlacer;
 use crate::holes::Holes;
 use crate::images::Image;
 use crate::medium::Medium;
 use crate::segments::Segments;
-use crate::table::PagePlacer;
 
 const PAGE_UNITS: u32 = (PAGE_BYTES as u64 / PLACE_UNIT_BYTES) as u32;
 
@@ -20,6 +20,8 @@ pub(crate) struct Placer<'a> {
     pub(crate) lsn: u64,
     pub(crate) segment: u32,
     pub(crate) block: u32,
+    /// Segments that were opened for it.
+    pub(crate) opened: Vec<u32>,
     /// Where segments are short: blocks that no checkpoint needs, and how many segments may be
     /// opened before they are used.
     pub(crate) holes: Option<(Holes, u32)>,
@@ -42,6 +44,7 @@ impl Placer<'_> {
             self.segment = opened.ok_or_else(|| {
                 StoreError::Damaged("a checkpoint is larger than what it was counted as".into())
             })?;
+            self.opened.push(self.segment);
             self.block = 0;
             if let Some((_, openings)) = &mut self.holes {
                 *openings = openings.saturating_sub(1);

@@ -26,8 +26,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// All that it would have written is to be written by the next one, elsewhere. Until that has
-    /// captured it, it stays in memory: nothing is read from a place that holds nothing.
+    /// All that it would have written is to be written by the next one, elsewhere.
     pub(crate) fn take_back(
         self,
         world: &World,
@@ -35,21 +34,10 @@ impl Refused {
         checkpointer: &mut Checkpointer,
     ) {
         let Self { capture, segment } = self;
-        for (table, keys) in world.tables().into_iter().zip(&capture.pages) {
-            for key in keys {
-                let is_held = table.write_anew(*key);
-                debug_assert!(is_held, "a page that is not on the medium has left memory");
-            }
-        }
-        for id in &capture.nodes {
-            // It may have been removed since.
-            world.nodes.write_anew(&world.medium, *id);
-        }
-        world.memory.end_capture();
+        capture.captured.refused(world, writer);
         // The last checkpoint's are released already, and stay what recovery would read.
         checkpointer.streams = capture.streams;
         checkpointer.refused.insert(segment);
-        writer.metadata_rest_blocks = 0;
         writer.moved_count += 1;
     }
 }

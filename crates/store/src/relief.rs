@@ -24,6 +24,7 @@ use crate::checkpoint::{Checkpointer, capture, free_dead, write};
 use crate::holes::Holes;
 use crate::log_reader::LogReader;
 use crate::replay::{next_record, search_behind};
+use crate::slices::Captured;
 use crate::weightless::holds_something;
 use crate::world::World;
 use crate::writer::Writer;
@@ -100,10 +101,10 @@ impl<'a> Relief<'a> {
     /// `false`: the device has refused a part of it, and it has to be captured anew.
     fn try_checkpoint(&mut self, world: &World, writer: &mut Writer) -> Result<bool, StoreError> {
         let Some(checkpointer) = &mut self.checkpointer else { return Ok(true) };
-        let captured = match capture(world, writer, checkpointer, None) {
+        let captured = match capture(world, writer, checkpointer, None, &mut Captured::default()) {
             Err(StoreError::NoRoom { .. }) => {
                 let holes = Holes::find(world, checkpointer, &BTreeSet::new());
-                capture(world, writer, checkpointer, Some(holes))?
+                capture(world, writer, checkpointer, Some(holes), &mut Captured::default())?
             }
             captured => captured?,
         };

@@ -144,6 +144,14 @@ impl Writer {
         Claim { blocks: claim.blocks, segments: segments.min(claim.segments) }
     }
 
+    /// The next checkpoint, or what follows of the one under way, goes on in a segment at a block.
+    pub(crate) fn note_open(&mut self, (segment, block): (u32, u32)) {
+        self.metadata_rest_blocks = match segment {
+            0 => 0,
+            _ => self.blocks_per_segment - block,
+        };
+    }
+
     /// A checkpoint was captured, and goes on in segment `open`: how many holes it leaves at least.
     /// Each piece of a stream may be in a block of its own.
     pub(crate) fn note_holes(&mut self, open: u32) {

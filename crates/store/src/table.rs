@@ -19,25 +19,10 @@ use crate::pages::{Page, PageKey, Shards, Slot};
 
 pub(crate) const FREE_ROW: [u8; ROW_BYTES] = [0; ROW_BYTES];
 
-/// What a checkpoint must write for a page.
-pub(crate) struct PageImage {
-    pub(crate) key: PageKey,
-    pub(crate) page: Frame,
-    pub(crate) reference: PageRef,
-}
-
-/// Gives places to pages, and takes back those of the pages' earlier versions.
-pub(crate) trait PagePlacer {
-    /// A place for a page that was at `old` (perhaps nowhere).
-    fn place_page(&mut self, old: PageRef) -> Result<format::Place, StoreError>;
-    /// The page at `old` is not needed any more.
-    fn release_page(&mut self, old: PageRef) -> Result<(), StoreError>;
-}
-
 /// A table.
 pub(crate) struct Table {
     pub(crate) shards: Arc<Shards>,
-    memory: Arc<Memory>,
+    pub(crate) memory: Arc<Memory>,
     pub(crate) root: RwLock<TableRoot>,
     pub(crate) dirty: Mutex<Vec<PageKey>>,
 }
@@ -263,67 +248,6 @@ impl Table {
             slot.plan.set(source.plan());
         }
         Ok(Loaded::Page(page, stored))
-    }
-
-    /// Gives every changed page its next place, bottom up, and returns what is to be written.
-    /// From here on the pages count as stored there. The caller holds the writer's lock.
-    pub(crate) fn capture(
-        &self,
-        medium: &Medium,
-        placer: &mut dyn PagePlacer,
-    ) -> Result<(TableRoot, Vec<PageImage>), StoreError> {
-        let mut images = Vec::new();
-        let height = self.root.read().height;
-        for level in 0..=height {
-            let mut keys: Vec<PageKey> = Vec::new();
-            self.dirty.lock().retain(|key| {
-                let here = key.0 == level;
-                if here {
-                    keys.push(*key);
-                }
-                !here
-            });
-            keys.sort_unstable();
-            for key in keys {
-                let reference = self.capture_page(medium, key, placer, &mut images)?;
-                if level == height {
-                    self.root.write().page = reference;
-                } else {
-                    let parent = (level + 1, key.1 / REFS_PER_DIRECTORY);
-                    let index = (key.1 % REFS_PER_DIRECTORY) as usize;
-                    self.change_page(medium, parent, |directory| {
-                        reference.put_in_directory(directory, index);
-                    })?;
-                }
-            }
-        }
-        Ok((*self.root.read(), images))
-    }
-
-    /// Places one page; a page of zeros has no place, and leaves like all that nobody wants.
-    fn capture_page(
-        &self,
-        medium: &Medium,
-        key: PageKey,
-        placer: &mut dyn PagePlacer,
-        images: &mut Vec<PageImage>,
-    ) -> Result<PageRef, StoreError> {
-        let mut shard = self.shards.of(key).write();
-        shard.generation += 1;
-        let slot = shard.get_mut(key).expect("a page that has changed does not leave");
-        let mut reference = PageRef::NONE;
-        if slot.page.bytes() != &Frame::zeros()[..] {
-            let place = placer.place_page(slot.stored)?;
-            let page = slot.page.share();
-            reference = PageRef { place, checksum: medium.keys.page_sum(&page[..]) };
-            images.push(PageImage { key, page, reference });
-        } else if !slot.stored.is_none() {
-            placer.release_page(slot.stored)?;
-        }
-        slot.stored = reference;
-        slot.dirty = false;
-        slot.capture = self.memory.capture(PAGE_COST_BYTES);
-        Ok(reference)
     }
 
     /// Where a page is on the medium, if the directory above it can be read.

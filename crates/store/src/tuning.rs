@@ -53,6 +53,9 @@ pub struct Tuning {
     pub pace_bytes_max: u32,
     /// Dropped nodes that may wait for [`crate::Store::housekeep`]: leaves of 64 GiB.
     pub pending_nodes_max: usize,
+    /// How many nodes, or pages of rows, a checkpoint captures at once while writing goes on
+    /// between: they take a few tenths of a millisecond.
+    pub slice_len: usize,
     /// Bytes of a stream of a checkpoint in one piece.
     pub stream_piece_bytes_max: usize,
     /// What one commit may cost, in units of some tenths of a microsecond: an entry of a node that
@@ -82,6 +85,7 @@ impl Tuning {
         move_credit_bytes_max: 2 << 20,
         pace_bytes_max: 1 << 20,
         pending_nodes_max: 65_536,
+        slice_len: 256,
         stream_piece_bytes_max: STREAM_PIECE_BYTES_MAX,
         commit_work: 8192,
     };
@@ -106,6 +110,7 @@ impl Tuning {
         move_credit_bytes_max: 32 << 10,
         pace_bytes_max: 32 << 10,
         pending_nodes_max: 16,
+        slice_len: 3,
         stream_piece_bytes_max: 6000,
         commit_work: 1024,
     };

@@ -82,6 +82,11 @@ pub trait Disk: Send + Sync {
         false
     }
 
+    /// Whoever calls it holds nothing that others need, and has much to do: others may go on.
+    fn give_way(&self) {
+        std::thread::yield_now();
+    }
+
     /// How often a write or a flush was retried that the device had refused.
     fn retry_count(&self) -> u64 {
         0

@@ -120,6 +120,10 @@ impl sys::Disk for SimDisk {
         self.disk.has_given_up()
     }
 
+    fn give_way(&self) {
+        self.disk.calls().after();
+    }
+
     fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
         self.disk.write_and_flush(write)
     }

@@ -24,7 +24,7 @@ pub enum TableName {
 }
 
 impl TableName {
-    /// All, in the order in which a scrub reads them.
+    /// All, in their order, which is that of a scrub.
     pub(crate) const ALL: [Self; 3] = [Self::Chunks, Self::Nodes, Self::Volumes];
 }
 

@@ -25,6 +25,7 @@ mod reclaim;
 mod reduction;
 mod repeated;
 mod salvage;
+mod slices;
 mod snapshots;
 mod space;
 mod starving;
