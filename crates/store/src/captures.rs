@@ -1,5 +1,5 @@
-//! How a checkpoint captures the pages of a table: each gets its next place, and the directory above
-//! it names that.
+//! How a checkpoint captures the pages of a table: each gets its next place, and the directory
+//! above it names that.
 
 use block::Frame;
 use format::page::{PageRef, REFS_PER_DIRECTORY, TableRoot};

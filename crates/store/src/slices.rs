@@ -109,8 +109,8 @@ impl Captured {
         writer.metadata_rest_blocks = 0;
     }
 
-    /// Nothing of it was captured: everything is where it was, what was opened is free, and what had
-    /// changed has changed still.
+    /// Nothing of it was captured: everything is where it was, what was opened is free, and what
+    /// had changed has changed still.
     ///
     /// # Errors
     /// If memory and medium differ by now.

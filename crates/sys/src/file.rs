@@ -4,7 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -243,16 +243,53 @@ fn moved(result: isize, nothing: &str) -> io::Result<usize> {
     }
 }
 
-/// Reserves the space of a file up to a length, and makes it so long where it is shorter.
+/// Reserves the space of a file up to a length, and makes it so long where it is shorter. If that
+/// can't be had, the file is as long as it was, and has taken nothing.
 fn allocate(file: &File, len_bytes: u64) -> io::Result<()> {
-    let len = i64::try_from(len_bytes).map_err(|_| invalid("too long for a file".into()))?;
-    // SAFETY: the descriptor is open for the duration of the call; no memory is passed.
-    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) } < 0 {
-        let error = io::Error::last_os_error();
+    let refused = |error: io::Error| {
         let text = format!("could not reserve {len_bytes} bytes: {error}");
-        return Err(io::Error::new(error.kind(), text));
+        io::Error::new(error.kind(), text)
+    };
+    let len = i64::try_from(len_bytes).map_err(|_| invalid("too long for a file".into()))?;
+    let before = file.metadata()?;
+    let missing_bytes = len_bytes.saturating_sub(before.blocks() * 512);
+    if missing_bytes > free_bytes(file)? {
+        return Err(refused(io::Error::from_raw_os_error(libc::ENOSPC)));
     }
-    Ok(())
+    reserve_or_give_back(file, before.len(), || {
+        // SAFETY: the descriptor is open for the duration of the call; no memory is passed.
+        match unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    })
+    .map_err(refused)
+}
+
+/// Bytes that are free in the filesystem of a file, those that only root may have among them.
+fn free_bytes(file: &File) -> io::Result<u64> {
+    let mut status = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the descriptor is open, and the kernel fills the structure if it returns 0.
+    let status = unsafe {
+        if libc::fstatvfs(file.as_raw_fd(), status.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        status.assume_init()
+    };
+    Ok(status.f_bfree.saturating_mul(status.f_frsize))
+}
+
+/// Filesystems keep what they got before they ran out of space.
+fn reserve_or_give_back(
+    file: &File,
+    before_bytes: u64,
+    reserve: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
+    let result = reserve();
+    if result.is_err() && file.metadata()?.len() > before_bytes {
+        file.set_len(before_bytes)?;
+    }
+    result
 }
 
 #[cfg(test)]

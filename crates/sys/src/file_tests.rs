@@ -159,6 +159,31 @@ fn a_file_grows_while_it_is_used_and_never_shrinks() {
     assert_eq!(read[0][..], frames[0][..]);
 }
 
+/// A change that is refused changes nothing: the filesystem is as full as it was.
+#[test]
+fn a_growth_that_does_not_fit_takes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("disk");
+    let disk = FileDisk::create(&path, 1 << 20).unwrap();
+    let sizes = || {
+        let metadata = std::fs::metadata(&path).unwrap();
+        (metadata.len(), metadata.blocks())
+    };
+    let before = sizes();
+    let error = disk.grow(1 << 46).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    assert!(error.to_string().contains("could not reserve"), "{error}");
+    assert_eq!(sizes(), before);
+    // What was got before the space ran out is given back.
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let refused = reserve_or_give_back(&file, 1 << 20, || {
+        file.set_len(64 << 20)?;
+        Err(io::Error::from_raw_os_error(libc::ENOSPC))
+    });
+    assert!(refused.is_err());
+    assert_eq!((sizes(), disk.len_bytes()), (before, 1 << 20));
+}
+
 #[test]
 fn a_file_that_is_read_only_is_read_and_never_written() {
     let dir = tempfile::tempdir().unwrap();
