@@ -44,6 +44,7 @@ mod lab;
 mod limits;
 mod mounting;
 mod notify;
+mod log;
 mod offload;
 mod optimize;
 mod output;
@@ -96,7 +97,7 @@ pub fn run() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("holdfast: {failure}");
+            output::complain(format_args!("holdfast: {failure}"));
             failure.exit_code()
         }
     }

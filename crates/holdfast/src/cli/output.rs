@@ -1,5 +1,6 @@
 //! What is printed: JSON and CSV for programs, tables for people.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use clap::Args;
@@ -28,6 +29,12 @@ pub fn print(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// One line on the standard error. One that can't be written is lost: unlike `eprintln!`, which
+/// panics, this changes neither the exit code nor what a serving array does.
+pub fn complain(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Prints `value` as JSON or CSV; otherwise the text of `human`.

@@ -12,7 +12,7 @@ use super::args::{Common, ProvisionArgs};
 use super::client::{Client, path_of};
 use super::failure::Failure;
 use super::mounting;
-use super::output::show;
+use super::output::{complain, show};
 use super::size::human;
 
 /// Where open-iscsi keeps the name of this machine.
@@ -102,7 +102,7 @@ fn connect(
 fn take_back(client: &Client, kind: &str, name: &str, query: &str) {
     let gone = path_of(kind, name).and_then(|path| client.delete(&format!("{path}{query}")));
     if let Err(failure) = gone {
-        eprintln!("holdfast: {name} was made and is left behind: {failure}");
+        complain(format_args!("holdfast: {name} was made and is left behind: {failure}"));
     }
 }
 

@@ -14,12 +14,13 @@ use store::{Store, StoreError};
 use super::access::HostAccess;
 use super::args::{ApiPlace, Common, PortalArg, ServeArgs};
 use super::certificate::{self, ServerIdentity};
-use super::config::{Config, Durability, LogLevel};
+use super::config::{Config, Durability};
 use super::credentials::{Credentials, Renewer};
 use super::discover::{Registered, RunFile};
 use super::failure::Failure;
 use super::first::First;
 use super::http::{Bound, Server};
+use super::log;
 use super::notify;
 use super::output::show;
 use super::pool::{Place, open_disk};
@@ -45,7 +46,7 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
     let plain = config.http || options.api_http || common.api.as_ref().is_some_and(|api| api.plain);
     let api = api_address(common.api.as_ref(), config.allow_remote_api, plain)?;
     check_portal_count(options.iscsi.len()).map_err(of_serving)?;
-    start_log(config.log_level);
+    log::start(config.log_level);
     let (place, is_first) = Place::of_existing_or_new(pool)?;
     let bound = bind(api, common.api.is_none())?;
     let first = match is_first {
@@ -133,16 +134,6 @@ fn api_address(
     Err(Failure::Usage(format!(
         "--api (or HOLDFAST_API) {address} is not a loopback address, {why}, or use 127.0.0.1"
     )))
-}
-
-fn start_log(level: LogLevel) {
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::from(level))
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .with_target(false);
-    // One exists already only in a test that runs several arrays.
-    let _ = subscriber.try_init();
 }
 
 /// What management needs from an open pool.
@@ -326,7 +317,8 @@ impl Manager<'_> {
         Ok((notifier, watcher))
     }
 
-    /// Prints one line when hosts and verbs can connect.
+    /// Prints one line when hosts and verbs can connect. An output that takes nothing (a full file
+    /// system) does not keep the array from serving.
     fn announce(
         &self,
         portals: &[SocketAddr],
@@ -350,7 +342,7 @@ impl Manager<'_> {
         if let Some(beginning) = &beginning {
             told["first_start"] = json!(beginning);
         }
-        show(self.common.form, &told, || {
+        let shown = show(self.common.form, &told, || {
             let portals = portals.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let pool = pool.display();
             let made = beginning.as_ref().map(|beginning| beginning.made());
@@ -365,7 +357,11 @@ impl Manager<'_> {
                 text.push_str(&beginning.next(&format!("{scheme}://{api}")));
             }
             text
-        })
+        });
+        if let Err(failure) = shown {
+            tracing::warn!("{failure}");
+        }
+        Ok(())
     }
 }
 

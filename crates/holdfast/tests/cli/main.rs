@@ -12,6 +12,7 @@ mod access;
 mod alerts;
 mod first;
 mod lab;
+mod log;
 mod objects;
 mod salvage;
 mod stored;

@@ -1,0 +1,87 @@
+//! The log of a serving array: lines on the standard error.
+//!
+//! The log is worth less than the array. A line that can't be written (a full file system, a pipe
+//! whose reader is gone) is lost, and the next one that can be written says how many were.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::config::LogLevel;
+
+/// Lines that were lost since the last one that was written.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// From here on what is traced at `level` or above is a line each.
+pub fn start(level: LogLevel) {
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::from(level))
+        .with_writer(|| Lines { out: io::stderr(), lost: &LOST })
+        // Where it tells of its own failures it panics if that can't be written either.
+        .log_internal_errors(false)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false);
+    // One exists already only in a test that runs several arrays.
+    let _ = subscriber.try_init();
+}
+
+/// Writes whole lines, and never fails.
+struct Lines<'a, W> {
+    out: W,
+    lost: &'a AtomicU64,
+}
+
+impl<W: Write> Write for Lines<'_, W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        let told = match lost {
+            0 => Ok(()),
+            lost => writeln!(self.out, "{lost} lines of the log before this one are lost"),
+        };
+        if told.and_then(|()| self.out.write_all(line)).is_err() {
+            self.lost.fetch_add(lost + 1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let _ = self.out.flush();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes nothing while it is full.
+    struct Medium<'a> {
+        is_full: bool,
+        taken: &'a mut Vec<u8>,
+    }
+
+    impl Write for Medium<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.is_full {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.taken.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            if self.is_full { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn a_line_that_cant_be_written_is_counted_and_fails_nothing() {
+        let (lost, mut taken) = (AtomicU64::new(0), Vec::new());
+        for (is_full, line) in [(false, "a\n"), (true, "b\n"), (true, "c\n"), (false, "d\n")] {
+            let mut lines = Lines { out: Medium { is_full, taken: &mut taken }, lost: &lost };
+            lines.write_all(line.as_bytes()).unwrap();
+            lines.flush().unwrap();
+        }
+        let told = "a\n2 lines of the log before this one are lost\nd\n";
+        assert_eq!(String::from_utf8(taken).unwrap(), told);
+        assert_eq!(lost.into_inner(), 0);
+    }
+}
