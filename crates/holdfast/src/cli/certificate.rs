@@ -23,6 +23,7 @@ use super::discover;
 use super::failure::Failure;
 use super::pool::Place;
 use super::private;
+use crate::serve::now_ms;
 
 /// The certificate, beside the pool. It is not secret: administrators of other machines may copy it
 /// and trust it.
@@ -173,12 +174,19 @@ fn generate(names: Vec<String>) -> Result<(String, String), Box<dyn std::error::
     params.serial_number = Some(SerialNumber::from_slice(&serial));
     params.is_ca = IsCa::ExplicitNoCa;
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let now = OffsetDateTime::now_utc();
+    let now = made_at(now_ms())?;
     // Clocks differ: to a client whose clock is a little behind it would not be valid yet.
     params.not_before = now - Duration::days(1);
     params.not_after = now + Duration::days(LIFETIME_DAYS);
     let certificate = params.self_signed(&key)?;
     Ok((certificate.pem(), key.serialize_pem()))
+}
+
+/// When a certificate is made: now, as far as its end can be written with a year of four digits.
+fn made_at(now_ms: u64) -> Result<OffsetDateTime, time::error::ComponentRange> {
+    // The beginning of 9985.
+    const LATEST: u64 = 252_929_952_000;
+    OffsetDateTime::from_unix_timestamp((now_ms / 1000).min(LATEST) as i64)
 }
 
 /// Reports if a certificate that was made for one address is used for another: clients that check
@@ -239,6 +247,14 @@ mod tests {
         let second = of("127.0.0.1:80");
         assert_ne!(second.credentials.fingerprint(), first.credentials.fingerprint());
         assert_eq!(of("127.0.0.1:80").credentials.fingerprint(), second.credentials.fingerprint());
+    }
+
+    #[test]
+    fn whatever_the_clock_says_a_certificate_has_dates() {
+        for now_ms in [0, 1_800_000_000_000, 253_402_300_800_000, u64::MAX] {
+            let end = made_at(now_ms).unwrap() + Duration::days(LIFETIME_DAYS);
+            assert!((1970..=9999).contains(&end.year()), "{now_ms}: {end}");
+        }
     }
 
     /// As on a full filesystem: nothing can be written beside the pool.

@@ -4,15 +4,21 @@
 //! What a client can hold up is bounded: a handshake and the head of a request by time, connections
 //! by number, in total and from one address ([`doors`]), so that a slow or runaway client leaves
 //! room for the others.
+//!
+//! While the clock says no date ([`wall`]), nothing is served: the libraries below panic then, and a
+//! panic ends what hosts use.
 
 mod doors;
 
 #[cfg(test)]
 mod tests;
 
+use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -32,6 +38,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use doors::{Doors, Place};
+
+use crate::serve::wall;
 
 /// How long a client may take for the handshake of TLS.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -120,6 +128,7 @@ async fn serve(
     let acceptor = tls.map(TlsAcceptor::from);
     let doors = Arc::new(Doors::default());
     let mut refused = 0_u64;
+    let mut is_dated = true;
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
@@ -132,11 +141,17 @@ async fn serve(
                     }
                     continue;
                 };
+                if !told_of_clock(&mut is_dated, wall::is_dated()) {
+                    continue;
+                }
                 let (router, acceptor) = (router.clone(), acceptor.clone());
                 tokio::spawn(async move {
                     let origin = Origin(address.ip());
                     tokio::select! {
-                        () = admit(stream, acceptor, router, origin, &place) => {}
+                        () = while_dated(
+                            wall::is_dated,
+                            admit(stream, acceptor, router, origin, &place),
+                        ) => {}
                         () = place.given_away() => {
                             tracing::debug!("a connection from {} gave way to others", origin.0);
                         }
@@ -151,6 +166,29 @@ async fn serve(
             }
         }
     }
+}
+
+/// Notes whether there is a date, and says so when that has changed.
+fn told_of_clock(was_dated: &mut bool, is_dated: bool) -> bool {
+    match (std::mem::replace(was_dated, is_dated), is_dated) {
+        (true, false) => tracing::error!(
+            "the clock says a time before 1970 or after 9999: there is no management until it is set"
+        ),
+        (false, true) => tracing::info!("the clock says a date again: management is back"),
+        _ => {}
+    }
+    is_dated
+}
+
+/// Runs a conversation as long as there is a date. HTTP takes the time whenever it goes on, even
+/// where it would write no Date, so what goes on is looked at here each time.
+async fn while_dated(is_dated: impl Fn() -> bool, conversation: impl Future<Output = ()>) {
+    let mut conversation = pin!(conversation);
+    poll_fn(|context| match is_dated() {
+        true => conversation.as_mut().poll(context),
+        false => Poll::Ready(()),
+    })
+    .await;
 }
 
 async fn admit(

@@ -20,7 +20,7 @@
 //!   is stored, [`optimize`]: the background pass of reduction,
 //! * [`space`]: accounting for what is stored, when hosts leave time for it,
 //! * [`alerts`]: looking for what is wrong, [`notify`]: telling others of it,
-//! * [`tokens`]: the volume of ROD tokens, and the time,
+//! * [`tokens`]: the volume of ROD tokens, and the time, [`wall`]: whether there is a date,
 //! * [`sessions`]: who is logged in, on what terms, and who was refused,
 //! * [`counters`]: what was done, for whom, and how long it took, [`history`]: the same for a year.
 //!
@@ -56,6 +56,7 @@ mod throttle;
 mod tokens;
 mod turn;
 
+pub mod wall;
 #[cfg(test)]
 mod tests;
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 mod access;
 mod alerts;
+mod clock;
 mod first;
 mod lab;
 mod log;

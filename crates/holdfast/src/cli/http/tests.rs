@@ -132,3 +132,21 @@ fn clients_that_begin_a_request_and_stop_do_not_hold_others_up() {
     }
     assert!(converse(connect(address)).unwrap().ends_with("to 127.0.0.1"));
 }
+
+#[test]
+fn a_conversation_ends_when_there_is_no_date_and_touches_nothing_then() {
+    use std::cell::Cell;
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let (is_dated, polls) = (Cell::new(true), Cell::new(0));
+    let conversation = poll_fn(|context| {
+        assert!(is_dated.get(), "it would have panicked");
+        polls.set(polls.get() + 1);
+        is_dated.set(polls.get() < 3);
+        context.waker().wake_by_ref();
+        Poll::<()>::Pending
+    });
+    runtime.block_on(while_dated(|| is_dated.get(), conversation));
+    assert_eq!(polls.get(), 3);
+    let mut was_dated = true;
+    assert!(!told_of_clock(&mut was_dated, false) && told_of_clock(&mut was_dated, true));
+}

@@ -45,6 +45,8 @@ impl Sender for Mail {
             let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
             format!("{}:{}: {error}{cause}", self.host, self.port)
         };
+        // The date of a mail, and certificates, are by the clock.
+        super::must_be_dated()?;
         let message = self.message(event).map_err(|error| told(&error))?;
         let transport = self.transport().map_err(|error| told(&*error))?;
         transport.send(&message).map(drop).map_err(|error| told(&error))

@@ -53,6 +53,14 @@ pub trait Sender: Send + Sync {
     fn send(&self, event: &Event) -> Result<(), String>;
 }
 
+/// An error while the clock says no time that mail and TLS can be had at.
+fn must_be_dated() -> Result<(), String> {
+    match super::wall::is_dated() {
+        true => Ok(()),
+        false => Err("the clock of this machine is before 1970 or after 9999".into()),
+    }
+}
+
 /// Where events are sent, and which.
 pub struct Destination {
     /// What it is called; no two have one name.

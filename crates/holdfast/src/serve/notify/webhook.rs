@@ -45,6 +45,8 @@ impl Sender for Webhook {
             // A path may hold a secret of the receiver's.
             format!("{}: {error}", self.url.authority().map_or("", |a| a.as_str()))
         };
+        // Its certificate is judged by the clock.
+        super::must_be_dated().map_err(|why| told(&why))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| told(&error))?;
         let request = self.request(event, now_ms() / 1000).map_err(|error| told(&error))?;

@@ -1,0 +1,29 @@
+//! Whether the clock of the machine says a time that can be written down.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The first second of the year 10000, after 1970. HTTP, mail and certificates write four digits.
+const YEAR_10000: Duration = Duration::from_secs(253_402_300_800);
+
+/// Whether the clock says a time from 1970 to 9999. At any other, code below that writes a date
+/// (HTTP, mail) or looks at one (TLS) panics: it is not to be called then.
+pub fn is_dated() -> bool {
+    is_date(SystemTime::now())
+}
+
+fn is_date(time: SystemTime) -> bool {
+    time.duration_since(UNIX_EPOCH).is_ok_and(|since| since < YEAR_10000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_from_1970_to_9999() {
+        let second = Duration::from_secs(1);
+        assert!(is_dated());
+        assert!(is_date(UNIX_EPOCH) && !is_date(UNIX_EPOCH - second));
+        assert!(is_date(UNIX_EPOCH + YEAR_10000 - second) && !is_date(UNIX_EPOCH + YEAR_10000));
+    }
+}
