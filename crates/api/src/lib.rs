@@ -41,10 +41,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use array::Array;
+use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
+use axum::http::HeaderName;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use axum::{Json, Router, middleware};
+use axum::{Router, middleware};
 use tower_http::timeout::RequestBodyTimeoutLayer;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
@@ -147,6 +150,9 @@ pub trait Watch: Send + Sync {
     fn test_notifications(&self) -> Vec<NotificationTest>;
 }
 
+/// The header of a body that is JSON already.
+const JSON: (HeaderName, &str) = (CONTENT_TYPE, "application/json");
+
 type Shared = axum::extract::State<Arc<Interface>>;
 
 /// The description of the interface, without its paths: the handlers add those.
@@ -159,11 +165,16 @@ type Shared = axum::extract::State<Arc<Interface>>;
 struct Description;
 
 /// The whole interface, as a service for one HTTP server. Must run within a tokio runtime.
+///
+/// # Panics
+/// If the description can't be written as JSON, which depends on nothing but the program.
 pub fn router(interface: Arc<Interface>) -> Router {
-    let description = Arc::new(openapi());
+    // It is long and never changes: written once, and shared by all responses.
+    let description = serde_json::to_vec(&openapi()).expect("a description is JSON");
+    let description = Bytes::from(description);
     let (routes, _) = routes().split_for_parts();
     routes
-        .route("/v1/openapi.json", get(move || async move { Json(description.as_ref().clone()) }))
+        .route("/v1/openapi.json", get(move || async move { ([JSON], description) }))
         .fallback(|| async { ApiError::no_such_path().into_response() })
         .method_not_allowed_fallback(|| async { ApiError::no_such_method().into_response() })
         .with_state(interface.clone())

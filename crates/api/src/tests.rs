@@ -21,6 +21,7 @@ mod metrics;
 mod rest;
 mod rest_groups;
 mod switches;
+mod turns;
 
 use super::*;
 use memory::MemoryStore;

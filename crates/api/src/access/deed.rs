@@ -1,17 +1,20 @@
 //! What the audit log records of a request: who sent it, what it does, and which names it contains.
 //! Of a body only the fields that name objects are read, so that no secret is kept.
 
+use std::sync::Arc;
+
 use array::Deed;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::denied::Denied;
 use super::{Caller, Origin};
-use crate::{BODY_BYTES_MAX, Interface};
+use crate::{ApiError, BODY_BYTES_MAX, Interface};
 
 /// The fields of a body that hold names of objects, or lists of them.
 const NAMING: [&str; 14] = [
@@ -24,6 +27,16 @@ const TELLING: [&str; 5] = ["destroyed", "eradicate", "overwrite", "truncate", "
 tokio::task_local! {
     /// The audit entry for the request being handled.
     static DEED: Deed;
+    /// The turn of the request being handled, if it changes nothing.
+    static TURN: Turn;
+}
+
+/// A turn of a read-only request: given back when the last holder drops it.
+pub(super) type Turn = Arc<OwnedSemaphorePermit>;
+
+/// The turn of the request being handled; `None` if it has none.
+pub(super) fn turn_of_this_request() -> Option<Turn> {
+    TURN.try_with(Clone::clone).ok()
 }
 
 /// The audit entry for the request being handled; `None` if the request changes nothing.
@@ -31,7 +44,9 @@ pub(super) fn of_this_request() -> Option<Deed> {
     DEED.try_with(Clone::clone).ok()
 }
 
-/// Runs a request for `caller`.
+/// Runs a request for `caller`. One that changes nothing waits for a turn first, whatever its
+/// handler does: who may only read, on however many connections, does not hold up who changes
+/// something. The turn lasts until the response is made, as a long list takes its time there.
 pub(super) async fn run(
     interface: &Interface,
     caller: Caller,
@@ -41,7 +56,11 @@ pub(super) async fn run(
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     if matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS) {
-        return next.run(Request::from_parts(parts, body)).await;
+        // The handlers of these don't wait for a body.
+        let turn = interface.access.reads.clone().acquire_owned().await;
+        let Ok(turn) = turn else { return ApiError::broken().into_response() };
+        let request = Request::from_parts(parts, body);
+        return TURN.scope(Arc::new(turn), next.run(request)).await;
     }
     let body = match read(body).await {
         Ok(body) => body,

@@ -210,17 +210,18 @@ where
     E: From<array::Error> + Send + 'static,
 {
     let deed = deed::of_this_request();
-    // Read-only requests wait for each other; changes always find a thread.
-    let turn = match deed {
-        None => Some(interface.access.reads.clone().acquire_owned().await.ok()?),
-        Some(_) => None,
+    // Read-only requests have waited for each other; changes always find a thread. Without either
+    // it is one that needs no authentication.
+    let turn = match (&deed, deed::turn_of_this_request()) {
+        (None, None) => Some(Arc::new(interface.access.reads.clone().acquire_owned().await.ok()?)),
+        (_, turn) => turn,
     };
     let run = move || {
         let done = match deed {
             Some(deed) => interface.array.attributed(deed, || work(&interface), code),
             None => work(&interface),
         };
-        // The permit is kept to the end of the work even if the client has gone away.
+        // The turn lasts to the end of the work even if the client has gone away.
         drop(turn);
         done
     };
