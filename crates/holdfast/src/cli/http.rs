@@ -39,6 +39,9 @@ use tokio_rustls::TlsAcceptor;
 
 use doors::{Doors, Place};
 
+pub use doors::CONNECTIONS_MAX;
+
+use crate::serve::episode::Episode;
 use crate::serve::wall;
 
 /// How long a client may take for the handshake of TLS.
@@ -66,11 +69,12 @@ impl Bound {
         Ok(Self { listener, address })
     }
 
-    /// Serves what `router` makes (called within the runtime) until the handle is dropped; without
-    /// `tls`, plain HTTP.
+    /// Serves what `router` makes (called within the runtime) until the handle is dropped, over at
+    /// most so many connections, 1 to [`CONNECTIONS_MAX`]; without `tls`, plain HTTP.
     pub fn start(
         self,
         tls: Option<Arc<ServerConfig>>,
+        connections: usize,
         router: impl FnOnce() -> Router + Send + 'static,
     ) -> io::Result<Server> {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -83,7 +87,7 @@ impl Bound {
             give_way();
             runtime.block_on(async {
                 tokio::select! {
-                    served = serve(self.listener, tls, router()) => {
+                    served = serve(self.listener, tls, connections, router()) => {
                         if let Err(error) = served {
                             tracing::error!("the management interface failed: {error}");
                         }
@@ -122,16 +126,21 @@ impl Drop for Server {
 async fn serve(
     listener: TcpListener,
     tls: Option<Arc<ServerConfig>>,
+    connections: usize,
     router: Router,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let acceptor = tls.map(TlsAcceptor::from);
-    let doors = Arc::new(Doors::default());
+    let doors = Arc::new(Doors::new(connections));
+    let (clock, mut failed) = (sys::Clock::start(), Episode::default());
     let mut refused = 0_u64;
     let mut is_dated = true;
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
+                if let Some(count) = failed.end(clock.now()) {
+                    tracing::info!("management connections are accepted again: {count} failures");
+                }
                 let Some(place) = doors.take(address.ip()) else {
                     // One line at first, and then one for each doubling.
                     refused += 1;
@@ -161,7 +170,9 @@ async fn serve(
                 tokio::task::yield_now().await;
             }
             Err(error) => {
-                tracing::warn!("can't accept a management connection: {error}");
+                if failed.note(clock.now()) {
+                    tracing::warn!("can't accept management connections: {error}");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -9,9 +9,10 @@
 //!   [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`lab`],
 //!   [`raw`], [`completion`], [`inspect`], [`salvage`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`http`]
-//!   server, the [`certificate`] of that and who renews it ([`credentials`]), the [`web`] page and
-//!   the small parts ([`access`], [`telemetry`], [`supervisor`], [`notify`]) that join crates which
-//!   don't know each other; [`panics`]: none is survived,
+//!   server, the [`certificate`] of that and who renews it ([`credentials`]), the [`web`] page, the
+//!   [`log`], the shares of [`descriptors`] and the small parts ([`access`], [`telemetry`],
+//!   [`supervisor`], [`notify`]) that join crates which don't know each other; [`panics`]: none is
+//!   survived,
 //! * [`size`], [`offload`], [`output`], [`mounting`]: what people type and read, [`flat`]: CSV,
 //!   [`private`]: files that only their owner may read.
 
@@ -26,6 +27,7 @@ mod completion;
 mod config;
 mod connection;
 mod credentials;
+mod descriptors;
 mod device;
 mod discover;
 mod failure;
@@ -42,9 +44,9 @@ mod integrity;
 mod interval;
 mod lab;
 mod limits;
+mod log;
 mod mounting;
 mod notify;
-mod log;
 mod offload;
 mod optimize;
 mod output;

@@ -16,6 +16,7 @@ use super::args::{ApiPlace, Common, PortalArg, ServeArgs};
 use super::certificate::{self, ServerIdentity};
 use super::config::{Config, Durability};
 use super::credentials::{Credentials, Renewer};
+use super::descriptors::{self, Shares};
 use super::discover::{Registered, RunFile};
 use super::failure::Failure;
 use super::first::First;
@@ -31,6 +32,7 @@ use crate::serve::alerts::{self, Certificate, Watcher};
 use crate::serve::notify::{Destination, Notifier};
 use crate::serve::{
     Running, Sampler, ScrubOptions, ServeError, ServeOptions, check_portal_count, now_ms,
+    thread_count,
 };
 
 /// The default address of management, if its port is free.
@@ -47,13 +49,14 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
     let api = api_address(common.api.as_ref(), config.allow_remote_api, plain)?;
     check_portal_count(options.iscsi.len()).map_err(of_serving)?;
     log::start(config.log_level);
+    let shares = descriptors::take(thread_count(config.threads), options.iscsi.len());
     let (place, is_first) = Place::of_existing_or_new(pool)?;
     let bound = bind(api, common.api.is_none())?;
     let first = match is_first {
         true => Some(First::make(&place, options)?),
         false => None,
     };
-    let (opened, serving) = open(&place, &config, &options.iscsi)?;
+    let (opened, serving) = open(&place, &config, &options.iscsi, shares)?;
     let pool_id = opened.array.pool().pool_id;
     let identity = match plain {
         true => None,
@@ -65,7 +68,9 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
         .ok();
     let place = &place;
     let running = None;
-    let mut manager = Manager { common, place, directory, bound, identity, opened, first, running };
+    let connections = shares.management;
+    let mut manager =
+        Manager { common, place, directory, bound, connections, identity, opened, first, running };
     let mut failed = None;
     let served = crate::serve::run(serving, |running| {
         let shutdown = running.shutdown.clone();
@@ -149,6 +154,7 @@ fn open(
     place: &Place,
     config: &Config,
     iscsi: &[PortalArg],
+    shares: Shares,
 ) -> Result<(Opened, ServeOptions), Failure> {
     let chap = config.chap_defaults()?;
     let destinations = notify::destinations(&config.notify)?;
@@ -173,6 +179,7 @@ fn open(
         luns: array.clone(),
         reservations: array.clone(),
         limits: config.iscsi.limits(),
+        connections: shares.hosts,
         threads: config.threads,
         prepare_ahead_bytes: config.prepare_ahead,
         scrub: ScrubOptions { interval: config.scrub, rate_bytes: config.scrub_rate, now_ms },
@@ -219,6 +226,8 @@ struct Manager<'a> {
     /// The directory of the history; `None` if there is none.
     directory: Option<PathBuf>,
     bound: Option<Bound>,
+    /// How many connections it may have.
+    connections: usize,
     /// `None` for plain HTTP.
     identity: Option<ServerIdentity>,
     opened: Opened,
@@ -274,8 +283,8 @@ impl Manager<'_> {
         });
         let api = bound.address;
         let tls = self.identity.as_ref().map(|identity| identity.tls.clone());
-        let server =
-            bound.start(tls, move || web::before(api::router(interface))).map_err(failed)?;
+        let router = move || web::before(api::router(interface));
+        let server = bound.start(tls, self.connections, router).map_err(failed)?;
         let renewer =
             Renewer::start(self.credentials(), Registered::new(&run), run).map_err(failed)?;
         self.running = Some((renewer, server, sampler, watcher));

@@ -12,30 +12,43 @@ use mio::{Interest, Registry, Token};
 use parking_lot::Mutex;
 
 use super::ServeError;
+use super::episode::Episode;
 use super::mailbox::Message;
 use super::shared::Shared;
 
-/// Connections that may be open at the same time. Each costs a receive buffer of some 100 KiB, and
-/// one that does not log in is closed by its login timeout.
-const CONNECTIONS_MAX: u64 = 4096;
 /// Connections that are accepted in one turn, so that those that are open get theirs.
 const ACCEPTS_PER_TURN: usize = 64;
 
-/// Connections from one address; of IPv6, from one network of 64 bits.
-const CONNECTIONS_PER_ADDRESS_MAX: u32 = 1024;
-/// For how long connections must have been taken again before people are told of the next refusal.
-const EPISODE: Duration = Duration::from_secs(60);
+/// How many connections of hosts may be open at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// All. Each costs a receive buffer of some 100 KiB, and one that does not log in is closed by
+    /// its login timeout.
+    pub all: u32,
+    /// Those from one address; of IPv6, from one network of 64 bits.
+    pub per_address: u32,
+}
 
+impl ConnectionLimits {
+    /// With as many descriptors as one likes.
+    pub const MOST: Self = Self { all: 4096, per_address: 1024 };
+
+    /// With so many descriptors for them: the same quarter to an address.
+    pub fn within(descriptors: u64) -> Self {
+        let all = u32::try_from(descriptors).unwrap_or(u32::MAX).clamp(1, Self::MOST.all);
+        Self { all, per_address: (all / 4).max(1) }
+    }
+}
 /// How many connections there are from each address.
 #[derive(Default)]
 pub(super) struct Addresses(Mutex<HashMap<IpAddr, u32>>);
 
 impl Addresses {
-    /// One more, if there may be.
-    fn enter(&self, address: IpAddr) -> bool {
+    /// One more, if there may be so many.
+    fn enter(&self, address: IpAddr, most: u32) -> bool {
         let mut all = self.0.lock();
         let count = all.entry(neighbourhood(address)).or_default();
-        if *count >= CONNECTIONS_PER_ADDRESS_MAX {
+        if *count >= most {
             return false;
         }
         *count += 1;
@@ -50,28 +63,6 @@ impl Addresses {
             Some(count) if *count > 1 => *count -= 1,
             _ => drop(all.remove(&key)),
         }
-    }
-}
-
-/// Something that goes wrong again and again: people are told when it begins, and when it is over.
-#[derive(Debug, Default)]
-struct Episode {
-    count: u64,
-    last: Duration,
-}
-
-impl Episode {
-    /// It has gone wrong. Whether that is the first time.
-    fn note(&mut self, now: Duration) -> bool {
-        self.count += 1;
-        self.last = now;
-        self.count == 1
-    }
-
-    /// How often it has gone wrong, once it has not for a while.
-    fn end(&mut self, now: Duration) -> Option<u64> {
-        let is_over = self.count > 0 && now >= self.last + EPISODE;
-        is_over.then(|| std::mem::take(&mut self.count))
     }
 }
 
@@ -177,10 +168,11 @@ impl Listeners {
         peer: SocketAddr,
         now: Duration,
     ) {
-        let why = if shared.counters.wire().connections >= CONNECTIONS_MAX {
-            Some(format!("{CONNECTIONS_MAX} are open"))
-        } else if !shared.addresses.enter(peer.ip()) {
-            Some(format!("{CONNECTIONS_PER_ADDRESS_MAX} of this address are open"))
+        let ConnectionLimits { all, per_address } = shared.connections;
+        let why = if shared.counters.wire().connections >= u64::from(all) {
+            Some(format!("{all} are open"))
+        } else if !shared.addresses.enter(peer.ip(), per_address) {
+            Some(format!("{per_address} of this address are open"))
         } else {
             None
         };
@@ -211,13 +203,14 @@ mod tests {
     fn an_address_has_its_connections_and_others_have_theirs() {
         let addresses = Addresses::default();
         let of = |text: &str| text.parse::<IpAddr>().unwrap();
-        for _ in 0..CONNECTIONS_PER_ADDRESS_MAX {
-            assert!(addresses.enter(of("192.0.2.1")));
+        let enter = |text: &str| addresses.enter(of(text), 7);
+        for _ in 0..7 {
+            assert!(enter("192.0.2.1"));
         }
-        assert!(!addresses.enter(of("::ffff:192.0.2.1")) && addresses.enter(of("192.0.2.2")));
+        assert!(!enter("::ffff:192.0.2.1") && enter("192.0.2.2"));
         addresses.leave(of("192.0.2.1"));
-        assert!(addresses.enter(of("192.0.2.1")));
-        for _ in 0..CONNECTIONS_PER_ADDRESS_MAX {
+        assert!(enter("192.0.2.1"));
+        for _ in 0..7 {
             addresses.leave(of("192.0.2.1"));
         }
         addresses.leave(of("192.0.2.2"));
@@ -225,16 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_once_an_episode() {
-        let mut episode = Episode::default();
-        let at = Duration::from_secs;
-        assert_eq!(episode.end(at(0)), None);
-        assert!(episode.note(at(1)));
-        assert!(
-            (2..100).all(|second| !episode.note(at(second)) && episode.end(at(second)).is_none())
-        );
-        assert_eq!((episode.end(at(158)), episode.end(at(159))), (None, Some(99)));
-        assert_eq!(episode.end(at(1000)), None);
-        assert!(episode.note(at(1001)));
+    fn an_address_has_a_quarter_of_what_there_is() {
+        let within = |descriptors| {
+            let limits = ConnectionLimits::within(descriptors);
+            (limits.all, limits.per_address)
+        };
+        assert_eq!((within(137), within(0), within(3)), ((137, 34), (1, 1), (3, 1)));
+        for many in [4096, 4097, u64::MAX] {
+            assert_eq!(ConnectionLimits::within(many), ConnectionLimits::MOST);
+        }
     }
 }

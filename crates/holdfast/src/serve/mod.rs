@@ -14,7 +14,7 @@
 //! * [`mailbox`]: what threads tell each other,
 //! * [`patience`]: how long a thread looks around before it sleeps,
 //! * [`saver`]: making reservations durable,
-//! * [`listen`]: portals, and handing connections out,
+//! * [`listen`]: portals, and handing connections out, [`episode`]: telling once of what fails often,
 //! * [`background`]: checkpoints, what is due by the clock, and signals,
 //! * [`passes`]: what goes over the whole pool, and gives way to hosts; [`scrub`]: reading all that
 //!   is stored, [`optimize`]: the background pass of reduction,
@@ -32,6 +32,7 @@ mod background;
 mod commands;
 pub mod counters;
 mod device;
+pub mod episode;
 mod front;
 mod gather;
 mod history;
@@ -55,8 +56,8 @@ mod threads;
 mod throttle;
 mod tokens;
 mod turn;
-
 pub mod wall;
+
 #[cfg(test)]
 mod tests;
 
@@ -73,7 +74,7 @@ pub use self::history::Sampler;
 pub use background::{Attendant, Shutdown, now_ms};
 pub use counters::Counters;
 pub use device::{DeviceSnapshot, TransferSnapshot};
-pub use listen::check_count as check_portal_count;
+pub use listen::{ConnectionLimits, check_count as check_portal_count};
 pub use saver::ReservationRecords;
 pub use scrub::ScrubOptions;
 pub use sessions::Observer;
@@ -188,6 +189,8 @@ pub struct ServeOptions {
     pub reservations: Arc<dyn ReservationRecords>,
     /// What bounds memory and time.
     pub limits: iscsi::Limits,
+    /// How many connections hosts may have.
+    pub connections: ConnectionLimits,
     /// How many front-end threads; 0 is one a core, at most 8.
     pub threads: usize,
     /// How many bytes of new space are kept ready ahead of the log; 0 for none.
@@ -288,7 +291,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
 }
 
 /// How many front-end threads to start.
-fn thread_count(wanted: usize) -> usize {
+pub fn thread_count(wanted: usize) -> usize {
     if wanted > 0 {
         return wanted;
     }

@@ -15,7 +15,7 @@ use sys::{Clock, FileDisk};
 use super::background::{Bell, Shutdown};
 use super::counters::Counters;
 use super::front::WAKER;
-use super::listen::Addresses;
+use super::listen::{Addresses, ConnectionLimits};
 use super::mailbox::{Mailbox, Message};
 use super::management::Sessions;
 use super::saver::SaverQueue;
@@ -34,6 +34,7 @@ pub(super) struct Shared {
     pub mailboxes: Arc<Vec<Arc<Mailbox>>>,
     pub shutdown: Shutdown,
     pub addresses: Addresses,
+    pub connections: ConnectionLimits,
     pub sessions: Mutex<Sessions>,
     pub ended: EndedSessions,
     pub refusals: Refusals,
@@ -96,6 +97,7 @@ impl Shared {
             shutdown: Shutdown::new(mailboxes.clone()),
             mailboxes,
             addresses: Addresses::default(),
+            connections: options.connections,
             sessions: Mutex::default(),
             ended: EndedSessions::default(),
             refusals: Refusals::default(),

@@ -182,6 +182,7 @@ fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Op
     let access = Arc::new(Open { map, looks: AtomicU32::default(), gone: Mutex::default() });
     let address = "127.0.0.1:0".parse().unwrap();
     let options = ServeOptions {
+        connections: ConnectionLimits::MOST,
         disk,
         store,
         token_volume: (ids[2], size),

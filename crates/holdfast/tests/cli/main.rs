@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 mod access;
 mod alerts;
 mod clock;
+mod descriptors;
 mod first;
 mod lab;
 mod log;

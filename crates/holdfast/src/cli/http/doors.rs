@@ -13,12 +13,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// The most connections at once.
-pub(super) const CONNECTIONS_MAX: usize = 256;
-/// The most of them from one address, or from one IPv6 network.
-pub(super) const CONNECTIONS_PER_ADDRESS_MAX: usize = 128;
-/// Places reserved for connections from this machine.
-pub(super) const LOOPBACK_RESERVED: usize = 16;
+/// The most connections at once. Half of those that there may be can be from one address, or from
+/// one IPv6 network, and a sixteenth is reserved for this machine.
+pub const CONNECTIONS_MAX: usize = 256;
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,13 +39,24 @@ struct Entry {
 }
 
 /// All connections, by their numbers: the oldest first.
-#[derive(Default)]
 struct Table {
+    /// How many there may be.
+    most: usize,
     next: u64,
     entries: BTreeMap<u64, Entry>,
 }
 
 impl Table {
+    /// How many there may be from one address.
+    fn most_of_one(&self) -> usize {
+        self.most.div_ceil(2)
+    }
+
+    /// How many there may be from elsewhere.
+    fn most_remote(&self) -> usize {
+        self.most - self.most / 16
+    }
+
     fn count(&self, is_one: impl Fn(&Entry) -> bool) -> usize {
         self.entries.values().filter(|entry| is_one(entry)).count()
     }
@@ -87,13 +95,13 @@ impl Table {
     /// Makes room for one more; `false` if no connection gives way.
     fn make_room(&mut self, from: IpAddr) -> bool {
         let is_remote = !from.is_loopback();
-        if self.count(|entry| entry.from == from) >= CONNECTIONS_PER_ADDRESS_MAX {
+        if self.count(|entry| entry.from == from) >= self.most_of_one() {
             let Some(number) = self.least_of(from) else { return false };
             self.evict(number);
         }
         let remote = self.count(|entry| !entry.from.is_loopback());
-        let is_full = self.entries.len() >= CONNECTIONS_MAX
-            || (is_remote && remote >= CONNECTIONS_MAX - LOOPBACK_RESERVED);
+        let is_full =
+            self.entries.len() >= self.most || (is_remote && remote >= self.most_remote());
         if is_full {
             let Some(number) = self.least(is_remote) else { return false };
             self.evict(number);
@@ -103,10 +111,14 @@ impl Table {
 }
 
 /// How many connections there are, and from where.
-#[derive(Default)]
 pub(super) struct Doors(Mutex<Table>);
 
 impl Doors {
+    /// With places for so many, at least one.
+    pub(super) fn new(most: usize) -> Self {
+        Self(Mutex::new(Table { most, next: 0, entries: BTreeMap::new() }))
+    }
+
     /// A place for a connection; `None` if all others are more valuable.
     pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Option<Arc<Place>> {
         let from = network(address);
@@ -118,7 +130,7 @@ impl Doors {
         table.next += 1;
         let entry = Entry { from, state: State::Silent, is_known: false, leave: leave.clone() };
         table.entries.insert(number, entry);
-        assert!(table.entries.len() <= CONNECTIONS_MAX, "a connection without a place");
+        assert!(table.entries.len() <= table.most, "a connection without a place");
         Some(Arc::new(Place { doors: self.clone(), number, leave }))
     }
 
@@ -183,8 +195,11 @@ fn network(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
+    const CONNECTIONS_PER_ADDRESS_MAX: usize = CONNECTIONS_MAX / 2;
+    const LOOPBACK_RESERVED: usize = CONNECTIONS_MAX / 16;
+
     fn doors() -> Arc<Doors> {
-        Arc::default()
+        Arc::new(Doors::new(CONNECTIONS_MAX))
     }
 
     fn take(doors: &Arc<Doors>, address: &str) -> Option<Arc<Place>> {
@@ -258,5 +273,18 @@ mod tests {
         assert!(take(&doors, "2001:db8:0:1::1").is_some());
         drop(flood);
         assert_eq!(doors.len(), 0);
+    }
+
+    /// Where there are few descriptors.
+    #[test]
+    fn few_places_are_shared_in_the_same_way() {
+        for most in 1..=CONNECTIONS_MAX {
+            let doors = Arc::new(Doors::new(most));
+            let flood: Vec<_> = (0..2 * most).map(|_| take(&doors, "192.0.2.1")).collect();
+            let left = flood.iter().flatten().filter(|place| !is_gone(place)).count();
+            assert_eq!(left, most.div_ceil(2));
+            assert!(take(&doors, "127.0.0.1").is_some(), "{most}");
+            assert!(doors.len() <= most, "{most}");
+        }
     }
 }
