@@ -11,8 +11,8 @@ use format::page::{decode_stream_piece, encode_stream_piece};
 use format::row::{ROW_BYTES, SEGMENT_ROW_BYTES};
 use format::superblock::SUPERBLOCK_BYTES;
 use format::{
-    ChunkId, ChunkRow, Entry, Fingerprint, Geometry, Handling, Keys, NodeId, NodeRow, Place,
-    RecordHeader, Seal, SegmentRow, StoreFlags, Superblock, VolumeRow,
+    ChunkId, ChunkRow, Compared, Entry, Fingerprint, Geometry, Handling, Keys, NodeId, NodeRow,
+    Place, RecordHeader, Seal, SegmentRow, StoreFlags, Superblock, VolumeRow,
 };
 
 use crate::input::Input;
@@ -212,6 +212,17 @@ pub fn all_entries() -> Vec<Entry> {
             codec: format::Codec::Zstd,
             chunks: vec![(first, fingerprints[0]), (ChunkId(7), fingerprints[1])],
         },
+        Entry::Compared(Box::new(Compared {
+            volume,
+            start: 3,
+            count: 1,
+            nexus: fingerprints[0],
+            old: fingerprints[0],
+            new: fingerprints[1],
+            session: 4,
+            command: 5,
+            at_ms: 6,
+        })),
         Entry::Relocate { first, payload_units, fingerprints },
         Entry::Release { first, count: 2 },
         Entry::Alias { chunk: first, original: ChunkId(7) },

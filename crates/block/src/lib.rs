@@ -22,7 +22,7 @@ pub use frame::{FRAME_BYTES, Frame, FrameMut};
 pub use lun::{ArrayIdentity, LogicalBlockSize, LunMap, VolumeAttributes, VolumeLimits};
 pub use offload::{Offload, Offloads};
 pub use request::{
-    CopySegment, LbaExtent, LbaState, SpaceUse, VolumeError, VolumeReply, VolumeRequest,
+    CopySegment, LbaExtent, LbaState, Sender, SpaceUse, VolumeError, VolumeReply, VolumeRequest,
 };
 pub use units::{
     BLOCK_BYTES, BlockCount, BlockNumber, BlockRange, SECTOR_BYTES, SECTORS_PER_BLOCK, Sector,

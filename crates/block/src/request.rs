@@ -4,6 +4,8 @@
 //! `docs/architecture.md`. Ranges are in 512-byte sectors, whatever the volume's logical block
 //! size.
 
+use std::sync::Arc;
+
 use crate::data::{DataIn, DataOut};
 use crate::frame::Frame;
 use crate::units::{Sector, SectorCount, SectorRange, VolumeId};
@@ -22,6 +24,20 @@ pub struct CopySegment {
     pub destination_start: Sector,
     /// How much.
     pub count: SectorCount,
+}
+
+/// Who sent a COMPARE AND WRITE, and when: so that it is known again if it is sent once more in a
+/// new session, because the answer was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sender {
+    /// The name of the I_T nexus: of both its ports.
+    pub nexus: Arc<str>,
+    /// The number of the session, which no other has while the array runs.
+    pub session: u64,
+    /// The number of the command, which no other has while the array runs.
+    pub command: u64,
+    /// When it came, in milliseconds since 1970. Does not go back while the array runs.
+    pub at_ms: u64,
 }
 
 /// A request to a volume.
@@ -59,6 +75,9 @@ pub enum VolumeRequest {
         data: DataOut,
         /// Force unit access.
         fua: bool,
+        /// A host's command: should it have been done before, in another session of the same
+        /// nexus, and its answer be lost, it is done. `None`: it is never taken for another.
+        sender: Option<Box<Sender>>,
     },
     /// Fill ranges with zeros. Costs no space, whatever the length.
     Zero {

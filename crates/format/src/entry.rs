@@ -23,11 +23,17 @@
 //!                      and 16 of fingerprint a block
 //! 15   Alias           chunk 8, its original 8
 //! 16   VolumeOverwrite source 8, volume 8
+//! 17   Compared        volume 8, first sector 8, sectors 1, nexus 16, fingerprints of what was
+//!                      compared 16 and written 16, session 8, command 8, milliseconds since 1970 8
 //! ```
+//!
+//! Pools made before an entry existed are read as they are; a version that does not know one
+//! refuses the log that has it.
 
 use block::VolumeId;
 
 use crate::checksum::Fingerprint;
+use crate::compared::{COMPARED_BYTES, Compared};
 use crate::map::{ChunkId, MapEntry};
 use crate::row::{Codec, Handling};
 
@@ -202,6 +208,8 @@ pub enum Entry {
         /// The other one, which is older: its id is smaller.
         original: ChunkId,
     },
+    /// What this record writes comes of a COMPARE AND WRITE. Stands before what it writes.
+    Compared(Box<Compared>),
 }
 
 struct Writer<'a>(&'a mut Vec<u8>);
@@ -250,6 +258,7 @@ impl Entry {
             Self::VolumeHandling { .. } => 9,
             Self::RelocateGroup { chunks, .. } => 8 + 24 * chunks.len(),
             Self::Alias { .. } => 16,
+            Self::Compared(_) => COMPARED_BYTES,
         }
     }
 
@@ -316,6 +325,10 @@ impl Entry {
             }
             Self::VolumeOverwrite { source, volume } => {
                 w.u8(16).u64(source.0).u64(volume.0);
+            }
+            Self::Compared(compared) => {
+                w.u8(17);
+                compared.encode(out);
             }
         }
     }

@@ -5,6 +5,7 @@ use block::VolumeId;
 use crate::FormatError;
 use crate::checksum::Fingerprint;
 use crate::codec::Reader;
+use crate::compared::Compared;
 use crate::entry::{CONFIG_REMOVED, CONFIG_VALUE_BYTES_MAX, Entry, StoreFlags};
 use crate::map::{ChunkId, MapEntry};
 use crate::row::{Codec, GROUP_BLOCKS_MAX, Handling};
@@ -64,6 +65,7 @@ impl Entry {
                 source: VolumeId(reader.u64()?),
                 volume: VolumeId(reader.u64()?),
             }),
+            17 => Ok(Self::Compared(Box::new(Compared::decode(reader)?))),
             _ => Err(reader.error("unknown kind of entry")),
         }
     }

@@ -15,6 +15,7 @@ pub mod brought;
 pub mod checksum;
 mod chunk_row;
 pub mod codec;
+pub mod compared;
 pub mod entry;
 mod entry_decode;
 pub mod geometry;
@@ -26,6 +27,7 @@ pub mod superblock;
 
 pub use brought::{Brought, Shape};
 pub use checksum::{Fingerprint, Keys, Seal};
+pub use compared::Compared;
 pub use entry::{Entry, StoreFlags};
 pub use geometry::{Geometry, PLACE_UNIT_BYTES, Place};
 pub use log::{LogPosition, RecordHeader};

@@ -45,6 +45,7 @@ pub(crate) fn compare_and_write(context: &Context<'_>, command: Command) -> Outc
         expected: lay_out(command.data_out, half, phase),
         data: block::DataOut::from_bytes(&write, phase),
         fua: fua(cdb),
+        sender: None,
     };
     Ok(request(volume, wanted, Rest::Answer, caw))
 }

@@ -57,6 +57,7 @@ impl OrWrite {
             expected: DataOut::from_bytes(&held, phase),
             data: DataOut::from_bytes(&set, phase),
             fua: self.fua,
+            sender: None,
         })
     }
 

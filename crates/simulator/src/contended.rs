@@ -240,12 +240,12 @@ impl Contenders {
                 expected: data(&[*expected]),
                 data: data(&[*new]),
                 fua,
+                sender: None,
             },
         };
         let by_itself = self.options.durability == Durability::Commit;
         let flushes = fua || by_itself || matches!(kind, Kind::Flush);
-        let event = Event { flushes, ..Event::new(range, kind, self.time, self.crashes) };
-        self.events.push(event);
+        self.events.push(Event { flushes, ..Event::new(range, kind, self.time, self.crashes) });
         self.under_way += 1;
         let id = self.events.len() - 1;
         let started = self.store()?.start(request, Token { sink: self.sink, id: id as u64 });

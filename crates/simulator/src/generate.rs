@@ -186,7 +186,8 @@ impl Generator {
         let fua = rng.chance(15);
         let expected = DataOut::from_bytes(&compared, range.start.offset_in_block_bytes());
         let data = data(range, &tags);
-        let request = VolumeRequest::CompareAndWrite { volume, range, expected, data, fua };
+        let sender = None;
+        let request = VolumeRequest::CompareAndWrite { volume, range, expected, data, fua, sender };
         let label = format!("compare {slot} {range:?} wrong {wrong:?} fua {fua}");
         let mut made = changing(label, request, slot, range, tags, fua);
         if let Some(at) = wrong {

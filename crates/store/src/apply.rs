@@ -76,6 +76,7 @@ fn apply(
         Entry::Relocate { .. } | Entry::RelocateGroup { .. } => {
             relocate(world, state, entry, payload)?;
         }
+        Entry::Compared(compared) => world.comparisons.note(compared),
         Entry::Alias { chunk, original } => alias(world, state, *chunk, *original)?,
         Entry::VolumeHandling { volume, handling } => {
             with_map(world, *volume, |map| {

@@ -241,14 +241,14 @@ pub(crate) fn capture(
     let config_bytes = config.len() as u64;
     let config = add_stream(&world.medium, &mut placer, &config, images, &mut streams[0])?;
     let unnamed = [&writer.state.pending[..], &writer.state.stuck[..]].concat();
-    let pending = encode_pending(&unnamed, &writer.state.staged);
+    let pending = encode_pending(&unnamed, &writer.state.staged, &world.comparisons.all());
     let pending = add_stream(&world.medium, &mut placer, &pending, images, &mut streams[1])?;
     let segments = add_segment_stream(&world.medium, &mut placer, images, &mut streams[2])?;
     let (metadata_segment, metadata_block) = (placer.segment, placer.block);
     writer.config_bytes = config_bytes;
     writer.note_open((metadata_segment, metadata_block));
     writer.log_bytes = 0;
-    writer.note_holes(metadata_segment);
+    writer.note_holes(world, metadata_segment);
     keep_log_from(writer, position);
     let mut keep = writer.log_segments.clone();
     keep.insert(metadata_segment);

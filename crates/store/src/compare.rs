@@ -3,6 +3,9 @@
 use block::{
     BLOCK_BYTES, BlockNumber, DataOut, Frame, SECTOR_BYTES, SectorRange, VolumeError, VolumeId,
 };
+use format::{Compared, Entry, Keys};
+
+use crate::edit::Edit;
 
 /// What COMPARE AND WRITE expects.
 #[derive(Debug)]
@@ -10,9 +13,26 @@ pub(crate) struct Compare {
     pub(crate) volume: VolumeId,
     pub(crate) range: SectorRange,
     pub(crate) expected: DataOut,
+    /// What goes into the log of it, where it is a host's command.
+    pub(crate) compared: Option<Box<Compared>>,
 }
 
 impl Compare {
+    /// What was written by one whose answer may have been lost, if blocks that were read hold just
+    /// what this one would write.
+    pub(crate) fn done_before(
+        &self,
+        blocks: impl Iterator<Item = Frame>,
+        keys: &Keys,
+    ) -> Option<&Compared> {
+        let compared = self.compared.as_deref()?;
+        let start = self.range.start.offset_in_block_bytes();
+        let mut bytes = Vec::new();
+        blocks.for_each(|block| bytes.extend_from_slice(&block[..]));
+        let held = bytes.get(start..start + self.expected.len())?;
+        (keys.fingerprint(held) == compared.new).then_some(compared)
+    }
+
     /// Compares what was read with what is expected; the first byte that differs is the error.
     pub(crate) fn run(
         &self,
@@ -37,5 +57,12 @@ impl Compare {
             offset += length;
         }
         Ok(())
+    }
+}
+
+impl Edit {
+    /// The entry of a host's COMPARE AND WRITE. To be taken once, with its steps.
+    pub(crate) fn take_compared(&mut self) -> Option<Entry> {
+        self.compare.as_mut()?.compared.take().map(Entry::Compared)
     }
 }

@@ -108,7 +108,7 @@ impl Edit {
                 edit.put(volume, range, data)?;
                 Ok(edit)
             }
-            VolumeRequest::CompareAndWrite { volume, range, expected, data, fua } => {
+            VolumeRequest::CompareAndWrite { volume, range, expected, data, fua, .. } => {
                 let mut edit = Edit { fua, ..Edit::default() };
                 edit.check(volume, range, sizes)?;
                 if range.bytes() != Some(expected.len() as u64) {
@@ -118,7 +118,7 @@ impl Edit {
                 for block in blocks_of(range.covering_blocks()) {
                     edit.wanted.entry((volume, block)).or_default();
                 }
-                edit.compare = Some(Compare { volume, range, expected });
+                edit.compare = Some(Compare { volume, range, expected, compared: None });
                 Ok(edit)
             }
             VolumeRequest::Zero { volume, range, fua } => {

@@ -103,7 +103,8 @@ impl Edit {
         };
         let copies = self.steps.iter().any(|step| matches!(step, Step::Copy { .. }));
         let copied = if copies { self.work / WORK_PER_BLOCK } else { 0 };
-        self.steps.iter().map(of).sum::<u64>() + copied
+        let is_compared = self.compare.as_ref().is_some_and(|compare| compare.compared.is_some());
+        self.steps.iter().map(of).sum::<u64>() + copied + u64::from(is_compared)
     }
 }
 

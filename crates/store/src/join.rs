@@ -292,9 +292,7 @@ impl Writer {
         self.open.has_bulk |= is_bulk;
         self.open.changes_blocks += changes_blocks;
         self.written.hosts_bytes += edit.put_bytes();
-        for step in edit.steps {
-            self.open.add_step(&mut self.state.next_chunk, step);
-        }
+        self.open.add_edit(&mut self.state.next_chunk, edit);
         let Some(rest) = rest else { return self.joined(world, token, first, fua) };
         if !self.count_entries(world, first) {
             return Submitted::Done(Err(VolumeError::WriteFailed));

@@ -42,6 +42,7 @@ mod classify;
 mod commit;
 mod compact;
 mod compare;
+mod comparisons;
 mod copies;
 mod counts;
 mod cursor;

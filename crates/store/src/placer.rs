@@ -2,7 +2,7 @@
 
 use block::BLOCK_BYTES;
 use format::page::{PAGE_BYTES, PageRef, STREAM_HEADER_BYTES, StreamRef, encode_stream_piece};
-use format::{Geometry, NodeId, PLACE_UNIT_BYTES, Place, SegmentState};
+use format::{Compared, Geometry, NodeId, PLACE_UNIT_BYTES, Place, SegmentState};
 
 use crate::StoreError;
 use crate::captures::PagePlacer;
@@ -163,12 +163,18 @@ pub(crate) fn encode_config<'a>(
     out
 }
 
+/// In the place of a staged run's first chunk: the commands follow. A version that does not know
+/// them refuses it, as no chunk.
+pub(crate) const NO_CHUNK: u64 = u64::MAX;
+
 /// The number of nodes 8, their ids 8 each; then first chunk 8 and count 4 of each staged run.
+/// Then, if there are any, [`NO_CHUNK`] 8, how many COMPARE AND WRITE commands 4, and these.
 pub(crate) fn encode_pending(
     pending: &[NodeId],
     staged: &std::collections::BTreeMap<u64, u32>,
+    compared: &[Compared],
 ) -> Vec<u8> {
-    if pending.is_empty() && staged.is_empty() {
+    if pending.is_empty() && staged.is_empty() && compared.is_empty() {
         return Vec::new();
     }
     let mut out = (pending.len() as u64).to_le_bytes().to_vec();
@@ -176,6 +182,11 @@ pub(crate) fn encode_pending(
     for (first, count) in staged {
         out.extend_from_slice(&first.to_le_bytes());
         out.extend_from_slice(&count.to_le_bytes());
+    }
+    if !compared.is_empty() {
+        out.extend_from_slice(&NO_CHUNK.to_le_bytes());
+        out.extend_from_slice(&(compared.len() as u32).to_le_bytes());
+        compared.iter().for_each(|compared| compared.encode(&mut out));
     }
     out
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use block::{BLOCK_BYTES, BlockNumber, BlockRange, FRAME_BYTES, Frame, FrameMut, VolumeId};
+use format::compared::COMPARED_BYTES;
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::RECORD_HEADER_BYTES;
 use format::{
@@ -79,8 +80,17 @@ impl Record {
         if light { &mut self.light_work } else { &mut self.work }
     }
 
+    /// Adds what an edit says. What is known of a COMPARE AND WRITE is applied before what it
+    /// writes can be seen.
+    pub(crate) fn add_edit(&mut self, next_chunk: &mut u64, mut edit: Box<Edit>) {
+        self.entries.extend(edit.take_compared());
+        for step in edit.steps {
+            self.add_step(next_chunk, step);
+        }
+    }
+
     /// Adds what a step says; new chunks get their ids.
-    pub(crate) fn add_step(&mut self, next_chunk: &mut u64, step: Step) {
+    fn add_step(&mut self, next_chunk: &mut u64, step: Step) {
         match step {
             Step::Fill { volume, range, entry } => self.entries.push(Entry::Fill {
                 volume,
@@ -371,12 +381,11 @@ pub(crate) fn entry_target(entry: &Entry) -> Option<(VolumeId, BlockRange)> {
 
 /// A bound on what an edit's entries take in a record.
 pub(crate) fn entries_bytes_max(edit: &Edit) -> usize {
-    edit.steps
-        .iter()
-        .map(|step| match step {
-            Step::Put(put) => 64 + put.frames.len() * 64,
-            Step::Linked { runs, .. } => runs.len() * LINKED_RUN_BYTES_MAX,
-            _ => 128,
-        })
-        .sum()
+    let steps = edit.steps.iter().map(|step| match step {
+        Step::Put(put) => 64 + put.frames.len() * 64,
+        Step::Linked { runs, .. } => runs.len() * LINKED_RUN_BYTES_MAX,
+        _ => 128,
+    });
+    let compared = if edit.compare.is_some() { 1 + COMPARED_BYTES } else { 0 };
+    compared + steps.sum::<usize>()
 }

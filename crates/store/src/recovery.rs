@@ -18,13 +18,16 @@ use format::codec::Reader;
 use format::log::LogPosition;
 use format::page::{StreamRef, TableRoot};
 use format::superblock::{SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES};
-use format::{ChunkId, FormatError, Geometry, Keys, NodeId, Place, Seal, Superblock, VolumeRow};
+use format::{
+    ChunkId, Compared, FormatError, Geometry, Keys, NodeId, Place, Seal, Superblock, VolumeRow,
+};
 use parking_lot::RwLock;
 
 use crate::checkpoint::Checkpointer;
 use crate::grow::{extend, grown_geometry, make_longer};
 use crate::medium::Medium;
 use crate::memory::Budgets;
+use crate::placer::NO_CHUNK;
 use crate::plausible::{self, check_run};
 use crate::relief::Relief;
 use crate::replay::replay;
@@ -193,6 +196,7 @@ impl Store {
             Relief::new(may_write.then_some(&mut checkpointer), options.checkpoint_log_bytes, dead);
         replay(&world, &mut writer, &superblock, &mut relief)?;
         release_staged(&world, &mut writer.state);
+        world.comparisons.forget_sessions();
         writer.state.segments.know_from(writer.position.lsn);
         world.begin_refill(writer.state.next_chunk);
         Ok(Store::assemble(world, writer, checkpointer, options))
@@ -214,7 +218,7 @@ fn load_state(
     medium: &Medium,
     superblock: &Superblock,
     checkpointer: &mut Checkpointer,
-) -> Result<State, StoreError> {
+) -> Result<(State, Vec<Compared>), StoreError> {
     let streams = [superblock.config, superblock.pending, superblock.segments];
     let mut contents = Vec::new();
     for (stream, placed) in streams.into_iter().zip(&mut checkpointer.streams) {
@@ -240,9 +244,9 @@ fn load_state(
         provisioned_blocks: 0,
     };
     decode_config(&contents[0], &mut state).map_err(damaged)?;
-    decode_pending(&contents[1], &mut state).map_err(damaged)?;
+    let compared = decode_pending(&contents[1], &mut state).map_err(damaged)?;
     state.staged.iter().try_for_each(|(first, count)| check_run(*first, *count))?;
-    Ok(state)
+    Ok((state, compared))
 }
 
 fn decode_config(bytes: &[u8], state: &mut State) -> Result<(), FormatError> {
@@ -257,18 +261,22 @@ fn decode_config(bytes: &[u8], state: &mut State) -> Result<(), FormatError> {
     Ok(())
 }
 
-fn decode_pending(bytes: &[u8], state: &mut State) -> Result<(), FormatError> {
+fn decode_pending(bytes: &[u8], state: &mut State) -> Result<Vec<Compared>, FormatError> {
     if bytes.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let mut reader = Reader::new(bytes);
     for _ in 0..reader.u64()? {
         state.pending.push(NodeId(reader.u64()?));
     }
     while reader.remaining() > 0 {
-        state.staged.insert(reader.u64()?, reader.u32()?);
+        let (first, count) = (reader.u64()?, reader.u32()?);
+        if first == NO_CHUNK {
+            return (0..count).map(|_| Compared::decode(&mut reader)).collect();
+        }
+        state.staged.insert(first, count);
     }
-    Ok(())
+    Ok(Vec::new())
 }
 
 /// The state as a checkpoint has it, without the log behind it.
@@ -278,9 +286,10 @@ pub(crate) fn load_checkpoint(
     checkpointer: &mut Checkpointer,
 ) -> Result<(World, State), StoreError> {
     let superblock = checkpointer.superblock().clone();
-    let mut state = load_state(&medium, &superblock, checkpointer)?;
+    let (mut state, compared) = load_state(&medium, &superblock, checkpointer)?;
     let roots = [superblock.chunks, superblock.nodes, superblock.volumes];
     let world = World::new(medium, budgets, roots);
+    compared.iter().for_each(|compared| world.comparisons.note(compared));
     load_volumes(&world, &mut state)?;
     Ok((world, state))
 }

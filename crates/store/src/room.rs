@@ -114,7 +114,7 @@ impl Writer {
         let node_rows = world.nodes.changed_count().min(self.state.next_node / ROWS_PER_PAGE + 1);
         let rows = changed + node_rows + joined + more_blocks;
         let directories = rows.min(self.directories_max(world));
-        self.claim_of(rows + directories, self.streams_blocks())
+        self.claim_of(rows + directories, self.streams_blocks(world))
     }
 
     /// As [`Writer::claim`], of what has changed only, page by page.
@@ -122,7 +122,7 @@ impl Writer {
         let tables = [&world.chunks, &world.volume_table];
         let pages: u64 =
             tables.iter().map(|table| table.pages_to_capture(std::iter::empty())).sum();
-        self.claim_of(pages + world.nodes.blocks_to_capture(), self.streams_blocks())
+        self.claim_of(pages + world.nodes.blocks_to_capture(), self.streams_blocks(world))
     }
 
     fn claim_of(&self, blocks: u64, streams_blocks: u64) -> Claim {
@@ -154,10 +154,11 @@ impl Writer {
 
     /// A checkpoint was captured, and goes on in segment `open`: how many holes it leaves at least.
     /// Each piece of a stream may be in a block of its own.
-    pub(crate) fn note_holes(&mut self, open: u32) {
+    pub(crate) fn note_holes(&mut self, world: &World, open: u32) {
         let tally = self.state.segments.tally();
         let of_open = tally.holes_of(self.state.segments.row(open));
-        self.holes_blocks = (tally.holes_blocks - of_open).saturating_sub(self.streams_blocks());
+        let streams_blocks = self.streams_blocks(world);
+        self.holes_blocks = (tally.holes_blocks - of_open).saturating_sub(streams_blocks);
     }
 
     /// Directories that there are above all pages of rows, at most.
@@ -177,11 +178,12 @@ impl Writer {
 
     /// Blocks of the streams: the segment table, what is pending, and the key-value space as it was
     /// at the last checkpoint with what has joined since.
-    fn streams_blocks(&self) -> u64 {
+    fn streams_blocks(&self, world: &World) -> u64 {
         let pending = 8 * (self.state.pending.len() + self.state.stuck.len() + 1)
             + 12 * self.state.staged.len();
+        let pending = pending as u64 + world.comparisons.encoded_bytes();
         let table = self.state.segments.encoded_bytes();
-        let bytes = pending as u64 + table as u64 + self.config_bytes;
+        let bytes = pending + table as u64 + self.config_bytes;
         // Each stream has a last block of its own, and each block may be a piece.
         3 + bytes.div_ceil(BLOCK_BYTES - STREAM_HEADER_BYTES as u64)
     }
@@ -217,7 +219,7 @@ impl Writer {
             return changed > 0 || self.log_bytes > 0;
         }
         let claim = self.claim(world);
-        let streams_blocks = self.streams_blocks();
+        let streams_blocks = self.streams_blocks(world);
         // What a checkpoint would take in any case, it takes behind the next one as well.
         let least = self.claim_of(0, streams_blocks);
         if !self.starved.is_empty() && free > u64::from(LEFT_BY_METADATA) {

@@ -9,6 +9,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::api::Pending;
 use crate::asking::{Asked, Then};
+use crate::comparisons;
 use crate::edit::{Edit, Sizes};
 use crate::read::data_reply;
 use crate::wait::Waiters;
@@ -125,10 +126,18 @@ impl Store {
                 self.start_extents(volume, range, limit, Asked::default())
             }
             VolumeRequest::Space { volume } => Started::Done(self.space(volume)),
-            change => match Edit::plan(change, &self.world) {
-                Ok(edit) => self.start_edit(Box::new(edit), token),
-                Err(error) => Started::Done(Err(error)),
-            },
+            change => {
+                let compared = comparisons::of_request(&change, &self.world.medium.keys);
+                match Edit::plan(change, &self.world) {
+                    Ok(mut edit) => {
+                        if let Some(compare) = &mut edit.compare {
+                            compare.compared = compared;
+                        }
+                        self.start_edit(Box::new(edit), token)
+                    }
+                    Err(error) => Started::Done(Err(error)),
+                }
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use quick_cache::sync::Cache;
 
 use crate::asking::View;
+use crate::comparisons::Comparisons;
 use crate::counts::Counts;
 use crate::dedup::Recent;
 use crate::index::Index;
@@ -70,6 +71,7 @@ pub(crate) struct World {
     pub(crate) images: Readers,
     /// For parts of staged copies.
     pub(crate) places: Places,
+    pub(crate) comparisons: Comparisons,
     /// How many grafts were applied: see `grafts`.
     grafts: AtomicU64,
     /// How many records were applied, or entries of one that is applied early.
@@ -143,6 +145,7 @@ impl World {
             readers: Readers::default(),
             images: Readers::default(),
             places: Places::default(),
+            comparisons: Comparisons::default(),
             grafts: AtomicU64::new(0),
             applied: AtomicU64::new(0),
             #[cfg(test)]

@@ -11,7 +11,7 @@
 //! The record is written and applied by `commit`. At 2 to 4 what is not in memory is read by the
 //! front end, like data, and the step begins anew (`asking`).
 
-use block::VolumeError;
+use block::{Frame, VolumeError, VolumeReply};
 
 use crate::api::Pending;
 use crate::asking::{Then, View};
@@ -20,7 +20,7 @@ use crate::fetch::Fetch;
 use crate::preload;
 use crate::store::Store;
 use crate::writer::{Job, Submitted};
-use crate::{ReadOperation, Started, Token};
+use crate::{Durability, ReadOperation, Started, Token};
 
 impl Store {
     /// Reads what an edit needs from volumes, and submits it.
@@ -79,7 +79,26 @@ impl Store {
         }
         match edit.fill_gathers(&contents) {
             Ok(()) => self.submit(edit, token),
+            Err(VolumeError::Miscompare { .. }) if self.was_done(&edit, contents) => {
+                self.done_again(&edit, token)
+            }
             Err(error) => self.give_up(&edit, error),
+        }
+    }
+
+    /// Whether this is a COMPARE AND WRITE that was done, and whose answer was lost; `contents` is
+    /// what its blocks hold.
+    fn was_done(&self, edit: &Edit, contents: Vec<Frame>) -> bool {
+        let Some(compare) = &edit.compare else { return false };
+        let done = compare.done_before(contents.into_iter(), &self.world.medium.keys);
+        done.is_some_and(|compared| self.world.comparisons.take_over(compared))
+    }
+
+    /// Answers it as it was answered then: where it has to be durable, once it is.
+    fn done_again(&self, edit: &Edit, token: Token) -> Started {
+        match (self.options.durability, edit.fua) {
+            (Durability::Flush, true) => self.submit_job(Job::Flush, token),
+            _ => Started::Done(Ok(VolumeReply::Done)),
         }
     }
 

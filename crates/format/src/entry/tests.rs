@@ -53,6 +53,17 @@ fn one_of_each() -> Vec<Entry> {
         },
         Entry::Alias { chunk: ChunkId(9), original: ChunkId(5) },
         Entry::VolumeOverwrite { source: volume, volume: VolumeId(5) },
+        Entry::Compared(Box::new(Compared {
+            volume,
+            start: 77,
+            count: 255,
+            nexus: Fingerprint([5; 16]),
+            old: Fingerprint([6; 16]),
+            new: Fingerprint([7; 16]),
+            session: 8,
+            command: 9,
+            at_ms: 1 << 40,
+        })),
     ]
 }
 
@@ -86,6 +97,31 @@ fn golden_bytes_of_a_copy() {
     expected.extend_from_slice(&[4, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
     expected.extend_from_slice(&[0, 0, 0x10, 0, 0, 0, 0, 0]);
     assert_eq!(bytes, expected);
+}
+
+#[test]
+fn golden_bytes_of_a_compare_and_write() {
+    let mut bytes = Vec::new();
+    Entry::Compared(Box::new(Compared {
+        volume: VolumeId(1),
+        start: 0x0203,
+        count: 4,
+        nexus: Fingerprint([5; 16]),
+        old: Fingerprint([6; 16]),
+        new: Fingerprint([7; 16]),
+        session: 8,
+        command: 9,
+        at_ms: 0x10_0000,
+    }))
+    .encode(&mut bytes);
+    let mut expected = vec![17, 1, 0, 0, 0, 0, 0, 0, 0, 3, 2, 0, 0, 0, 0, 0, 0, 4];
+    expected.extend([[5; 16], [6; 16], [7; 16]].concat());
+    expected.extend_from_slice(&[8, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
+    expected.extend_from_slice(&[0, 0, 0x10, 0, 0, 0, 0, 0]);
+    assert_eq!(bytes, expected);
+    // One of no sectors compares nothing, and is never recorded.
+    bytes[17] = 0;
+    assert!(Entry::decode(&mut Reader::new(&bytes)).is_err());
 }
 
 #[test]

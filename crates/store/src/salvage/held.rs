@@ -166,6 +166,7 @@ impl Volumes {
             | Entry::Relocate { .. }
             | Entry::RelocateGroup { .. }
             | Entry::Alias { .. }
+            | Entry::Compared(_)
             | Entry::VolumeHandling { .. }
             | Entry::Release { .. } => {}
         }

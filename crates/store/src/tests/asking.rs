@@ -197,6 +197,7 @@ fn requests(volume: VolumeId, source: VolumeId) -> Vec<VolumeRequest> {
             expected: DataOut::from_bytes(&distinct(MIB, 4)[8 * 512..9 * 512], 0),
             data: DataOut::from_bytes(&[9; 512], 0),
             fua: false,
+            sender: None,
         },
         VolumeRequest::Zero { volume, range: range(MIB + 8, MIB), fua: false },
         fill(2 * MIB + 24, 2 * MIB),

@@ -13,6 +13,7 @@ mod grow;
 mod holes;
 mod integrity;
 mod log_end;
+mod lost_answers;
 mod memory;
 mod model;
 mod nearly_full;
@@ -182,6 +183,7 @@ fn a_miscompare_is_of_one_moment() {
             expected: DataOut::from_bytes(expected, 0),
             data: DataOut::from_bytes(new, 0),
             fua: false,
+            sender: None,
         })
     };
     std::thread::scope(|scope| {
@@ -249,6 +251,7 @@ fn compare_and_write_compares_before_it_writes() {
             expected: DataOut::from_bytes(expected, 2560),
             data: DataOut::from_bytes(new, 2560),
             fua: false,
+            sender: None,
         })
     };
     let mut wrong = data.clone();

@@ -330,6 +330,7 @@ impl Model {
             expected: DataOut::from_bytes(&expected, phase),
             data: DataOut::from_bytes(&data, phase),
             fua: false,
+            sender: None,
         });
         if right {
             result.unwrap();

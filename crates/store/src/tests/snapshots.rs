@@ -95,6 +95,7 @@ fn nothing_changes_a_snapshot() {
         expected: DataOut::from_bytes(&read(&store, snapshot, 0, 8), 0),
         data: data(),
         fua: false,
+        sender: None,
     };
     assert_eq!(store.execute(swap).unwrap_err(), refused);
     for forbidden in [
@@ -318,6 +319,7 @@ fn hosts_may_go_on_while_a_volume_is_overwritten() {
                 expected: DataOut::from_bytes(&[2; 1024], 512),
                 data: DataOut::from_bytes(&[3; 1024], 512),
                 fua: false,
+                sender: None,
             };
             match store.execute(swap) {
                 Ok(_) | Err(VolumeError::Miscompare { offset_bytes: 0 }) => {}

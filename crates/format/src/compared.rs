@@ -1,0 +1,63 @@
+//! A COMPARE AND WRITE that was done, in the log and in checkpoints.
+
+use block::VolumeId;
+
+use crate::FormatError;
+use crate::checksum::Fingerprint;
+use crate::codec::Reader;
+
+/// Bytes of the stored form.
+pub const COMPARED_BYTES: usize = 89;
+
+/// A COMPARE AND WRITE that was done, so that it is known again if its initiator sends it once more
+/// because the answer was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// The volume.
+    pub volume: VolumeId,
+    /// The first sector.
+    pub start: u64,
+    /// How many sectors, from 1.
+    pub count: u8,
+    /// Who sent it: the fingerprint of the I_T nexus's name.
+    pub nexus: Fingerprint,
+    /// What it compared with.
+    pub old: Fingerprint,
+    /// What it wrote.
+    pub new: Fingerprint,
+    /// In which session. The number means nothing behind the epoch of its record.
+    pub session: u64,
+    /// Which command; likewise.
+    pub command: u64,
+    /// When it came, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+impl Compared {
+    /// Appends the stored form, [`COMPARED_BYTES`] bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let Self { volume, start, count, nexus, old, new, session, command, at_ms } = self;
+        out.extend_from_slice(&volume.0.to_le_bytes());
+        out.extend_from_slice(&start.to_le_bytes());
+        out.push(*count);
+        for sum in [nexus, old, new] {
+            out.extend_from_slice(&sum.0);
+        }
+        for number in [session, command, at_ms] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+
+    /// Takes one off the front.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
+        let (volume, start) = (VolumeId(reader.u64()?), reader.u64()?);
+        let count = reader.u8()?;
+        if count == 0 {
+            return Err(reader.error("a comparison of nothing"));
+        }
+        let (nexus, old) = (Fingerprint(reader.array()?), Fingerprint(reader.array()?));
+        let new = Fingerprint(reader.array()?);
+        let (session, command, at_ms) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        Ok(Self { volume, start, count, nexus, old, new, session, command, at_ms })
+    }
+}

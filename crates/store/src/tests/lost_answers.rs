@@ -1,0 +1,323 @@
+//! COMPARE AND WRITE commands that are sent again because the answer was lost.
+
+use block::request::Sender;
+use block::{DataOut, SectorRange, VolumeError, VolumeId, VolumeRequest};
+
+use super::{MIB, MemoryDisk, assert_sound, distinct, pool, read, volume, write};
+use crate::comparisons::{KEPT_MAX, KEPT_MS};
+use crate::{Change, Durability, OpenOptions, Store, VolumeChange};
+
+const START: u64 = 13;
+const HOST: &str = "iqn.2026-01.com.example:a,i,0x000000000001,t,0x0001";
+const BEGAN_MS: u64 = 1_700_000_000_000;
+
+/// A command of a host. The first of its session, as its answer is lost.
+#[derive(Clone, Debug)]
+struct Command {
+    volume: VolumeId,
+    start: u64,
+    old: Vec<u8>,
+    new: Vec<u8>,
+    nexus: &'static str,
+    session: u64,
+    command: u64,
+    at_ms: u64,
+    fua: bool,
+}
+
+impl Command {
+    fn sector(volume: VolumeId, start: u64, old: &[u8], new: &[u8]) -> Self {
+        let (old, new) = (old.to_vec(), new.to_vec());
+        let (session, command, at_ms, fua) = (1, 1, BEGAN_MS, false);
+        Self { volume, start, old, new, nexus: HOST, session, command, at_ms, fua }
+    }
+
+    /// The same, a moment later, in the next session.
+    fn again(&self) -> Self {
+        let (session, command, at_ms) = (self.session + 1, self.command + 1, self.at_ms + 50);
+        Self { session, command, at_ms, ..self.clone() }
+    }
+
+    fn run(&self, store: &Store) -> Result<(), VolumeError> {
+        let range = SectorRange::new(self.start, self.old.len() as u64 / 512);
+        let phase = range.start.offset_in_block_bytes();
+        let Self { session, command, at_ms, .. } = *self;
+        let sender = Sender { nexus: self.nexus.into(), session, command, at_ms };
+        let request = VolumeRequest::CompareAndWrite {
+            volume: self.volume,
+            range,
+            expected: DataOut::from_bytes(&self.old, phase),
+            data: DataOut::from_bytes(&self.new, phase),
+            fua: self.fua,
+            sender: Some(Box::new(sender)),
+        };
+        store.execute(request).map(drop)
+    }
+
+    /// It is no repeated one, and has changed nothing.
+    fn miscompares(&self, store: &Store) {
+        let count = self.old.len() as u64 / 512;
+        let before = read(store, self.volume, self.start, count);
+        let result = self.run(store);
+        assert!(matches!(result, Err(VolumeError::Miscompare { .. })), "{result:?} of {self:?}");
+        assert_eq!(read(store, self.volume, self.start, count), before);
+    }
+}
+
+/// A host has taken a lock of a sector, and has lost the answer.
+fn lost() -> (std::sync::Arc<MemoryDisk>, Store, Command) {
+    let (disk, store) = pool(256 << 20);
+    let id = volume(&store, MIB);
+    write(&store, id, 0, &distinct(64, 1)).unwrap();
+    let free = read(&store, id, START, 1);
+    let take = Command::sector(id, START, &free, &distinct(1, 2));
+    take.run(&store).unwrap();
+    (disk, store, take)
+}
+
+/// How often the pool was written to.
+fn commits(store: &Store) -> u64 {
+    store.writer.lock().commit_count
+}
+
+#[test]
+fn a_repeated_command_is_good_and_writes_nothing() {
+    let (_disk, store, take) = lost();
+    let before = commits(&store);
+    take.again().run(&store).unwrap();
+    // Nor does it matter how often answers are lost.
+    take.again().again().run(&store).unwrap();
+    assert_eq!(commits(&store), before);
+    assert_eq!(read(&store, take.volume, START, 1), take.new);
+    assert_sound(&store);
+}
+
+#[test]
+fn a_command_of_many_sectors_over_blocks_is_known_again() {
+    let (_disk, store) = pool(256 << 20);
+    let id = volume(&store, MIB);
+    write(&store, id, 0, &distinct(512, 1)).unwrap();
+    let take = Command::sector(id, START, &read(&store, id, START, 255), &distinct(255, 2));
+    take.run(&store).unwrap();
+    take.again().run(&store).unwrap();
+    let mut other = take.again();
+    other.new[254 * 512] ^= 1;
+    other.miscompares(&store);
+}
+
+#[test]
+fn another_initiator_isid_or_port_is_no_repeat() {
+    let (_disk, store, take) = lost();
+    for nexus in [
+        "iqn.2026-01.com.example:b,i,0x000000000001,t,0x0001",
+        "iqn.2026-01.com.example:a,i,0x000000000002,t,0x0001",
+        "iqn.2026-01.com.example:a,i,0x000000000001,t,0x0002",
+    ] {
+        Command { nexus, ..take.again() }.miscompares(&store);
+    }
+    take.again().run(&store).unwrap();
+}
+
+#[test]
+fn another_volume_block_or_length_is_no_repeat() {
+    let (_disk, store, take) = lost();
+    let other = store.allocate_volume_id();
+    let clone = VolumeChange::Clone { source: take.volume, id: other, snapshot: false };
+    store.change(Change { volumes: vec![clone], ..Change::default() }).unwrap();
+    // All of these hold what the command would write.
+    Command { volume: other, ..take.again() }.miscompares(&store);
+    write(&store, take.volume, START + 8, &take.new).unwrap();
+    Command { start: START + 8, ..take.again() }.miscompares(&store);
+    write(&store, take.volume, START + 1, &take.new).unwrap();
+    let twice = |bytes: &[u8]| bytes.repeat(2);
+    Command { old: twice(&take.old), new: twice(&take.new), ..take.again() }.miscompares(&store);
+    take.again().run(&store).unwrap();
+}
+
+#[test]
+fn other_data_is_no_repeat() {
+    let (_disk, store, take) = lost();
+    let mut old = take.old.clone();
+    old[511] ^= 1;
+    Command { old, ..take.again() }.miscompares(&store);
+    let mut new = take.new.clone();
+    new[0] ^= 1;
+    Command { new, ..take.again() }.miscompares(&store);
+    take.again().run(&store).unwrap();
+}
+
+#[test]
+fn a_block_that_has_changed_is_no_repeat() {
+    let (_disk, store, take) = lost();
+    write(&store, take.volume, START, &distinct(1, 3)).unwrap();
+    take.again().miscompares(&store);
+    // What is beside it in the block does not matter.
+    write(&store, take.volume, START, &take.new).unwrap();
+    write(&store, take.volume, START + 1, &distinct(1, 4)).unwrap();
+    take.again().run(&store).unwrap();
+}
+
+/// Another host has broken the lock, and somebody has written what was there: whoever comes now
+/// does not hold it.
+#[test]
+fn what_another_host_has_compared_since_is_no_repeat() {
+    let (_disk, store, take) = lost();
+    let nexus = "iqn.2026-01.com.example:b,i,0x000000000001,t,0x0001";
+    let broken = Command { nexus, ..Command::sector(take.volume, START, &take.new, &take.old) };
+    let wider = read(&store, take.volume, START - 2, 4);
+    let mut after = wider.clone();
+    after[2 * 512..3 * 512].copy_from_slice(&take.old);
+    for command in [broken, Command { nexus, ..Command::sector(take.volume, 11, &wider, &after) }] {
+        let command = Command { session: 9, command: 90, at_ms: take.at_ms + 1, ..command };
+        command.run(&store).unwrap();
+        write(&store, take.volume, START, &take.new).unwrap();
+        take.again().miscompares(&store);
+        write(&store, take.volume, START, &take.old).unwrap();
+        take.run(&store).unwrap();
+    }
+}
+
+#[test]
+fn an_acknowledged_status_is_not_lost() {
+    let (_disk, store, take) = lost();
+    store.acknowledged(take.command + 1);
+    take.again().run(&store).unwrap();
+    // Now it is that session's, which has had its answer: the first one's says nothing any more.
+    store.acknowledged(take.command);
+    take.again().again().run(&store).unwrap();
+    store.acknowledged(take.again().again().command);
+    take.again().again().again().miscompares(&store);
+}
+
+#[test]
+fn a_command_is_known_for_a_minute_and_not_before_it_came() {
+    let (_disk, store, take) = lost();
+    let at = |at_ms: u64| Command { at_ms, ..take.again() };
+    at(take.at_ms + KEPT_MS + 1).miscompares(&store);
+    at(take.at_ms - 1).miscompares(&store);
+    at(take.at_ms + KEPT_MS).run(&store).unwrap();
+    // It is no younger by that.
+    Command { session: 7, ..at(take.at_ms + KEPT_MS + 1) }.miscompares(&store);
+}
+
+#[test]
+fn in_its_own_session_nothing_is_repeated() {
+    let (_disk, store, take) = lost();
+    Command { session: take.session, ..take.again() }.miscompares(&store);
+    take.again().run(&store).unwrap();
+    // As in the session that has sent it again, though its answer was GOOD.
+    Command { command: 77, ..take.again() }.miscompares(&store);
+}
+
+#[test]
+fn what_has_no_sender_is_never_known() {
+    let (_disk, store) = pool(256 << 20);
+    let id = volume(&store, MIB);
+    let take = Command::sector(id, START, &[0; 512], &distinct(1, 2));
+    let request = VolumeRequest::CompareAndWrite {
+        volume: id,
+        range: SectorRange::new(START, 1),
+        expected: DataOut::from_bytes(&take.old, 2560),
+        data: DataOut::from_bytes(&take.new, 2560),
+        fua: false,
+        sender: None,
+    };
+    store.execute(request).unwrap();
+    assert!(store.world.comparisons.all().is_empty());
+    take.again().miscompares(&store);
+}
+
+/// Without and with a checkpoint between, and over two crashes: sessions of before are none of now,
+/// whatever their numbers are.
+#[test]
+fn a_command_is_known_again_after_the_process_was_killed() {
+    for checkpoints in [[false, false], [true, false], [false, true], [true, true]] {
+        let (mut disk, mut store, take) = lost();
+        for checkpoint in checkpoints {
+            if checkpoint {
+                store.checkpoint().unwrap();
+            }
+            disk = disk.copy();
+            store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+        }
+        Command { nexus: "another", ..take.again() }.miscompares(&store);
+        Command { at_ms: take.at_ms + KEPT_MS + 1, ..take.again() }.miscompares(&store);
+        // An acknowledgement of now is of no command of then.
+        store.acknowledged(take.command);
+        Command { session: take.session, ..take.again() }.run(&store).unwrap();
+        Command { session: take.session, ..take.again() }.miscompares(&store);
+        assert_sound(&store);
+    }
+}
+
+/// What was acknowledged is not in a checkpoint, and what comes back of the log is harmless: the
+/// same command of the same nexus, whose block holds what it would write.
+#[test]
+fn an_acknowledgement_outlives_the_process_if_a_checkpoint_came_behind_it() {
+    let (disk, store, take) = lost();
+    store.acknowledged(take.command);
+    let crashed = Store::open(disk.copy(), OpenOptions::default()).unwrap();
+    take.again().run(&crashed).unwrap();
+    store.checkpoint().unwrap();
+    let crashed = Store::open(disk.copy(), OpenOptions::default()).unwrap();
+    take.again().miscompares(&crashed);
+}
+
+#[test]
+fn the_entry_is_in_the_record_of_the_write() {
+    let (_disk, store, take) = lost();
+    let (before, bytes) = (commits(&store), store.pool_status().log_bytes);
+    let free = Command { session: 2, ..Command::sector(take.volume, START, &take.new, &take.old) };
+    free.run(&store).unwrap();
+    assert_eq!(commits(&store), before + 1);
+    // A block of header and one of data, as without it.
+    assert_eq!(store.pool_status().log_bytes, bytes + 8192);
+}
+
+/// With early answers the block may not be durable yet that a repeated command finds: with FUA it
+/// is answered once it is.
+#[test]
+fn a_repeated_command_with_fua_waits_for_the_flush() {
+    let disk = MemoryDisk::new(256 << 20);
+    Store::create(&*disk, &[7; 64]).unwrap();
+    let options = OpenOptions { durability: Durability::Flush, ..OpenOptions::default() };
+    let store = Store::open(disk, options).unwrap();
+    let id = volume(&store, MIB);
+    let take = Command::sector(id, START, &[0; 512], &distinct(1, 2));
+    take.run(&store).unwrap();
+    take.again().run(&store).unwrap();
+    let is_flushed = || {
+        let writer = store.writer.lock();
+        writer.flushed_lsn + 1 == writer.tail.lsn
+    };
+    assert!(!is_flushed());
+    Command { fua: true, ..take.again().again() }.run(&store).unwrap();
+    assert!(is_flushed());
+}
+
+#[test]
+fn so_many_are_known_and_no_more() {
+    let (disk, store) = pool(256 << 20);
+    let id = volume(&store, 16 * MIB);
+    let at = |n: u64| Command {
+        command: n,
+        ..Command::sector(id, n, &[0; 512], &[n.to_le_bytes(), [7; 8]].concat().repeat(32))
+    };
+    for n in 0..KEPT_MAX as u64 + 2 {
+        at(n).run(&store).unwrap();
+    }
+    assert_eq!(store.world.comparisons.all().len(), KEPT_MAX);
+    let last = at(KEPT_MAX as u64 + 1);
+    at(1).again().miscompares(&store);
+    at(2).again().run(&store).unwrap();
+    last.again().run(&store).unwrap();
+    store.checkpoint().unwrap();
+    drop(store);
+    let store = Store::open(disk, OpenOptions::default()).unwrap();
+    assert_eq!(store.world.comparisons.all().len(), KEPT_MAX);
+    at(3).again().run(&store).unwrap();
+    // Those that are over make room at once.
+    let later = Command { at_ms: BEGAN_MS + KEPT_MS + 1, ..at(8000) };
+    later.run(&store).unwrap();
+    assert_eq!(store.world.comparisons.all().len(), 1);
+}
