@@ -123,6 +123,7 @@ impl World {
             Event::SessionStarted { .. }
             | Event::ConnectionAdded { .. }
             | Event::LoginRefused { .. }
+            | Event::Acknowledged { .. }
             | Event::Wake { .. } => {}
         }
     }
@@ -237,6 +238,7 @@ impl World {
                 sense: if kind & 1 == 0 { Vec::new() } else { vec![0x70; 18] },
                 data: DataIn::from_bytes(&vec![kind; bytes]),
                 transfer_bytes_wanted: (kind & 2 == 2).then(|| input.number()),
+                acknowledge: (kind & 4 == 4).then_some(1),
             },
         );
     }

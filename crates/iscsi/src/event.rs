@@ -145,6 +145,9 @@ pub struct TaskResponse {
     /// residual is the difference. `None` is the length of `data` for commands that read, and
     /// all that was announced for those that write.
     pub transfer_bytes_wanted: Option<u64>,
+    /// What [`Event::Acknowledged`] calls the status, once the initiator has said that it got it.
+    /// `None`: nobody wants to know.
+    pub acknowledge: Option<u64>,
 }
 
 /// What a task management request asks (RFC 7143, 11.5.1).
@@ -240,6 +243,13 @@ pub enum Event {
     Command(Command),
     /// Tasks are to be ended. To be answered after they have ended.
     TaskManagement(TaskManagement),
+    /// The initiator has the status of a command whose answer asked for this
+    /// ([`TaskResponse::acknowledge`]). It does not come for what was aborted, nor behind the end
+    /// of the connection, nor for the oldest where more than 1024 are not acknowledged.
+    Acknowledged {
+        /// As it was called.
+        name: u64,
+    },
     /// Another connection may go on, or has to close: call its `next_event`, and look whether
     /// it is closed.
     Wake {

@@ -1,5 +1,6 @@
 //! One connection: its parts, and what the layer above calls.
 
+mod acknowledge;
 mod command;
 mod data_out;
 mod management;
@@ -99,6 +100,7 @@ pub struct Connection {
     session: Option<Arc<Session>>,
     params: Params,
     stat_sn: u32,
+    awaited: acknowledge::Awaited,
     receive: Receive<Plan>,
     transmit: Transmit,
     events: VecDeque<Event>,
@@ -154,6 +156,7 @@ impl Connection {
             session: None,
             params: Params::default(),
             stat_sn: 1,
+            awaited: acknowledge::Awaited::default(),
             receive: Receive::new(),
             transmit: Transmit::default(),
             events: VecDeque::new(),

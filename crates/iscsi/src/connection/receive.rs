@@ -63,6 +63,7 @@ impl Connection {
         if bhs.data_bytes() > bytes_max {
             return self.protocol_error(&bhs);
         }
+        self.note_exp_stat_sn(bhs.u32(28));
         self.receive.bulk = false;
         match bhs.opcode() {
             opcode::COMMAND => self.begin_command(bhs, ahs),

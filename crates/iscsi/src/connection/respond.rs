@@ -88,7 +88,7 @@ impl Connection {
     }
 
     fn answer(&mut self, tag: u32, task: &Task, response: TaskResponse) {
-        let TaskResponse { status, sense, mut data, transfer_bytes_wanted } = response;
+        let TaskResponse { status, sense, mut data, transfer_bytes_wanted, acknowledge } = response;
         let expected = task.expected_out.max(task.expected_in);
         let unsaid = match task.expected_out {
             0 => data.len() as u64,
@@ -99,7 +99,7 @@ impl Connection {
         let collapse = status == GOOD && sense.is_empty() && !data.is_empty();
         let data_in = self.send_data(tag, data, collapse.then_some((status, residual)));
         if collapse {
-            return;
+            return self.await_acknowledgement(acknowledge);
         }
         let bhs = build::response(tag, status, residual, data_in + task.incoming.asked);
         let data = if sense.is_empty() {
@@ -111,6 +111,7 @@ impl Connection {
             OutData::Bytes(bytes)
         };
         self.send(bhs, data, StatSn::Advance);
+        self.await_acknowledgement(acknowledge);
     }
 
     /// Sends data in segments, the last one with the status where there is one to send with it.

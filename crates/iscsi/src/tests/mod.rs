@@ -1,5 +1,6 @@
 //! A scripted peer: a tiny initiator that speaks to the machine in bytes.
 
+mod acknowledged;
 mod data;
 mod ends;
 mod fuzz;
