@@ -54,6 +54,7 @@ impl FrontEnd {
             reads_began: Duration::ZERO,
             aborted: false,
             watches: Vec::new(),
+            sent_as: None,
             class: Class::of_opcode(cdb.opcode()),
             path,
             bytes: 0,
@@ -109,10 +110,11 @@ impl FrontEnd {
                 return self.end_early(index);
             }
             let is_next = std::mem::take(&mut is_next);
-            let Some((request, pending)) = self.start_or_park(index, request, pending, is_next)
+            let Some((mut request, pending)) = self.start_or_park(index, request, pending, is_next)
             else {
                 return;
             };
+            self.name_sender(index, &mut request);
             let Some(task) = self.tasks.get_mut(index) else { return };
             let gathers = pending.gathers();
             task.pending = Some(pending);
@@ -253,7 +255,9 @@ impl FrontEnd {
             } else {
                 match response.after {
                     AnswerAfter::Nothing => {
-                        peer.connection.respond(task.handle, into_response(response));
+                        let acknowledge = task.sent_as.filter(|_| ok);
+                        let response = TaskResponse { acknowledge, ..into_response(response) };
+                        peer.connection.respond(task.handle, response);
                     }
                     after => self.respond_after(after, &task, response),
                 }
@@ -303,6 +307,7 @@ fn into_response(response: Response) -> TaskResponse {
         sense: response.sense_bytes(),
         data: response.data_in,
         transfer_bytes_wanted: response.transfer_bytes_wanted,
+        acknowledge: None,
     }
 }
 

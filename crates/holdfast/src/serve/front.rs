@@ -356,6 +356,7 @@ impl FrontEnd {
                 }
                 Event::TaskManagement(request) => self.manage(slot, request),
                 Event::Wake { connection } => self.shared.wake_connection(connection),
+                Event::Acknowledged { name } => self.shared.store.acknowledged(name),
             }
         }
     }

@@ -14,6 +14,7 @@
 //! * [`mailbox`]: what threads tell each other,
 //! * [`patience`]: how long a thread looks around before it sleeps,
 //! * [`saver`]: making reservations durable,
+//! * [`repeated`]: who sends a COMPARE AND WRITE, and whether its answer has come,
 //! * [`listen`]: portals, and handing connections out, [`episode`]: telling once of what fails often,
 //! * [`background`]: checkpoints, what is due by the clock, and signals,
 //! * [`passes`]: what goes over the whole pool, and gives way to hosts; [`scrub`]: reading all that
@@ -44,6 +45,7 @@ pub mod notify;
 mod optimize;
 mod passes;
 mod patience;
+mod repeated;
 mod saver;
 mod scrub;
 pub mod sessions;

@@ -20,6 +20,9 @@ const REFUSED_MAX: usize = 256;
 pub(super) struct Session {
     pub info: Arc<NexusInfo>,
     pub nexus: Arc<Nexus>,
+    /// The names of both its ports (RFC 7143, 4.4.3), but for the target's, which is always the
+    /// same.
+    pub nexus_name: Arc<str>,
     peer: SocketAddr,
     commands: AtomicU64,
     queue_most: AtomicU64,
@@ -28,7 +31,10 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(info: Arc<NexusInfo>, nexus: Arc<Nexus>, peer: SocketAddr) -> Self {
         let (commands, queue_most) = Default::default();
-        Self { info, nexus, peer, commands, queue_most }
+        let isid: String = info.isid.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (name, port) = (&info.initiator_name, info.portal_tag);
+        let nexus_name = format!("{name},i,0x{isid},t,0x{port:04x}").into();
+        Self { info, nexus, nexus_name, peer, commands, queue_most }
     }
 
     /// Counts a command that has come over a connection which has so many under way with it.

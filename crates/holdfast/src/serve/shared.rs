@@ -18,6 +18,7 @@ use super::front::WAKER;
 use super::listen::{Addresses, ConnectionLimits};
 use super::mailbox::{Mailbox, Message};
 use super::management::Sessions;
+use super::repeated::Senders;
 use super::saver::SaverQueue;
 use super::sessions::{EndedSessions, Refusals, Troubles};
 use super::throttle::Throttles;
@@ -31,6 +32,7 @@ pub(super) struct Shared {
     pub luns: Arc<dyn LunMaps>,
     pub counters: Arc<Counters>,
     pub clock: Clock,
+    pub senders: Senders,
     pub mailboxes: Arc<Vec<Arc<Mailbox>>>,
     pub shutdown: Shutdown,
     pub addresses: Addresses,
@@ -94,6 +96,7 @@ impl Shared {
             luns: options.luns.clone(),
             counters,
             clock: Clock::start(),
+            senders: Senders::new(),
             shutdown: Shutdown::new(mailboxes.clone()),
             mailboxes,
             addresses: Addresses::default(),

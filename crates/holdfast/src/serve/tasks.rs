@@ -56,6 +56,8 @@ pub(super) struct Task {
     pub aborted: bool,
     /// Who waits for its end.
     pub watches: Vec<Arc<Watch>>,
+    /// What its COMPARE AND WRITE is called in the store.
+    pub sent_as: Option<u64>,
     /// What it is counted as.
     pub class: Class,
     /// Where it is counted.
