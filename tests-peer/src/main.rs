@@ -6,6 +6,7 @@
 
 mod aborts;
 mod access;
+mod answers;
 mod array;
 mod bounded;
 mod command;
@@ -105,6 +106,7 @@ const GROUPS: &[Group] = &[
     ("access", "who may reach what; CHAP", run_access),
     ("offload", "copies, fills, unmaps and compares beside a model, over a restart", run_offload),
     ("reservations", "persistent reservations, through kill -9", run_reservations),
+    ("answers", "COMPARE AND WRITE sent again, its answer lost, through kill -9", run_answers),
     ("switches", "offloads switched off and on under load", run_switches),
     ("tokens", "ROD tokens: what they carry, cost and outlive", run_tokens),
     ("paths", "two target port groups, and what a host makes of them", run_paths),
@@ -263,6 +265,14 @@ fn run_reservations(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let kept = array.volume("kept", "1G", "peer", 1)?;
     let lost = array.volume("lost", "1G", "peer", 2)?;
     reservations::reservations(report, &mut array, &kept, &lost);
+    Ok(())
+}
+
+fn run_answers(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let mut array = array(arguments, Shape::default())?;
+    let one = array.volume("one", "1G", "peer", 1)?;
+    let other = array.volume("other", "1G", "peer", 2)?;
+    answers::answers(report, &mut array, &one, &other);
     Ok(())
 }
 
