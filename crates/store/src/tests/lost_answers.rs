@@ -295,6 +295,24 @@ fn a_repeated_command_with_fua_waits_for_the_flush() {
     assert!(is_flushed());
 }
 
+/// The first may still be on its way when the second comes: nobody sees what it writes who does not
+/// know of it.
+#[test]
+fn of_two_that_race_the_later_one_is_repeated() {
+    let (_disk, store) = pool(256 << 20);
+    let id = volume(&store, MIB);
+    for round in 0..400 {
+        let take = Command::sector(id, round, &[0; 512], &distinct(1, round + 1));
+        let again = Command { at_ms: take.at_ms, ..take.again() };
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| take.run(&store));
+            again.run(&store).unwrap();
+            first.join().unwrap().unwrap();
+        });
+        assert_eq!(read(&store, id, round, 1), take.new);
+    }
+}
+
 #[test]
 fn so_many_are_known_and_no_more() {
     let (disk, store) = pool(256 << 20);
