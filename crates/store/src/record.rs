@@ -386,6 +386,6 @@ pub(crate) fn entries_bytes_max(edit: &Edit) -> usize {
         Step::Linked { runs, .. } => runs.len() * LINKED_RUN_BYTES_MAX,
         _ => 128,
     });
-    let compared = if edit.compare.is_some() { 1 + COMPARED_BYTES } else { 0 };
-    compared + steps.sum::<usize>()
+    let is_compared = edit.compare.as_ref().is_some_and(|compare| compare.compared.is_some());
+    steps.sum::<usize>() + usize::from(is_compared) * (1 + COMPARED_BYTES)
 }
