@@ -177,6 +177,27 @@ fn what_another_host_has_compared_since_is_no_repeat() {
     }
 }
 
+/// The same of one sector in many; those beside them do not matter.
+#[test]
+fn what_is_compared_inside_or_beside_ends_it_or_not() {
+    let (_disk, store, take) = lost();
+    let id = take.volume;
+    let wide = Command::sector(id, 20, &read(&store, id, 20, 9), &distinct(9, 6));
+    wide.run(&store).unwrap();
+    let other = |at: u64| Command {
+        nexus: "another",
+        session: 9,
+        command: 90 + at,
+        ..Command::sector(id, at, &read(&store, id, at, 1), &distinct(1, 70 + at))
+    };
+    other(19).run(&store).unwrap();
+    other(29).run(&store).unwrap();
+    wide.again().run(&store).unwrap();
+    other(28).run(&store).unwrap();
+    write(&store, id, 20, &wide.new).unwrap();
+    wide.again().again().miscompares(&store);
+}
+
 #[test]
 fn an_acknowledged_status_is_not_lost() {
     let (_disk, store, take) = lost();
