@@ -25,6 +25,8 @@ pub const CLOSING_MS: u64 = 300_000;
 pub const ALERTS_OPEN_MAX: usize = 500;
 /// The most closed alerts that are kept; the oldest give way.
 pub const ALERTS_CLOSED_MAX: usize = 1_000;
+/// The most alerts that one commit stores.
+const STORED_MAX: usize = 200;
 /// The longest text of a condition, in bytes: a record stays below 1 KiB.
 pub const ALERT_TEXT_BYTES_MAX: usize = 200;
 
@@ -168,7 +170,7 @@ pub(crate) struct Alerts {
     /// By number.
     by_number: BTreeMap<u64, Alert>,
     last_number: u64,
-    /// What could not be stored yet.
+    /// What is not stored yet.
     unsaved: BTreeSet<u64>,
 }
 
@@ -179,69 +181,76 @@ impl Alerts {
         self.by_number.insert(alert.number, alert);
     }
 
+    /// Takes an alert as it shall be, which is not stored yet.
+    fn change(&mut self, alert: Alert) {
+        self.unsaved.insert(alert.number);
+        self.load(alert);
+    }
+
+    /// An alert is stored in this form.
+    fn stored(&mut self, alert: &Alert) {
+        if self.by_number.get(&alert.number) == Some(alert) {
+            self.unsaved.remove(&alert.number);
+        }
+    }
+
     fn find(&self, number: u64) -> Result<&Alert, Error> {
         self.by_number.get(&number).ok_or_else(|| Error::NoSuchAlert(number.to_string()))
     }
 }
 
 impl Array {
-    /// Opens, changes and closes alerts, as what is seen says, in one commit. To be called every
-    /// few seconds; commits nothing where nothing has changed.
-    ///
-    /// # Errors
-    /// Those of the store. The alerts are changed nevertheless, and stored with the next change:
-    /// one that tells of a store that has failed could not be shown otherwise.
-    pub fn watch_alerts(&self, seen: &[Seen], now_ms: u64) -> Result<(), Error> {
-        let _turn = self.turn.lock();
-        let plan = plan::next(&self.state.read().alerts, seen, now_ms);
-        self.keep_alerts(plan)
-    }
-
-    /// Remembers what others were told.
-    ///
-    /// # Errors
-    /// As of [`Array::watch_alerts`].
-    pub fn alerts_told(&self, told: &[(u64, Told)], now_ms: u64) -> Result<(), Error> {
-        let _turn = self.turn.lock();
-        let mut plan = plan::Plan::default();
-        for (number, told) in told {
-            if let Some(alert) = self.state.read().alerts.by_number.get(number) {
-                let told_ms = Some(now_ms);
-                plan.changed.push(Alert { told: *told, told_ms, ..alert.clone() });
-            }
-        }
-        self.keep_alerts(plan)
-    }
-
-    fn keep_alerts(&self, plan: plan::Plan) -> Result<(), Error> {
-        let mut change = Change::default();
-        {
-            let alerts = &self.state.read().alerts;
-            let is_changed = |number: &&u64| plan.changed.iter().all(|a| a.number != **number);
-            let unsaved = alerts.unsaved.iter().filter(is_changed);
-            let unsaved = unsaved.filter_map(|number| alerts.by_number.get(number));
-            for alert in plan.changed.iter().chain(unsaved) {
-                change.config.push(row(alert)?);
-            }
-            let stored = plan.dropped.iter().filter(|number| !alerts.unsaved.contains(number));
-            change.config.extend(stored.map(|number| (record::alert_key(*number), None)));
-        }
-        if change.config.is_empty() && plan.dropped.is_empty() {
-            return Ok(());
-        }
-        let result = self.backing.change(change);
+    /// Opens, changes and closes alerts, as what is seen says. To be called every few seconds.
+    /// This is in memory only, and never waits for the store, which may be what they tell of:
+    /// [`Array::store_alerts`] follows.
+    pub fn watch_alerts(&self, seen: &[Seen], now_ms: u64) {
         let alerts = &mut self.state.write().alerts;
-        for alert in plan.changed {
-            alerts.unsaved.insert(alert.number);
-            alerts.load(alert);
+        for alert in plan::next(alerts, seen, now_ms) {
+            alerts.change(alert);
         }
-        match result {
-            // What was to be dropped is dropped the next time.
-            Err(error) => Err(error.into()),
-            Ok(()) => {
-                alerts.unsaved.clear();
-                plan.dropped.iter().for_each(|number| drop(alerts.by_number.remove(number)));
-                Ok(())
+    }
+
+    /// Remembers what others were told, as [`Array::watch_alerts`] does.
+    pub fn alerts_told(&self, told: &[(u64, Told)], now_ms: u64) {
+        let alerts = &mut self.state.write().alerts;
+        for (number, told) in told {
+            if let Some(alert) = alerts.by_number.get(number).cloned() {
+                alerts.change(Alert { told: *told, told_ms: Some(now_ms), ..alert });
+            }
+        }
+    }
+
+    /// Stores what has changed, and forgets closed alerts beyond [`ALERTS_CLOSED_MAX`]; commits
+    /// nothing where nothing has changed. Waits for the store, so call it on a thread that nobody
+    /// waits for.
+    ///
+    /// # Errors
+    /// Those of the store: the rest is stored by the next call that it takes.
+    pub fn store_alerts(&self) -> Result<(), Error> {
+        loop {
+            let _turn = self.turn.lock();
+            let (mut change, mut stored) = (Change::default(), Vec::new());
+            let dropped = {
+                let alerts = &self.state.read().alerts;
+                let dropped = plan::surplus(alerts);
+                let unsaved = alerts.unsaved.iter().filter(|number| !dropped.contains(number));
+                let unsaved = unsaved.filter_map(|number| alerts.by_number.get(number));
+                for alert in unsaved.take(STORED_MAX) {
+                    change.config.push(row(alert)?);
+                    stored.push(alert.clone());
+                }
+                dropped
+            };
+            change.config.extend(dropped.iter().map(|number| (record::alert_key(*number), None)));
+            if change.config.is_empty() {
+                return Ok(());
+            }
+            self.backing.change(change)?;
+            let alerts = &mut self.state.write().alerts;
+            stored.iter().for_each(|alert| alerts.stored(alert));
+            for number in dropped {
+                alerts.by_number.remove(&number);
+                alerts.unsaved.remove(&number);
             }
         }
     }
@@ -309,9 +318,12 @@ impl Array {
                 let config = vec![row(&alert)?];
                 Ok((Change { config, ..Change::default() }, alert))
             },
-            |state, alert| {
-                state.alerts.unsaved.remove(&alert.number);
-                state.alerts.load(alert.clone());
+            |state, stored| {
+                // Whoever watches may have changed it meanwhile.
+                let current = state.alerts.find(stored.number).ok().cloned();
+                let alert = edit(current.unwrap_or_else(|| stored.clone()));
+                state.alerts.change(alert.clone());
+                state.alerts.stored(&stored);
                 alert
             },
         )

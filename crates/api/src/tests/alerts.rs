@@ -16,7 +16,7 @@ fn world() -> World {
         condition(AlertCode::HostOnePath, "esx1", Severity::Warning),
         condition(AlertCode::PoolFull, "pool", Severity::Critical),
     ];
-    world.array.watch_alerts(&seen, 1000).unwrap();
+    world.array.watch_alerts(&seen, 1000);
     world
 }
 

@@ -8,26 +8,17 @@ use super::{
     CLOSING_MS, Condition, Seen, Told,
 };
 
-/// The most alerts that one commit changes; the rest follows with the next look.
+/// The most alerts that one look changes, or one commit drops; the rest follows.
 const CHANGED_MAX: usize = 200;
 /// How often the text of an alert follows what is seen, at most.
 const UPDATE_MS: u64 = 60_000;
 
-/// What is to be changed.
-#[derive(Default)]
-pub(super) struct Plan {
-    /// Alerts as they shall be, new ones too.
-    pub(super) changed: Vec<Alert>,
-    /// Closed ones that are kept no longer.
-    pub(super) dropped: Vec<u64>,
-}
-
 type Key = (AlertCode, String);
 
-/// What is to be changed by what is seen.
-pub(super) fn next(alerts: &Alerts, seen: &[Seen], now_ms: u64) -> Plan {
+/// Alerts as they shall be by what is seen, new ones too.
+pub(super) fn next(alerts: &Alerts, seen: &[Seen], now_ms: u64) -> Vec<Alert> {
     let (holding, unsure) = sorted(seen);
-    let mut plan = Plan::default();
+    let mut all = Vec::new();
     let (mut known, mut open) = (BTreeSet::new(), 0);
     for alert in alerts.by_number.values() {
         let is_open = alert.state != AlertState::Closed;
@@ -49,23 +40,27 @@ pub(super) fn next(alerts: &Alerts, seen: &[Seen], now_ms: u64) -> Plan {
         if is_known {
             known.insert(key);
         }
-        plan.changed.extend(changed);
+        all.extend(changed);
     }
     let mut new: Vec<_> = holding.into_iter().filter(|(key, _)| !known.contains(key)).collect();
     new.sort_by_key(|(key, condition)| (Reverse(condition.severity), key.clone()));
     new.truncate(ALERTS_OPEN_MAX.saturating_sub(open));
     let numbers = alerts.last_number + 1..;
     let opened = new.into_iter().zip(numbers).map(|((_, c), number)| opened(c, number, now_ms));
-    plan.changed.extend(opened);
-    plan.changed.truncate(CHANGED_MAX);
+    all.extend(opened);
+    all.truncate(CHANGED_MAX);
+    all
+}
+
+/// Closed alerts that are kept no longer.
+pub(super) fn surplus(alerts: &Alerts) -> Vec<u64> {
     let closed = alerts.by_number.values();
     let closed = closed.filter(|a| a.state == AlertState::Closed && !a.dismissed);
     let numbers: Vec<u64> = closed.map(|alert| alert.number).collect();
     let surplus = numbers.len().saturating_sub(ALERTS_CLOSED_MAX).min(CHANGED_MAX);
     // The last number of all must stay, as the next one is counted from it.
     let surplus = numbers.into_iter().take(surplus).filter(|number| *number < alerts.last_number);
-    plan.dropped.extend(surplus);
-    plan
+    surplus.collect()
 }
 
 fn sorted(seen: &[Seen]) -> (BTreeMap<Key, Condition>, BTreeSet<Key>) {

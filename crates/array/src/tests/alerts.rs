@@ -1,5 +1,8 @@
 //! Alerts: what opens and closes them, what is kept, and what is forgotten.
 
+use std::sync::mpsc;
+use std::time::Duration;
+
 use crate::alerts::{ALERT_TEXT_BYTES_MAX, ALERTS_CLOSED_MAX, ALERTS_OPEN_MAX, CLOSING_MS};
 
 use super::*;
@@ -21,28 +24,33 @@ fn states(array: &Array) -> Vec<AlertState> {
     all(array).into_iter().map(|alert| alert.state).collect()
 }
 
+fn watch(array: &Array, seen: &[Seen], now_ms: u64) {
+    array.watch_alerts(seen, now_ms);
+    array.store_alerts().unwrap();
+}
+
 #[test]
 fn a_condition_that_comes_and_goes_is_one_alert() {
     let (store, array) = new_array();
     let seen = [holds(AlertCode::HostOnePath, "esx1")];
-    array.watch_alerts(&seen, 1000).unwrap();
+    watch(&array, &seen, 1000);
     let opened = array.alert(1).unwrap();
     assert_eq!((opened.state, opened.created_ms, opened.flagged), (AlertState::Open, 1000, true));
     assert_eq!(opened.summary(), "Host esx1 has one path only.");
     let commits = store.changes.lock().len();
-    array.watch_alerts(&seen, 2000).unwrap();
+    watch(&array, &seen, 2000);
     assert_eq!(store.changes.lock().len(), commits, "nothing has changed");
-    array.watch_alerts(&[], 3000).unwrap();
+    watch(&array, &[], 3000);
     assert_eq!(states(&array), [AlertState::Closing]);
-    array.watch_alerts(&[], 3000 + CLOSING_MS - 1).unwrap();
+    watch(&array, &[], 3000 + CLOSING_MS - 1);
     assert_eq!(states(&array), [AlertState::Closing]);
-    array.watch_alerts(&seen, 3000 + CLOSING_MS).unwrap();
+    watch(&array, &seen, 3000 + CLOSING_MS);
     assert_eq!(states(&array), [AlertState::Open], "it has come back in time");
-    array.watch_alerts(&[], 400_000).unwrap();
-    array.watch_alerts(&[], 400_000 + CLOSING_MS).unwrap();
+    watch(&array, &[], 400_000);
+    watch(&array, &[], 400_000 + CLOSING_MS);
     let closed = array.alert(1).unwrap();
     assert_eq!((closed.state, closed.closed_ms), (AlertState::Closed, Some(700_000)));
-    array.watch_alerts(&seen, 800_000).unwrap();
+    watch(&array, &seen, 800_000);
     assert_eq!(states(&array), [AlertState::Closed, AlertState::Open], "that is another one");
     let kept = all(&array);
     assert_eq!(all(&Array::open(store, false).unwrap()), kept, "all of it is stored");
@@ -51,12 +59,12 @@ fn a_condition_that_comes_and_goes_is_one_alert() {
 #[test]
 fn what_nobody_knows_stays_as_it_was() {
     let (_, array) = new_array();
-    array.watch_alerts(&[holds(AlertCode::NoReclaim, "esx1")], 0).unwrap();
+    watch(&array, &[holds(AlertCode::NoReclaim, "esx1")], 0);
     let unsure = [Seen::Unsure(AlertCode::NoReclaim, "esx1".into())];
-    array.watch_alerts(&unsure, CLOSING_MS).unwrap();
-    array.watch_alerts(&unsure, 3 * CLOSING_MS).unwrap();
+    watch(&array, &unsure, CLOSING_MS);
+    watch(&array, &unsure, 3 * CLOSING_MS);
     assert_eq!(states(&array), [AlertState::Open]);
-    array.watch_alerts(&[Seen::Unsure(AlertCode::NoReclaim, "esx2".into())], 0).unwrap();
+    watch(&array, &[Seen::Unsure(AlertCode::NoReclaim, "esx2".into())], 0);
     assert_eq!(all(&array).len(), 1, "nothing is opened by that");
 }
 
@@ -68,24 +76,24 @@ fn what_becomes_graver_is_told_at_once_and_other_texts_once_a_minute() {
         condition.actual = actual.into();
         [Seen::Holds(condition)]
     };
-    array.watch_alerts(&seen(Severity::Warning, "80%"), 1000).unwrap();
+    watch(&array, &seen(Severity::Warning, "80%"), 1000);
     assert_eq!(all(&array)[0].news(), Some(Told::Opened(Severity::Warning)));
-    array.alerts_told(&[(1, Told::Opened(Severity::Warning))], 1500).unwrap();
+    array.alerts_told(&[(1, Told::Opened(Severity::Warning))], 1500);
     let told = array.alert(1).unwrap();
     assert_eq!((told.news(), told.told_ms), (None, Some(1500)));
-    array.watch_alerts(&seen(Severity::Warning, "81%"), 2000).unwrap();
+    watch(&array, &seen(Severity::Warning, "81%"), 2000);
     assert_eq!(array.alert(1).unwrap().condition.actual, "80%");
-    array.watch_alerts(&seen(Severity::Warning, "82%"), 61_000).unwrap();
+    watch(&array, &seen(Severity::Warning, "82%"), 61_000);
     assert_eq!(array.alert(1).unwrap().condition.actual, "82%");
-    array.watch_alerts(&seen(Severity::Critical, "96%"), 61_001).unwrap();
+    watch(&array, &seen(Severity::Critical, "96%"), 61_001);
     let graver = array.alert(1).unwrap();
     assert_eq!(graver.condition.actual, "96%");
     assert_eq!(graver.news(), Some(Told::Opened(Severity::Critical)));
-    array.watch_alerts(&seen(Severity::Warning, "94%"), 61_002).unwrap();
-    array.alerts_told(&[(1, Told::Opened(Severity::Critical))], 61_003).unwrap();
+    watch(&array, &seen(Severity::Warning, "94%"), 61_002);
+    array.alerts_told(&[(1, Told::Opened(Severity::Critical))], 61_003);
     assert_eq!(array.alert(1).unwrap().news(), None, "that it is less grave is no news");
-    array.watch_alerts(&[], 70_000).unwrap();
-    array.watch_alerts(&[], 70_000 + CLOSING_MS).unwrap();
+    watch(&array, &[], 70_000);
+    watch(&array, &[], 70_000 + CLOSING_MS);
     assert_eq!(array.alert(1).unwrap().news(), Some(Told::Closed));
     assert_eq!(array.open_alerts(), [0, 0, 0]);
 }
@@ -94,16 +102,16 @@ fn what_becomes_graver_is_told_at_once_and_other_texts_once_a_minute() {
 fn what_was_closed_by_hand_stays_closed_while_it_goes_on() {
     let (_, array) = new_array();
     let seen = [holds(AlertCode::OffloadOff, "esx1"), holds(AlertCode::HostGone, "esx2")];
-    array.watch_alerts(&seen, 0).unwrap();
+    watch(&array, &seen, 0);
     assert_eq!(array.open_alerts(), [0, 2, 0]);
     let closed = array.close_alerts(&[1, 2], 10).unwrap();
     assert!(closed.iter().all(|alert| alert.state == AlertState::Closed && alert.dismissed));
-    array.watch_alerts(&seen, CLOSING_MS * 2).unwrap();
+    watch(&array, &seen, CLOSING_MS * 2);
     assert_eq!(all(&array).len(), 2);
     // One of them ends and comes back, the other becomes graver: both are news.
     let graver = condition(AlertCode::HostGone, "esx2", Severity::Critical);
-    array.watch_alerts(&[Seen::Holds(graver.clone())], CLOSING_MS * 3).unwrap();
-    array.watch_alerts(&[seen[0].clone(), Seen::Holds(graver)], CLOSING_MS * 4).unwrap();
+    watch(&array, &[Seen::Holds(graver.clone())], CLOSING_MS * 3);
+    watch(&array, &[seen[0].clone(), Seen::Holds(graver)], CLOSING_MS * 4);
     let open: Vec<_> = all(&array).into_iter().filter(|a| a.state == AlertState::Open).collect();
     let keys: Vec<_> = open.iter().map(|a| (a.number, a.condition.component.as_str())).collect();
     assert_eq!(keys, [(3, "esx2"), (4, "esx1")]);
@@ -113,7 +121,7 @@ fn what_was_closed_by_hand_stays_closed_while_it_goes_on() {
 #[test]
 fn flags_are_set_for_all_that_are_named_or_none() {
     let (_, array) = new_array();
-    array.watch_alerts(&[holds(AlertCode::Damage, "pool")], 0).unwrap();
+    watch(&array, &[holds(AlertCode::Damage, "pool")], 0);
     assert_eq!(array.flag_alerts(&[1, 7], false).unwrap_err().code(), "no_such_alert");
     assert_eq!(array.flag_alerts(&[1, 1], false).unwrap_err().code(), "named_twice");
     assert!(array.alert(1).unwrap().flagged);
@@ -126,14 +134,51 @@ fn a_store_that_has_failed_is_told_of_and_kept_when_it_works_again() {
     let (store, array) = new_array();
     store.refuses.store(true, Ordering::Relaxed);
     let seen = [holds(AlertCode::StoreFailed, "pool")];
-    assert!(array.watch_alerts(&seen, 0).is_err());
+    array.watch_alerts(&seen, 0);
+    assert!(array.store_alerts().is_err());
     assert_eq!(states(&array), [AlertState::Open], "it is shown nevertheless");
-    assert!(array.alerts_told(&[(1, Told::Opened(Severity::Warning))], 1).is_err());
+    array.alerts_told(&[(1, Told::Opened(Severity::Warning))], 1);
+    assert!(array.store_alerts().is_err());
     assert_eq!(array.alert(1).unwrap().news(), None);
     store.refuses.store(false, Ordering::Relaxed);
-    array.watch_alerts(&seen, 2).unwrap();
+    watch(&array, &seen, 2);
     let kept = all(&array);
     assert_eq!(all(&Array::open(store, false).unwrap()), kept);
+}
+
+#[test]
+fn an_alert_is_there_at_once_while_changes_wait_for_the_device() {
+    let (store, array) = new_array();
+    watch(&array, &[holds(AlertCode::HostGone, "esx1")], 0);
+    let number = all(&array)[0].number;
+    let (seen, told) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let device = store.device.lock();
+        let created = scope.spawn(|| array.create_volume(new_volume("v", 1 << 20)));
+        while !array.turn.is_locked() {
+            std::thread::yield_now();
+        }
+        scope.spawn(|| {
+            let retries = holds(AlertCode::DeviceRetries, "pool.data");
+            array.watch_alerts(&[retries, holds(AlertCode::HostGone, "esx1")], 1);
+            let list = all(&array);
+            array.alerts_told(&[(2, Told::Opened(Severity::Warning))], 2);
+            seen.send((list, array.alert(2).unwrap().told_ms)).unwrap();
+        });
+        let (list, told_ms) = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(list.last().unwrap().condition.code, AlertCode::DeviceRetries);
+        assert_eq!((list.last().unwrap().news().is_some(), told_ms), (true, Some(2)));
+        // What is said of one by hand, and what is seen meanwhile, both stay.
+        let flagged = scope.spawn(|| array.flag_alerts(&[number], false));
+        array.watch_alerts(&[], 3);
+        drop(device);
+        created.join().unwrap().unwrap();
+        assert!(!flagged.join().unwrap().unwrap()[0].flagged);
+    });
+    array.store_alerts().unwrap();
+    let kept = all(&array);
+    assert_eq!((kept[0].state, kept[0].flagged), (AlertState::Closing, false));
+    assert_eq!(all(&Array::open(store, false).unwrap()), kept, "and it is stored by and by");
 }
 
 #[test]
@@ -145,12 +190,12 @@ fn what_is_kept_is_bounded() {
     for _ in 0..3 {
         // A commit holds some of them only: the rest follows.
         for _ in 0..5 {
-            array.watch_alerts(&many, now_ms).unwrap();
+            watch(&array, &many, now_ms);
             now_ms += 1;
         }
         assert_eq!(array.open_alerts(), [0, ALERTS_OPEN_MAX, 0]);
         for _ in 0..10 {
-            array.watch_alerts(&[], now_ms).unwrap();
+            watch(&array, &[], now_ms);
             now_ms += CLOSING_MS / 2;
         }
         assert_eq!(array.open_alerts(), [0, 0, 0]);
@@ -164,8 +209,8 @@ fn what_is_kept_is_bounded() {
         ..condition(AlertCode::LoginRefused, "", Severity::Info)
     };
     let keys = || store.kept.lock().0.keys().filter(|key| key[0] == b'A').count();
-    array.watch_alerts(&[Seen::Holds(long.clone())], now_ms).unwrap();
-    array.watch_alerts(&[Seen::Holds(long)], now_ms).unwrap();
+    watch(&array, &[Seen::Holds(long.clone())], now_ms);
+    watch(&array, &[Seen::Holds(long)], now_ms);
     assert_eq!(keys(), ALERTS_CLOSED_MAX + 1);
     let last = all(&array).pop().unwrap();
     assert!(last.condition.actual.len() <= ALERT_TEXT_BYTES_MAX);
@@ -178,7 +223,7 @@ fn what_is_kept_is_bounded() {
 #[test]
 fn records_that_make_no_sense_are_refused() {
     let (store, array) = new_array();
-    array.watch_alerts(&[holds(AlertCode::Damage, "pool")], 0).unwrap();
+    watch(&array, &[holds(AlertCode::Damage, "pool")], 0);
     let (key, value) = {
         let kept = store.kept.lock();
         let (key, value) = kept.0.iter().find(|(key, _)| key[0] == b'A').unwrap();

@@ -20,6 +20,8 @@ pub(super) struct MemoryStore {
     handlings: Mutex<HashMap<VolumeId, Handling>>,
     next_id: AtomicU64,
     pub(super) refuses: AtomicBool,
+    /// While a test has this lock, changes wait, as for a device that refuses writes.
+    pub(super) device: Mutex<()>,
     /// Volumes whose rows can't be read.
     lost: Mutex<BTreeSet<VolumeId>>,
     /// The keys of each change, in their order.
@@ -40,6 +42,7 @@ impl crate::Optimized for MemoryStore {}
 
 impl Backing for MemoryStore {
     fn change(&self, change: Change) -> Result<(), StoreError> {
+        drop(self.device.lock());
         if self.refuses.load(Ordering::Relaxed) {
             return Err(StoreError::Volume(block::VolumeError::NoSpace));
         }

@@ -17,9 +17,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use array::{Alert, AlertState, Array, Told};
+use array::{Alert, AlertState, Array, Seen, Told};
 
-use super::background::{Attendant, now_ms};
+use super::background::{Attendant, Bell, now_ms};
 use super::notify::{Event, News, Notifier};
 
 pub use look::{Certificate, Sources};
@@ -31,8 +31,8 @@ const LOOK_PAUSE: Duration = Duration::from_secs(5);
 /// How many entries of the audit log are read at once.
 const CHANGES_AT_ONCE: usize = 32;
 
-/// The thread that looks. It ends when this is dropped.
-pub struct Watcher(#[allow(dead_code, reason = "it ends when it is dropped")] Attendant);
+/// The thread that looks, and one that stores what it has found. They end when this is dropped.
+pub struct Watcher(#[allow(dead_code, reason = "they end when they are dropped")] [Attendant; 2]);
 
 impl Watcher {
     /// Starts to look.
@@ -42,22 +42,40 @@ impl Watcher {
     pub fn start(sources: Sources, notifier: Arc<Notifier>) -> io::Result<Self> {
         let clock = sys::Clock::start();
         let mut judge = Judge::default();
-        let mut teller = Teller::new(sources.array.clone(), notifier);
-        let mut is_stored = true;
-        let attendant = Attendant::start("alerts", Arc::default(), move |_| {
+        let array = sources.array.clone();
+        let (mut teller, mut keeper) =
+            (Teller::new(array.clone(), notifier), Keeper { array, is_stored: true });
+        let found = Arc::new(Bell::default());
+        // By itself, as it waits for the device, of which there may be something to tell.
+        let storing = Attendant::start("alerts-store", found.clone(), move |_| {
+            keeper.store();
+            LOOK_PAUSE
+        })?;
+        let looking = Attendant::start("alerts", Arc::default(), move |_| {
             let now_ms = now_ms();
             let uptime_ms = u64::try_from(clock.now().as_millis()).unwrap_or(u64::MAX);
             let look = sources.look(now_ms, uptime_ms, &teller.notifier);
-            let kept = sources.array.watch_alerts(&judge.judge(&look), now_ms);
-            let told = teller.tell(now_ms);
-            let result = kept.and(told);
-            if let (Err(error), true) = (&result, is_stored) {
-                tracing::error!("alerts can't be stored: {error}");
-            }
-            is_stored = result.is_ok();
+            teller.note(&judge.judge(&look), now_ms);
+            found.ring();
             LOOK_PAUSE
         })?;
-        Ok(Self(attendant))
+        Ok(Self([looking, storing]))
+    }
+}
+
+/// Stores what was found, as soon as the store takes it.
+struct Keeper {
+    array: Arc<Array>,
+    is_stored: bool,
+}
+
+impl Keeper {
+    fn store(&mut self) {
+        let result = self.array.store_alerts();
+        if let (Err(error), true) = (&result, self.is_stored) {
+            tracing::error!("alerts can't be stored: {error}");
+        }
+        self.is_stored = result.is_ok();
     }
 }
 
@@ -75,9 +93,15 @@ impl Teller {
         Self { array, notifier, last_change }
     }
 
-    fn tell(&mut self, now_ms: u64) -> Result<(), array::Error> {
+    /// Opens, changes and closes alerts by what is seen, and tells it. Waits for nobody.
+    fn note(&mut self, seen: &[Seen], now_ms: u64) {
+        self.array.watch_alerts(seen, now_ms);
+        self.tell(now_ms);
+    }
+
+    fn tell(&mut self, now_ms: u64) {
         if self.notifier.is_empty() {
-            return Ok(());
+            return;
         }
         let array = self.array.name();
         self.tell_changes(&array);
@@ -85,7 +109,7 @@ impl Teller {
         let news: Vec<(Alert, Told)> =
             news.into_iter().filter_map(|alert| alert.news().map(|told| (alert, told))).collect();
         if news.is_empty() {
-            return Ok(());
+            return;
         }
         let told: Vec<(u64, Told)> =
             news.iter().map(|(alert, told)| (alert.number, *told)).collect();
@@ -97,7 +121,7 @@ impl Teller {
             };
             self.notifier.tell(&Arc::new(Event { news, time_ms, array: array.clone() }));
         }
-        self.array.alerts_told(&told, now_ms)
+        self.array.alerts_told(&told, now_ms);
     }
 
     fn tell_changes(&mut self, array: &str) {
