@@ -143,6 +143,13 @@ impl Array {
         result
     }
 
+    /// Does some work whose first commit carries an entry, if there is one.
+    pub(crate) fn on_behalf<T>(&self, deed: Option<Deed>, work: impl FnOnce() -> T) -> T {
+        let _attribution = Attribution;
+        DEED.set(deed);
+        work()
+    }
+
     /// Writes an entry in a commit of its own.
     fn enter(&self, deed: Deed, outcome: &str) -> Result<(), Error> {
         self.change(

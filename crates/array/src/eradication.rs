@@ -16,7 +16,7 @@ use store::{Change, VolumeChange};
 use crate::snapshots::SnapshotRecord;
 use crate::state::{State, VolumeRecord};
 use crate::tags::TagMap;
-use crate::{Array, Error, SnapshotInfo, VolumeInfo, record, reservations};
+use crate::{Array, Deed, Error, Role, SnapshotInfo, VolumeInfo, record, reservations};
 
 /// The range of the eradication delay, in seconds: up to 30 days.
 pub const ERADICATION_DELAY_S: RangeInclusive<u64> = 1..=30 * 86_400;
@@ -38,6 +38,13 @@ pub(crate) fn check_delay(seconds: u64) -> Result<(), Error> {
     Err(Error::invalid("invalid_delay", text))
 }
 
+/// What the audit log says of what is eradicated when its time is over.
+pub(crate) fn by_the_clock(time_ms: u64, names: String) -> Deed {
+    let [user, origin, method, path] =
+        ["array", "clock", "ERADICATE", "(its time is over)"].map(str::to_owned);
+    Deed { time_ms, user, role: Role::ArrayAdmin, origin, method, path, names }
+}
+
 /// What one commit eradicates.
 #[derive(Default)]
 struct Gone {
@@ -49,6 +56,7 @@ struct Gone {
 
 impl State {
     pub(crate) fn doom(&self, now_ms: u64) -> Option<u64> {
+        let now_ms = self.time.beginning(now_ms);
         Some(now_ms.saturating_add(self.settings.eradication_delay_s * 1000).max(BEGUN_MS + 1))
     }
 
@@ -66,6 +74,22 @@ impl State {
             Ok(_) => Err(Error::NotDestroyed(format!("Snapshot {name}"))),
             Err(_) => Ok(id),
         }
+    }
+
+    /// The names, for the audit log, of what is due and whose eradication has not begun.
+    fn names_of_due(&self, due: &[(u64, VolumeId)]) -> Vec<String> {
+        let new = due.iter().filter(|(when, _)| *when > BEGUN_MS);
+        let name = |id: &VolumeId| match self.snapshots.get(id) {
+            Some(snapshot) if snapshot.retained => None,
+            Some(snapshot) => Some(snapshot.name(self, self.volumes.get(&snapshot.source)?)),
+            None => Some(self.volumes.get(id)?.record.name.to_string()),
+        };
+        new.filter_map(|(_, id)| name(id)).collect()
+    }
+
+    /// When something is eradicated, as people have it.
+    pub(crate) fn shown_doom(&self, eradicate_ms: Option<u64>) -> Option<u64> {
+        eradicate_ms.map(|due| if due == BEGUN_MS { due } else { self.time.shown(due) })
     }
 
     /// Plans the eradication of destroyed volumes and snapshots, up to the size of one commit.
@@ -194,19 +218,30 @@ impl Array {
         self.eradicate(|state| Ok(vec![state.doomed_snapshot(name)?]))
     }
 
-    /// Eradicates what is due, in a limited number of commits.
+    /// Eradicates what is due, in a limited number of commits, by the time of [`Array::pass_time`];
+    /// where nobody tells that, by `now_ms`. The audit log has an entry of it, except for snapshots
+    /// that the retention of a group applies to, which come and go all the time.
     ///
     /// # Errors
     /// Those of the store.
     pub fn eradicate_due(&self, now_ms: u64) -> Result<(), Error> {
-        self.eradicate_due_group(now_ms)?;
+        let (wall_ms, now_ms) = (now_ms, self.state.read().time.now(now_ms));
+        self.eradicate_due_group(now_ms, wall_ms)?;
         let is_due = |(due, _): &&(u64, VolumeId)| *due <= now_ms;
         if !self.state.read().doomed.first().as_ref().is_some_and(is_due) {
             return Ok(());
         }
-        self.eradicate(|state| {
-            let due = state.doomed.iter().take_while(is_due).take(ERADICATED_MAX);
-            Ok(due.map(|(_, id)| *id).collect())
+        let due: Vec<(u64, VolumeId)> = {
+            let state = self.state.read();
+            state.doomed.iter().take_while(is_due).take(ERADICATED_MAX).copied().collect()
+        };
+        let names = self.state.read().names_of_due(&due);
+        let deed = (!names.is_empty()).then(|| by_the_clock(wall_ms, names.join(",")));
+        self.on_behalf(deed, || {
+            self.eradicate(|state| {
+                let due = due.iter().filter(|one| state.doomed.contains(one));
+                Ok(due.map(|(_, id)| *id).collect())
+            })
         })
     }
 

@@ -21,6 +21,7 @@
 //! * [`lab_reports`]: measurements of the lab on the array,
 //! * [`protection`]: what groups do by their [`schedule`] and their [`retention`],
 //! * [`salvaged`]: names for what is salvaged from a damaged pool,
+//! * `time`: the time that passes before something is eradicated,
 //! * [`backing`]: what is needed of the store,
 //! * [`error`]: why a change is refused.
 
@@ -58,6 +59,7 @@ mod snapshots;
 pub mod space;
 mod state;
 pub mod tags;
+mod time;
 mod token_volume;
 pub mod users;
 mod volumes;
@@ -239,12 +241,17 @@ impl Array {
     ) -> Result<R, Error> {
         let _turn = self.turn.lock();
         let (mut change, planned) = plan(&self.state.read())?;
-        let mut entry = None;
+        let (mut entry, mut time) = (None, None);
         if !change.volumes.is_empty() || !change.config.is_empty() {
             entry = self.account(&self.state.read().audit, &mut change)?;
+            time = self.state.read().time.due_record();
+            change.config.extend(time.map(record::time_row).transpose()?);
             self.backing.change(change)?;
         }
         let mut state = self.state.write();
+        if let Some(time) = time {
+            state.time.stored(time);
+        }
         if let Some(entry) = entry {
             audit::entered(&mut state.audit, entry);
         }

@@ -80,7 +80,7 @@ impl State {
             snapshots: moment.snapshots.iter().copied().collect(),
             retained: self.records_of(moment).any(|(_, snapshot)| snapshot.retained),
             created_ms: created.min().unwrap_or(0),
-            eradicate_ms: ends.into_iter().flatten().min(),
+            eradicate_ms: self.shown_doom(ends.into_iter().flatten().min()),
         }
     }
 }

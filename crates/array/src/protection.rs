@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use block::VolumeId;
 use store::Change;
 
-use crate::eradication::BEGUN_MS;
+use crate::eradication::{BEGUN_MS, by_the_clock};
 use crate::groups::{Group, GroupId, plan_group, show_group};
 use crate::retention::LetGo;
 use crate::several::check_all;
@@ -162,6 +162,11 @@ impl Array {
     /// Destroys what the retention of a group does not keep, and schedules the next look at it.
     fn let_go(&self, id: GroupId, now_ms: u64, ran: &mut Ran) -> Result<(), Error> {
         let mut is_more = true;
+        if self.state.read().time.is_held() {
+            // The clock has jumped ahead: it may be wrong.
+            self.state.write().agenda.set(id, Some(now_ms.saturating_add(REST_MS)));
+            return Ok(());
+        }
         while is_more {
             let plan = |state: &State| {
                 let (gone, next_ms) = gone(state, id, now_ms);
@@ -246,7 +251,7 @@ impl Array {
     }
 
     /// Continues the eradication of the first group that is due.
-    pub(crate) fn eradicate_due_group(&self, now_ms: u64) -> Result<(), Error> {
+    pub(crate) fn eradicate_due_group(&self, now_ms: u64, wall_ms: u64) -> Result<(), Error> {
         let first = self.state.read().doomed_groups.first().copied();
         let Some((_, id)) = first.filter(|(due, _)| *due <= now_ms) else { return Ok(()) };
         let plan = |state: &State| match state.groups.get(&id) {
@@ -257,8 +262,15 @@ impl Array {
             // Recovered meanwhile.
             _ => Ok((Change::default(), None)),
         };
-        let begun = self.change(plan, |state, planned| {
-            planned.map(|planned| show_group(state, planned)).is_some()
+        let name = {
+            let state = self.state.read();
+            let new = state.groups.get(&id).filter(|group| group.eradicate_ms != Some(BEGUN_MS));
+            new.map(|group| group.name.to_string())
+        };
+        let begun = self.on_behalf(name.map(|name| by_the_clock(wall_ms, name)), || {
+            self.change(plan, |state, planned| {
+                planned.map(|planned| show_group(state, planned)).is_some()
+            })
         })?;
         if begun {
             self.eradicate_group_step(id)?;

@@ -17,6 +17,7 @@
 //! 'A' number (8)                          alert
 //! 'L' report's name in lower case         report of the lab
 //! 'p' relative target port id (2)         port, with its address
+//! 'k'                                     array time, and the time of the day then
 //! ```
 //!
 //! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
@@ -30,6 +31,7 @@ mod ports;
 mod shared;
 mod snapshots;
 mod tags;
+mod time;
 mod volumes;
 
 use block::VolumeId;
@@ -47,6 +49,7 @@ use crate::reservations::Registration;
 use crate::snapshots::SnapshotRecord;
 use crate::state::{Host, HostGroup, HostGroupId, HostId, VolumeRecord};
 use crate::tags::TagMap;
+use crate::time::TimeRecord;
 use crate::users::User;
 use crate::{Chap, ChapUser, CompanyId, Error, Personality, Settings, SpaceThresholds};
 
@@ -71,6 +74,7 @@ pub(crate) enum Stored {
     Alert(Alert),
     LabReport(LabReport),
     Port(PortPlace, u16),
+    Time(TimeRecord),
 }
 
 pub(crate) use access::{audit, audit_key, user, user_key};
@@ -81,6 +85,7 @@ pub(crate) use ports::{port, port_key};
 pub(crate) use shared::{host_group, host_group_key, shared_connection_key};
 pub(crate) use snapshots::{snapshot, snapshot_key};
 pub(crate) use tags::tags_row;
+pub(crate) use time::time_row;
 use volumes::{decode_off, off};
 pub(crate) use volumes::{volume, volume_key};
 
@@ -260,6 +265,7 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
             let row: TokenVolumeRow = parse(key, value)?;
             Ok(Stored::TokenVolume(VolumeId(row.id)))
         }
+        [b'k'] => Ok(time::decode_time(&parse(key, value)?)),
         [b's'] => parse::<SettingsRow>(key, value).and_then(|row| decode_settings(key, &row)),
         [b'v', rest @ ..] => {
             let volume = VolumeId(id(rest)?);

@@ -21,6 +21,7 @@ use crate::ports::Ports;
 use crate::reservations::Reservations;
 use crate::snapshots::{Moment, SnapshotRecord};
 use crate::tags::{TagMap, Tags};
+use crate::time::ArrayTime;
 use crate::users::Users;
 use crate::{Error, Settings};
 
@@ -61,6 +62,7 @@ pub(crate) struct State {
     pub(crate) tags: Tags,
     pub(crate) lab_reports: LabReports,
     pub(crate) ports: Ports,
+    pub(crate) time: ArrayTime,
     /// The array's own volume, unless the pool has none yet.
     pub(crate) token_volume: Option<VolumeId>,
     pub(crate) next_host_id: u64,
@@ -99,6 +101,7 @@ impl State {
             tags: Tags::default(),
             lab_reports: LabReports::new(),
             ports: Ports::new(),
+            time: ArrayTime::default(),
             token_volume: None,
             next_host_id: 1,
             generation: 1,

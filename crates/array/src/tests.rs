@@ -14,6 +14,7 @@ mod several;
 mod snapshots;
 mod steps;
 mod tags;
+mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

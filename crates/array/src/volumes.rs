@@ -336,7 +336,7 @@ impl Array {
             }),
             connection_count: state.host_count_of(entry),
             snapshot_count: state.live_snapshots(entry),
-            eradicate_ms: record.eradicate_ms,
+            eradicate_ms: state.shown_doom(record.eradicate_ms),
         }
     }
 }

@@ -174,7 +174,7 @@ impl State {
             next_ms: group.schedule.enabled.then_some(group.next_ms),
             retention: group.retention,
             created_ms: group.created_ms,
-            eradicate_ms: group.eradicate_ms,
+            eradicate_ms: self.shown_doom(group.eradicate_ms),
         }
     }
 

@@ -137,7 +137,7 @@ impl Array {
             created_ms: record.created_ms,
             mapped_bytes: self.mapped_bytes(id),
             space: self.object_space(id),
-            eradicate_ms: state.doom_of(record),
+            eradicate_ms: state.shown_doom(state.doom_of(record)),
         })
     }
 

@@ -37,6 +37,7 @@ impl State {
                 Stored::Alert(alert) => state.alerts.load(alert),
                 Stored::LabReport(report) => state.load_lab_report(report),
                 Stored::Port(place, id) => drop(state.ports.insert(place, id)),
+                Stored::Time(time) => state.time.load(time),
                 Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
                 Stored::Reservations(volume, number, part) => {
                     let parts = reservations.entry(volume).or_default();

@@ -99,6 +99,9 @@ pub trait LunMaps: Send + Sync {
     /// How much hosts may do with a volume: none where it is not there.
     fn volume_limits(&self, volume: VolumeId) -> VolumeLimits;
 
+    /// Tells the time: in milliseconds since 1970, and of a monotonic clock. May wait.
+    fn pass_time(&self, now_ms: u64, uptime_ms: u64);
+
     /// Takes the snapshots that are due at so many milliseconds since 1970, and destroys those that
     /// are kept no longer. May wait.
     fn protect(&self, now_ms: u64);
@@ -126,6 +129,20 @@ impl LunMaps for array::Array {
 
     fn volume_limits(&self, volume: VolumeId) -> VolumeLimits {
         array::Array::volume_limits(self, volume)
+    }
+
+    fn pass_time(&self, now_ms: u64, uptime_ms: u64) {
+        let (jump_ms, kept) = array::Array::pass_time(self, now_ms, uptime_ms);
+        if jump_ms != 0 {
+            tracing::warn!(
+                "the clock has jumped by {} s, or the array was off: the time before destroyed \
+                 objects are eradicated does not count that",
+                jump_ms / 1000
+            );
+        }
+        if let Err(error) = kept {
+            tracing::warn!("the time is stored later: {error}");
+        }
     }
 
     fn protect(&self, now_ms: u64) {

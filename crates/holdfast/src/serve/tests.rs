@@ -77,6 +77,8 @@ impl LunMaps for Open {
         found.map_or(VolumeLimits::NONE, |attributes| attributes.limits)
     }
 
+    fn pass_time(&self, _: u64, _: u64) {}
+
     fn protect(&self, _: u64) {}
 
     fn space_thresholds(&self) -> Vec<u8> {

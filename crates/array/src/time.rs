@@ -1,0 +1,153 @@
+//! Array time: how much time the array has seen pass. The delay before eradication is counted in
+//! it, so a clock that jumps does not shorten it.
+//!
+//! It goes with the clock of the day as long as that goes with the monotonic one. Where they come
+//! to differ by more than a minute, the clock has been set, or the machine was suspended: the
+//! difference is not counted. The pool keeps both times every few minutes; over a restart the time
+//! between counts, but [`OFF_MAX_MS`] at most, as nobody knows whether the clock is right then.
+//!
+//! A pool without such a record begins with the time of the clock.
+
+use store::Change;
+
+use crate::{Array, Error, record};
+
+/// How far the clock may run away from the monotonic one.
+const DRIFT_MAX_MS: i64 = 60_000;
+/// How much of the time between the last record and a start counts.
+const OFF_MAX_MS: u64 = 600_000;
+/// How old the record may become while something is destroyed; less than [`OFF_MAX_MS`].
+const RECORD_MS: u64 = 300_000;
+/// For how long retention destroys nothing after the clock has jumped ahead.
+const HOLD_MS: u64 = 3_600_000;
+
+/// Two clocks at one moment, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeRecord {
+    pub(crate) array_ms: u64,
+    /// Since 1970.
+    pub(crate) wall_ms: u64,
+}
+
+/// The time of the array.
+#[derive(Debug, Default)]
+pub(crate) struct ArrayTime {
+    /// What the clock is ahead of array time.
+    skew_ms: i64,
+    /// The time, since somebody tells it.
+    now_ms: Option<u64>,
+    wall_ms: u64,
+    /// The clock of the day and the monotonic one, when the skew was found.
+    anchor: Option<(u64, u64)>,
+    /// What the pool keeps.
+    stored: Option<TimeRecord>,
+    /// The clock has jumped since that was stored.
+    has_jumped: bool,
+    hold_until_ms: u64,
+}
+
+fn signed(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+impl ArrayTime {
+    pub(crate) fn load(&mut self, stored: TimeRecord) {
+        self.skew_ms = signed(stored.wall_ms).saturating_sub(signed(stored.array_ms));
+        self.stored = Some(stored);
+    }
+
+    /// Takes the time of the day and a monotonic one. Returns by how much the first has jumped.
+    fn pass(&mut self, wall_ms: u64, uptime_ms: u64) -> i64 {
+        let expected_ms = match (self.anchor, self.stored) {
+            (Some((wall, uptime)), _) => wall.saturating_add(uptime_ms.saturating_sub(uptime)),
+            (None, Some(stored)) => {
+                wall_ms.clamp(stored.wall_ms, stored.wall_ms.saturating_add(OFF_MAX_MS))
+            }
+            (None, None) => wall_ms,
+        };
+        let jump_ms = signed(wall_ms).saturating_sub(signed(expected_ms));
+        let has_jumped = jump_ms.saturating_abs() > DRIFT_MAX_MS;
+        if has_jumped {
+            self.skew_ms = self.skew_ms.saturating_add(jump_ms);
+            self.has_jumped = true;
+        }
+        if has_jumped || self.anchor.is_none() {
+            self.anchor = Some((wall_ms, uptime_ms));
+        }
+        self.wall_ms = wall_ms;
+        let now_ms = self.of_wall(wall_ms).max(self.now_ms.unwrap_or(0));
+        self.now_ms = Some(now_ms);
+        if has_jumped && jump_ms > 0 {
+            self.hold_until_ms = now_ms.saturating_add(HOLD_MS);
+        }
+        if has_jumped { jump_ms } else { 0 }
+    }
+
+    fn of_wall(&self, wall_ms: u64) -> u64 {
+        u64::try_from(signed(wall_ms).saturating_sub(self.skew_ms)).unwrap_or(0)
+    }
+
+    /// The array time; `wall_ms` is asked only if nobody tells the time.
+    pub(crate) fn now(&self, wall_ms: u64) -> u64 {
+        self.now_ms.unwrap_or_else(|| self.of_wall(wall_ms))
+    }
+
+    /// The time from which a delay is counted: the later one where the clock has gone on since the
+    /// time was told last.
+    pub(crate) fn beginning(&self, wall_ms: u64) -> u64 {
+        self.now(wall_ms).max(self.of_wall(wall_ms))
+    }
+
+    /// A time as people have it, in milliseconds since 1970, should the clock stay as it is.
+    pub(crate) fn shown(&self, array_ms: u64) -> u64 {
+        u64::try_from(signed(array_ms).saturating_add(self.skew_ms)).unwrap_or(0)
+    }
+
+    /// Whether retention waits, as the clock has jumped ahead a short time ago.
+    pub(crate) fn is_held(&self) -> bool {
+        self.now_ms.is_some_and(|now| now < self.hold_until_ms)
+    }
+
+    /// What the pool is to keep, if that is due.
+    pub(crate) fn due_record(&self) -> Option<TimeRecord> {
+        let now = TimeRecord { array_ms: self.now_ms?, wall_ms: self.wall_ms };
+        let is_old = |kept: TimeRecord| now.array_ms.saturating_sub(kept.array_ms) >= RECORD_MS;
+        (self.has_jumped || self.stored.is_none_or(is_old)).then_some(now)
+    }
+
+    pub(crate) fn stored(&mut self, record: TimeRecord) {
+        self.stored = Some(record);
+        self.has_jumped = false;
+    }
+}
+
+impl Array {
+    /// Tells the time: of the clock of the day, in milliseconds since 1970, and of a monotonic one,
+    /// in milliseconds. To be called every second or so. Returns by how many milliseconds the clock
+    /// has jumped since the last call, or since the array was used last: 0 but for jumps of more
+    /// than a minute, and for all but 10 minutes of the time that the array was off.
+    ///
+    /// # Errors
+    /// Those of the store, which keeps the time every few minutes while something is destroyed. The
+    /// time has passed nevertheless.
+    pub fn pass_time(&self, wall_ms: u64, uptime_ms: u64) -> (i64, Result<(), Error>) {
+        let (jump_ms, is_wanted) = {
+            let state = &mut *self.state.write();
+            let jump_ms = state.time.pass(wall_ms, uptime_ms);
+            (jump_ms, !state.doomed.is_empty() || !state.doomed_groups.is_empty())
+        };
+        (jump_ms, if is_wanted { self.keep_time() } else { Ok(()) })
+    }
+
+    fn keep_time(&self) -> Result<(), Error> {
+        if self.state.read().time.due_record().is_none() {
+            return Ok(());
+        }
+        let _turn = self.turn.lock();
+        let Some(record) = self.state.read().time.due_record() else { return Ok(()) };
+        let config = vec![record::time_row(record)?];
+        self.backing.change(Change { config, ..Change::default() })?;
+        self.state.write().time.stored(record);
+        Ok(())
+    }
+}
