@@ -5,8 +5,8 @@
 //! by number, in total and from one address ([`doors`]), so that a slow or runaway client leaves
 //! room for the others.
 //!
-//! While the clock says no date ([`wall`]), nothing is served: the libraries below panic then, and a
-//! panic ends what hosts use.
+//! While the clock says no date ([`wall`]), nothing is served: the libraries below panic then, and
+//! a panic ends what hosts use.
 
 mod doors;
 
@@ -183,7 +183,8 @@ async fn serve(
 fn told_of_clock(was_dated: &mut bool, is_dated: bool) -> bool {
     match (std::mem::replace(was_dated, is_dated), is_dated) {
         (true, false) => tracing::error!(
-            "the clock says a time before 1970 or after 9999: there is no management until it is set"
+            "the clock says a time before 1970 or after 9999: there is no management until it is \
+             set"
         ),
         (false, true) => tracing::info!("the clock says a date again: management is back"),
         _ => {}

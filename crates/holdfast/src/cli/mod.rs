@@ -30,6 +30,7 @@ mod credentials;
 mod descriptors;
 mod device;
 mod discover;
+mod door;
 mod failure;
 mod first;
 mod flat;

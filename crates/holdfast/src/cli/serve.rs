@@ -1,7 +1,7 @@
 //! `serve`: opens the pool, and joins front end and management around it.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use serde_json::json;
 use store::{Store, StoreError};
 
 use super::access::HostAccess;
-use super::args::{ApiPlace, Common, PortalArg, ServeArgs};
+use super::args::{Common, PortalArg, ServeArgs};
 use super::certificate::{self, ServerIdentity};
 use super::config::{Config, Durability};
 use super::credentials::{Credentials, Renewer};
 use super::descriptors::{self, Shares};
 use super::discover::{Registered, RunFile};
+use super::door::{api_address, bind};
 use super::failure::Failure;
 use super::first::First;
 use super::http::{Bound, Server};
@@ -34,9 +35,6 @@ use crate::serve::{
     Running, Sampler, ScrubOptions, ServeError, ServeOptions, check_portal_count, now_ms,
     thread_count,
 };
-
-/// The default address of management, if its port is free.
-const API_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3280);
 
 /// Serves until SIGTERM or SIGINT.
 pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
@@ -87,20 +85,6 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
     }
 }
 
-/// Binds the management address. If it is only the default, a taken port is not a failure: another
-/// array may have it, and verbs find the port that is used instead.
-fn bind(api: SocketAddr, may_move: bool) -> Result<Bound, Failure> {
-    let refuse = |error| {
-        Failure::Machine(format!("can't listen on {api} (--api, or HOLDFAST_API): {error}"))
-    };
-    match Bound::new(api) {
-        Err(error) if may_move && error.kind() == io::ErrorKind::AddrInUse => {
-            Bound::new(SocketAddr::new(api.ip(), 0)).map_err(refuse)
-        }
-        bound => bound.map_err(refuse),
-    }
-}
-
 fn of_serving(error: ServeError) -> Failure {
     match error {
         ServeError::Listen { .. } => Failure::Machine(format!("{error} (--iscsi)")),
@@ -109,36 +93,6 @@ fn of_serving(error: ServeError) -> Failure {
             Failure::Machine(error.to_string())
         }
     }
-}
-
-/// The management address. Plain HTTP never leaves the machine, and even HTTPS is offered to a
-/// network only on request.
-fn api_address(
-    asked: Option<&ApiPlace>,
-    allow_remote: bool,
-    plain: bool,
-) -> Result<SocketAddr, Failure> {
-    let address = match asked {
-        Some(asked) => asked.address().ok_or_else(|| {
-            Failure::Usage(format!(
-                "--api (or HOLDFAST_API) {asked}: serve listens on an address, not on a name"
-            ))
-        })?,
-        None => API_DEFAULT,
-    };
-    if address.ip().is_loopback() {
-        return Ok(address);
-    }
-    let why = match (plain, allow_remote) {
-        (true, _) => "and management is not encrypted: leave out http",
-        (false, false) => {
-            "so others could reach it: set allow_remote_api = true in the configuration"
-        }
-        (false, true) => return Ok(address),
-    };
-    Err(Failure::Usage(format!(
-        "--api (or HOLDFAST_API) {address} is not a loopback address, {why}, or use 127.0.0.1"
-    )))
 }
 
 /// What management needs from an open pool.
@@ -394,20 +348,6 @@ fn sources() -> Sources {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn management_stays_on_loopback_unless_it_is_allowed_out() {
-        let address = |text: &str, allow_remote, plain| {
-            api_address(Some(&text.parse().unwrap()), allow_remote, plain)
-        };
-        assert!(matches!(address("192.0.2.1:80", false, false), Err(Failure::Usage(_))));
-        assert!(address("0.0.0.0:80", false, false).is_err());
-        assert!(address("192.0.2.1:80", true, false).is_ok());
-        assert!(address("192.0.2.1:80", true, true).is_err(), "in the clear over a network");
-        assert!(address("[::1]:80", false, true).is_ok());
-        assert!(address("localhost:80", true, false).is_err());
-        assert!(api_address(None, false, false).unwrap().ip().is_loopback());
-    }
 
     #[test]
     fn a_revision_is_never_cut_in_the_middle_of_a_number() {

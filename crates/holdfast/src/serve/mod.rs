@@ -15,7 +15,8 @@
 //! * [`patience`]: how long a thread looks around before it sleeps,
 //! * [`saver`]: making reservations durable,
 //! * [`repeated`]: who sends a COMPARE AND WRITE, and whether its answer has come,
-//! * [`listen`]: portals, and handing connections out, [`episode`]: telling once of what fails often,
+//! * [`listen`]: portals, and handing connections out,
+//! * [`episode`]: telling once of what fails often,
 //! * [`background`]: checkpoints, what is due by the clock, and signals,
 //! * [`passes`]: what goes over the whole pool, and gives way to hosts; [`scrub`]: reading all that
 //!   is stored, [`optimize`]: the background pass of reduction,

@@ -13,7 +13,7 @@ fn no_clock_ends_the_array() {
     let world = World::new();
     let at = |name: &str| world.directory.path().join(name);
     let (library, offset) = (at("clock.so"), at("offset"));
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/clock.c");
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/clock.c");
     let mut compiler = Command::new("cc");
     compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source);
     if !compiler.status().is_ok_and(|status| status.success()) {
