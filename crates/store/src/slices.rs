@@ -120,6 +120,9 @@ impl Captured {
         writer: &mut Writer,
         checkpointer: &Checkpointer,
     ) -> Result<(), StoreError> {
+        if self.open.is_none() {
+            return Ok(());
+        }
         let segments = &mut writer.state.segments;
         // What was captured twice is where it was before the first time.
         for step in self.steps.into_iter().rev() {
@@ -143,9 +146,7 @@ impl Captured {
                 segments.add_live(old, units)?;
             }
         }
-        if !self.images.is_empty() {
-            world.memory.end_capture();
-        }
+        world.memory.end_capture();
         let (readers, images) = (world.readers.turn(), world.images.turn());
         segments.free(self.opened, &readers, &images);
         let start = Self::default().placer(world, segments, 0, checkpointer);
