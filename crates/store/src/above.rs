@@ -8,12 +8,12 @@
 use std::collections::BTreeSet;
 
 use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE};
-use parking_lot::MutexGuard;
 
 use crate::asking::{Asked, View};
 use crate::pages::PageKey;
 use crate::plans::Held;
 use crate::store::Store;
+use crate::sync::MutexGuard;
 use crate::table::Table;
 use crate::writer::Writer;
 

@@ -13,6 +13,7 @@ use crate::asking::View;
 use crate::grafts::touched_by;
 use crate::preload;
 use crate::store::Store;
+use crate::sync::yield_now;
 use crate::world::World;
 use crate::writer::{Job, Submitted};
 use crate::{Change, StoreError, Token, VolumeChange};
@@ -60,7 +61,7 @@ impl Store {
             drop(writer);
             if !self.commit_here() {
                 // Another thread holds the writer's role, and will not hold it long.
-                std::thread::yield_now();
+                yield_now();
             }
         }
     }

@@ -2,11 +2,11 @@
 
 use format::page::ROWS_PER_PAGE;
 use format::row::ROW_BYTES;
-use parking_lot::RwLockWriteGuard;
 
 use crate::StoreError;
 use crate::medium::Medium;
 use crate::pages::{PageKey, Shard, group_of, shard_of};
+use crate::sync::RwLockWriteGuard;
 use crate::table::Table;
 
 /// How many groups of pages a [`Cursor`] remembers.

@@ -70,6 +70,8 @@ mod maintain;
 mod map;
 mod medium;
 mod memory;
+#[cfg(all(test, feature = "models"))]
+mod models;
 mod need;
 mod node_slots;
 mod nodes;
@@ -106,6 +108,7 @@ mod starved;
 mod status;
 mod store;
 mod superblocks;
+mod sync;
 mod table;
 mod take;
 mod tally;

@@ -15,14 +15,15 @@
 //! changes were planned with that are not applied yet (`plans`).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed};
 
 use block::BLOCK_BYTES;
-use parking_lot::RwLock;
 
 use crate::MemoryStatus;
 use crate::pages::{GROUP_COST_BYTES, SHARDS};
 use crate::plans::Plans;
+use crate::sync::RwLock;
+use crate::sync::atomic::AtomicU32;
 
 /// Memory that a page takes: its frame, and what counts the references to that.
 pub(crate) const PAGE_COST_BYTES: u64 = BLOCK_BYTES + 32;

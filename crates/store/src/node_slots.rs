@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use format::NodeId;
 use format::map::Node;
-use parking_lot::RwLock;
 
 use crate::memory::{Counted, Kept, NODE_COST_BYTES, Sweep, Swept, Tally};
 use crate::pages::{FastState, SHARDS};
 use crate::plans::Mark;
+use crate::sync::RwLock;
 
 /// How many nodes a hand looks at in one move.
 const NODES_SWEPT: usize = 16;

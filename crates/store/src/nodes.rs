@@ -6,7 +6,6 @@ use format::map::Node;
 use format::page::{PageRef, TableRoot};
 use format::row::ROW_BYTES;
 use format::{NodeId, NodeRow, Place};
-use parking_lot::{Mutex, RwLock};
 
 use crate::StoreError;
 use crate::asking::Source;
@@ -14,6 +13,7 @@ use crate::counts::Counts;
 use crate::medium::Medium;
 use crate::memory::{Memory, NODE_COST_BYTES};
 use crate::node_slots::{Shard, Shards, Slot};
+use crate::sync::{Mutex, RwLock};
 use crate::table::Table;
 
 /// All nodes.

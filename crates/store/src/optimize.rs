@@ -17,7 +17,6 @@ use std::collections::{HashMap, VecDeque};
 use block::VolumeError;
 use format::page::ROWS_PER_PAGE;
 use format::{ChunkId, ChunkRow, Codec, Entry, Fingerprint, SegmentState};
-use parking_lot::Mutex;
 
 use crate::StoreError;
 use crate::dedup::is_shareable;
@@ -26,6 +25,7 @@ use crate::pack::gains;
 use crate::pages::FastState;
 use crate::part::Part;
 use crate::store::Store;
+use crate::sync::Mutex;
 use crate::verify::{Stored, read_chunk};
 
 /// Row pages that one turn looks at.

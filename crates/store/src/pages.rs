@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use block::{Frame, FrameMut};
 use format::page::PageRef;
-use parking_lot::RwLock;
 
 use crate::memory::{Counted, Kept, PAGE_COST_BYTES, Sweep, Swept, Tally};
 use crate::plans::Mark;
+use crate::sync::RwLock;
 
 /// Locks over the pages, so that readers of different pages do not meet.
 pub(crate) const SHARDS: usize = 64;

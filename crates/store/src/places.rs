@@ -8,12 +8,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use block::VolumeError;
 
 use crate::edit::Edit;
 use crate::store::Store;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[cfg(doc)]
 use crate::tuning::Tuning;
 use crate::world::World;

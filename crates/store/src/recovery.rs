@@ -21,7 +21,6 @@ use format::superblock::{SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BY
 use format::{
     ChunkId, Compared, FormatError, Geometry, Keys, NodeId, Place, Seal, Superblock, VolumeRow,
 };
-use parking_lot::RwLock;
 
 use crate::checkpoint::Checkpointer;
 use crate::grow::{extend, grown_geometry, make_longer};
@@ -34,6 +33,7 @@ use crate::replay::replay;
 use crate::segments::Segments;
 use crate::store::Store;
 use crate::superblocks::newest_superblock;
+use crate::sync::RwLock;
 use crate::table::LostPage;
 use crate::world::{State, Volume, World};
 use crate::writer::Writer;

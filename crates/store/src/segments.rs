@@ -5,9 +5,9 @@ use std::sync::{Arc, Weak};
 
 use format::row::SEGMENT_ROW_BYTES;
 use format::{Geometry, Place, SegmentRow, SegmentState};
-use parking_lot::Mutex;
 
 use crate::StoreError;
+use crate::sync::Mutex;
 use crate::tally::Tally;
 
 /// Held by who reads from the device: a segment that was freed is not written again before all

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use block::{SectorCount, SpaceUse, VolumeError, VolumeId, VolumeReply, VolumeRequest};
-use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::api::Pending;
 use crate::asking::{Asked, Then};
 use crate::comparisons;
 use crate::edit::{Edit, Sizes};
 use crate::read::data_reply;
+use crate::sync::{Condvar, Mutex, RwLock};
 use crate::wait::Waiters;
 use crate::world::World;
 use crate::write::restart;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use block::{Frame, FrameMut};
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, TABLE_HEIGHT_MAX, TableRoot};
 use format::row::ROW_BYTES;
-use parking_lot::{Mutex, RwLock};
 
 use crate::StoreError;
 use crate::asking::Source;
@@ -16,6 +15,7 @@ use crate::cursor::Cursor;
 use crate::medium::Medium;
 use crate::memory::{Memory, PAGE_COST_BYTES};
 use crate::pages::{Page, PageKey, Shards, Slot};
+use crate::sync::{Mutex, RwLock};
 
 pub(crate) const FREE_ROW: [u8; ROW_BYTES] = [0; ROW_BYTES];
 

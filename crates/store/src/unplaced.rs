@@ -6,9 +6,9 @@ use std::collections::hash_map::Entry;
 
 use block::Frame;
 use format::ChunkId;
-use parking_lot::RwLock;
 
 use crate::pages::FastState;
+use crate::sync::RwLock;
 
 /// See the module.
 #[derive(Default)]

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use block::VolumeId;
 use format::{Handling, MapEntry, VolumeRow};
-use parking_lot::RwLock;
 
 use crate::StoreError;
 use crate::apply::with_map;
 use crate::lossy::twice;
 use crate::map::Editor;
 use crate::nodes::Referenced;
+use crate::sync::RwLock;
 use crate::value::Value;
 use crate::world::{State, Volume, World};
 

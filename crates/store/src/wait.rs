@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use block::{VolumeError, VolumeReply, VolumeRequest};
 use format::Entry;
-use parking_lot::{Condvar, Mutex};
 
 use crate::asking::View;
 use crate::store::Store;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex};
 use crate::writer::{Job, Relocation, Submitted};
 use crate::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, StoreError, Token};
 

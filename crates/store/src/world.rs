@@ -2,13 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use block::{Frame, VolumeId};
 use format::page::TableRoot;
 use format::row::ROW_BYTES;
 use format::{ChunkId, ChunkRow, Fingerprint, MapEntry, NodeId, VolumeRow};
-use parking_lot::{Mutex, RwLock};
 use quick_cache::sync::Cache;
 
 use crate::asking::View;
@@ -24,6 +22,8 @@ use crate::pages::{FastState, PageKey};
 use crate::places::Places;
 use crate::scrub::TableName;
 use crate::segments::{ReaderToken, Readers, Segments};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, RwLock};
 use crate::table::Table;
 use crate::unplaced::Unplaced;
 use crate::{MemoryStatus, StoreError};

@@ -28,12 +28,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use block::{BLOCK_BYTES, VolumeId};
 use format::VolumeRow;
-use parking_lot::{Mutex, RwLock};
 
 use crate::StoreError;
 use crate::checkpoint::Checkpointer;
 use crate::pages::FastState;
 use crate::store::Store;
+use crate::sync::{Mutex, RwLock};
 use crate::world::{State, World};
 pub(crate) use count::Limits;
 use count::{Halt, count, owners_of};

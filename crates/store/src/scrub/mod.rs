@@ -27,7 +27,6 @@ mod superblocks;
 
 use block::BLOCK_BYTES;
 use format::{ChunkId, ChunkRow, Place};
-use parking_lot::MutexGuard;
 
 pub use findings::{DamageList, DamagedRange, Finding, Repair, TableName, What};
 
@@ -35,6 +34,7 @@ use crate::StoreError;
 use crate::checkpoint::Checkpointer;
 use crate::groups::GroupReader;
 use crate::store::Store;
+use crate::sync::MutexGuard;
 use crate::verify::{Stored, read_chunk, read_chunks};
 use crate::world::World;
 use findings::Findings;

@@ -1,0 +1,59 @@
+//! Models: the store's own code, with threads that go on in whatever order a scheduler says. Where
+//! another thread may go on is at each lock, each atomic that orders something (`sync`), and each
+//! block that the disk reads or writes.
+
+mod disk;
+mod role;
+mod schedule;
+
+use std::sync::Arc;
+
+use block::VolumeId;
+
+use crate::tests::{MemoryDisk, distinct, volume};
+use crate::{Durability, OpenOptions, Store, Tuning};
+use disk::ModelDisk;
+
+/// Sectors in a block.
+const BLOCK: u64 = 8;
+/// So many segments of 64 KiB are behind the first 16 MiB.
+const SEGMENTS: u64 = 64;
+/// Sectors of the volume.
+const VOLUME: u64 = 1024;
+
+/// What a block with a number holds: no two hold the same, from the first byte on.
+fn stamp(number: u64) -> Vec<u8> {
+    let mut bytes = distinct(BLOCK, number + 1);
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+fn options(durability: Durability) -> OpenOptions {
+    OpenOptions { durability, memory_bytes: 0, tuning: Tuning::SMALL, ..OpenOptions::default() }
+}
+
+/// A pool as a model finds it, made once.
+struct Pool {
+    disk: Arc<MemoryDisk>,
+    volume: VolumeId,
+}
+
+impl Pool {
+    /// One with a volume; `fill` writes what is there.
+    fn new(fill: impl FnOnce(&Store, VolumeId)) -> Self {
+        let disk = MemoryDisk::new((16 << 20) + SEGMENTS * (64 << 10));
+        Store::create_with_segments(&*disk, &[7; 64], 64 << 10).unwrap();
+        let store = Store::open(disk.clone(), options(Durability::Commit)).unwrap();
+        let id = volume(&store, VOLUME);
+        fill(&store, id);
+        store.checkpoint().unwrap();
+        Self { disk, volume: id }
+    }
+
+    /// A copy of it, for one execution.
+    fn open(&self, durability: Durability) -> (Arc<ModelDisk>, Store, VolumeId) {
+        let disk = ModelDisk::new(self.disk.copy());
+        let store = Store::open(disk.clone(), options(durability)).unwrap();
+        (disk, store, self.volume)
+    }
+}

@@ -1,0 +1,168 @@
+//! Who runs next: orders at random, each of which a number stands for.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
+use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
+
+/// How long each model goes on, in seconds, instead of its usual number of orders.
+const SECONDS: &str = "HOLDFAST_MODELS_SECONDS";
+/// The one order that is taken, or the first one where the time says how many.
+const ORDER: &str = "HOLDFAST_MODELS_ORDER";
+
+/// The rarest change of who is first: one in so many steps, as a power of two.
+const RAREST_CHANGE: u64 = 12;
+/// A model that takes so many steps goes on for ever.
+const STEPS_MAX: usize = 1_000_000;
+/// For each thread of a model; what is not used takes no memory.
+const STACK_BYTES: usize = 1 << 20;
+
+/// Runs a model in so many orders, or in those that the environment asks for, each time from its
+/// beginning. An order in which it fails, or somebody waits for ever, is named.
+pub(super) fn explore(name: &str, orders: u64, model: fn()) {
+    let number = |variable| {
+        let text = std::env::var(variable).ok();
+        text.map(|text| text.parse::<u64>().expect(variable))
+    };
+    let first = number(ORDER).unwrap_or(0);
+    let end = match (number(SECONDS), number(ORDER)) {
+        (Some(seconds), _) => End::At(Instant::now() + Duration::from_secs(seconds)),
+        (None, Some(only)) => End::Behind(only),
+        (None, None) => End::Behind(orders - 1),
+    };
+    let taken = Arc::<Taken>::default();
+    let scheduler = Orders { next: first, end, taken: taken.clone(), order: Order::new(first) };
+    let runner = Runner::new(scheduler, config());
+    let ended = catch_unwind(AssertUnwindSafe(|| runner.run(model)));
+    let count = taken.orders.load(Relaxed);
+    if let Err(why) = ended {
+        let order = first + count - 1;
+        eprintln!("{name}: failed in order {order}; {ORDER}={order} takes it again");
+        resume_unwind(why);
+    }
+    println!("{name}: {count} orders, {} steps each", taken.steps.load(Relaxed) / count.max(1));
+}
+
+fn config() -> Config {
+    let mut config = Config::new();
+    config.stack_size = STACK_BYTES;
+    config.failure_persistence = FailurePersistence::None;
+    config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
+    // That it takes all atomics for the strictest is known: docs/testing.md says so.
+    config.silence_warnings = true;
+    config
+}
+
+/// What was done so far.
+#[derive(Default)]
+struct Taken {
+    orders: AtomicU64,
+    steps: AtomicU64,
+}
+
+enum End {
+    At(Instant),
+    /// This order is the last one.
+    Behind(u64),
+}
+
+/// One order after the other.
+struct Orders {
+    next: u64,
+    end: End,
+    taken: Arc<Taken>,
+    order: Order,
+}
+
+impl Scheduler for Orders {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        let is_over = match self.end {
+            End::At(end) => Instant::now() >= end,
+            End::Behind(last) => self.next > last,
+        };
+        if is_over {
+            return None;
+        }
+        self.order = Order::new(self.next);
+        self.next += 1;
+        self.taken.orders.fetch_add(1, Relaxed);
+        Some(Schedule::new(0))
+    }
+
+    fn next_task(
+        &mut self,
+        runnable: &[&Task],
+        current: Option<TaskId>,
+        is_yielding: bool,
+    ) -> Option<TaskId> {
+        self.taken.steps.fetch_add(1, Relaxed);
+        self.order.next(runnable, current, is_yielding)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.order.draw()
+    }
+}
+
+/// One order. Each thread has a rank, drawn when it is first seen, and of those that can go on the
+/// one with the highest does. At any step it may become the last of all instead: at every other
+/// step in some orders, and once in thousands in others, where a thread stops somewhere and the
+/// others go a long way meanwhile.
+struct Order {
+    random: u64,
+    /// One in so many steps changes who is first.
+    change: u64,
+    ranks: Vec<u64>,
+    /// The least rank that was given so far.
+    last: u64,
+}
+
+/// Ranks of threads that were never last.
+const RANKS: u64 = 1 << 32;
+
+impl Order {
+    fn new(order: u64) -> Self {
+        let mut new = Self { random: order, change: 0, ranks: Vec::new(), last: RANKS };
+        new.change = 2 << (new.draw() % RAREST_CHANGE);
+        new
+    }
+
+    /// SplitMix64: neighbouring orders have nothing in common.
+    fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn rank(&mut self, task: TaskId) -> &mut u64 {
+        let index = usize::from(task);
+        while self.ranks.len() <= index {
+            let rank = RANKS + self.draw() % RANKS;
+            self.ranks.push(rank);
+        }
+        &mut self.ranks[index]
+    }
+
+    fn next(
+        &mut self,
+        runnable: &[&Task],
+        current: Option<TaskId>,
+        is_yielding: bool,
+    ) -> Option<TaskId> {
+        if let [only] = runnable {
+            return Some(only.id());
+        }
+        if let Some(current) = current
+            && (is_yielding || self.draw().is_multiple_of(self.change))
+        {
+            self.last -= 1;
+            *self.rank(current) = self.last;
+        }
+        runnable.iter().map(|task| task.id()).max_by_key(|task| *self.rank(*task))
+    }
+}

@@ -1,0 +1,65 @@
+//! Locks, condition variables and the atomics that order something, from one place: those of
+//! `parking_lot` and of the standard library, or, for the models (`models`), those of a scheduler
+//! that decides who runs next at each of them.
+//!
+//! Atomics that only count, or are hints that nothing relies on, are the standard library's in
+//! either case: a place where the scheduler may change its mind is worth nothing there.
+
+#[cfg(not(feature = "models"))]
+pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
+#[cfg(feature = "models")]
+pub(crate) use shuttle::thread::yield_now;
+#[cfg(feature = "models")]
+pub(crate) use shuttle_parking_lot::{Mutex, MutexGuard, RwLock, RwLockWriteGuard};
+#[cfg(not(feature = "models"))]
+pub(crate) use std::thread::yield_now;
+
+/// Atomics that order something.
+pub(crate) mod atomic {
+    #[cfg(feature = "models")]
+    pub(crate) use shuttle::sync::atomic::{
+        AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    };
+    #[cfg(not(feature = "models"))]
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+}
+
+#[cfg(feature = "models")]
+pub(crate) use modelled::Condvar;
+
+#[cfg(feature = "models")]
+mod modelled {
+    use std::time::Duration;
+
+    use super::MutexGuard;
+
+    /// `parking_lot`'s for the models. No wait ends by its time-out: whose only hope is that waits
+    /// for ever, and the scheduler says so.
+    #[derive(Debug, Default)]
+    pub(crate) struct Condvar {
+        /// Held by who is about to wait, until it does: so that none is missed who has let go of
+        /// its own lock already.
+        entry: shuttle::sync::Mutex<()>,
+        condition: shuttle::sync::Condvar,
+    }
+
+    impl Condvar {
+        pub(crate) fn new() -> Self {
+            Self::default()
+        }
+
+        pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+            let entered = self.entry.lock().expect("nobody fails with it");
+            MutexGuard::unlocked(guard, || drop(self.condition.wait(entered)));
+        }
+
+        pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _patience: Duration) {
+            self.wait(guard);
+        }
+
+        pub(crate) fn notify_all(&self) {
+            let _entered = self.entry.lock().expect("nobody fails with it");
+            self.condition.notify_all();
+        }
+    }
+}
