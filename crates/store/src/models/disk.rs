@@ -28,6 +28,11 @@ impl ModelDisk {
         (disk, Arc::new(store))
     }
 
+    /// A block as it is.
+    pub(super) fn block(&self, block: u64) -> Frame {
+        self.below.block(block)
+    }
+
     fn give_way(&self) {
         self.moved.fetch_add(1, Ordering::Relaxed);
     }

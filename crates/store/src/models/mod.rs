@@ -3,6 +3,8 @@
 //! block that the disk reads or writes.
 
 mod disk;
+mod generations;
+mod reclaim;
 mod role;
 mod schedule;
 
@@ -16,8 +18,9 @@ use disk::ModelDisk;
 
 /// Sectors in a block.
 const BLOCK: u64 = 8;
-/// So many segments of 64 KiB are behind the first 16 MiB.
-const SEGMENTS: u64 = 64;
+const SEGMENT_BYTES: u64 = 64 << 10;
+/// 64 segments, behind what superblocks and the like take.
+const POOL_BYTES: u64 = (16 << 20) + 64 * SEGMENT_BYTES;
 /// Sectors of the volume.
 const VOLUME: u64 = 1024;
 
@@ -41,8 +44,8 @@ struct Pool {
 impl Pool {
     /// One with a volume; `fill` writes what is there.
     fn new(fill: impl FnOnce(&Store, VolumeId)) -> Self {
-        let disk = MemoryDisk::new((16 << 20) + SEGMENTS * (64 << 10));
-        Store::create_with_segments(&*disk, &[7; 64], 64 << 10).unwrap();
+        let disk = MemoryDisk::new(POOL_BYTES);
+        Store::create_with_segments(&*disk, &[7; 64], SEGMENT_BYTES).unwrap();
         let store = Store::open(disk.clone(), options(Durability::Commit)).unwrap();
         let id = volume(&store, VOLUME);
         fill(&store, id);
