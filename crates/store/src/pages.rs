@@ -10,8 +10,8 @@ use crate::memory::{Counted, Kept, PAGE_COST_BYTES, Sweep, Swept, Tally};
 use crate::plans::Mark;
 use crate::sync::RwLock;
 
-/// Locks over the pages, so that readers of different pages do not meet.
-pub(crate) const SHARDS: usize = 64;
+/// Locks over the pages, so that readers of different pages do not meet. In models they are to.
+pub(crate) const SHARDS: usize = if cfg!(feature = "models") { 4 } else { 64 };
 /// Neighbouring pages that are found together and share a lock: 2048 rows. Enough to make a run of
 /// them cheap; not so many that the group of a page which is alone there takes as much as the page.
 const PAGES_TOGETHER: usize = 16;

@@ -1,4 +1,4 @@
-//! The disk of the models: one in memory, where others go on between any two blocks.
+//! The disk of the models: one in memory, that gives way to others before and behind each block.
 
 use std::io;
 use std::sync::Arc;
@@ -6,19 +6,17 @@ use std::sync::Arc;
 use block::{Frame, FrameMut};
 
 use super::options;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::yield_now;
 use crate::tests::MemoryDisk;
 use crate::{Durability, Store};
 
 pub(super) struct ModelDisk {
     below: Arc<MemoryDisk>,
-    /// How many blocks were moved: a look at it is where the scheduler lets others go on.
-    moved: AtomicU64,
 }
 
 impl ModelDisk {
     pub(super) fn new(below: Arc<MemoryDisk>) -> Arc<Self> {
-        Arc::new(Self { below, moved: AtomicU64::new(0) })
+        Arc::new(Self { below })
     }
 
     /// A copy, and the store that is found on it.
@@ -32,10 +30,6 @@ impl ModelDisk {
     pub(super) fn block(&self, block: u64) -> Frame {
         self.below.block(block)
     }
-
-    fn give_way(&self) {
-        self.moved.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 impl sys::Disk for ModelDisk {
@@ -45,24 +39,24 @@ impl sys::Disk for ModelDisk {
 
     fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
         for (offset, frame) in (offset_bytes..).step_by(4096).zip(frames.chunks_mut(1)) {
-            self.give_way();
+            yield_now();
             self.below.read(offset, frame)?;
         }
-        self.give_way();
+        yield_now();
         Ok(())
     }
 
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
         for (offset, frame) in (offset_bytes..).step_by(4096).zip(frames.chunks(1)) {
-            self.give_way();
+            yield_now();
             self.below.write(offset, frame)?;
         }
-        self.give_way();
+        yield_now();
         Ok(())
     }
 
     fn flush(&self) -> io::Result<()> {
-        self.give_way();
+        yield_now();
         Ok(())
     }
 

@@ -15,6 +15,8 @@ const ORDER: &str = "HOLDFAST_MODELS_ORDER";
 
 /// The rarest change of who is first: one in so many steps, as a power of two.
 const RAREST_CHANGE: u64 = 12;
+/// How much more often a thread becomes the last where it gives way.
+const MORE_WHERE_YIELDING: u64 = 16;
 /// A model that takes so many steps goes on for ever.
 const STEPS_MAX: usize = 1_000_000;
 /// For each thread of a model; what is not used takes no memory.
@@ -108,16 +110,20 @@ impl Scheduler for Orders {
 }
 
 /// One order. Each thread has a rank, drawn when it is first seen, and of those that can go on the
-/// one with the highest does. At any step it may become the last of all instead: at every other
-/// step in some orders, and once in thousands in others, where a thread stops somewhere and the
-/// others go a long way meanwhile.
+/// one with the highest does. At any step it may become the last of all instead: some threads do at
+/// every other step, and some once in thousands, so that one stops anywhere and others go a long
+/// way meanwhile.
 struct Order {
     random: u64,
-    /// One in so many steps changes who is first.
-    change: u64,
-    ranks: Vec<u64>,
+    threads: Vec<Ranked>,
     /// The least rank that was given so far.
     last: u64,
+}
+
+struct Ranked {
+    rank: u64,
+    /// One in so many steps makes it the last.
+    change: u64,
 }
 
 /// Ranks of threads that were never last.
@@ -125,9 +131,7 @@ const RANKS: u64 = 1 << 32;
 
 impl Order {
     fn new(order: u64) -> Self {
-        let mut new = Self { random: order, change: 0, ranks: Vec::new(), last: RANKS };
-        new.change = 2 << (new.draw() % RAREST_CHANGE);
-        new
+        Self { random: order, threads: Vec::new(), last: RANKS }
     }
 
     /// SplitMix64: neighbouring orders have nothing in common.
@@ -139,13 +143,14 @@ impl Order {
         mixed ^ mixed >> 31
     }
 
-    fn rank(&mut self, task: TaskId) -> &mut u64 {
+    fn thread(&mut self, task: TaskId) -> &mut Ranked {
         let index = usize::from(task);
-        while self.ranks.len() <= index {
+        while self.threads.len() <= index {
             let rank = RANKS + self.draw() % RANKS;
-            self.ranks.push(rank);
+            let change = 2 << (self.draw() % RAREST_CHANGE);
+            self.threads.push(Ranked { rank, change });
         }
-        &mut self.ranks[index]
+        &mut self.threads[index]
     }
 
     fn next(
@@ -157,12 +162,14 @@ impl Order {
         if let [only] = runnable {
             return Some(only.id());
         }
-        if let Some(current) = current
-            && (is_yielding || self.draw().is_multiple_of(self.change))
-        {
-            self.last -= 1;
-            *self.rank(current) = self.last;
+        if let Some(current) = current {
+            let change = self.thread(current).change;
+            let change = if is_yielding { (change / MORE_WHERE_YIELDING).max(2) } else { change };
+            if self.draw().is_multiple_of(change) {
+                self.last -= 1;
+                self.thread(current).rank = self.last;
+            }
         }
-        runnable.iter().map(|task| task.id()).max_by_key(|task| *self.rank(*task))
+        runnable.iter().map(|task| task.id()).max_by_key(|task| self.thread(*task).rank)
     }
 }
