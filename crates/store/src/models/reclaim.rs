@@ -17,8 +17,10 @@ const GROUPS: u64 = 4;
 const GROUP: u64 = 8;
 /// Blocks at the beginning of each group that are not written over: they stay, and move.
 const KEPT: u64 = 2;
-/// Where the log comes from that goes over what was freed.
+/// Where the log is written for that goes over what was freed, and how many groups of it each time:
+/// each takes most of a segment.
 const OTHERS: u64 = GROUPS * GROUP;
+const PARTS: u64 = 3;
 
 /// In how many orders the place of a block that had moved was written again.
 static WRITTEN_AGAIN: AtomicU64 = AtomicU64::new(0);
@@ -60,11 +62,14 @@ fn run() {
             let store = &store;
             scope.spawn(move || read_kept(store, id, reader));
         }
-        scope.spawn(|| while store.reclaim_segment().unwrap() {});
         scope.spawn(|| {
-            for number in 0..6 * GROUP {
-                let at = OTHERS + number % (2 * GROUP);
-                write(&store, id, at * BLOCK, &stamp(2000 + number)).unwrap();
+            for round in 0..GROUPS {
+                store.reclaim_segment().unwrap();
+                for part in 0..PARTS {
+                    let first = 2000 + (round * PARTS + part) * GROUP;
+                    let at = OTHERS + part % 2 * GROUP;
+                    write(&store, id, at * BLOCK, &blocks(first..first + GROUP)).unwrap();
+                }
             }
         });
     });

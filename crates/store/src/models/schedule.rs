@@ -14,7 +14,7 @@ const SECONDS: &str = "HOLDFAST_MODELS_SECONDS";
 const ORDER: &str = "HOLDFAST_MODELS_ORDER";
 
 /// The rarest change of who is first: one in so many steps, as a power of two.
-const RAREST_CHANGE: u64 = 12;
+const RAREST_CHANGE: u64 = 16;
 /// How much more often a thread becomes the last where it gives way.
 const MORE_WHERE_YIELDING: u64 = 16;
 /// A model that takes so many steps goes on for ever.
