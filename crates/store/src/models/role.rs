@@ -24,12 +24,12 @@ const ROUNDS: u64 = 2;
 
 #[test]
 fn the_role_is_handed_on_and_nobody_is_forgotten() {
-    explore("role, commit", 250, || run(Durability::Commit));
+    explore("role, commit", 500, || run(Durability::Commit));
 }
 
 #[test]
 fn the_role_is_handed_on_where_answers_come_early() {
-    explore("role, flush", 250, || run(Durability::Flush));
+    explore("role, flush", 500, || run(Durability::Flush));
 }
 
 fn pool() -> &'static Pool {
