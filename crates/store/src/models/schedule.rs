@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
@@ -29,15 +29,16 @@ pub(super) fn explore(name: &str, orders: u64, model: fn()) {
         let text = std::env::var(variable).ok();
         text.map(|text| text.parse::<u64>().expect(variable))
     };
-    let first = number(ORDER).unwrap_or(0);
-    let end = match (number(SECONDS), number(ORDER)) {
-        (Some(seconds), _) => End::At(Instant::now() + Duration::from_secs(seconds)),
-        (None, Some(only)) => End::Behind(only),
-        (None, None) => End::Behind(orders - 1),
+    let (seconds, order) = (number(SECONDS), number(ORDER));
+    let first = order.unwrap_or(0);
+    let last = match (seconds, order) {
+        (Some(_), _) => u64::MAX,
+        (None, Some(only)) => only,
+        (None, None) => orders - 1,
     };
     let taken = Arc::<Taken>::default();
-    let scheduler = Orders { next: first, end, taken: taken.clone(), order: Order::new(first) };
-    let runner = Runner::new(scheduler, config());
+    let scheduler = Orders { next: first, last, taken: taken.clone(), order: Order::new(first) };
+    let runner = Runner::new(scheduler, config(seconds.map(Duration::from_secs)));
     let ended = catch_unwind(AssertUnwindSafe(|| runner.run(model)));
     let count = taken.orders.load(Relaxed);
     if let Err(why) = ended {
@@ -45,11 +46,12 @@ pub(super) fn explore(name: &str, orders: u64, model: fn()) {
         eprintln!("{name}: failed in order {order}; {ORDER}={order} takes it again");
         resume_unwind(why);
     }
-    println!("{name}: {count} orders, {} steps each", taken.steps.load(Relaxed) / count.max(1));
+    eprintln!("{name}: {count} orders, {} steps each", taken.steps.load(Relaxed) / count.max(1));
 }
 
-fn config() -> Config {
+fn config(max_time: Option<Duration>) -> Config {
     let mut config = Config::new();
+    config.max_time = max_time;
     config.stack_size = STACK_BYTES;
     config.failure_persistence = FailurePersistence::None;
     config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
@@ -65,27 +67,17 @@ struct Taken {
     steps: AtomicU64,
 }
 
-enum End {
-    At(Instant),
-    /// This order is the last one.
-    Behind(u64),
-}
-
 /// One order after the other.
 struct Orders {
     next: u64,
-    end: End,
+    last: u64,
     taken: Arc<Taken>,
     order: Order,
 }
 
 impl Scheduler for Orders {
     fn new_execution(&mut self) -> Option<Schedule> {
-        let is_over = match self.end {
-            End::At(end) => Instant::now() >= end,
-            End::Behind(last) => self.next > last,
-        };
-        if is_over {
+        if self.next > self.last {
             return None;
         }
         self.order = Order::new(self.next);
