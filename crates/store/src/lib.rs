@@ -70,8 +70,6 @@ mod maintain;
 mod map;
 mod medium;
 mod memory;
-#[cfg(all(test, feature = "models"))]
-mod models;
 mod need;
 mod node_slots;
 mod nodes;

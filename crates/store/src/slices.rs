@@ -16,7 +16,6 @@
 use format::geometry::UNITS_PER_BLOCK;
 use format::page::PageRef;
 use format::{NodeId, Place};
-use parking_lot::MutexGuard;
 
 use crate::above::{Seen, look_above_changed};
 use crate::asking::View;
@@ -30,6 +29,7 @@ use crate::placer::Placer;
 use crate::scrub::TableName;
 use crate::segments::Segments;
 use crate::store::Store;
+use crate::sync::MutexGuard;
 use crate::world::World;
 use crate::writer::Writer;
 use crate::{NODE_UNITS, StoreError};

@@ -1,6 +1,6 @@
 //! Locks, condition variables and the atomics that order something, from one place: those of
-//! `parking_lot` and of the standard library, or, for the models (`models`), those of a scheduler
-//! that decides who runs next at each of them.
+//! `parking_lot` and of the standard library, or, for the models below `tests`, those of a
+//! scheduler that decides who runs next at each of them.
 //!
 //! Atomics that only count, or are hints that nothing relies on, are the standard library's in
 //! either case: a place where the scheduler may change its mind is worth nothing there.

@@ -16,6 +16,8 @@ mod log_end;
 mod lost_answers;
 mod memory;
 mod model;
+#[cfg(feature = "models")]
+mod models;
 mod nearly_full;
 mod optimize;
 mod order;
