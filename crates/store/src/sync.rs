@@ -57,9 +57,11 @@ mod modelled {
             self.wait(guard);
         }
 
-        pub(crate) fn notify_all(&self) {
+        /// How many were woken is not known.
+        pub(crate) fn notify_all(&self) -> usize {
             let _entered = self.entry.lock().expect("nobody fails with it");
             self.condition.notify_all();
+            0
         }
     }
 }
