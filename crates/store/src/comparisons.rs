@@ -33,9 +33,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use block::{DataOut, VolumeId, VolumeRequest};
 use format::compared::COMPARED_BYTES;
 use format::{Compared, Fingerprint, Keys};
-use parking_lot::Mutex;
 
 use crate::store::Store;
+use crate::sync::Mutex;
 
 /// How long a command is known, in milliseconds.
 pub(crate) const KEPT_MS: u64 = 60_000;

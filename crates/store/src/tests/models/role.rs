@@ -120,7 +120,8 @@ impl Model {
         let [expected, data] =
             [from, from + 1].map(|number| DataOut::from_bytes(&stamp(number), 0));
         let range = SectorRange::new(SHARED * BLOCK, BLOCK);
-        VolumeRequest::CompareAndWrite { volume: self.volume, range, expected, data, fua: false }
+        let (volume, fua, sender) = (self.volume, false, None);
+        VolumeRequest::CompareAndWrite { volume, range, expected, data, fua, sender }
     }
 
     /// The number that a block holds, all of it.
