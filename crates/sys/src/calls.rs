@@ -20,6 +20,10 @@ pub trait Calls: Send + Sync {
     /// What the system says. It may be longer all the same.
     fn grow(&self, len_bytes: u64) -> io::Result<()>;
 
+    /// So many bytes from `offset_bytes` on are to be written. May wait for what others do there,
+    /// which may flush: so it is called before a write begins, and never between.
+    fn before_write(&self, _offset_bytes: u64, _len_bytes: u64) {}
+
     /// Reads into `frames`, of which the first begins at `offset_bytes`, from their byte
     /// `skip_bytes` on. Returns how many bytes were read, at least one.
     ///

@@ -190,6 +190,10 @@ impl Calls for OpenFile {
         Ok(())
     }
 
+    fn before_write(&self, offset_bytes: u64, len_bytes: u64) {
+        self.units.before_write(offset_bytes, len_bytes);
+    }
+
     fn read(
         &self,
         offset_bytes: u64,
@@ -215,7 +219,6 @@ impl Calls for OpenFile {
         skip_bytes: usize,
         dsync: bool,
     ) -> io::Result<usize> {
-        self.units.before_write(offset_bytes, (frames.len() * FRAME_BYTES) as u64);
         let mut iovecs = Vec::with_capacity(frames.len().min(iovec::IOVECS_MAX));
         iovec::for_write(&mut iovecs, frames, skip_bytes);
         let offset = (offset_bytes + skip_bytes as u64) as i64;

@@ -15,6 +15,9 @@ use crate::transfer::{Core, Next, Step, Transfer};
 
 /// How soon to look again whether the flushes have ended that overlap one which has succeeded.
 const OVERLAP_PAUSE: Duration = Duration::from_micros(100);
+/// How often, for some 10 s. Then it is taken for one that may have failed: whoever should have
+/// told of the others may wait for whoever waits here.
+const OVERLAP_PAUSES_MAX: u32 = 100_000;
 
 /// A [`Disk`] over [`Calls`]: goes on with what was moved in part, tries again what may pass, and
 /// says what failed flushes mean. Whoever calls it waits on the spot; [`crate::Transfers`] do the
@@ -91,10 +94,13 @@ impl<C: Calls> RetryingDisk<C> {
         };
         let overlap = flushes.end(ticket, result.as_ref().err());
         result?;
-        while !flushes.has_passed(overlap) {
+        for _ in 0..OVERLAP_PAUSES_MAX {
+            if flushes.has_passed(overlap) {
+                return flushes.judge(before);
+            }
             self.calls.sleep(OVERLAP_PAUSE);
         }
-        flushes.judge(before)
+        Err(io::Error::from_raw_os_error(libc::EIO))
     }
 
     /// Does a transfer to its end.
@@ -111,12 +117,16 @@ impl<C: Calls> RetryingDisk<C> {
                 step => call(&self.calls, step, transfer.done_bytes()),
             };
             let mut next = transfer.ended(result, &self.core);
-            while matches!(next, Next::Overlapped) {
+            for _ in 0..OVERLAP_PAUSES_MAX {
+                if !matches!(next, Next::Overlapped) {
+                    break;
+                }
                 self.calls.sleep(OVERLAP_PAUSE);
                 next = transfer.judge(&self.core);
             }
             match next {
-                Next::Step | Next::Overlapped => {}
+                Next::Step => {}
+                Next::Overlapped => return Err(io::Error::from_raw_os_error(libc::EIO)),
                 Next::Again(pause) => self.sleep(pause),
                 Next::Ended(result) => return result,
             }
@@ -142,6 +152,9 @@ impl<C: Calls> RetryingDisk<C> {
         self.check_range(offset_bytes, frames.len())?;
         if let Some(pause) = self.core.pause_before(persist) {
             self.sleep(pause);
+        }
+        if !frames.is_empty() {
+            self.calls.before_write(offset_bytes, (frames.len() * FRAME_BYTES) as u64);
         }
         let transfer = Transfer::write(&self.core, offset_bytes, frames.len(), persist);
         self.run(transfer, |calls, step, done| {
@@ -218,4 +231,64 @@ impl<C: Calls> Disk for RetryingDisk<C> {
 
 pub(crate) fn invalid(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, OnceLock, Weak};
+
+    use super::*;
+    use crate::transfers::Transfers;
+
+    /// Calls that flush before each write, as one does that waits for zeros below it.
+    #[derive(Default)]
+    struct Waiting(OnceLock<Weak<RetryingDisk<Waiting>>>);
+
+    impl Calls for Waiting {
+        fn len_bytes(&self) -> u64 {
+            1 << 20
+        }
+
+        fn grow(&self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn before_write(&self, _: u64, _: u64) {
+            let disk = self.0.get().and_then(Weak::upgrade).unwrap();
+            disk.flush().unwrap();
+        }
+
+        fn read(&self, _: u64, frames: &mut [FrameMut], skip_bytes: usize) -> io::Result<usize> {
+            Ok(frames.len() * FRAME_BYTES - skip_bytes)
+        }
+
+        fn write(&self, _: u64, frames: &[Frame], skip: usize, _: bool) -> io::Result<usize> {
+            Ok(frames.len() * FRAME_BYTES - skip)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn sleep(&self, _: Duration) {}
+    }
+
+    /// A write that waited for somebody's flush, and was itself under way for that flush, ended
+    /// neither of them.
+    #[test]
+    fn a_write_is_not_under_way_before_what_it_waits_for_has_ended() {
+        let disk = Arc::new(RetryingDisk::new(Waiting::default()));
+        disk.calls().0.set(Arc::downgrade(&disk)).unwrap();
+        let frames = [Frame::zeros()];
+        disk.write_durable(0, &frames).unwrap();
+        disk.write_as(0, &frames, Persist::All).unwrap();
+        let (mut transfers, mut out) = (Transfers::default(), Vec::new());
+        for persist in [Persist::Itself, Persist::All] {
+            transfers.write(&disk, 0, 0, frames.to_vec(), persist).unwrap();
+        }
+        while transfers.ready_count() > 0 {
+            transfers.step(&disk, 0, &mut out);
+        }
+        assert!(out.len() == 2 && out.iter().all(|ended| ended.result.is_ok()));
+    }
 }

@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use block::{FRAME_BYTES, Frame, FrameMut};
+use block::{Frame, FrameMut};
 use io_uring::{IoUring, opcode, squeue, types};
 
 use crate::disk::Persist;
@@ -119,10 +119,7 @@ impl Ring {
         frames: Vec<Frame>,
         persist: Persist,
     ) -> io::Result<()> {
-        let len_bytes = (frames.len() * FRAME_BYTES) as u64;
-        self.transfers.write(&self.disk, user_data, offset_bytes, frames, persist)?;
-        self.disk.units().before_write(offset_bytes, len_bytes);
-        Ok(())
+        self.transfers.write(&self.disk, user_data, offset_bytes, frames, persist)
     }
 
     /// Starts what was queued.

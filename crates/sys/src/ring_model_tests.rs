@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use block::FRAME_BYTES;
+
 use super::*;
 
 #[path = "ring_model_device.rs"]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use block::{Frame, FrameMut};
+use block::{FRAME_BYTES, Frame, FrameMut};
 
 use crate::calls::Calls;
 use crate::disk::Persist;
@@ -88,6 +88,9 @@ impl Transfers {
         persist: Persist,
     ) -> io::Result<()> {
         disk.check_range(offset_bytes, frames.len())?;
+        if !frames.is_empty() {
+            disk.calls().before_write(offset_bytes, (frames.len() * FRAME_BYTES) as u64);
+        }
         let pause = disk.core().pause_before(persist);
         let transfer = Transfer::write(disk.core(), offset_bytes, frames.len(), persist);
         self.queue(UnderWay { user_data, transfer, buffers: Buffers::Write(frames) }, pause);
