@@ -29,6 +29,7 @@
 //! - A device that lies, and loses what it said it had flushed, is outside of what the store
 //!   promises: [`Faults::lying_flush`] is a canary, with which the checker *must* find a loss.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -78,8 +79,9 @@ struct Inner {
     no_flush_from: Option<u64>,
     /// Flushes in a row that have.
     flushes_refused: u32,
-    /// Writes in a row that were refused and will be taken if tried again.
-    writes_refused: u32,
+    /// How often writes were refused that will be taken if tried again, by the block where each
+    /// ends: what is moved in part goes on behind its beginning.
+    writes_refused: BTreeMap<u64, u32>,
     /// Writes that were refused so, or moved a part of what they were given.
     hindered_count: u64,
     /// Blocks that no write succeeds at.
@@ -186,7 +188,7 @@ impl SimDisk {
             errors_last: false,
             no_flush_from: None,
             flushes_refused: 0,
-            writes_refused: 0,
+            writes_refused: BTreeMap::new(),
             hindered_count: 0,
             bad: Vec::new(),
             refused_count: 0,
@@ -337,11 +339,13 @@ impl SimDisk {
         let inner = &mut *inner;
         inner.device.lose_power(survival, rng);
         inner.restart();
+        self.disk.forget_failures();
     }
 
     /// Whoever uses the disk starts anew; it has lost nothing.
     pub fn restart(&self) {
         self.inner().restart();
+        self.disk.forget_failures();
     }
 
     /// The device writes back some of its cache.

@@ -88,11 +88,17 @@ impl Writer {
     /// Whether the records from `first` on have place in segments that are free, and there is a way
     /// to them.
     fn has_other_places(&mut self, first: usize) -> bool {
-        let refused = self.sealed[first].at;
-        let mut entries = entry_blocks(self.blocks_per_segment);
-        let is_reached = refused.segment == self.position_before(first).segment
-            || entries.any(|block| block > refused.block);
-        is_reached && self.state.segments.free_count() >= self.segments_to_move(first)
+        self.entries_left(first) > 0
+            && self.state.segments.free_count() >= self.segments_to_move(first)
+    }
+
+    /// At how many places a link can be that leads past the record at `first`.
+    pub(crate) fn entries_left(&self, first: usize) -> usize {
+        let at = self.sealed[first].at;
+        if at.segment == self.position_before(first).segment {
+            return usize::MAX;
+        }
+        entry_blocks(self.blocks_per_segment).filter(|block| *block > at.block).count()
     }
 
     /// Where the record before the one at `first` ends.

@@ -30,6 +30,10 @@ pub(crate) const TRIES_MAX: u32 = 36;
 /// After so many failures in a row the records go elsewhere. Each time takes segments.
 const ELSEWHERE_AFTER: [u32; 2] = [2, 8];
 
+/// At how many places links must be possible for that: a record that is behind a link already
+/// stays.
+const WAYS_LEFT_MIN: usize = 3;
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Unflushed {
@@ -138,8 +142,12 @@ impl Writer {
         first
     }
 
-    /// Whether the records from `first` on can go elsewhere, and leave what checkpoints need.
+    /// Whether the records from `first` on can go elsewhere, and leave what checkpoints need, and
+    /// other ways for when that is refused: where they are, their places have taken them.
     fn has_elsewhere(&mut self, world: &World, first: usize) -> bool {
+        if self.entries_left(first) < WAYS_LEFT_MIN {
+            return false;
+        }
         let segments = self.segments_to_move(first);
         self.state.segments.free_count() >= segments + self.reserve_now(world)
     }

@@ -157,6 +157,12 @@ impl Retries {
         }
     }
 
+    /// Nothing has failed yet.
+    pub(crate) fn forget(&self) {
+        self.failing.store(false, Ordering::Release);
+        self.given_up.store(false, Ordering::Release);
+    }
+
     /// See [`crate::Disk::has_given_up`].
     pub(crate) fn has_given_up(&self) -> bool {
         self.given_up.load(Ordering::Acquire)

@@ -39,6 +39,13 @@ impl<C: Calls> RetryingDisk<C> {
         Self { calls, core: Core::default() }
     }
 
+    /// Whoever uses it starts anew, as a process does that opens it: nothing has failed that says
+    /// how long to try.
+    pub fn forget_failures(&self) {
+        self.core.retries.forget();
+        self.core.flushes.forget();
+    }
+
     /// What is below.
     pub fn calls(&self) -> &C {
         &self.calls

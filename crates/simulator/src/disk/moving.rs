@@ -64,7 +64,8 @@ impl Inner {
     /// A call that the device takes, or hinders.
     fn take(&mut self, mut blocks: Vec<(u64, Frame)>, fua: bool) -> io::Result<usize> {
         self.note_write(&blocks, fua);
-        let hindrance = self.hinders(blocks.len());
+        let end = blocks.last().map_or(0, |(number, _)| *number);
+        let hindrance = self.hinders(blocks.len(), end);
         self.hindered_count += u64::from(hindrance.is_some());
         let bytes_of = |blocks: usize| blocks * BLOCK as usize;
         let result = match hindrance {
@@ -97,19 +98,23 @@ impl Inner {
         result
     }
 
-    /// What hinders a call with so many blocks. Not for ever.
-    fn hinders(&mut self, blocks: usize) -> Option<Hindrance> {
+    /// What hinders a call with so many blocks, up to `end`. Not as often as whoever writes takes
+    /// it for a bad place.
+    fn hinders(&mut self, blocks: usize, end: u64) -> Option<Hindrance> {
         let per_mille = self.faults.transient_writes_per_mille;
         if per_mille == 0 {
             return None;
         }
         let part = self.rng.below(blocks as u64) as usize;
-        let refused = match self.writes_refused {
+        let times = self.writes_refused.get(&end).copied().unwrap_or(0);
+        let refused = match times {
             0 => self.rng.below(1000) < per_mille,
-            // Where it is one place, whoever writes gives it up soon.
-            refused => refused + 1 < sys::READ_TRIES_MAX && self.rng.chance(50),
+            times => times + 1 < sys::READ_TRIES_MAX && self.rng.chance(50),
         };
-        self.writes_refused = if refused { self.writes_refused + 1 } else { 0 };
+        match refused {
+            true => drop(self.writes_refused.insert(end, times + 1)),
+            false => drop(self.writes_refused.remove(&end)),
+        }
         let kind = self.rng.below(3);
         refused.then_some(match kind {
             0 => Hindrance::Short(part),
