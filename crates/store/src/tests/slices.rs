@@ -13,6 +13,8 @@ type Hook = Box<dyn FnMut(u64) + Send>;
 struct GivingDisk {
     below: Arc<MemoryDisk>,
     hook: Mutex<Option<Hook>>,
+    /// What happens before the next write, once.
+    before_write: Mutex<Option<Hook>>,
     turns: std::sync::atomic::AtomicU64,
 }
 
@@ -26,6 +28,10 @@ impl sys::Disk for GivingDisk {
     }
 
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        let before = self.before_write.lock().take();
+        if let Some(mut before) = before {
+            before(0);
+        }
         self.below.write(offset_bytes, frames)
     }
 
@@ -62,7 +68,8 @@ impl Bench {
     /// A pool in which a block of each leaf has changed since the last checkpoint.
     fn new(durability: Durability) -> Self {
         let (below, hook, turns) = (MemoryDisk::new(1 << 30), Mutex::default(), Default::default());
-        let disk = Arc::new(GivingDisk { below, hook, turns });
+        let before_write = Mutex::default();
+        let disk = Arc::new(GivingDisk { below, hook, before_write, turns });
         Store::create(&*disk, &[7; 64]).unwrap();
         let tuning = Tuning { slice_len: SLICE_LEN, ..Tuning::DEFAULT };
         let options = OpenOptions { durability, tuning, ..OpenOptions::default() };
@@ -126,6 +133,23 @@ fn writing_goes_on_between_the_slices_of_a_capture() {
         bench.store.checkpoint().unwrap();
         bench.holds(of);
     }
+}
+
+/// What was captured stays in memory until it is written: its places hold nothing.
+#[test]
+fn what_was_captured_in_slices_is_there_before_it_is_written() {
+    let bench = Bench::new(Durability::Commit);
+    let (store, volume) = (Arc::downgrade(&bench.store), bench.volume);
+    *bench.disk.before_write.lock() = Some(Box::new(move |_| {
+        let Some(store) = store.upgrade() else { return };
+        evict_all(&store);
+        for leaf in 0..LEAVES {
+            assert!(read(&store, volume, leaf * MIB, 8) == distinct(8, leaf), "leaf {leaf}");
+        }
+    }));
+    bench.store.checkpoint().unwrap();
+    assert!(bench.disk.before_write.lock().is_none() && bench.turns() > 0);
+    bench.holds(|leaf| distinct(8, leaf));
 }
 
 /// Space runs out in the midst of it: what was captured is given back, and all is captured at once,
