@@ -18,6 +18,11 @@ impl Clock {
     pub fn now(&self) -> Duration {
         self.start.elapsed()
     }
+
+    /// As [`Clock::now`], in milliseconds.
+    pub fn now_ms(&self) -> u64 {
+        u64::try_from(self.now().as_millis()).unwrap_or(u64::MAX)
+    }
 }
 
 #[cfg(test)]

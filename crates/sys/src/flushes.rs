@@ -107,11 +107,6 @@ impl Flushes {
         }
     }
 
-    /// None has failed in a row.
-    pub(crate) fn forget(&self) {
-        self.in_a_row.store(0, Ordering::Relaxed);
-    }
-
     /// How long to wait before the next flush for all earlier writes.
     pub(crate) fn pause(&self) -> Option<Duration> {
         let failed = self.in_a_row.load(Ordering::Relaxed);

@@ -113,7 +113,7 @@ impl Retries {
                 return self.pause(read_pause_after(error, refused + 1, patience));
             }
             (Err(error), true) => return self.refused(error, refused + 1, patience),
-            // One that never succeeds is told as damage.
+            // A read that never succeeds is reported as damage.
             (Ok(()), false) => drop(self.count.fetch_add(u64::from(refused), Ordering::Relaxed)),
             (Ok(()), true) => self.passed(refused),
         }
@@ -155,12 +155,6 @@ impl Retries {
         if refused > 0 {
             self.tell(&format!("the device takes writes again, after {refused} tries of one"));
         }
-    }
-
-    /// Nothing has failed yet.
-    pub(crate) fn forget(&self) {
-        self.failing.store(false, Ordering::Release);
-        self.given_up.store(false, Ordering::Release);
     }
 
     /// See [`crate::Disk::has_given_up`].

@@ -8,6 +8,7 @@ use block::{FRAME_BYTES, Frame, FrameMut};
 
 use crate::calls::Calls;
 use crate::disk::{Disk, Persist};
+use crate::flushes::Overlap;
 use crate::retry::Patience;
 #[cfg(test)]
 use crate::retry::Retries;
@@ -42,8 +43,8 @@ impl<C: Calls> RetryingDisk<C> {
     /// Whoever uses it starts anew, as a process does that opens it: nothing has failed that says
     /// how long to try.
     pub fn forget_failures(&self) {
-        self.core.retries.forget();
-        self.core.flushes.forget();
+        self.core.retries.passed(0);
+        self.core.flushes.note_for_all(&Ok(()));
     }
 
     /// What is below.
@@ -89,6 +90,15 @@ impl<C: Calls> RetryingDisk<C> {
         Ok(())
     }
 
+    /// As [`RetryingDisk::check_range`], for what is to be written now.
+    pub(crate) fn admit_write(&self, offset_bytes: u64, frame_count: usize) -> io::Result<()> {
+        self.check_range(offset_bytes, frame_count)?;
+        if frame_count > 0 {
+            self.calls.before_write(offset_bytes, (frame_count * FRAME_BYTES) as u64);
+        }
+        Ok(())
+    }
+
     /// Flushes, once, for writes that began when `before` flushes had failed.
     pub(crate) fn flush_since(&self, before: u64) -> io::Result<()> {
         let flushes = &self.core.flushes;
@@ -101,9 +111,15 @@ impl<C: Calls> RetryingDisk<C> {
         };
         let overlap = flushes.end(ticket, result.as_ref().err());
         result?;
+        self.wait_for(overlap)?;
+        flushes.judge(before)
+    }
+
+    /// Waits until flushes have ended that overlap one which has succeeded.
+    fn wait_for(&self, overlap: Overlap) -> io::Result<()> {
         for _ in 0..OVERLAP_PAUSES_MAX {
-            if flushes.has_passed(overlap) {
-                return flushes.judge(before);
+            if self.core.flushes.has_passed(overlap) {
+                return Ok(());
             }
             self.calls.sleep(OVERLAP_PAUSE);
         }
@@ -124,16 +140,12 @@ impl<C: Calls> RetryingDisk<C> {
                 step => call(&self.calls, step, transfer.done_bytes()),
             };
             let mut next = transfer.ended(result, &self.core);
-            for _ in 0..OVERLAP_PAUSES_MAX {
-                if !matches!(next, Next::Overlapped) {
-                    break;
-                }
-                self.calls.sleep(OVERLAP_PAUSE);
-                next = transfer.judge(&self.core);
+            while let Next::Overlapped(overlap) = next {
+                self.wait_for(overlap)?;
+                next = transfer.judge(overlap, &self.core);
             }
             match next {
-                Next::Step => {}
-                Next::Overlapped => return Err(io::Error::from_raw_os_error(libc::EIO)),
+                Next::Step | Next::Overlapped(_) => {}
                 Next::Again(pause) => self.sleep(pause),
                 Next::Ended(result) => return result,
             }
@@ -156,12 +168,9 @@ impl<C: Calls> RetryingDisk<C> {
     }
 
     fn run_write(&self, offset_bytes: u64, frames: &[Frame], persist: Persist) -> io::Result<()> {
-        self.check_range(offset_bytes, frames.len())?;
+        self.admit_write(offset_bytes, frames.len())?;
         if let Some(pause) = self.core.pause_before(persist) {
             self.sleep(pause);
-        }
-        if !frames.is_empty() {
-            self.calls.before_write(offset_bytes, (frames.len() * FRAME_BYTES) as u64);
         }
         let transfer = Transfer::write(&self.core, offset_bytes, frames.len(), persist);
         self.run(transfer, |calls, step, done| {

@@ -56,8 +56,6 @@ pub(crate) struct Transfer {
     flushes_failed: u64,
     /// The call under way, if it flushes.
     ticket: Option<Ticket>,
-    /// Its flush has succeeded, and these had not ended.
-    overlap: Option<Overlap>,
 }
 
 /// The next call of a transfer.
@@ -75,8 +73,8 @@ pub(crate) enum Next {
     Step,
     /// All of it once more, after a pause.
     Again(Duration),
-    /// Nothing, before other flushes have ended ([`Transfer::judge`]).
-    Overlapped,
+    /// Nothing, before these have ended ([`Transfer::judge`]).
+    Overlapped(Overlap),
     Ended(io::Result<()>),
 }
 
@@ -94,7 +92,6 @@ impl Transfer {
             patience,
             flushes_failed: 0,
             ticket: None,
-            overlap: None,
         }
     }
 
@@ -158,18 +155,17 @@ impl Transfer {
         let error = after.as_ref().and_then(|result| result.as_ref().err());
         let ticket = self.ticket.take();
         let overlap = ticket.map(|ticket| core.flushes.end(ticket, error));
-        match after {
-            None => Next::Step,
-            Some(Ok(())) if step == Some(Step::Sync) => {
-                self.overlap = overlap;
-                self.judge(core)
+        match (after, overlap) {
+            (None, _) => Next::Step,
+            (Some(Ok(())), Some(overlap)) if step == Some(Step::Sync) => self.judge(overlap, core),
+            (Some(Ok(())), _) if self.dsync || step == Some(Step::Sync) => {
+                self.judge_by_others(core)
             }
-            Some(Ok(())) if self.dsync => self.judge_by_others(core),
             // What a flush says is not about a place.
-            Some(result) if step == Some(Step::Sync) => {
+            (Some(result), _) if step == Some(Step::Sync) => {
                 self.conclude(result, Patience::Device, core)
             }
-            Some(result) => self.conclude(result, self.patience, core),
+            (Some(result), _) => self.conclude(result, self.patience, core),
         }
     }
 
@@ -205,12 +201,11 @@ impl Transfer {
     }
 
     /// Its flush has succeeded: whether that counts, if it is known yet.
-    pub(crate) fn judge(&mut self, core: &Core) -> Next {
-        if self.overlap.is_some_and(|overlap| !core.flushes.has_passed(overlap)) {
-            return Next::Overlapped;
+    pub(crate) fn judge(&mut self, overlap: Overlap, core: &Core) -> Next {
+        match core.flushes.has_passed(overlap) {
+            true => self.judge_by_others(core),
+            false => Next::Overlapped(overlap),
         }
-        self.overlap = None;
-        self.judge_by_others(core)
     }
 
     /// It has succeeded, if no flush has failed meanwhile: that says nothing against its place.

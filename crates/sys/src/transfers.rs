@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use block::{FRAME_BYTES, Frame, FrameMut};
+use block::{Frame, FrameMut};
 
 use crate::calls::Calls;
 use crate::disk::Persist;
+use crate::flushes::Overlap;
 use crate::retry::Patience;
 use crate::retrying::RetryingDisk;
 use crate::transfer::{Core, Next, Step, Transfer};
@@ -52,8 +53,8 @@ pub struct Transfers {
     pub(crate) ready: VecDeque<u32>,
     /// Slots whose transfer was refused, or has to wait, and until when.
     later: Vec<(Instant, u32)>,
-    /// Slots whose flush has succeeded while others were under way.
-    overlapped: Vec<u32>,
+    /// Slots whose flush has succeeded while others were under way, and which.
+    overlapped: Vec<(Overlap, u32)>,
 }
 
 impl Transfers {
@@ -87,10 +88,7 @@ impl Transfers {
         frames: Vec<Frame>,
         persist: Persist,
     ) -> io::Result<()> {
-        disk.check_range(offset_bytes, frames.len())?;
-        if !frames.is_empty() {
-            disk.calls().before_write(offset_bytes, (frames.len() * FRAME_BYTES) as u64);
-        }
+        disk.admit_write(offset_bytes, frames.len())?;
         let pause = disk.core().pause_before(persist);
         let transfer = Transfer::write(disk.core(), offset_bytes, frames.len(), persist);
         self.queue(UnderWay { user_data, transfer, buffers: Buffers::Write(frames) }, pause);
@@ -147,9 +145,9 @@ impl Transfers {
     }
 
     fn judge_overlapped<C: Calls>(&mut self, disk: &RetryingDisk<C>, out: &mut Vec<Completion>) {
-        for index in std::mem::take(&mut self.overlapped) {
+        for (overlap, index) in std::mem::take(&mut self.overlapped) {
             if let Some(under_way) = &mut self.slots[index as usize] {
-                let next = under_way.transfer.judge(disk.core());
+                let next = under_way.transfer.judge(overlap, disk.core());
                 self.go_on(index, next, out);
             }
         }
@@ -202,7 +200,7 @@ impl Transfers {
         match next {
             Next::Step => self.ready.push_back(index),
             Next::Again(pause) => self.later.push((Instant::now() + pause, index)),
-            Next::Overlapped => self.overlapped.push(index),
+            Next::Overlapped(overlap) => self.overlapped.push((overlap, index)),
             Next::Ended(result) => {
                 let under_way = self.slots[index as usize].take();
                 out.extend(under_way.map(|under_way| {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sys::Persist;
+
 use super::*;
 
 impl sys::Calls for Below {
@@ -118,6 +120,10 @@ impl sys::Disk for SimDisk {
 
     fn has_given_up(&self) -> bool {
         self.disk.has_given_up()
+    }
+
+    fn write_as(&self, offset_bytes: u64, frames: &[Frame], persist: Persist) -> io::Result<()> {
+        self.disk.write_as(offset_bytes, frames, persist)
     }
 
     fn give_way(&self) {
