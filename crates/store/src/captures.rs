@@ -58,14 +58,6 @@ impl Table {
         Ok(images)
     }
 
-    /// How many of those there are.
-    pub(crate) fn changed_rows_pages(&self) -> usize {
-        match self.root.read().height {
-            0 => 0,
-            _ => self.dirty.lock().iter().filter(|key| key.0 == 0).count(),
-        }
-    }
-
     fn capture_level(
         &self,
         medium: &Medium,

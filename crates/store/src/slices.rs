@@ -42,17 +42,22 @@ const PASSES_MAX: usize = 3;
 pub(crate) struct Captured {
     /// What is to be written.
     pub(crate) images: Vec<(Place, Image)>,
-    /// What the images are of.
-    pub(crate) nodes: Vec<NodeId>,
-    pub(crate) pages: [Vec<PageKey>; 3],
+    /// What the images are of, and where that was before.
     steps: Vec<Step>,
-    /// Where the next image goes, if there are any: a segment, and a block of it.
+    /// Where the last image has ended, if there are any: a segment, and a block of it.
     open: Option<(u32, u32)>,
     /// Segments that were opened for it.
     opened: Vec<u32>,
 }
 
 impl Captured {
+    /// Where the next image goes: a segment, or 0 where one is to be opened, and a block of it.
+    fn next_place(&self, checkpointer: &Checkpointer) -> (u32, u32) {
+        let old = checkpointer.superblock();
+        let (segment, block) = self.open.unwrap_or((old.metadata_segment, old.metadata_block));
+        (if checkpointer.refused.contains(&segment) { 0 } else { segment }, block)
+    }
+
     /// Hands out the places that follow.
     pub(crate) fn placer<'a>(
         &self,
@@ -61,13 +66,12 @@ impl Captured {
         lsn: u64,
         checkpointer: &Checkpointer,
     ) -> Placer<'a> {
-        let old = checkpointer.superblock();
-        let (segment, block) = self.open.unwrap_or((old.metadata_segment, old.metadata_block));
+        let (segment, block) = self.next_place(checkpointer);
         Placer {
             segments,
             lsn,
             geometry: world.medium.geometry(),
-            segment: if checkpointer.refused.contains(&segment) { 0 } else { segment },
+            segment,
             block,
             opened: Vec::new(),
             holes: None,
@@ -76,13 +80,11 @@ impl Captured {
 
     /// A node was captured.
     pub(crate) fn add_node(&mut self, id: NodeId, captured: Place, before: (Place, u64)) {
-        self.nodes.push(id);
         self.steps.push(Step::Node { id, captured, before });
     }
 
     /// Pages of a table were captured.
     pub(crate) fn add_pages(&mut self, table: TableName, pages: Vec<PageImage>) {
-        self.pages[table as usize].extend(pages.iter().map(|image| image.key));
         self.steps.extend(pages.iter().map(|image| {
             let PageImage { key, reference: captured, before, .. } = *image;
             Step::Page { table, key, captured, before }
@@ -95,15 +97,15 @@ impl Captured {
     /// Until that has captured it, it stays in memory: nothing is read from a place that holds
     /// nothing.
     pub(crate) fn refused(self, world: &World, writer: &mut Writer) {
-        for (table, keys) in world.tables().into_iter().zip(&self.pages) {
-            for key in keys {
-                let is_held = table.write_anew(*key);
-                debug_assert!(is_held, "a page that is not on the medium has left memory");
+        for step in &self.steps {
+            match *step {
+                Step::Page { table, key, .. } => {
+                    let is_held = world.table(table).write_anew(key);
+                    debug_assert!(is_held, "a page that is not on the medium has left memory");
+                }
+                // It may have been removed since.
+                Step::Node { id, .. } => drop(world.nodes.write_anew(&world.medium, id)),
             }
-        }
-        for id in &self.nodes {
-            // It may have been removed since.
-            world.nodes.write_anew(&world.medium, *id);
         }
         world.memory.end_capture();
         writer.metadata_rest_blocks = 0;
@@ -149,9 +151,7 @@ impl Captured {
         world.memory.end_capture();
         let (readers, images) = (world.readers.turn(), world.images.turn());
         segments.free(self.opened, &readers, &images);
-        let start = Self::default().placer(world, segments, 0, checkpointer);
-        let start = (start.segment, start.block);
-        writer.note_open(start);
+        writer.note_open(Self::default().next_place(checkpointer));
         Ok(())
     }
 }
@@ -183,7 +183,7 @@ impl Store {
         let plan = world.memory.plans.hold();
         for _ in 0..PASSES_MAX {
             let before = captured.images.len();
-            // What can't be read is told by the capture.
+            // If a page can't be read, the capture reports the error.
             look_above_changed(View::from(world).planning(plan.number), Seen::default());
             world.nodes.sort_changed();
             for of in [Of::Nodes, Of::RowsOf(TableName::Nodes), Of::RowsOf(TableName::Chunks)] {
@@ -205,7 +205,7 @@ impl Store {
     fn slices_of(&self, of: Of) -> usize {
         let changed = match of {
             Of::Nodes => self.world.nodes.changed_count() as usize,
-            Of::RowsOf(table) => self.world.table(table).changed_rows_pages(),
+            Of::RowsOf(table) => self.world.table(table).changed_pages().len(),
         };
         changed / self.world.medium.tuning.slice_len
     }
