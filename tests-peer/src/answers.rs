@@ -53,7 +53,7 @@ impl Take {
         host.answer(&r2t, &self.data())
     }
 
-    /// Sends it, and tells whether it is done; else it miscompares.
+    /// Sends the command. Returns whether it ended with GOOD; `false` is MISCOMPARE.
     fn is_done(&self, host: &mut Initiator) -> Result<bool> {
         let (status, sense) = host.execute(&self.cdb(), &self.data(), 0)?;
         let key = sense.get(4).map(|key| key & 0xf);

@@ -200,9 +200,9 @@ impl Alerts {
 }
 
 impl Array {
-    /// Opens, changes and closes alerts, as what is seen says. To be called every few seconds.
-    /// This is in memory only, and never waits for the store, which may be what they tell of:
-    /// [`Array::store_alerts`] follows.
+    /// Opens, changes and closes alerts according to `seen`, in memory only. Call it every few
+    /// seconds, and [`Array::store_alerts`] afterwards. It never waits for the store, because an
+    /// alert may be about the store.
     pub fn watch_alerts(&self, seen: &[Seen], now_ms: u64) {
         let alerts = &mut self.state.write().alerts;
         for alert in plan::next(alerts, seen, now_ms) {

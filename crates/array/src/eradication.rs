@@ -231,11 +231,13 @@ impl Array {
         if !self.state.read().doomed.first().as_ref().is_some_and(is_due) {
             return Ok(());
         }
-        let due: Vec<(u64, VolumeId)> = {
+        let (due, names) = {
             let state = self.state.read();
-            state.doomed.iter().take_while(is_due).take(ERADICATED_MAX).copied().collect()
+            let due = state.doomed.iter().take_while(is_due).take(ERADICATED_MAX);
+            let due: Vec<(u64, VolumeId)> = due.copied().collect();
+            let names = state.names_of_due(&due);
+            (due, names)
         };
-        let names = self.state.read().names_of_due(&due);
         let deed = (!names.is_empty()).then(|| by_the_clock(wall_ms, names.join(",")));
         self.on_behalf(deed, || {
             self.eradicate(|state| {

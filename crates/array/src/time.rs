@@ -34,7 +34,7 @@ pub(crate) struct TimeRecord {
 pub(crate) struct ArrayTime {
     /// What the clock is ahead of array time.
     skew_ms: i64,
-    /// The time, since somebody tells it.
+    /// The array time at the last [`Array::pass_time`]; `None` before the first.
     now_ms: Option<u64>,
     wall_ms: u64,
     /// The clock of the day and the monotonic one, when the skew was found.

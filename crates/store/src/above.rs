@@ -30,7 +30,7 @@ impl Store {
         let waiting = View::from(&self.world).planning(plan.number);
         let mut seen = Seen::default();
         for _ in 0..TURNS_MAX {
-            // What can't be read is told by the capture.
+            // If a page can't be read, the capture reports the error.
             seen = look_above_changed(waiting, seen);
             let writer = self.writer.lock();
             let asked = Asked::default();

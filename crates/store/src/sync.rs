@@ -33,12 +33,12 @@ mod modelled {
 
     use super::MutexGuard;
 
-    /// `parking_lot`'s for the models. No wait ends by its time-out: whose only hope is that waits
-    /// for ever, and the scheduler says so.
+    /// `parking_lot`'s for the models. No wait times out, so a thread that relies on its timeout
+    /// waits for ever, and the scheduler reports a deadlock.
     #[derive(Debug, Default)]
     pub(crate) struct Condvar {
-        /// Held by who is about to wait, until it does: so that none is missed who has let go of
-        /// its own lock already.
+        /// Held from before a waiter releases its own lock until it waits, so that no wakeup in
+        /// between is lost.
         entry: shuttle::sync::Mutex<()>,
         condition: shuttle::sync::Condvar,
     }

@@ -16,7 +16,7 @@ pub fn start(level: LogLevel) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::from(level))
         .with_writer(|| Lines { out: io::stderr(), lost: &LOST })
-        // Where it tells of its own failures it panics if that can't be written either.
+        // It reports its own write errors with `eprintln!`, which panics if that fails too.
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false);

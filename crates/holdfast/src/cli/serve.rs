@@ -341,8 +341,7 @@ fn sources() -> Sources {
             }
         }
     };
-    let uptime_ms = move || u64::try_from(clock.now().as_millis()).unwrap_or(u64::MAX);
-    Sources { uptime_ms: Box::new(uptime_ms), entropy: Box::new(entropy) }
+    Sources { uptime_ms: Box::new(move || clock.now_ms()), entropy: Box::new(entropy) }
 }
 
 #[cfg(test)]

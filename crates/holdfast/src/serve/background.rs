@@ -190,8 +190,7 @@ pub(super) fn start_with(
     let duties = Attendant::start("duties", Arc::default(), move |_| {
         tokens::sweep(&its_shared);
         let now_ms = now_ms();
-        let uptime_ms = u64::try_from(its_shared.clock.now().as_millis()).unwrap_or(u64::MAX);
-        its_shared.luns.pass_time(now_ms, uptime_ms);
+        its_shared.luns.pass_time(now_ms, its_shared.clock.now_ms());
         its_shared.luns.protect(now_ms);
         its_shared.luns.eradicate(now_ms);
         its_shared.forget_gone();

@@ -53,8 +53,7 @@ impl Watcher {
         })?;
         let looking = Attendant::start("alerts", Arc::default(), move |_| {
             let now_ms = now_ms();
-            let uptime_ms = u64::try_from(clock.now().as_millis()).unwrap_or(u64::MAX);
-            let look = sources.look(now_ms, uptime_ms, &teller.notifier);
+            let look = sources.look(now_ms, clock.now_ms(), &teller.notifier);
             teller.note(&judge.judge(&look), now_ms);
             found.ring();
             LOOK_PAUSE
@@ -93,7 +92,7 @@ impl Teller {
         Self { array, notifier, last_change }
     }
 
-    /// Opens, changes and closes alerts by what is seen, and tells it. Waits for nobody.
+    /// Opens, changes and closes alerts according to `seen`, and sends notifications. Never blocks.
     fn note(&mut self, seen: &[Seen], now_ms: u64) {
         self.array.watch_alerts(seen, now_ms);
         self.tell(now_ms);
