@@ -136,6 +136,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let compare = [0x89, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0];
     let script = command(Script::new(), 0, &compare, &lock);
     seeds.push(command(script, 0, &compare, &lock).done());
+    // The largest answer to GET LBA STATUS.
+    let status = [0x9e, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0];
+    seeds.push(command(Script::new(), 2, &status, &[]).done());
     // A long read of the large volume.
     let read = [0x88, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0x30, 0, 0, 0];
     seeds.push(command(Script::new(), 2, &read, &[]).done());

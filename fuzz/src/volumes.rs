@@ -113,7 +113,7 @@ impl Volumes {
             R::Flush { volume } => drop(seen(luns, volume)),
             R::Extents { volume, range, limit } => {
                 check_range(luns, volume, range);
-                assert!(limit > 0 && limit <= 1 << 16);
+                assert!(limit > 0 && limit <= limits::EXTENTS_MAX);
                 return Ok(VolumeReply::Extents(self.extents(volume, range, limit)));
             }
             R::Space { volume } => {

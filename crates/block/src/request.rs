@@ -125,7 +125,7 @@ pub enum VolumeRequest {
         volume: VolumeId,
         /// Where to look.
         range: SectorRange,
-        /// The most extents to return.
+        /// The most extents to return, at most [`limits::EXTENTS_MAX`].
         limit: usize,
     },
     /// How full the pool is. Reply: [`VolumeReply::Space`].
@@ -235,6 +235,9 @@ pub mod limits {
     pub const UNMAP_RANGES_MAX: usize = 512;
     /// The most segments in one EXTENDED COPY.
     pub const COPY_SEGMENTS_MAX: usize = 64;
+    /// The most extents to look for in one request: those of the largest answer to GET LBA STATUS
+    /// (65,536 descriptors), one that goes on with the last of them, and one behind it.
+    pub const EXTENTS_MAX: usize = 65_538;
     /// The range of a map leaf, the unit that aligned copies share.
     pub const LEAF_BYTES: u64 = 1 << 20;
 }

@@ -5,6 +5,7 @@
 //! answer may reach over all of an empty volume. What is missing at the end is asked for by the
 //! next command, which SBC-3 allows.
 
+use block::request::limits::EXTENTS_MAX;
 use block::{LbaExtent, LbaState, SectorRange, VolumeId, VolumeRequest};
 
 use crate::capacity::blocks;
@@ -15,7 +16,7 @@ use crate::table::Outcome;
 
 /// The most descriptors in one answer, 1 MiB: more would keep the thread that puts it together for
 /// longer than others may have to wait. The memory for it is taken as that for a read.
-pub(crate) const DESCRIPTORS_MAX: usize = 65_536;
+pub(crate) const DESCRIPTORS_MAX: usize = EXTENTS_MAX - 2;
 /// The most requests of one command.
 pub(crate) const REQUESTS_MAX: u32 = 64;
 /// The most logical blocks in one descriptor: what 32 bits can hold, in whole MiB, so that the next

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use block::request::limits::{
-    COMMAND_BYTES_MAX, COPY_SEGMENTS_MAX, TRANSFER_BYTES_MAX, UNMAP_RANGES_MAX, VOLUME_BYTES_MAX,
+    COMMAND_BYTES_MAX, COPY_SEGMENTS_MAX, EXTENTS_MAX, TRANSFER_BYTES_MAX, UNMAP_RANGES_MAX,
+    VOLUME_BYTES_MAX,
 };
 use block::{
     DataIn, DataOut, FRAME_BYTES, Frame, LbaExtent, LbaState, LogicalBlockSize, LunMap,
@@ -97,6 +98,7 @@ fn serve(request: &VolumeRequest, work: &mut Work) -> VolumeReply {
             VolumeReply::Done
         }
         VolumeRequest::Extents { range, limit, .. } => {
+            assert!(*limit > 0 && *limit <= EXTENTS_MAX);
             // A volume in which every second block is mapped, and which returns few extents at
             // once.
             let extents = (0..(*limit).min(1000) as u64).map(|n| {
