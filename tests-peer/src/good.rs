@@ -62,11 +62,11 @@ impl Good {
             if random.below(2) == 0 {
                 let bytes = random.bytes(blocks * BLOCK);
                 let write = || session.write(lba, bytes.clone(), BLOCK as u32);
-                self.again(write).context("WRITE")?;
+                self.command(write).context("WRITE")?;
                 model[place][..bytes.len()].copy_from_slice(&bytes);
             } else {
                 let read = || session.read(lba, blocks as u32, BLOCK as u32);
-                let bytes = self.again(read).context("READ")?;
+                let bytes = self.command(read).context("READ")?;
                 let wanted = &model[place][..bytes.len()];
                 ensure!(bytes == wanted, "READ at {lba} brings something else");
             }
@@ -81,15 +81,8 @@ impl Good {
         Ok(format!("{commands} commands, the slowest took {slowest} ms"))
     }
 
-    /// A command that is issued again as long as something else has to be told first.
-    fn again<T>(&self, mut command: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-        loop {
-            match command() {
-                Err(Error::Command { status: Status::CheckCondition(sense), .. })
-                    if self.resends && sense.key == UNIT_ATTENTION => {}
-                done => return done,
-            }
-        }
+    fn command<T>(&self, mut command: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        if self.resends { past_attentions(command) } else { command() }
     }
 
     /// Reads all that was written, once it has stopped.
@@ -130,5 +123,16 @@ impl Good {
             thread::sleep(Duration::from_millis(5));
         }
         Ok(())
+    }
+}
+
+/// A command that is issued again as long as something else has to be told first.
+pub fn past_attentions<T>(mut command: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    loop {
+        match command() {
+            Err(Error::Command { status: Status::CheckCondition(sense), .. })
+                if sense.key == UNIT_ATTENTION => {}
+            done => return done,
+        }
     }
 }

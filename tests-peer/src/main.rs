@@ -11,6 +11,7 @@ mod array;
 mod bounded;
 mod command;
 mod cu;
+mod drops;
 mod durability;
 mod fuzz;
 mod good;
@@ -120,6 +121,7 @@ const GROUPS: &[Group] = &[
     ("snapshots", "snapshots, groups, clones, and the way back from the end", run_snapshots),
     ("space", "what takes space, one commit an offload, a full pool", run_space),
     ("overwrites", "a pool in ordinary use takes overwrites, over restarts", overwrites::run),
+    ("drops", "a volume that was written all over goes, beside a host that writes", drops::run),
     ("reduction", "a volume's switches, and what the background pass finds", run_reduction),
     ("integrity", "bytes that turn: found, named, refused, healed", run_integrity),
     ("durability", "what is there after a kill; how long recovery takes", run_durability),

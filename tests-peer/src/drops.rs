@@ -1,0 +1,123 @@
+//! One host lets go of a volume that was written all over, in a pool that it has filled, while
+//! another writes: each block had nodes of the map to itself, so there is much to free for little
+//! data.
+//!
+//! Silences are printed and judge nothing: a command that is not answered in 20 s fails.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use libiscsi::{Session, Status};
+
+use crate::Arguments;
+use crate::array::{Array, Shape};
+use crate::good::{Good, past_attentions};
+use crate::random::Random;
+use crate::report::Report;
+use crate::target::Target;
+
+const SECTOR: u32 = 512;
+const BLOCK: usize = 4096;
+/// Sessions that write all over the volume.
+const WRITERS: u64 = 8;
+/// What is written all over, so far apart that each block has two nodes of the map to itself.
+const SCATTERED: u64 = 100_000;
+const STEP_SECTORS: u64 = 600 * 2048;
+/// How long what was let go is freed, at most.
+const FREED: Duration = Duration::from_secs(120);
+
+/// How the wide volume goes.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Unmapped,
+    Eradicated,
+}
+
+pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let shape = Shape { capacity: "1G", ..Shape::default() };
+    let mut array = crate::array(arguments, shape)?;
+    let other = array.volume("other", "1G", "peer", 1)?;
+    let good = Good::resending();
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| good.work(&other));
+        for (lun, way) in [(2, Way::Unmapped), (3, Way::Eradicated)] {
+            let wide = array.volume(&format!("wide-{lun}"), "64T", "peer", lun)?;
+            report.check(&format!("{way:?}: written all over, beside another host"), || {
+                scatter(&wide, arguments.seed + u64::from(lun))?;
+                Ok(format!("{} MiB in use, {}", used_mib(&array)?, slowest(&good)))
+            });
+            report.check(&format!("{way:?}: let go, beside another host"), || {
+                let freed = beside(&array, &wide, lun, way)?;
+                Ok(format!("{freed}, {}", slowest(&good)))
+            });
+        }
+        report.check("the other host's commands have all ended, and every byte is right", || {
+            good.stop.store(true, Ordering::Relaxed);
+            worker.join().map_err(|_| anyhow!("the other host panicked"))?
+        });
+        anyhow::Ok(())
+    })?;
+    report.check("killed and started, all is there, and nothing is wrong with the pool", || {
+        array.kill()?;
+        array.start()?;
+        good.verify(&mut Session::connect(&other.config())?)?;
+        array.stop()?;
+        array.inspect().map(|_| String::new())
+    });
+    Ok(())
+}
+
+fn slowest(good: &Good) -> String {
+    format!("the other's slowest command took {} ms", good.take_slowest().as_millis())
+}
+
+fn scatter(wide: &Target, seed: u64) -> Result<()> {
+    let each = SCATTERED / WRITERS;
+    let one = |n: u64| -> Result<()> {
+        let mut session = Session::connect(&wide.config())?;
+        let mut random = Random::new(seed << 8 | n);
+        for at in n * each..(n + 1) * each {
+            let bytes = random.bytes(BLOCK);
+            past_attentions(|| session.write(at * STEP_SECTORS, bytes.clone(), SECTOR))?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS).map(|n| scope.spawn(move || one(n))).collect();
+        let joined =
+            writers.into_iter().map(|writer| writer.join().map_err(|_| anyhow!("panic"))?);
+        joined.collect::<Result<Vec<()>>>().map(drop)
+    })
+}
+
+/// Lets it go, and waits until that is freed.
+fn beside(array: &Array, wide: &Target, lun: u16, way: Way) -> Result<String> {
+    let (name, before, began) = (format!("wide-{lun}"), used_mib(array)?, Instant::now());
+    match way {
+        Way::Unmapped => {
+            let mut session = Session::connect(&wide.config())?;
+            let zeros = || vec![0; SECTOR as usize];
+            let status = session.write_same(0, 0, zeros(), true)?;
+            ensure!(status == Status::Good, "WRITE SAME ended in {status:?}");
+        }
+        Way::Eradicated => {
+            array.verb(&["disconnect", &name, "peer"])?;
+            array.verb(&["volume", "destroy", &name])?;
+            array.verb(&["volume", "eradicate", &name])?;
+        }
+    }
+    while used_mib(array)? > before / 2 {
+        if began.elapsed() > FREED {
+            bail!("{} of {before} MiB are still in use", used_mib(array)?);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    Ok(format!("half of {before} MiB was free after {:.1} s", began.elapsed().as_secs_f64()))
+}
+
+fn used_mib(array: &Array) -> Result<u64> {
+    let status = array.verb(&["status"])?;
+    Ok(status["pool"]["used_bytes"].as_u64().context("used_bytes")? >> 20)
+}
