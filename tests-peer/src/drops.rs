@@ -22,8 +22,7 @@ const SECTOR: u32 = 512;
 const BLOCK: usize = 4096;
 /// Sessions that write all over the volume.
 const WRITERS: u64 = 8;
-/// What is written all over, so far apart that each block has two nodes of the map to itself.
-const SCATTERED: u64 = 100_000;
+/// So far apart are blocks that have two nodes of the map to themselves: 600 MiB.
 const STEP_SECTORS: u64 = 600 * 2048;
 /// How long what was let go is freed, at most.
 const FREED: Duration = Duration::from_secs(120);
@@ -35,21 +34,28 @@ enum Way {
     Eradicated,
 }
 
+/// A quarter of the pool is the wide volume's, or nearly all if a time is given.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let (filler_mib, blocks) = match arguments.seconds {
+        None => (680, 12_000),
+        Some(_) => (0, 100_000),
+    };
     let shape = Shape { capacity: "1G", ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;
     let other = array.volume("other", "1G", "peer", 1)?;
+    fill(&array.volume("filler", "1G", "peer", 4)?, filler_mib)?;
+    let without_mib = used_mib(&array)?;
     let good = Good::resending();
     thread::scope(|scope| {
         let worker = scope.spawn(|| good.work(&other));
         for (lun, way) in [(2, Way::Unmapped), (3, Way::Eradicated)] {
             let wide = array.volume(&format!("wide-{lun}"), "64T", "peer", lun)?;
             report.check(&format!("{way:?}: written all over, beside another host"), || {
-                scatter(&wide, arguments.seed + u64::from(lun))?;
+                scatter(&wide, blocks, arguments.seed + u64::from(lun))?;
                 Ok(format!("{} MiB in use, {}", used_mib(&array)?, slowest(&good)))
             });
             report.check(&format!("{way:?}: let go, beside another host"), || {
-                let freed = beside(&array, &wide, lun, way)?;
+                let freed = let_go(&array, &wide, without_mib, lun, way)?;
                 Ok(format!("{freed}, {}", slowest(&good)))
             });
         }
@@ -73,8 +79,17 @@ fn slowest(good: &Good) -> String {
     format!("the other's slowest command took {} ms", good.take_slowest().as_millis())
 }
 
-fn scatter(wide: &Target, seed: u64) -> Result<()> {
-    let each = SCATTERED / WRITERS;
+fn fill(filler: &Target, mib: u64) -> Result<()> {
+    let mut session = Session::connect(&filler.config())?;
+    let mut random = Random::new(0);
+    for at in 0..mib {
+        session.write(at * 2048, random.bytes(1 << 20), SECTOR)?;
+    }
+    Ok(())
+}
+
+fn scatter(wide: &Target, blocks: u64, seed: u64) -> Result<()> {
+    let each = blocks / WRITERS;
     let one = |n: u64| -> Result<()> {
         let mut session = Session::connect(&wide.config())?;
         let mut random = Random::new(seed << 8 | n);
@@ -92,9 +107,9 @@ fn scatter(wide: &Target, seed: u64) -> Result<()> {
     })
 }
 
-/// Lets it go, and waits until that is freed.
-fn beside(array: &Array, wide: &Target, lun: u16, way: Way) -> Result<String> {
-    let (name, before, began) = (format!("wide-{lun}"), used_mib(array)?, Instant::now());
+/// Lets it go, and waits until half of what it took is free, beside what others had before.
+fn let_go(array: &Array, wide: &Target, without_mib: u64, lun: u16, way: Way) -> Result<String> {
+    let (name, before_mib, began) = (format!("wide-{lun}"), used_mib(array)?, Instant::now());
     match way {
         Way::Unmapped => {
             let mut session = Session::connect(&wide.config())?;
@@ -108,13 +123,14 @@ fn beside(array: &Array, wide: &Target, lun: u16, way: Way) -> Result<String> {
             array.verb(&["volume", "eradicate", &name])?;
         }
     }
-    while used_mib(array)? > before / 2 {
+    while used_mib(array)? > without_mib + (before_mib - without_mib) / 2 {
         if began.elapsed() > FREED {
-            bail!("{} of {before} MiB are still in use", used_mib(array)?);
+            bail!("{} of {before_mib} MiB are still in use", used_mib(array)?);
         }
         thread::sleep(Duration::from_millis(50));
     }
-    Ok(format!("half of {before} MiB was free after {:.1} s", began.elapsed().as_secs_f64()))
+    let took = began.elapsed().as_secs_f64();
+    Ok(format!("of {before_mib} MiB half of its own were free after {took:.1} s"))
 }
 
 fn used_mib(array: &Array) -> Result<u64> {

@@ -7,6 +7,7 @@
 mod aborts;
 mod access;
 mod answers;
+mod arguments;
 mod array;
 mod bounded;
 mod command;
@@ -40,62 +41,16 @@ mod tools;
 mod transfers;
 mod verbs;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 
+use arguments::Arguments;
 use array::{Array, Programs, Shape};
 use report::Report;
 use target::{INITIATOR, Target};
-
-/// The peers' tests of Holdfast.
-#[derive(Parser)]
-struct Arguments {
-    /// Run only these groups.
-    #[arg(long, value_delimiter = ',')]
-    only: Vec<String>,
-    /// Leave these groups out.
-    #[arg(long, value_delimiter = ',')]
-    except: Vec<String>,
-    /// Name the groups and end.
-    #[arg(long)]
-    list: bool,
-    /// Where `holdfast` and `holdfast-lab` are; the release build's directory by default.
-    #[arg(long)]
-    programs: Option<PathBuf>,
-    /// Rounds of the kill -9 loop.
-    #[arg(long, default_value_t = 3)]
-    kill_rounds: u32,
-    /// Rounds of the race that is judged for linearizability.
-    #[arg(long, default_value_t = 1000)]
-    linear_rounds: usize,
-    /// How often each way to abort is tried with each command at each step.
-    #[arg(long, default_value_t = 6)]
-    abort_rounds: usize,
-    /// How long the group `fuzz` goes on, in seconds, and the group `overwrites` each time, then
-    /// in a pool of 10 GiB; a fixed number of rounds and 1 GiB by default.
-    #[arg(long)]
-    seconds: Option<u64>,
-    /// Of the group `bounded`, only rows with this in their names.
-    #[arg(long, default_value = "")]
-    rows: String,
-    /// What random tests start from.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Test this target instead: iscsi://address:port/target/lun. All that it holds is lost.
-    #[arg(long)]
-    url: Option<String>,
-}
-
-impl Arguments {
-    /// Whether a group is run.
-    fn wants(&self, group: &str) -> bool {
-        let names = |groups: &[String]| groups.iter().any(|name| name == group);
-        (self.only.is_empty() || names(&self.only)) && !names(&self.except)
-    }
-}
 
 /// A group of tests: its name, what it is, and the function.
 type Group = (&'static str, &'static str, fn(&mut Report, &Arguments) -> Result<()>);

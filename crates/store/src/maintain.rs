@@ -24,6 +24,9 @@ pub enum Next {
 /// Each is a leaf of 1 MiB or names 256 MiB and more, so a turn every 2 ms frees 1 TiB a second
 /// where volumes share, and 8 GiB of data that nobody does.
 const HOUSEKEEPING_NODES: usize = 16;
+/// How many times of that in a turn while hosts wait for space: what was dropped is the cheapest
+/// space of all.
+const HOUSEKEEPING_TIMES: usize = 8;
 
 impl Store {
     /// One turn of what goes on in the background: freeing dropped parts of maps, bringing back the
@@ -52,15 +55,17 @@ impl Store {
         self.refuse_overdue();
         self.revive_forgotten();
         let dropped = self.housekeep();
+        if dropped {
+            self.worked_a_turn();
+        }
         let more = dropped | self.world.refill_index();
         if self.checkpoint_due() {
             self.checkpoint()?;
             return Ok(Next::AtOnce);
         }
         let starving = self.is_starving();
-        if starving && dropped {
-            // What was dropped is the cheapest space of all.
-            return Ok(Next::AtOnce);
+        if starving && dropped && (1..HOUSEKEEPING_TIMES).all(|_| self.housekeep()) {
+            return self.reclaim_beside();
         }
         if starving || self.reclaim_due() {
             match self.reclaim_turn()? {

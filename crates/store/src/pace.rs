@@ -11,6 +11,9 @@ use crate::writer::Writer;
 /// From this shortage on (in thousandths) hosts are paced.
 pub(crate) const PACED_PERMILLE: u64 = 600;
 
+/// What hosts get for a turn that moves nothing of what they have written.
+const TURN_BYTES: i64 = 8 << 10;
+
 /// What hosts may write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
@@ -63,8 +66,19 @@ impl Writer {
         }
     }
 
+    /// A turn went by that wins space, but none that can be told in bytes.
+    fn win_turn(&mut self) {
+        let most = i64::from(self.tuning.pace_bytes_max);
+        if let Some(pace) = &mut self.pace {
+            pace.budget_bytes = (pace.budget_bytes + TURN_BYTES).min(most);
+        }
+    }
+
     fn win(&mut self, worked_bytes: u64) {
-        self.work_bytes += worked_bytes;
+        // What is freed beside it is still to come: nobody is refused for want of it.
+        if self.state.pending.is_empty() {
+            self.work_bytes += worked_bytes;
+        }
         let most = i64::from(self.tuning.pace_bytes_max);
         if let Some(pace) = &mut self.pace {
             let won = worked_bytes * pace.share_permille / 1000;
@@ -74,6 +88,12 @@ impl Writer {
 }
 
 impl Store {
+    /// A turn has freed what was dropped, or brings together what is left of segments of metadata:
+    /// hosts get a little meanwhile, as that may go on for seconds.
+    pub(crate) fn worked_a_turn(&self) {
+        self.writer.lock().win_turn();
+    }
+
     /// So many bytes were written to bring back space: lets hosts have what that wins.
     pub(crate) fn worked(&self, bytes: u64) {
         self.writer.lock().win(bytes);

@@ -99,18 +99,41 @@ impl Store {
     /// Moves some of what is live in the segment that is being emptied, if hosts have written
     /// enough since. What waits for space is refused when nothing can be gained any more.
     pub(crate) fn reclaim_turn(&self) -> Result<Next, StoreError> {
-        let tuning = &self.options.tuning;
         let reclaimer = &mut *self.reclaiming.lock();
         let shortage = self.shortage();
+        match self.empty_some(reclaimer, shortage)? {
+            Some(next) => Ok(next),
+            None => self.gain_the_rest(reclaimer, shortage),
+        }
+    }
+
+    /// One turn while what was dropped is freed, and hosts wait: they live by what is moved
+    /// meanwhile, as freeing may take seconds and wins no whole segment at first. Nothing is given
+    /// up yet, whatever is not to be had now.
+    pub(crate) fn reclaim_beside(&self) -> Result<Next, StoreError> {
+        let reclaimer = &mut *self.reclaiming.lock();
+        match self.empty_some(reclaimer, self.shortage()) {
+            Ok(_) | Err(StoreError::NoRoom { .. }) => Ok(Next::AtOnce),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Brings together what is left of segments of metadata, or moves some of the segment that is
+    /// emptied. `None`: there is nothing to be won like that.
+    fn empty_some(
+        &self,
+        reclaimer: &mut Reclaimer,
+        shortage: Shortage,
+    ) -> Result<Option<Next>, StoreError> {
+        let tuning = &self.options.tuning;
         if reclaimer.victim.is_none() && self.compact_turn(&mut reclaimer.compaction)? {
-            return Ok(shortage.pace());
+            self.worked_a_turn();
+            return Ok(Some(shortage.pace()));
         }
         if reclaimer.victim.is_none() {
             reclaimer.victim = self.choose_victim(shortage);
         }
-        let Some(victim) = &mut reclaimer.victim else {
-            return self.gain_the_rest(reclaimer, shortage);
-        };
+        let Some(victim) = &mut reclaimer.victim else { return Ok(None) };
         let (hosts_bytes, idle) = {
             let mut writer = self.writer.lock();
             writer.set_pace(shortage.permille, victim.live_units, victim.dead_units);
@@ -123,15 +146,12 @@ impl Store {
         reclaimer.credit_bytes = credit.min(tuning.move_credit_bytes_max);
         let batch_bytes = tuning.move_blocks_busy as u64 * BLOCK_BYTES;
         if !at_once && reclaimer.credit_bytes < batch_bytes {
-            return Ok(Next::Soon);
+            return Ok(Some(Next::Soon));
         }
         reclaimer.credit_bytes = reclaimer.credit_bytes.saturating_sub(batch_bytes);
         let blocks =
             if shortage.exhausted { tuning.move_blocks_max } else { tuning.move_blocks_busy };
-        if self.move_some(reclaimer, blocks)? {
-            return Ok(Next::AtOnce);
-        }
-        self.gain_the_rest(reclaimer, shortage)
+        Ok(self.move_some(reclaimer, blocks)?.then_some(Next::AtOnce))
     }
 
     /// Empties the log segment with the least live data, if that gains anything, at once. Returns

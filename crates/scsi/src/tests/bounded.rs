@@ -99,8 +99,7 @@ fn serve(request: &VolumeRequest, work: &mut Work) -> VolumeReply {
         }
         VolumeRequest::Extents { range, limit, .. } => {
             assert!(*limit > 0 && *limit <= EXTENTS_MAX);
-            // A volume in which every second block is mapped, and which returns few extents at
-            // once.
+            // Every second block is mapped, and few extents are returned at once.
             let extents = (0..(*limit).min(1000) as u64).map(|n| {
                 let at = range.start.0 + 8 * n;
                 let state = [LbaState::Mapped, LbaState::Deallocated][(at / 8 % 2) as usize];

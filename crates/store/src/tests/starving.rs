@@ -207,3 +207,32 @@ fn what_begins_to_wait_is_looked_at_in_turns() {
     }
     assert!(most <= 4096 + BLOCKS, "{most} blocks are looked at at once");
 }
+
+/// Found by an audit: all hosts' writes stopped until all that one of them had let go of was freed,
+/// which took seconds. They wait for their pace then, and freeing won nothing for them.
+#[test]
+fn who_waits_for_the_pace_is_fed_while_what_was_dropped_is_freed() {
+    let pool = Short::new(40);
+    let wide = volume(&pool.store, 64 * MIB);
+    for block in 0..80 {
+        write(&pool.store, wide, block * 160 * 8, &distinct(8, 1000 + block)).unwrap();
+        pool.store.maintain().unwrap();
+    }
+    pool.store.checkpoint().unwrap();
+    let change = Change { volumes: vec![VolumeChange::Destroy { id: wide }], ..Change::default() };
+    pool.store.change(change).unwrap();
+    {
+        let mut writer = pool.store.writer.lock();
+        writer.set_pace(1000, 100, 1);
+        writer.spend(u64::from(pool.store.options.tuning.pace_bytes_max) + 4096);
+    }
+    pool.start_little(1);
+    assert_eq!(pool.waiting(), 1);
+    let mut turns = 0;
+    while pool.waiting() > 0 {
+        pool.store.maintain().unwrap();
+        turns += 1;
+    }
+    let left = pool.store.writer.lock().state.pending.len();
+    assert!(left > 0, "all was freed first, in {turns} turns");
+}
