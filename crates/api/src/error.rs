@@ -20,7 +20,7 @@ pub struct Refusal {
 
 /// A refusal with its status: 400 the request makes no sense, 401 no token, 403 the role does not
 /// allow it, 404 it names something that does not exist, 409 it conflicts with the current state,
-/// 507 there is no room, 500 the array is at fault.
+/// 507 there is no room, 503 the device takes no writes for now, 500 the array is at fault.
 #[derive(Debug)]
 pub struct ApiError {
     status: StatusCode,
@@ -82,6 +82,7 @@ impl From<array::Error> for ApiError {
             Kind::NotFound => StatusCode::NOT_FOUND,
             Kind::Conflict => StatusCode::CONFLICT,
             Kind::Full => StatusCode::INSUFFICIENT_STORAGE,
+            Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Kind::Fault => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.code(), error.to_string())

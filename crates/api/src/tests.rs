@@ -234,6 +234,23 @@ async fn a_full_pool_is_507() {
     assert_eq!((status, &refused["code"]), (507, &json!("pool_full")));
 }
 
+/// Found by an audit: each change waited as long as the device did, and all others behind it.
+#[tokio::test]
+async fn changes_are_503_while_the_device_refuses_writes() {
+    let world = World::new();
+    world.store.is_refusing.store(true, Ordering::Relaxed);
+    let new = json!({"name": "db1", "size_bytes": 4096});
+    let (status, refused) = world.ask("POST", "/v1/volumes", Some(new.clone())).await;
+    assert_eq!((status, &refused["code"]), (503, &json!("device_refuses")));
+    let provisioned = json!({"provisioned": 4096});
+    let (status, refused) =
+        world.ask("POST", "/api/2.26/volumes?names=db1", Some(provisioned)).await;
+    assert_eq!((status, refused["errors"].as_array().map(Vec::len)), (503, Some(1)), "{refused}");
+    assert_eq!(world.ask("GET", "/v1/volumes", None).await.0, 200);
+    world.store.is_refusing.store(false, Ordering::Relaxed);
+    assert_eq!(world.ask("POST", "/v1/volumes", Some(new)).await.0, 201);
+}
+
 #[tokio::test]
 async fn secrets_go_in_and_never_come_out() {
     let world = World::new();

@@ -121,7 +121,8 @@ impl Array {
     /// the log says of a refusal.
     ///
     /// # Errors
-    /// Those of the work; if the work committed nothing, those of the store when the entry is
+    /// [`Error::DeviceRefuses`] while the device refuses writes: the work is not begun then. Those
+    /// of the work; if the work committed nothing, those of the store when the entry is
     /// written.
     pub fn attributed<T, E: From<Error>>(
         &self,
@@ -129,6 +130,10 @@ impl Array {
         work: impl FnOnce() -> Result<T, E>,
         code: impl FnOnce(&E) -> &'static str,
     ) -> Result<T, E> {
+        // Whoever waits for the device holds up all who come later, for as long as 15 minutes.
+        if self.backing.is_device_refusing() {
+            return Err(Error::DeviceRefuses.into());
+        }
         let attribution = Attribution;
         DEED.set(Some(deed.clone()));
         let result = work();

@@ -12,6 +12,11 @@ pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
     /// Makes a change, wholly or not at all; durable when it returns. Blocks.
     fn change(&self, change: Change) -> Result<(), StoreError>;
 
+    /// Whether the device refuses writes at the moment, so that a change would wait.
+    fn is_device_refusing(&self) -> bool {
+        false
+    }
+
     /// The whole key-value space, sorted by key.
     fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -36,6 +41,10 @@ pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
 impl Backing for Store {
     fn change(&self, change: Change) -> Result<(), StoreError> {
         Store::change(self, change)
+    }
+
+    fn is_device_refusing(&self) -> bool {
+        Store::is_device_refusing(self)
     }
 
     fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)> {

@@ -18,6 +18,8 @@ pub enum Kind {
     Conflict,
     /// There is no room.
     Full,
+    /// Not now: the device refuses writes for a while.
+    Unavailable,
     /// The device or the pool is at fault.
     Fault,
 }
@@ -248,6 +250,12 @@ pub enum Error {
     /// The pool has no room for the change.
     #[error("The pool is full. Unmap or destroy something, or make the pool bigger.")]
     PoolFull,
+    /// The device refuses all writes at the moment, and is asked again. Hosts wait for that.
+    #[error(
+        "The device refuses writes at the moment, so nothing was changed. The alerts say more; try \
+         again when they are closed."
+    )]
+    DeviceRefuses,
     /// The store did not make the change.
     #[error("The store refused the change: {0}.")]
     Store(StoreError),
@@ -298,6 +306,7 @@ impl Error {
             Self::Limit { .. } | Self::TooManyAtOnce { .. } => "limit_reached",
             Self::Damaged(_) => "damaged",
             Self::PoolFull => "pool_full",
+            Self::DeviceRefuses => "device_refuses",
             Self::Store(_) => "store_failed",
         }
     }
@@ -343,6 +352,7 @@ impl Error {
             | Self::ScrubRunning
             | Self::OptimizeRunning => Kind::Conflict,
             Self::Limit { .. } | Self::TooManyAtOnce { .. } | Self::PoolFull => Kind::Full,
+            Self::DeviceRefuses => Kind::Unavailable,
             Self::Damaged(_) | Self::Store(_) => Kind::Fault,
         }
     }

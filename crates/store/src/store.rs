@@ -90,6 +90,11 @@ impl Store {
         self.world.medium.disk.retry_count()
     }
 
+    /// Whether the device refuses all writes at the moment, and is asked again: changes wait.
+    pub fn is_device_refusing(&self) -> bool {
+        self.world.medium.disk.is_refusing()
+    }
+
     /// The sizes that it was opened with.
     pub fn tuning(&self) -> crate::Tuning {
         self.options.tuning

@@ -11,7 +11,7 @@
 
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -47,6 +47,8 @@ pub(crate) struct Retries {
     failing: AtomicBool,
     /// As that, and it was tried for as long as a device is given.
     given_up: AtomicBool,
+    /// How often a write was refused that is tried again still, since one has succeeded.
+    refused: AtomicU32,
     report: Mutex<Option<Report>>,
     /// Pauses take no time.
     #[cfg(test)]
@@ -131,6 +133,7 @@ impl Retries {
         let ended = self.ended.load(Ordering::Acquire);
         let Some(pause) = pause_after(error, tries, patience).filter(|_| !ended) else {
             self.failing.store(true, Ordering::Release);
+            self.refused.store(0, Ordering::Relaxed);
             self.given_up.fetch_or(patience == Patience::Device, Ordering::AcqRel);
             if tries > 1 {
                 self.tell(&format!("a write was given up after {tries} tries: {error}"));
@@ -138,6 +141,7 @@ impl Retries {
             return None;
         };
         self.count.fetch_add(1, Ordering::Relaxed);
+        self.refused.fetch_max(tries, Ordering::Relaxed);
         if tries == 1 {
             self.tell(&format!("the device refuses a write, which is tried again: {error}"));
         }
@@ -148,6 +152,9 @@ impl Retries {
 
     /// A write has succeeded that was refused so often.
     pub(crate) fn passed(&self, refused: u32) {
+        if self.is_refusing() {
+            self.refused.store(0, Ordering::Relaxed);
+        }
         if self.failing.load(Ordering::Acquire) {
             self.failing.store(false, Ordering::Release);
             self.given_up.store(false, Ordering::Release);
@@ -160,6 +167,11 @@ impl Retries {
     /// See [`crate::Disk::has_given_up`].
     pub(crate) fn has_given_up(&self) -> bool {
         self.given_up.load(Ordering::Acquire)
+    }
+
+    /// See [`crate::Disk::is_refusing`].
+    pub(crate) fn is_refusing(&self) -> bool {
+        self.refused.load(Ordering::Relaxed) > TRIES_AT_A_PLACE_MAX
     }
 
     /// For how long a write is tried that begins now.
@@ -258,6 +270,22 @@ mod tests {
         assert_eq!(pauses, [1, 4, 16]);
         let error = io::Error::from_raw_os_error(libc::EINVAL);
         assert_eq!(read_pause_after(&error, 1, Place), None);
+    }
+
+    #[test]
+    fn a_device_refuses_writes_until_one_succeeds_or_is_given_up() {
+        let error = || io::Error::from_raw_os_error(libc::EIO);
+        let retries = Retries::default();
+        let refused = |times: std::ops::RangeInclusive<u32>| {
+            times.for_each(|tries| _ = retries.refused(&error(), tries, Device));
+            retries.is_refusing()
+        };
+        assert!(!refused(1..=4), "a place may be bad");
+        assert!(refused(5..=5));
+        retries.passed(0);
+        assert!(!retries.is_refusing(), "another one has succeeded");
+        assert!(refused(6..=6), "but this one still has not");
+        assert!(!refused(7..=TRIES_MAX), "it has failed: the store says what follows");
     }
 
     #[test]

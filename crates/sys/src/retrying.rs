@@ -216,6 +216,10 @@ impl<C: Calls> Disk for RetryingDisk<C> {
         self.core.retries.has_given_up()
     }
 
+    fn is_refusing(&self) -> bool {
+        self.core.retries.is_refusing()
+    }
+
     fn retry_count(&self) -> u64 {
         self.core.retries.count()
     }

@@ -98,6 +98,7 @@ impl Refused {
     /// A refusal of the array, about `context`.
     pub(crate) fn about(context: &str, error: &array::Error) -> Self {
         let status = match error.kind() {
+            Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Kind::Fault => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::BAD_REQUEST,
         };

@@ -17,6 +17,8 @@ pub(super) struct MemoryStore {
     kept: Mutex<Kept>,
     next_id: AtomicU64,
     pub(super) is_full: AtomicBool,
+    /// The device refuses writes: a change would wait.
+    pub(super) is_refusing: AtomicBool,
     is_optimizing: AtomicBool,
 }
 
@@ -39,7 +41,12 @@ impl array::Optimized for MemoryStore {
 }
 
 impl Backing for MemoryStore {
+    fn is_device_refusing(&self) -> bool {
+        self.is_refusing.load(Ordering::Relaxed)
+    }
+
     fn change(&self, change: Change) -> Result<(), StoreError> {
+        assert!(!self.is_device_refusing(), "it would wait");
         if self.is_full.load(Ordering::Relaxed) {
             return Err(StoreError::Volume(VolumeError::NoSpace));
         }
