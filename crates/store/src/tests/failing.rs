@@ -182,6 +182,25 @@ fn behind_a_lost_commit_nothing_is_applied_or_recovered() {
     assert_sound(&store);
 }
 
+/// Once the store has failed nothing is placed elsewhere: what lands behind a lost record must not
+/// count then.
+#[test]
+fn behind_a_lost_commit_nothing_counts_in_a_store_that_has_failed() {
+    let bench = bench(Durability::Commit);
+    let [first, second] = two_commits(&bench, &distinct(16, 1));
+    bench.store.writer.lock().failed = true;
+    sys::Disk::write(&*bench.disk, second.offset_bytes, &second.frames).unwrap();
+    bench.store.finish_commit(second, Ok(()));
+    bench.store.finish_commit(first, Err(io::Error::other("lost")));
+    let answers = bench.answers.0.lock();
+    let failed = |(id, outcome): &(u64, Outcome)| {
+        assert!(matches!(outcome, Outcome::Reply(Err(VolumeError::WriteFailed))), "{outcome:?}");
+        *id
+    };
+    assert_eq!(answers.iter().map(failed).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(read(&bench.store, bench.volume, 0, 16), vec![0; 8192]);
+}
+
 #[test]
 fn a_record_that_rots_in_the_middle_of_the_log_is_damage_and_not_its_end() {
     let (disk, store) = pool(1 << 30);
@@ -207,23 +226,10 @@ fn a_record_that_rots_in_the_middle_of_the_log_is_damage_and_not_its_end() {
 fn a_torn_record_does_not_hide_what_went_on_in_the_next_segment() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 4 * MIB);
-    let blocks = store.world.medium.geometry().blocks_per_segment();
-    let room = |store: &Store| blocks - store.writer.lock().position.block;
-    let mut seed = 0;
-    while room(&store) > 60 {
-        let sectors = if room(&store) > 200 { 512 } else { 8 };
-        seed += 1;
-        write(&store, id, MIB, &distinct(sectors, seed)).unwrap();
-    }
+    fill_segment(&store, id);
     let torn = store.writer.lock().position;
     write(&store, id, 0, &distinct(8, 1000)).unwrap();
-    let place = format::Place {
-        segment: torn.segment,
-        offset_units: (torn.block + 1) * format::geometry::UNITS_PER_BLOCK,
-    };
-    let payload = store.world.medium.geometry().offset_bytes(place);
-    drop(store);
-    sys::Disk::write(&*disk, payload, &[FrameMut::zeroed().freeze()]).unwrap();
+    tear(&disk, store, torn.segment, torn.block);
     let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
     assert_eq!(store.writer.lock().position.block, torn.block, "the torn record is dropped");
     let after = distinct(512, 2000);
@@ -238,6 +244,50 @@ fn a_torn_record_does_not_hide_what_went_on_in_the_next_segment() {
         while store.scrub_step(64, 6).unwrap() != crate::ScrubStep::Complete {}
         assert_eq!(store.damage().findings, []);
     }
+}
+
+/// A torn record was too long for its segment, and began the next; what came after the start was
+/// not. In the same epoch the torn one would count, as the log never goes back.
+#[test]
+fn a_torn_record_in_the_next_segment_does_not_hide_what_went_on_in_its_own() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 4 * MIB);
+    fill_segment(&store, id);
+    let before = store.writer.lock().position;
+    write(&store, id, 0, &distinct(512, 1000)).unwrap();
+    let next = store.writer.lock().position.segment;
+    assert_ne!(next, before.segment, "it did not fit");
+    tear(&disk, store, next, 0);
+    let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+    assert_eq!(store.writer.lock().position.segment, before.segment, "it is dropped");
+    let after = distinct(8, 2000);
+    write(&store, id, 0, &after).unwrap();
+    assert_eq!(store.writer.lock().position.segment, before.segment, "this one fits");
+    drop(store);
+    let store = Store::open(disk, OpenOptions::default()).unwrap();
+    assert!(read(&store, id, 0, 8) == after, "what was answered is gone");
+    assert_sound(&store);
+}
+
+/// Writes until less than a record of 64 blocks fits what is left of the log's segment.
+fn fill_segment(store: &Store, volume: VolumeId) {
+    let blocks = store.world.medium.geometry().blocks_per_segment();
+    let room = || blocks - store.writer.lock().position.block;
+    let mut seed = 0;
+    while room() > 60 {
+        let sectors = if room() > 200 { 512 } else { 8 };
+        seed += 1;
+        write(store, volume, MIB, &distinct(sectors, seed)).unwrap();
+    }
+}
+
+/// Ends the store, and loses the first block of the payload of a record with one block of headers.
+fn tear(disk: &MemoryDisk, store: Store, segment: u32, block: u32) {
+    let offset_units = (block + 1) * format::geometry::UNITS_PER_BLOCK;
+    let place = format::Place { segment, offset_units };
+    let payload = store.world.medium.geometry().offset_bytes(place);
+    drop(store);
+    sys::Disk::write(disk, payload, &[FrameMut::zeroed().freeze()]).unwrap();
 }
 
 /// A checkpoint that waits for a record whose write takes long, as one that is tried again does,
