@@ -82,8 +82,8 @@ pub trait Disk: Send + Sync {
         false
     }
 
-    /// Whether the device refuses all writes at the moment: one is tried again that was refused more
-    /// often than a bad place would, for 0.3 s and more, and none has succeeded since.
+    /// Whether the device refuses all writes at the moment: one is tried again that was refused
+    /// more often than a bad place would, for 0.3 s and more, and none has succeeded since.
     fn is_refusing(&self) -> bool {
         false
     }
