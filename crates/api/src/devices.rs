@@ -45,7 +45,7 @@ pub struct Device {
 
 /// What hosts' commands asked of a device since the start. Background work, such as checkpoints and
 /// scrubbing, is not counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeviceTransfers {
     /// Transfers that have not ended yet.
     pub under_way: u64,
@@ -57,6 +57,28 @@ pub struct DeviceTransfers {
     pub bytes: u64,
     /// The sum of the latencies of the successful ones, in microseconds.
     pub ok_latency_us: u64,
+    /// How many of the successful ones took how long: a histogram, from the shortest latencies to
+    /// the longest.
+    #[serde(default)]
+    pub latencies: Vec<LatencyBucket>,
+}
+
+/// Transfers that took longer than those of the bucket before, and no longer than this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LatencyBucket {
+    /// The longest latency, in microseconds; null in the last bucket, which has no end.
+    pub up_to_us: Option<u64>,
+    /// How many transfers.
+    pub count: u64,
+}
+
+impl DeviceTransfers {
+    /// How many of the successful ones took longer than `us` microseconds, as far as buckets end
+    /// there.
+    pub fn longer_than(&self, us: u64) -> u64 {
+        let is_longer = |bucket: &&LatencyBucket| bucket.up_to_us.is_none_or(|up_to| up_to > us);
+        self.latencies.iter().filter(is_longer).map(|bucket| bucket.count).sum()
+    }
 }
 
 /// Lists the devices of the pool with their counters.

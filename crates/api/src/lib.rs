@@ -66,7 +66,7 @@ pub use counters::{
     CommandCounters, Copied, Counters, MemoryCounters, PathCounters, PortCounters, WireCounters,
     Written,
 };
-pub use devices::{Controller, Controllers, Device, DeviceTransfers, Devices};
+pub use devices::{Controller, Controllers, Device, DeviceTransfers, Devices, LatencyBucket};
 pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};
 pub use host_check::{HostCheck, HostCheckRow, Verdict};

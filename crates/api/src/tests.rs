@@ -42,8 +42,11 @@ impl Telemetry for Quiet {
     }
 
     fn devices(&self) -> Vec<Device> {
+        let bucket = |up_to_us, count| LatencyBucket { up_to_us, count };
+        let latencies = vec![bucket(Some(100), 3), bucket(None, 0)];
+        let (bytes, ok_latency_us) = (12_288, 240);
         let reads =
-            DeviceTransfers { ok: 3, bytes: 12_288, ok_latency_us: 240, ..Default::default() };
+            DeviceTransfers { ok: 3, bytes, ok_latency_us, latencies, ..Default::default() };
         let name = "pool.data".into();
         let device = Device { name, takes_writes: true, retries: 5, reads, ..Device::default() };
         vec![Device { moved_writes: 6, failed_flushes: 7, unflushed_bytes: 8, ..device }]

@@ -1,6 +1,8 @@
 //! Families of metrics, as they are collected for one response.
 
-use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Summary};
+use prometheus::proto::{
+    Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType, Summary,
+};
 use prometheus::{Error, TextEncoder};
 
 /// The metrics of one response.
@@ -29,6 +31,11 @@ impl Exposition {
     /// The count of some events, and the sum of their values.
     pub(crate) fn summary(&mut self, name: &str, help: &str) -> Family<'_> {
         self.family(name, help, MetricType::SUMMARY)
+    }
+
+    /// As a summary, and how many values were how large.
+    pub(crate) fn histogram(&mut self, name: &str, help: &str) -> Family<'_> {
+        self.family(name, help, MetricType::HISTOGRAM)
     }
 
     fn family(&mut self, name: &str, help: &str, kind: MetricType) -> Family<'_> {
@@ -86,6 +93,35 @@ impl Family<'_> {
         self.family.mut_metric().push(metric);
         self
     }
+
+    /// Adds the sample of a histogram: its buckets in ascending order, each with its upper bound
+    /// and its own count; that of the last one is infinite. The sum is of all values.
+    pub(crate) fn buckets(
+        &mut self,
+        labels: &[(&str, &str)],
+        buckets: impl IntoIterator<Item = (f64, u64)>,
+        sum: f64,
+    ) -> &mut Self {
+        let (mut metric, mut histogram) = (labelled(labels), Histogram::default());
+        let mut count = 0;
+        let mut told = Vec::new();
+        for (upper_bound, own_count) in buckets {
+            count += own_count;
+            // The encoder adds an infinite one by itself, and spells it as Prometheus wants it.
+            if upper_bound.is_finite() {
+                let mut bucket = Bucket::default();
+                bucket.set_upper_bound(upper_bound);
+                bucket.set_cumulative_count(count);
+                told.push(bucket);
+            }
+        }
+        histogram.set_bucket(told);
+        histogram.set_sample_count(count);
+        histogram.set_sample_sum(sum);
+        metric.set_histogram(histogram);
+        self.family.mut_metric().push(metric);
+        self
+    }
 }
 
 fn labelled(labels: &[(&str, &str)]) -> Metric {
@@ -108,11 +144,19 @@ mod tests {
         page.gauge("a_bytes", "Bytes.").count(&[], 5).add(&[("kind", "x\"y\\z")], 0.5);
         page.counter("none_total", "Nothing yet.");
         page.summary("wait_seconds", "Waits.").sum(&[("class", "read")], 3, 1.5);
+        let buckets = [(0.5, 2), (1.0, 0), (f64::INFINITY, 1)];
+        page.histogram("take_seconds", "Takes.").buckets(&[("kind", "x")], buckets, 7.5);
         let expected = "# HELP a_bytes Bytes.\n# TYPE a_bytes gauge\na_bytes 5\n\
                         a_bytes{kind=\"x\\\"y\\\\z\"} 0.5\n\
                         # HELP wait_seconds Waits.\n# TYPE wait_seconds summary\n\
                         wait_seconds_sum{class=\"read\"} 1.5\n\
-                        wait_seconds_count{class=\"read\"} 3\n";
+                        wait_seconds_count{class=\"read\"} 3\n\
+                        # HELP take_seconds Takes.\n# TYPE take_seconds histogram\n\
+                        take_seconds_bucket{kind=\"x\",le=\"0.5\"} 2\n\
+                        take_seconds_bucket{kind=\"x\",le=\"1\"} 2\n\
+                        take_seconds_bucket{kind=\"x\",le=\"+Inf\"} 3\n\
+                        take_seconds_sum{kind=\"x\"} 7.5\n\
+                        take_seconds_count{kind=\"x\"} 3\n";
         assert_eq!(page.text().unwrap(), expected);
     }
 }

@@ -123,10 +123,10 @@ fn optimize(optimize: &Optimize, page: &mut Exposition) {
 /// The devices, as hosts' commands wait for them.
 pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
     let devices = interface.telemetry.devices();
-    let both = |device: &Device| [("read", device.reads), ("commit", device.commits)];
     let all: Vec<_> = devices
         .iter()
-        .flat_map(|device| both(device).map(|(kind, of)| (device.name.as_str(), kind, of)))
+        .flat_map(|device| [(device, "read", &device.reads), (device, "commit", &device.commits)])
+        .map(|(device, kind, of)| (device.name.as_str(), kind, of))
         .collect();
     let help = "Transfers that commands waited for, since the start.";
     let mut family = page.counter("holdfast_device_transfers_total", help);
@@ -140,10 +140,13 @@ pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
         family.count(&[("device", device), ("kind", kind)], of.bytes);
     }
     let help = "How long those took that succeeded.";
-    let mut family = page.summary("holdfast_device_transfer_latency_seconds", help);
+    let mut family = page.histogram("holdfast_device_transfer_latency_seconds", help);
+    let seconds = |us: u64| us as f64 / 1e6;
     for (device, kind, of) in &all {
-        let seconds = of.ok_latency_us as f64 / 1e6;
-        family.sum(&[("device", device), ("kind", kind)], of.ok, seconds);
+        let bound = |up_to_us: Option<u64>| up_to_us.map_or(f64::INFINITY, seconds);
+        let buckets = of.latencies.iter().map(|bucket| (bound(bucket.up_to_us), bucket.count));
+        let labels = [("device", *device), ("kind", *kind)];
+        family.buckets(&labels, buckets, seconds(of.ok_latency_us));
     }
     let help = "Transfers that commands wait for now.";
     let mut family = page.gauge("holdfast_device_transfers_under_way", help);

@@ -36,6 +36,9 @@ async fn volumes_and_hosts_have_series_up_to_a_bound() {
         "holdfast_objects_without_metrics{kind=\"volume\"} 0",
         "holdfast_device_transfers_total{device=\"pool.data\",kind=\"read\",result=\"ok\"} 3",
         "holdfast_device_transfer_latency_seconds_sum{device=\"pool.data\",kind=\"read\"} 0.00024",
+        "holdfast_device_transfer_latency_seconds_bucket\
+         {device=\"pool.data\",kind=\"read\",le=\"0.0001\"} 3",
+        "holdfast_device_transfer_latency_seconds_count{device=\"pool.data\",kind=\"read\"} 3",
         "holdfast_device_retries_total{device=\"pool.data\"} 5",
         "holdfast_device_moved_writes_total{device=\"pool.data\"} 6",
         "holdfast_device_failed_flushes_total{device=\"pool.data\"} 7",

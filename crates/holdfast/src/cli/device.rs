@@ -8,6 +8,9 @@ use super::failure::Failure;
 use super::output::{Align, show, table, time};
 use super::size::human;
 
+/// Transfers that took longer are slow: where the mean does, there is an alert (`device-slow`).
+const SLOW_US: u64 = 20_000;
+
 /// Shows the devices of the pool.
 pub fn run(common: &Common, verb: &DeviceVerb) -> Result<(), Failure> {
     let DeviceVerb::List = verb;
@@ -29,8 +32,9 @@ fn device_table(devices: &[Device]) -> String {
         ("UNDER WAY", Align::Right),
         ("BYTES", Align::Right),
         ("LATENCY", Align::Right),
+        ("SLOW", Align::Right),
     ];
-    let row = |device: &Device, kind: &str, of: DeviceTransfers| {
+    let row = |device: &Device, kind: &str, of: &DeviceTransfers| {
         vec![
             device.name.clone(),
             human(device.capacity_bytes),
@@ -44,16 +48,17 @@ fn device_table(devices: &[Device]) -> String {
             of.under_way.to_string(),
             human(of.bytes),
             mean(of),
+            of.longer_than(SLOW_US).to_string(),
         ]
     };
     let both = |device: &Device| {
-        [row(device, "reads", device.reads), row(device, "commits", device.commits)]
+        [row(device, "reads", &device.reads), row(device, "commits", &device.commits)]
     };
     table(&columns, &devices.iter().flat_map(both).collect::<Vec<_>>(), "No devices.")
 }
 
 /// The mean duration of a transfer since the start.
-fn mean(of: DeviceTransfers) -> String {
+fn mean(of: &DeviceTransfers) -> String {
     let mean_us = of.ok_latency_us.checked_div(of.ok);
     mean_us.map_or_else(|| "-".into(), |us| format!("{:.2} ms", us as f64 / 1000.0))
 }
@@ -80,11 +85,23 @@ pub fn controllers(common: &Common, verb: &ControllerVerb) -> Result<(), Failure
 
 #[cfg(test)]
 mod tests {
+    use api::LatencyBucket;
+
     use super::*;
 
     #[test]
     fn a_device_has_a_row_for_reads_and_one_for_commits() {
-        let reads = DeviceTransfers { ok: 4, bytes: 16_384, ok_latency_us: 500, ..<_>::default() };
+        let latencies = vec![
+            LatencyBucket { up_to_us: Some(SLOW_US), count: 3 },
+            LatencyBucket { up_to_us: None, count: 1 },
+        ];
+        let reads = DeviceTransfers {
+            ok: 4,
+            bytes: 16_384,
+            ok_latency_us: 500,
+            latencies,
+            ..<_>::default()
+        };
         let device = Device {
             name: "/dev/nvme0n1".into(),
             capacity_bytes: 1 << 40,
@@ -102,7 +119,7 @@ mod tests {
         let [capacity, unit] = [rows[0][1], rows[0][2]];
         assert_eq!(format!("{capacity} {unit}"), human(1 << 40));
         let tail = |row: usize| rows[row][3..].join(" ");
-        assert_eq!(tail(0), "refused 7 3 5 reads 4 0 0 16 KiB 0.12 ms");
-        assert_eq!(tail(1), "refused 7 3 5 commits 0 1 2 0 B -");
+        assert_eq!(tail(0), "refused 7 3 5 reads 4 0 0 16 KiB 0.12 ms 1");
+        assert_eq!(tail(1), "refused 7 3 5 commits 0 1 2 0 B - 0");
     }
 }

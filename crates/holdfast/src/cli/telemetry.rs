@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::{
-    CommandCounters, Copied, Device, DeviceTransfers, HostSession, MemoryCounters,
+    CommandCounters, Copied, Device, DeviceTransfers, HostSession, LatencyBucket, MemoryCounters,
     NotificationTest, PathCounters, PortCounters, SessionTerms, Telemetry, Watch, WireCounters,
 };
 use array::Array;
@@ -13,7 +13,9 @@ use store::Store;
 use crate::serve::counters::{Class, ClassSnapshot, CopySnapshot};
 use crate::serve::notify::{Event, News, Notifier};
 use crate::serve::sessions::SessionSnapshot;
-use crate::serve::{Counters, DeviceSnapshot, Observer, TransferSnapshot, now_ms};
+use crate::serve::{
+    Counters, DeviceSnapshot, LATENCY_BOUNDS_US, Observer, TransferSnapshot, now_ms,
+};
 
 /// The counters of a running front end, and of its store.
 pub struct FrontEnd {
@@ -76,8 +78,11 @@ impl Telemetry for FrontEnd {
 }
 
 fn transfers(transfers: TransferSnapshot) -> DeviceTransfers {
-    let TransferSnapshot { under_way, ok, failed, bytes, ok_latency_us } = transfers;
-    DeviceTransfers { under_way, ok, failed, bytes, ok_latency_us }
+    let TransferSnapshot { under_way, ok, latencies, failed, bytes, ok_latency_us } = transfers;
+    let bounds_us = LATENCY_BOUNDS_US.into_iter().map(Some).chain([None]);
+    let buckets =
+        bounds_us.zip(latencies).map(|(up_to_us, count)| LatencyBucket { up_to_us, count });
+    DeviceTransfers { under_way, ok, failed, bytes, ok_latency_us, latencies: buckets.collect() }
 }
 
 /// The sessions of a running front end, and the destinations of its notifications.

@@ -5,11 +5,22 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// The latencies at which the buckets of a histogram end, in microseconds, each included. The last
+/// bucket has no end.
+pub const LATENCY_BOUNDS_US: [u64; 14] = [
+    100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
+    1_000_000, 10_000_000,
+];
+
+/// How many transfers took how long, by [`LATENCY_BOUNDS_US`].
+pub type Latencies = [u64; LATENCY_BOUNDS_US.len() + 1];
+
 /// Transfers of one direction.
 #[derive(Debug, Default)]
 pub(super) struct TransferCounters {
     begun: AtomicU64,
-    ok: AtomicU64,
+    /// Those that succeeded.
+    latencies: [AtomicU64; LATENCY_BOUNDS_US.len() + 1],
     failed: AtomicU64,
     bytes: AtomicU64,
     ok_latency_us: AtomicU64,
@@ -24,9 +35,11 @@ impl TransferCounters {
     /// One of so many bytes has ended, so long after it began.
     pub(super) fn end(&self, ok: bool, bytes: u64, latency: Duration) {
         if ok {
-            self.ok.fetch_add(1, Ordering::Relaxed);
+            let latency_us = latency.as_micros() as u64;
+            let bucket = LATENCY_BOUNDS_US.partition_point(|bound_us| *bound_us < latency_us);
+            self.latencies[bucket].fetch_add(1, Ordering::Relaxed);
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
-            self.ok_latency_us.fetch_add(latency.as_micros() as u64, Ordering::Relaxed);
+            self.ok_latency_us.fetch_add(latency_us, Ordering::Relaxed);
         } else {
             self.failed.fetch_add(1, Ordering::Relaxed);
         }
@@ -34,10 +47,12 @@ impl TransferCounters {
 
     fn snapshot(&self) -> TransferSnapshot {
         // First what has ended, or more could have ended than have begun.
-        let (ok, failed) = (self.ok.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed));
+        let latencies = self.latencies.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let (ok, failed) = (latencies.iter().sum(), self.failed.load(Ordering::Relaxed));
         TransferSnapshot {
             under_way: self.begun.load(Ordering::Relaxed).saturating_sub(ok + failed),
             ok,
+            latencies,
             failed,
             bytes: self.bytes.load(Ordering::Relaxed),
             ok_latency_us: self.ok_latency_us.load(Ordering::Relaxed),
@@ -66,6 +81,8 @@ pub struct TransferSnapshot {
     pub under_way: u64,
     /// Those that succeeded.
     pub ok: u64,
+    /// How long these took.
+    pub latencies: Latencies,
     /// Those that the device failed.
     pub failed: u64,
     /// Bytes that the successful ones moved.
@@ -79,6 +96,7 @@ impl TransferSnapshot {
         Self {
             under_way: self.under_way + other.under_way,
             ok: self.ok + other.ok,
+            latencies: std::array::from_fn(|at| self.latencies[at] + other.latencies[at]),
             failed: self.failed + other.failed,
             bytes: self.bytes + other.bytes,
             ok_latency_us: self.ok_latency_us + other.ok_latency_us,
@@ -121,13 +139,33 @@ mod tests {
         device.reads.end(true, 4096, Duration::from_micros(80));
         device.reads.end(false, 4096, Duration::from_secs(1));
         device.writes.begin();
-        let reads =
-            TransferSnapshot { under_way: 1, ok: 1, failed: 1, bytes: 4096, ok_latency_us: 80 };
+        let mut latencies = Latencies::default();
+        latencies[0] = 1;
+        let reads = TransferSnapshot {
+            under_way: 1,
+            ok: 1,
+            latencies,
+            failed: 1,
+            bytes: 4096,
+            ok_latency_us: 80,
+        };
         let writes = TransferSnapshot { under_way: 1, ..TransferSnapshot::default() };
         let snapshot = device.snapshot();
         assert_eq!(snapshot, DeviceSnapshot { reads, writes });
         assert_eq!((reads.ended(), writes.ended()), (2, 0));
         let twice = snapshot.plus(snapshot);
         assert_eq!((twice.reads.under_way, twice.reads.bytes, twice.writes.ok), (2, 8192, 0));
+        assert_eq!(twice.reads.latencies[0], 2);
+    }
+
+    #[test]
+    fn a_bucket_ends_with_its_bound() {
+        let counters = TransferCounters::default();
+        for latency_us in [0, 100, 101, 10_000_000, 10_000_001, u64::MAX / 2] {
+            counters.end(true, 512, Duration::from_micros(latency_us));
+        }
+        let snapshot = counters.snapshot();
+        assert_eq!(snapshot.ok, 6);
+        assert_eq!(snapshot.latencies, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
     }
 }

@@ -76,7 +76,7 @@ use sys::FileDisk;
 pub use self::history::Sampler;
 pub use background::{Attendant, Shutdown, now_ms};
 pub use counters::Counters;
-pub use device::{DeviceSnapshot, TransferSnapshot};
+pub use device::{DeviceSnapshot, LATENCY_BOUNDS_US, TransferSnapshot};
 pub use listen::{ConnectionLimits, check_count as check_portal_count};
 pub use saver::ReservationRecords;
 pub use scrub::ScrubOptions;
