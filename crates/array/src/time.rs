@@ -21,6 +21,9 @@ const RECORD_MS: u64 = 300_000;
 /// For how long retention destroys nothing after the clock has jumped ahead.
 const HOLD_MS: u64 = 3_600_000;
 
+/// For how long a jump of the clock is told of: a day.
+const JUMP_MEMORY_MS: u64 = 86_400_000;
+
 /// Two clocks at one moment, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeRecord {
@@ -44,6 +47,8 @@ pub(crate) struct ArrayTime {
     /// The clock has jumped since that was stored.
     has_jumped: bool,
     hold_until_ms: u64,
+    /// By how much the clock has jumped last while the array ran, and when in array time.
+    last_jump: Option<(i64, u64)>,
 }
 
 fn signed(ms: u64) -> i64 {
@@ -66,6 +71,7 @@ impl ArrayTime {
             (None, None) => wall_ms,
         };
         let jump_ms = signed(wall_ms).saturating_sub(signed(expected_ms));
+        let was_running = self.anchor.is_some();
         let has_jumped = jump_ms.saturating_abs() > DRIFT_MAX_MS;
         if has_jumped {
             self.skew_ms = self.skew_ms.saturating_add(jump_ms);
@@ -77,6 +83,9 @@ impl ArrayTime {
         self.wall_ms = wall_ms;
         let now_ms = self.of_wall(wall_ms).max(self.now_ms.unwrap_or(0));
         self.now_ms = Some(now_ms);
+        if has_jumped && was_running {
+            self.last_jump = Some((jump_ms, now_ms));
+        }
         if has_jumped && jump_ms > 0 {
             self.hold_until_ms = now_ms.saturating_add(HOLD_MS);
         }
@@ -108,6 +117,13 @@ impl ArrayTime {
         self.now_ms.is_some_and(|now| now < self.hold_until_ms)
     }
 
+    /// By how many milliseconds the clock has jumped within the last day, the last time that it
+    /// did while the array ran.
+    fn recent_jump_ms(&self) -> Option<i64> {
+        let (jump_ms, at_ms) = self.last_jump?;
+        (self.now_ms? - at_ms < JUMP_MEMORY_MS).then_some(jump_ms)
+    }
+
     /// What the pool is to keep, if that is due.
     pub(crate) fn due_record(&self) -> Option<TimeRecord> {
         let now = TimeRecord { array_ms: self.now_ms?, wall_ms: self.wall_ms };
@@ -137,6 +153,12 @@ impl Array {
             (jump_ms, !state.doomed.is_empty() || !state.doomed_groups.is_empty())
         };
         (jump_ms, if is_wanted { self.keep_time() } else { Ok(()) })
+    }
+
+    /// By how many milliseconds the clock has jumped within the last day while the array ran, the
+    /// last time that it did; `None` if it did not.
+    pub fn clock_jump_ms(&self) -> Option<i64> {
+        self.state.read().time.recent_jump_ms()
     }
 
     fn keep_time(&self) -> Result<(), Error> {

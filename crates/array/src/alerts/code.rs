@@ -40,6 +40,8 @@ pub enum AlertCode {
     BackgroundFailed,
     /// Snapshots that were due could not be taken.
     SnapshotsMissed,
+    /// The clock of the machine was set, or stood still.
+    ClockJumped,
     /// A host has sessions on one portal of several.
     HostOnePath,
     /// A host that had sessions has none.
@@ -88,7 +90,7 @@ impl Category {
 
 impl AlertCode {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::PoolSpace,
         Self::PoolFull,
         Self::PoolFullSoon,
@@ -101,6 +103,7 @@ impl AlertCode {
         Self::DeviceMoved,
         Self::DeviceFlushes,
         Self::SnapshotsMissed,
+        Self::ClockJumped,
         Self::HostOnePath,
         Self::HostGone,
         Self::LoginRefused,
@@ -129,6 +132,7 @@ impl AlertCode {
             Self::DeviceMoved => 207,
             Self::DeviceFlushes => 208,
             Self::SnapshotsMissed => 301,
+            Self::ClockJumped => 302,
             Self::HostOnePath => 401,
             Self::HostGone => 402,
             Self::LoginRefused => 403,
@@ -163,6 +167,7 @@ impl AlertCode {
             Self::DeviceMoved => "device-moved",
             Self::DeviceFlushes => "device-flushes",
             Self::SnapshotsMissed => "snapshots-missed",
+            Self::ClockJumped => "clock-jumped",
             Self::HostOnePath => "host-one-path",
             Self::HostGone => "host-gone",
             Self::LoginRefused => "login-refused",
@@ -198,6 +203,7 @@ impl AlertCode {
         match self {
             Self::PoolSpace | Self::PoolFull | Self::PoolFullSoon | Self::Damage => "pool",
             Self::StoreFailed | Self::BackgroundFailed => "pool",
+            Self::ClockJumped => "clock",
             Self::DeviceErrors | Self::DeviceSlow | Self::DeviceRetries => "device",
             Self::DeviceMoved | Self::DeviceFlushes => "device",
             Self::SnapshotsMissed => "protection_group",
@@ -232,6 +238,7 @@ impl AlertCode {
             Self::SnapshotsMissed => {
                 format!("Snapshots of group {component} that were due could not be taken.")
             }
+            Self::ClockJumped => "The clock of the machine has jumped.".into(),
             Self::HostOnePath => format!("Host {component} has one path only."),
             Self::HostGone => format!("Host {component} has no session any more."),
             Self::LoginRefused => format!("Initiator {component} is refused again and again."),
@@ -297,6 +304,10 @@ impl AlertCode {
             Self::SnapshotsMissed => {
                 "The actual value says why. They are tried again at the next time of the schedule; \
                  `holdfast snapshot create --group` takes them now."
+            }
+            Self::ClockJumped => {
+                "Set the clock by NTP. Delays of eradication count the time that has passed, not \
+                 the clock; retention destroys nothing for an hour after a jump ahead."
             }
             Self::HostOnePath => {
                 "Log the host in at a second portal, over another network: `holdfast host check` \

@@ -25,6 +25,7 @@ fn a_clock_that_jumps_ahead_eradicates_nothing() {
     let (_, array) = new_array();
     array.create_volume(new_volume("v", 1 << 20)).unwrap();
     assert_eq!(turn(&array, THEN_MS, 7), 0);
+    assert_eq!(array.clock_jump_ms(), None);
     let ends_ms = array.destroy_volume("v", THEN_MS).unwrap().eradicate_ms;
     assert_eq!(ends_ms, Some(THEN_MS + DAY_MS));
     // For five seconds, for a year; in steps that are small by themselves; and back.
@@ -32,6 +33,7 @@ fn a_clock_that_jumps_ahead_eradicates_nothing() {
     assert_eq!(array.volume("v").unwrap().eradicate_ms, Some(THEN_MS + 366 * DAY_MS - 1000));
     assert_eq!(turn(&array, THEN_MS + 6000, 6007), -signed(365 * DAY_MS - 1000));
     assert_eq!(array.volume("v").unwrap().eradicate_ms, ends_ms, "as it was");
+    assert_eq!(array.clock_jump_ms(), Some(-signed(365 * DAY_MS - 1000)));
     for step in 1..5000 {
         turn(&array, THEN_MS + 6000 + step * 50_000, 6007 + step * 500);
     }
@@ -40,12 +42,14 @@ fn a_clock_that_jumps_ahead_eradicates_nothing() {
     array.destroy_volume("v", THEN_MS).unwrap();
     let uptime_ms = 6007 + 5000 * 500;
     turn(&array, THEN_MS - 300 * DAY_MS, uptime_ms);
+    assert!(array.clock_jump_ms().is_some());
     turn(&array, THEN_MS - 299 * DAY_MS - HOUR_MS, uptime_ms + 23 * HOUR_MS);
     array.recover_volume("v").unwrap();
     array.destroy_volume("v", THEN_MS - 299 * DAY_MS - HOUR_MS).unwrap();
     turn(&array, THEN_MS - 298 * DAY_MS, uptime_ms + 48 * HOUR_MS);
     assert_eq!(array.recover_volume("v").unwrap_err().code(), "no_such_volume");
     assert_eq!(names(&array), ["v"], "it leaves its trace");
+    assert_eq!(array.clock_jump_ms(), None, "a day ago");
 }
 
 fn signed(ms: u64) -> i64 {

@@ -81,6 +81,7 @@ impl Judge {
         for (group, outcome) in &look.snapshots {
             seen.extend(snapshots(group, outcome.as_ref()));
         }
+        seen.extend(look.clock_jump_ms.map(clock));
         seen.extend(self.refused(look));
         seen.extend(certificate(look));
         for (name, trouble) in &look.notifications {
@@ -212,6 +213,12 @@ fn snapshots(group: &str, outcome: Option<&Result<(), String>>) -> Option<Seen> 
     }
 }
 
+fn clock(jump_ms: i64) -> Seen {
+    let way = if jump_ms < 0 { "back" } else { "ahead" };
+    let actual = format!("it jumped {way} by {} s", jump_ms.unsigned_abs() / 1000);
+    holds(AlertCode::ClockJumped, "clock", Severity::Warning, actual, "it goes on evenly")
+}
+
 fn certificate(look: &Look) -> Option<Seen> {
     let certificate = look.certificate.as_ref()?;
     let left_ms = certificate.ends_ms.saturating_sub(look.now_ms);
@@ -246,4 +253,21 @@ fn bytes_per_ms(samples: &VecDeque<(u64, u64)>) -> Option<f64> {
     }
     let spread = count * xx - x * x;
     (spread > 0.0).then(|| (count * xy - x * y) / spread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_jumps_is_told_of() {
+        let look = Look { clock_jump_ms: Some(-90_500), ..Look::default() };
+        let of_clock = |seen: &Seen| match seen {
+            Seen::Holds(held) if held.code == AlertCode::ClockJumped => Some(held.actual.clone()),
+            _ => None,
+        };
+        let told = |look| Judge::default().judge(look).iter().find_map(of_clock);
+        assert_eq!(told(&look).as_deref(), Some("it jumped back by 90 s"));
+        assert_eq!(told(&Look::default()), None);
+    }
 }

@@ -69,6 +69,8 @@ pub(super) struct Look {
     pub troubles: BTreeMap<&'static str, String>,
     /// Of each group with a schedule: what became of the last snapshots that were due.
     pub snapshots: Vec<(String, Option<Result<(), String>>)>,
+    /// By how much the clock has jumped a short time ago.
+    pub clock_jump_ms: Option<i64>,
     pub portals: usize,
     pub hosts: Vec<HostLook>,
     pub refused: BTreeMap<String, Refused>,
@@ -160,6 +162,7 @@ impl Sources {
             has_failed: self.observer.has_failed(),
             troubles: self.observer.troubles(),
             snapshots: self.array.last_snapshots(),
+            clock_jump_ms: self.array.clock_jump_ms(),
             portals: self.portals,
             hosts: self.hosts(now_ms),
             refused: self.observer.refused(),
