@@ -311,6 +311,12 @@ impl Array {
         line.context("no write_bytes")?.parse().context("write_bytes is no number")
     }
 
+    /// A number that `status` shows of the pool.
+    pub fn pool_number(&self, field: &str) -> Result<u64> {
+        let status = self.verb(&["status"])?;
+        status["pool"][field].as_u64().with_context(|| format!("no pool.{field}"))
+    }
+
     /// The end of what the array said.
     pub fn log(&self) -> String {
         let text = std::fs::read_to_string(self.log_path()).unwrap_or_default();

@@ -8,11 +8,12 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use libiscsi::{Session, Status};
 
 use crate::Arguments;
 use crate::array::{Array, Shape};
+use crate::durability::fill;
 use crate::good::{Good, past_attentions};
 use crate::random::Random;
 use crate::report::Report;
@@ -79,15 +80,6 @@ fn slowest(good: &Good) -> String {
     format!("the other's slowest command took {} ms", good.take_slowest().as_millis())
 }
 
-fn fill(filler: &Target, mib: u64) -> Result<()> {
-    let mut session = Session::connect(&filler.config())?;
-    let mut random = Random::new(0);
-    for at in 0..mib {
-        session.write(at * 2048, random.bytes(1 << 20), SECTOR)?;
-    }
-    Ok(())
-}
-
 fn scatter(wide: &Target, blocks: u64, seed: u64) -> Result<()> {
     let each = blocks / WRITERS;
     let one = |n: u64| -> Result<()> {
@@ -101,9 +93,9 @@ fn scatter(wide: &Target, blocks: u64, seed: u64) -> Result<()> {
     };
     thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS).map(|n| scope.spawn(move || one(n))).collect();
-        let joined =
-            writers.into_iter().map(|writer| writer.join().map_err(|_| anyhow!("panic"))?);
-        joined.collect::<Result<Vec<()>>>().map(drop)
+        writers
+            .into_iter()
+            .try_for_each(|writer| writer.join().map_err(|_| anyhow!("a writer panicked"))?)
     })
 }
 
@@ -113,8 +105,7 @@ fn let_go(array: &Array, wide: &Target, without_mib: u64, lun: u16, way: Way) ->
     match way {
         Way::Unmapped => {
             let mut session = Session::connect(&wide.config())?;
-            let zeros = || vec![0; SECTOR as usize];
-            let status = session.write_same(0, 0, zeros(), true)?;
+            let status = session.write_same(0, 0, vec![0; SECTOR as usize], true)?;
             ensure!(status == Status::Good, "WRITE SAME ended in {status:?}");
         }
         Way::Eradicated => {
@@ -134,6 +125,5 @@ fn let_go(array: &Array, wide: &Target, without_mib: u64, lun: u16, way: Way) ->
 }
 
 fn used_mib(array: &Array) -> Result<u64> {
-    let status = array.verb(&["status"])?;
-    Ok(status["pool"]["used_bytes"].as_u64().context("used_bytes")? >> 20)
+    Ok(array.pool_number("used_bytes")? >> 20)
 }

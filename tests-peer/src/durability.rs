@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use libiscsi::{Cdb, Data, Direction, Session};
 
 use crate::array::Array;
@@ -73,9 +73,8 @@ pub fn flush(report: &mut Report, array: &mut Array, target: &Target) {
 /// Writes a log of 1 GiB, kills, and tells how long it takes until the array serves again.
 pub fn recovery(report: &mut Report, array: &mut Array, target: &Target) {
     report.check("a log of 1 GiB is recovered, every byte", || {
-        fill(target)?;
-        let status = array.verb(&["status"])?;
-        let log = status["pool"]["log_bytes"].as_u64().context("no pool.log_bytes")?;
+        fill(target, LOG_MIB)?;
+        let log = array.pool_number("log_bytes")?;
         ensure!(log >= LOG_MIB << 20, "the log has only {} MiB", log >> 20);
         array.kill()?;
         let took = array.start()?;
@@ -85,10 +84,11 @@ pub fn recovery(report: &mut Report, array: &mut Array, target: &Target) {
     });
 }
 
-fn fill(target: &Target) -> Result<()> {
+/// Writes so many MiB from the start of the volume on, all of them different.
+pub fn fill(target: &Target, mibs: u64) -> Result<()> {
     let mut session = Session::connect(&target.config())?;
     let mut random = Random::new(9);
-    for mib in 0..LOG_MIB {
+    for mib in 0..mibs {
         session.write(mib * 2048, random.bytes(1 << 20), BLOCK)?;
     }
     Ok(())

@@ -218,8 +218,7 @@ fn overwrites(
 
 /// How much of the pool is in use, for the reader.
 fn in_use(array: &Array) -> Result<String> {
-    let status = array.verb(&["status"])?;
-    let number = |field: &str| status["pool"][field].as_u64().with_context(|| field.to_owned());
-    let percent = number("used_bytes")? * 100 / number("capacity_bytes")?.max(1);
+    let (used, capacity) = (array.pool_number("used_bytes")?, array.pool_number("capacity_bytes")?);
+    let percent = used * 100 / capacity.max(1);
     Ok(format!("{percent}% in use"))
 }

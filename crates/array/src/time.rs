@@ -20,9 +20,8 @@ const OFF_MAX_MS: u64 = 600_000;
 const RECORD_MS: u64 = 300_000;
 /// For how long retention destroys nothing after the clock has jumped ahead.
 const HOLD_MS: u64 = 3_600_000;
-
-/// For how long a jump of the clock is told of: a day.
-const JUMP_MEMORY_MS: u64 = 86_400_000;
+/// How long a jump of the clock is reported: one day.
+const JUMP_REPORT_MS: u64 = 86_400_000;
 
 /// Two clocks at one moment, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +46,7 @@ pub(crate) struct ArrayTime {
     /// The clock has jumped since that was stored.
     has_jumped: bool,
     hold_until_ms: u64,
-    /// By how much the clock has jumped last while the array ran, and when in array time.
+    /// The last jump of the clock while the array ran, in milliseconds, and its array time.
     last_jump: Option<(i64, u64)>,
 }
 
@@ -117,11 +116,10 @@ impl ArrayTime {
         self.now_ms.is_some_and(|now| now < self.hold_until_ms)
     }
 
-    /// By how many milliseconds the clock has jumped within the last day, the last time that it
-    /// did while the array ran.
+    /// See [`Array::clock_jump_ms`].
     fn recent_jump_ms(&self) -> Option<i64> {
         let (jump_ms, at_ms) = self.last_jump?;
-        (self.now_ms? - at_ms < JUMP_MEMORY_MS).then_some(jump_ms)
+        (self.now_ms? - at_ms < JUMP_REPORT_MS).then_some(jump_ms)
     }
 
     /// What the pool is to keep, if that is due.
@@ -155,8 +153,8 @@ impl Array {
         (jump_ms, if is_wanted { self.keep_time() } else { Ok(()) })
     }
 
-    /// By how many milliseconds the clock has jumped within the last day while the array ran, the
-    /// last time that it did; `None` if it did not.
+    /// The last jump of the clock within the last day, in milliseconds; negative if it went back.
+    /// `None` if there was none while the array ran.
     pub fn clock_jump_ms(&self) -> Option<i64> {
         self.state.read().time.recent_jump_ms()
     }

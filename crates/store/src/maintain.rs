@@ -24,8 +24,7 @@ pub enum Next {
 /// Each is a leaf of 1 MiB or names 256 MiB and more, so a turn every 2 ms frees 1 TiB a second
 /// where volumes share, and 8 GiB of data that nobody does.
 const HOUSEKEEPING_NODES: usize = 16;
-/// How many times of that in a turn while hosts wait for space: what was dropped is the cheapest
-/// space of all.
+/// How many such batches one turn frees while hosts wait for space: no space costs less to free.
 const HOUSEKEEPING_TIMES: usize = 8;
 
 impl Store {

@@ -11,7 +11,7 @@ use crate::writer::Writer;
 /// From this shortage on (in thousandths) hosts are paced.
 pub(crate) const PACED_PERMILLE: u64 = 600;
 
-/// What hosts get for a turn that moves nothing of what they have written.
+/// What hosts may write for each turn that frees nodes or compacts metadata, and moves no data.
 const TURN_BYTES: i64 = 8 << 10;
 
 /// What hosts may write.
@@ -66,7 +66,7 @@ impl Writer {
         }
     }
 
-    /// A turn went by that wins space, but none that can be told in bytes.
+    /// A turn has won space, but there is no figure for how much.
     fn win_turn(&mut self) {
         let most = i64::from(self.tuning.pace_bytes_max);
         if let Some(pace) = &mut self.pace {
@@ -75,7 +75,7 @@ impl Writer {
     }
 
     fn win(&mut self, worked_bytes: u64) {
-        // What is freed beside it is still to come: nobody is refused for want of it.
+        // While dropped nodes are being freed, space is still to come: see `starved`.
         if self.state.pending.is_empty() {
             self.work_bytes += worked_bytes;
         }
@@ -88,8 +88,8 @@ impl Writer {
 }
 
 impl Store {
-    /// A turn has freed what was dropped, or brings together what is left of segments of metadata:
-    /// hosts get a little meanwhile, as that may go on for seconds.
+    /// A turn has freed dropped nodes, or compacted metadata. That may go on for seconds, so hosts
+    /// may write a little for each turn.
     pub(crate) fn worked_a_turn(&self) {
         self.writer.lock().win_turn();
     }

@@ -107,9 +107,9 @@ impl Store {
         }
     }
 
-    /// One turn while what was dropped is freed, and hosts wait: they live by what is moved
-    /// meanwhile, as freeing may take seconds and wins no whole segment at first. Nothing is given
-    /// up yet, whatever is not to be had now.
+    /// One turn beside the freeing of dropped nodes, while hosts wait. Freeing may take seconds and
+    /// wins no whole segment at first, so hosts get what moves win meanwhile. If this finds nothing
+    /// to win, nobody is refused yet.
     pub(crate) fn reclaim_beside(&self) -> Result<Next, StoreError> {
         let reclaimer = &mut *self.reclaiming.lock();
         match self.empty_some(reclaimer, self.shortage()) {
@@ -118,8 +118,8 @@ impl Store {
         }
     }
 
-    /// Brings together what is left of segments of metadata, or moves some of the segment that is
-    /// emptied. `None`: there is nothing to be won like that.
+    /// Compacts metadata, or moves some of the segment that is being emptied. Returns `None` if
+    /// neither can win anything.
     fn empty_some(
         &self,
         reclaimer: &mut Reclaimer,

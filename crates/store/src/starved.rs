@@ -7,7 +7,8 @@
 //!
 //! No job waits for ever. What is done to win space is counted as *work* ([`Writer::work_bytes`]):
 //! the bytes that reclaim moves and that checkpoints write, and a block for each turn, so that a
-//! turn which writes nothing counts as well. Let `W` be [`Store::work_bytes_max`].
+//! turn which writes nothing counts as well. While dropped nodes are still to be freed only the
+//! turns count: space is about to come. Let `W` be [`Store::work_bytes_max`].
 //!
 //! Invariants:
 //! 1. A job begins to wait once: it keeps the work of that moment until it joins the open record,

@@ -125,8 +125,10 @@ pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
     let devices = interface.telemetry.devices();
     let all: Vec<_> = devices
         .iter()
-        .flat_map(|device| [(device, "read", &device.reads), (device, "commit", &device.commits)])
-        .map(|(device, kind, of)| (device.name.as_str(), kind, of))
+        .flat_map(|device| {
+            let name = device.name.as_str();
+            [(name, "read", &device.reads), (name, "commit", &device.commits)]
+        })
         .collect();
     let help = "Transfers that commands waited for, since the start.";
     let mut family = page.counter("holdfast_device_transfers_total", help);
@@ -142,8 +144,8 @@ pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
     let help = "How long those took that succeeded.";
     let mut family = page.histogram("holdfast_device_transfer_latency_seconds", help);
     let seconds = |us: u64| us as f64 / 1e6;
+    let bound = |up_to_us: Option<u64>| up_to_us.map_or(f64::INFINITY, seconds);
     for (device, kind, of) in &all {
-        let bound = |up_to_us: Option<u64>| up_to_us.map_or(f64::INFINITY, seconds);
         let buckets = of.latencies.iter().map(|bucket| (bound(bucket.up_to_us), bucket.count));
         let labels = [("device", *device), ("kind", *kind)];
         family.buckets(&labels, buckets, seconds(of.ok_latency_us));

@@ -78,7 +78,8 @@ impl Telemetry for FrontEnd {
 }
 
 fn transfers(transfers: TransferSnapshot) -> DeviceTransfers {
-    let TransferSnapshot { under_way, ok, latencies, failed, bytes, ok_latency_us } = transfers;
+    let ok = transfers.ok();
+    let TransferSnapshot { under_way, latencies, failed, bytes, ok_latency_us } = transfers;
     let bounds_us = LATENCY_BOUNDS_US.into_iter().map(Some).chain([None]);
     let buckets =
         bounds_us.zip(latencies).map(|(up_to_us, count)| LatencyBucket { up_to_us, count });

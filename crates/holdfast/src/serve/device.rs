@@ -12,15 +12,17 @@ pub const LATENCY_BOUNDS_US: [u64; 14] = [
     1_000_000, 10_000_000,
 ];
 
+const BUCKETS: usize = LATENCY_BOUNDS_US.len() + 1;
+
 /// How many transfers took how long, by [`LATENCY_BOUNDS_US`].
-pub type Latencies = [u64; LATENCY_BOUNDS_US.len() + 1];
+pub type Latencies = [u64; BUCKETS];
 
 /// Transfers of one direction.
 #[derive(Debug, Default)]
 pub(super) struct TransferCounters {
     begun: AtomicU64,
     /// Those that succeeded.
-    latencies: [AtomicU64; LATENCY_BOUNDS_US.len() + 1],
+    latencies: [AtomicU64; BUCKETS],
     failed: AtomicU64,
     bytes: AtomicU64,
     ok_latency_us: AtomicU64,
@@ -48,15 +50,16 @@ impl TransferCounters {
     fn snapshot(&self) -> TransferSnapshot {
         // First what has ended, or more could have ended than have begun.
         let latencies = self.latencies.each_ref().map(|count| count.load(Ordering::Relaxed));
-        let (ok, failed) = (latencies.iter().sum(), self.failed.load(Ordering::Relaxed));
-        TransferSnapshot {
-            under_way: self.begun.load(Ordering::Relaxed).saturating_sub(ok + failed),
-            ok,
+        let mut snapshot = TransferSnapshot {
+            under_way: 0,
             latencies,
-            failed,
+            failed: self.failed.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
             ok_latency_us: self.ok_latency_us.load(Ordering::Relaxed),
-        }
+        };
+        let begun = self.begun.load(Ordering::Relaxed);
+        snapshot.under_way = begun.saturating_sub(snapshot.ended());
+        snapshot
     }
 }
 
@@ -79,9 +82,7 @@ impl DeviceCounters {
 pub struct TransferSnapshot {
     /// Those that the device has not ended yet.
     pub under_way: u64,
-    /// Those that succeeded.
-    pub ok: u64,
-    /// How long these took.
+    /// How long those took that succeeded.
     pub latencies: Latencies,
     /// Those that the device failed.
     pub failed: u64,
@@ -95,7 +96,6 @@ impl TransferSnapshot {
     fn plus(self, other: Self) -> Self {
         Self {
             under_way: self.under_way + other.under_way,
-            ok: self.ok + other.ok,
             latencies: std::array::from_fn(|at| self.latencies[at] + other.latencies[at]),
             failed: self.failed + other.failed,
             bytes: self.bytes + other.bytes,
@@ -103,9 +103,14 @@ impl TransferSnapshot {
         }
     }
 
+    /// Those that succeeded.
+    pub fn ok(self) -> u64 {
+        self.latencies.iter().sum()
+    }
+
     /// Those that have ended, one way or the other.
     pub(super) fn ended(self) -> u64 {
-        self.ok + self.failed
+        self.ok() + self.failed
     }
 }
 
@@ -141,20 +146,15 @@ mod tests {
         device.writes.begin();
         let mut latencies = Latencies::default();
         latencies[0] = 1;
-        let reads = TransferSnapshot {
-            under_way: 1,
-            ok: 1,
-            latencies,
-            failed: 1,
-            bytes: 4096,
-            ok_latency_us: 80,
-        };
+        let reads =
+            TransferSnapshot { under_way: 1, latencies, failed: 1, bytes: 4096, ok_latency_us: 80 };
         let writes = TransferSnapshot { under_way: 1, ..TransferSnapshot::default() };
         let snapshot = device.snapshot();
         assert_eq!(snapshot, DeviceSnapshot { reads, writes });
+        assert_eq!(reads.ok(), 1);
         assert_eq!((reads.ended(), writes.ended()), (2, 0));
         let twice = snapshot.plus(snapshot);
-        assert_eq!((twice.reads.under_way, twice.reads.bytes, twice.writes.ok), (2, 8192, 0));
+        assert_eq!((twice.reads.under_way, twice.reads.bytes, twice.writes.ok()), (2, 8192, 0));
         assert_eq!(twice.reads.latencies[0], 2);
     }
 
@@ -165,7 +165,7 @@ mod tests {
             counters.end(true, 512, Duration::from_micros(latency_us));
         }
         let snapshot = counters.snapshot();
-        assert_eq!(snapshot.ok, 6);
+        assert_eq!(snapshot.ok(), 6);
         assert_eq!(snapshot.latencies, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
     }
 }

@@ -265,8 +265,8 @@ fn what_qemu_wrote_is_there_after_a_restart() {
         assert!(totals[Class::Read as usize].ok > 0);
         assert!(array.running.counters.wire().received_bytes > VOLUME_BYTES / 4);
         let DeviceSnapshot { reads, writes } = array.running.counters.device();
-        assert!(writes.ok > 0 && writes.bytes >= 1 << 20, "{writes:?}");
-        assert!(writes.ok_latency_us > 0 && reads.ok_latency_us >= reads.ok, "{reads:?}");
+        assert!(writes.ok() > 0 && writes.bytes >= 1 << 20, "{writes:?}");
+        assert!(writes.ok_latency_us > 0 && reads.ok_latency_us >= reads.ok(), "{reads:?}");
         assert_eq!((reads.failed, writes.failed, reads.under_way), (0, 0, 0));
         array.stop();
     }

@@ -182,7 +182,7 @@ impl Device {
 
 /// How long a transfer took on average since `before`, in microseconds, if there were enough.
 fn mean_us(now: TransferSnapshot, before: TransferSnapshot) -> Option<u64> {
-    let count = now.ok.saturating_sub(before.ok);
+    let count = now.ok().saturating_sub(before.ok());
     let sum = now.ok_latency_us.saturating_sub(before.ok_latency_us);
     (count >= TRANSFERS_MIN).then(|| sum / count)
 }
@@ -190,13 +190,16 @@ fn mean_us(now: TransferSnapshot, before: TransferSnapshot) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::device::Latencies;
 
     /// The device at a time: so many reads took so long each since the start, and so many are
     /// under way.
     fn look(now_ms: u64, ok: u64, each_us: u64, under_way: u64) -> Look {
+        let mut latencies = Latencies::default();
+        latencies[0] = ok;
         let reads = TransferSnapshot {
             under_way,
-            ok,
+            latencies,
             ok_latency_us: ok * each_us,
             ..TransferSnapshot::default()
         };

@@ -69,7 +69,7 @@ pub(super) struct Look {
     pub troubles: BTreeMap<&'static str, String>,
     /// Of each group with a schedule: what became of the last snapshots that were due.
     pub snapshots: Vec<(String, Option<Result<(), String>>)>,
-    /// By how much the clock has jumped a short time ago.
+    /// The last jump of the clock, if it was within a day.
     pub clock_jump_ms: Option<i64>,
     pub portals: usize,
     pub hosts: Vec<HostLook>,
