@@ -93,6 +93,16 @@ pub struct Pool {
     /// Bytes written since the start.
     #[serde(default)]
     pub written: Written,
+    /// The version of the format on the device.
+    #[serde(default)]
+    pub format_version: u32,
+    /// The latest version that this array knows. If it is higher, the pool can be upgraded.
+    #[serde(default)]
+    pub latest_format_version: u32,
+    /// Bytes of metadata that stand once still, though all of it stands twice in this version. They
+    /// are written anew in the background.
+    #[serde(default)]
+    pub upgrade_left_bytes: u64,
 }
 
 impl From<array::PoolStatus> for Pool {
@@ -115,6 +125,9 @@ impl From<array::PoolStatus> for Pool {
             commit_count: status.commit_count,
             checkpoint_count: status.checkpoint_count,
             written: status.written.into(),
+            format_version: status.upgrade.version,
+            latest_format_version: status.upgrade.latest_version,
+            upgrade_left_bytes: status.upgrade.left_bytes,
         }
     }
 }

@@ -29,6 +29,12 @@ pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
     /// Grows the pool to this capacity while it is in use; durable when it returns. Blocks.
     fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError>;
 
+    /// Makes the pool one of the latest version of the format while it is in use; `false` if it is
+    /// that already. Durable when it returns. Blocks.
+    fn upgrade(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// The state of a volume; `None` if it does not exist.
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus>;
 
@@ -61,6 +67,10 @@ impl Backing for Store {
 
     fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError> {
         Store::grow(self, capacity_bytes)
+    }
+
+    fn upgrade(&self) -> Result<bool, StoreError> {
+        Store::upgrade(self)
     }
 
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {

@@ -49,6 +49,17 @@ impl Default for SpaceThresholds {
 }
 
 impl Array {
+    /// Makes the pool one of the latest version of the format while hosts use it; durable when it
+    /// returns. Does nothing if it is that already. Earlier programs refuse the pool from then on.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn upgrade_pool(&self) -> Result<PoolStatus, Error> {
+        let _turn = self.turn.lock();
+        self.backing.upgrade()?;
+        Ok(self.backing.pool_status())
+    }
+
     /// Grows the pool to `capacity_bytes` (including its superblocks, as when it was made) while
     /// hosts use it; durable when it returns.
     ///

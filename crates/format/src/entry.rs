@@ -27,8 +27,9 @@
 //!                      compared 16 and written 16, session 8, command 8, milliseconds since 1970 8
 //! ```
 //!
-//! Pools made before an entry existed are read as they are; a version that does not know one
-//! refuses the log that has it.
+//! Each is preceded by the length of tag and fields, 4 bytes (in records of version 2 by nothing).
+//! Pools made before an entry existed are read as they are. A version that does not know one
+//! refuses the log that has it, unless its tag is 128 or more: those it passes over.
 
 use block::VolumeId;
 
@@ -40,6 +41,10 @@ use crate::row::{Codec, Handling};
 /// The most bytes in a value of the key-value space.
 pub const CONFIG_VALUE_BYTES_MAX: usize = 64 << 10;
 pub(crate) const CONFIG_REMOVED: u32 = u32::MAX;
+/// Bytes of an entry's length, before its tag.
+pub const ENTRY_LENGTH_BYTES: usize = 4;
+/// Entries with this tag and those that follow may be passed over by who does not know them.
+pub(crate) const PASSED_OVER_TAG: u8 = 128;
 
 /// The properties of stored chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -239,9 +244,9 @@ impl Writer<'_> {
 }
 
 impl Entry {
-    /// How many bytes it takes in a record.
+    /// How many bytes it takes in a record, with its length.
     pub fn encoded_bytes(&self) -> usize {
-        1 + match self {
+        1 + ENTRY_LENGTH_BYTES + match self {
             Self::Store { fingerprints, .. } => 17 + 16 * fingerprints.len(),
             Self::StoreGroup { fingerprints, .. } => 17 + 16 * fingerprints.len(),
             Self::Map { .. } => 28,
@@ -262,7 +267,7 @@ impl Entry {
         }
     }
 
-    /// Appends it to `out`.
+    /// Appends it to `out`, without its length.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut w = Writer(out);
         match self {

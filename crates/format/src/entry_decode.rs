@@ -6,11 +6,30 @@ use crate::FormatError;
 use crate::checksum::Fingerprint;
 use crate::codec::Reader;
 use crate::compared::Compared;
-use crate::entry::{CONFIG_REMOVED, CONFIG_VALUE_BYTES_MAX, Entry, StoreFlags};
+use crate::entry::{
+    CONFIG_REMOVED, CONFIG_VALUE_BYTES_MAX, Entry, PASSED_OVER_TAG, StoreFlags,
+};
 use crate::map::{ChunkId, MapEntry};
 use crate::row::{Codec, GROUP_BLOCKS_MAX, Handling};
 
 impl Entry {
+    /// Takes one off the front that has its length before it; `None` if it is one that is not known
+    /// and may be passed over.
+    pub fn decode_with_length(reader: &mut Reader<'_>) -> Result<Option<Self>, FormatError> {
+        let bytes = reader.u32()? as usize;
+        let bytes = reader.bytes(bytes)?;
+        // No entry that is known has such a tag yet.
+        if bytes.first().is_some_and(|tag| *tag >= PASSED_OVER_TAG) {
+            return Ok(None);
+        }
+        let mut own = Reader::new(bytes);
+        let entry = Self::decode(&mut own)?;
+        if own.remaining() > 0 {
+            return Err(reader.error("an entry is longer than what it says"));
+        }
+        Ok(Some(entry))
+    }
+
     /// Takes one off the front.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
         match reader.u8()? {

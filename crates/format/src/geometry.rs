@@ -5,6 +5,11 @@
 //! of them, and their table stays within 1 MiB whatever the pool's size. Segment 0 has at least 16
 //! MiB, so that the superblocks keep their places even if segments are smaller, as they are in the
 //! simulator ([`Geometry::of_segments`]).
+//!
+//! Metadata stands twice in its segment: what is at a place in the first half is at the same place
+//! of the second half as well. So no bad block, and no bad spot of less than half a segment, takes
+//! both. The checksum that its parent has tells whether a copy is what was written. Metadata
+//! segments from before version 3 have one copy, in either half; they are emptied in the background.
 
 use block::BLOCK_BYTES;
 
@@ -119,6 +124,21 @@ impl Geometry {
         (self.segment_bytes / BLOCK_BYTES) as u32
     }
 
+    /// Blocks of 4 KiB of a segment that metadata can have, if it stands twice.
+    pub fn mirrored_blocks(self) -> u32 {
+        self.blocks_per_segment() / 2
+    }
+
+    /// Where the second copy of what is at `place` stands, if that is metadata; `None` if `place`
+    /// is where second copies stand, or crosses over to there.
+    pub fn copy_of(self, place: Place, bytes: u64) -> Option<Place> {
+        let half_bytes = u64::from(self.mirrored_blocks()) * BLOCK_BYTES;
+        let end = u64::from(place.offset_units) * PLACE_UNIT_BYTES + bytes;
+        let half_units = (half_bytes / PLACE_UNIT_BYTES) as u32;
+        (place.segment > 0 && end <= half_bytes)
+            .then(|| Place { offset_units: place.offset_units + half_units, ..place })
+    }
+
     /// The offset of a place on the device, in bytes.
     pub fn offset_bytes(self, place: Place) -> u64 {
         let start = match u64::from(place.segment) {
@@ -158,6 +178,19 @@ mod tests {
         assert!(!geometry.contains(Place { segment: 1, offset_units: 1 }, 16 << 20));
         assert!(!geometry.contains(Place { segment: 64, offset_units: 0 }, 64));
         assert!(!geometry.contains(Place::NONE, 64));
+    }
+
+    #[test]
+    fn a_copy_stands_in_the_other_half_of_its_segment() {
+        let geometry = Geometry::for_capacity(1 << 30).unwrap();
+        let half_units = (8 << 20) / 64;
+        let at = |offset_units| Place { segment: 3, offset_units };
+        assert_eq!(geometry.copy_of(at(0), 4096), Some(at(half_units)));
+        assert_eq!(geometry.copy_of(at(half_units - 64), 4096), Some(at(2 * half_units - 64)));
+        assert_eq!(geometry.copy_of(at(half_units - 64), 4097), None);
+        assert_eq!(geometry.copy_of(at(half_units), 64), None);
+        assert_eq!(geometry.copy_of(Place::NONE, 64), None);
+        assert!(geometry.contains(at(2 * half_units - 64), 4096));
     }
 
     #[test]

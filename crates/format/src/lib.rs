@@ -7,8 +7,8 @@
 //! ```text
 //! pool      | segment 0: superblocks | segment 1 | segment 2 | …       all of one size
 //! log       | record | record | …                 chained from segment to segment
-//! record    | header, entries | payload |         4 KiB aligned
-//! metadata  | nodes, pages, streams |             written by checkpoints
+//! record    | header, entries, those of the record before | payload |     4 KiB aligned
+//! metadata  | nodes, pages, streams | all of it once more |         written by checkpoints
 //! ```
 
 pub mod brought;
@@ -30,10 +30,10 @@ pub use checksum::{Fingerprint, Keys, Seal};
 pub use compared::Compared;
 pub use entry::{Entry, StoreFlags};
 pub use geometry::{Geometry, PLACE_UNIT_BYTES, Place};
-pub use log::{LogPosition, RecordHeader};
+pub use log::{LogPosition, RecordHeader, RecordVersion};
 pub use map::{ChunkId, MapEntry, NodeId};
 pub use row::{ChunkRow, Codec, Handling, NodeRow, SegmentRow, SegmentState, VolumeRow};
-pub use superblock::Superblock;
+pub use superblock::{Features, FormatVersion, Superblock};
 
 /// The bytes do not follow the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

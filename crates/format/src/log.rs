@@ -1,13 +1,14 @@
 //! The log: records in segments.
 //!
 //! ```text
-//! record header, 96 bytes, then the entries, then zeros up to 4 KiB, then the payload
+//! record header, 96 bytes, then the entries, then header and entries of the record before, then
+//! zeros up to 4 KiB, then the payload
 //!  0  4  magic "HFLR"             56  4  the segment that follows this one
-//!  4  2  version (2)              60  4  how many entries
-//!  6  2  4 KiB blocks of header   64 16  seal over bytes 0..64 and the entries
-//!  8  8  LSN                      80 16  zero
-//! 16  8  epoch                    96     entries
-//! 24  8  LSN that was flushed
+//!  4  2  version (3)              60  4  how many entries
+//!  6  2  4 KiB blocks of header   64 16  seal over all of the header but itself, and the entries
+//!  8  8  LSN                      80  4  bytes of the record before that follow the entries
+//! 16  8  epoch                    84 12  zero
+//! 24  8  LSN that was flushed     96     entries
 //! 32 16  seal of the record before
 //! 48  4  4 KiB blocks of payload
 //! 52  4  bytes of entries
@@ -18,6 +19,16 @@
 //! entries. Every record up to the "LSN that was flushed" was durable before this one was written;
 //! the payload of later ones must be verified when the log is recovered.
 //!
+//! Header and entries of a record stand once more in the record that follows, so that no bad block
+//! takes them: that is found behind it, or at the start of the next segment, and is trusted because
+//! of its own seal. It begins with the header of the record before, and ends with the last of its
+//! entries. The last record of the log has no other behind it; so when nothing follows for a while,
+//! one without entries and payload is written, which also says that all before it is durable.
+//!
+//! Version 2 copies nothing, its seal is over bytes 0..64 and the entries, and its entries have no
+//! length before them. Pools of version 2 of the superblock have such records, and others may have
+//! some from before they were upgraded.
+//!
 //! A record that could not be written at its place starts the next segment too. If that can't be
 //! written at its first block, a record without entries and payload is at a quarter, half or three
 //! quarters of it, and the log goes on in the segment behind.
@@ -27,16 +38,59 @@ use block::BLOCK_BYTES;
 use crate::FormatError;
 use crate::checksum::{Keys, Seal};
 use crate::codec::{Reader, put};
-use crate::entry::Entry;
+use crate::entry::{ENTRY_LENGTH_BYTES, Entry};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"HFLR");
-const VERSION: u16 = 2;
 /// Bytes before the entries.
 pub const RECORD_HEADER_BYTES: usize = 96;
 const SEALED_BYTES: usize = 64;
 /// The most bytes of entries in a record: 256 KiB of fingerprints for every payload that fits, and
 /// the longest value, with room to spare.
 pub const RECORD_ENTRIES_BYTES_MAX: usize = 512 << 10;
+
+/// How a record is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RecordVersion {
+    /// Header and entries stand once, and entries have no length.
+    V2,
+    /// Header and entries stand in the next record too, and each entry has its length before it.
+    #[default]
+    V3,
+}
+
+impl RecordVersion {
+    fn encode(self) -> u16 {
+        match self {
+            Self::V2 => 2,
+            Self::V3 => 3,
+        }
+    }
+
+    fn decode(raw: u16) -> Option<Self> {
+        match raw {
+            2 => Some(Self::V2),
+            3 => Some(Self::V3),
+            _ => None,
+        }
+    }
+
+    /// How many bytes entries take, which take so many with their lengths.
+    pub fn entries_bytes(self, bytes_with_lengths: usize, count: usize) -> usize {
+        match self {
+            Self::V2 => bytes_with_lengths - count * ENTRY_LENGTH_BYTES,
+            Self::V3 => bytes_with_lengths,
+        }
+    }
+
+    /// Appends an entry to those of a record.
+    pub fn add(self, entry: &Entry, out: &mut Vec<u8>) {
+        if self == Self::V3 {
+            let bytes = entry.encoded_bytes() - ENTRY_LENGTH_BYTES;
+            out.extend_from_slice(&(bytes as u32).to_le_bytes());
+        }
+        entry.encode(out);
+    }
+}
 
 /// A position in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +110,8 @@ pub struct LogPosition {
 /// The header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHeader {
+    /// How it is written.
+    pub version: RecordVersion,
     /// Its number: one more than that of the record before.
     pub lsn: u64,
     /// The epoch of its writer.
@@ -74,21 +130,26 @@ pub struct RecordHeader {
     pub entry_count: u32,
     /// The next segment.
     pub next_segment: u32,
+    /// Bytes of header and entries of the record before, as they stand behind the entries.
+    pub copied_bytes: u32,
     /// The seal.
     pub seal: Seal,
 }
 
-/// The number of 4 KiB blocks for header and entries.
-pub fn header_blocks(entries_bytes: usize) -> u32 {
-    (RECORD_HEADER_BYTES + entries_bytes).div_ceil(BLOCK_BYTES as usize) as u32
+/// The most bytes of a record that the next one has a copy of.
+pub const RECORD_COPIED_BYTES_MAX: usize = RECORD_HEADER_BYTES + RECORD_ENTRIES_BYTES_MAX;
+
+/// The number of 4 KiB blocks for header and entries, and what is copied of the record before.
+pub fn header_blocks(entries_bytes: usize, copied_bytes: usize) -> u32 {
+    (RECORD_HEADER_BYTES + entries_bytes + copied_bytes).div_ceil(BLOCK_BYTES as usize) as u32
 }
 
 impl RecordHeader {
-    /// Puts the header before the entries, which are at [`RECORD_HEADER_BYTES`] of `record`,
-    /// computes the seal over both, and returns it.
+    /// Puts the header before the entries, which are at [`RECORD_HEADER_BYTES`] of `record`, with
+    /// what is copied behind them; computes the seal over all, and returns it.
     pub fn seal(mut self, record: &mut [u8], keys: &Keys) -> Seal {
         put(record, 0, &MAGIC.to_le_bytes());
-        put(record, 4, &VERSION.to_le_bytes());
+        put(record, 4, &self.version.encode().to_le_bytes());
         put(record, 6, &self.header_blocks.to_le_bytes());
         put(record, 8, &self.lsn.to_le_bytes());
         put(record, 16, &self.epoch.to_le_bytes());
@@ -98,11 +159,53 @@ impl RecordHeader {
         put(record, 52, &self.entries_bytes.to_le_bytes());
         put(record, 56, &self.next_segment.to_le_bytes());
         put(record, 60, &self.entry_count.to_le_bytes());
-        let entries = RECORD_HEADER_BYTES..RECORD_HEADER_BYTES + self.entries_bytes as usize;
-        self.seal = keys.seal(&record[..SEALED_BYTES], &record[entries]);
+        put(record, 80, &self.copied_bytes.to_le_bytes());
+        put(record, 84, &[0; 12]);
+        self.seal = self.seal_of(record, keys);
         put(record, 64, &self.seal.0);
-        put(record, 80, &[0; 16]);
         self.seal
+    }
+
+    /// Where the entries end, and where what is copied of the record before does.
+    fn ends(&self) -> (usize, usize) {
+        let entries = RECORD_HEADER_BYTES + self.entries_bytes as usize;
+        (entries, entries + self.copied_bytes as usize)
+    }
+
+    fn seal_of(&self, record: &[u8], keys: &Keys) -> Seal {
+        let (_, end) = self.ends();
+        let behind = &record[RECORD_HEADER_BYTES..end];
+        match self.version {
+            RecordVersion::V2 => keys.seal(&record[..SEALED_BYTES], behind),
+            RecordVersion::V3 => {
+                let header = [&record[..SEALED_BYTES], &record[80..RECORD_HEADER_BYTES]].concat();
+                keys.seal(&header, behind)
+            }
+        }
+    }
+
+    /// What the next record has a copy of.
+    pub fn own_part<'a>(&self, record: &'a [u8]) -> &'a [u8] {
+        &record[..self.ends().0]
+    }
+
+    /// The record before, as a verified record has it, and what [`RecordHeader::own_part`] of that
+    /// is; `None` if it has nothing of it.
+    pub fn record_before<'a>(
+        &self,
+        record: &'a [u8],
+    ) -> Result<Option<(Self, &'a [u8])>, FormatError> {
+        let (begin, end) = self.ends();
+        if self.copied_bytes == 0 {
+            return Ok(None);
+        }
+        let own = record.get(begin..end);
+        let own = own.ok_or(FormatError { what: "the record ends too early", offset: begin })?;
+        let before = Self::decode(own)?;
+        if before.ends().0 != own.len() || before.seal != self.previous {
+            return Err(FormatError { what: "no copy of the record before", offset: begin });
+        }
+        Ok(Some((before, own)))
     }
 
     /// Reads the fields of the first block, without trusting them: [`RecordHeader::verify`] shows
@@ -112,21 +215,28 @@ impl RecordHeader {
         if reader.u32()? != MAGIC {
             return Err(FormatError { what: "no record", offset: 0 });
         }
-        if reader.u16()? != VERSION {
-            return Err(FormatError { what: "unknown version of a record", offset: 4 });
-        }
+        let version = RecordVersion::decode(reader.u16()?);
+        let version =
+            version.ok_or(FormatError { what: "unknown version of a record", offset: 4 })?;
         let header_blocks = reader.u16()?;
         let (lsn, epoch, flushed_lsn) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let previous = Seal(reader.array()?);
         let (payload_blocks, entries_bytes) = (reader.u32()?, reader.u32()?);
         let (next_segment, entry_count) = (reader.u32()?, reader.u32()?);
         let seal = Seal(reader.array()?);
-        if entries_bytes as usize > RECORD_ENTRIES_BYTES_MAX
-            || u32::from(header_blocks) != self::header_blocks(entries_bytes as usize)
+        let copied_bytes = match version {
+            RecordVersion::V2 => 0,
+            RecordVersion::V3 => reader.u32()?,
+        };
+        let (entries, copied) = (entries_bytes as usize, copied_bytes as usize);
+        if entries > RECORD_ENTRIES_BYTES_MAX
+            || copied > RECORD_COPIED_BYTES_MAX
+            || u32::from(header_blocks) != self::header_blocks(entries, copied)
         {
             return Err(FormatError { what: "impossible length of a record", offset: 52 });
         }
         Ok(Self {
+            version,
             lsn,
             epoch,
             flushed_lsn,
@@ -136,27 +246,28 @@ impl RecordHeader {
             entries_bytes,
             entry_count,
             next_segment,
+            copied_bytes,
             seal,
         })
     }
 
     /// Whether `record`, with all of its header blocks, has the right seal.
     pub fn verify(&self, record: &[u8], keys: &Keys) -> bool {
-        let end = RECORD_HEADER_BYTES + self.entries_bytes as usize;
-        record.len() >= end
-            && keys.seal(&record[..SEALED_BYTES], &record[RECORD_HEADER_BYTES..end]) == self.seal
+        record.len() >= self.ends().1 && self.seal_of(record, keys) == self.seal
     }
 
     /// The entries of a verified record.
     pub fn entries(&self, record: &[u8]) -> Result<Vec<Entry>, FormatError> {
-        let end = RECORD_HEADER_BYTES + self.entries_bytes as usize;
-        let Some(bytes) = record.get(RECORD_HEADER_BYTES..end) else {
+        let Some(bytes) = record.get(RECORD_HEADER_BYTES..self.ends().0) else {
             return Err(FormatError { what: "the record ends too early", offset: record.len() });
         };
         let mut reader = Reader::new(bytes);
         let mut entries = Vec::new();
         for _ in 0..self.entry_count {
-            entries.push(Entry::decode(&mut reader)?);
+            match self.version {
+                RecordVersion::V2 => entries.push(Entry::decode(&mut reader)?),
+                RecordVersion::V3 => entries.extend(Entry::decode_with_length(&mut reader)?),
+            }
         }
         if reader.remaining() > 0 {
             return Err(reader.error("bytes behind the last entry"));
@@ -175,22 +286,29 @@ mod tests {
     use super::*;
     use block::VolumeId;
 
-    fn record(keys: &Keys) -> (RecordHeader, Vec<u8>, Vec<Entry>) {
-        let entries = vec![Entry::VolumeDestroy { volume: VolumeId(1) }];
+    fn record(
+        keys: &Keys,
+        version: RecordVersion,
+        (lsn, previous, copied): (u64, Seal, &[u8]),
+    ) -> (RecordHeader, Vec<u8>, Vec<Entry>) {
+        let entries = vec![Entry::VolumeDestroy { volume: VolumeId(lsn) }];
         let mut encoded = Vec::new();
-        entries[0].encode(&mut encoded);
-        let mut bytes = vec![0; 4096];
-        bytes[RECORD_HEADER_BYTES..RECORD_HEADER_BYTES + encoded.len()].copy_from_slice(&encoded);
+        version.add(&entries[0], &mut encoded);
+        let mut bytes = vec![0; RECORD_HEADER_BYTES];
+        bytes.extend([&encoded[..], copied].concat());
+        bytes.resize(4096, 0);
         let mut header = RecordHeader {
-            lsn: 5,
+            version,
+            lsn,
             epoch: 2,
             flushed_lsn: 4,
-            previous: Seal([3; 16]),
+            previous,
             header_blocks: 1,
             payload_blocks: 0,
             entries_bytes: encoded.len() as u32,
             entry_count: 1,
             next_segment: 9,
+            copied_bytes: copied.len() as u32,
             seal: Seal::default(),
         };
         header.seal = header.seal(&mut bytes, keys);
@@ -200,27 +318,56 @@ mod tests {
     #[test]
     fn a_record_survives_and_any_flipped_byte_breaks_its_seal() {
         let keys = Keys::derive(&[1; 32]);
-        let (header, bytes, entries) = record(&keys);
-        let decoded = RecordHeader::decode(&bytes).unwrap();
-        assert_eq!(decoded, header);
-        assert!(decoded.verify(&bytes, &keys));
-        assert_eq!(decoded.entries(&bytes).unwrap(), entries);
-        assert!(!decoded.verify(&bytes, &Keys::derive(&[2; 32])));
-        for at in 0..RECORD_HEADER_BYTES + 9 {
-            let mut flipped = bytes.clone();
-            flipped[at] ^= 0x10;
-            let valid =
-                RecordHeader::decode(&flipped).is_ok_and(|header| header.verify(&flipped, &keys));
-            assert!(!valid || (80..RECORD_HEADER_BYTES).contains(&at), "byte {at}");
+        for version in [RecordVersion::V2, RecordVersion::V3] {
+            let (header, bytes, entries) = record(&keys, version, (5, Seal([3; 16]), &[]));
+            let decoded = RecordHeader::decode(&bytes).unwrap();
+            assert_eq!(decoded, header);
+            assert!(decoded.verify(&bytes, &keys));
+            assert_eq!(decoded.entries(&bytes).unwrap(), entries);
+            assert_eq!(decoded.record_before(&bytes), Ok(None));
+            assert!(!decoded.verify(&bytes, &Keys::derive(&[2; 32])));
+            for at in 0..RECORD_HEADER_BYTES + 9 {
+                let mut flipped = bytes.clone();
+                flipped[at] ^= 0x10;
+                let valid = RecordHeader::decode(&flipped)
+                    .is_ok_and(|header| header.verify(&flipped, &keys));
+                let is_spare = version == RecordVersion::V2 && (80..96).contains(&at);
+                assert!(!valid || is_spare, "byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_has_what_the_one_before_it_says() {
+        let keys = Keys::derive(&[1; 32]);
+        for version in [RecordVersion::V2, RecordVersion::V3] {
+            let (before, first, entries) = record(&keys, version, (5, Seal([3; 16]), &[]));
+            let own = before.own_part(&first).to_vec();
+            let (header, mut bytes, _) = record(&keys, RecordVersion::V3, (6, before.seal, &own));
+            let decoded = RecordHeader::decode(&bytes).unwrap();
+            assert!(decoded.verify(&bytes, &keys));
+            let (found, part) = decoded.record_before(&bytes).unwrap().unwrap();
+            assert_eq!((found, part), (before, &own[..]));
+            assert_eq!(found.entries(part).unwrap(), entries);
+            // A copy of another record than the one before, or of a part of it.
+            let other = RecordHeader { previous: Seal([9; 16]), ..decoded };
+            assert!(other.record_before(&bytes).is_err());
+            let shorter = RecordHeader { copied_bytes: decoded.copied_bytes - 1, ..decoded };
+            assert!(shorter.record_before(&bytes).is_err());
+            bytes[RECORD_HEADER_BYTES + header.entries_bytes as usize + 8] ^= 1;
+            assert!(!decoded.verify(&bytes, &keys));
         }
     }
 
     #[test]
     fn lengths_are_checked_before_they_are_used() {
         let keys = Keys::derive(&[1; 32]);
-        let (_, mut bytes, _) = record(&keys);
-        put(&mut bytes, 52, &u32::MAX.to_le_bytes());
-        assert!(RecordHeader::decode(&bytes).is_err());
+        let (_, bytes, _) = record(&keys, RecordVersion::V3, (5, Seal::default(), &[]));
+        for at in [52, 80] {
+            let mut bent = bytes.clone();
+            put(&mut bent, at, &u32::MAX.to_le_bytes());
+            assert!(RecordHeader::decode(&bent).is_err());
+        }
         assert!(RecordHeader::decode(&bytes[..10]).is_err());
     }
 }

@@ -16,10 +16,10 @@
 //!
 //! volume row, 32 bytes                       segment row, 16 bytes
 //!  0  8  root: a map entry, hole or node      0  1  state: 0 free, 1 log, 2 metadata
-//!  8  8  size, in blocks                      1  3  zero
-//! 16  1  level of the root                    4  4  live units of 64 bytes
-//! 17  1  1: in use                            8  8  LSN at which it was opened
-//! 18  1  1: a snapshot, else 0
+//!  8  8  size, in blocks                      1  1  1: all in it stands twice
+//! 16  1  level of the root                    2  2  zero
+//! 17  1  1: in use                            4  4  live units of 64 bytes, each once
+//! 18  1  1: a snapshot, else 0                8  8  LSN at which it was opened
 //! 19  1  handling: 1 uncompressed, 2 unshared
 //! 20 12  zero
 //! ```
@@ -199,6 +199,8 @@ pub struct SegmentRow {
     pub live_units: u32,
     /// The LSN at which it was opened.
     pub opened_lsn: u64,
+    /// Whether all that it holds stands twice, in either half ([`crate::Geometry::copy_of`]).
+    pub mirrored: bool,
 }
 
 impl SegmentRow {
@@ -213,7 +215,12 @@ impl SegmentRow {
             2 => SegmentState::Metadata,
             _ => return None,
         };
-        Some(Self { state, live_units: u32_at(raw, 4), opened_lsn: u64_at(raw, 8) })
+        let mirrored = match raw[1] {
+            0 => false,
+            1 if state == SegmentState::Metadata => true,
+            _ => return None,
+        };
+        Some(Self { state, live_units: u32_at(raw, 4), opened_lsn: u64_at(raw, 8), mirrored })
     }
 
     /// The row as it is stored.
@@ -224,6 +231,7 @@ impl SegmentRow {
             SegmentState::Log => 1,
             SegmentState::Metadata => 2,
         };
+        out[1] = u8::from(self.mirrored);
         put(&mut out, 4, &self.live_units.to_le_bytes());
         put(&mut out, 8, &self.opened_lsn.to_le_bytes());
         out
@@ -281,7 +289,8 @@ mod tests {
         let handling = Handling { uncompressed: false, unshared: true };
         let root = MapEntry::Node(NodeId(4));
         let volume = VolumeRow { root, size_blocks: 99, level: 2, handling, snapshot: true };
-        let segment = SegmentRow { state: SegmentState::Metadata, live_units: 5, opened_lsn: 6 };
+        let state = SegmentState::Metadata;
+        let segment = SegmentRow { state, live_units: 5, opened_lsn: 6, mirrored: true };
         let mut raw = [0; ROW_BYTES];
         chunk.encode(&mut raw);
         assert_eq!(ChunkRow::decode(&raw), Some(chunk));
@@ -319,6 +328,8 @@ mod tests {
         raw[18] = 2; // flags that nobody knows
         assert_eq!(VolumeRow::decode(&raw, Fanout::DEFAULT), None);
         assert_eq!(SegmentRow::decode(&segment.encode()), Some(segment));
+        let of_log = SegmentRow { state: SegmentState::Log, ..segment };
+        assert_eq!(SegmentRow::decode(&of_log.encode()), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!    0  8  magic "HOLDFAST"         112  8  next chunk id
-//!    8  4  version (2)              120  8  next node id
+//!    8  4  version (3)              120  8  next node id
 //!   12  4  zero                     128  8  next volume id
 //!   16 16  pool id                  136 40  log position: segment 4, block 4, next segment 4,
 //!   32 32  root key                         zero 4, LSN 8, seal of the record before 16
@@ -15,9 +15,19 @@
 //!   88  8  segment size in bytes    248 24  segment stream: reference 16, length 4, zero 4
 //!   96  4  segments                 272 24  config stream, likewise
 //!  100  4  open metadata segment    296 24  pending stream, likewise
-//!  104  4  its next free block     4064 32  BLAKE3 of the bytes before
-//!  108  4  zero
+//!  104  4  its next free block      320  8  features: compatible
+//!  108  4  zero                     328  8  features: compatible for who only reads
+//!                                   336  8  features: incompatible
+//!                                   344  8  incarnation
+//!                                  4064 32  BLAKE3 of the bytes before
 //! ```
+//!
+//! A feature is a bit. Who does not know one that is set goes on if it is compatible, only looks at
+//! the pool if it is compatible for who only reads, and refuses the pool if it is incompatible. No
+//! feature is defined yet: what version 3 has over version 2 is that metadata stands twice
+//! ([geometry](#segments-and-places), [records](#log-records)), entries with a length, and these
+//! fields. A pool of version 2 has zeros there; it is read as it is, and becomes one of version 3
+//! when it is opened to be used, unless that is not wanted.
 
 use block::{BLOCK_BYTES, VolumeId};
 
@@ -25,12 +35,12 @@ use crate::FormatError;
 use crate::checksum::{Seal, superblock_sum};
 use crate::codec::Reader;
 use crate::geometry::Geometry;
-use crate::log::LogPosition;
+use crate::log::{LogPosition, RecordVersion};
 use crate::map::{ChunkId, NodeId};
 use crate::page::{PageRef, StreamRef, TABLE_HEIGHT_MAX, TableRoot};
 
 const MAGIC: [u8; 8] = *b"HOLDFAST";
-const VERSION: u32 = 2;
+const FEATURES_AT: usize = 320;
 const SUM_AT: usize = 4064;
 /// Bytes of a superblock.
 pub const SUPERBLOCK_BYTES: usize = BLOCK_BYTES as usize;
@@ -39,9 +49,82 @@ pub const SUPERBLOCK_OFFSETS_BYTES: [u64; 2] = [0, 8 << 20];
 /// The offset of what stands in for a copy that can't be written, in bytes.
 pub const SUPERBLOCK_STAND_IN_OFFSET_BYTES: u64 = 4 << 20;
 
+/// What is wrong with a superblock of a later version.
+pub const UNKNOWN_VERSION: &str = "it has a version of the format that is not known";
+/// What is wrong with a superblock that has an incompatible feature.
+pub const UNKNOWN_FEATURE: &str = "it has an incompatible feature that is not known";
+
+/// A version of the format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FormatVersion {
+    /// Metadata stands once.
+    V2,
+    /// Metadata stands twice; there are feature bits.
+    #[default]
+    V3,
+}
+
+impl FormatVersion {
+    /// Its number.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::V2 => 2,
+            Self::V3 => 3,
+        }
+    }
+
+    fn decode(raw: u32) -> Option<Self> {
+        [Self::V2, Self::V3].into_iter().find(|version| version.number() == raw)
+    }
+
+    /// Whether metadata stands twice.
+    pub fn mirrors_metadata(self) -> bool {
+        self >= Self::V3
+    }
+
+    /// How its records are written.
+    pub fn records(self) -> RecordVersion {
+        match self {
+            Self::V2 => RecordVersion::V2,
+            Self::V3 => RecordVersion::V3,
+        }
+    }
+}
+
+/// What a pool has beyond its version, a bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Who does not know these goes on.
+    pub compatible: u64,
+    /// Who does not know these may look at the pool, but not change it.
+    pub read_compatible: u64,
+    /// Who does not know these can't read the pool.
+    pub incompatible: u64,
+}
+
+impl Features {
+    /// Those that are known.
+    pub const KNOWN: Self = Self { compatible: 0, read_compatible: 0, incompatible: 0 };
+
+    /// Those that are not known and keep the pool from being changed, or from being read at all.
+    pub fn unknown(self) -> Self {
+        Self {
+            compatible: 0,
+            read_compatible: self.read_compatible & !Self::KNOWN.read_compatible,
+            incompatible: self.incompatible & !Self::KNOWN.incompatible,
+        }
+    }
+}
+
 /// The root of everything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
+    /// The version of the format.
+    pub version: FormatVersion,
+    /// What the pool has beyond that.
+    pub features: Features,
+    /// Incremented with every opening after which nothing holds that ends with a loss of power.
+    pub incarnation: u64,
     /// The pool's id, which never changes.
     pub pool_id: [u8; 16],
     /// The key from which the pool's keys are derived.
@@ -101,7 +184,7 @@ impl Superblock {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(SUPERBLOCK_BYTES);
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&self.version.number().to_le_bytes());
         out.extend_from_slice(&[0; 4]);
         out.extend_from_slice(&self.pool_id);
         out.extend_from_slice(&self.root_key);
@@ -125,7 +208,13 @@ impl Superblock {
         for stream in [self.segments, self.config, self.pending] {
             out.extend_from_slice(&stream.encode());
         }
-        debug_assert_eq!(out.len(), 320);
+        debug_assert_eq!(out.len(), FEATURES_AT);
+        if self.version > FormatVersion::V2 {
+            let Features { compatible, read_compatible, incompatible } = self.features;
+            for value in [compatible, read_compatible, incompatible, self.incarnation] {
+                out.extend_from_slice(&value.to_le_bytes());
+            }
+        }
         out.resize(SUM_AT, 0);
         let sum = superblock_sum(&out);
         out.extend_from_slice(&sum);
@@ -144,9 +233,9 @@ impl Superblock {
         if superblock_sum(&bytes[..SUM_AT]) != bytes[SUM_AT..] {
             return Err(FormatError { what: "wrong checksum of a superblock", offset: SUM_AT });
         }
-        if reader.u32()? != VERSION {
-            return Err(FormatError { what: "unknown version of the format", offset: 8 });
-        }
+        let version = FormatVersion::decode(reader.u32()?);
+        let version = version
+            .ok_or(FormatError { what: UNKNOWN_VERSION, offset: 8 })?;
         reader.u32()?;
         let pool_id = reader.array()?;
         let root_key = reader.array()?;
@@ -160,7 +249,14 @@ impl Superblock {
         let next_node = NodeId(reader.u64()?);
         let next_volume = VolumeId(reader.u64()?);
         let log = decode_position(&mut reader)?;
+        let (features, incarnation) = match version {
+            FormatVersion::V2 => Default::default(),
+            FormatVersion::V3 => decode_features(&bytes[FEATURES_AT..SUM_AT])?,
+        };
         Ok(Self {
+            version,
+            features,
+            incarnation,
             pool_id,
             root_key,
             sequence,
@@ -183,6 +279,17 @@ impl Superblock {
     }
 }
 
+fn decode_features(bytes: &[u8]) -> Result<(Features, u64), FormatError> {
+    let mut reader = Reader::new(bytes);
+    let (compatible, read_compatible) = (reader.u64()?, reader.u64()?);
+    let incompatible = reader.u64()?;
+    let features = Features { compatible, read_compatible, incompatible };
+    if features.unknown().incompatible != 0 {
+        return Err(FormatError { what: UNKNOWN_FEATURE, offset: FEATURES_AT + 16 });
+    }
+    Ok((features, reader.u64()?))
+}
+
 fn decode_position(reader: &mut Reader<'_>) -> Result<LogPosition, FormatError> {
     let (segment, block, next_segment) = (reader.u32()?, reader.u32()?, reader.u32()?);
     reader.u32()?;
@@ -200,6 +307,9 @@ mod tests {
         let page = PageRef { place: Place { segment: 2, offset_units: 3 }, checksum: 4 };
         let stream = StreamRef { page, length_bytes: 5 };
         Superblock {
+            version: FormatVersion::V3,
+            features: Features { compatible: 1 << 63, read_compatible: 1, incompatible: 0 },
+            incarnation: 15,
             pool_id: [1; 16],
             root_key: [2; 32],
             sequence: 3,
@@ -240,6 +350,32 @@ mod tests {
     }
 
     #[test]
+    fn features_that_are_not_known_are_refused_as_far_as_they_have_to_be() {
+        let found = Superblock::decode(&superblock().encode()).unwrap();
+        assert_eq!(found.features.unknown().read_compatible, 1);
+        let mut next = superblock();
+        next.features.incompatible = 1 << 40;
+        let error = Superblock::decode(&next.encode()).unwrap_err();
+        assert_eq!(error.offset, 336);
+    }
+
+    #[test]
+    fn version_2_has_none_of_what_came_later() {
+        let mut old = superblock();
+        old.version = FormatVersion::V2;
+        let bytes = old.encode();
+        assert_eq!((bytes[8], &bytes[320..352]), (2, &[0; 32][..]));
+        let found = Superblock::decode(&bytes).unwrap();
+        assert_eq!((found.features, found.incarnation), Default::default());
+        assert_eq!(found.version, FormatVersion::V2);
+        let mut later = superblock().encode();
+        later[8] = 4;
+        let sum = superblock_sum(&later[..SUM_AT]);
+        later[SUM_AT..].copy_from_slice(&sum);
+        assert_eq!(Superblock::decode(&later).unwrap_err().offset, 8);
+    }
+
+    #[test]
     fn golden_offsets() {
         let bytes = superblock().encode();
         assert_eq!(&bytes[..8], b"HOLDFAST");
@@ -248,5 +384,6 @@ mod tests {
         assert_eq!(bytes[152..160], [13, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(bytes[192], 1);
         assert_eq!(bytes[296..300], [2, 0, 0, 0]);
+        assert_eq!((bytes[8], bytes[327], bytes[328], bytes[344]), (3, 0x80, 1, 15));
     }
 }

@@ -73,6 +73,7 @@ pub fn contend(seed: u64, durability: Durability, steps: u64) -> Result<Contest,
         memory_bytes: 1 << 20,
         checkpoint_log_bytes: 256 << 10,
         tuning: Tuning::SMALL,
+        upgrade: true,
     };
     let store = Store::open(disk.clone(), options.clone()).map_err(error)?;
     let volume = store.allocate_volume_id();

@@ -6,6 +6,7 @@ mod turns;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use format::FormatVersion;
 use format::geometry::SEGMENT_BYTES_MIN;
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 pub use opening::OPEN_IOS;
@@ -15,7 +16,7 @@ use crate::desk::Desk;
 use crate::disk::{Faults, SimDisk};
 use crate::generate::Generator;
 use crate::model::{Model, ModelVolume, State};
-use crate::plan::{Failure, Plan, Summary};
+use crate::plan::{Failure, Plan, Summary, Upgrade};
 use crate::rng::Rng;
 
 /// The key of the number that goes up with each of the administrator's changes.
@@ -43,6 +44,8 @@ struct History {
     capacity_bytes: u64,
     capacity_bytes_next: Option<u64>,
     /// Openings that were struck as the plan says.
+    /// The number of the version of the pool.
+    version: u32,
     openings_struck: usize,
     done: Summary,
 }
@@ -87,9 +90,15 @@ fn locked(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
     desk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn options(plan: &Plan) -> OpenOptions {
+/// For the opening with this number, the first being 0.
+fn options(plan: &Plan, opening: u64) -> OpenOptions {
     let Plan { durability, memory_bytes, checkpoint_log_bytes, tuning, .. } = *plan;
-    OpenOptions { durability, memory_bytes, checkpoint_log_bytes, tuning }
+    let upgrade = match plan.upgrade {
+        Upgrade::Made => true,
+        Upgrade::AtOpening(first) => opening >= first,
+        Upgrade::WhileUsed => false,
+    };
+    OpenOptions { durability, memory_bytes, checkpoint_log_bytes, tuning, upgrade }
 }
 
 fn text(error: StoreError) -> String {
@@ -101,8 +110,12 @@ impl History {
         let mut entropy = [0; 64];
         let mut rng = Rng::new(plan.seed);
         entropy.iter_mut().for_each(|byte| *byte = rng.draw() as u8);
-        Store::create_with_segments(&*disk, &entropy, plan.segment_bytes).map_err(text)?;
-        let store = Arc::new(Store::open(disk.clone(), options(plan)).map_err(text)?);
+        let version = match plan.upgrade {
+            Upgrade::Made => FormatVersion::default(),
+            Upgrade::AtOpening(_) | Upgrade::WhileUsed => FormatVersion::V2,
+        };
+        Store::create_as(&*disk, &entropy, plan.segment_bytes, version).map_err(text)?;
+        let store = Arc::new(Store::open(disk.clone(), options(plan, 0)).map_err(text)?);
         let mut volumes = Vec::new();
         let mut change = Change::default();
         for _ in 0..plan.volumes {
@@ -139,6 +152,7 @@ impl History {
             capacity_bytes: store.pool_status().capacity_bytes,
             capacity_bytes_next: None,
             openings_struck: 0,
+            version: version.number(),
             done: Summary::default(),
             store: Some(store),
             desk: Arc::new(Mutex::new(desk)),
@@ -167,7 +181,8 @@ impl History {
         let crash = u64::from(self.plan.random_crashes);
         let kill = u64::from(self.plan.kills);
         let bad = 10 * u64::from(self.plan.bad_places);
-        match self.rng.weighted(&[180, 5, 2, 4, 1, crash, crash, 4, 1, kill, kill, bad]) {
+        let upgrade = u64::from(self.plan.upgrade == Upgrade::WhileUsed);
+        match self.rng.weighted(&[180, 5, 2, 4, 1, crash, crash, 4, 1, kill, kill, bad, upgrade]) {
             0 if store.checkpoint_due() && self.rng.chance(20) => self.checkpoint(&store),
             0 if store.maintenance_due() && self.rng.chance(15) => self.maintain(&store),
             0 => locked(&self.desk).step(&store),
@@ -200,6 +215,7 @@ impl History {
                 self.go_bad();
                 Ok(())
             }
+            12 => self.upgrade(&store),
             _ => {
                 let io = self.disk.io_count() + self.rng.between(1, 40);
                 match self.rng.below(10) {

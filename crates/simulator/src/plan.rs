@@ -11,6 +11,17 @@ use crate::generate::{MIB, Mix, Shape};
 /// How many recoveries in a row a plan can strike.
 pub const OPEN_FUSES: usize = 3;
 
+/// How a pool comes to be of the latest version of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upgrade {
+    /// It is made so.
+    Made,
+    /// It is of version 2 until it is opened for this time, the first being 0.
+    AtOpening(u64),
+    /// It is of version 2 until somebody says so, while it is used.
+    WhileUsed,
+}
+
 /// What a history is made of. All that happens follows from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
@@ -68,6 +79,8 @@ pub struct Plan {
     pub hindered: bool,
     /// Whether requests may be refused because the pool is full.
     pub may_be_full: bool,
+    /// How it comes to be of the latest version.
+    pub upgrade: Upgrade,
     /// Whether every I/O and answer is kept as a line.
     pub log: bool,
 }
@@ -105,6 +118,11 @@ impl Plan {
             bad_places: seed % 2 == 1,
             hindered: (seed / 8).is_multiple_of(2),
             may_be_full: false,
+            upgrade: match seed / 5 % 3 {
+                0 => Upgrade::Made,
+                1 => Upgrade::AtOpening(1 + seed / 15 % 4),
+                _ => Upgrade::WhileUsed,
+            },
             log: false,
         }
     }
@@ -193,6 +211,8 @@ pub struct Summary {
     pub taken_busy: u64,
     /// How often the pool was made bigger.
     pub growths: u64,
+    /// How often a pool of an earlier version became one of the latest.
+    pub upgrades: u64,
     /// Checkpoints that were finished.
     pub checkpoints: u64,
     /// Turns of reclaim, of the background pass, of scrubbing and of freeing.
@@ -234,6 +254,7 @@ impl AddAssign<&Summary> for Summary {
         self.changes += other.changes;
         self.taken_busy += other.taken_busy;
         self.growths += other.growths;
+        self.upgrades += other.upgrades;
         self.checkpoints += other.checkpoints;
         self.turns += other.turns;
         self.read_count += other.read_count;
@@ -251,7 +272,7 @@ impl AddAssign<&Summary> for Summary {
 
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { answers, changes, refused_full, taken_busy, growths, .. } = self;
+        let Self { answers, changes, refused_full, taken_busy, growths, upgrades, .. } = self;
         let Self { checkpoints, turns, read_count, io_count, crashes, .. } = self;
         let Self { recovery_crashes, kills, write_errors, .. } = self;
         let Self { refused_writes, hindered_writes, failed_flushes, checks, trace, .. } = self;
@@ -260,7 +281,7 @@ impl std::fmt::Display for Summary {
             f,
             "{operations} operations: {answers} requests ({refused_full} refused by a full pool), \
              {changes} changes ({taken_busy} of volumes in use), {growths} growths, \
-             {checkpoints} checkpoints, {turns} turns of background work"
+             {upgrades} upgrades, {checkpoints} checkpoints, {turns} turns of background work"
         )?;
         writeln!(
             f,

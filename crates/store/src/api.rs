@@ -213,6 +213,19 @@ pub struct PoolStatus {
     pub memory: MemoryStatus,
     /// What was written since the store was opened.
     pub written: WrittenBytes,
+    /// How far it is of the latest version of the format.
+    pub upgrade: UpgradeStatus,
+}
+
+/// How far a pool is of the latest version of the format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UpgradeStatus {
+    /// The number of its version.
+    pub version: u32,
+    /// The number of the latest one that this program knows.
+    pub latest_version: u32,
+    /// Bytes of metadata that stand once still, of a pool of the latest version.
+    pub left_bytes: u64,
 }
 
 /// Bytes that were written since a store was opened.
@@ -309,6 +322,9 @@ pub struct OpenOptions {
     pub checkpoint_log_bytes: u64,
     /// Sizes that a simulator makes small; everybody else takes the default.
     pub tuning: Tuning,
+    /// Whether a pool of an earlier version of the format becomes one of the latest. Earlier
+    /// programs don't read it any more then.
+    pub upgrade: bool,
 }
 
 impl Default for OpenOptions {
@@ -318,6 +334,7 @@ impl Default for OpenOptions {
             memory_bytes: 1 << 30,
             checkpoint_log_bytes: 512 << 20,
             tuning: Tuning::DEFAULT,
+            upgrade: true,
         }
     }
 }
@@ -331,6 +348,9 @@ pub enum StoreError {
     /// There is no pool here.
     #[error("this is not a Holdfast pool: {0}")]
     NotAPool(String),
+    /// The pool has what this version does not know.
+    #[error("this pool was used by a newer version of Holdfast, which is needed to use it: {0}")]
+    Newer(String),
     /// The bytes are damaged.
     #[error("the pool is damaged: {0}")]
     Damaged(String),

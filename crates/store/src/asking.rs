@@ -12,6 +12,8 @@
 //! 2. What was read is believed only for the reference that it was read for: place and checksum.
 //!    Whether that reference is the newest one is told when it is looked for again, as always
 //!    ([`crate::table::Table`], `load`).
+//! 3. Something counts as unreadable only when its second copy was read as well
+//!    ([`format::Geometry::copy_of`]).
 
 use std::cell::RefCell;
 use std::ops::Deref;
@@ -19,12 +21,13 @@ use std::sync::Arc;
 
 use block::{Frame, FrameMut, SectorRange, VolumeId};
 use format::map::Node;
-use format::page::PageRef;
-use format::{ChunkId, ChunkRow};
+use format::map::NODE_BYTES;
+use format::page::{PAGE_BYTES, PageRef};
+use format::{ChunkId, ChunkRow, Place};
 
 use crate::api::Pending;
 use crate::edit::Edit;
-use crate::medium::Medium;
+use crate::medium::{Copied, Medium};
 use crate::world::{World, missing_chunk};
 use crate::{DiskRead, ReadOperation, Started, StoreError};
 
@@ -48,8 +51,8 @@ enum Kind {
 /// Something that was read.
 #[derive(Clone, Debug)]
 enum Had {
-    Page(Frame),
-    Node(Arc<Node>),
+    Page(Copied<Frame>),
+    Node(Copied<Arc<Node>>),
     /// The device has failed to read it.
     Failed,
     /// It is not what was written there.
@@ -71,6 +74,8 @@ pub(crate) struct Asked {
     /// Most of it is in memory when it is looked for again, so this is searched only now and then.
     had: Vec<(Load, Had)>,
     wanted: RefCell<Vec<Load>>,
+    /// What was not right in its first copy: it is read in its second.
+    seconds: Vec<Load>,
 }
 
 impl Asked {
@@ -95,7 +100,7 @@ impl Asked {
         match self.had.iter().find(|(known, _)| *known == load) {
             Some((_, had)) => Ok(had.clone()),
             None => {
-                load.span(medium)?;
+                load.span(medium, load.reference.place)?;
                 let mut wanted = self.wanted.borrow_mut();
                 if wanted.len() < LOADS_MAX && !wanted.contains(&load) {
                     wanted.push(load);
@@ -109,7 +114,9 @@ impl Asked {
     pub(crate) fn wait(mut self, world: &World, then: Then) -> Started {
         let loads = std::mem::take(self.wanted.get_mut());
         let read = |load: &Load| {
-            let (offset_bytes, _, count) = load.span(&world.medium).expect("it was looked at");
+            let place = load.place(&world.medium, self.seconds.contains(load));
+            let span = load.span(&world.medium, place);
+            let (offset_bytes, _, count) = span.expect("it was looked at");
             let frames = (0..count).map(|_| FrameMut::stale()).collect();
             DiskRead { offset_bytes, frames, failed: false }
         };
@@ -121,15 +128,30 @@ impl Asked {
 
 impl Load {
     /// Where its first block is, how many bytes of that come before it, and how many blocks it is
-    /// in.
-    fn span(&self, medium: &Medium) -> Result<(u64, usize, usize), StoreError> {
+    /// in, of the copy at `place`.
+    fn span(&self, medium: &Medium, place: Place) -> Result<(u64, usize, usize), StoreError> {
         match self.kind {
-            Kind::Page => medium.page_span(self.reference),
-            Kind::Node(_) => medium.node_span(self.reference),
+            Kind::Page => medium.page_span(place),
+            Kind::Node(_) => medium.node_span(place),
         }
     }
 
-    fn read(&self, world: &World, read: DiskRead) -> Had {
+    /// Where its second copy is, if it may have one.
+    fn second_place(&self, medium: &Medium) -> Option<Place> {
+        let bytes = match self.kind {
+            Kind::Page => PAGE_BYTES,
+            Kind::Node(_) => NODE_BYTES,
+        };
+        medium.geometry().copy_of(self.reference.place, bytes as u64)
+    }
+
+    /// Where one of its copies is.
+    fn place(&self, medium: &Medium, is_second: bool) -> Place {
+        let second = if is_second { self.second_place(medium) } else { None };
+        second.unwrap_or(self.reference.place)
+    }
+
+    fn read(&self, world: &World, read: DiskRead, is_second: bool) -> Had {
         if read.failed {
             return Had::Failed;
         }
@@ -137,11 +159,12 @@ impl Load {
         let found = match self.kind {
             Kind::Page => {
                 let frame = read.frames.into_iter().next().ok_or(StoreError::Absent);
-                frame.and_then(|frame| medium.page_in(frame, self.reference)).map(Had::Page)
+                let page = frame.and_then(|frame| medium.page_in(frame, self.reference));
+                page.map(|content| Had::Page(Copied { content, is_second }))
             }
             Kind::Node(level) => {
-                let node = medium.node_in(&read.frames, self.reference, level);
-                node.map(|node| Had::Node(Arc::new(node)))
+                let node = medium.node_in(&read.frames, self.reference, level).map(Arc::new);
+                node.map(|content| Had::Node(Copied { content, is_second }))
             }
         };
         found.unwrap_or_else(|error| match error {
@@ -193,7 +216,14 @@ impl Waiting {
         let Self { mut asked, loads, then } = self;
         for (load, read) in loads.into_iter().zip(reads) {
             world.memory.missed();
-            asked.had.push((load, load.read(world, read)));
+            let is_second = asked.seconds.contains(&load);
+            let had = load.read(world, read, is_second);
+            let is_bad = matches!(had, Had::Failed | Had::Damaged(_));
+            if is_bad && !is_second && load.second_place(&world.medium).is_some() {
+                asked.seconds.push(load);
+            } else {
+                asked.had.push((load, had));
+            }
         }
         (asked, then)
     }
@@ -244,7 +274,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// [`StoreError::Absent`] if it is asked for from now on.
-    pub(crate) fn page(self, reference: PageRef) -> Result<Frame, StoreError> {
+    pub(crate) fn page(self, reference: PageRef) -> Result<Copied<Frame>, StoreError> {
         let Some(asked) = self.asked else { return self.medium.read_page(reference) };
         match asked.get(self.medium, Load { reference, kind: Kind::Page })? {
             Had::Page(page) => Ok(page),
@@ -256,9 +286,14 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// [`StoreError::Absent`] if it is asked for from now on.
-    pub(crate) fn node(self, reference: PageRef, level: u8) -> Result<Arc<Node>, StoreError> {
+    pub(crate) fn node(
+        self,
+        reference: PageRef,
+        level: u8,
+    ) -> Result<Copied<Arc<Node>>, StoreError> {
         let Some(asked) = self.asked else {
-            return self.medium.read_node(reference, level).map(Arc::new);
+            let Copied { content, is_second } = self.medium.read_node(reference, level)?;
+            return Ok(Copied { content: Arc::new(content), is_second });
         };
         match asked.get(self.medium, Load { reference, kind: Kind::Node(level) })? {
             Had::Node(node) => Ok(node),

@@ -1,15 +1,17 @@
 //! The commit: sealing the open record, and what follows when it is durable.
 
+use std::sync::Arc;
+
 use block::{BLOCK_BYTES, Frame, VolumeError, VolumeReply};
 use format::geometry::UNITS_PER_BLOCK;
-use format::log::{RECORD_ENTRIES_BYTES_MAX, header_blocks};
+use format::log::RECORD_ENTRIES_BYTES_MAX;
 use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
 use sys::Persist;
 
 use crate::apply::apply_all;
 use crate::bring::Payload;
 use crate::map::Editor;
-use crate::record::Record;
+use crate::record::{Record, Sealed};
 use crate::world::World;
 use crate::writer::{Answer, Writer};
 use crate::{Commit, StoreError};
@@ -22,6 +24,8 @@ pub(crate) struct InFlight {
     pub(crate) record: Record,
     /// Its header with the entries, as it is written; none for a mere flush.
     pub(crate) header: Vec<Frame>,
+    /// What the next record has a copy of.
+    pub(crate) own: Arc<[u8]>,
     /// Where the record is, its payload, and where the next one goes.
     pub(crate) at: LogPosition,
     pub(crate) payload: Place,
@@ -42,14 +46,15 @@ impl InFlight {
     /// One that waits to be taken: where it is, its payload, and where the next one goes.
     pub(crate) fn new(
         record: Record,
-        header: Vec<Frame>,
+        sealed: Sealed,
         (at, payload, next): (LogPosition, Place, LogPosition),
         lsn: u64,
         applied: bool,
     ) -> Self {
         Self {
             record,
-            header,
+            header: sealed.frames,
+            own: sealed.own,
             at,
             payload,
             next,
@@ -89,8 +94,7 @@ impl Writer {
             return Some(self.send(world, index));
         }
         self.log_released(world);
-        let header = header_blocks(self.open.entries_bytes);
-        let blocks = header + self.open.payload_blocks() as u32;
+        let blocks = self.next_record_blocks(self.open.entries_bytes, self.open.payload_blocks());
         if !self.open.entries.is_empty() && !self.make_room(blocks) {
             // A checkpoint is due then, and frees some: whoever writes it has the record taken.
             return None;
@@ -102,7 +106,7 @@ impl Writer {
         let readable = record.entries_bytes <= RECORD_ENTRIES_BYTES_MAX;
         assert!(readable, "recovery takes no record with so many entries");
         let moved_bytes = record.moved_blocks as u64 * BLOCK_BYTES;
-        let sealed = self.seal(world, record, self.tail);
+        let sealed = self.seal(world, record, self.tail, &self.tail_own.clone());
         let placed = self.early().then(|| self.place_early(world, &sealed));
         if placed.is_some_and(|placed| placed.is_err()) {
             self.failed = true;
@@ -118,25 +122,31 @@ impl Writer {
 
     /// Makes a record that begins `at` a place what is written there. One without entries is for
     /// who waits for nothing but a flush.
-    pub(crate) fn seal(&self, world: &World, record: Record, at: LogPosition) -> InFlight {
+    pub(crate) fn seal(
+        &self,
+        world: &World,
+        record: Record,
+        at: LogPosition,
+        before: &[u8],
+    ) -> InFlight {
         let applied = self.early() || record.entries.is_empty();
         if record.entries.is_empty() {
-            let (header, payload, lsn) = (Vec::new(), Place::NONE, at.lsn - 1);
+            let (none, payload, lsn) = (Sealed::default(), Place::NONE, at.lsn - 1);
             let next = at;
-            return InFlight::new(record, header, (at, payload, next), lsn, applied);
+            return InFlight::new(record, none, (at, payload, next), lsn, applied);
         }
-        let blocks = header_blocks(record.entries_bytes);
-        let (header, seal) =
-            record.seal(&world.medium.keys, &at, (self.epoch, self.flushed_lsn), blocks);
+        let stamp = (self.epoch, self.flushed_lsn);
+        let sealed = record.seal(&world.medium.keys, &at, stamp, self.records, before);
+        let blocks = sealed.frames.len() as u32;
         let payload =
             Place { segment: at.segment, offset_units: (at.block + blocks) * UNITS_PER_BLOCK };
         let next = LogPosition {
             block: at.block + blocks + record.frames.len() as u32,
             lsn: at.lsn + 1,
-            previous: seal,
+            previous: sealed.seal,
             ..at
         };
-        InFlight::new(record, header, (at, payload, next), at.lsn, applied)
+        InFlight::new(record, sealed, (at, payload, next), at.lsn, applied)
     }
 
     /// The log goes on behind a record that was sealed.
@@ -145,6 +155,10 @@ impl Writer {
         self.log_bytes += bytes;
         self.written.log_bytes += bytes;
         self.tail = sealed.next;
+        if !sealed.header.is_empty() {
+            self.tail_own = sealed.own.clone();
+            self.ends_with_entries = !sealed.record.entries.is_empty();
+        }
     }
 
     /// What is to be written of a sealed record.
@@ -190,8 +204,7 @@ impl Writer {
 
     /// Whether the open record waits for a segment, and nothing under way will free one.
     pub(crate) fn has_no_segment(&mut self) -> bool {
-        let header = header_blocks(self.open.entries_bytes);
-        let blocks = header + self.open.payload_blocks() as u32;
+        let blocks = self.next_record_blocks(self.open.entries_bytes, self.open.payload_blocks());
         self.sealed.is_empty()
             && blocks > self.segment_rest_blocks()
             && self.state.segments.free_count() == 0
@@ -249,6 +262,9 @@ impl Writer {
             let before = self.position;
             if !self.broken {
                 self.position = done.next;
+                if !done.header.is_empty() {
+                    self.position_own = done.own.clone();
+                }
                 self.broken = self.apply(world, &mut done).is_err();
             }
             self.failed |= self.broken;

@@ -3,14 +3,18 @@
 //! what is left in such segments is marked as changed, a little at a time, so that the next
 //! checkpoint writes it elsewhere: to free segments, or where these are few to the holes of other
 //! segments of metadata (`holes`). What gains nothing is not tried again at once.
+//!
+//! In a pool that was upgraded, segments whose metadata stands once are emptied in the same way.
 
 use std::collections::BTreeMap;
 
+use block::BLOCK_BYTES;
 use format::geometry::UNITS_PER_BLOCK;
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
 use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place};
 
 use crate::StoreError;
+use crate::asking::View;
 use crate::pages::PageKey;
 use crate::room::LEFT_BY_DATA;
 use crate::scrub::TableName;
@@ -29,8 +33,10 @@ pub(crate) struct Compactor {
     segments: BTreeMap<u32, u64>,
     /// Pages that refer to others and are still to be looked at: of which table, and which.
     pages: Vec<(TableName, PageKey)>,
-    /// Segments that were in use when it began.
+    /// Segments that were in use when it began, and those of metadata that is to stand twice and
+    /// stood once.
     used_before: u32,
+    of_one_copy_before: usize,
 }
 
 impl Compactor {
@@ -69,7 +75,7 @@ impl Store {
         }
         if compactor.pages.is_empty() {
             let segments = std::mem::take(&mut compactor.segments);
-            let used_before = compactor.used_before;
+            let Compactor { used_before, of_one_copy_before, .. } = *compactor;
             *pass = None;
             let result = self.checkpoint();
             let mut writer = self.writer.lock();
@@ -78,7 +84,9 @@ impl Store {
             if !is_given_up {
                 writer.leave_alone(&segments);
             }
-            if is_given_up || writer.state.segments.used_count() >= used_before {
+            let has_gained = writer.state.segments.used_count() < used_before
+                || writer.state.segments.of_one_copy().count() < of_one_copy_before;
+            if is_given_up || !has_gained {
                 writer.rest_from_compaction();
             }
         }
@@ -90,10 +98,11 @@ impl Store {
         let open = self.checkpointing.try_lock()?.superblock().metadata_segment;
         let mut compactor = {
             let mut writer = self.writer.lock();
-            let segments = writer.scattered(open, self.segment_units())?;
+            let segments = writer.scattered(open, self.metadata_units())?;
             writer.compacted = segments.keys().copied().collect();
             let used_before = writer.state.segments.used_count();
-            Compactor { segments, pages: Vec::new(), used_before }
+            let of_one_copy_before = writer.state.segments.of_one_copy().count();
+            Compactor { segments, pages: Vec::new(), used_before, of_one_copy_before }
         };
         for name in TableName::ALL {
             let table = self.world.table(name);
@@ -109,9 +118,18 @@ impl Store {
         Some(compactor)
     }
 
-    /// How many units of 64 bytes a segment has.
-    pub(crate) fn segment_units(&self) -> u64 {
-        self.world.medium.geometry().segment_bytes / PLACE_UNIT_BYTES
+    /// How many units of 64 bytes of metadata a segment has room for.
+    pub(crate) fn metadata_units(&self) -> u64 {
+        u64::from(self.world.medium.metadata_blocks()) * BLOCK_BYTES / PLACE_UNIT_BYTES
+    }
+
+    /// One turn of writing metadata twice that stands once, in a pool that was upgraded. Whether
+    /// there was anything to do.
+    pub(crate) fn mirror_turn(&self) -> Result<bool, StoreError> {
+        let reclaimer = &mut *self.reclaiming.lock();
+        let is_due = || self.writer.lock().is_mirroring_due(self.metadata_units());
+        Ok((reclaimer.compaction.is_some() || is_due())
+            && self.compact_turn(&mut reclaimer.compaction)?)
     }
 
     /// Looks at a directory: at the pages that it refers to, and which of these refer to others.
@@ -146,12 +164,27 @@ impl Store {
         }
     }
 
-    fn write_page_anew(&self, table: &Table, key: PageKey) {
-        // It is read before the lock is taken.
-        if table.read_page(&self.world.medium, key, |_| ()).is_ok() {
-            let _writer = self.writer.lock();
-            table.write_anew(key);
-        }
+    /// Has the next checkpoint write a page at a new place; `false` if it can't be read.
+    pub(crate) fn write_page_anew(&self, table: &Table, (level, number): PageKey) -> bool {
+        let plan = self.world.memory.plans.hold();
+        let view = View::from(&self.world).planning(plan.number);
+        let height = table.root.read().height;
+        // It is read, with all above it, before the lock is taken.
+        let are_read = (level..=height).all(|above| {
+            let number = number / REFS_PER_DIRECTORY.pow(u32::from(above - level));
+            table.read_page(view.medium, (above, number), |_| ()).is_ok()
+        });
+        let _writer = self.writer.lock();
+        are_read && table.write_anew((level, number))
+    }
+
+    /// As [`Store::write_page_anew`], of a node.
+    pub(crate) fn write_node_anew(&self, id: NodeId) -> bool {
+        let plan = self.world.memory.plans.hold();
+        let view = View::from(&self.world).planning(plan.number);
+        let is_read = self.world.nodes.find(view.medium, id).is_ok();
+        let _writer = self.writer.lock();
+        is_read && self.world.nodes.write_anew(&self.world.medium, id)
     }
 
     /// Looks at a page of the rows of nodes: at those nodes.
@@ -164,15 +197,37 @@ impl Store {
             found.extend(row.map(|_| NodeId(first + at)));
         });
         for id in found.into_iter().filter(|_| rows.is_ok()) {
-            if nodes.find(medium, id).is_ok() {
-                let _writer = self.writer.lock();
-                nodes.write_anew(medium, id);
-            }
+            self.write_node_anew(id);
         }
     }
 }
 
 impl Writer {
+    /// Segments of metadata that is to stand twice and stands once, as many as a quarter of what is
+    /// free can take.
+    fn of_one_copy(&mut self, segment_units: u64) -> Option<BTreeMap<u32, u64>> {
+        let rests = self.compaction_rest.is_some_and(|bytes| self.written.log_bytes < bytes);
+        let free = u64::from(self.state.segments.free_count());
+        let room_units = free.saturating_sub(u64::from(LEFT_BY_DATA)) * segment_units / 4;
+        let mut moved_units = 0;
+        let mut chosen = BTreeMap::new();
+        for (segment, row) in self.state.segments.of_one_copy() {
+            moved_units += u64::from(row.live_units);
+            if moved_units > room_units {
+                break;
+            }
+            if !self.unreclaimable.contains(&segment) {
+                chosen.insert(segment, row.opened_lsn);
+            }
+        }
+        (!rests && !chosen.is_empty() && !self.failed).then_some(chosen)
+    }
+
+    /// Whether metadata is to stand twice that stands once, and there is room for it.
+    pub(crate) fn is_mirroring_due(&mut self, segment_units: u64) -> bool {
+        self.of_one_copy(segment_units).is_some()
+    }
+
     /// A pass has gained nothing: the next one is not begun before more was written.
     fn rest_from_compaction(&mut self) {
         self.compaction_rest = Some(self.written.log_bytes + self.eighth_segment_bytes());
@@ -192,6 +247,10 @@ impl Writer {
     /// pass goes, if it would free more than it takes. Not `open`, where checkpoints go on. Where
     /// jobs wait for space, of which less than seven eighths are, as far as what is free goes.
     fn scattered(&mut self, open: u32, segment_units: u64) -> Option<BTreeMap<u32, u64>> {
+        let of_one_copy = self.of_one_copy(segment_units);
+        if of_one_copy.is_some() {
+            return of_one_copy;
+        }
         if self.compaction_rest.is_some_and(|log_bytes| self.written.log_bytes < log_bytes) {
             return None;
         }

@@ -30,8 +30,8 @@
 //! where the same entries stand.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
-use format::log::header_blocks;
 use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
 
 use crate::StoreError;
@@ -106,15 +106,24 @@ impl Writer {
         first.checked_sub(1).map_or(self.position, |index| self.sealed[index].next)
     }
 
+    /// What the record at `first` has a copy of.
+    fn own_before(&self, first: usize) -> Arc<[u8]> {
+        let before = self.sealed.range(..first).rev().find(|sealed| !sealed.header.is_empty());
+        before.map_or(&self.position_own, |sealed| &sealed.own).clone()
+    }
+
     /// Segments that it takes to move the records from `first` on.
     pub(crate) fn segments_to_move(&self, first: usize) -> u32 {
         // One is opened behind the last, and one more where a link is.
         let (mut segments, mut used) = (3, 0);
         for sealed in self.sealed.range(first..) {
-            if used + sealed.blocks() > self.blocks_per_segment {
+            // What it has a copy of may be another record then, and longer.
+            let blocks = sealed.blocks() + self.tuning.header_blocks_max() / 2;
+            let blocks = blocks.min(self.blocks_per_segment);
+            if used + blocks > self.blocks_per_segment {
                 (segments, used) = (segments + 1, 0);
             }
-            used += sealed.blocks();
+            used += blocks;
         }
         segments
     }
@@ -152,7 +161,7 @@ impl Writer {
             let Some(block) = entries.find(|block| *block > refused.block) else {
                 return Ok(false);
             };
-            let link = self.link(world, LogPosition { block, ..refused });
+            let link = self.link(world, LogPosition { block, ..refused }, &self.own_before(first));
             from = link.next;
             self.note_sealed(&link);
             self.sealed.insert(first, link);
@@ -160,12 +169,15 @@ impl Writer {
         let Some(mut at) = self.enter(from, &followers) else { return Ok(false) };
         let begin = self.sealed.len().min(first + usize::from(from != before));
         for index in begin..self.sealed.len() {
-            if at.block + self.sealed[index].blocks() > self.blocks_per_segment {
+            let before = self.own_before(index);
+            let record = std::mem::take(&mut self.sealed[index].record);
+            let payload_blocks = record.frames.len();
+            let blocks = self.record_blocks(record.entries_bytes, payload_blocks, before.len());
+            if at.block + blocks > self.blocks_per_segment {
                 let Some(next) = self.enter(at, &followers) else { return Ok(false) };
                 at = next;
             }
-            let record = std::mem::take(&mut self.sealed[index].record);
-            let moved = self.seal(world, record, at);
+            let moved = self.seal(world, record, at, &before);
             at = moved.next;
             if moved.applied {
                 let old = self.sealed[index].payload;
@@ -179,17 +191,17 @@ impl Writer {
     }
 
     /// A record that says nothing but how the log goes on.
-    fn link(&self, world: &World, at: LogPosition) -> InFlight {
+    pub(crate) fn link(&self, world: &World, at: LogPosition, before: &[u8]) -> InFlight {
         let record = Record::default();
         let stamp = (self.epoch, self.flushed_lsn);
-        let (header, seal) = record.seal(&world.medium.keys, &at, stamp, header_blocks(0));
+        let sealed = record.seal(&world.medium.keys, &at, stamp, self.records, before);
         let next = LogPosition {
-            block: at.block + header.len() as u32,
+            block: at.block + sealed.frames.len() as u32,
             lsn: at.lsn + 1,
-            previous: seal,
+            previous: sealed.seal,
             ..at
         };
-        InFlight::new(record, header, (at, Place::NONE, next), at.lsn, self.early())
+        InFlight::new(record, sealed, (at, Place::NONE, next), at.lsn, self.early())
     }
 
     /// The beginning of the segment that follows. The one behind that may have been opened already.

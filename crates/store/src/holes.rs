@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use block::BLOCK_BYTES;
 use format::geometry::UNITS_PER_BLOCK;
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
-use format::{Keys, NodeRow, PLACE_UNIT_BYTES, Place, SegmentState};
+use format::{NodeRow, PLACE_UNIT_BYTES, Place, SegmentState};
 
 use crate::checkpointer::Checkpointer;
 use crate::medium::Medium;
@@ -35,7 +35,7 @@ const MEMORY_BYTES: u64 = 16 << 20;
 const PAGE_UNITS: u32 = UNITS_PER_BLOCK;
 /// Segments that a checkpoint leaves free as long as there are holes for it: what reclaim needs to
 /// begin to win some.
-pub(crate) const KEPT_SEGMENTS: u32 = 2;
+pub(crate) const KEPT_SEGMENTS: u32 = 3;
 
 /// Blocks that may be written over: runs of them, the last first.
 #[derive(Debug, Default)]
@@ -74,9 +74,8 @@ impl Holes {
     ) -> Result<Self, StoreError> {
         // As it was: segments that were added since are in no checkpoint.
         let superblock = checkpointer.stored_superblock();
-        let keys = Keys::derive(&superblock.root_key);
         let (disk, tuning) = (world.medium.disk.clone(), world.medium.tuning);
-        let medium = Medium::new(disk, superblock.geometry, keys, tuning);
+        let medium = Medium::new(disk, &superblock, tuning);
         let mut reader = Checkpointer::new(superblock);
         let (image, state) =
             load_checkpoint(medium, Budgets::of_metadata(MEMORY_BYTES), &mut reader)?;
@@ -100,7 +99,8 @@ impl Holes {
                 && (is_whole || marked.missing_units == 0)
         });
         let open = checkpointer.superblock();
-        Ok(used.holes((open.metadata_segment, open.metadata_block)))
+        let usable = world.medium.metadata_blocks() as usize;
+        Ok(used.holes((open.metadata_segment, open.metadata_block), usable))
     }
 
     /// How many blocks there are.
@@ -141,7 +141,7 @@ pub(crate) fn make_sure_it_fits(
     }
     // One stays for the log, which goes on while the checkpoint is written.
     let openings_max = free.saturating_sub(1);
-    let per_segment = u64::from(writer.blocks_per_segment);
+    let per_segment = u64::from(writer.metadata_blocks);
     let in_holes = holes.as_ref().map_or(0, Holes::blocks);
     let rest = u64::from(writer.metadata_rest_blocks);
     let openings = claim.blocks.saturating_sub(rest + in_holes).div_ceil(per_segment);
@@ -219,13 +219,20 @@ impl Used {
         is_whole
     }
 
-    /// What is left, but for the end of the segment in which checkpoints go on.
-    fn holes(&self, (open, end): (u32, u32)) -> Holes {
+    /// What is left of the first `usable` blocks of each segment, but for the end of the one in
+    /// which checkpoints go on. Where metadata stands twice, nothing may be in either place: in a
+    /// pool that was upgraded, segments that are not emptied yet have something in both halves.
+    fn holes(&self, (open, end): (u32, u32), usable: usize) -> Holes {
         let mut holes = Holes::default();
         for (segment, Marked { blocks, .. }) in &self.0 {
-            let blocks = if *segment == open { &blocks[..end as usize] } else { &blocks[..] };
+            let (firsts, seconds) = blocks.split_at(usable.min(blocks.len()));
+            let seconds = seconds.iter().copied().chain(std::iter::repeat(false));
+            let mut used: Vec<bool> = firsts.iter().zip(seconds).map(|(a, b)| a | b).collect();
+            if *segment == open {
+                used.truncate(end as usize);
+            }
             let mut first = 0;
-            for run in blocks.chunk_by(|a, b| a == b) {
+            for run in used.chunk_by(|a, b| a == b) {
                 let count = run.len() as u32;
                 if !run[0] {
                     holes.runs.push(Run { segment: *segment, first, count });
@@ -251,7 +258,7 @@ mod tests {
         used.mark(Place { segment: 3, offset_units: 2 * UNITS_PER_BLOCK }, UNITS_PER_BLOCK + 1);
         used.mark(Place { segment: 5, offset_units: UNITS_PER_BLOCK / 2 }, UNITS_PER_BLOCK / 2);
         used.mark(Place { segment: 9, offset_units: 0 }, 1);
-        let mut holes = used.holes((5, 4));
+        let mut holes = used.holes((5, 4), 8);
         // Blocks 0, 1 and 4 to 7 of segment 3; 1 to 3 of segment 5, where checkpoints go on at 4.
         assert_eq!(holes.blocks(), 9);
         let place = |segment, block: u32| Place { segment, offset_units: block * UNITS_PER_BLOCK };
@@ -260,5 +267,13 @@ mod tests {
         let rest: Vec<Place> = std::iter::from_fn(|| holes.take(1)).collect();
         assert_eq!(rest, [place(5, 1), place(5, 2), place(5, 3), place(3, 0), place(3, 1)]);
         assert_eq!(holes.blocks(), 0);
+        // With second copies a block of the first half is free if that of the second is as well.
+        let mut holes = used.holes((5, 4), 4);
+        used.mark(place(3, 5), 1);
+        let rest: Vec<Place> = std::iter::from_fn(|| holes.take(1)).collect();
+        assert_eq!(rest, [place(5, 1), place(5, 2), place(5, 3), place(3, 0), place(3, 1)]);
+        let mut holes = used.holes((5, 4), 4);
+        let rest: Vec<Place> = std::iter::from_fn(|| holes.take(1)).collect();
+        assert_eq!(rest, [place(5, 1), place(5, 2), place(5, 3), place(3, 0)]);
     }
 }

@@ -85,6 +85,7 @@ mod plans;
 mod plausible;
 mod preload;
 mod put;
+mod quiet;
 mod read;
 mod recapture;
 mod reclaim;
@@ -96,6 +97,7 @@ mod replay;
 mod rest;
 mod revive;
 mod room;
+mod repairs;
 mod rotten;
 mod salvage;
 mod scrub;
@@ -115,6 +117,7 @@ mod tests;
 mod tuning;
 mod unflushed;
 mod unplaced;
+mod upgrade;
 mod value;
 mod verify;
 mod visit;
@@ -129,8 +132,8 @@ mod writer;
 pub use accounting::{SpaceFigures, SpacePass, SpaceStatus, VolumeSpace};
 pub use api::{
     Change, Commit, DiskRead, Durability, MemoryStatus, OpenOptions, Outcome, PoolStatus,
-    ReadOperation, Sink, SinkId, Started, StoreError, Token, VolumeChange, VolumeStatus,
-    WrittenBytes,
+    ReadOperation, Sink, SinkId, Started, StoreError, Token, UpgradeStatus, VolumeChange,
+    VolumeStatus, WrittenBytes,
 };
 pub use check::{CheckOptions, CheckReport};
 pub use format::Handling;

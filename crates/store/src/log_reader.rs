@@ -1,4 +1,9 @@
 //! Reading the log's records where they are said to be, or wherever they are.
+//!
+//! A record has a copy of header and entries of the one before it. So one whose header is bad is
+//! found by the record behind it. That is looked for only where a header is bad, or the log ends.
+
+use std::sync::Arc;
 
 use block::{BLOCK_BYTES, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
@@ -8,6 +13,15 @@ use format::{Entry, Place, RecordHeader, Seal};
 use crate::StoreError;
 use crate::elsewhere::entry_blocks;
 use crate::medium::Medium;
+
+/// A record that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadRecord {
+    pub(crate) header: RecordHeader,
+    pub(crate) entries: Vec<Entry>,
+    /// What the next record has a copy of.
+    pub(crate) own: Arc<[u8]>,
+}
 
 /// How much of the log is read at once: 1 MiB.
 const WINDOW_BLOCKS: u64 = 256;
@@ -109,13 +123,95 @@ impl<'a> LogReader<'a> {
         places
     }
 
+    /// The places at which a record can be whose header is bad: behind the last one, and at the
+    /// beginning of the next segment. What follows a link is in a segment that only the link names.
+    pub(crate) fn places_of_copies(position: &LogPosition) -> [LogPosition; 2] {
+        [*position, LogPosition { segment: position.next_segment, block: 0, ..*position }]
+    }
+
     /// The record at a position, if it is the one that must be there.
     pub(crate) fn record(
         &mut self,
         at: &LogPosition,
-    ) -> Result<Option<(RecordHeader, Vec<Entry>)>, StoreError> {
+    ) -> Result<Option<ReadRecord>, StoreError> {
         let found = self.record_at(at.segment, at.block)?;
-        Ok(found.filter(|(header, _)| header.lsn == at.lsn && header.previous == at.previous))
+        let is_it = |header: &RecordHeader| header.lsn == at.lsn && header.previous == at.previous;
+        Ok(found.filter(|found| is_it(&found.header)))
+    }
+
+    /// The record at a position, if it is the one that must be there and its header is bad: by what
+    /// the next one has a copy of. That follows it, or begins the next segment. Where there are
+    /// several, the one of the latest epoch.
+    ///
+    /// Not found is the only record of a segment that had to be left for a bad place.
+    pub(crate) fn record_by_copy(
+        &mut self,
+        at: &LogPosition,
+        names_next: bool,
+    ) -> Result<Option<ReadRecord>, StoreError> {
+        let mut best: Option<ReadRecord> = None;
+        let here = self.blocks_behind(at.block).map(|block| (at.segment, block));
+        let entries = entry_blocks(self.medium.geometry().blocks_per_segment());
+        let next = entries.filter(|_| names_next).map(|block| (at.next_segment, block));
+        for place in here.chain(next) {
+            let found = self.record_before(at.block, at.segment, place)?;
+            let Some(found) = found else { continue };
+            let least = best.as_ref().map_or(0, |best| best.header.epoch);
+            let RecordHeader { lsn, previous, epoch, .. } = found.header;
+            if lsn == at.lsn && previous == at.previous && epoch >= least {
+                best = Some(found);
+            }
+        }
+        Ok(best)
+    }
+
+    /// Any record of this pool that begins at a block, by its header or by what the next one behind
+    /// it has a copy of.
+    pub(crate) fn record_or_copy_at(
+        &mut self,
+        segment: u32,
+        block: u32,
+    ) -> Result<Option<ReadRecord>, StoreError> {
+        let by_header = self.record_at(segment, block);
+        if matches!(by_header, Ok(Some(_)) | Err(StoreError::Damaged(_))) {
+            return by_header;
+        }
+        for behind in self.blocks_behind(block) {
+            if let Some(found) = self.record_before(block, segment, (segment, behind))? {
+                return Ok(Some(found));
+            }
+        }
+        by_header
+    }
+
+    /// Where the record behind one that begins at `block` can be in the same segment.
+    fn blocks_behind(&self, block: u32) -> std::ops::Range<u32> {
+        let tuning = &self.medium.tuning;
+        let most = tuning.header_blocks_max() + tuning.payload_blocks_max();
+        let end = self.medium.geometry().blocks_per_segment();
+        block.saturating_add(1)..end.min(block.saturating_add(most).saturating_add(1))
+    }
+
+    /// The record that begins at a block of a segment, as the one at another place has it, if that
+    /// is the next one.
+    fn record_before(
+        &mut self,
+        block: u32,
+        segment: u32,
+        next: (u32, u32),
+    ) -> Result<Option<ReadRecord>, StoreError> {
+        // What can't be read tells nothing.
+        let Ok(Some((header, bytes))) = self.bytes_at(next.0, next.1) else { return Ok(None) };
+        let Ok(Some((before, own))) = header.record_before(&bytes) else { return Ok(None) };
+        let behind = u64::from(block) + before.total_blocks();
+        let follows = match next.0 == segment {
+            true => behind == u64::from(next.1),
+            false => behind <= u64::from(self.medium.geometry().blocks_per_segment()),
+        };
+        if header.lsn != before.lsn + 1 || !follows || before.next_segment == segment {
+            return Ok(None);
+        }
+        self.as_read(before, own).map(Some)
     }
 
     /// Any record of this pool that begins at a block.
@@ -123,7 +219,23 @@ impl<'a> LogReader<'a> {
         &mut self,
         segment: u32,
         block: u32,
-    ) -> Result<Option<(RecordHeader, Vec<Entry>)>, StoreError> {
+    ) -> Result<Option<ReadRecord>, StoreError> {
+        match self.bytes_at(segment, block)? {
+            Some((header, bytes)) => {
+                let own = header.own_part(&bytes).to_vec();
+                self.as_read(header, &own).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Header and entries of any record of this pool that begins at a block, with what is copied
+    /// behind them.
+    fn bytes_at(
+        &mut self,
+        segment: u32,
+        block: u32,
+    ) -> Result<Option<(RecordHeader, Vec<u8>)>, StoreError> {
         let place = Place { segment, offset_units: block.saturating_mul(UNITS_PER_BLOCK) };
         if !self.medium.geometry().contains(place, BLOCK_BYTES) {
             return Ok(None);
@@ -131,16 +243,18 @@ impl<'a> LogReader<'a> {
         let first = self.frame(self.medium.geometry().offset_bytes(place))?;
         let Ok(header) = RecordHeader::decode(&first[..]) else { return Ok(None) };
         let count = u32::from(header.header_blocks);
-        let Some(record) = self.blocks(segment, block, count)? else { return Ok(None) };
+        let Some(bytes) = self.blocks(segment, block, count)? else { return Ok(None) };
         let end = u64::from(block) + header.total_blocks();
-        if !header.verify(&record, &self.medium.keys)
-            || end > u64::from(self.medium.geometry().blocks_per_segment())
-        {
-            return Ok(None);
-        }
-        // The seal is right, so these are bytes that we wrote: if they make no sense, say so.
+        let is_record = header.verify(&bytes, &self.medium.keys)
+            && end <= u64::from(self.medium.geometry().blocks_per_segment());
+        Ok(is_record.then_some((header, bytes)))
+    }
+
+    /// A record whose seal is right, or that of the next one. So these are bytes that we wrote: if
+    /// they make no sense, say so.
+    fn as_read(&self, header: RecordHeader, own: &[u8]) -> Result<ReadRecord, StoreError> {
         let entries =
-            header.entries(&record).map_err(|error| StoreError::Damaged(error.to_string()))?;
-        Ok(Some((header, entries)))
+            header.entries(own).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        Ok(ReadRecord { header, entries, own: own.into() })
     }
 }

@@ -58,6 +58,10 @@ impl Store {
             self.worked_a_turn();
         }
         let more = dropped | self.world.refill_index();
+        if self.has_bad_copies() {
+            self.repair_copies()?;
+            return Ok(Next::AtOnce);
+        }
         if self.checkpoint_due() {
             self.checkpoint()?;
             return Ok(Next::AtOnce);
@@ -72,7 +76,12 @@ impl Store {
                 next => return Ok(next),
             }
         }
+        let mirrors = self.mirror_turn()?;
+        let more = more | mirrors;
         let idle = self.writer.lock().is_idle();
+        if !more && idle {
+            self.note_rest();
+        }
         Ok(match (more, idle) {
             (false, _) => Next::Nothing,
             (true, true) => Next::AtOnce,
@@ -158,6 +167,8 @@ impl Store {
         !writer.failed && (writer.has_to_free() || !writer.starved.is_empty())
             || writer.forgets_some(&self.world)
             || self.world.refill_due()
+            || self.has_bad_copies()
+            || writer.is_mirroring_due(self.metadata_units())
             || self.checkpoint_due_of(writer)
             || self.reclaim_due_of(writer)
     }

@@ -1,12 +1,16 @@
 //! Reading metadata from the device, and believing it only after its checksum.
+//!
+//! Metadata stands twice ([`Geometry::copy_of`]). Where the first copy can't be read, or is not
+//! what was written, the second one counts, and who knows what it is has it written anew
+//! (`repairs`).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use block::{BLOCK_BYTES, Frame, FrameMut};
 use format::map::{NODE_BYTES, Node};
 use format::page::{PAGE_BYTES, PageRef, StreamRef, decode_stream_piece};
-use format::{Geometry, Keys, PLACE_UNIT_BYTES, Place};
+use format::{FormatVersion, Geometry, Keys, PLACE_UNIT_BYTES, Place, Superblock};
 
 use crate::{StoreError, Tuning};
 
@@ -16,14 +20,32 @@ pub(crate) struct Medium {
     segment_bytes: u64,
     /// Goes up when the pool grows, before anything is placed in the new segments.
     segment_count: AtomicU32,
+    /// Whether the pool is of version 3, or has become that.
+    mirrors: AtomicBool,
     pub(crate) keys: Keys,
     pub(crate) tuning: Tuning,
+}
+
+/// Metadata that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Copied<T> {
+    pub(crate) content: T,
+    /// Only its second copy is what was written.
+    pub(crate) is_second: bool,
 }
 
 fn damaged(what: &str, place: Place) -> StoreError {
     let Place { segment, offset_units } = place;
     let bytes = u64::from(offset_units) * PLACE_UNIT_BYTES;
     StoreError::Damaged(format!("{what} in segment {segment} at byte {bytes}"))
+}
+
+/// Blocks of a segment that a checkpoint can fill.
+pub(crate) fn metadata_blocks(geometry: Geometry, version: FormatVersion) -> u32 {
+    match version.mirrors_metadata() {
+        true => geometry.mirrored_blocks(),
+        false => geometry.blocks_per_segment(),
+    }
 }
 
 /// Bytes before something in its first block, and the blocks that it is in.
@@ -36,12 +58,49 @@ fn covering(offset_bytes: u64, length_bytes: usize) -> (usize, usize) {
 impl Medium {
     pub(crate) fn new(
         disk: Arc<dyn sys::Disk>,
-        geometry: Geometry,
-        keys: Keys,
+        superblock: &Superblock,
         tuning: Tuning,
     ) -> Self {
-        let Geometry { segment_bytes, segment_count } = geometry;
-        Self { disk, segment_bytes, segment_count: AtomicU32::new(segment_count), keys, tuning }
+        let Geometry { segment_bytes, segment_count } = superblock.geometry;
+        let segment_count = AtomicU32::new(segment_count);
+        let mirrors = AtomicBool::new(superblock.version.mirrors_metadata());
+        let keys = Keys::derive(&superblock.root_key);
+        Self { disk, segment_bytes, segment_count, mirrors, keys, tuning }
+    }
+
+    /// The version of the format in which the pool is written.
+    pub(crate) fn version(&self) -> FormatVersion {
+        if self.mirrors.load(Ordering::Acquire) { FormatVersion::V3 } else { FormatVersion::V2 }
+    }
+
+    /// What is written from here on is of version 3.
+    pub(crate) fn upgraded(&self) {
+        self.mirrors.store(true, Ordering::Release);
+    }
+
+    /// Blocks of a segment that a checkpoint can fill.
+    pub(crate) fn metadata_blocks(&self) -> u32 {
+        metadata_blocks(self.geometry(), self.version())
+    }
+
+    /// Reads something in its first copy, or if that is not what was written, in the second. The
+    /// error is that of the first.
+    fn read_copied<T>(
+        &self,
+        place: Place,
+        length_bytes: usize,
+        check: impl Fn(Vec<u8>) -> Result<T, StoreError>,
+    ) -> Result<Copied<T>, StoreError> {
+        let read = |place| self.read_bytes(place, length_bytes).and_then(&check);
+        let error = match read(place) {
+            Ok(content) => return Ok(Copied { content, is_second: false }),
+            Err(error) => error,
+        };
+        let second = self.geometry().copy_of(place, length_bytes as u64).map(read);
+        match second {
+            Some(Ok(content)) => Ok(Copied { content, is_second: true }),
+            _ => Err(error),
+        }
     }
 
     /// Segments that hosts' data does not fill: [`Tuning::reserve_segments`].
@@ -88,8 +147,21 @@ impl Medium {
     }
 
     /// A page of a table.
-    pub(crate) fn read_page(&self, page: PageRef) -> Result<Frame, StoreError> {
-        let (offset_bytes, ..) = self.page_span(page)?;
+    pub(crate) fn read_page(&self, page: PageRef) -> Result<Copied<Frame>, StoreError> {
+        let error = match self.read_page_at(page, page.place) {
+            Ok(content) => return Ok(Copied { content, is_second: false }),
+            Err(error) => error,
+        };
+        let second = self.geometry().copy_of(page.place, PAGE_BYTES as u64);
+        match second.map(|place| self.read_page_at(page, place)) {
+            Some(Ok(content)) => Ok(Copied { content, is_second: true }),
+            _ => Err(error),
+        }
+    }
+
+    /// A page of a table, at the place of one of its copies.
+    pub(crate) fn read_page_at(&self, page: PageRef, place: Place) -> Result<Frame, StoreError> {
+        let (offset_bytes, ..) = self.page_span(place)?;
         let mut frame = [FrameMut::stale()];
         self.disk.read_patiently(offset_bytes, &mut frame)?;
         let [frame] = frame;
@@ -97,8 +169,7 @@ impl Medium {
     }
 
     /// Where the block of a page is; nothing comes before it, and it is one.
-    pub(crate) fn page_span(&self, page: PageRef) -> Result<(u64, usize, usize), StoreError> {
-        let place = page.place;
+    pub(crate) fn page_span(&self, place: Place) -> Result<(u64, usize, usize), StoreError> {
         if !self.geometry().contains(place, PAGE_BYTES as u64)
             || !place.offset_units.is_multiple_of(format::geometry::UNITS_PER_BLOCK)
         {
@@ -116,18 +187,27 @@ impl Medium {
     }
 
     /// A node of the map.
-    pub(crate) fn read_node(&self, page: PageRef, level: u8) -> Result<Node, StoreError> {
-        let bytes = self.read_bytes(page.place, NODE_BYTES)?;
-        self.node_of(&bytes, page, level)
+    pub(crate) fn read_node(&self, page: PageRef, level: u8) -> Result<Copied<Node>, StoreError> {
+        self.read_copied(page.place, NODE_BYTES, |bytes| self.node_of(&bytes, page, level))
+    }
+
+    /// A node of the map, at the place of one of its copies.
+    pub(crate) fn read_node_at(
+        &self,
+        page: PageRef,
+        level: u8,
+        place: Place,
+    ) -> Result<Node, StoreError> {
+        self.node_of(&self.read_bytes(place, NODE_BYTES)?, page, level)
     }
 
     /// Where the first block of a node is, how many bytes of that come before it, and how many
     /// blocks it is in.
-    pub(crate) fn node_span(&self, page: PageRef) -> Result<(u64, usize, usize), StoreError> {
-        if !self.geometry().contains(page.place, NODE_BYTES as u64) {
-            return Err(damaged("a reference that leaves the pool", page.place));
+    pub(crate) fn node_span(&self, place: Place) -> Result<(u64, usize, usize), StoreError> {
+        if !self.geometry().contains(place, NODE_BYTES as u64) {
+            return Err(damaged("a reference that leaves the pool", place));
         }
-        let offset_bytes = self.geometry().offset_bytes(page.place);
+        let offset_bytes = self.geometry().offset_bytes(place);
         let (skip, count) = covering(offset_bytes, NODE_BYTES);
         Ok((offset_bytes - skip as u64, skip, count))
     }
@@ -139,7 +219,8 @@ impl Medium {
         page: PageRef,
         level: u8,
     ) -> Result<Node, StoreError> {
-        let (_, skip, _) = self.node_span(page)?;
+        // A copy begins as far into its block.
+        let (_, skip, _) = self.node_span(page.place)?;
         let bytes: Vec<u8> = frames.iter().flat_map(|frame| frame.iter().copied()).collect();
         let bytes = bytes.get(skip..skip + NODE_BYTES);
         let bytes = bytes.ok_or_else(|| damaged("too little was read of a node", page.place))?;
@@ -153,6 +234,33 @@ impl Medium {
         Node::decode(bytes, level).map_err(|error| damaged(&error.to_string(), page.place))
     }
 
+    /// A piece of a stream: what follows it, and its content.
+    pub(crate) fn read_piece(
+        &self,
+        piece: StreamRef,
+    ) -> Result<Copied<(StreamRef, Vec<u8>)>, StoreError> {
+        let StreamRef { page, length_bytes } = piece;
+        self.read_copied(page.place, length_bytes as usize, |bytes| self.piece_of(&bytes, page))
+    }
+
+    /// A piece of a stream, at the place of one of its copies.
+    pub(crate) fn read_piece_at(
+        &self,
+        piece: StreamRef,
+        place: Place,
+    ) -> Result<(StreamRef, Vec<u8>), StoreError> {
+        self.piece_of(&self.read_bytes(place, piece.length_bytes as usize)?, piece.page)
+    }
+
+    fn piece_of(&self, bytes: &[u8], page: PageRef) -> Result<(StreamRef, Vec<u8>), StoreError> {
+        if self.keys.page_sum(bytes) != page.checksum {
+            return Err(damaged("wrong checksum of a stream", page.place));
+        }
+        let (behind, part) = decode_stream_piece(bytes)
+            .map_err(|error| damaged(&error.to_string(), page.place))?;
+        Ok((behind, part.to_vec()))
+    }
+
     /// All of a stream; `placed` gets the place of each piece, and its length in units of 64 bytes.
     pub(crate) fn read_stream(
         &self,
@@ -162,13 +270,8 @@ impl Medium {
         let mut content = Vec::new();
         let mut next = first;
         while next.length_bytes > 0 {
-            let piece = self.read_bytes(next.page.place, next.length_bytes as usize)?;
-            if self.keys.page_sum(&piece) != next.page.checksum {
-                return Err(damaged("wrong checksum of a stream", next.page.place));
-            }
-            let (behind, part) = decode_stream_piece(&piece)
-                .map_err(|error| damaged(&error.to_string(), next.page.place))?;
-            content.extend_from_slice(part);
+            let (behind, part) = self.read_piece(next)?.content;
+            content.extend(part);
             let units = u64::from(next.length_bytes).div_ceil(PLACE_UNIT_BYTES) as u32;
             placed.push((next.page.place, units));
             next = behind;

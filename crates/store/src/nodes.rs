@@ -10,9 +10,10 @@ use format::{NodeId, NodeRow, Place};
 use crate::StoreError;
 use crate::asking::Source;
 use crate::counts::Counts;
-use crate::medium::Medium;
+use crate::medium::{Copied, Medium};
 use crate::memory::{Memory, NODE_COST_BYTES};
 use crate::node_slots::{Shard, Shards, Slot};
+use crate::repairs::BadCopies;
 use crate::sync::{Mutex, RwLock};
 use crate::table::Table;
 
@@ -22,6 +23,8 @@ pub(crate) struct Nodes {
     shards: Arc<Shards>,
     memory: Arc<Memory>,
     pub(crate) dirty: Mutex<Vec<NodeId>>,
+    /// Nodes that were found bad in their first copy.
+    pub(crate) bad_copies: BadCopies<NodeId>,
 }
 
 fn missing(id: NodeId) -> StoreError {
@@ -56,6 +59,7 @@ impl Nodes {
             shards,
             memory: memory.clone(),
             dirty: Mutex::new(Vec::new()),
+            bad_copies: BadCopies::default(),
         }
     }
 
@@ -194,12 +198,15 @@ impl Nodes {
         if shard.generation != seen {
             return Ok(None);
         }
-        let node = read?;
+        let Copied { content: node, is_second } = read?;
         shard.add(id, node.clone(), level, false);
         if source.plan() > 0
             && let Some(slot) = shard.get(id)
         {
             slot.plan.set(source.plan());
+        }
+        if is_second {
+            self.bad_copies.note(id);
         }
         self.memory.hold(NODE_COST_BYTES);
         Ok(Some((node, level)))

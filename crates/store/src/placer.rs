@@ -1,8 +1,10 @@
 //! Where a checkpoint goes: places in metadata segments, and the streams that are laid out there.
+//! What is placed in the first half of a segment is written to the same place of the second half
+//! too, which is nobody else's ([`format::Geometry::copy_of`]).
 
 use block::BLOCK_BYTES;
 use format::page::{PAGE_BYTES, PageRef, STREAM_HEADER_BYTES, StreamRef, encode_stream_piece};
-use format::{Compared, Geometry, NodeId, PLACE_UNIT_BYTES, Place, SegmentState};
+use format::{Compared, NodeId, PLACE_UNIT_BYTES, Place, SegmentState};
 
 use crate::StoreError;
 use crate::captures::PagePlacer;
@@ -16,7 +18,8 @@ const PAGE_UNITS: u32 = (PAGE_BYTES as u64 / PLACE_UNIT_BYTES) as u32;
 /// Hands out places in metadata segments.
 pub(crate) struct Placer<'a> {
     pub(crate) segments: &'a mut Segments,
-    pub(crate) geometry: Geometry,
+    /// Blocks of a segment that can be filled.
+    pub(crate) blocks_per_segment: u32,
     pub(crate) lsn: u64,
     pub(crate) segment: u32,
     pub(crate) block: u32,
@@ -32,7 +35,7 @@ impl Placer<'_> {
     pub(crate) fn place(&mut self, units: u32) -> Result<Place, StoreError> {
         let units_per_block = format::geometry::UNITS_PER_BLOCK;
         let blocks = units.div_ceil(units_per_block);
-        if self.segment == 0 || self.block + blocks > self.geometry.blocks_per_segment() {
+        if self.segment == 0 || self.block + blocks > self.blocks_per_segment {
             if let Some((holes, 0)) = &mut self.holes
                 && let Some(place) = holes.take(blocks)
             {

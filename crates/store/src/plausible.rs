@@ -12,7 +12,7 @@ use format::{
 
 use crate::StoreError;
 use crate::groups::GroupReader;
-use crate::medium::Medium;
+use crate::medium::{Medium, metadata_blocks};
 use crate::segments::Segments;
 
 /// Ids have 60 bits in the map. None that was ever given comes near half of that, nor does anything
@@ -48,7 +48,7 @@ pub(crate) fn check_superblock(superblock: &Superblock) -> Result<(), StoreError
         superblock.next_volume.0,
     ];
     let metadata = superblock.metadata_segment < geometry.segment_count
-        && superblock.metadata_block <= geometry.blocks_per_segment();
+        && superblock.metadata_block <= metadata_blocks(geometry, superblock.version);
     if metadata
         && position(geometry, &superblock.log)
         && counters.iter().all(|counter| *counter < ID_END)
@@ -70,6 +70,10 @@ pub(crate) fn check_metadata_segment(
     let row = segments.row(segment);
     if row.state != SegmentState::Metadata {
         let text = "the next checkpoint would go on in a segment that is not for checkpoints";
+        return Err(damaged(text));
+    }
+    if row.mirrored != superblock.version.mirrors_metadata() {
+        let text = "the next checkpoint would go on in a segment of another version";
         return Err(damaged(text));
     }
     let written_units = superblock.metadata_block.saturating_mul(UNITS_PER_BLOCK);

@@ -31,7 +31,7 @@ pub(crate) struct Reclaimer {
     /// Bytes that may be moved for what hosts have written.
     credit_bytes: u64,
     /// The pass that empties segments of metadata, while there is one.
-    compaction: Option<Compactor>,
+    pub(crate) compaction: Option<Compactor>,
 }
 
 struct Victim {
@@ -279,7 +279,7 @@ impl Store {
     /// The log segment with the least live data, and what is live in it. One whose records can't be
     /// read is left alone.
     fn choose_victim(&self, shortage: Shortage) -> Option<Victim> {
-        let segment_units = self.segment_units();
+        let segment_units = self.world.medium.geometry().segment_bytes / PLACE_UNIT_BYTES;
         let gain_units = shortage.gain_units(segment_units);
         loop {
             let (segment, row) = self.writer.lock().least_live(segment_units - gain_units)?;

@@ -1,14 +1,16 @@
 //! A log record before it is written: its entries, its payload, and who waits for it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use block::{BLOCK_BYTES, BlockNumber, BlockRange, FRAME_BYTES, Frame, FrameMut, VolumeId};
 use format::compared::COMPARED_BYTES;
+use format::entry::ENTRY_LENGTH_BYTES;
 use format::geometry::UNITS_PER_BLOCK;
-use format::log::RECORD_HEADER_BYTES;
+use format::log::{RECORD_HEADER_BYTES, header_blocks};
 use format::{
-    ChunkId, Entry, Fingerprint, Keys, LogPosition, MapEntry, PLACE_UNIT_BYTES, RecordHeader, Seal,
-    StoreFlags,
+    ChunkId, Entry, Fingerprint, Keys, LogPosition, MapEntry, PLACE_UNIT_BYTES, RecordHeader,
+    RecordVersion, Seal, StoreFlags,
 };
 
 use crate::Token;
@@ -24,6 +26,15 @@ use crate::writer::Relocation;
 
 /// Blocks of compressed groups as they were written, by their chunks.
 pub(crate) type Originals = HashMap<ChunkId, Frame, FastState>;
+
+/// Header and entries of a record, as they are written.
+#[derive(Debug, Default)]
+pub(crate) struct Sealed {
+    pub(crate) frames: Vec<Frame>,
+    /// What the next record has a copy of ([`RecordHeader::own_part`]).
+    pub(crate) own: Arc<[u8]>,
+    pub(crate) seal: Seal,
+}
 
 /// Entries and payload that wait for the device.
 #[derive(Debug, Default)]
@@ -281,19 +292,27 @@ impl Record {
         }
     }
 
+    /// Header and entries, with what is copied of the record before.
     pub(crate) fn seal(
         &self,
         keys: &Keys,
         position: &LogPosition,
         (epoch, flushed_lsn): (u64, u64),
-        header: u32,
-    ) -> (Vec<Frame>, Seal) {
-        let mut bytes = vec![0; header as usize * BLOCK_BYTES as usize];
+        version: RecordVersion,
+        before: &[u8],
+    ) -> Sealed {
         let mut entries = Vec::with_capacity(self.entries_bytes);
-        self.entries.iter().for_each(|entry| entry.encode(&mut entries));
-        debug_assert_eq!(entries.len(), self.entries_bytes);
+        self.entries.iter().for_each(|entry| version.add(entry, &mut entries));
+        let counted = version.entries_bytes(self.entries_bytes, self.entries.len());
+        assert_eq!(entries.len(), counted, "the record has the room that was counted for it");
+        let before = if version == RecordVersion::V2 { &[] } else { before };
+        let header = header_blocks(entries.len(), before.len());
+        let mut bytes = vec![0; header as usize * BLOCK_BYTES as usize];
+        let behind = RECORD_HEADER_BYTES + entries.len();
+        bytes[behind..behind + before.len()].copy_from_slice(before);
         bytes[RECORD_HEADER_BYTES..RECORD_HEADER_BYTES + entries.len()].copy_from_slice(&entries);
         let fields = RecordHeader {
+            version,
             lsn: position.lsn,
             epoch,
             flushed_lsn,
@@ -303,6 +322,7 @@ impl Record {
             entries_bytes: entries.len() as u32,
             entry_count: self.entries.len() as u32,
             next_segment: position.next_segment,
+            copied_bytes: before.len() as u32,
             seal: Seal::default(),
         };
         let seal = fields.seal(&mut bytes, keys);
@@ -310,7 +330,8 @@ impl Record {
             .chunks_exact(BLOCK_BYTES as usize)
             .map(|block| FrameMut::from_bytes(block).freeze())
             .collect();
-        (frames, seal)
+        bytes.truncate(behind);
+        Sealed { frames, own: bytes.into(), seal }
     }
 }
 
@@ -382,10 +403,11 @@ pub(crate) fn entry_target(entry: &Entry) -> Option<(VolumeId, BlockRange)> {
 /// A bound on what an edit's entries take in a record.
 pub(crate) fn entries_bytes_max(edit: &Edit) -> usize {
     let steps = edit.steps.iter().map(|step| match step {
-        Step::Put(put) => 64 + put.frames.len() * 64,
+        // A block may be a group of its own, and have an entry of the map.
+        Step::Put(put) => 64 + put.frames.len() * 72,
         Step::Linked { runs, .. } => runs.len() * LINKED_RUN_BYTES_MAX,
         _ => 128,
     });
     let is_compared = edit.compare.as_ref().is_some_and(|compare| compare.compared.is_some());
-    steps.sum::<usize>() + usize::from(is_compared) * (1 + COMPARED_BYTES)
+    steps.sum::<usize>() + usize::from(is_compared) * (1 + ENTRY_LENGTH_BYTES + COMPARED_BYTES)
 }

@@ -19,7 +19,8 @@ use format::log::LogPosition;
 use format::page::{StreamRef, TableRoot};
 use format::superblock::{SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES};
 use format::{
-    ChunkId, Compared, FormatError, Geometry, Keys, NodeId, Place, Seal, Superblock, VolumeRow,
+    ChunkId, Compared, Features, FormatError, FormatVersion, Geometry, NodeId, Place, Seal,
+    Superblock, VolumeRow,
 };
 
 use crate::checkpoint::Checkpointer;
@@ -35,6 +36,7 @@ use crate::store::Store;
 use crate::superblocks::newest_superblock;
 use crate::sync::RwLock;
 use crate::table::LostPage;
+use crate::upgrade::to_latest;
 use crate::world::{State, Volume, World};
 use crate::writer::Writer;
 use crate::{OpenOptions, StoreError};
@@ -57,7 +59,8 @@ fn damaged(error: FormatError) -> StoreError {
 impl Store {
     /// Makes a pool on `disk`. `entropy` is random: the pool's name and its keys come from it.
     pub fn create(disk: &dyn sys::Disk, entropy: &[u8; 64]) -> Result<(), StoreError> {
-        Self::create_divided(disk, entropy, Geometry::for_capacity(disk.len_bytes()))
+        let geometry = Geometry::for_capacity(disk.len_bytes());
+        Self::create_divided(disk, entropy, geometry, FormatVersion::default())
     }
 
     /// Makes a pool of segments of this size, however many that are, for tests: with small ones
@@ -68,14 +71,25 @@ impl Store {
         entropy: &[u8; 64],
         segment_bytes: u64,
     ) -> Result<(), StoreError> {
+        Self::create_as(disk, entropy, segment_bytes, FormatVersion::default())
+    }
+
+    /// As [`Store::create_with_segments`], of this version: for tests of upgrading.
+    pub fn create_as(
+        disk: &dyn sys::Disk,
+        entropy: &[u8; 64],
+        segment_bytes: u64,
+        version: FormatVersion,
+    ) -> Result<(), StoreError> {
         let geometry = Geometry::of_segments(segment_bytes, disk.len_bytes());
-        Self::create_divided(disk, entropy, geometry)
+        Self::create_divided(disk, entropy, geometry, version)
     }
 
     fn create_divided(
         disk: &dyn sys::Disk,
         entropy: &[u8; 64],
         geometry: Result<Geometry, FormatError>,
+        version: FormatVersion,
     ) -> Result<(), StoreError> {
         let geometry = geometry.map_err(|error| StoreError::Size(error.what.to_string()))?;
         let capacity_bytes = disk.len_bytes();
@@ -91,6 +105,9 @@ impl Store {
             previous: Seal::default(),
         };
         let superblock = Superblock {
+            version,
+            features: Features::default(),
+            incarnation: 0,
             pool_id,
             root_key,
             sequence: 1,
@@ -168,19 +185,17 @@ impl Store {
         plausible::check_superblock(&superblock)?;
         let geometry = superblock.geometry;
         options.tuning.check(geometry)?;
-        let keys = Keys::derive(&superblock.root_key);
-        let medium = Medium::new(disk, geometry, keys, options.tuning);
+        if purpose != Purpose::Look && superblock.features.unknown().read_compatible != 0 {
+            let text = "it has a feature that is not known, and can only be looked at";
+            return Err(StoreError::Newer(text.into()));
+        }
+        let medium = Medium::new(disk, &superblock, options.tuning);
         let mut checkpointer = Checkpointer::new(superblock.clone());
         checkpointer.superblocks = superblocks;
         let budgets = Budgets::split(options.memory_bytes, geometry.pool_bytes());
         let (world, state) = load_checkpoint(medium, budgets, &mut checkpointer)?;
-        let mut writer = Writer::new(
-            state,
-            superblock.epoch,
-            &options,
-            superblock.log,
-            geometry.blocks_per_segment(),
-        );
+        let epoch = superblock.epoch;
+        let mut writer = Writer::new(state, epoch, &options, superblock.log, &world.medium);
         writer.note_checkpoint(&checkpointer);
         if let Purpose::Grow { capacity_bytes } = purpose {
             let grown = grown_geometry(geometry, capacity_bytes)?;
@@ -202,15 +217,29 @@ impl Store {
         Ok(Store::assemble(world, writer, checkpointer, options))
     }
 
-    /// From here on records of the epoch before are refused. Both copies say so before the first
-    /// record is written: the loss of one must not make these records those of a later epoch.
+    /// From here on records of the epoch before are refused, and the pool is of the version that it
+    /// is to have. Both copies say so before the first record is written: the loss of one must not
+    /// make these records those of a later epoch.
     fn begin_epoch(&mut self) -> Result<(), StoreError> {
         let mut checkpointer = self.checkpointing.lock();
         let old = checkpointer.superblock().clone();
-        let superblock = Superblock { sequence: old.sequence + 1, epoch: old.epoch + 1, ..old };
+        let incarnation = match old.version {
+            FormatVersion::V2 => 0,
+            FormatVersion::V3 => old.incarnation + 1,
+        };
+        let (sequence, epoch) = (old.sequence + 1, old.epoch + 1);
+        let mut superblock = Superblock { sequence, epoch, incarnation, ..old };
+        let upgrades = self.options.upgrade && superblock.version < FormatVersion::default();
+        if upgrades {
+            to_latest(&mut superblock);
+        }
         let mut writer = self.writer.lock();
-        writer.epoch = superblock.epoch;
-        checkpointer.write_superblock(&self.world.medium, superblock).map(drop)
+        writer.epoch = epoch;
+        checkpointer.write_superblock(&self.world.medium, superblock)?;
+        if upgrades {
+            self.world.upgraded(&mut writer);
+        }
+        Ok(())
     }
 }
 
@@ -225,8 +254,8 @@ fn load_state(
         contents.push(medium.read_stream(stream, placed)?);
     }
     let segments = match superblock.segments.length_bytes {
-        0 => Segments::new(medium.geometry()),
-        _ => Segments::decode(medium.geometry(), &contents[2])?,
+        0 => Segments::new(medium.geometry(), superblock.version),
+        _ => Segments::decode(medium.geometry(), superblock.version, &contents[2])?,
     };
     plausible::check_metadata_segment(superblock, &segments)?;
     let mut state = State {

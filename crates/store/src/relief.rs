@@ -22,7 +22,7 @@ use format::log::LogPosition;
 use crate::StoreError;
 use crate::checkpoint::{Checkpointer, capture, free_dead, write};
 use crate::holes::Holes;
-use crate::log_reader::LogReader;
+use crate::log_reader::{LogReader, ReadRecord};
 use crate::replay::{next_record, search_behind};
 use crate::slices::Captured;
 use crate::weightless::holds_something;
@@ -63,14 +63,14 @@ impl<'a> Relief<'a> {
         if self.checkpointer.is_none() {
             return Ok(());
         }
-        let per_segment = u64::from(writer.blocks_per_segment);
+        let per_segment = u64::from(writer.metadata_blocks);
         let changed = world.memory.dirty_bytes() / BLOCK_BYTES;
         if changed < self.refused_blocks + per_segment / WORTH_DIVISOR {
             return Ok(());
         }
         let free = u64::from(writer.state.segments.free_for_metadata());
         if !self.is_ahead_known {
-            let segment_bytes = per_segment * BLOCK_BYTES;
+            let segment_bytes = u64::from(writer.blocks_per_segment) * BLOCK_BYTES;
             let ahead = AHEAD_SEGMENTS + 2 * self.log_bytes / segment_bytes;
             if free * per_segment > ahead * per_segment + 2 * changed {
                 return Ok(());
@@ -167,7 +167,9 @@ pub(crate) fn keep_what_is_ahead(world: &World, writer: &mut Writer) -> Result<(
             return Ok(());
         }
         // What can't be read here is not on the way that recovery takes, or ends it.
-        let Ok(Some((header, _))) = reader.record_at(segment, 0) else { return Ok(()) };
+        let Ok(Some(ReadRecord { header, .. })) = reader.record_at(segment, 0) else {
+            return Ok(());
+        };
         if header.lsn < first_lsn {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkRow, Codec, Entry, PLACE_UNIT_BYTES, Place};
 
 use crate::StoreError;
-use crate::log_reader::LogReader;
+use crate::log_reader::{LogReader, ReadRecord};
 use crate::pack::{Packed, leave, pack};
 use crate::store::Store;
 use crate::verify::{Stored, read_chunks};
@@ -22,7 +22,7 @@ pub(crate) fn live_chunks(world: &World, segment: u32) -> Result<Vec<Stored>, St
     let mut reader = LogReader::new(medium);
     let mut live = Vec::new();
     let mut block = 0;
-    while let Some((header, entries)) = reader.record_at(segment, block)? {
+    while let Some(ReadRecord { header, entries, .. }) = reader.record_or_copy_at(segment, block)? {
         let payload_units = (block + u32::from(header.header_blocks)) * UNITS_PER_BLOCK;
         for brought in entries.iter().flat_map(Entry::brought) {
             let offset_units = payload_units + brought.payload_units;

@@ -1,16 +1,17 @@
 //! Following the log from the newest checkpoint to its end.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use block::BLOCK_BYTES;
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::LogPosition;
-use format::{Entry, Place, RecordHeader, SegmentState, Superblock};
+use format::{Entry, Geometry, Place, RecordHeader, SegmentState, Superblock};
 
 use crate::StoreError;
 use crate::apply::apply_all;
 use crate::bring::Payload;
-use crate::log_reader::LogReader;
+use crate::log_reader::{LogReader, ReadRecord};
 use crate::medium::Medium;
 use crate::plausible::{check_log_segments, check_record, payload_is_intact};
 use crate::relief::Relief;
@@ -22,9 +23,19 @@ pub(crate) struct Found {
     pub(crate) at: LogPosition,
     pub(crate) header: RecordHeader,
     pub(crate) entries: Vec<Entry>,
+    /// What the next record has a copy of.
+    own: Arc<[u8]>,
 }
 
 impl Found {
+    /// A record that was found at a position, if it says what can be.
+    fn at(geometry: Geometry, at: LogPosition, found: ReadRecord) -> Result<Self, StoreError> {
+        let ReadRecord { header, entries, own } = found;
+        check_record(geometry, &header, &entries)?;
+        let at = LogPosition { next_segment: header.next_segment, ..at };
+        Ok(Self { at, header, entries, own })
+    }
+
     /// Where the next record is to be.
     pub(crate) fn behind(&self) -> LogPosition {
         LogPosition {
@@ -145,7 +156,9 @@ pub(crate) fn search_behind(
     while let Some((segment, first)) = search.pop() {
         for block in first..blocks {
             // What can't be read is no witness.
-            let Ok(Some((header, _))) = reader.record_at(segment, block) else { continue };
+            let Ok(Some(ReadRecord { header, .. })) = reader.record_at(segment, block) else {
+                continue;
+            };
             if header.lsn <= end.lsn {
                 continue;
             }
@@ -189,13 +202,17 @@ pub(crate) fn next_record(
             }
             found => found?,
         };
-        if let Some((header, entries)) = found
-            && header.epoch >= least
-            && (at == *position || can_be_first(&header, &at))
+        if let Some(found) = found
+            && found.header.epoch >= least
+            && (at == *position || can_be_first(&found.header, &at))
         {
-            check_record(reader.medium.geometry(), &header, &entries)?;
-            let at = LogPosition { next_segment: header.next_segment, ..at };
-            best = Some(Found { at, header, entries });
+            best = Some(Found::at(reader.medium.geometry(), at, found)?);
+        }
+    }
+    if best.is_none() {
+        best = next_record_by_copy(reader, position, epoch)?;
+        if best.is_some() {
+            return Ok(best);
         }
     }
     let Some(LogPosition { lsn, segment, block, .. }) = unreadable else { return Ok(best) };
@@ -209,12 +226,31 @@ pub(crate) fn next_record(
     Err(StoreError::Damaged(format!("block {block} of segment {segment} {text} {lsn} of the log")))
 }
 
+/// As [`next_record`], where no header is right.
+fn next_record_by_copy(
+    reader: &mut LogReader<'_>,
+    position: &LogPosition,
+    epoch: u64,
+) -> Result<Option<Found>, StoreError> {
+    let mut best: Option<Found> = None;
+    for at in LogReader::places_of_copies(position) {
+        let least = best.as_ref().map_or(epoch, |found| found.header.epoch);
+        // Only a record behind others is known to name the same segment as they do.
+        if let Some(found) = reader.record_by_copy(&at, at == *position)?
+            && found.header.epoch >= least
+            && (at == *position || can_be_first(&found.header, &at))
+        {
+            best = Some(Found::at(reader.medium.geometry(), at, found)?);
+        }
+    }
+    Ok(best)
+}
+
 /// Whether there are records that don't fit what is left of a segment.
 fn may_not_fit(medium: &Medium, position: &LogPosition) -> bool {
     let tuning = &medium.tuning;
-    let payload = tuning.record_blocks_max.max(tuning.edit_blocks_max as usize) as u32;
     let rest = medium.geometry().blocks_per_segment().saturating_sub(position.block);
-    tuning.header_blocks_max() + payload > rest
+    tuning.header_blocks_max() + tuning.payload_blocks_max() > rest
 }
 
 /// Whether a record can be the first of its segment, where it is: not one that names that segment
@@ -262,7 +298,7 @@ fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<()
         StoreError::Damaged(format!("record {lsn} of the log can't be applied: {error}"))
     })?;
     writer.log_bytes += record.header.total_blocks() * BLOCK_BYTES;
-    writer.recovered(record.behind());
+    writer.recovered(record.behind(), record.own.clone());
     Ok(())
 }
 

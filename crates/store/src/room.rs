@@ -126,7 +126,7 @@ impl Writer {
     }
 
     fn claim_of(&self, blocks: u64, streams_blocks: u64) -> Claim {
-        let per_segment = u64::from(self.blocks_per_segment);
+        let per_segment = u64::from(self.metadata_blocks);
         // What of a segment a piece that does not fit its end leaves empty.
         let piece_blocks = self.tuning.stream_piece_bytes_max as u64 / BLOCK_BYTES + 1;
         let waste = streams_blocks.min(piece_blocks).min(per_segment / 2);
@@ -140,7 +140,7 @@ impl Writer {
     fn beyond_holes(&self, claim: Claim) -> Claim {
         let in_place = u64::from(self.metadata_rest_blocks) + self.holes_blocks;
         let beyond = claim.blocks.saturating_sub(in_place);
-        let segments = beyond.div_ceil(u64::from(self.blocks_per_segment)) as u32;
+        let segments = beyond.div_ceil(u64::from(self.metadata_blocks)) as u32;
         Claim { blocks: claim.blocks, segments: segments.min(claim.segments) }
     }
 
@@ -148,7 +148,7 @@ impl Writer {
     pub(crate) fn note_open(&mut self, (segment, block): (u32, u32)) {
         self.metadata_rest_blocks = match segment {
             0 => 0,
-            _ => self.blocks_per_segment - block,
+            _ => self.metadata_blocks - block,
         };
     }
 
@@ -225,9 +225,10 @@ impl Writer {
         if !self.starved.is_empty() && free > u64::from(LEFT_BY_METADATA) {
             return changed > 0 && claim.segments > least.segments;
         }
-        let per_segment = u64::from(self.blocks_per_segment);
+        let per_segment = u64::from(self.metadata_blocks);
         let room = free.saturating_sub(u64::from(LEFT_BY_DATA)).max(1) * per_segment;
-        changed >= per_segment / DUE_DIVISOR && 2 * (claim.blocks - least.blocks) >= room
+        changed >= u64::from(self.blocks_per_segment) / DUE_DIVISOR
+            && 2 * (claim.blocks - least.blocks) >= room
     }
 
     /// How many of up to `most` dropped nodes may be freed before a checkpoint is written: that
@@ -252,7 +253,7 @@ impl Writer {
         self.config_bytes = self.config_bytes.max(units * format::PLACE_UNIT_BYTES);
         self.metadata_rest_blocks = match superblock.metadata_segment {
             0 => 0,
-            _ => self.blocks_per_segment - superblock.metadata_block,
+            _ => self.metadata_blocks - superblock.metadata_block,
         };
     }
 

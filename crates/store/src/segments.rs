@@ -4,9 +4,10 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 
 use format::row::SEGMENT_ROW_BYTES;
-use format::{Geometry, Place, SegmentRow, SegmentState};
+use format::{FormatVersion, Geometry, Place, SegmentRow, SegmentState};
 
 use crate::StoreError;
+use crate::medium::metadata_blocks;
 use crate::sync::Mutex;
 use crate::tally::Tally;
 
@@ -51,6 +52,8 @@ pub(crate) struct Segments {
     fresh: BTreeSet<u32>,
     /// Freed, but perhaps still read from: oldest first, log and metadata apart.
     limbo: [VecDeque<Freed>; 2],
+    /// Whether metadata that is written from here on stands twice.
+    mirrors: bool,
     /// What all rows add up to.
     tally: Tally,
     /// Segments that were opened from this LSN on hold nothing that counts as no unit.
@@ -67,14 +70,15 @@ const PROVED_ROWS_MAX: usize = 1024;
 
 impl Segments {
     /// A table in which all but segment 0 are free.
-    pub(crate) fn new(geometry: Geometry) -> Self {
+    pub(crate) fn new(geometry: Geometry, version: FormatVersion) -> Self {
         let rows = vec![SegmentRow::default(); geometry.segment_count as usize];
         Self {
             rows,
             free: (1..geometry.segment_count).collect(),
             fresh: BTreeSet::new(),
             limbo: Default::default(),
-            tally: Tally::new(geometry),
+            mirrors: version.mirrors_metadata(),
+            tally: Tally::new(metadata_blocks(geometry, version)),
             known_from_lsn: 0,
             weightless: BTreeSet::new(),
             #[cfg(test)]
@@ -83,8 +87,12 @@ impl Segments {
     }
 
     /// The table that a checkpoint has stored.
-    pub(crate) fn decode(geometry: Geometry, bytes: &[u8]) -> Result<Self, StoreError> {
-        let mut segments = Self::new(geometry);
+    pub(crate) fn decode(
+        geometry: Geometry,
+        version: FormatVersion,
+        bytes: &[u8],
+    ) -> Result<Self, StoreError> {
+        let mut segments = Self::new(geometry, version);
         if bytes.len() != segments.rows.len() * SEGMENT_ROW_BYTES {
             return Err(StoreError::Damaged("the segment table has another length".into()));
         }
@@ -112,6 +120,21 @@ impl Segments {
     /// How long that is.
     pub(crate) fn encoded_bytes(&self) -> usize {
         self.rows.len() * SEGMENT_ROW_BYTES
+    }
+
+    /// Metadata stands twice from here on.
+    pub(crate) fn upgraded(&mut self, geometry: Geometry) {
+        self.mirrors = true;
+        let mut tally = Tally::new(metadata_blocks(geometry, FormatVersion::V3));
+        self.all_rows().for_each(|(id, row)| tally.change(id, SegmentRow::default(), row));
+        self.tally = tally;
+    }
+
+    /// Segments of metadata that stands once though it is to stand twice, and that are to be
+    /// emptied for that.
+    pub(crate) fn of_one_copy(&self) -> impl Iterator<Item = (u32, SegmentRow)> + '_ {
+        let segments = self.tally.of_one_copy.iter().filter(|_| self.mirrors);
+        segments.map(|segment| (*segment, self.row(*segment))).filter(|(_, row)| row.live_units > 0)
     }
 
     fn set_row(&mut self, segment: u32, row: SegmentRow) {
@@ -185,7 +208,8 @@ impl Segments {
         self.reap();
         let fresh = if state == SegmentState::Metadata { self.fresh.pop_first() } else { None };
         let segment = fresh.or_else(|| self.free.pop_first())?;
-        self.set_row(segment, SegmentRow { state, live_units: 0, opened_lsn: lsn });
+        let mirrored = self.mirrors && state == SegmentState::Metadata;
+        self.set_row(segment, SegmentRow { state, live_units: 0, opened_lsn: lsn, mirrored });
         Some(segment)
     }
 
@@ -195,7 +219,7 @@ impl Segments {
         let row = self.row(segment);
         let was_free = self.free.remove(&segment);
         if was_free || row.state != state && row.live_units == 0 {
-            self.set_row(segment, SegmentRow { state, live_units: 0, opened_lsn: lsn });
+            self.set_row(segment, SegmentRow { state, opened_lsn: lsn, ..SegmentRow::default() });
         }
     }
 
@@ -206,7 +230,7 @@ impl Segments {
         if row.live_units == 0 {
             self.free.remove(&segment);
             let state = SegmentState::Log;
-            self.set_row(segment, SegmentRow { state, live_units: 0, opened_lsn: lsn });
+            self.set_row(segment, SegmentRow { state, opened_lsn: lsn, ..SegmentRow::default() });
         }
     }
 
@@ -330,7 +354,8 @@ mod tests {
 
     #[test]
     fn a_dead_segment_of_metadata_becomes_one_of_the_log_in_recovery() {
-        let mut segments = Segments::new(Geometry::for_capacity(1 << 30).unwrap());
+        let geometry = Geometry::for_capacity(1 << 30).unwrap();
+        let mut segments = Segments::new(geometry, FormatVersion::V3);
         let segment = segments.open(SegmentState::Metadata, 1).unwrap();
         segments.reopen(segment, SegmentState::Log, 2);
         segments.add_live(Place { segment, offset_units: 0 }, 64).unwrap();
@@ -340,7 +365,7 @@ mod tests {
     #[test]
     fn sums_are_those_of_the_rows_whatever_happens_to_them() {
         let geometry = Geometry::for_capacity(1 << 30).unwrap();
-        let mut segments = Segments::new(geometry);
+        let mut segments = Segments::new(geometry, FormatVersion::V3);
         let (readers, images) = Default::default();
         let mut state = 1u64;
         for step in 1..4000 {
@@ -364,7 +389,8 @@ mod tests {
             }
             assert!(segments.tally.is_of(segments.all_rows()), "step {step}");
         }
-        let again = Segments::decode(geometry, &segments.encode()).unwrap();
+        let version = FormatVersion::V3;
+        let again = Segments::decode(geometry, version, &segments.encode()).unwrap();
         assert_eq!(again.tally, segments.tally);
     }
 }

@@ -70,7 +70,7 @@ impl Captured {
         Placer {
             segments,
             lsn,
-            geometry: world.medium.geometry(),
+            blocks_per_segment: world.medium.metadata_blocks(),
             segment,
             block,
             opened: Vec::new(),

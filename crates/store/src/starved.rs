@@ -30,7 +30,6 @@ use std::collections::VecDeque;
 
 use block::{BLOCK_BYTES, VolumeError};
 use format::Entry;
-use format::log::header_blocks;
 
 use crate::Token;
 use crate::need::{Need, Wait};
@@ -108,9 +107,9 @@ impl Writer {
 
     /// Whether the open record would fit what is left of the log's segment with so much more.
     fn fits_here(&self, blocks: usize, entries_bytes: usize) -> bool {
-        let headers = header_blocks(self.open.entries_bytes + entries_bytes);
-        let blocks = self.open.payload_blocks() + blocks + headers as usize;
-        blocks <= self.segment_rest_blocks() as usize
+        let entries_bytes = self.open.entries_bytes + entries_bytes;
+        let payload_blocks = self.open.payload_blocks() + blocks;
+        self.next_record_blocks(entries_bytes, payload_blocks) <= self.segment_rest_blocks()
     }
 
     /// Whether reclaim has found nothing to bring back for this, and hardly anything has died

@@ -55,6 +55,7 @@ impl Store {
             checkpoint_count: self.checkpoint_count.load(Ordering::Relaxed),
             memory: self.world.memory_status(),
             written: self.written_of(&writer),
+            upgrade: self.upgrade_status_of(&writer),
         }
     }
 

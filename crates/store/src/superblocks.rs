@@ -8,7 +8,9 @@
 //! there is: the last copy is left as it is, and writing ends.
 
 use block::{BLOCK_BYTES, Frame, FrameMut};
-use format::superblock::{SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES};
+use format::superblock::{
+    SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES, UNKNOWN_FEATURE, UNKNOWN_VERSION,
+};
 use format::{FormatError, Superblock};
 
 use crate::StoreError;
@@ -105,6 +107,15 @@ pub(crate) fn read_all(disk: &dyn sys::Disk) -> Vec<Result<Superblock, FormatErr
     copies.into_iter().chain(stand_in).collect()
 }
 
+fn no_superblock(copies: &[Result<Superblock, FormatError>; 2]) -> StoreError {
+    let reasons = || copies.iter().filter_map(|copy| copy.as_ref().err());
+    let is_newer = |error: &&FormatError| [UNKNOWN_VERSION, UNKNOWN_FEATURE].contains(&error.what);
+    match reasons().find(is_newer) {
+        Some(error) => StoreError::Newer(error.what.to_string()),
+        None => StoreError::NotAPool(reasons().next().map_or_else(String::new, |e| e.to_string())),
+    }
+}
+
 /// The newest superblock that is whole, and what is known of all.
 pub(crate) fn newest_superblock(
     disk: &dyn sys::Disk,
@@ -117,8 +128,7 @@ pub(crate) fn newest_superblock(
     let stand_in = read_stand_in(disk, &copies);
     let all = copies.iter().flatten().chain(&stand_in);
     let Some(newest) = all.max_by_key(|superblock| superblock.sequence).cloned() else {
-        let reason = copies.iter().find_map(|copy| copy.as_ref().err());
-        return Err(StoreError::NotAPool(reason.map_or_else(String::new, ToString::to_string)));
+        return Err(no_superblock(&copies));
     };
     if newest.capacity_bytes > disk.len_bytes() {
         return Err(StoreError::Damaged(format!(

@@ -12,9 +12,10 @@ use format::row::ROW_BYTES;
 use crate::StoreError;
 use crate::asking::Source;
 use crate::cursor::Cursor;
-use crate::medium::Medium;
+use crate::medium::{Copied, Medium};
 use crate::memory::{Memory, PAGE_COST_BYTES};
 use crate::pages::{Page, PageKey, Shards, Slot};
+use crate::repairs::BadCopies;
 use crate::sync::{Mutex, RwLock};
 
 pub(crate) const FREE_ROW: [u8; ROW_BYTES] = [0; ROW_BYTES];
@@ -25,6 +26,8 @@ pub(crate) struct Table {
     pub(crate) memory: Arc<Memory>,
     pub(crate) root: RwLock<TableRoot>,
     pub(crate) dirty: Mutex<Vec<PageKey>>,
+    /// Pages that were found bad in their first copy.
+    pub(crate) bad_copies: BadCopies<PageKey>,
 }
 
 /// What came of reading a page that was not in memory.
@@ -52,6 +55,7 @@ impl Table {
             memory: memory.clone(),
             root: RwLock::new(root),
             dirty: Mutex::new(Vec::new()),
+            bad_copies: BadCopies::default(),
         }
     }
 
@@ -240,12 +244,15 @@ impl Table {
         if shard.generation != seen || shard.get(key).is_some() {
             return Ok(Loaded::Again);
         }
-        let page = read?;
+        let Copied { content: page, is_second } = read?;
         self.memory.hold(shard.add(key, Page::Shared(page.clone()), stored, false));
         if source.plan() > 0
             && let Some(slot) = shard.get(key)
         {
             slot.plan.set(source.plan());
+        }
+        if is_second {
+            self.bad_copies.note(key);
         }
         Ok(Loaded::Page(page, stored))
     }

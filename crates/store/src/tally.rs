@@ -4,14 +4,15 @@
 
 use std::collections::BTreeSet;
 
-use format::{Geometry, SegmentRow, SegmentState};
+use format::{SegmentRow, SegmentState};
 
 use crate::NODE_UNITS;
 
 /// Sums over all rows.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
-    blocks_per_segment: u64,
+    /// Blocks of a segment that a checkpoint can fill.
+    metadata_blocks: u64,
     /// Segments that are not free.
     pub(crate) used: u32,
     /// Units of 64 bytes that are live in all segments.
@@ -22,24 +23,24 @@ pub(crate) struct Tally {
     pub(crate) empty: BTreeSet<u32>,
     /// Segments of metadata in which something is live.
     pub(crate) metadata: BTreeSet<u32>,
-    /// Blocks of those that nothing live is in, at least: see [`Tally::holes_of`].
+    /// Segments of metadata that stands once, live or not: the last checkpoint may have something
+    /// in them that was removed since.
+    pub(crate) of_one_copy: BTreeSet<u32>,
+    /// Blocks of metadata segments that nothing live is in, at least: see [`Tally::holes_of`].
     pub(crate) holes_blocks: u64,
 }
 
 impl Tally {
-    /// That of rows that are all free.
-    pub(crate) fn new(geometry: Geometry) -> Self {
-        Self::of_free(geometry.blocks_per_segment().into())
-    }
-
-    fn of_free(blocks_per_segment: u64) -> Self {
+    /// That of rows that are all free, where a checkpoint can fill so many blocks of a segment.
+    pub(crate) fn new(metadata_blocks: u32) -> Self {
         Self {
-            blocks_per_segment,
+            metadata_blocks: metadata_blocks.into(),
             used: 0,
             live_units: 0,
             live_log_units: 0,
             empty: BTreeSet::new(),
             metadata: BTreeSet::new(),
+            of_one_copy: BTreeSet::new(),
             holes_blocks: 0,
         }
     }
@@ -59,6 +60,8 @@ impl Tally {
         let is_metadata =
             |row: SegmentRow| row.state == SegmentState::Metadata && row.live_units > 0;
         keep(&mut self.metadata, segment, is_metadata(old), is_metadata(new));
+        let is_once = |row: SegmentRow| row.state == SegmentState::Metadata && !row.mirrored;
+        keep(&mut self.of_one_copy, segment, is_once(old), is_once(new));
     }
 
     /// Blocks of a segment of metadata that nothing live is in, at least: each half of a block that
@@ -66,7 +69,7 @@ impl Tally {
     pub(crate) fn holes_of(&self, row: SegmentRow) -> u64 {
         match row.state {
             SegmentState::Metadata if row.live_units > 0 => {
-                self.blocks_per_segment.saturating_sub(row.live_units.div_ceil(NODE_UNITS).into())
+                self.metadata_blocks.saturating_sub(row.live_units.div_ceil(NODE_UNITS).into())
             }
             _ => 0,
         }
@@ -74,7 +77,7 @@ impl Tally {
 
     /// Whether it is what these rows add up to.
     pub(crate) fn is_of(&self, rows: impl Iterator<Item = (u32, SegmentRow)>) -> bool {
-        let mut sum = Self::of_free(self.blocks_per_segment);
+        let mut sum = Self::new(self.metadata_blocks as u32);
         rows.for_each(|(segment, row)| sum.change(segment, SegmentRow::default(), row));
         sum == *self
     }

@@ -4,7 +4,7 @@
 use block::BLOCK_BYTES;
 use block::request::limits::TRANSFER_BYTES_MAX;
 use format::Geometry;
-use format::log::{RECORD_ENTRIES_BYTES_MAX, header_blocks};
+use format::log::{RECORD_ENTRIES_BYTES_MAX, RECORD_HEADER_BYTES, header_blocks};
 use format::map::Fanout;
 use format::page::STREAM_PIECE_BYTES_MAX;
 
@@ -135,23 +135,29 @@ impl Tuning {
         (segment_count / self.reserve_divisor).max(4)
     }
 
-    /// Blocks that header and entries of a record take at most.
+    /// Blocks that header and entries of a record take at most, with those of the record before.
     pub(crate) fn header_blocks_max(&self) -> u32 {
-        header_blocks(self.record_entries_bytes_max)
+        let most = self.record_entries_bytes_max;
+        header_blocks(most, RECORD_HEADER_BYTES + most)
+    }
+
+    /// Blocks of payload in a record at most.
+    pub(crate) fn payload_blocks_max(&self) -> u32 {
+        self.record_blocks_max.max(self.edit_blocks_max as usize) as u32
     }
 
     /// Blocks that header and entries take at most of a commit that moves something: a chunk needs
     /// less than 64 bytes.
     pub(crate) fn move_header_blocks(&self) -> u32 {
-        header_blocks(self.move_blocks_max * 64)
+        let most = self.move_blocks_max * 64;
+        header_blocks(most, RECORD_HEADER_BYTES + most)
     }
 
     /// Refuses a pool whose segments are smaller than what is to be written into one of them.
     pub(crate) fn check(&self, geometry: Geometry) -> Result<(), StoreError> {
-        let payload = self.record_blocks_max.max(self.edit_blocks_max as usize) as u32;
-        let record = self.header_blocks_max() + payload;
+        let record = self.header_blocks_max() + self.payload_blocks_max();
         let piece = self.stream_piece_bytes_max.div_ceil(BLOCK_BYTES as usize) as u32 + 1;
-        if record.max(piece) <= geometry.blocks_per_segment() {
+        if record <= geometry.blocks_per_segment() && piece <= geometry.mirrored_blocks() {
             return Ok(());
         }
         let bytes = geometry.segment_bytes;

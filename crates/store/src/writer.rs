@@ -6,14 +6,17 @@
 //! when they join, and the record follows.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use block::{FRAME_BYTES, Frame, VolumeError, VolumeReply};
-use format::{ChunkId, Entry, LogPosition};
+use format::log::header_blocks;
+use format::{ChunkId, Entry, LogPosition, RecordVersion};
 
 use crate::asking::View;
 use crate::commit::InFlight;
 use crate::edit::Edit;
 use crate::grafts::Applied;
+use crate::medium::Medium;
 use crate::need::{Need, Wait};
 use crate::pace::Pace;
 use crate::places::Placeless;
@@ -129,7 +132,18 @@ pub(crate) struct Writer {
     pub(crate) position: LogPosition,
     /// Where the next record will be.
     pub(crate) tail: LogPosition,
+    /// Header and entries of the records before these two: the next record has a copy.
+    pub(crate) position_own: Arc<[u8]>,
+    pub(crate) tail_own: Arc<[u8]>,
+    /// Whether the last record has entries: see `quiet`.
+    pub(crate) ends_with_entries: bool,
+    /// Where the log ended at the last turn of maintenance that found nothing else to do.
+    pub(crate) rested_at_lsn: Option<u64>,
     pub(crate) blocks_per_segment: u32,
+    /// Blocks of a segment that a checkpoint can fill.
+    pub(crate) metadata_blocks: u32,
+    /// How records are written.
+    pub(crate) records: RecordVersion,
     /// The last record that is known to be durable, with all in front of it.
     pub(crate) flushed_lsn: u64,
     /// What was answered early and is not durable yet.
@@ -172,7 +186,7 @@ impl Writer {
         epoch: u64,
         options: &OpenOptions,
         position: LogPosition,
-        blocks_per_segment: u32,
+        medium: &Medium,
     ) -> Self {
         Self {
             state,
@@ -198,7 +212,13 @@ impl Writer {
             flushed_lsn: position.lsn - 1,
             position,
             tail: position,
-            blocks_per_segment,
+            position_own: Arc::default(),
+            tail_own: Arc::default(),
+            ends_with_entries: false,
+            rested_at_lsn: None,
+            blocks_per_segment: medium.geometry().blocks_per_segment(),
+            metadata_blocks: medium.metadata_blocks(),
+            records: medium.version().records(),
             unflushed: Unflushed::default(),
             failed: false,
             broken: false,
@@ -219,10 +239,12 @@ impl Writer {
         }
     }
 
-    /// Recovery has applied all in front of `position`.
-    pub(crate) fn recovered(&mut self, position: LogPosition) {
+    /// Recovery has applied all before `position`; `own` is what the next record has a copy of.
+    pub(crate) fn recovered(&mut self, position: LogPosition, own: Arc<[u8]>) {
         self.position = position;
         self.tail = position;
+        (self.position_own, self.tail_own) = (own.clone(), own);
+        self.ends_with_entries = true;
         self.flushed_lsn = position.lsn - 1;
     }
 
@@ -317,6 +339,22 @@ impl Writer {
         empty
             || self.open.payload_blocks() + blocks <= limit.min(most)
                 && self.open.entries_bytes + bytes <= self.tuning.record_entries_bytes_max
+    }
+
+    /// Blocks of a record with so many bytes of entries, each with its length, and such a payload,
+    /// behind one of which so much is copied.
+    pub(crate) fn record_blocks(
+        &self,
+        entries_bytes: usize,
+        payload_blocks: usize,
+        copied_bytes: usize,
+    ) -> u32 {
+        header_blocks(entries_bytes, copied_bytes) + payload_blocks as u32
+    }
+
+    /// As [`Writer::record_blocks`], of the next record.
+    pub(crate) fn next_record_blocks(&self, entries_bytes: usize, payload_blocks: usize) -> u32 {
+        self.record_blocks(entries_bytes, payload_blocks, self.tail_own.len())
     }
 
     pub(crate) fn segment_rest_blocks(&self) -> u32 {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::codec::Reader;
+use crate::log::RecordVersion;
 
 fn one_of_each() -> Vec<Entry> {
     let fingerprints = vec![Fingerprint([1; 16]), Fingerprint([2; 16])];
@@ -72,7 +73,7 @@ fn entries_survive_and_know_their_size() {
     for entry in one_of_each() {
         let mut bytes = Vec::new();
         entry.encode(&mut bytes);
-        assert_eq!(bytes.len(), entry.encoded_bytes(), "{entry:?}");
+        assert_eq!(bytes.len() + ENTRY_LENGTH_BYTES, entry.encoded_bytes(), "{entry:?}");
         let mut reader = Reader::new(&bytes);
         assert_eq!(Entry::decode(&mut reader), Ok(entry.clone()));
         assert_eq!(reader.remaining(), 0);
@@ -131,4 +132,26 @@ fn impossible_counts_are_refused_before_memory_is_taken() {
     bytes.extend_from_slice(&u32::MAX.to_le_bytes());
     bytes.push(0);
     assert!(Entry::decode(&mut Reader::new(&bytes)).is_err());
+}
+
+#[test]
+fn an_entry_is_as_long_as_it_says_and_some_that_are_unknown_are_passed_over() {
+    let decode = |bytes: &[u8]| Entry::decode_with_length(&mut Reader::new(bytes));
+    for entry in one_of_each() {
+        let mut bytes = Vec::new();
+        RecordVersion::V3.add(&entry, &mut bytes);
+        assert_eq!(bytes.len(), entry.encoded_bytes(), "{entry:?}");
+        assert_eq!(decode(&bytes), Ok(Some(entry.clone())));
+        for cut in 0..bytes.len() {
+            assert!(decode(&bytes[..cut]).is_err(), "{entry:?}");
+        }
+        // Longer than its fields, with a byte more behind them.
+        bytes[0] = bytes[0].wrapping_add(1);
+        bytes.push(0);
+        assert!(decode(&bytes).is_err(), "{entry:?}");
+    }
+    assert_eq!(decode(&[3, 0, 0, 0, 128, 1, 2]), Ok(None));
+    assert!(decode(&[3, 0, 0, 0, 127, 1, 2]).is_err());
+    assert!(decode(&[4, 0, 0, 0, 128, 1, 2]).is_err());
+    assert!(decode(&[0; 4]).is_err());
 }

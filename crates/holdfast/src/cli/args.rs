@@ -183,6 +183,8 @@ pub enum PoolVerb {
         #[arg(long, value_name = "SIZE", value_parser = size::parse)]
         capacity: u64,
     },
+    /// Make the running array's pool one of the latest format; earlier programs refuse it then.
+    Upgrade,
     /// Read every durable byte in the background, and compare it with its checksum.
     Scrub {
         /// What to do.

@@ -39,6 +39,8 @@ pub struct Config {
     /// Bytes of log after which a checkpoint is due.
     #[serde(deserialize_with = "bytes")]
     pub checkpoint_log: u64,
+    /// Whether a pool of an earlier version of the format becomes one of the latest at the start.
+    pub upgrade: bool,
     /// Bytes of new space that are prepared ahead of the log.
     #[serde(deserialize_with = "bytes")]
     pub prepare_ahead: u64,
@@ -87,6 +89,7 @@ impl Default for Config {
             memory: store.memory_bytes,
             cache: (),
             checkpoint_log: store.checkpoint_log_bytes,
+            upgrade: store.upgrade,
             prepare_ahead: 256 << 20,
             scrub: Some(Duration::from_secs(7 * 86_400)),
             scrub_rate: 50 << 20,
@@ -256,6 +259,7 @@ impl Config {
             memory_bytes: self.memory,
             checkpoint_log_bytes: self.checkpoint_log,
             tuning: store::Tuning::DEFAULT,
+            upgrade: self.upgrade,
         }
     }
 

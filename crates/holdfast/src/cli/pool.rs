@@ -149,11 +149,25 @@ pub fn run(common: &Common, verb: &PoolVerb) -> Result<(), Failure> {
         PoolVerb::Create { place, capacity, force } => make(common, place, *capacity, *force),
         PoolVerb::Grow { place: None, capacity } => grow(common, *capacity),
         PoolVerb::Grow { place: Some(place), capacity } => grow_stopped(common, place, *capacity),
+        PoolVerb::Upgrade => upgrade(common),
         PoolVerb::Scrub { verb } => integrity::scrub(common, *verb),
         PoolVerb::Optimize { verb, wait } => optimize::run(common, *verb, *wait),
         PoolVerb::Space { refresh } => space::run(common, *refresh),
         PoolVerb::Damage => integrity::damage(common),
     }
+}
+
+/// Has the running array upgrade its pool.
+fn upgrade(common: &Common) -> Result<(), Failure> {
+    let pool: Pool = Client::find(common)?.post("/v1/pool/upgrade", &json!({}))?;
+    show(common.form, &pool, || {
+        let version = pool.format_version;
+        let left = match pool.upgrade_left_bytes {
+            0 => String::new(),
+            bytes => format!(" {} of metadata are written anew in the background.", human(bytes)),
+        };
+        format!("The pool is of version {version} of the format, the latest one.{left}\n")
+    })
 }
 
 /// Has the running array grow its pool.
@@ -169,7 +183,9 @@ fn grow_stopped(common: &Common, place: &Path, capacity: u64) -> Result<(), Fail
     let place = Place::of_existing(place)?;
     let disk = Arc::new(open_disk(&place)?);
     let wanted = capacity / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES;
-    let store = Store::open_grown(disk, OpenOptions::default(), wanted)?;
+    // That it becomes one of another version is for whoever starts it to say.
+    let options = OpenOptions { upgrade: false, ..OpenOptions::default() };
+    let store = Store::open_grown(disk, options, wanted)?;
     let capacity_bytes = store.pool_status().capacity_bytes;
     let told = json!({ "pool": place.pool, "capacity_bytes": capacity_bytes });
     show(common.form, &told, || format!("The pool holds {} now.\n", human(capacity_bytes)))

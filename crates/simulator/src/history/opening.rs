@@ -83,7 +83,8 @@ impl History {
                 let io = self.survival_rng.between(1, OPEN_IOS);
                 self.disk.set_fuse(Some(self.disk.io_count() + io));
             }
-            match Store::open(self.disk.clone(), options(&self.plan)) {
+            let options = options(&self.plan, self.openings_struck as u64);
+            match Store::open(self.disk.clone(), options) {
                 // It could do without its last write, the second superblock.
                 Ok(store) if self.disk.is_dead() => {
                     drop(store);
@@ -110,6 +111,7 @@ impl History {
             return Err(format!("check: {first} (and {} more)", report.findings.len() - 1));
         }
         self.check_capacity(&store)?;
+        self.check_version(&store)?;
         self.done.checks += 1;
         let mut desk = locked(&self.desk);
         let found = read_state(&store, &desk.model)?;

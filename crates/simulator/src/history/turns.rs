@@ -121,6 +121,23 @@ impl History {
         Ok(())
     }
 
+    /// The pool becomes one of the latest version, if it is not.
+    pub(super) fn upgrade(&mut self, store: &Arc<Store>) -> Result<(), String> {
+        self.checkpoint_like(store, "upgrade", |store| store.upgrade().map(drop))?;
+        self.check_version(store)
+    }
+
+    /// The pool is of no version that is older than it was.
+    pub(super) fn check_version(&mut self, store: &Store) -> Result<(), String> {
+        let found = store.upgrade_status().version;
+        if found < self.version {
+            return Err(format!("a pool of version {} became one of {found}", self.version));
+        }
+        self.done.upgrades += u64::from(found > self.version);
+        self.version = found;
+        Ok(())
+    }
+
     /// The pool becomes bigger by some segments, if the plan lets it.
     pub(super) fn grow(&mut self, store: &Arc<Store>) -> Result<(), String> {
         let Plan { segment_bytes, .. } = self.plan;

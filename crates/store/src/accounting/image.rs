@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use format::Keys;
 
 use crate::StoreError;
 use crate::checkpoint::Checkpointer;
@@ -40,8 +39,7 @@ impl Store {
         let token = self.world.images.token();
         drop(checkpointer);
         let (disk, lsn) = (self.world.medium.disk.clone(), superblock.log.lsn);
-        let keys = Keys::derive(&superblock.root_key);
-        let medium = Medium::new(disk, superblock.geometry, keys, self.options.tuning);
+        let medium = Medium::new(disk, &superblock, self.options.tuning);
         let budgets = Budgets::of_metadata(memory_bytes);
         let (world, state) = load_checkpoint(medium, budgets, &mut Checkpointer::new(superblock))?;
         if !world.lost_volumes.read().is_empty() || !world.lost_rows.read().is_empty() {

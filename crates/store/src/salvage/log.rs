@@ -5,7 +5,7 @@ use format::log::LogPosition;
 use format::{Entry, Place, RecordHeader};
 
 use super::{LogCut, Salvage};
-use crate::log_reader::LogReader;
+use crate::log_reader::{LogReader, ReadRecord};
 use crate::medium::Medium;
 use crate::plausible::payload_is_intact;
 use crate::replay::{Found, next_record, payload_place};
@@ -137,7 +137,7 @@ impl Search<'_> {
     }
 
     fn record(&mut self, segment: u32, block: u32) -> Option<RecordHeader> {
-        let (header, _) = self.reader.record_at(segment, block).ok()??;
+        let ReadRecord { header, .. } = self.reader.record_at(segment, block).ok()??;
         if header.lsn > self.end.lsn {
             self.last = self.last.max(header.lsn);
             self.proven |= header.flushed_lsn >= self.end.lsn;

@@ -27,7 +27,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use block::{BlockRange, Frame, VolumeId};
-use format::{FormatError, Keys, Superblock};
+use format::{FormatError, Superblock};
 
 use crate::medium::Medium;
 use crate::memory::Budgets;
@@ -186,8 +186,7 @@ impl Salvage {
         }
         let len_bytes = disk.len_bytes().max(superblock.capacity_bytes);
         let disk = Arc::new(ReadOnly::new(disk, len_bytes));
-        let keys = Keys::derive(&superblock.root_key);
-        let medium = Medium::new(disk, superblock.geometry, keys, options.tuning);
+        let medium = Medium::new(disk, &superblock, options.tuning);
         let world = world(medium, &superblock, options.memory_bytes);
         let config = tables::config(&world.medium, superblock.config, &mut losses);
         let volumes = tables::volumes(&world.medium, &superblock, &mut losses);
@@ -213,8 +212,7 @@ impl Salvage {
     #[cfg(test)]
     pub(crate) fn forget(&mut self) {
         let Medium { disk, tuning, .. } = &self.world.medium;
-        let keys = Keys::derive(&self.superblock.root_key);
-        let medium = Medium::new(disk.clone(), self.superblock.geometry, keys, *tuning);
+        let medium = Medium::new(disk.clone(), &self.superblock, *tuning);
         self.world = world(medium, &self.superblock, 0);
     }
 

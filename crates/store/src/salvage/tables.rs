@@ -5,14 +5,12 @@ use std::ops::Range;
 
 use block::VolumeId;
 use format::codec::Reader;
-use format::page::{
-    PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, StreamRef, TableRoot, decode_stream_piece,
-};
+use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, StreamRef, TableRoot};
 use format::row::ROW_BYTES;
 use format::{FormatError, Superblock, VolumeRow};
 
 use super::held::Volumes;
-use crate::medium::Medium;
+use crate::medium::{Copied, Medium};
 
 /// A row in use, or a range of rows that can't be read.
 pub(super) enum Row<'a> {
@@ -37,7 +35,7 @@ fn below(
     if page.is_none() || first >= end {
         return;
     }
-    let Ok(frame) = medium.read_page(page) else {
+    let Ok(Copied { content: frame, .. }) = medium.read_page(page) else {
         return visit(Row::Lost(first..first.saturating_add(span).min(end)));
     };
     if level == 0 {
@@ -88,16 +86,13 @@ pub(super) fn config(
     let mut bytes = Vec::new();
     let mut next = first;
     while next.length_bytes > 0 {
-        let piece = medium.read_bytes(next.page.place, next.length_bytes as usize).ok();
-        let piece = piece.filter(|piece| medium.keys.page_sum(piece) == next.page.checksum);
-        let decoded = piece.as_deref().and_then(|piece| decode_stream_piece(piece).ok());
-        let Some((behind, part)) = decoded else {
+        let Ok(Copied { content: (behind, part), .. }) = medium.read_piece(next) else {
             let text =
                 "the key-value space can't be read to its end: names, hosts and settings are lost";
             losses.push(text.to_string());
             break;
         };
-        bytes.extend_from_slice(part);
+        bytes.extend(part);
         next = behind;
     }
     let mut config = BTreeMap::new();

@@ -29,7 +29,8 @@ impl Step<'_> {
                 self.find_record(&at);
                 break;
             };
-            if !is_intact {
+            let by_header = reader.record(&found.at).is_ok_and(|record| record.is_some());
+            if !is_intact || !by_header {
                 self.find_record(&found.at);
             }
             self.count(found.header.total_blocks());

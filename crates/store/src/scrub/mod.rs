@@ -3,8 +3,8 @@
 //! | phase | what is read | redundancy |
 //! |---|---|---|
 //! | superblocks | both copies | each other |
-//! | streams | segment table, key-value space, what waits to be freed | memory |
-//! | pages | every page of the tables of the superblock, and every node | memory, if there |
+//! | streams | segment table, key-value space, what waits to be freed: both copies | memory |
+//! | pages | both copies of each page of the tables, and of each node | each other, memory |
 //! | log | the records that recovery would read, and their payload | what they did was applied |
 //! | rewrite | nothing: a checkpoint, if one of the above was damaged and can be written anew | |
 //! | chunks | every block that a row names | the cache, if there |
@@ -24,6 +24,8 @@ mod names;
 mod pages;
 mod repair;
 mod superblocks;
+
+use std::collections::BTreeSet;
 
 use block::BLOCK_BYTES;
 use format::{ChunkId, ChunkRow, Place};
@@ -132,16 +134,16 @@ impl Scrub {
     }
 
     fn found_at_opening(&mut self, what: What, offset_bytes: u64) {
+        self.note(what, offset_bytes, Repair::Impossible);
+    }
+
+    /// Something was found by who was no pass.
+    fn note(&mut self, what: What, offset_bytes: u64, repair: Repair) {
         self.status.findings += 1;
-        self.findings.add(Finding {
-            what,
-            offset_bytes,
-            found_s: 0,
-            repair: Repair::Impossible,
-            ranges: Vec::new(),
-            ranges_more: 0,
-            pass: 0,
-        });
+        let (ranges, ranges_more) = (Vec::new(), 0);
+        let (found_s, pass) = (0, self.status.pass);
+        let found = Finding { what, offset_bytes, found_s, repair, ranges, ranges_more, pass };
+        self.findings.add(found);
     }
 }
 
@@ -211,7 +213,9 @@ impl Store {
         }
         pass.now_s = now_s;
         let before = scrub.status.blocks_done;
-        let mut step = Step { store: self, checkpointer, scrub, pass, budget_blocks, before };
+        let of_one_copy = self.segments_of_one_copy();
+        let mut step =
+            Step { store: self, checkpointer, scrub, pass, budget_blocks, before, of_one_copy };
         let ended = step.run();
         let Step { checkpointer, mut scrub, mut pass, .. } = step;
         drop(checkpointer);
@@ -242,6 +246,21 @@ impl Store {
         Ok(if complete { ScrubStep::Complete } else { ScrubStep::More { blocks } })
     }
 
+    /// Segments of metadata that stands once.
+    fn segments_of_one_copy(&self) -> BTreeSet<u32> {
+        self.writer.lock().state.segments.tally().of_one_copy.clone()
+    }
+
+    /// What was read from its second copy was written anew from there.
+    pub(crate) fn note_repaired(&self, found: &[(What, Place)]) {
+        let scrub = &mut *self.scrub.lock();
+        for (what, place) in found {
+            scrub.status.repairs += 1;
+            let offset_bytes = offset_bytes_of(&self.world, *place);
+            scrub.note(*what, offset_bytes, Repair::Done);
+        }
+    }
+
     /// What could not be freed may be readable again.
     fn retry_stuck(&self) {
         let state = &mut self.writer.lock().state;
@@ -258,6 +277,8 @@ struct Step<'a> {
     pass: Pass,
     budget_blocks: u64,
     before: u64,
+    /// Segments of metadata that stands once, in a pool that was upgraded.
+    of_one_copy: BTreeSet<u32>,
 }
 
 impl Step<'_> {

@@ -1,11 +1,13 @@
 //! The tables as they are on the device: directories, rows, and the nodes that rows name.
 
 use block::Frame;
-use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, TableRoot};
+use format::map::NODE_BYTES;
+use format::page::{PAGE_BYTES, PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, TableRoot};
 use format::row::ROW_BYTES;
-use format::{NodeId, NodeRow};
+use format::{NodeId, NodeRow, Place};
 
 use super::{Repair, Step, TableName, What};
+use crate::StoreError;
 use crate::pages::PageKey;
 
 /// A table as the superblock names it. Good for one step: while it is held no checkpoint is made.
@@ -67,21 +69,46 @@ impl StoredTree {
     }
 }
 
-impl Step<'_> {
-    /// A page from the device; from memory if it is damaged there.
-    fn read_page(&mut self, table: TableName, key: PageKey, page: PageRef) -> Option<Frame> {
-        let medium = &self.store.world.medium;
-        self.count(1);
-        // What fails once may be the way there, not the page.
-        if let Ok(content) = medium.read_page(page).or_else(|_| medium.read_page(page)) {
-            return Some(content);
+/// Reads all copies of something: its content, if one is right, and the first place of one that is
+/// not.
+pub(super) fn read_all<T>(
+    places: &[Place],
+    read: &dyn Fn(Place) -> Result<T, StoreError>,
+) -> (Option<T>, Option<Place>) {
+    let (mut content, mut bad) = (None, None);
+    for place in places {
+        // What fails once may be the way there, not what is there.
+        match read(*place).or_else(|_| read(*place)) {
+            Ok(found) => content = content.or(Some(found)),
+            Err(_) => bad = bad.or(Some(*place)),
         }
-        let rows = self.store.world.table(table);
-        let repair = if rows.write_anew(key) { Repair::Underway } else { Repair::Impossible };
-        let (level, number) = key;
-        let offset_bytes = self.offset_bytes(page.place);
-        self.find(What::Page { table, level, number }, offset_bytes, repair);
-        rows.in_memory(key)
+    }
+    (content, bad)
+}
+
+impl Step<'_> {
+    /// A page from the device, of which both copies are read; from memory if both are damaged.
+    fn read_page(&mut self, table: TableName, key: PageKey, page: PageRef) -> Option<Frame> {
+        let (store, places) = (self.store, self.places(page.place, PAGE_BYTES));
+        self.count(places.len() as u64);
+        let read = |place| store.world.medium.read_page_at(page, place);
+        let (content, bad) = read_all(&places, &read);
+        let rows = store.world.table(table);
+        if let Some(place) = bad {
+            let is_marked = store.write_page_anew(rows, key);
+            let repair = if is_marked { Repair::Underway } else { Repair::Impossible };
+            let (level, number) = key;
+            let offset_bytes = self.offset_bytes(place);
+            self.find(What::Page { table, level, number }, offset_bytes, repair);
+        }
+        content.or_else(|| rows.in_memory(key))
+    }
+
+    /// Where the copies of what is at a place are: one, in a segment that has one of each.
+    pub(super) fn places(&self, place: Place, bytes: usize) -> Vec<Place> {
+        let second = self.store.world.medium.geometry().copy_of(place, bytes as u64);
+        let second = second.filter(|_| !self.of_one_copy.contains(&place.segment));
+        std::iter::once(place).chain(second).collect()
     }
 
     /// Reads some row pages of a table, and the nodes that they name; says which page is the next.
@@ -110,22 +137,22 @@ impl Step<'_> {
             })
             .collect();
         nodes.sort_unstable_by_key(|(_, row)| (row.place.segment, row.place.offset_units));
-        self.count((nodes.len() as u64).div_ceil(2));
+        let copies = if self.store.world.medium.version().mirrors_metadata() { 2 } else { 1 };
+        self.count((copies * nodes.len() as u64).div_ceil(2));
         for (id, row) in nodes {
             self.node(id, &row);
         }
     }
 
     fn node(&mut self, id: NodeId, row: &NodeRow) {
-        let (medium, nodes) = (&self.store.world.medium, &self.store.world.nodes);
+        let store = self.store;
         let reference = PageRef { place: row.place, checksum: row.checksum };
-        let read = || medium.read_node(reference, row.level);
-        if read().or_else(|_| read()).is_ok() {
-            return;
-        }
-        let repair =
-            if nodes.write_anew(medium, id) { Repair::Underway } else { Repair::Impossible };
-        let offset_bytes = self.offset_bytes(row.place);
+        let read = |place| store.world.medium.read_node_at(reference, row.level, place);
+        let (_, bad) = read_all(&self.places(row.place, NODE_BYTES), &read);
+        let Some(place) = bad else { return };
+        let is_marked = store.write_node_anew(id);
+        let repair = if is_marked { Repair::Underway } else { Repair::Impossible };
+        let offset_bytes = self.offset_bytes(place);
         self.find(What::Node(id.0), offset_bytes, repair);
     }
 }

@@ -15,7 +15,7 @@ fn is_damage(result: Result<Store, StoreError>) -> bool {
     matches!(result, Err(StoreError::Damaged(_)))
 }
 
-fn superblock(disk: &MemoryDisk) -> Superblock {
+pub(super) fn superblock(disk: &MemoryDisk) -> Superblock {
     let copies = SUPERBLOCK_OFFSETS_BYTES.map(|at| {
         let mut frames = [FrameMut::stale()];
         sys::Disk::read(disk, at, &mut frames).unwrap();
@@ -116,8 +116,10 @@ fn records_of_a_later_epoch_than_the_superblocks_are_damage() {
 fn append(disk: &MemoryDisk, entries: &[Entry], next_segment: u32) {
     let superblock = superblock(disk);
     let mut encoded = Vec::new();
-    entries.iter().for_each(|entry| entry.encode(&mut encoded));
+    entries.iter().for_each(|entry| format::RecordVersion::V3.add(entry, &mut encoded));
+    let version = format::RecordVersion::V3;
     let header = RecordHeader {
+        version,
         lsn: superblock.log.lsn,
         epoch: superblock.epoch,
         flushed_lsn: superblock.log.lsn,
@@ -127,6 +129,7 @@ fn append(disk: &MemoryDisk, entries: &[Entry], next_segment: u32) {
         entries_bytes: encoded.len() as u32,
         entry_count: entries.len() as u32,
         next_segment,
+        copied_bytes: 0,
         seal: format::Seal::default(),
     };
     let mut record = vec![0; RECORD_HEADER_BYTES];

@@ -14,8 +14,8 @@ pub(crate) struct MemoryDisk {
     len_bytes: AtomicU64,
     /// How many more writes succeed.
     writes_left: AtomicU64,
-    /// A block that can't be read.
-    unreadable: AtomicU64,
+    /// Blocks that can't be read.
+    unreadable: Mutex<BTreeSet<u64>>,
     /// Blocks that can't be written.
     bad: Mutex<BTreeSet<u64>>,
     /// Blocks of writes that failed.
@@ -28,7 +28,7 @@ impl MemoryDisk {
             blocks: Mutex::default(),
             len_bytes: AtomicU64::new(len_bytes),
             writes_left: AtomicU64::new(u64::MAX),
-            unreadable: AtomicU64::new(u64::MAX),
+            unreadable: Mutex::default(),
             bad: Mutex::default(),
             refused: Mutex::default(),
         })
@@ -56,17 +56,40 @@ impl MemoryDisk {
         self.refused.lock().clone()
     }
 
-    /// Lets the device fail to read a block.
+    /// Lets the device fail to read a block, and all copies of it; `u64::MAX`: it reads all again.
     pub(crate) fn fail_reads_of(&self, block: u64) {
-        self.unreadable.store(block, Ordering::Relaxed);
+        *self.unreadable.lock() = self.copies_of(block).into_iter().collect();
     }
 
-    /// Turns a bit, behind a byte of the device.
+    /// Turns a bit, behind a byte of the device, and in all copies of that block.
     pub(crate) fn flip(&self, offset_bytes: u64, bit: u64) {
+        let at = offset_bytes + bit / 8;
+        for block in self.copies_of(at / 4096) {
+            self.flip_one(block * 4096 + at % 4096, bit % 8);
+        }
+    }
+
+    /// Turns a bit, behind a byte of the device, and in no copy.
+    pub(crate) fn flip_one(&self, offset_bytes: u64, bit: u64) {
         let at = offset_bytes + bit / 8;
         let mut bytes = self.block(at / 4096).into_mut();
         bytes[(at % 4096) as usize] ^= 1 << (bit % 8);
         self.overwrite(at / 4096, bytes.freeze());
+    }
+
+    /// A block, and those that say the same as it: metadata stands twice, and what a record says is
+    /// in the next one too, which names it by its seal.
+    pub(crate) fn copies_of(&self, block: u64) -> Vec<u64> {
+        let content = self.block(block);
+        let is_record = content[..4] == *b"HFLR";
+        let is_copy = |(at, held): &(&u64, &Frame)| {
+            let is_next = is_record && held[..4] == *b"HFLR" && held[32..48] == content[64..80];
+            **at != block && (is_next || held[..] == content[..])
+        };
+        let is_zeros = content.iter().all(|byte| *byte == 0);
+        let blocks = self.blocks.lock();
+        let copies = blocks.iter().filter(|held| !is_zeros && is_copy(held)).map(|(at, _)| *at);
+        std::iter::once(block).chain(copies).collect()
     }
 
     /// A block as it is.
@@ -112,8 +135,9 @@ impl sys::Disk for MemoryDisk {
 
     fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
         let blocks = self.blocks.lock();
-        let (first, unreadable) = (offset_bytes / 4096, self.unreadable.load(Ordering::Relaxed));
-        if (first..first + frames.len() as u64).contains(&unreadable)
+        let first = offset_bytes / 4096;
+        let asked = first..first + frames.len() as u64;
+        if self.unreadable.lock().range(asked).next().is_some()
             || offset_bytes + frames.len() as u64 * 4096 > self.len_bytes()
         {
             return Err(io::Error::other("the device can't read this"));

@@ -211,11 +211,7 @@ fn a_record_that_rots_in_the_middle_of_the_log_is_damage_and_not_its_end() {
     }
     drop(store);
     let offset = u64::from(begin.segment) * (16 << 20) + u64::from(begin.block) * 4096;
-    let mut frame = [FrameMut::stale()];
-    sys::Disk::read(&*disk, offset, &mut frame).unwrap();
-    let [mut frame] = frame;
-    frame[100] ^= 1;
-    sys::Disk::write(&*disk, offset, &[frame.freeze()]).unwrap();
+    disk.flip(offset + 100, 0);
     let opened = Store::open(disk, OpenOptions::default());
     assert!(matches!(opened, Err(StoreError::Damaged(_))), "a lost record was not noticed");
 }

@@ -121,8 +121,10 @@ fn free_count(store: &Store) -> u32 {
     store.writer.lock().state.segments.free_count()
 }
 
-/// Some 75 MiB of metadata that all changes again and again, in a pool of 240 MiB.
-const LEAVES: u64 = 36_013;
+/// Some 50 MiB of metadata, with its second copies, that all changes again and again, in a pool of
+/// 240 MiB.
+const LEAVES: u64 = 12_007;
+const STUCK_LEAVES: u64 = 18_013;
 const COLD_MIB: u64 = 40;
 
 /// The first finding: dirty metadata was bounded by memory only, and a checkpoint of all of it did
@@ -159,8 +161,8 @@ fn overwrites_all_over_never_stop_a_pool_that_has_room() {
 fn stuck_pool() -> (Arc<MemoryDisk>, Thin) {
     let (disk, store) = pool(POOL_BYTES);
     fill(&store, COLD_MIB / 4);
-    let mut thin = Thin::new(&store, LEAVES);
-    for leaves in scattered(LEAVES).chunks(512) {
+    let mut thin = Thin::new(&store, STUCK_LEAVES);
+    for leaves in scattered(STUCK_LEAVES).chunks(512) {
         assert_eq!(thin.write(&store, leaves, maintain), 0);
     }
     while store.maintain().unwrap() != Next::Nothing {}
@@ -169,7 +171,7 @@ fn stuck_pool() -> (Arc<MemoryDisk>, Thin) {
     store.writer.lock().claims_nothing = true;
     let more = volume(&store, 8 * MIB);
     let mut at = 0;
-    for leaves in scattered(LEAVES).chunks(512) {
+    for leaves in scattered(STUCK_LEAVES).chunks(512) {
         assert_eq!(thin.write(&store, leaves, |_| ()), 0);
     }
     while free_count(&store) > 4 {

@@ -15,11 +15,7 @@ fn spoil(disk: &MemoryDisk, store: &Store, at: LogPosition) {
 }
 
 fn flip(disk: &MemoryDisk, byte: u64) {
-    let mut frames = [FrameMut::stale()];
-    sys::Disk::read(disk, byte / 4096 * 4096, &mut frames).unwrap();
-    let [mut frame] = frames;
-    frame[(byte % 4096) as usize] ^= 1;
-    sys::Disk::write(disk, byte / 4096 * 4096, &[frame.freeze()]).unwrap();
+    disk.flip(byte, 0);
 }
 
 fn is_refused(disk: &Arc<MemoryDisk>) -> bool {
@@ -77,7 +73,8 @@ fn witnesses_are_looked_for_in_the_segments_that_records_name() {
         let at = LogPosition { block, ..first };
         let header = crate::log_reader::LogReader::new(&store.world.medium)
             .record_at(at.segment, at.block)
-            .unwrap();
+            .unwrap()
+            .map(|found| (found.header, found.entries));
         if let Some((header, _)) = header
             && header.lsn + 3 < end.lsn
             && header.lsn > first.lsn + 1
@@ -240,14 +237,14 @@ fn a_checkpoint_within_a_recovery_keeps_the_witnesses() {
 
     let superblock = crate::superblocks::read_superblocks(&*disk);
     let superblock = superblock.into_iter().flatten().max_by_key(|found| found.sequence).unwrap();
-    let (geometry, keys) = (superblock.geometry, format::Keys::derive(&superblock.root_key));
-    let medium = crate::medium::Medium::new(disk, geometry, keys, options.tuning);
+    let geometry = superblock.geometry;
+    let medium = crate::medium::Medium::new(disk, &superblock, options.tuning);
     let mut checkpointer = crate::checkpoint::Checkpointer::new(superblock.clone());
     let budgets = crate::memory::Budgets::split(options.memory_bytes, geometry.pool_bytes());
     let (world, state) =
         crate::recovery::load_checkpoint(medium, budgets, &mut checkpointer).unwrap();
-    let (epoch, blocks) = (superblock.epoch, geometry.blocks_per_segment());
-    let mut writer = crate::writer::Writer::new(state, epoch, &options, superblock.log, blocks);
+    let (epoch, log) = (superblock.epoch, superblock.log);
+    let mut writer = crate::writer::Writer::new(state, epoch, &options, log, &world.medium);
     crate::relief::keep_what_is_ahead(&world, &mut writer).unwrap();
     for segment in [first.segment, second.segment] {
         assert!(writer.log_segments.contains(&segment), "segment {segment} may be written over");

@@ -164,7 +164,11 @@ fn what_stands_where_an_old_version_was_is_no_damage() {
     assert_eq!(row.reference_count, known.reference_count + 1);
     // If nothing has taken its place it is damage, and stays out of memory.
     evict_row_page(&store, id);
-    *disk.hook.lock() = Some(Box::new(|frames| frames[0].fill(0xa5)));
+    let second = disk.clone();
+    *disk.hook.lock() = Some(Box::new(move |frames| {
+        frames[0].fill(0xa5);
+        *second.hook.lock() = Some(Box::new(|frames| frames[0].fill(0xa5)));
+    }));
     assert!(store.world.chunk(id).is_err());
     assert_eq!(store.world.chunk(id).unwrap(), row);
 }

@@ -34,6 +34,7 @@ mod space;
 mod starving;
 mod superblocks;
 mod unflushed;
+mod upgraded;
 mod waiting;
 mod weightless;
 mod work;

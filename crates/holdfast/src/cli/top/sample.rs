@@ -210,6 +210,9 @@ pub(super) mod tests {
             commit_count: 0,
             checkpoint_count: 0,
             written: Written::default(),
+            format_version: 3,
+            latest_format_version: 3,
+            upgrade_left_bytes: 0,
         };
         Status {
             name: "attic".into(),

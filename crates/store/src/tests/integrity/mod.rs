@@ -3,6 +3,7 @@
 mod damaged_leaf;
 mod lost_pages;
 mod moved;
+mod one_copy;
 mod reduced;
 mod replayed;
 mod restarted;
@@ -25,6 +26,7 @@ const COLD: OpenOptions = OpenOptions {
     durability: crate::Durability::Commit,
     checkpoint_log_bytes: 1 << 40,
     tuning: crate::Tuning::DEFAULT,
+    upgrade: true,
 };
 
 /// A pool of all kinds of things: a volume of data, zeros, patterns and holes, a second one that
@@ -90,12 +92,7 @@ fn scrub(store: &Store) -> Vec<Finding> {
 }
 
 fn flip(disk: &MemoryDisk, offset_bytes: u64, bit: u64) {
-    let at = offset_bytes + bit / 8;
-    let mut frames = [FrameMut::stale()];
-    sys::Disk::read(disk, at / 4096 * 4096, &mut frames).unwrap();
-    let [mut frame] = frames;
-    frame[(at % 4096) as usize] ^= 1 << (bit % 8);
-    sys::Disk::write(disk, at / 4096 * 4096, &[frame.freeze()]).unwrap();
+    disk.flip(offset_bytes, bit);
 }
 
 fn offset(store: &Store, place: Place) -> u64 {
@@ -164,7 +161,7 @@ fn page_of(store: &Store, table: TableName, level: u8, number: u64) -> PageRef {
     let mut page = root.page;
     for above in (level..root.height).rev() {
         let index = number >> (8 * (above - level)) & 255;
-        let directory = store.world.medium.read_page(page).unwrap();
+        let directory = store.world.medium.read_page(page).unwrap().content;
         page = PageRef::in_directory(&directory[..], index as usize);
     }
     page

@@ -163,7 +163,7 @@ fn a_damaged_page_of_chunk_rows_costs_those_chunks() {
     let superblock = superblock(&pool.disk);
     let root = superblock.chunks;
     assert_eq!(root.height, 1);
-    let directory = load(&pool.disk).world.medium.read_page(root.page).unwrap();
+    let directory = load(&pool.disk).world.medium.read_page(root.page).unwrap().content;
     let mut costs = 0;
     for index in 0..4 {
         let page = PageRef::in_directory(&directory[..], index);
@@ -223,7 +223,7 @@ fn a_chunk_that_was_moved_is_read_at_its_older_place() {
     }
     for place in [before, after] {
         let disk = disk.copy();
-        disk.flip(offset(&superblock, place), 9);
+        disk.flip_one(offset(&superblock, place), 9);
         let salvage = Salvage::open(disk.clone(), WHOLE).unwrap();
         let mut lost = Lost::new();
         compare(&salvage, id, &expected, &mut lost);
@@ -236,7 +236,8 @@ fn a_damaged_record_in_the_middle_is_cut_only_where_somebody_says_so() {
     let pool = rich();
     let records = records(&pool.disk);
     assert!(records.len() > 10);
-    for (at, header) in &records[..records.len() - 1] {
+    // It takes the next one with it, which has a copy: so the last two have no witness.
+    for (at, header) in &records[..records.len() - 2] {
         let disk = pool.disk.copy();
         disk.flip(*at, 8 * 8);
         let Err(SalvageError::LogIsCut(cut)) = Salvage::open(disk.clone(), WHOLE) else {

@@ -183,6 +183,9 @@ pub(super) fn rich() -> Rich {
     maker.copy((one, 0), (one, 5), 150);
     maker.write(newest, 0, &distinct(8 * 3, 13));
     maker.config(b"last", vec![1; 100]);
+    // What follows the last record when nothing else does.
+    (0..2).for_each(|_| maker.store.note_rest());
+    maker.note();
     let Maker { disk, store, content, sizes, history } = maker;
     drop(store);
     Rich { disk, content, sizes, history }

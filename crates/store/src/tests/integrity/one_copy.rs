@@ -1,0 +1,140 @@
+//! Every class of metadata of which one copy is bad: nothing is lost, and it is written anew.
+
+use super::*;
+use crate::Next;
+
+/// Both places of a piece of metadata; of a superblock its own.
+fn copies(class: &str, at: u64) -> Vec<u64> {
+    let half = (16 << 20) / 2;
+    if class == "superblock" { vec![at] } else { vec![at, at + half] }
+}
+
+/// Calls `test` for each copy of each class of metadata, in a pool in which a bit of it is turned.
+fn for_each_copy(test: impl Fn(&Pool, What, u64)) {
+    let probe = make();
+    let classes = classes(&Store::load(probe.disk.clone(), COLD).unwrap());
+    let mut met = 0;
+    for (index, (class, what, at, bits)) in classes.into_iter().enumerate() {
+        if class == "chunk" {
+            continue;
+        }
+        for copy in copies(class, at) {
+            assert!(probe.disk.block(copy / 4096)[..] == probe.disk.block(at / 4096)[..]);
+            let pool = make();
+            pool.disk.flip_one(copy, (index as u64).wrapping_mul(0x85eb_ca6b) % bits);
+            test(&pool, what, copy);
+            met += 1;
+        }
+    }
+    assert!(met > 20, "{met}");
+}
+
+#[test]
+fn one_bad_copy_of_each_class_costs_nothing_and_scrubbing_writes_it_anew() {
+    for_each_copy(|pool, what, at| {
+        let store = open(pool);
+        assert_eq!(lost(pool, &store), [], "{what:?}");
+        let findings = scrub(&store);
+        // The epoch that opening takes is written over the older superblock.
+        if !matches!(what, What::Superblock(_)) || !findings.is_empty() {
+            assert_eq!(found(&findings, what, at).repair, Repair::Done, "{what:?}");
+        }
+        assert_eq!(scrub(&store), [], "{what:?}");
+        assert_sound(&store);
+        drop(store);
+        let store = open(pool);
+        assert_eq!(lost(pool, &store), [], "{what:?}");
+        assert_eq!(scrub(&store), [], "{what:?}");
+    });
+}
+
+/// Who reads the second copy has the first one written anew: there are two again behind that.
+#[test]
+fn a_read_of_the_second_copy_repairs_the_first() {
+    for_each_copy(|pool, what, at| {
+        let store = open(pool);
+        assert_eq!(lost(pool, &store), [], "{what:?}");
+        let has_read_second = store.has_bad_copies();
+        while store.maintain().unwrap() != Next::Nothing {}
+        assert!(!store.has_bad_copies());
+        if has_read_second {
+            let repaired = store.damage().findings;
+            assert_eq!(found(&repaired, what, at).repair, Repair::Done, "{what:?}");
+            assert_eq!(scrub(&store), [], "{what:?}");
+        }
+        assert_eq!(lost(pool, &store), [], "{what:?}");
+        assert_sound(&store);
+    });
+}
+
+/// Both halves of a segment of metadata lose something, though not the same.
+#[test]
+fn copies_of_different_things_may_be_bad_in_both_halves() {
+    let pool = make();
+    let classes = classes(&Store::load(pool.disk.clone(), COLD).unwrap());
+    let metadata = classes.iter().filter(|(class, ..)| !["chunk", "superblock"].contains(class));
+    let mut turned = std::collections::BTreeSet::new();
+    for (index, (class, _, at, _)) in metadata.enumerate() {
+        // Two nodes share a block.
+        if turned.insert(at / 4096) {
+            pool.disk.flip_one(copies(class, *at)[index % 2], 77);
+        }
+    }
+    assert!(turned.len() > 8, "{turned:?}");
+    let store = open(&pool);
+    assert_eq!(lost(&pool, &store), []);
+    assert!(scrub(&store).iter().all(|finding| finding.repair == Repair::Done));
+    assert_eq!(scrub(&store), []);
+    assert_sound(&store);
+}
+
+/// The headers of all records behind the checkpoint, one after the other; of the last one, once
+/// the log has come to rest.
+#[test]
+fn a_bad_header_of_a_record_costs_nothing() {
+    let probe = make();
+    let store = open(&probe);
+    (0..2).for_each(|_| store.note_rest());
+    let (mut at, end) = {
+        let superblock = store.checkpointing.lock().superblock().clone();
+        (superblock.log, store.writer.lock().position.lsn)
+    };
+    let mut reader = crate::log_reader::LogReader::new(&store.world.medium);
+    let mut headers = Vec::new();
+    while at.lsn < end {
+        let place = Place { segment: at.segment, offset_units: at.block * UNITS_PER_BLOCK };
+        headers.push(offset(&store, place));
+        at = crate::replay::next_record(&mut reader, &at, 0).unwrap().unwrap().behind();
+    }
+    drop(store);
+    assert_eq!(headers.len(), 41, "40 writes, and what is written at rest");
+    for header in headers {
+        let disk = probe.disk.copy();
+        disk.flip_one(header, 8 * 8);
+        let pool = Pool { disk, volumes: probe.volumes, content: probe.content.clone() };
+        let store = open(&pool);
+        assert_eq!(lost(&pool, &store), []);
+        assert_sound(&store);
+        assert!(scrub(&store).iter().all(|finding| finding.repair == Repair::Done));
+        assert_eq!(scrub(&store), []);
+    }
+}
+
+/// What was written last is there, although its record is the last one that has entries.
+#[test]
+fn nothing_more_is_written_at_rest() {
+    let pool = make();
+    let store = open(&pool);
+    let lsn = || store.writer.lock().tail.lsn;
+    while store.maintain().unwrap() != Next::Nothing {}
+    store.note_rest();
+    let rested = lsn();
+    for _ in 0..5 {
+        store.note_rest();
+        assert_eq!(store.maintain().unwrap(), Next::Nothing);
+    }
+    assert_eq!(lsn(), rested, "one record is enough");
+    write(&store, pool.volumes[0], 0, &distinct(8, 12)).unwrap();
+    (0..3).for_each(|_| store.note_rest());
+    assert_eq!(lsn(), rested + 2);
+}
