@@ -11,7 +11,7 @@ use format::page::{decode_stream_piece, encode_stream_piece};
 use format::row::{ROW_BYTES, SEGMENT_ROW_BYTES};
 use format::superblock::SUPERBLOCK_BYTES;
 use format::{
-    ChunkId, ChunkRow, Compared, Entry, Fingerprint, Geometry, Handling, Keys, NodeId, NodeRow,
+    ChunkId, ChunkRow, Compared, Entry, Fingerprint, Geometry, Handling, HostState, Keys, NodeId, NodeRow,
     Place, RecordHeader, Seal, SegmentRow, StoreFlags, Superblock, VolumeRow,
 };
 
@@ -23,7 +23,7 @@ pub const SUPERBLOCK_SUM_AT: usize = 4064;
 /// Runs the target.
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
-    match input.u8() % 10 {
+    match input.u8() % 12 {
         0 => superblock(input.rest()),
         1 => record(input.rest()),
         2 => entries(input.rest()),
@@ -33,6 +33,12 @@ pub fn run(bytes: &[u8]) {
         6 => volume_row(&input.array()),
         7 => segment_row(&input.array()),
         8 => stream_piece(input.rest()),
+        9 => host_state(&[input.rest()]),
+        10 => {
+            let rest = input.rest();
+            let (one, two) = rest.split_at(rest.len() / 2);
+            host_state(&[one, two]);
+        }
         _ => directory(input.rest()),
     }
 }
@@ -52,6 +58,13 @@ fn superblock(bytes: &[u8]) {
         assert_eq!(Superblock::decode(&decoded.encode()).as_ref(), Ok(&decoded));
         let Geometry { segment_bytes, segment_count } = decoded.geometry;
         assert!(segment_bytes * u64::from(segment_count) <= decoded.capacity_bytes);
+    }
+}
+
+fn host_state(parts: &[&[u8]]) {
+    if let Ok(state) = HostState::decode(parts.iter().copied()) {
+        let again = state.encode();
+        assert_eq!(HostState::decode(again.iter().map(|part| &part[..])), Ok(state));
     }
 }
 

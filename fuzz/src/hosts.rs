@@ -144,10 +144,7 @@ impl Hosts {
                     step = self.server.resume(nexus, pending, result);
                 }
                 Step::Persist { volume, pending } => {
-                    if let Some(unsaved) = self.server.unsaved_reservations(volume) {
-                        let failed = self.failure.take().map(|_| SaveError::Failed);
-                        self.server.reservations_saved(unsaved, failed.map_or(Ok(()), Err));
-                    }
+                    self.save(&[volume]);
                     step = self.server.resume_saved(pending);
                 }
             }
@@ -155,9 +152,21 @@ impl Hosts {
         panic!("a command without an end: {cdb:02x?}");
     }
 
+    /// Makes durable what there is of these volumes, or fails to.
+    fn save(&mut self, volumes: &[VolumeId]) {
+        for volume in volumes {
+            if let Some(unsaved) = self.server.unsaved(*volume) {
+                let failed = self.failure.take().map(|_| SaveError::Failed);
+                self.server.saved(unsaved, failed.map_or(Ok(()), Err));
+            }
+        }
+    }
+
     /// LOGICAL UNIT RESET.
     pub fn reset_unit(&mut self, session: usize, lun: [u8; 8]) {
-        self.server.lun_reset(&self.sessions[session % self.sessions.len()].luns, lun);
+        let luns = &self.sessions[session % self.sessions.len()].luns;
+        let unsaved = self.server.lun_reset(luns, lun);
+        self.save(&unsaved);
     }
 
     /// So many seconds pass: tokens may end, and are swept.
@@ -169,14 +178,17 @@ impl Hosts {
 
     /// A target reset.
     pub fn reset_target(&mut self, session: usize) {
-        self.server.target_reset(&self.sessions[session % self.sessions.len()].luns);
+        let luns = &self.sessions[session % self.sessions.len()].luns;
+        let unsaved = self.server.target_reset(luns);
+        self.save(&unsaved);
     }
 
     /// The session ends, and the host comes back.
     pub fn reconnect(&mut self, session: usize) {
         let at = session % self.sessions.len();
+        let unsaved = self.server.nexus_loss(&self.sessions[at].nexus);
+        self.save(&unsaved);
         let session = &mut self.sessions[at];
-        self.server.nexus_loss(&session.nexus);
         let (initiator, port) = [("a", 1), ("a", 2), ("b", 1)][at];
         session.nexus = self.server.new_nexus(self::initiator(initiator), port, &session.luns);
     }

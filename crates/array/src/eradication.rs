@@ -16,7 +16,7 @@ use store::{Change, VolumeChange};
 use crate::snapshots::SnapshotRecord;
 use crate::state::{State, VolumeRecord};
 use crate::tags::TagMap;
-use crate::{Array, Deed, Error, Role, SnapshotInfo, VolumeInfo, record, reservations};
+use crate::{Array, Deed, Error, Role, SnapshotInfo, VolumeInfo, host_state, record};
 
 /// The range of the eradication delay, in seconds: up to 30 days.
 pub const ERADICATION_DELAY_S: RangeInclusive<u64> = 1..=30 * 86_400;
@@ -123,7 +123,7 @@ impl State {
             change.config.push((record::snapshot_key(*id), None));
         }
         for id in &gone.volumes {
-            change.config.extend(reservations::removal(self, *id));
+            change.config.extend(host_state::removal(self, *id));
             change.config.push((record::volume_key(*id), None));
         }
         if let Some(begun) = &gone.begun {

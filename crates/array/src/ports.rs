@@ -50,8 +50,7 @@ fn serving(state: &State, served: &[PortPlace]) -> Ports {
     let is_new = |place: &&PortPlace| !state.ports.contains_key(place);
     let new: Vec<PortPlace> = served.iter().filter(is_new).copied().collect();
     if ports.len() + new.len() > PORTS_MAX {
-        let registrations = state.reservations.values().flat_map(|kept| &kept.registrations);
-        let named: BTreeSet<u16> = registrations.map(|who| who.target_port).collect();
+        let named: BTreeSet<u16> = state.host_states.named_ports().collect();
         ports.retain(|place, id| served.contains(place) || named.contains(id));
     }
     let mut taken: BTreeSet<u16> = ports.values().copied().collect();

@@ -6,7 +6,8 @@
 //! 'v' volume id (8, big endian)           volume
 //! 'h' host id (8)                         host, with its CHAP secrets
 //! 'c' host id (8) volume id (8)           connection
-//! 'r' volume id (8) number (8)            reservations: one of the parts, from 0
+//! 'r' volume id (8) number (8)            reservations, of earlier versions: a part, from 0
+//! 'S' …                                   what the target keeps of hosts: not JSON
 //! 'n' volume id (8)                       snapshot
 //! 'g' group id (8)                        group of volumes
 //! 'T' volume id (8)                       tags of a volume or a snapshot
@@ -20,8 +21,8 @@
 //! 'k'                                     array time, and the time of the day then
 //! ```
 //!
-//! Every value has a field `"v"`, the version of its form; 1 today. A value of a newer form is
-//! refused, never guessed at.
+//! Every other value has a field `"v"`, the version of its form; 1 today. A value of a newer form
+//! is refused, never guessed at.
 
 mod access;
 mod alerts;
@@ -35,6 +36,8 @@ mod time;
 mod volumes;
 
 use block::VolumeId;
+use format::StateKey;
+use format::target_state::{Registration, TARGET_STATE_KEY};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -42,10 +45,10 @@ use crate::alerts::Alert;
 use crate::audit::AuditEntry;
 use crate::eradication;
 use crate::groups::{Group, GroupId};
+use crate::host_state;
 use crate::lab_reports::LabReport;
 use crate::name::{GroupName, HostName, InitiatorName};
 use crate::ports::PortPlace;
-use crate::reservations::Registration;
 use crate::snapshots::SnapshotRecord;
 use crate::state::{Host, HostGroup, HostGroupId, HostId, VolumeRecord};
 use crate::tags::TagMap;
@@ -66,6 +69,7 @@ pub(crate) enum Stored {
     SharedConnection(HostGroupId, VolumeId, u16),
     TokenVolume(VolumeId),
     Reservations(VolumeId, u64, ReservationPart),
+    TargetState(StateKey, Vec<u8>),
     /// With the name of its group, in old records without group ids.
     Snapshot(VolumeId, SnapshotRecord, Option<GroupName>),
     Group(GroupId, Group),
@@ -89,7 +93,7 @@ pub(crate) use time::time_row;
 use volumes::{decode_off, off};
 pub(crate) use volumes::{volume, volume_key};
 
-/// One of the records into which the reservations of a volume are split.
+/// One of the records into which earlier versions have split the reservations of a volume.
 pub(crate) struct ReservationPart {
     /// How many parts there are.
     pub parts: usize,
@@ -155,13 +159,12 @@ struct TokenVolumeRow {
 }
 
 /// Registrations as (initiator, ISID as a number, target port, key).
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct ReservationRow {
-    v: u8,
     parts: u64,
-    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "type")]
     type_code: Option<u8>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     holder: Option<u64>,
     registrations: Vec<(String, u64, u16, u64)>,
 }
@@ -236,20 +239,6 @@ pub(crate) fn connection(lun: u16) -> Result<Vec<u8>, Error> {
     encode(&ConnectionRow { v: VERSION, lun })
 }
 
-pub(crate) fn reservation(part: &ReservationPart) -> Result<Vec<u8>, Error> {
-    let registration = |who: &Registration| {
-        let isid = who.isid.iter().fold(0, |isid, byte| isid << 8 | u64::from(*byte));
-        (who.initiator.clone(), isid, who.target_port, who.key)
-    };
-    encode(&ReservationRow {
-        v: VERSION,
-        parts: part.parts as u64,
-        type_code: part.type_code,
-        holder: part.holder.map(|holder| holder as u64),
-        registrations: part.registrations.iter().map(registration).collect(),
-    })
-}
-
 fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(row).map_err(|error| Error::Damaged(format!("can't be encoded: {error}")))
 }
@@ -292,6 +281,10 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
             let (volume, number) = rest.split_at(8);
             let part = decode_reservation(key, parse(key, value)?)?;
             Ok(Stored::Reservations(VolumeId(id(volume)?), id(number)?, part))
+        }
+        [TARGET_STATE_KEY, ..] => {
+            let found = StateKey::decode(key).map_err(|_| damaged(key, "nobody knows this key"))?;
+            Ok(Stored::TargetState(found, value.to_vec()))
         }
         [b'n', rest @ ..] => {
             snapshots::decode_snapshot(key, VolumeId(id(rest)?), &parse(key, value)?)
@@ -361,7 +354,7 @@ fn decode_reservation(key: &[u8], row: ReservationRow) -> Result<ReservationPart
         let [0, 0, isid @ ..] = isid.to_be_bytes() else {
             return Err(damaged(key, "an ISID is too big"));
         };
-        Ok(Registration { initiator, isid, target_port, key: key_of })
+        Ok(host_state::registration(initiator, isid, target_port, key_of))
     };
     Ok(ReservationPart {
         parts: number(row.parts)?,

@@ -15,10 +15,10 @@ pub(crate) use host_groups::{HostGroup, HostGroupEntry, HostGroupId, HostGroups}
 use crate::alerts::Alerts;
 use crate::audit::AuditLog;
 use crate::groups::{Agenda, Group, GroupId};
+use crate::host_state::HostStates;
 use crate::lab_reports::LabReports;
 use crate::name::{InitiatorName, VolumeName};
 use crate::ports::Ports;
-use crate::reservations::Reservations;
 use crate::snapshots::{Moment, SnapshotRecord};
 use crate::tags::{TagMap, Tags};
 use crate::time::ArrayTime;
@@ -52,8 +52,7 @@ pub(crate) struct State {
     pub(crate) host_names: BTreeMap<String, HostId>,
     pub(crate) initiators: HashMap<InitiatorName, HostId>,
     pub(crate) host_groups: HostGroups,
-    /// The stored reservations of existing volumes.
-    pub(crate) reservations: HashMap<VolumeId, Reservations>,
+    pub(crate) host_states: HostStates,
     pub(crate) users: Users,
     pub(crate) audit: AuditLog,
     pub(crate) alerts: Alerts,
@@ -93,7 +92,7 @@ impl State {
             host_names: BTreeMap::new(),
             initiators: HashMap::new(),
             host_groups: HostGroups::default(),
-            reservations: HashMap::new(),
+            host_states: HostStates::default(),
             users: Users::built_in()?,
             audit: AuditLog::default(),
             alerts: Alerts::default(),
@@ -178,7 +177,7 @@ impl State {
     }
 
     pub(crate) fn remove_volume(&mut self, id: VolumeId) {
-        self.reservations.remove(&id);
+        self.host_states.remove(id);
         self.tags.replace(id, TagMap::new());
         if let Some(entry) = self.volumes.remove(&id) {
             self.volume_names.remove(&entry.record.name.key());

@@ -3,12 +3,12 @@
 mod access;
 mod alerts;
 mod host_groups;
+mod host_state;
 mod lab_reports;
 mod memory;
 mod months;
 mod ports;
 mod protection;
-mod reservations;
 mod settings;
 mod several;
 mod snapshots;

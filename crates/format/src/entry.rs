@@ -25,6 +25,8 @@
 //! 16   VolumeOverwrite source 8, volume 8
 //! 17   Compared        volume 8, first sector 8, sectors 1, nexus 16, fingerprints of what was
 //!                      compared 16 and written 16, session 8, command 8, milliseconds since 1970 8
+//! 18   TargetState     key length 1, value length 4 (2^32-1: taken out), key, value: a key of the
+//!                      target's state
 //! ```
 //!
 //! Each is preceded by the length of tag and fields, 4 bytes (in records of version 2 by nothing).
@@ -172,6 +174,14 @@ pub enum Entry {
         /// The new value, up to 64 KiB; `None` if the key was removed.
         value: Option<Vec<u8>>,
     },
+    /// A key of the target's state was changed: a part of the key-value space of its own
+    /// ([`crate::target_state`]).
+    TargetState {
+        /// Which: it begins with [`crate::target_state::TARGET_STATE_KEY`].
+        key: Vec<u8>,
+        /// The new value, up to 64 KiB; `None` if the key was removed.
+        value: Option<Vec<u8>>,
+    },
     /// Chunks were moved to this record's payload.
     Relocate {
         /// The first; the others follow it.
@@ -257,7 +267,9 @@ impl Entry {
             | Self::VolumeOverwrite { .. } => 16,
             Self::VolumeClone { .. } => 17,
             Self::VolumeDestroy { .. } => 8,
-            Self::Config { key, value } => 5 + key.len() + value.as_ref().map_or(0, Vec::len),
+            Self::Config { key, value } | Self::TargetState { key, value } => {
+                5 + key.len() + value.as_ref().map_or(0, Vec::len)
+            }
             Self::Relocate { fingerprints, .. } => 16 + 16 * fingerprints.len(),
             Self::Release { .. } => 12,
             Self::VolumeHandling { .. } => 9,
@@ -301,13 +313,8 @@ impl Entry {
             Self::VolumeClone { source, volume, snapshot } => {
                 w.u8(9).u64(source.0).u64(volume.0).u8(u8::from(*snapshot));
             }
-            Self::Config { key, value } => {
-                debug_assert!(key.len() <= 255);
-                let length = value.as_ref().map_or(CONFIG_REMOVED, |value| value.len() as u32);
-                w.u8(10).u8(key.len() as u8).u32(length);
-                out.extend_from_slice(key);
-                out.extend_from_slice(value.as_deref().unwrap_or_default());
-            }
+            Self::Config { key, value } => encode_pair(out, 10, key, value.as_deref()),
+            Self::TargetState { key, value } => encode_pair(out, 18, key, value.as_deref()),
             Self::Relocate { first, payload_units, fingerprints } => {
                 w.u8(11).u64(first.0).u32(*payload_units).u32(fingerprints.len() as u32);
                 w.sums(fingerprints);
@@ -337,6 +344,14 @@ impl Entry {
             }
         }
     }
+}
+
+fn encode_pair(out: &mut Vec<u8>, tag: u8, key: &[u8], value: Option<&[u8]>) {
+    debug_assert!(key.len() <= 255);
+    let length = value.map_or(CONFIG_REMOVED, |value| value.len() as u32);
+    Writer(out).u8(tag).u8(key.len() as u8).u32(length);
+    out.extend_from_slice(key);
+    out.extend_from_slice(value.unwrap_or_default());
 }
 
 #[cfg(test)]

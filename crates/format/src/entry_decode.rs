@@ -11,6 +11,7 @@ use crate::entry::{
 };
 use crate::map::{ChunkId, MapEntry};
 use crate::row::{Codec, GROUP_BLOCKS_MAX, Handling};
+use crate::target_state::TARGET_STATE_KEY;
 
 impl Entry {
     /// Takes one off the front that has its length before it; `None` if it is one that is not known
@@ -63,7 +64,10 @@ impl Entry {
                 volume: VolumeId(reader.u64()?),
                 snapshot: decode_bool(reader)?,
             }),
-            10 => decode_config(reader),
+            10 => {
+                let (key, value) = decode_pair(reader)?;
+                Ok(Self::Config { key, value })
+            }
             11 => {
                 let first = ChunkId(reader.u64()?);
                 let payload_units = reader.u32()?;
@@ -85,6 +89,13 @@ impl Entry {
                 volume: VolumeId(reader.u64()?),
             }),
             17 => Ok(Self::Compared(Box::new(Compared::decode(reader)?))),
+            18 => {
+                let (key, value) = decode_pair(reader)?;
+                if key.first() != Some(&TARGET_STATE_KEY) {
+                    return Err(reader.error("a key that is not of the target's state"));
+                }
+                Ok(Self::TargetState { key, value })
+            }
             _ => Err(reader.error("unknown kind of entry")),
         }
     }
@@ -175,7 +186,10 @@ fn decode_fill(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
     Ok(Entry::Fill { volume, start, count, entry })
 }
 
-fn decode_config(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
+/// A key, and its value unless it was removed.
+type Pair = (Vec<u8>, Option<Vec<u8>>);
+
+fn decode_pair(reader: &mut Reader<'_>) -> Result<Pair, FormatError> {
     let key_bytes = usize::from(reader.u8()?);
     let value_bytes = reader.u32()?;
     let key = reader.bytes(key_bytes)?.to_vec();
@@ -186,5 +200,5 @@ fn decode_config(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
         }
         _ => return Err(reader.error("a value that is too long")),
     };
-    Ok(Entry::Config { key, value })
+    Ok((key, value))
 }

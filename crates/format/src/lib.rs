@@ -24,6 +24,7 @@ pub mod map;
 pub mod page;
 pub mod row;
 pub mod superblock;
+pub mod target_state;
 
 pub use brought::{Brought, Shape};
 pub use checksum::{Fingerprint, Keys, Seal};
@@ -34,6 +35,7 @@ pub use log::{LogPosition, RecordHeader, RecordVersion};
 pub use map::{ChunkId, MapEntry, NodeId};
 pub use row::{ChunkRow, Codec, Handling, NodeRow, SegmentRow, SegmentState, VolumeRow};
 pub use superblock::{Features, FormatVersion, Superblock};
+pub use target_state::{HostState, StateKey};
 
 /// The bytes do not follow the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

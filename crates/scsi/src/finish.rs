@@ -57,7 +57,7 @@ fn go_on(
         (Rest::WriteVerify(rest), reply) => write_verify(nexus, rest, reply)?,
         (Rest::LbaStatus(status), VolumeReply::Extents(extents)) => lba_status(status, extents)?,
         (Rest::Sanitize, VolumeReply::Done) => {
-            server.rods.revoke(volume);
+            server.target.rods().revoke(volume);
             Next::Done(Response::good())
         }
         (Rest::SpaceLog { allocation_length }, VolumeReply::Space(space)) => {

@@ -46,7 +46,7 @@ fn standard(context: &Context<'_>) -> [u8; 96] {
     if crate::copy::limits::is_offered(context.offloads()) {
         out[5] |= 0x08; // 3PC
     }
-    out[6] = if context.server.ports.len() > 1 { 0x10 } else { 0 }; // MULTIP
+    out[6] = if context.server.target.ports().len() > 1 { 0x10 } else { 0 }; // MULTIP
     out[7] = 0x02; // CMDQUE
     put_text(&mut out[8..16], &identity.vendor);
     put_text(&mut out[16..32], &identity.product);

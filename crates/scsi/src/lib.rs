@@ -5,6 +5,10 @@
 //! [`block::VolumeRequest`] that comes back, and gives its result to [`DeviceServer::resume`],
 //! until the [`Step`] is a [`Response`]. Nothing here waits, draws randomness or reads a clock.
 //!
+//! What is known of hosts, their reservations and what they are still to be told is kept by
+//! [`target`]; this crate parses commands, encodes answers, and says in sense data what that
+//! crate says in its own words.
+//!
 //! The standards are SPC-4, SBC-3 (SBC-4 where it says more) and SAM-5; the clause of each command
 //! stands beside its code.
 
@@ -26,7 +30,6 @@ mod mode;
 mod nexus;
 mod opcodes;
 mod or_write;
-mod parked;
 mod provisioning;
 mod read_write;
 mod reservations;
@@ -45,16 +48,13 @@ mod vpd;
 mod write_same;
 
 pub use cdb::{Cdb, data_out_phase};
-pub use copy::rod::RodVolume;
-pub use nexus::{InitiatorPort, Nexus, TargetPort};
-pub use reservations::saving::{
-    SaveError, SavedRegistration, SavedReservation, SavedReservations, UnsavedReservations,
-};
+pub use nexus::{InitiatorPort, Nexus};
 pub use response::{AnswerAfter, Command, Pending, Response, Status, Step};
 pub use sense::{FieldPointer, Sense, SenseKey};
 pub use server::DeviceServer;
 pub use statistics::{Statistics, UnitStatistics};
 pub use table::commands;
+pub use target::{RodVolume, SaveError, TargetPort};
 pub use transfer::data_out_bytes;
 pub use verify::verified_blocks;
 

@@ -6,8 +6,9 @@
 
 use block::request::limits::TRANSFER_BYTES_MAX;
 use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeRequest};
+use target::PreemptionMark;
 
-use crate::nexus::{Nexus, PreemptionMark};
+use crate::nexus::Nexus;
 use crate::sense::Sense;
 
 /// What one step of a command reads and then works on by itself (VERIFY compares, ORWRITE sets

@@ -2,8 +2,8 @@
 //! control page can be changed; MODE SELECT takes of the rest what is already so, or nothing.
 
 use block::VolumeAttributes;
+use target::Attention;
 
-use crate::attention::Attention;
 use crate::bytes::{be_u8, be_u16, parameter_list};
 use crate::capacity::blocks;
 use crate::controls::Controls;
@@ -217,7 +217,8 @@ fn select(context: &Context<'_>, command: &Command, length: usize, header: usize
         at = take_page(context, &mut controls, &list, at)?;
     }
     if context.server.controls.set(volume.id, controls) {
-        context.server.attend_others(context.nexus, volume.id, Attention::ModeParameters);
+        let own = context.nexus.id();
+        context.server.target.attend_others(own, volume.id, Attention::Settings);
     }
     Ok(Step::Done(done))
 }

@@ -1,30 +1,13 @@
-//! I_T nexuses: an initiator port, a target port, and the pending unit attentions.
-//!
-//! Unit attentions (SAM-5, 5.14) queue for each logical unit. The first one that a new nexus gets
-//! for each unit is about its past ([`Attention::is_reset`]): the array was started (29h/00h), or
-//! an earlier session of the same nexus was lost (29h/07h), and with it what RESERVE held. Unit
-//! attentions still pending when a session is lost go to the next one: see [`crate::parked`].
+//! The nexuses of SCSI over iSCSI: what the target knows of one, and the copies that have list
+//! identifiers, which are a nexus's own.
 
-use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use block::{LunMap, VolumeAttributes, VolumeId};
 use parking_lot::Mutex;
+use target::HostPort;
 
-use crate::attention::{Attention, Marks, Queue};
 use crate::copy::results::CopyLists;
-
-/// A target port of the array.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TargetPort {
-    /// The relative target port identifier, from 1 (SPC-4, 7.8.6.8).
-    pub relative_id: u16,
-    /// The target port group, whose ports have the same asymmetric access state.
-    pub group: u16,
-    /// The SCSI name of the port: over iSCSI `iqn…,t,0x0001` (RFC 7143, 4.4.3).
-    pub name: String,
-}
 
 /// The initiator's port: over iSCSI its name and ISID (RFC 7143, 4.4.3).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,279 +18,43 @@ pub struct InitiatorPort {
     pub isid: [u8; 6],
 }
 
+impl From<InitiatorPort> for HostPort {
+    fn from(port: InitiatorPort) -> Self {
+        let mut id = [0; 16];
+        id[..6].copy_from_slice(&port.isid);
+        Self { name: port.name, id }
+    }
+}
+
+/// The ISID of a host's port.
+pub(crate) fn isid_of(host: &HostPort) -> [u8; 6] {
+    let [a, b, c, d, e, f, rest @ ..] = host.id;
+    debug_assert_eq!(rest, [0; 10], "no volume has hosts of two protocols");
+    [a, b, c, d, e, f]
+}
+
 /// One I_T nexus. Made by [`crate::DeviceServer::new_nexus`].
 #[derive(Debug)]
 pub struct Nexus {
-    initiator: InitiatorPort,
-    target_port: u16,
-    /// The generation of the last map that was seen.
-    generation: AtomicU64,
-    /// How many units have attentions pending, so that the usual command takes no lock.
-    attentive: AtomicUsize,
-    state: Mutex<State>,
+    known: Arc<target::Nexus>,
     pub(crate) copies: Arc<Mutex<CopyLists>>,
 }
 
-#[derive(Debug)]
-struct State {
-    seen: Arc<LunMap>,
-    /// The volumes in it, in order.
-    ids: Vec<VolumeId>,
-    /// How often PREEMPT AND ABORT named this nexus, by volume.
-    preemptions: BTreeMap<VolumeId, u64>,
-    /// What happened before the session, and the units that have not reported it yet.
-    happened: Attention,
-    untold: Marks,
-    /// Units that have not reported a hard reset yet.
-    reset: Marks,
-    queues: BTreeMap<VolumeId, Queue>,
-}
-
-fn ids_of(luns: &LunMap) -> Vec<VolumeId> {
-    let mut ids: Vec<VolumeId> = luns.luns.values().map(|volume| volume.id).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    ids
-}
-
-impl State {
-    fn push(&mut self, volume: VolumeId, what: Attention) {
-        if what.is_reset() && self.is_told_anyway(volume) {
-            return;
-        }
-        self.queues.entry(volume).or_default().push(what);
-    }
-
-    /// A unit was reset: whether the host learns as much anyway, because the start of the array is
-    /// still pending. The loss of a nexus is less than a reset, and is not reported then.
-    fn is_told_anyway(&mut self, volume: VolumeId) -> bool {
-        match self.happened {
-            Attention::PowerOn => self.untold.has(volume),
-            _ => {
-                self.untold.take(volume);
-                false
-            }
-        }
-    }
-
-    /// Marks those of these volumes, which are in order, that this nexus sees.
-    fn mark_reset(&mut self, volumes: &[VolumeId]) {
-        if self.reset.ids != self.ids {
-            self.reset = self.reset.moved_to(&self.ids);
-        }
-        let (mut at, mut left) = (0, volumes);
-        while let (Some(own), [volume, rest @ ..]) = (self.ids.get(at).copied(), left) {
-            if own == *volume && !self.is_told_anyway(own) {
-                self.reset.set(at);
-            }
-            at += usize::from(own <= *volume);
-            left = if *volume <= own { rest } else { left };
-        }
-    }
-
-    fn take(&mut self, volume: VolumeId) -> Option<Attention> {
-        if self.untold.left > 0 && self.untold.take(volume) {
-            return Some(self.happened);
-        }
-        if self.reset.left > 0 && self.reset.take(volume) {
-            return Some(Attention::TargetReset);
-        }
-        let queue = self.queues.get_mut(&volume)?;
-        let what = queue.pop();
-        if queue.is_empty() {
-            self.queues.remove(&volume);
-        }
-        what
-    }
-
-    fn pending(&self) -> usize {
-        self.untold.left + self.reset.left + self.queues.len()
-    }
-}
-
 impl Nexus {
-    /// A nexus that sees these units, and first gets a unit attention about the past of each.
-    /// `queues` are left from before.
-    pub(crate) fn new(
-        initiator: InitiatorPort,
-        target_port: u16,
-        luns: &Arc<LunMap>,
-        happened: Attention,
-        queues: BTreeMap<VolumeId, Queue>,
-    ) -> Self {
-        let ids = ids_of(luns);
-        let mut state = State {
-            seen: luns.clone(),
-            preemptions: BTreeMap::new(),
-            happened,
-            untold: Marks::all(ids.clone()),
-            reset: Marks::none(Vec::new()),
-            ids,
-            queues,
-        };
-        state.queues.retain(|id, _| state.ids.binary_search(id).is_ok());
-        Self {
-            initiator,
-            target_port,
-            generation: AtomicU64::new(luns.generation),
-            attentive: AtomicUsize::new(state.pending()),
-            state: Mutex::new(state),
-            copies: Arc::default(),
-        }
+    pub(crate) fn new(known: Arc<target::Nexus>) -> Self {
+        Self { known, copies: Arc::default() }
     }
 
     /// The initiator's end.
-    pub fn initiator(&self) -> &InitiatorPort {
-        &self.initiator
-    }
-
-    /// The relative identifier of the target's end.
-    pub fn target_port(&self) -> u16 {
-        self.target_port
-    }
-
-    /// Compares the map with the last one seen, and queues unit attentions for the changes.
-    #[inline]
-    pub(crate) fn see(&self, luns: &Arc<LunMap>) {
-        if self.generation.load(Ordering::Acquire) != luns.generation {
-            self.see_change(luns);
-        }
-    }
-
-    #[cold]
-    fn see_change(&self, luns: &Arc<LunMap>) {
-        let mut state = self.state.lock();
-        let old = state.seen.clone();
-        if old.generation >= luns.generation {
-            return; // another command of this nexus saw a newer one
-        }
-        let named = |map: &'_ LunMap| -> Vec<_> {
-            map.luns.iter().map(|(&lun, volume)| (lun, volume.id)).collect()
-        };
-        let moved = named(&old) != named(luns);
-        for (lun, volume) in &luns.luns {
-            let before = old.luns.get(lun).filter(|before| before.id == volume.id);
-            if before.is_some_and(|before| before.size != volume.size) {
-                state.push(volume.id, Attention::Capacity);
-            }
-            // INQUIRY and VPD data report what can be offloaded (SPC-4, 6.6.1).
-            if before.is_some_and(|before| before.offloads != volume.offloads) {
-                state.push(volume.id, Attention::Inquiry);
-            }
-            if moved {
-                state.push(volume.id, Attention::Luns);
-            }
-        }
-        let ids = ids_of(luns);
-        state.queues.retain(|id, _| ids.binary_search(id).is_ok());
-        state.ids = ids;
-        state.seen = luns.clone();
-        self.attentive.store(state.pending(), Ordering::Release);
-        self.generation.store(luns.generation, Ordering::Release);
-    }
-
-    /// Queues a unit attention, if this nexus can reach the volume.
-    pub(crate) fn attend(&self, volume: VolumeId, what: Attention) {
-        let mut state = self.state.lock();
-        if state.ids.binary_search(&volume).is_ok() {
-            state.push(volume, what);
-            self.attentive.store(state.pending(), Ordering::Release);
-        }
-    }
-
-    /// A hard reset of these volumes, which are in order: of those that this nexus can reach. Costs
-    /// little for each, as there may be many of both.
-    pub(crate) fn attend_reset(&self, volumes: &[VolumeId]) {
-        let mut state = self.state.lock();
-        state.mark_reset(volumes);
-        self.attentive.store(state.pending(), Ordering::Release);
-    }
-
-    /// Queues a unit attention on each volume that this nexus can reach, and that is `meant`.
-    pub(crate) fn attend_where(&self, what: Attention, meant: impl Fn(&VolumeAttributes) -> bool) {
-        let mut state = self.state.lock();
-        let map = state.seen.clone();
-        for volume in map.luns.values().filter(|volume| meant(volume)) {
-            state.push(volume.id, what);
-        }
-        self.attentive.store(state.pending(), Ordering::Release);
-    }
-
-    /// What is still pending when the session is lost: whether a reset is, and the queues about
-    /// reservations.
-    pub(crate) fn leave(&self) -> (bool, BTreeMap<VolumeId, Queue>) {
-        let mut state = self.state.lock();
-        let untold = state.untold.left > 0 && state.happened == Attention::PowerOn;
-        let queued = || state.queues.values().any(|queue| queue.iter().any(Attention::is_reset));
-        let resets = untold || state.reset.left > 0 || queued();
-        let mut queues = std::mem::take(&mut state.queues);
-        queues.retain(|_, queue| {
-            queue.retain(Attention::is_of_reservations);
-            !queue.is_empty()
-        });
-        (resets, queues)
-    }
-
-    /// PREEMPT AND ABORT named this nexus: its commands on the volume do nothing more.
-    pub(crate) fn preempt(&self, volume: VolumeId) {
-        *self.state.lock().preemptions.entry(volume).or_default() += 1;
-    }
-
-    /// How often that happened.
-    pub(crate) fn preemptions(&self, volume: VolumeId) -> u64 {
-        self.state.lock().preemptions.get(&volume).copied().unwrap_or(0)
-    }
-
-    /// Takes the next unit attention of a volume.
-    #[inline]
-    pub(crate) fn take_attention(&self, volume: VolumeId) -> Option<Attention> {
-        if self.attentive.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let mut state = self.state.lock();
-        let what = state.take(volume);
-        self.attentive.store(state.pending(), Ordering::Release);
-        what
-    }
-
-    /// REPORT LUNS was answered: all units stop telling of the change (SPC-4, 6.33).
-    pub(crate) fn luns_reported(&self) {
-        if self.attentive.load(Ordering::Acquire) == 0 {
-            return;
-        }
-        let mut state = self.state.lock();
-        state.queues.retain(|_, queue| {
-            queue.retain(|what| what != Attention::Luns);
-            !queue.is_empty()
-        });
-        self.attentive.store(state.pending(), Ordering::Release);
-    }
-
-    /// As if each unit had already reported what happened before the login.
-    #[cfg(test)]
-    pub(crate) fn skip_first_attentions(&self) {
-        let mut state = self.state.lock();
-        state.untold = Marks::none(Vec::new());
-        self.attentive.store(state.pending(), Ordering::Release);
+    pub fn initiator(&self) -> &HostPort {
+        self.known.host()
     }
 }
 
-/// By this a command of several requests knows whether PREEMPT AND ABORT has named its nexus since
-/// it began.
-#[derive(Debug)]
-pub(crate) struct PreemptionMark {
-    volume: VolumeId,
-    preemptions: u64,
-}
+impl Deref for Nexus {
+    type Target = target::Nexus;
 
-impl PreemptionMark {
-    /// That of a command to this volume which begins now.
-    pub(crate) fn new(nexus: &Nexus, volume: VolumeId) -> Self {
-        Self { volume, preemptions: nexus.preemptions(volume) }
-    }
-
-    /// Whether the nexus, which must be the same, was named since.
-    pub(crate) fn is_passed(&self, nexus: &Nexus) -> bool {
-        nexus.preemptions(self.volume) != self.preemptions
+    fn deref(&self) -> &target::Nexus {
+        &self.known
     }
 }

@@ -5,9 +5,10 @@
 //! command has succeeded meanwhile, so no two of them hold each other up.
 
 use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeRequest};
+use target::PreemptionMark;
 
 use crate::long::{STEP_BYTES_MAX, take_piece};
-use crate::nexus::{Nexus, PreemptionMark};
+use crate::nexus::Nexus;
 use crate::read_write::{Arrived, Extent, arrived, fua, refuse_protection};
 use crate::response::{Command, Rest, request};
 use crate::sense::Sense;

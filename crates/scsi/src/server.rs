@@ -1,52 +1,34 @@
 //! The device server: routes commands, and finishes them when the volume has answered.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use block::{
     ArrayIdentity, LunMap, Offloads, VolumeAttributes, VolumeError, VolumeId, VolumeReply,
     VolumeRequest,
 };
-use parking_lot::Mutex;
+use target::{Attention, HostPort, RodVolume, Target, TargetPort};
 
-use crate::alua::AccessStates;
-use crate::attention::Attention;
 use crate::cdb::Cdb;
 use crate::controls::{ControlTable, Controls};
-use crate::copy;
-use crate::copy::rod::{RodVolume, Rods};
 use crate::finish::finish;
 use crate::luns::{Lun, decode};
-use crate::nexus::{InitiatorPort, Nexus, TargetPort};
-use crate::parked::ParkedNexuses;
-use crate::reservations::persistent::Effect;
-use crate::reservations::{NexusId, Reservations};
+use crate::nexus::Nexus;
 use crate::response::{Command, Pending, Response, Rest, Status, Step};
 use crate::sense::Sense;
 use crate::statistics::Statistics;
 use crate::table::{self, Access, Entry};
 use crate::thresholds::Thresholds;
+use crate::{alua, attention, copy};
 
 /// What all logical units of the array share. One for the array, shared by all sessions.
 #[derive(Debug)]
 pub struct DeviceServer {
     pub(crate) identity: ArrayIdentity,
-    pub(crate) ports: Vec<TargetPort>,
-    pub(crate) reservations: Reservations,
+    /// What is known of hosts.
+    pub(crate) target: Target,
     pub(crate) controls: ControlTable,
-    pub(crate) rods: Rods,
     pub(crate) statistics: Arc<dyn Statistics>,
-    pub(crate) access_states: AccessStates,
     pub(crate) thresholds: Thresholds,
-    nexuses: Mutex<Nexuses>,
-}
-
-/// The nexuses with a session, and the pending unit attentions of those without. A nexus is in only
-/// one of both.
-#[derive(Debug, Default)]
-pub(crate) struct Nexuses {
-    live: Vec<Weak<Nexus>>,
-    pub(crate) parked: ParkedNexuses,
 }
 
 /// What a logical unit number leads to.
@@ -102,27 +84,23 @@ impl DeviceServer {
     ) -> Self {
         Self {
             identity,
-            ports,
-            reservations: Reservations::default(),
+            target: Target::new(ports, rods),
             controls: ControlTable::default(),
-            rods: Rods::new(rods),
             statistics,
-            access_states: AccessStates::default(),
             thresholds: Thresholds::default(),
-            nexuses: Mutex::default(),
         }
     }
 
     /// Sets the time, in milliseconds from any starting point: tokens end when they were not used
     /// for long. A few times a second is often enough.
     pub fn set_time(&self, now_ms: u64) {
-        self.rods.set_time(now_ms);
+        self.target.rods().set_time(now_ms);
     }
 
     /// Frees what tokens stood for that have ended: `run` runs a request, and says whether it was
     /// done. Once a second is often enough. True when there may be more to do.
     pub fn sweep_tokens(&self, run: impl FnOnce(VolumeRequest) -> bool) -> bool {
-        self.rods.sweep(run)
+        self.target.rods().sweep(run)
     }
 
     /// A new I_T nexus, for a session that just logged in over the port with this relative id, and
@@ -130,17 +108,11 @@ impl DeviceServer {
     /// earlier session of the nexus was lost.
     pub fn new_nexus(
         &self,
-        initiator: InitiatorPort,
+        initiator: impl Into<HostPort>,
         target_port: u16,
         luns: &Arc<LunMap>,
     ) -> Arc<Nexus> {
-        let id = NexusId { initiator, target_port };
-        let mut all = self.nexuses.lock();
-        let (happened, queues) = all.parked.take(&id);
-        let nexus = Arc::new(Nexus::new(id.initiator, target_port, luns, happened, queues));
-        all.live.retain(|nexus| nexus.strong_count() > 0);
-        all.live.push(Arc::downgrade(&nexus));
-        nexus
+        Arc::new(Nexus::new(self.target.new_nexus(initiator.into(), target_port, luns)))
     }
 
     /// Starts a command.
@@ -172,7 +144,7 @@ impl DeviceServer {
         if let (Unit::Volume(volume), false) = (context.unit, is_quiet(cdb.opcode()))
             && let Some(what) = context.nexus.take_attention(volume.id)
         {
-            return Err(check(what.sense()));
+            return Err(check(attention::sense(what)));
         }
         let entry = found.map_err(check)?;
         if cdb.control() & 0x04 != 0 {
@@ -180,8 +152,8 @@ impl DeviceServer {
         }
         if let Unit::Volume(volume) = context.unit {
             let state = self.access_state(volume.id, context.nexus);
-            if let Some(sense) = state.sense()
-                && !state.serves(cdb.opcode(), cdb.service_action())
+            if let Some(sense) = alua::sense(state)
+                && !alua::serves(state, cdb.opcode(), cdb.service_action())
             {
                 return Err(check(sense));
             }
@@ -207,13 +179,13 @@ impl DeviceServer {
             Rest::OrWrite(_) | Rest::Write(_) | Rest::WriteVerify(_) => Access::Write,
             _ => Access::Read,
         };
-        self.reservations.conflict(pending.volume, nexus, access)
+        self.target.volumes().conflict(pending.volume, nexus.id(), access)
     }
 
     #[inline]
     fn is_barred(&self, context: &Context<'_>, volume: VolumeId, entry: &Entry, cdb: &Cdb) -> bool {
         let access = entry.access_of(cdb);
-        access != Access::Free && self.reservations.conflict(volume, context.nexus, access)
+        access != Access::Free && self.target.volumes().conflict(volume, context.nexus.id(), access)
     }
 
     /// Goes on with a command after its request was run.
@@ -253,121 +225,49 @@ impl DeviceServer {
 
     /// LOGICAL UNIT RESET (SAM-5, 7.7 and 6.3.3): ends SPC-2 reservations of the unit, and leaves
     /// a unit attention with every nexus, that which asked for the reset included. Call it after
-    /// the unit's tasks were aborted.
-    pub fn lun_reset(&self, luns: &Arc<LunMap>, lun: [u8; 8]) {
-        if let Lun::Unit(lun) = decode(lun)
-            && let Some(volume) = luns.luns.get(&lun)
-        {
-            self.reset_volumes(&[volume.id], |nexus| nexus.attend(volume.id, Attention::Reset));
+    /// the unit's tasks were aborted. Returns the volumes of which there is something to save
+    /// ([`DeviceServer::unsaved`]).
+    #[must_use]
+    pub fn lun_reset(&self, luns: &Arc<LunMap>, lun: [u8; 8]) -> Vec<VolumeId> {
+        match decode(lun) {
+            Lun::Unit(lun) => match luns.luns.get(&lun) {
+                Some(volume) => self.reset_volumes(&[volume.id], Attention::UnitReset),
+                None => Vec::new(),
+            },
+            _ => Vec::new(),
         }
     }
 
-    /// TARGET WARM RESET: a hard reset (SAM-5, 6.3.2) of every unit that the nexus sees.
-    pub fn target_reset(&self, luns: &Arc<LunMap>) {
+    /// TARGET WARM RESET: a hard reset (SAM-5, 6.3.2) of every unit that the nexus sees. Returns
+    /// the volumes of which there is something to save.
+    #[must_use]
+    pub fn target_reset(&self, luns: &Arc<LunMap>) -> Vec<VolumeId> {
         let mut volumes: Vec<VolumeId> = luns.luns.values().map(|volume| volume.id).collect();
         volumes.sort_unstable();
-        self.reset_volumes(&volumes, |nexus| nexus.attend_reset(&volumes));
+        self.reset_volumes(&volumes, Attention::TargetReset)
     }
 
-    /// Resets the state of volumes, and queues unit attentions for nexuses, including those without
-    /// a session.
-    fn reset_volumes(&self, volumes: &[VolumeId], tell: impl Fn(&Nexus)) {
+    /// Resets the state of volumes, which are in order.
+    fn reset_volumes(&self, volumes: &[VolumeId], what: Attention) -> Vec<VolumeId> {
         for volume in volumes {
-            self.reservations.reset(*volume);
             self.controls.set(*volume, Controls::default());
         }
-        // With the lock held, so that no session is lost between.
-        let mut all = self.nexuses.lock();
-        all.parked.reset();
-        all.live().iter().for_each(|nexus| tell(nexus));
+        self.target.reset(volumes, what)
     }
 
     /// I_T NEXUS LOSS (SAM-5, 6.3.4): the session ended. SPC-2 reservations that it held end;
-    /// persistent ones stay. The next session of the nexus gets a unit attention.
-    pub fn nexus_loss(&self, nexus: &Nexus) {
-        self.reservations.nexus_loss(nexus);
-        let mut all = self.nexuses.lock();
-        all.live.retain(|other| !std::ptr::eq(other.as_ptr(), nexus));
-        let (resets, queues) = nexus.leave();
-        all.parked.leave(NexusId::of(nexus), resets, queues);
+    /// persistent ones stay. The next session of the nexus gets a unit attention. Returns the
+    /// volumes of which there is something to save.
+    #[must_use]
+    pub fn nexus_loss(&self, nexus: &Nexus) -> Vec<VolumeId> {
+        self.target.nexus_loss(nexus)
     }
 
     /// The volume was destroyed: its reservations and access states go with it, and its tokens end.
     /// Its id is never used again.
     pub fn volume_destroyed(&self, volume: VolumeId) {
-        self.reservations.forget(volume);
+        self.target.volume_destroyed(volume);
         self.controls.set(volume, Controls::default());
-        self.access_states.forget(volume);
-        self.rods.revoke(volume);
-        self.nexuses.lock().parked.forget(volume);
-    }
-
-    /// Applies the effects of a reservation change to other nexuses: ends the remaining work of
-    /// aborted commands (PREEMPT AND ABORT), and queues unit attentions. A nexus without a session
-    /// gets them at the next login.
-    pub(crate) fn deliver(&self, volume: VolumeId, effect: &Effect) {
-        if effect.told.is_empty() && effect.aborted.is_empty() {
-            return;
-        }
-        let mut named: HashMap<&NexusId, Named> = HashMap::new();
-        for id in &effect.aborted {
-            named.entry(id).or_default().is_aborted = true;
-        }
-        for (id, what) in &effect.told {
-            named.entry(id).or_default().told.push(*what);
-        }
-        let mut all = self.nexuses.lock();
-        for nexus in all.live() {
-            let Some(named) = named.remove(&NexusId::of(&nexus)) else { continue };
-            if named.is_aborted {
-                nexus.preempt(volume);
-            }
-            named.told.iter().for_each(|what| nexus.attend(volume, *what));
-        }
-        for (id, Named { told, .. }) in named {
-            told.iter().for_each(|what| all.parked.attend(id, volume, *what));
-        }
-    }
-
-    /// Queues a unit attention with every nexus but one.
-    pub(crate) fn attend_others(&self, but: &Nexus, volume: VolumeId, what: Attention) {
-        for nexus in self.live_nexuses() {
-            if !std::ptr::eq(Arc::as_ptr(&nexus), but) {
-                nexus.attend(volume, what);
-            }
-        }
-    }
-
-    /// The initiator ports with a session, by the names of their initiators.
-    pub(crate) fn ports_by_name(&self) -> BTreeMap<String, Vec<InitiatorPort>> {
-        let mut ports: BTreeMap<String, Vec<InitiatorPort>> = BTreeMap::new();
-        for nexus in self.live_nexuses() {
-            let port = nexus.initiator().clone();
-            ports.entry(port.name.clone()).or_default().push(port);
-        }
-        ports
-    }
-
-    pub(crate) fn live_nexuses(&self) -> Vec<Arc<Nexus>> {
-        self.nexuses.lock().live()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn parked_count(&self) -> usize {
-        self.nexuses.lock().parked.len()
-    }
-}
-
-/// What a change of reservations does to one nexus.
-#[derive(Default)]
-struct Named {
-    is_aborted: bool,
-    told: Vec<Attention>,
-}
-
-impl Nexuses {
-    fn live(&self) -> Vec<Arc<Nexus>> {
-        self.live.iter().filter_map(Weak::upgrade).collect()
     }
 }
 

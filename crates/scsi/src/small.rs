@@ -5,6 +5,7 @@ use crate::response::{Command, Response, Step};
 use crate::sense::Sense;
 use crate::server::{Context, Unit};
 use crate::table::Outcome;
+use crate::{alua, attention};
 
 /// TEST UNIT READY (SPC-4, 6.47).
 pub(crate) fn test_unit_ready(context: &Context<'_>, _: Command) -> Outcome {
@@ -19,8 +20,8 @@ pub(crate) fn test_unit_ready(context: &Context<'_>, _: Command) -> Outcome {
 pub(crate) fn request_sense(context: &Context<'_>, command: Command) -> Outcome {
     let sense = match context.unit {
         Unit::Volume(volume) => {
-            let attention = context.nexus.take_attention(volume.id).map(|what| what.sense());
-            let state = || context.server.access_state(volume.id, context.nexus).sense();
+            let attention = context.nexus.take_attention(volume.id).map(attention::sense);
+            let state = || alua::sense(context.server.access_state(volume.id, context.nexus));
             attention.or_else(state).unwrap_or(Sense::NONE)
         }
         Unit::ReportLuns => Sense::NONE,

@@ -11,25 +11,7 @@ use crate::server::Context;
 /// What a command handler returns: a step, or the sense data of a CHECK CONDITION.
 pub(crate) type Outcome = Result<Step, Sense>;
 
-/// How reservations of other initiators restrain a command (SPC-4, table 67; SBC-3, table 13;
-/// SPC-2, table 9 for RESERVE).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Never.
-    Free,
-    /// Only by RESERVE of SPC-2: it reports on the unit, and moves no data.
-    Status,
-    /// By exclusive access reservations, and by RESERVE.
-    Read,
-    /// By every reservation; and it writes blocks, so write protection bars it too.
-    Write,
-    /// By every reservation; but it writes no blocks of the unit it is sent to.
-    Alter,
-    /// RESERVE and RELEASE: their own rules.
-    Reserve,
-    /// PERSISTENT RESERVE IN and OUT: their own rules, but RESERVE bars them.
-    Persistent,
-}
+pub(crate) use target::Access;
 
 /// One command, or one service action of a command.
 pub(crate) struct Entry {

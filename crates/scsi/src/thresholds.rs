@@ -18,8 +18,8 @@
 
 use block::VolumeAttributes;
 use parking_lot::Mutex;
+use target::Attention;
 
-use crate::attention::Attention;
 use crate::log::SET_BYTES;
 use crate::server::DeviceServer;
 
@@ -83,7 +83,7 @@ impl DeviceServer {
         let (changed, crossed) = state.update(thresholds, used_bytes, capacity_bytes);
         drop(state);
         if changed && !is_first {
-            self.attend_thin(Attention::ModeParameters);
+            self.attend_thin(Attention::Settings);
         }
         if crossed {
             self.attend_thin(Attention::SoftThreshold);
@@ -92,7 +92,7 @@ impl DeviceServer {
 
     /// Queues a unit attention with each nexus, on each unit that has thresholds.
     fn attend_thin(&self, what: Attention) {
-        for nexus in self.live_nexuses() {
+        for nexus in self.target.live_nexuses() {
             nexus.attend_where(what, crate::vpd::can_deallocate);
         }
     }

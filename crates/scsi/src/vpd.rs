@@ -2,11 +2,11 @@
 
 use block::request::limits::{COMMAND_BYTES_MAX, UNMAP_RANGES_MAX, VOLUME_BYTES_MAX};
 use block::{Offload, VolumeAttributes};
+use target::TargetPort;
 
 use crate::bytes::put_text;
 use crate::capacity::physical_exponent;
 use crate::inquiry::peripheral;
-use crate::nexus::TargetPort;
 use crate::sense::Sense;
 use crate::server::{Context, Unit};
 
@@ -154,7 +154,7 @@ fn device_identification(context: &Context<'_>, volume: &VolumeAttributes) -> Ve
         put_designator(&mut out, 0, &designator);
     }
     let id = context.nexus.target_port();
-    let port = context.server.ports.iter().find(|port| port.relative_id == id);
+    let port = context.server.target.ports().iter().find(|port| port.relative_id == id);
     if let Some(TargetPort { relative_id, group, name }) = port {
         let four = |number: u16| {
             let [high, low] = number.to_be_bytes();

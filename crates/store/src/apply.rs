@@ -69,7 +69,7 @@ fn apply(
         Entry::VolumeOverwrite { source, volume } => {
             volumes::overwrite(world, state, *source, *volume)?;
         }
-        Entry::Config { key, value } => match value {
+        Entry::Config { key, value } | Entry::TargetState { key, value } => match value {
             Some(value) => drop(state.config.insert(key.clone(), value.clone())),
             None => drop(state.config.remove(key)),
         },

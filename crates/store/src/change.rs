@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use block::{BLOCK_BYTES, SectorCount, VolumeError, VolumeId};
 use format::Entry;
+use format::target_state::TARGET_STATE_KEY;
 
 use crate::asking::View;
 use crate::grafts::touched_by;
@@ -87,7 +88,10 @@ impl Store {
             if key.is_empty() || key.len() > 255 || too_long {
                 return Err(invalid("a key has 1 to 255 bytes, and a value up to 64 KiB"));
             }
-            entries.push(Entry::Config { key, value });
+            entries.push(match key[0] {
+                TARGET_STATE_KEY => Entry::TargetState { key, value },
+                _ => Entry::Config { key, value },
+            });
         }
         if entries.iter().map(Entry::encoded_bytes).sum::<usize>() > CHANGE_BYTES_MAX {
             return Err(invalid("the change is too long for one commit"));

@@ -65,7 +65,7 @@ fn entries_changes_blocks(world: &World, entries: &[Entry]) -> u64 {
 /// What entries add to the key-value space, at most.
 pub(crate) fn config_bytes(entries: &[Entry]) -> u64 {
     let of = |entry: &Entry| match entry {
-        Entry::Config { .. } => entry.encoded_bytes() as u64,
+        Entry::Config { .. } | Entry::TargetState { .. } => entry.encoded_bytes() as u64,
         _ => 0,
     };
     entries.iter().map(of).sum()

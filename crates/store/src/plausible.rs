@@ -148,7 +148,7 @@ fn check_entry(header: &RecordHeader, entry: &Entry) -> Result<(), StoreError> {
         Entry::VolumeClone { source, volume: id, .. }
         | Entry::VolumeOverwrite { source, volume: id } => volume(&[*source, *id]),
         Entry::Compared(compared) => volume(&[compared.volume]) && compared.start < ID_END,
-        Entry::Config { .. } => true,
+        Entry::Config { .. } | Entry::TargetState { .. } => true,
         Entry::Release { first, count } => return check_run(first.0, *count),
     };
     if fits { Ok(()) } else { Err(damaged("a record says what can't be")) }

@@ -16,19 +16,26 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("format", &["block"]),
     ("sys", &["block"]),
     ("store", &["block", "format", "sys"]),
-    ("scsi", &["block"]),
+    ("target", &["block"]),
+    ("scsi", &["block", "target"]),
     ("iscsi", &["block"]),
-    ("array", &["block", "store"]),
+    ("array", &["block", "format", "store"]),
     ("history", &[]),
     ("api", &["array", "block", "history"]),
-    ("holdfast", &["api", "array", "block", "format", "history", "iscsi", "scsi", "store", "sys"]),
+    (
+        "holdfast",
+        &["api", "array", "block", "format", "history", "iscsi", "scsi", "store", "sys", "target"],
+    ),
     ("libiscsi", &[]),
     ("lab", &["libiscsi"]),
     ("simulator", &["block", "format", "store", "sys"]),
     ("tests-peer", &["lab", "libiscsi"]),
     ("tests-reduction", &["lab"]),
     ("xtask", &["lab", "libiscsi"]),
-    ("fuzz", &["api", "array", "block", "format", "history", "iscsi", "scsi", "store", "sys"]),
+    (
+        "fuzz",
+        &["api", "array", "block", "format", "history", "iscsi", "scsi", "store", "sys", "target"],
+    ),
 ];
 
 /// What tests may use in addition, but nothing that is shipped.

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use block::VolumeId;
+use format::StateKey;
 
 use super::{Host, HostId, State, VolumeRecord};
 use crate::Error;
 use crate::backing::Backing;
+use crate::host_state::StoredState;
 use crate::record::{self, ReservationPart, Stored};
-use crate::reservations::Reservations;
+
+/// The parts of something that is stored of volumes, in their order.
+type Parts<T> = BTreeMap<VolumeId, Vec<T>>;
 
 impl State {
     /// Everything that is stored. Each object is checked against the others, as if it were new.
@@ -17,7 +21,8 @@ impl State {
         let mut state = Self::empty(pool_id, write_cache)?;
         let (mut connections, mut snapshots, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         let (mut shared_connections, mut tags) = (Vec::new(), Vec::new());
-        let mut reservations: BTreeMap<VolumeId, Vec<ReservationPart>> = BTreeMap::new();
+        let mut reservations: Parts<ReservationPart> = BTreeMap::new();
+        let mut host_states: Parts<Vec<u8>> = BTreeMap::new();
         for (key, value) in backing.config() {
             match record::decode(&key, &value, &pool_id)? {
                 Stored::Settings(settings) => state.settings = settings,
@@ -40,11 +45,13 @@ impl State {
                 Stored::Time(time) => state.time.load(time),
                 Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
                 Stored::Reservations(volume, number, part) => {
-                    let parts = reservations.entry(volume).or_default();
-                    if number != parts.len() as u64 {
-                        return Err(no_reservations(volume)); // keys come in their order
-                    }
-                    parts.push(part);
+                    add_part(&mut reservations, volume, number, part)?;
+                }
+                Stored::TargetState(StateKey::Incarnation, value) => {
+                    state.host_states.load_incarnation(&value)?;
+                }
+                Stored::TargetState(StateKey::Volume { volume, part }, value) => {
+                    add_part(&mut host_states, volume, part.into(), value)?;
                 }
             }
         }
@@ -67,13 +74,7 @@ impl State {
         for (id, of) in tags {
             state.load_tags(id, of)?;
         }
-        for (volume, parts) in reservations {
-            let kept = Reservations::from_parts(parts).ok_or_else(|| no_reservations(volume))?;
-            if !state.volumes.contains_key(&volume) {
-                return Err(no_reservations(volume));
-            }
-            state.reservations.insert(volume, kept);
-        }
+        state.load_host_states(reservations, host_states)?;
         Ok(state)
     }
 
@@ -92,6 +93,24 @@ impl State {
             return Err(Error::Damaged(format!("two volumes are called {name}")));
         }
         self.insert_volume(volume);
+        Ok(())
+    }
+
+    fn load_host_states(
+        &mut self,
+        reservations: Parts<ReservationPart>,
+        host_states: Parts<Vec<u8>>,
+    ) -> Result<(), Error> {
+        let old = reservations.into_iter();
+        let old = old.map(|(id, parts)| (id, StoredState::from_reservations(id, parts)));
+        let new = host_states.into_iter();
+        let new = new.map(|(id, parts)| (id, StoredState::from_parts(id, &parts)));
+        for (volume, kept) in old.chain(new) {
+            match kept.filter(|_| self.volumes.contains_key(&volume)) {
+                Some(kept) => self.host_states.load(volume, kept),
+                None => return Err(no_host_state(volume)),
+            }
+        }
         Ok(())
     }
 
@@ -137,6 +156,15 @@ impl State {
     }
 }
 
-fn no_reservations(volume: VolumeId) -> Error {
-    Error::Damaged(format!("the reservations of volume {volume} don't fit"))
+fn add_part<T>(all: &mut Parts<T>, volume: VolumeId, number: u64, part: T) -> Result<(), Error> {
+    let parts = all.entry(volume).or_default();
+    if number != parts.len() as u64 {
+        return Err(no_host_state(volume)); // keys come in their order
+    }
+    parts.push(part);
+    Ok(())
+}
+
+fn no_host_state(volume: VolumeId) -> Error {
+    Error::Damaged(format!("what is kept of the hosts of volume {volume} doesn't fit"))
 }

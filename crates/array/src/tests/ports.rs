@@ -2,8 +2,11 @@
 
 use std::net::SocketAddr;
 
+use format::HostState;
+use format::target_state::{NexusName, Registration};
+
 use super::{new_array, new_volume};
-use crate::{Array, PORTS_MAX, Registration, Reservations};
+use crate::{Array, PORTS_MAX};
 
 fn at(port: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], port))
@@ -38,14 +41,10 @@ fn only_ports_that_nobody_needs_are_forgotten() {
     let all: Vec<SocketAddr> = (0..PORTS_MAX as u16).map(|port| at(100 + port)).collect();
     array.port_ids(&all).unwrap();
     let volume = array.create_volume(new_volume("one", 4096)).unwrap().id;
-    let who = Registration {
-        initiator: "iqn.2026-11.com.example:one".into(),
-        isid: [0; 6],
-        target_port: 3,
-        key: 7,
-    };
-    let kept = Reservations { type_code: None, holder: None, registrations: vec![who] };
-    array.keep_reservations(volume, Some(kept)).unwrap();
+    let nexus = NexusName { target_port: 3, id: [0; 16], host: "iqn.a".into() };
+    let registrations = vec![Registration { nexus, key: 1 }];
+    let kept = HostState { aptpl: true, registrations, ..HostState::default() };
+    array.keep_host_state(volume, Some(kept)).unwrap();
     // 5 is served, 3 is registered over; each other id is free again.
     assert_eq!(array.port_ids(&[at(1), at(104), at(2), at(3)]).unwrap(), [1, 5, 2, 4]);
     let array = Array::open(store, false).unwrap();

@@ -40,6 +40,8 @@ fn one_of_each() -> Vec<Entry> {
         Entry::VolumeClone { source: volume, volume: VolumeId(5), snapshot: true },
         Entry::Config { key: b"k".to_vec(), value: Some(b"value".to_vec()) },
         Entry::Config { key: b"k".to_vec(), value: None },
+        Entry::TargetState { key: b"Si".to_vec(), value: Some(b"value".to_vec()) },
+        Entry::TargetState { key: b"Si".to_vec(), value: None },
         Entry::Relocate { first: ChunkId(8), payload_units: 128, fingerprints },
         Entry::Release { first: ChunkId(8), count: 2 },
         Entry::VolumeHandling {

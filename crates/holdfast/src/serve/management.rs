@@ -134,7 +134,8 @@ impl FrontEnd {
 
     fn end_session(&mut self, session: &Session) {
         tracing::debug!("the session of {} ended", session.info.initiator_name);
-        self.shared.scsi.nexus_loss(&session.nexus);
+        let unsaved = self.shared.scsi.nexus_loss(&session.nexus);
+        self.shared.saver.save_all(unsaved);
         self.shared.ended.note(session, super::now_ms());
         let mut sessions = self.shared.sessions.lock();
         sessions.by_id.remove(&session.info.session);
@@ -245,13 +246,12 @@ impl FrontEnd {
     }
 
     fn answer(&mut self, slot: usize, request: &TaskManagement, luns: &Arc<LunMap>) {
-        match request.function {
-            ManagementFunction::LogicalUnitReset => {
-                self.shared.scsi.lun_reset(luns, request.lun);
-            }
+        let unsaved = match request.function {
+            ManagementFunction::LogicalUnitReset => self.shared.scsi.lun_reset(luns, request.lun),
             ManagementFunction::TargetWarmReset => self.shared.scsi.target_reset(luns),
-            _ => {}
-        }
+            _ => Vec::new(),
+        };
+        self.shared.saver.save_all(unsaved);
         let peer = self.peers[slot].as_mut();
         if let Some(peer) = peer.filter(|peer| peer.id == request.handle.connection) {
             peer.connection.respond_management(request.handle, ManagementOutcome::Complete);

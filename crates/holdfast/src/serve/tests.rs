@@ -98,11 +98,11 @@ impl LunMaps for Open {
 struct Nowhere;
 
 impl ReservationRecords for Nowhere {
-    fn load(&self) -> Vec<(VolumeId, scsi::SavedReservations)> {
-        Vec::new()
+    fn load(&self) -> Result<(target::Start, Vec<(VolumeId, target::Kept)>), ServeError> {
+        Ok((target::Start::PowerOn, Vec::new()))
     }
 
-    fn save(&self, _: VolumeId, _: Option<scsi::SavedReservations>) -> Result<(), scsi::SaveError> {
+    fn save(&self, _: VolumeId, _: Option<&target::Kept>) -> Result<(), scsi::SaveError> {
         Ok(())
     }
 }

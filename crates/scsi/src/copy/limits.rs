@@ -3,11 +3,11 @@
 
 use block::request::limits::COPY_SEGMENTS_MAX;
 use block::{Offload, Offloads, VolumeAttributes};
-
-use crate::copy::cscd::OWN_UNIT;
-use crate::copy::rod::{
+use target::rods::{
     INACTIVITY_S_DEFAULT, INACTIVITY_S_MAX, LIFETIME_S_MAX, RANGES_MAX, ROD_BYTES_MAX,
 };
+
+use crate::copy::cscd::OWN_UNIT;
 use crate::copy::token::{BLOCK_ZERO, POINT_IN_TIME};
 use crate::table::entries;
 

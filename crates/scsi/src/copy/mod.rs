@@ -13,20 +13,18 @@ pub(crate) mod limits;
 pub(crate) mod odx;
 pub(crate) mod parse;
 pub(crate) mod results;
-pub(crate) mod rod;
 pub(crate) mod token;
 
 use std::sync::Arc;
 
 use block::{CopySegment, SECTOR_BYTES, SectorRange, VolumeAttributes, VolumeReply, VolumeRequest};
+use target::{PreemptionMark, Rod, Token};
 
 use crate::bytes::parameter_list;
 use crate::copy::cscd::Cscd;
 use crate::copy::parse::{Form, Length, List, ListUse, Segment};
 use crate::copy::results::{CopyResult, Listed, Origin, TERMINATED};
-use crate::copy::rod::Rod;
-use crate::copy::token::Token;
-use crate::nexus::{Nexus, PreemptionMark};
+use crate::nexus::Nexus;
 use crate::read_write::sectors;
 use crate::response::{Command, Response, Rest, Status, Step, request};
 use crate::sense::{Sense, SenseKey};
@@ -90,11 +88,11 @@ impl After {
         match self {
             Self::ThirdParty | Self::Zeros => None,
             Self::Publish(rod) => {
-                server.rods.publish(&rod);
+                server.target.rods().publish(&rod);
                 Some(Box::new(rod.token))
             }
             Self::Used { rod, delete } => {
-                server.rods.used(&rod, delete);
+                server.target.rods().used(&rod, delete);
                 None
             }
         }
@@ -208,9 +206,9 @@ fn resolve_one(
 ) -> Result<CopySegment, Sense> {
     let source = cscd::find(context, list, cscds, segment.source)?;
     let destination = cscd::find(context, list, cscds, segment.destination)?;
-    let reservations = &context.server.reservations;
-    if reservations.conflict(source.id, context.nexus, Access::Read)
-        || reservations.conflict(destination.id, context.nexus, Access::Write)
+    let (reservations, nexus) = (context.server.target.volumes(), context.nexus.id());
+    if reservations.conflict(source.id, nexus, Access::Read)
+        || reservations.conflict(destination.id, nexus, Access::Write)
         || context.server.controls.of(destination.id).write_protected
     {
         return Err(DEVICE_FAILURE);

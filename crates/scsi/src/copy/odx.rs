@@ -15,14 +15,16 @@
 use std::sync::Arc;
 
 use block::{CopySegment, SECTOR_BYTES, SectorRange, VolumeAttributes, VolumeRequest};
+use target::rods::{
+    INACTIVITY_S_DEFAULT, INACTIVITY_S_MAX, RANGES_MAX, ROD_BYTES_MAX, TOKEN_BYTES,
+};
+use target::{PreemptionMark, Rod, Token};
 
 use crate::bytes::{be_u16, be_u32, be_u64};
 use crate::copy::parse::ListUse;
 use crate::copy::results::{Origin, begin};
-use crate::copy::rod::{INACTIVITY_S_DEFAULT, INACTIVITY_S_MAX, RANGES_MAX, ROD_BYTES_MAX, Rod};
-use crate::copy::token::{BLOCK_ZERO, POINT_IN_TIME, POINT_IN_TIME_ANY, TOKEN_BYTES, Token};
+use crate::copy::token::{self, BLOCK_ZERO, POINT_IN_TIME, POINT_IN_TIME_ANY};
 use crate::copy::{After, CopyRest, list_of, start};
-use crate::nexus::PreemptionMark;
 use crate::read_write::sectors;
 use crate::response::{Command, Response, Step};
 use crate::sense::{Sense, SenseKey};
@@ -93,9 +95,11 @@ pub(crate) fn populate(context: &Context<'_>, command: Command) -> Outcome {
     }
     let id = command.cdb.u32(6);
     let listed = begin(context.nexus, id, Origin::PopulateToken, ListUse::Hold)?;
-    let rods = &context.server.rods;
+    let rods = context.server.target.rods();
     let initiator = &context.nexus.initiator().name;
-    let rod = rods.reserve(volume, &ranges, inactivity_s, initiator)?;
+    let token = token::build(volume, &ranges);
+    let rod = rods.reserve(volume.id, &ranges, inactivity_s, initiator, token);
+    let rod = rod.map_err(token::sense)?;
     let segments: Vec<CopySegment> = ranges
         .iter()
         .zip(&rod.pieces)
@@ -130,9 +134,9 @@ pub(crate) fn write_using(context: &Context<'_>, command: Command) -> Outcome {
         // Its data is zeros, as many as are asked for; unmapped blocks read as zeros (LBPRZ).
         BLOCK_ZERO => (VolumeRequest::Unmap { volume: volume.id, ranges: to }, After::Zeros),
         POINT_IN_TIME => {
-            let rod = context.server.rods.find(&token_of(&list)?)?;
+            let rod = context.server.target.rods().find(&token_of(&list)?).map_err(token::sense)?;
             let skip = be_u64(&list, 8).saturating_mul(volume.logical_block.sectors());
-            let own = context.server.rods.volume();
+            let own = context.server.target.rods().volume();
             let segments = pair_up(&rod, skip, &to)?
                 .map(|(from, to)| CopySegment {
                     source: own,

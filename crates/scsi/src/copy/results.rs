@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use target::Token;
 
 use crate::cdb::Cdb;
 use crate::copy::limits::{IDENTIFIED_MAX, operating_parameters as operating_parameters_data};
 use crate::copy::parse::ListUse;
-use crate::copy::token::{MANAGEMENT_BYTES, Token};
+use crate::copy::token::MANAGEMENT_BYTES;
 use crate::nexus::Nexus;
 use crate::response::{AnswerAfter, Command, Response, Status, Step};
 use crate::sense::{Sense, SenseKey};
@@ -309,7 +310,7 @@ pub(crate) fn rod_token_information(context: &Context<'_>, command: Command) -> 
 /// REPORT ALL ROD TOKENS (SPC-4, 6.26): those that the same initiator has made.
 pub(crate) fn all_rod_tokens(context: &Context<'_>, command: Command) -> Outcome {
     let mut out = vec![0; 8];
-    for rod in context.server.rods.of_initiator(&context.nexus.initiator().name) {
+    for rod in context.server.target.rods().of_host(&context.nexus.initiator().name) {
         out.extend(&rod.token[..MANAGEMENT_BYTES]);
     }
     answer(&command.cdb, out)

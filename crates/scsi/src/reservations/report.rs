@@ -1,6 +1,8 @@
 //! PERSISTENT RESERVE IN (SPC-4, 6.15).
 
-use crate::reservations::{VolumeState, transport_id};
+use target::volumes::Volume;
+
+use crate::reservations::transport_id;
 use crate::response::{Command, Response, Step};
 use crate::sense::Sense;
 use crate::server::Context;
@@ -9,12 +11,12 @@ use crate::table::Outcome;
 fn answer(
     context: &Context<'_>,
     command: &Command,
-    body: impl FnOnce(&VolumeState) -> Vec<u8>,
+    body: impl FnOnce(&Volume) -> Vec<u8>,
 ) -> Outcome {
     let volume = context.volume()?;
-    let out = context.server.reservations.look(volume.id, |state| {
+    let out = context.server.target.volumes().look(volume.id, |state| {
         let body = body(state);
-        let mut out = state.generation.to_be_bytes().to_vec();
+        let mut out = state.kept().generation.to_be_bytes().to_vec();
         out.extend((body.len() as u32).to_be_bytes());
         out.extend(body);
         out
@@ -24,15 +26,15 @@ fn answer(
 
 pub(crate) fn read_keys(context: &Context<'_>, command: Command) -> Outcome {
     answer(context, &command, |state| {
-        state.registry.registrants.iter().flat_map(|who| who.key.to_be_bytes()).collect()
+        state.kept().registrants.iter().flat_map(|who| who.key.to_be_bytes()).collect()
     })
 }
 
 pub(crate) fn read_reservation(context: &Context<'_>, command: Command) -> Outcome {
     answer(context, &command, |state| {
-        let registry = &state.registry;
-        let Some(reservation) = &registry.reservation else { return Vec::new() };
-        let holder = registry.registrants.iter().find(|who| who.nexus == reservation.holder);
+        let kept = state.kept();
+        let Some(reservation) = &kept.reservation else { return Vec::new() };
+        let holder = kept.registrants.iter().find(|who| who.nexus == reservation.holder);
         let key = match holder {
             Some(holder) if !reservation.kind.all_registrants() => holder.key,
             _ => 0,
@@ -52,7 +54,8 @@ const ALLOWED: u8 = 0x80 | 0b100 << 4;
 /// REPORT CAPABILITIES (SPC-4, 6.15.4): all six types.
 pub(crate) fn report_capabilities(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
-    let kept = context.server.reservations.look(volume.id, |state| state.is_kept());
+    let kept =
+        context.server.target.volumes().look(volume.id, |state| state.is_kept_through_power_loss());
     let out = [0, 8, CAPABLE, ALLOWED | u8::from(kept), 0xea, 0x01, 0, 0];
     Ok(Step::Done(Response::parameters(&out, command.cdb.u16(7).into())))
 }
@@ -65,8 +68,8 @@ pub(crate) fn read_full_status(context: &Context<'_>, command: Command) -> Outco
     }
     answer(context, &command, |state| {
         let mut out = Vec::new();
-        for who in &state.registry.registrants {
-            let reservation = state.registry.reservation.as_ref();
+        for who in &state.kept().registrants {
+            let reservation = state.kept().reservation.as_ref();
             let held =
                 reservation.filter(|what| what.kind.all_registrants() || what.holder == who.nexus);
             out.extend(who.key.to_be_bytes());
@@ -74,7 +77,7 @@ pub(crate) fn read_full_status(context: &Context<'_>, command: Command) -> Outco
             out.extend([u8::from(held.is_some()), held.map_or(0, |what| what.kind as u8)]);
             out.extend([0; 4]);
             out.extend(who.nexus.target_port.to_be_bytes());
-            let id = transport_id::of_port(&who.nexus.initiator);
+            let id = transport_id::of_port(&who.nexus.host);
             out.extend((id.len() as u32).to_be_bytes());
             out.extend(id);
         }

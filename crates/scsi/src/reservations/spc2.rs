@@ -1,7 +1,10 @@
 //! RESERVE and RELEASE (SPC-2, 7.21 to 7.24, 7.17), for hosts that lock so, with the exceptions
 //! that a persistent reservation makes (SPC-4, 5.13.3; CRH is 1).
 
-use crate::reservations::NexusId;
+use block::VolumeId;
+use target::{Change, Refusal};
+
+use crate::reservations::saving::answer;
 use crate::response::{Command, Response, Status, Step};
 use crate::sense::Sense;
 use crate::server::Context;
@@ -39,27 +42,18 @@ fn refuse_third_party(command: &Command) -> Result<(), Sense> {
 }
 
 fn take(context: &Context<'_>) -> Outcome {
-    let (volume, nexus) = (context.volume()?, context.nexus);
-    let taken = context.server.reservations.with(volume.id, |state| {
-        if state.spc2.as_ref().is_some_and(|holder| !holder.is(nexus)) {
-            return false;
-        }
-        // A nexus that a persistent reservation admits gets GOOD, and nothing is established.
-        if !state.registry.admits(nexus) {
-            state.spc2 = Some(NexusId::of(nexus));
-        }
-        true
-    });
-    let status = if taken { Status::Good } else { Status::ReservationConflict };
-    Ok(Step::Done(Response::with_status(status)))
+    let (volume, nexus) = (context.volume()?, context.nexus.id());
+    Ok(answered(volume.id, context.server.target.reserve(volume.id, nexus)))
 }
 
 fn give_back(context: &Context<'_>) -> Outcome {
-    let (volume, nexus) = (context.volume()?, context.nexus);
-    context.server.reservations.with(volume.id, |state| {
-        if state.spc2.as_ref().is_some_and(|holder| holder.is(nexus)) {
-            state.spc2 = None;
-        }
-    });
-    Ok(Step::Done(Response::good()))
+    let (volume, nexus) = (context.volume()?, context.nexus.id());
+    Ok(answered(volume.id, context.server.target.release(volume.id, nexus)))
+}
+
+fn answered(volume: VolumeId, done: Result<Change, Refusal>) -> Step {
+    match done {
+        Ok(change) => answer(volume, change, Response::good(), false),
+        Err(_) => Step::Done(Response::with_status(Status::ReservationConflict)),
+    }
 }

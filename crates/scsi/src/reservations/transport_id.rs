@@ -7,8 +7,10 @@
 //!             format 01b: the iSCSI name, ",i,0x", the ISID in hexadecimal, a null, nulls
 //! ```
 
+use target::HostPort;
+
 use crate::bytes::{be_u8, be_u16};
-use crate::nexus::InitiatorPort;
+use crate::nexus::{InitiatorPort, isid_of};
 
 const HEADER_BYTES: usize = 4;
 const ADDITIONAL_BYTES_MIN: usize = 20;
@@ -75,10 +77,10 @@ fn isid(digits: &[u8]) -> Option<[u8; 6]> {
 }
 
 /// The TransportID of an initiator port, in format 01b.
-pub(crate) fn of_port(initiator: &InitiatorPort) -> Vec<u8> {
-    let mut name = initiator.name.clone().into_bytes();
+pub(crate) fn of_port(host: &HostPort) -> Vec<u8> {
+    let mut name = host.name.clone().into_bytes();
     name.extend(SEPARATOR);
-    for byte in initiator.isid {
+    for byte in isid_of(host) {
         name.extend(format!("{byte:02x}").bytes());
     }
     name.push(0);

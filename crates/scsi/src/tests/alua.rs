@@ -1,7 +1,8 @@
 //! Target port groups: each state, each command, and which nexuses get unit attentions.
 
+use target::TargetPort;
+
 use super::world::{World, cdb_16, initiator, triple};
-use crate::nexus::TargetPort;
 use crate::response::Status;
 
 /// Ports 1 and 2 in group 1, port 3 in group 7.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use target::Attention;
+
 use super::registering::{listing, long_out, port_id};
 use super::reservations::{Hosts, KEY_A, KEY_B, keys, out};
 use super::world::{World, cdb_10, initiator, triple};
-use crate::attention::Attention;
 use crate::nexus::Nexus;
 use crate::response::Status;
 
@@ -29,7 +30,7 @@ fn told(world: &mut World, nexus: &Nexus, lun: u16) -> Vec<(u8, u8, u8)> {
 }
 
 fn again(world: &mut World, nexus: &Arc<Nexus>) -> Arc<Nexus> {
-    world.server.nexus_loss(nexus);
+    world.nexus_loss(nexus);
     world.server.new_nexus(nexus.initiator().clone(), nexus.target_port(), &world.luns)
 }
 
@@ -85,10 +86,10 @@ fn resets_come_before_all_else_and_are_told_to_whom_has_no_session_too() {
     let mut world = World::new();
     let (a, luns) = (world.nexus.clone(), world.luns.clone());
     let gone = world.log_in(initiator("gone"), 1);
-    world.server.nexus_loss(&gone);
+    world.nexus_loss(&gone);
     a.attend(block::VolumeId(1), Attention::ReservationsReleased);
-    world.server.lun_reset(&luns, [0; 8]);
-    world.server.target_reset(&luns);
+    world.lun_reset(0);
+    world.target_reset(&luns);
     assert_eq!(told(&mut world, &a, 0), [TARGET_RESET, UNIT_RESET, (6, 0x2a, 4)]);
     for lun in [2, 300] {
         assert_eq!(told(&mut world, &a, lun), [TARGET_RESET]);
@@ -98,7 +99,7 @@ fn resets_come_before_all_else_and_are_told_to_whom_has_no_session_too() {
     // A start implies a reset before the first command, too; the loss of a nexus is less.
     let fresh = world.server.new_nexus(initiator("fresh"), 1, &luns);
     let a = again(&mut world, &a);
-    world.server.lun_reset(&luns, [0; 8]);
+    world.lun_reset(0);
     assert_eq!(told(&mut world, &fresh, 0), [POWER_ON]);
     assert_eq!(told(&mut world, &a, 0), [UNIT_RESET]);
 }
@@ -117,7 +118,7 @@ fn attentions_queue_from_login_on() {
 fn who_is_preempted_without_a_session_is_told_at_the_next_login() {
     let mut hosts = Hosts::registered();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
-    hosts.world.server.nexus_loss(&b);
+    hosts.world.nexus_loss(&b);
     assert_eq!(hosts.out(&a, 5, 0, KEY_A, KEY_B).status, Status::Good);
     let b = hosts.world.server.new_nexus(initiator("b"), 2, &hosts.world.luns);
     assert_eq!(told(&mut hosts.world, &b, 0), [NEXUS_LOSS, REGISTRATIONS_PREEMPTED]);
@@ -153,9 +154,9 @@ fn what_is_kept_of_nexuses_without_a_session_is_bounded_and_forgetting_is_told()
     let mut world = World::new();
     for n in 0..5000 {
         let nexus = world.log_in(initiator(&format!("n{n:04}")), 1);
-        world.server.nexus_loss(&nexus);
+        world.nexus_loss(&nexus);
     }
-    assert_eq!(world.server.parked_count(), 4096);
+    assert_eq!(world.server.target.parked_count(), 4096);
     let (first, last) = (initiator("n0000"), initiator("n4999"));
     let forgotten = world.server.new_nexus(first, 1, &world.luns);
     assert_eq!(told(&mut world, &forgotten, 0), [POWER_ON]);
@@ -177,7 +178,7 @@ fn a_hard_reset_is_told_by_the_units_that_were_reset_and_no_others() {
     let (few, other) = (some(&[0, 300]), some(&[2, 300]));
     let nexus = world.server.new_nexus(initiator("b"), 1, &few);
     nexus.skip_first_attentions();
-    world.server.target_reset(&other);
+    world.target_reset(&other);
     world.luns = few;
     assert_eq!(told(&mut world, &nexus, 0), []);
     // It sees more, and what was marked before stays.
@@ -185,7 +186,7 @@ fn a_hard_reset_is_told_by_the_units_that_were_reset_and_no_others() {
     more.generation += 2;
     world.luns = more.into();
     assert_eq!(told(&mut world, &nexus, 300), [TARGET_RESET, (6, 0x3f, 0x0e)]);
-    world.server.target_reset(&other);
+    world.target_reset(&other);
     assert_eq!(told(&mut world, &nexus, 2), [TARGET_RESET, (6, 0x3f, 0x0e)]);
     assert_eq!(told(&mut world, &nexus, 300), [TARGET_RESET]);
     assert_eq!(told(&mut world, &nexus, 0), [(6, 0x3f, 0x0e)]);
@@ -202,8 +203,49 @@ fn what_happens_again_before_it_was_told_is_told_once() {
         let page = [0x0a, 0x0a, format, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0];
         world.good(&[0x15, 0x10, 0, 0, 16, 0], &mode(page));
     }
-    (0..3).for_each(|_| world.server.lun_reset(&world.luns, [0; 8]));
+    (0..3).for_each(|_| world.lun_reset(0));
     let nexus = world.nexus.clone();
     assert_eq!(told(&mut world, &nexus, 0), [UNIT_RESET]);
     assert_eq!(told(&mut world, &other, 0), [UNIT_RESET, (6, 0x2a, 0x01)]);
+}
+
+/// After a takeover "nothing is known" means a lost session, until a nexus has been forgotten.
+#[test]
+fn a_nexus_that_is_forgotten_after_a_takeover_is_told_more_than_its_loss() {
+    let mut world = World::new();
+    world.take_over();
+    let nexus = world.server.new_nexus(initiator("early"), 1, &world.luns);
+    assert_eq!(told(&mut world, &nexus, 0), [NEXUS_LOSS]);
+    for n in 0..4097 {
+        let nexus = world.log_in(initiator(&format!("n{n:04}")), 1);
+        world.nexus_loss(&nexus);
+    }
+    let forgotten = world.server.new_nexus(initiator("n0000"), 1, &world.luns);
+    assert_eq!(told(&mut world, &forgotten, 0), [POWER_ON]);
+}
+
+/// A takeover is no loss of power: sessions were lost, and nobody knows what was told before.
+#[test]
+fn after_a_takeover_each_nexus_is_told_of_its_loss_and_of_all_that_it_may_have_missed() {
+    let mut hosts = Hosts::registered();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    hosts.out(&a, 1, 5, KEY_A, 0);
+    hosts.out(&a, 2, 5, KEY_A, 0); // RESERVATIONS RELEASED
+    hosts.out(&a, 4, 0, KEY_A, KEY_B); // REGISTRATIONS PREEMPTED
+    let missed = [NEXUS_LOSS, (6, 0x2a, 0x04), REGISTRATIONS_PREEMPTED];
+    assert_eq!(told(&mut hosts.world, &b, 0), missed[1..]);
+    hosts.world.take_over();
+    let world = &mut hosts.world;
+    let b = world.server.new_nexus(initiator("b"), 2, &world.luns);
+    assert_eq!(told(world, &b, 0), missed, "also what it has heard before");
+    assert_eq!(told(world, &b, 300), [NEXUS_LOSS], "nothing has happened there");
+    let b = again(world, &b);
+    assert_eq!(told(world, &b, 0), [NEXUS_LOSS], "and no more than once");
+    // Something happens to one that has not come back yet: it misses nothing for that.
+    let gone = world.server.new_nexus(initiator("a"), 1, &world.luns);
+    told(world, &gone, 0);
+    world.run_as(&gone, 0, &out(4, 0), &keys(KEY_A, KEY_A)); // it preempts itself, untold
+    world.lun_reset(0);
+    let late = world.server.new_nexus(initiator("late"), 1, &world.luns);
+    assert_eq!(told(world, &late, 0), [POWER_ON, missed[1], missed[2]], "a reset covers the loss");
 }

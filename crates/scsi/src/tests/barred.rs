@@ -23,9 +23,9 @@ fn reserve_bars_all_but_who_holds_it_and_ends_with_the_nexus() {
     assert_eq!(hosts.status(&b, &[0x12, 0, 0, 0, 96, 0]), Status::Good);
     assert_eq!(hosts.status(&b, &release), Status::Good, "and does nothing");
     assert_eq!(hosts.status(&b, &reserve), Status::ReservationConflict);
-    hosts.world.server.nexus_loss(&a);
+    hosts.world.nexus_loss(&a);
     assert_eq!(hosts.status(&b, &reserve), Status::Good);
-    hosts.world.server.lun_reset(&hosts.world.luns.clone(), [0; 8]);
+    hosts.world.lun_reset(0);
     assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x29, 0x03));
     assert_eq!(hosts.status(&b, &[0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Status::Good);
     assert_eq!(hosts.status(&b, &[0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Status::Good);

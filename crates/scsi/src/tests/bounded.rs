@@ -14,17 +14,18 @@ use block::{
     DataIn, DataOut, FRAME_BYTES, Frame, LbaExtent, LbaState, LogicalBlockSize, LunMap,
     SECTOR_BYTES, SectorRange, SpaceUse, VolumeId, VolumeReply, VolumeRequest,
 };
+use target::rods::{RANGES_MAX, ROD_BYTES_MAX};
+use target::{Kept, NexusId, Registrant};
 
 use super::registering::{listing, port_id};
 use super::world::{World, cdb_10, cdb_16, initiator, volume};
-use crate::copy::rod::{RANGES_MAX, ROD_BYTES_MAX};
 use crate::long::STEP_BYTES_MAX;
 use crate::nexus::InitiatorPort;
 use crate::provisioning::DESCRIPTORS_MAX;
 use crate::reservations::persistent::LIST_BYTES_MAX;
 use crate::response::{Command, Response, Status, Step};
 use crate::table::{COMMANDS, Entry};
-use crate::{Cdb, SavedRegistration, SavedReservations, data_out_phase};
+use crate::{Cdb, data_out_phase};
 
 /// The most requests that one command may become: 32 MiB in steps of 1 MiB, each read and written,
 /// and one more where they are not aligned.
@@ -59,17 +60,15 @@ pub(super) fn largest_world() -> World {
         luns.insert(lun, Arc::new(one));
     }
     world.luns = Arc::new(LunMap { generation: 2, luns });
-    world.nexus = world.log_in(initiator("all"), 1);
     let registration = |n: u16| {
-        let [high, low] = n.to_be_bytes();
         let name = format!("{:a<223}", "iqn.2026-01.example:");
-        let initiator = InitiatorPort { name, isid: [0, 0, 0, 0, high, low] };
-        SavedRegistration { initiator, target_port: 1, key: 1 }
+        let host = InitiatorPort { name, isid: [0, 0, 0, 0, (n >> 8) as u8, n as u8] }.into();
+        Registrant { nexus: NexusId { host, target_port: 1 }, key: 1 }
     };
-    let registrations = (0..512).map(registration).collect();
-    let saved = SavedReservations { registrations, reservation: None };
+    let registrants = (0..512).map(registration).collect();
     // LUN 1 has as many as there can be; LUN 0 has room for a list.
-    assert!(world.server.restore_reservations(VolumeId(1_001), saved));
+    world.restore(VolumeId(1_001), Kept { registrants, ..Kept::default() });
+    world.nexus = world.log_in(initiator("all"), 1);
     world
 }
 
@@ -345,7 +344,8 @@ fn largest(world: &mut World, entry: &Entry) -> (u16, Vec<u8>, Vec<u8>) {
         }
         (0xa3 | 0xb7, _) => (full(entry, 6..10), none()),
         (0xa4, _) => {
-            let (mut cdb, list) = (full(entry, 0..0), group_list(world.server.ports.len()));
+            let (mut cdb, list) =
+                (full(entry, 0..0), group_list(world.server.target.ports().len()));
             cdb[6..10].copy_from_slice(&(list.len() as u32).to_be_bytes());
             (cdb, list)
         }
@@ -387,7 +387,7 @@ fn the_largest_form_of_every_command_is_bounded_work() {
 fn a_change_of_the_map_and_a_reset_cost_no_more_than_the_units_are_many() {
     let mut world = largest_world();
     let nexuses: Vec<_> = (1..9).map(|port| world.log_in(initiator("many"), port)).collect();
-    world.server.target_reset(&world.luns);
+    world.target_reset(&world.luns.clone());
     let mut luns = (*world.luns).clone();
     (luns.generation, _) = (3, luns.luns.remove(&16_383));
     world.luns = luns.into();

@@ -163,12 +163,12 @@ fn a_reset_is_told_to_all_nexuses() {
     let other = world.log_in(initiator("b"), 2);
     world.run_as(&other, 0, &[0; 6], &[]);
     world.good(&[0; 6], &[]);
-    world.server.lun_reset(&world.luns, [0; 8]);
+    world.lun_reset(0);
     assert_eq!(world.sense(&[0; 6], &[]), (6, 0x29, 0x03));
     world.good(&[0; 6], &[]);
     assert_eq!(triple(&world.run_as(&other, 0, &[0; 6], &[])), (6, 0x29, 0x03));
     assert_eq!(world.run_as(&other, 300, &[0; 6], &[]).status, Status::Good);
-    world.server.target_reset(&world.luns);
+    world.target_reset(&world.luns.clone());
     assert_eq!(triple(&world.run_as(&other, 300, &[0; 6], &[])), (6, 0x29, 0x02));
 }
 

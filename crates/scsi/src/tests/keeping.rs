@@ -1,12 +1,15 @@
-//! What of the reservations is kept through a loss of power, and when it is answered.
+//! What is kept of a volume over a loss of power and over a takeover, and when it is answered.
+
+use std::sync::Arc;
 
 use block::VolumeId;
+use target::AccessState;
 
 use super::reservations::{Hosts, KEY_A, KEY_B, keys, out, report};
 use super::world::{cdb_10, initiator, triple};
+use crate::SaveError;
 use crate::nexus::Nexus;
 use crate::response::{AnswerAfter, Pending, Status, Step};
-use crate::{SaveError, SavedReservation, SavedReservations};
 
 const VOLUME: VolumeId = VolumeId(1);
 
@@ -30,6 +33,16 @@ fn kept() -> Hosts {
 /// The power fails; the hosts log in again.
 fn restart(hosts: &mut Hosts) {
     hosts.world.restart();
+    log_in(hosts);
+}
+
+/// Another controller takes over, and the hosts log in again.
+fn take_over(hosts: &mut Hosts) {
+    hosts.world.take_over();
+    log_in(hosts);
+}
+
+fn log_in(hosts: &mut Hosts) {
     hosts.a = hosts.world.log_in(initiator("a"), 1);
     hosts.b = hosts.world.log_in(initiator("b"), 2);
     hosts.c = hosts.world.log_in(initiator("c"), 1);
@@ -74,9 +87,9 @@ fn the_last_aptpl_decides_whoever_sent_it() {
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     hosts.out(&a, 1, 1, KEY_A, 0);
     assert_eq!(hosts.out(&b, 0, 0, KEY_B, KEY_B).status, Status::Good, "without APTPL");
-    assert!(!is_kept(&mut hosts) && hosts.world.kept.is_empty());
+    assert!(!is_kept(&mut hosts) && !hosts.world.kept[&VOLUME].aptpl);
     assert_eq!(hosts.run(&a, &out(6, 0), &kept_keys(0, KEY_A)).status, Status::Good);
-    assert_eq!(hosts.world.kept[&VOLUME].registrations.len(), 2, "all of it again");
+    assert_eq!(hosts.world.kept[&VOLUME].registrants.len(), 2);
     hosts.out(&b, 6, 0, 0, KEY_B);
     restart(&mut hosts);
     let c = hosts.c.clone();
@@ -113,16 +126,19 @@ fn every_action_on_what_is_kept_waits_until_it_is_durable() {
         let Step::Done(response) = hosts.world.server.resume_saved(pending) else { panic!() };
         assert_eq!(response.status, Status::Good, "{action}");
         let kept = &hosts.world.kept[&VOLUME];
-        assert_eq!(kept.registrations.len(), count, "action {action}");
+        assert_eq!(kept.registrants.len(), count, "action {action}");
         assert_eq!(kept.reservation.is_some(), matches!(action, 1 | 4 | 7));
         hosts.run(&b, &[0; 6], &[]);
     }
-    // Of what is not kept, or does not change, nothing waits.
+    // Without APTPL it waits, too: it is to outlive a takeover. What changes nothing does not.
     let mut hosts = Hosts::registered();
     let a = hosts.a.clone();
-    for (action, kind) in [(1, 1), (2, 1), (3, 0)] {
+    for (action, kind, waits) in
+        [(1, 1, true), (1, 1, false), (2, 1, true), (2, 1, false), (3, 0, true)]
+    {
         let step = hosts.world.start_as(&a, 0, &out(action, kind), &keys(KEY_A, 0));
-        assert!(matches!(step, Step::Done(_)), "{action}");
+        assert_eq!(matches!(step, Step::Persist { .. }), waits, "{action}");
+        hosts.world.finish(&a, step);
     }
 }
 
@@ -135,9 +151,9 @@ fn others_are_told_when_it_is_durable_and_in_order() {
     assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "not yet");
     // This one changes nothing, but says that there is no reservation: so it waits, too.
     let again = start(&mut hosts, &a, 2, 5, &keys(KEY_A, 0));
-    let unsaved = hosts.world.server.unsaved_reservations(VOLUME).unwrap();
+    let unsaved = hosts.world.server.unsaved(VOLUME).unwrap();
     let preempt = start(&mut hosts, &a, 5, 0, &keys(KEY_A, KEY_B));
-    hosts.world.server.reservations_saved(unsaved, Ok(()));
+    hosts.world.server.saved(unsaved, Ok(()));
     assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x2a, 0x04));
     assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "the other is not durable yet");
     assert_eq!(b.preemptions(VOLUME), 0);
@@ -149,7 +165,7 @@ fn others_are_told_when_it_is_durable_and_in_order() {
         let Step::Done(response) = hosts.world.server.resume_saved(pending) else { panic!() };
         assert_eq!((response.status, response.after), (Status::Good, after));
     }
-    assert!(hosts.world.server.unsaved_reservations(VOLUME).is_none());
+    assert!(hosts.world.server.unsaved(VOLUME).is_none());
 }
 
 #[test]
@@ -171,7 +187,7 @@ fn what_can_not_be_made_durable_is_taken_back() {
         assert_eq!(before[4..], after[4..]);
         assert_ne!(before[..4], after[..4], "who has read in between finds another generation");
         assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "nobody is told");
-        assert_eq!(hosts.world.kept[&VOLUME].registrations[0].key, KEY_A);
+        assert_eq!(hosts.world.kept[&VOLUME].registrants[0].key, KEY_A);
         assert_eq!(hosts.out(&a, 1, 1, KEY_A, 0).status, Status::Good, "and it goes on");
     }
 }
@@ -181,14 +197,14 @@ fn a_failure_takes_back_all_that_followed_and_keeps_what_was_durable() {
     let mut hosts = kept();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     let first = start(&mut hosts, &a, 1, 5, &keys(KEY_A, 0));
-    let unsaved = hosts.world.server.unsaved_reservations(VOLUME).unwrap();
+    let unsaved = hosts.world.server.unsaved(VOLUME).unwrap();
     let second = start(&mut hosts, &a, 6, 0, &kept_keys(0, 7));
-    hosts.world.server.reservations_saved(unsaved, Ok(()));
-    let unsaved = hosts.world.server.unsaved_reservations(VOLUME).unwrap();
+    hosts.world.server.saved(unsaved, Ok(()));
+    let unsaved = hosts.world.server.unsaved(VOLUME).unwrap();
     let third = start(&mut hosts, &b, 6, 0, &keys(0, 8)); // without APTPL
     assert!(is_kept(&mut hosts), "what is durable is told, not what is to be");
-    hosts.world.server.reservations_saved(unsaved, Err(SaveError::Failed));
-    assert!(hosts.world.server.unsaved_reservations(VOLUME).is_none(), "nothing is left to do");
+    hosts.world.server.saved(unsaved, Err(SaveError::Failed));
+    assert!(hosts.world.server.unsaved(VOLUME).is_none(), "nothing is left to do");
     let wants = [Status::Good, Status::CheckCondition, Status::CheckCondition];
     for (pending, want) in [first, second, third].into_iter().zip(wants) {
         let Step::Done(response) = hosts.world.server.resume_saved(pending) else { panic!() };
@@ -205,28 +221,111 @@ fn a_volume_that_is_destroyed_meanwhile_stays_forgotten() {
     let mut hosts = kept();
     let a = hosts.a.clone();
     let pending = start(&mut hosts, &a, 1, 5, &keys(KEY_A, 0));
-    let unsaved = hosts.world.server.unsaved_reservations(VOLUME).unwrap();
+    let unsaved = hosts.world.server.unsaved(VOLUME).unwrap();
     hosts.world.server.volume_destroyed(VOLUME);
-    hosts.world.server.reservations_saved(unsaved, Ok(()));
+    hosts.world.server.saved(unsaved, Ok(()));
     assert!(matches!(hosts.world.server.resume_saved(pending), Step::Done(_)));
-    assert!(hosts.world.server.unsaved_reservations(VOLUME).is_none());
+    assert!(hosts.world.server.unsaved(VOLUME).is_none());
     assert_eq!(hosts.run(&a, &report(0), &[]).data_in.len(), 8);
 }
 
+/// RESERVE and RELEASE of `nexus`, whose session stays.
+fn reserve(hosts: &mut Hosts, nexus: &Arc<Nexus>, opcode: u8) -> Status {
+    hosts.run(nexus, &[opcode, 0, 0, 0, 0, 0], &[]).status
+}
+
 #[test]
-fn a_record_that_makes_no_sense_is_refused() {
-    let mut hosts = kept();
-    let good = hosts.world.kept[&VOLUME].clone();
-    let restores = |reservation| {
-        let saved = SavedReservations { reservation, ..good.clone() };
-        hosts.world.server.restore_reservations(VOLUME, saved)
-    };
-    let reservation = |type_code, holder| Some(SavedReservation { type_code, holder });
-    assert!(restores(None) && restores(reservation(5, Some(1))) && restores(reservation(8, None)));
-    for bad in [reservation(5, None), reservation(5, Some(2)), reservation(2, Some(0))] {
-        assert!(!restores(bad), "{bad:?}");
+fn reserve_waits_until_it_is_durable_and_holds_over_a_takeover_alone() {
+    let mut hosts = Hosts::new();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    let step = hosts.world.start_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[]);
+    assert!(matches!(step, Step::Persist { volume: VOLUME, .. }));
+    assert_eq!(hosts.status(&b, &[0; 6]), Status::ReservationConflict, "in force at once");
+    assert_eq!(hosts.world.finish(&a, step).status, Status::Good);
+    let again = hosts.world.start_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[]);
+    assert!(matches!(again, Step::Done(_)), "it has it already");
+    take_over(&mut hosts);
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    assert_eq!(hosts.status(&b, &[0; 6]), Status::ReservationConflict, "a still has it");
+    assert_eq!(hosts.status(&a, &cdb_10(0x2a, 0, 0, 1)), Status::Good);
+    restart(&mut hosts);
+    let b = hosts.b.clone();
+    assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "no power on leaves it");
+    assert_eq!(reserve(&mut hosts, &b, 0x16), Status::Good);
+    assert_eq!(reserve(&mut hosts, &b, 0x17), Status::Good);
+    assert!(hosts.world.kept.is_empty(), "nothing is left to keep");
+}
+
+#[test]
+fn a_reserve_that_ends_with_its_session_or_by_a_reset_is_kept_no_more() {
+    for by_reset in [false, true] {
+        let mut hosts = Hosts::new();
+        let a = hosts.a.clone();
+        assert_eq!(reserve(&mut hosts, &a, 0x16), Status::Good);
+        assert!(hosts.world.kept[&VOLUME].exclusive.is_some());
+        match by_reset {
+            true => hosts.world.lun_reset(0),
+            false => hosts.world.nexus_loss(&a),
+        }
+        assert!(hosts.world.kept.is_empty(), "by reset: {by_reset}");
     }
-    let nobody = SavedReservations { registrations: Vec::new(), reservation: reservation(7, None) };
-    assert!(!hosts.world.server.restore_reservations(VOLUME, nobody));
-    hosts.world.kept.clear();
+}
+
+#[test]
+fn what_a_lost_session_held_by_reserve_never_comes_back_when_saving_fails() {
+    let mut hosts = Hosts::new();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    assert_eq!(reserve(&mut hosts, &a, 0x16), Status::Good);
+    hosts.world.save_failure = Some(SaveError::Failed);
+    hosts.world.nexus_loss(&a);
+    assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "it is in force all the same");
+    // While another change is on its way.
+    let mut hosts = Hosts::new();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    let step = hosts.world.start_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[]);
+    let unsaved = hosts.world.server.unsaved(VOLUME).unwrap();
+    assert_eq!(hosts.world.server.nexus_loss(&a), [VOLUME]);
+    hosts.world.server.saved(unsaved, Ok(()));
+    hosts.world.save_failure = Some(SaveError::NoRoom);
+    hosts.world.save(VOLUME);
+    assert_eq!(hosts.status(&b, &[0; 6]), Status::Good);
+    drop(step);
+}
+
+#[test]
+fn a_takeover_keeps_what_has_no_aptpl_with_its_generation_and_a_power_on_does_not() {
+    let mut hosts = Hosts::registered();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    assert_eq!(hosts.out(&b, 1, 5, KEY_B, 0).status, Status::Good);
+    let before = hosts.run(&a, &report(3), &[]).data_in.to_vec();
+    take_over(&mut hosts);
+    let a = hosts.a.clone();
+    let after = hosts.run(&a, &report(3), &[]).data_in.to_vec();
+    assert_eq!(before, after, "PRGENERATION included");
+    assert!(!is_kept(&mut hosts));
+    restart(&mut hosts);
+    let a = hosts.a.clone();
+    assert_eq!(hosts.run(&a, &report(3), &[]).data_in.len(), 8, "nobody is registered");
+    assert_eq!(hosts.run(&a, &report(3), &[]).data_in.to_vec()[..4], [0; 4]);
+}
+
+#[test]
+fn access_states_wait_until_they_are_durable_and_hold_over_a_takeover_alone() {
+    let mut hosts = Hosts::new();
+    let (a, b) = (hosts.a.clone(), hosts.b.clone());
+    let list = [0, 0, 0, 0, 2, 0, 0, 2]; // group 2, that of b, in standby
+    let set = [0xa4, 0x0a, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0];
+    let step = hosts.world.start_as(&a, 0, &set, &list);
+    assert!(matches!(step, Step::Persist { volume: VOLUME, .. }));
+    assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (2, 0x04, 0x0b), "in force at once");
+    assert_eq!(hosts.world.finish(&a, step).status, Status::Good);
+    assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x2a, 0x06), "now it is told");
+    assert_eq!(hosts.world.kept[&VOLUME].access, [(2, AccessState::Standby)].into());
+    take_over(&mut hosts);
+    let b = hosts.b.clone();
+    assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x2a, 0x06), "it may have missed it");
+    assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (2, 0x04, 0x0b));
+    restart(&mut hosts);
+    let b = hosts.b.clone();
+    assert_eq!(hosts.status(&b, &[0; 6]), Status::Good);
 }

@@ -69,7 +69,7 @@ impl Long {
             let (request, pending) = match step {
                 Step::Done(response) => return response,
                 Step::Request { request, pending } => (request, pending),
-                Step::Persist { .. } => panic!("nothing is kept"),
+                step @ Step::Persist { .. } => return self.world.finish(&nexus, step),
             };
             let result = self.serve(request);
             if let Some((_, cdb)) = self.preempts.filter(|(at, _)| at + 1 == self.requests.len()) {

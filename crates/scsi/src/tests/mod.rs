@@ -4,6 +4,7 @@ mod alua;
 mod attentions;
 mod barred;
 mod bounded;
+mod cdbs;
 mod copy;
 mod data;
 mod discovery;

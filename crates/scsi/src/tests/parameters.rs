@@ -123,8 +123,7 @@ fn sense_data_takes_the_format_of_the_control_page_until_a_reset() {
     assert_eq!(bytes[8..20], [0, 0x0a, 0x80, 0, 0, 0, 0, 2, 0, 0, 0, 0]);
     // The page is each unit's own.
     assert_eq!(world.run_on(300, &mode_sense_6(0x02), &[]).sense_bytes()[0], 0x70);
-    let luns = world.luns.clone();
-    world.server.lun_reset(&luns, crate::luns::encode(0));
+    world.lun_reset(0);
     let bytes = world.run(&mode_sense_6(0x02), &[]).sense_bytes();
     assert_eq!((bytes[0], bytes[12]), (0x70, 0x29));
 }

@@ -243,7 +243,7 @@ fn a_list_is_refused_before_it_is_copied_or_expanded() {
     assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x55, 0x04));
     assert_eq!(status(&mut hosts), []);
     // As many as there is room for are registered, each once, however often they are named.
-    sessions[511..].iter().for_each(|nexus| hosts.world.server.nexus_loss(nexus));
+    sessions[511..].iter().for_each(|nexus| hosts.world.nexus_loss(nexus));
     assert_eq!(hosts.run(&a, &long_out(0, &list), &list).status, Status::Good);
     assert_eq!(status(&mut hosts).len(), 512);
     // With all target ports it is twice as many.
@@ -252,7 +252,7 @@ fn a_list_is_refused_before_it_is_copied_or_expanded() {
     let sessions: Vec<_> = some.iter().map(|port| hosts.world.log_in(port.clone(), 1)).collect();
     let list = listing(0, KEY_A, ALL_TG_PT, std::slice::from_ref(&device));
     assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x55, 0x04));
-    hosts.world.server.nexus_loss(&sessions[0]);
+    hosts.world.nexus_loss(&sessions[0]);
     assert_eq!(hosts.run(&a, &long_out(0, &list), &list).status, Status::Good);
     assert_eq!(status(&mut hosts).len(), 512);
 }

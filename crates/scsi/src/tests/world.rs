@@ -8,12 +8,12 @@ use block::{
     SECTOR_BYTES, SectorCount, SectorRange, SpaceUse, VolumeAttributes, VolumeError, VolumeId,
     VolumeReply, VolumeRequest,
 };
+use target::{HostPort, Kept, Start};
 
-use crate::nexus::{InitiatorPort, Nexus, TargetPort};
+pub(crate) use super::cdbs::{cdb_10, cdb_16};
+use crate::nexus::{InitiatorPort, Nexus};
 use crate::response::{Command, Response, Status, Step};
-use crate::{
-    Cdb, DeviceServer, RodVolume, SaveError, SavedReservations, Statistics, UnitStatistics,
-};
+use crate::{Cdb, DeviceServer, RodVolume, SaveError, Statistics, TargetPort, UnitStatistics};
 
 const SECTOR: usize = SECTOR_BYTES as usize;
 
@@ -72,9 +72,9 @@ pub(crate) struct World {
     pub failure: Option<VolumeError>,
     /// The names of the requests that were run.
     pub requests: Vec<&'static str>,
-    /// What is durable of reservations.
-    pub kept: BTreeMap<VolumeId, SavedReservations>,
-    /// What the next saving of reservations fails with.
+    /// What is durable of what the target knows.
+    pub kept: BTreeMap<VolumeId, Kept>,
+    /// What the next saving of it fails with.
     pub save_failure: Option<SaveError>,
 }
 
@@ -109,7 +109,7 @@ impl World {
 
     /// Starts the array again with room for tokens that no test fills.
     pub(crate) fn start_roomy(&mut self) {
-        let (identity, ports) = (self.server.identity.clone(), self.server.ports.clone());
+        let (identity, ports) = (self.server.identity.clone(), self.server.target.ports().to_vec());
         let rods = RodVolume { id: ROD_VOLUME, size: SectorCount(1 << 37), key: [5; 32] };
         self.server = DeviceServer::new(identity, ports, rods, Arc::new(Counted));
     }
@@ -152,7 +152,7 @@ impl World {
     }
 
     /// A nexus that logs in, and has already received the unit attentions about its past.
-    pub(crate) fn log_in(&self, initiator: InitiatorPort, target_port: u16) -> Arc<Nexus> {
+    pub(crate) fn log_in(&self, initiator: impl Into<HostPort>, target_port: u16) -> Arc<Nexus> {
         let nexus = self.server.new_nexus(initiator, target_port, &self.luns);
         nexus.skip_first_attentions();
         nexus
@@ -186,26 +186,59 @@ impl World {
         self.server.execute(nexus, &luns, command)
     }
 
-    /// Makes the reservations of a volume durable, or fails to.
+    /// Makes what is kept of a volume durable, or fails to.
     pub(crate) fn save(&mut self, volume: VolumeId) {
-        let Some(unsaved) = self.server.unsaved_reservations(volume) else { return };
+        let Some(unsaved) = self.server.unsaved(volume) else { return };
         let result = self.save_failure.take().map_or(Ok(()), Err);
         if result.is_ok() {
             match unsaved.record() {
-                Some(record) => drop(self.kept.insert(volume, record)),
+                Some(record) => drop(self.kept.insert(volume, record.clone())),
                 None => drop(self.kept.remove(&volume)),
             }
         }
-        self.server.reservations_saved(unsaved, result);
+        self.server.saved(unsaved, result);
     }
 
     /// The power fails and comes back: what was not kept is gone.
     pub(crate) fn restart(&mut self) {
         let kept = std::mem::take(&mut self.kept);
-        *self = Self { kept: kept.clone(), ..Self::new() };
-        for (volume, saved) in kept {
-            assert!(self.server.restore_reservations(volume, saved));
-        }
+        let all = kept.into_iter().map(|(volume, kept)| (volume, kept.after_power_on()));
+        self.go_on(Start::PowerOn, all.collect());
+    }
+
+    /// Another controller takes over: the power was never lost.
+    pub(crate) fn take_over(&mut self) {
+        let kept = std::mem::take(&mut self.kept);
+        self.go_on(Start::Takeover, kept);
+    }
+
+    /// Another device server with the same ports, where this is kept.
+    fn go_on(&mut self, start: Start, kept: BTreeMap<VolumeId, Kept>) {
+        self.kept.clone_from(&kept);
+        self.start(self.server.target.ports().to_vec(), [5; 32]);
+        assert_eq!(self.server.restore(start, kept), Ok(()));
+    }
+
+    /// Puts in force what was kept of a volume: before any session.
+    pub(crate) fn restore(&mut self, volume: VolumeId, kept: Kept) {
+        assert_eq!(self.server.restore(Start::PowerOn, [(volume, kept)]), Ok(()));
+    }
+
+    /// The session of a nexus ends, and what that has changed becomes durable.
+    pub(crate) fn nexus_loss(&mut self, nexus: &Nexus) {
+        self.server.nexus_loss(nexus).into_iter().for_each(|volume| self.save(volume));
+    }
+
+    /// A reset of the unit with this number, likewise.
+    pub(crate) fn lun_reset(&mut self, lun: u16) {
+        let luns = self.luns.clone();
+        let unsaved = self.server.lun_reset(&luns, crate::luns::encode(lun));
+        unsaved.into_iter().for_each(|volume| self.save(volume));
+    }
+
+    /// A hard reset of these units, likewise.
+    pub(crate) fn target_reset(&mut self, luns: &Arc<LunMap>) {
+        self.server.target_reset(luns).into_iter().for_each(|volume| self.save(volume));
     }
 
     pub(crate) fn finish(&mut self, nexus: &Nexus, mut step: Step) -> Response {
@@ -350,25 +383,6 @@ pub(crate) fn initiator(name: &str) -> InitiatorPort {
 pub(crate) fn triple(response: &Response) -> (u8, u8, u8) {
     let sense = response.sense.unwrap_or_else(|| panic!("{response:?} has no sense data"));
     (sense.key as u8, sense.asc, sense.ascq)
-}
-
-/// A CDB of 10 bytes with an LBA and a length.
-pub(crate) fn cdb_10(opcode: u8, flags: u8, lba: u32, blocks: u16) -> Vec<u8> {
-    let mut cdb = vec![opcode, flags];
-    cdb.extend(lba.to_be_bytes());
-    cdb.push(0);
-    cdb.extend(blocks.to_be_bytes());
-    cdb.push(0);
-    cdb
-}
-
-/// A CDB of 16 bytes with an LBA and a length.
-pub(crate) fn cdb_16(opcode: u8, flags: u8, lba: u64, length: u32) -> Vec<u8> {
-    let mut cdb = vec![opcode, flags];
-    cdb.extend(lba.to_be_bytes());
-    cdb.extend(length.to_be_bytes());
-    cdb.extend([0, 0]);
-    cdb
 }
 
 /// Bytes that differ from place to place.

@@ -163,6 +163,7 @@ impl Volumes {
             Entry::Store { .. }
             | Entry::StoreGroup { .. }
             | Entry::Config { .. }
+            | Entry::TargetState { .. }
             | Entry::Relocate { .. }
             | Entry::RelocateGroup { .. }
             | Entry::Alias { .. }

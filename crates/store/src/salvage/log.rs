@@ -85,7 +85,7 @@ impl Salvage {
         for entry in &record.entries {
             self.chunks.apply(entry, payload);
             self.volumes.apply(entry);
-            if let Entry::Config { key, value } = entry {
+            if let Entry::Config { key, value } | Entry::TargetState { key, value } = entry {
                 match value {
                     Some(value) => drop(self.config.insert(key.clone(), value.clone())),
                     None => drop(self.config.remove(key)),

@@ -14,42 +14,84 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use block::request::limits::LEAF_BYTES;
-use block::{SECTOR_BYTES, SectorCount, SectorRange, VolumeAttributes, VolumeId, VolumeRequest};
+use block::{SECTOR_BYTES, SectorCount, SectorRange, VolumeId, VolumeRequest};
 use parking_lot::Mutex;
 
-use crate::copy::token::{self, Token, TokenKey};
-use crate::sense::{Sense, SenseKey};
+/// A token: 512 bytes, of which the last 32 are a keyed sum of all the rest.
+pub type Token = [u8; TOKEN_BYTES];
+/// Its length.
+pub const TOKEN_BYTES: usize = 512;
+/// Where the sum stands.
+pub const SUM_AT: usize = TOKEN_BYTES - 32;
+/// Where its identifier stands: the array's own number, big endian (SPC-4, 5.17.6.4).
+pub const ID_AT: usize = 8;
 
 /// Tokens of the whole array at once.
-pub(crate) const TOKENS_MAX: usize = 1024;
+pub const TOKENS_MAX: usize = 1024;
 /// Ranges in one POPULATE TOKEN or WRITE USING TOKEN: the pieces of both together are the segments
 /// of one copy.
-pub(crate) const RANGES_MAX: usize = block::request::limits::COPY_SEGMENTS_MAX / 2;
+pub const RANGES_MAX: usize = block::request::limits::COPY_SEGMENTS_MAX / 2;
 /// What one token represents at most.
-pub(crate) const ROD_BYTES_MAX: u64 = 16 << 30;
+pub const ROD_BYTES_MAX: u64 = 16 << 30;
 /// The longest time for which an unused token can be kept.
-pub(crate) const INACTIVITY_S_MAX: u32 = 3600;
+pub const INACTIVITY_S_MAX: u32 = 3600;
 /// What holds where POPULATE TOKEN says nothing, and the shortest.
-pub(crate) const INACTIVITY_S_DEFAULT: u32 = 300;
+pub const INACTIVITY_S_DEFAULT: u32 = 300;
 /// The longest time for which a token can be used, however often it is.
-pub(crate) const LIFETIME_S_MAX: u32 = 24 * 3600;
+pub const LIFETIME_S_MAX: u32 = 24 * 3600;
 /// Tokens that have ended and are remembered, to say why they are no good.
 const ENDED_MAX: usize = 1024;
 /// RODs that are freed together: their pieces fit one UNMAP.
 const SWEEP_MAX: usize = block::request::limits::UNMAP_RANGES_MAX / RANGES_MAX;
 
-/// INSUFFICIENT RESOURCES TO CREATE ROD TOKEN.
-const NO_ROOM: Sense = Sense::new(SenseKey::IllegalRequest, 0x55, 0x0d);
-/// INVALID TOKEN OPERATION, TOKEN UNKNOWN.
-const UNKNOWN: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x04);
-/// INVALID TOKEN OPERATION, TOKEN CORRUPT.
-const CORRUPT: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x05);
-/// INVALID TOKEN OPERATION, TOKEN REVOKED.
-const REVOKED: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x06);
-/// INVALID TOKEN OPERATION, TOKEN EXPIRED.
-const EXPIRED: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x07);
-/// INVALID TOKEN OPERATION, TOKEN DELETED.
-const DELETED: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x09);
+/// Why a token is no good, or can't be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenError {
+    /// There is no room for one more.
+    NoRoom,
+    /// Nothing is known of it.
+    Unknown,
+    /// This array has not made it, or somebody has changed it.
+    Corrupt,
+    /// What it stood for is gone for good.
+    Revoked,
+    /// It was not used for too long, or is too old.
+    Expired,
+    /// A host has ended it.
+    Deleted,
+}
+
+/// What makes sums of tokens. Who shows a token gets at the data that it stands for, so it must not
+/// be possible to make one up: the key is random, and never leaves the array.
+struct TokenKey([u8; 32]);
+
+impl std::fmt::Debug for TokenKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenKey(…)")
+    }
+}
+
+impl TokenKey {
+    fn sum(&self, token: &Token) -> blake3::Hash {
+        blake3::keyed_hash(&self.0, &token[..SUM_AT])
+    }
+
+    /// The identifier in a token that this key has made, or nothing. Takes the same time for each.
+    fn check(&self, token: &Token) -> Option<u64> {
+        let told = blake3::Hash::from_slice(&token[SUM_AT..]).ok()?;
+        let mut id = [0; 8];
+        id.copy_from_slice(&token[ID_AT..ID_AT + 8]);
+        (self.sum(token) == told).then(|| u64::from_be_bytes(id))
+    }
+
+    /// Puts identifier and sum into a token.
+    fn sign(&self, mut token: Token, id: u64) -> Token {
+        token[ID_AT..ID_AT + 8].copy_from_slice(&id.to_be_bytes());
+        let sum = self.sum(&token);
+        token[SUM_AT..].copy_from_slice(sum.as_bytes());
+        token
+    }
+}
 
 /// The array's own volume, where RODs stand. Nothing in it outlives the process.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +106,8 @@ pub struct RodVolume {
 
 /// What a token stands for.
 #[derive(Debug)]
-pub(crate) struct Rod {
-    pub id: u64,
+pub struct Rod {
+    id: u64,
     /// Where it stands in the array's own volume, in the order of its bytes.
     pub pieces: Vec<SectorRange>,
     /// The token itself.
@@ -83,14 +125,14 @@ pub(crate) struct Rod {
 
 impl Rod {
     /// How many sectors it has.
-    pub(crate) fn sectors(&self) -> u64 {
+    pub fn sectors(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.count.0).sum()
     }
 }
 
 /// All RODs.
 #[derive(Debug)]
-pub(crate) struct Rods {
+pub struct Rods {
     volume: RodVolume,
     key: TokenKey,
     now_ms: AtomicU64,
@@ -107,55 +149,55 @@ struct State {
     tokens: BTreeMap<u64, Arc<Rod>>,
     /// RODs without a token, not yet or no longer. Copies in progress from or to one hold a share.
     unnamed: Vec<Arc<Rod>>,
-    ended: VecDeque<(u64, Sense)>,
+    ended: VecDeque<(u64, TokenError)>,
 }
 
 impl Rods {
     pub(crate) fn new(volume: RodVolume) -> Self {
-        let key = TokenKey::new(&volume.key);
+        let key = TokenKey(volume.key);
         Self { volume, key, now_ms: AtomicU64::new(0), state: Mutex::default() }
     }
 
     /// The array's own volume.
-    pub(crate) fn volume(&self) -> VolumeId {
+    pub fn volume(&self) -> VolumeId {
         self.volume.id
     }
 
     /// Tells the time, in milliseconds since anything.
-    pub(crate) fn set_time(&self, now_ms: u64) {
+    pub fn set_time(&self, now_ms: u64) {
         self.now_ms.store(now_ms, Ordering::Relaxed);
     }
 
     /// Reserves room for a copy of these ranges of a volume. Its token is published by
     /// [`Rods::publish`]; if that never happens, the room is free again once the ROD was dropped.
-    pub(crate) fn reserve(
+    pub fn reserve(
         &self,
-        source: &VolumeAttributes,
+        source: VolumeId,
         ranges: &[SectorRange],
         inactivity_s: u32,
         initiator: &str,
-    ) -> Result<Arc<Rod>, Sense> {
+        token: Token,
+    ) -> Result<Arc<Rod>, TokenError> {
         let mut state = self.state.lock();
         if !state.has_room_for(initiator) {
-            return Err(NO_ROOM);
+            return Err(TokenError::NoRoom);
         }
         let mut pieces = Vec::with_capacity(ranges.len());
         for range in ranges {
             let Some(piece) = state.allocate(*range, self.volume.size) else {
                 pieces.iter().for_each(|piece| state.free(piece));
-                return Err(NO_ROOM);
+                return Err(TokenError::NoRoom);
             };
             pieces.push(piece);
         }
         let id = state.next_id;
         state.next_id += 1;
-        let bytes = ranges.iter().map(|range| range.count.0 * SECTOR_BYTES).sum();
         let rod = Arc::new(Rod {
             id,
             pieces,
-            token: token::build(&self.key, id, source, bytes),
+            token: self.key.sign(token, id),
             initiator: initiator.to_owned(),
-            source: source.id,
+            source,
             is_revoked: AtomicBool::new(false),
             inactivity_ms: u64::from(inactivity_s) * 1000,
             made_ms: self.now_ms.load(Ordering::Relaxed),
@@ -166,19 +208,19 @@ impl Rods {
     }
 
     /// The copy is there: the token is good from now on.
-    pub(crate) fn publish(&self, rod: &Arc<Rod>) {
+    pub fn publish(&self, rod: &Arc<Rod>) {
         rod.last_used_ms.store(self.now_ms.load(Ordering::Relaxed), Ordering::Relaxed);
         let mut state = self.state.lock();
         state.unnamed.retain(|other| other.id != rod.id);
         state.tokens.insert(rod.id, rod.clone());
         if rod.is_revoked.load(Ordering::Relaxed) {
-            state.end(rod.id, REVOKED);
+            state.end(rod.id, TokenError::Revoked);
         }
     }
 
     /// What a volume held is gone for good: the tokens that were made of it end, and those whose
     /// copy is still under way.
-    pub(crate) fn revoke(&self, source: VolumeId) {
+    pub fn revoke(&self, source: VolumeId) {
         let mut state = self.state.lock();
         // With the lock held, so that none is published between.
         let of_source = |rod: &&Arc<Rod>| rod.source == source;
@@ -187,46 +229,46 @@ impl Rods {
         }
         let tokens = state.tokens.values().filter(of_source);
         for id in tokens.map(|rod| rod.id).collect::<Vec<_>>() {
-            state.end(id, REVOKED);
+            state.end(id, TokenError::Revoked);
         }
     }
 
     /// What a token stands for. Holding it keeps the ROD as it is.
-    pub(crate) fn find(&self, token: &Token) -> Result<Arc<Rod>, Sense> {
-        let id = self.key.check(token).ok_or(CORRUPT)?;
+    pub fn find(&self, token: &Token) -> Result<Arc<Rod>, TokenError> {
+        let id = self.key.check(token).ok_or(TokenError::Corrupt)?;
         let state = self.state.lock();
         let Some(rod) = state.tokens.get(&id) else {
             let ended = state.ended.iter().find(|(ended, _)| *ended == id);
-            return Err(ended.map_or(UNKNOWN, |(_, why)| *why));
+            return Err(ended.map_or(TokenError::Unknown, |(_, why)| *why));
         };
         if rod.token != *token {
-            return Err(CORRUPT);
+            return Err(TokenError::Corrupt);
         }
         let now_ms = self.now_ms.load(Ordering::Relaxed);
         if rod.is_expired(now_ms) {
-            return Err(EXPIRED);
+            return Err(TokenError::Expired);
         }
         rod.last_used_ms.store(now_ms, Ordering::Relaxed);
         Ok(rod.clone())
     }
 
     /// A token was used, or is used no more: its time starts again, or ends.
-    pub(crate) fn used(&self, rod: &Rod, delete: bool) {
+    pub fn used(&self, rod: &Rod, delete: bool) {
         rod.last_used_ms.store(self.now_ms.load(Ordering::Relaxed), Ordering::Relaxed);
         if delete {
-            self.state.lock().end(rod.id, DELETED);
+            self.state.lock().end(rod.id, TokenError::Deleted);
         }
     }
 
     /// The tokens that an initiator has made.
-    pub(crate) fn of_initiator(&self, initiator: &str) -> Vec<Arc<Rod>> {
+    pub fn of_host(&self, initiator: &str) -> Vec<Arc<Rod>> {
         let state = self.state.lock();
         state.tokens.values().filter(|rod| rod.initiator == initiator).cloned().collect()
     }
 
     /// Ends tokens that were not used for long, and frees the room of RODs without holders. `unmap`
     /// runs a request, and returns whether it was done. False if there is no more to do for now.
-    pub(crate) fn sweep(&self, unmap: impl FnOnce(VolumeRequest) -> bool) -> bool {
+    pub fn sweep(&self, unmap: impl FnOnce(VolumeRequest) -> bool) -> bool {
         let dead = self.state.lock().take_dead(self.now_ms.load(Ordering::Relaxed));
         if dead.is_empty() {
             return false;
@@ -290,7 +332,7 @@ impl State {
         self.used.remove(&piece.start.0);
     }
 
-    fn end(&mut self, id: u64, why: Sense) {
+    fn end(&mut self, id: u64, why: TokenError) {
         let Some(rod) = self.tokens.remove(&id) else { return };
         self.unnamed.push(rod);
         if self.ended.len() == ENDED_MAX {
@@ -302,7 +344,7 @@ impl State {
     fn take_dead(&mut self, now_ms: u64) -> Vec<Arc<Rod>> {
         let expired = self.tokens.values().filter(|rod| rod.is_expired(now_ms));
         for id in expired.map(|rod| rod.id).collect::<Vec<_>>() {
-            self.end(id, EXPIRED);
+            self.end(id, TokenError::Expired);
         }
         let (mut dead, mut held) = (Vec::new(), Vec::new());
         for rod in self.unnamed.drain(..) {

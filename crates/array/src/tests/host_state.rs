@@ -1,0 +1,202 @@
+//! What is kept of hosts for each volume, over a restart.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use block::VolumeId;
+use format::HostState;
+use format::target_state::{NexusName, Registration};
+
+use super::memory::MemoryStore;
+use super::{new_array, new_volume};
+use crate::{Array, REGISTRATIONS_MAX};
+
+/// A registration with the longest names.
+fn registration(number: usize) -> Registration {
+    let initiator = format!("iqn.2026-11.com.example:{number:0>199}");
+    assert_eq!(initiator.len(), 223);
+    let nexus = NexusName { target_port: u16::MAX, id: [0xff; 16], host: initiator };
+    Registration { nexus, key: u64::MAX - number as u64 }
+}
+
+fn kept(count: usize) -> HostState {
+    let registrations: Vec<_> = (0..count).map(registration).collect();
+    let holder = count.checked_sub(1).map(|last| last as u16);
+    HostState { type_code: Some(5), holder, registrations, ..HostState::default() }
+}
+
+fn volume(array: &Array, name: &str) -> VolumeId {
+    array.create_volume(new_volume(name, 4096)).unwrap().id
+}
+
+fn rows_of(store: &MemoryStore) -> Vec<usize> {
+    let rows = store.kept.lock();
+    rows.0.iter().filter(|(key, _)| key.starts_with(b"Sv")).map(|(_, value)| value.len()).collect()
+}
+
+#[test]
+fn any_number_of_registrations_comes_back_and_goes_again() {
+    let (store, array) = new_array();
+    let (one, two) = (volume(&array, "one"), volume(&array, "two"));
+    let generation = array.generation();
+    let other = HostState { type_code: None, holder: None, ..kept(3) };
+    array.keep_host_state(two, Some(other.clone())).unwrap();
+    for count in [1, 0, 200, 201, REGISTRATIONS_MAX, 400, 1] {
+        array.keep_host_state(one, Some(kept(count))).unwrap();
+        let rows = rows_of(&store);
+        assert_eq!(rows.len(), 1 + count.div_ceil(200).max(1), "{count}");
+        // The limits of the store for a value and for a change.
+        assert!(rows.iter().all(|bytes| *bytes <= 64 << 10));
+        assert!(rows.iter().sum::<usize>() < 250 << 10);
+        let again = Array::open(store.clone(), false).unwrap();
+        assert_eq!(again.host_states(), [(one, kept(count)), (two, other.clone())]);
+        assert_eq!(array.host_states(), again.host_states());
+    }
+    array.keep_host_state(one, None).unwrap();
+    array.keep_host_state(one, None).unwrap();
+    assert_eq!(Array::open(store, false).unwrap().host_states(), [(two, other)]);
+    assert_eq!(array.generation(), generation, "no initiator is told");
+    let error = array.keep_host_state(one, Some(kept(REGISTRATIONS_MAX + 1))).unwrap_err();
+    assert_eq!(error.code(), "limit_reached");
+}
+
+#[test]
+fn they_go_with_their_volume_and_can_not_come_after_it() {
+    let (store, array) = new_array();
+    let id = volume(&array, "short");
+    array.keep_host_state(id, Some(kept(300))).unwrap();
+    array.destroy_volume("short", 1).unwrap();
+    array.eradicate_volume("short").unwrap();
+    assert!(rows_of(&store).is_empty());
+    array.keep_host_state(id, Some(kept(1))).unwrap();
+    assert!(rows_of(&store).is_empty() && array.host_states().is_empty());
+    assert!(Array::open(store, false).unwrap().host_states().is_empty());
+}
+
+#[test]
+fn what_the_store_refuses_is_not_shown() {
+    let (store, array) = new_array();
+    let id = volume(&array, "full");
+    array.keep_host_state(id, Some(kept(1))).unwrap();
+    store.refuses.store(true, Ordering::Relaxed);
+    let error = array.keep_host_state(id, Some(kept(2))).unwrap_err();
+    assert_eq!(error.code(), "pool_full");
+    array.keep_host_state(id, Some(kept(1))).unwrap(); // it is so already
+    assert_eq!(array.host_states(), [(id, kept(1))]);
+}
+
+#[test]
+fn each_power_on_is_an_incarnation_that_names_what_was_written_in_it() {
+    let (store, array) = new_array();
+    let id = volume(&array, "one");
+    assert_eq!(array.incarnation(), 0, "opening a pool begins none");
+    array.power_on().unwrap();
+    array.keep_host_state(id, Some(kept(1))).unwrap();
+    let of = |incarnation| HostState { incarnation, ..kept(1) };
+    // As another controller finds it.
+    let other = Array::open(store.clone(), false).unwrap();
+    assert_eq!((other.incarnation(), other.host_states()), (1, vec![(id, of(1))]));
+    other.power_on().unwrap();
+    assert_eq!((other.incarnation(), other.host_states()), (2, vec![(id, of(1))]));
+    other.keep_host_state(id, Some(kept(1))).unwrap();
+    let again = Array::open(store.clone(), false).unwrap();
+    assert_eq!((again.incarnation(), again.host_states()), (2, vec![(id, of(2))]));
+    store.refuses.store(true, Ordering::Relaxed);
+    assert_eq!(again.power_on().unwrap_err().code(), "pool_full");
+    assert_eq!(again.incarnation(), 2);
+}
+
+/// The records of a volume, with their keys.
+fn pairs(store: &MemoryStore) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let kept = store.kept.lock();
+    let pairs = kept.0.iter().filter(|(key, _)| key.starts_with(b"Sv"));
+    pairs.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+#[test]
+fn parts_that_do_not_fit_are_refused() {
+    let (store, array) = new_array();
+    let id = volume(&array, "damaged");
+    array.keep_host_state(id, Some(kept(300))).unwrap();
+    let rows = pairs(&store);
+    let changed = |row: usize, at: usize| {
+        let mut value = rows[row].1.clone();
+        value[at] ^= 1;
+        Some(value)
+    };
+    // Missing parts, versions, counts of parts, types, holders.
+    let bad = [
+        (0, None),
+        (1, None),
+        (1, changed(1, 0)),
+        (1, changed(1, 2)),
+        (1, changed(1, 32)),
+        (0, changed(0, 34)),
+        (1, Some(Vec::new())),
+    ];
+    for (row, value) in bad {
+        let damaged = Arc::new(MemoryStore::default());
+        *damaged.kept.lock() = store.kept.lock().clone();
+        match value {
+            Some(value) => drop(damaged.kept.lock().0.insert(rows[row].0.clone(), value)),
+            None => drop(damaged.kept.lock().0.remove(&rows[row].0)),
+        }
+        assert_eq!(Array::open(damaged, false).unwrap_err().code(), "damaged");
+    }
+    // A record of a volume that is not there, and keys that nobody knows.
+    for (key, value) in rows.into_iter().chain([(b"Sx".to_vec(), Vec::new())]) {
+        let damaged = Arc::new(MemoryStore::default());
+        damaged.kept.lock().0.insert(key, value);
+        assert_eq!(Array::open(damaged, false).unwrap_err().code(), "damaged");
+    }
+}
+
+/// A pool of before: reservations as JSON, in two parts.
+#[test]
+fn reservations_of_earlier_versions_are_read_and_replaced_with_the_next_change() {
+    let (store, array) = new_array();
+    let id = volume(&array, "old");
+    let key = |part: u64| {
+        let mut key = vec![b'r'];
+        key.extend(id.0.to_be_bytes());
+        key.extend(part.to_be_bytes());
+        key
+    };
+    let part = |who: &str, holder: &str| {
+        let head = r#"{"v":1,"parts":2,"type":5,"holder":"#;
+        format!(r#"{head}{holder},"registrations":[["{who}",2207613190145,2,77]]}}"#)
+    };
+    let put = |part: u64, text: String| store.kept.lock().0.insert(key(part), text.into_bytes());
+    put(0, part("iqn.one", "1"));
+    put(1, part("iqn.two", "1"));
+    let old = Array::open(store.clone(), false).unwrap();
+    let mut isid = [0; 16];
+    isid[..6].copy_from_slice(&[2, 2, 0, 0, 0, 1]);
+    let registration = |host: &str| {
+        let nexus = NexusName { target_port: 2, id: isid, host: host.into() };
+        Registration { nexus, key: 77 }
+    };
+    let want = HostState {
+        aptpl: true,
+        type_code: Some(5),
+        holder: Some(1),
+        registrations: vec![registration("iqn.one"), registration("iqn.two")],
+        ..HostState::default()
+    };
+    assert_eq!(old.host_states(), [(id, want.clone())]);
+    let is_old = || store.kept.lock().0.contains_key(&key(0));
+    old.power_on().unwrap();
+    assert!(is_old(), "a start alone changes no volume");
+    let changed = HostState { generation: 1, ..want };
+    old.keep_host_state(id, Some(changed.clone())).unwrap();
+    assert!(!is_old() && !store.kept.lock().0.contains_key(&key(1)));
+    let again = Array::open(store.clone(), false).unwrap();
+    assert_eq!(again.host_states(), [(id, HostState { incarnation: 1, ..changed })]);
+    again.keep_host_state(id, None).unwrap();
+    assert!(pairs(&store).is_empty());
+    for (first, second) in [("1", "0"), ("2", "2")] {
+        put(0, part("iqn.one", first));
+        put(1, part("iqn.two", second));
+        assert_eq!(Array::open(store.clone(), false).unwrap_err().code(), "damaged");
+    }
+}

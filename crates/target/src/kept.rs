@@ -1,0 +1,124 @@
+//! What is kept of a volume for hosts: all that they may rely on after another controller has
+//! taken over.
+//!
+//! A *power on* ends a part of it ([`Kept::after_power_on`]); what is left is what the standard
+//! keeps through a loss of power (APTPL; SPC-4, 5.13.5.1).
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::access::AccessState;
+use crate::attention::Attention;
+use crate::nexus::NexusId;
+use crate::reservations::{Kind, REGISTRANTS_MAX};
+
+/// A registered nexus and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registrant {
+    /// Who.
+    pub nexus: NexusId,
+    /// Its reservation key, never 0.
+    pub key: u64,
+}
+
+/// A persistent reservation. Its scope is always the whole volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// Its type.
+    pub kind: Kind,
+    /// Who holds it. For the "all registrants" types this is the nexus that made it, which has no
+    /// effect, and which may be registered no more.
+    pub holder: NexusId,
+}
+
+/// What is kept of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// PRGENERATION: it starts at 0 with each power on, kept registrations or not (SPC-4, 6.15.2).
+    pub generation: u32,
+    /// Who is registered, in the order in which they came.
+    pub registrants: Vec<Registrant>,
+    /// The persistent reservation.
+    pub reservation: Option<Reservation>,
+    /// Whether these are kept through a loss of power: the last valid APTPL bit (SPC-4, 5.13.5.1).
+    pub aptpl: bool,
+    /// The nexus that holds the volume by RESERVE of SPC-2.
+    pub exclusive: Option<NexusId>,
+    /// The states that hosts have set, by target port group.
+    pub access: BTreeMap<u16, AccessState>,
+    /// How often each of [`Attention::KEPT`] has happened since the power came on.
+    pub attentions: [u32; Attention::KEPT.len()],
+}
+
+impl Kept {
+    /// Whether there is nothing to keep.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What is left of it when the power was lost: registrations and reservation, with APTPL.
+    pub fn after_power_on(self) -> Self {
+        if !self.aptpl {
+            return Self::default();
+        }
+        let Self { registrants, reservation, aptpl, .. } = self;
+        Self { registrants, reservation, aptpl, ..Self::default() }
+    }
+
+    /// What is wrong with it, in which no change can have left it.
+    pub fn flaw(&self) -> Option<&'static str> {
+        let nexuses: HashSet<&NexusId> = self.registrants.iter().map(|who| &who.nexus).collect();
+        if nexuses.len() != self.registrants.len() {
+            return Some("a nexus is registered twice");
+        }
+        if nexuses.len() > REGISTRANTS_MAX {
+            return Some("more nexuses are registered than can be");
+        }
+        if self.registrants.iter().any(|who| who.key == 0) {
+            return Some("a nexus is registered with the key 0");
+        }
+        if self.exclusive.is_some() && !nexuses.is_empty() {
+            return Some("it is held by RESERVE, and nexuses are registered");
+        }
+        let is_held = self.reservation.as_ref().is_none_or(|held| match held.kind {
+            kind if kind.all_registrants() => !nexuses.is_empty(),
+            _ => nexuses.contains(&held.holder),
+        });
+        (!is_held).then_some("nobody who is registered holds the reservation")
+    }
+
+    /// The key of a nexus, if it is registered.
+    pub fn key_of(&self, nexus: &NexusId) -> Option<u64> {
+        self.registrants.iter().find(|who| who.nexus == *nexus).map(|who| who.key)
+    }
+
+    /// Whether the nexus holds the persistent reservation.
+    pub fn holds(&self, nexus: &NexusId) -> bool {
+        self.reservation.as_ref().is_some_and(|reservation| {
+            if reservation.kind.all_registrants() {
+                self.key_of(nexus).is_some()
+            } else {
+                reservation.holder == *nexus
+            }
+        })
+    }
+
+    /// Whether there is a persistent reservation that does not restrain this nexus.
+    pub fn admits(&self, nexus: &NexusId) -> bool {
+        let admits = |held: &Reservation| held.kind.admits_registrants();
+        self.holds(nexus)
+            || (self.reservation.as_ref().is_some_and(admits) && self.key_of(nexus).is_some())
+    }
+
+    /// Counts events that come of a change.
+    pub(crate) fn count(&mut self, what: Attention) {
+        if let Some(at) = Attention::KEPT.iter().position(|kept| *kept == what) {
+            self.attentions[at] = self.attentions[at].wrapping_add(1).max(1);
+        }
+    }
+
+    /// The events that somebody may have missed.
+    pub(crate) fn missed(&self) -> impl Iterator<Item = Attention> {
+        let counts = self.attentions;
+        Attention::KEPT.into_iter().zip(counts).filter(|(_, count)| *count > 0).map(|(a, _)| a)
+    }
+}

@@ -1,0 +1,328 @@
+//! I_T nexuses: a host's port, a target port, and what the host has still to be told.
+//!
+//! Events queue for each unit ([`Attention`]). The first one that a new nexus gets for each unit is
+//! about its past ([`Attention::is_reset`]): the array was started, or an earlier session of the
+//! same nexus was lost, and with it what RESERVE held. What is still pending when a session is lost
+//! goes to the next one: see [`crate::parked`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use block::{LunMap, VolumeAttributes, VolumeId};
+use parking_lot::Mutex;
+
+use crate::attention::{Attention, Marks, Queue};
+
+/// A target port of the array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetPort {
+    /// Its number, from 1: over SCSI the relative target port identifier (SPC-4, 7.8.6.8).
+    pub relative_id: u16,
+    /// Its group: ports of one group have the same asymmetric access state.
+    pub group: u16,
+    /// Its name: over iSCSI `iqn…,t,0x0001` (RFC 7143, 4.4.3).
+    pub name: String,
+}
+
+/// The host's port: over iSCSI its name and ISID (RFC 7143, 4.4.3), over NVMe its NQN and host
+/// identifier.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HostPort {
+    /// The host's name.
+    pub name: String,
+    /// What tells its ports apart. An ISID is in the first six bytes, and the rest is zero.
+    pub id: [u8; 16],
+}
+
+/// The two ends of an I_T nexus, which outlive its sessions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NexusId {
+    /// The host's end.
+    pub host: HostPort,
+    /// The number of the target's port.
+    pub target_port: u16,
+}
+
+/// An I_T nexus with a session. Made by [`crate::Target::new_nexus`].
+#[derive(Debug)]
+pub struct Nexus {
+    id: NexusId,
+    /// The generation of the last map that was seen.
+    generation: AtomicU64,
+    /// How many units have events pending, so that the usual command takes no lock.
+    attentive: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    seen: Arc<LunMap>,
+    /// The volumes in it, in order.
+    ids: Vec<VolumeId>,
+    /// How often PREEMPT AND ABORT named this nexus, by volume.
+    preemptions: BTreeMap<VolumeId, u64>,
+    /// What happened before the session, and the units that have not reported it yet.
+    happened: Attention,
+    untold: Marks,
+    /// Units that have not reported a hard reset yet.
+    reset: Marks,
+    queues: BTreeMap<VolumeId, Queue>,
+}
+
+fn ids_of(luns: &LunMap) -> Vec<VolumeId> {
+    let mut ids: Vec<VolumeId> = luns.luns.values().map(|volume| volume.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+impl State {
+    fn push(&mut self, volume: VolumeId, what: Attention) {
+        if what.is_reset() && self.is_told_anyway(volume) {
+            return;
+        }
+        self.queues.entry(volume).or_default().push(what);
+    }
+
+    /// A unit was reset: whether the host learns as much anyway, because the start of the array is
+    /// still pending. The loss of a nexus is less than a reset, and is not reported then.
+    fn is_told_anyway(&mut self, volume: VolumeId) -> bool {
+        match self.happened {
+            Attention::PowerOn => self.untold.has(volume),
+            _ => {
+                self.untold.take(volume);
+                false
+            }
+        }
+    }
+
+    /// Marks those of these volumes, which are in order, that this nexus sees.
+    fn mark_reset(&mut self, volumes: &[VolumeId]) {
+        if self.reset.ids != self.ids {
+            self.reset = self.reset.moved_to(&self.ids);
+        }
+        let (mut at, mut left) = (0, volumes);
+        while let (Some(own), [volume, rest @ ..]) = (self.ids.get(at).copied(), left) {
+            if own == *volume && !self.is_told_anyway(own) {
+                self.reset.set(at);
+            }
+            at += usize::from(own <= *volume);
+            left = if *volume <= own { rest } else { left };
+        }
+    }
+
+    fn take(&mut self, volume: VolumeId) -> Option<Attention> {
+        if self.untold.left > 0 && self.untold.take(volume) {
+            return Some(self.happened);
+        }
+        if self.reset.left > 0 && self.reset.take(volume) {
+            return Some(Attention::TargetReset);
+        }
+        let queue = self.queues.get_mut(&volume)?;
+        let what = queue.pop();
+        if queue.is_empty() {
+            self.queues.remove(&volume);
+        }
+        what
+    }
+
+    fn pending(&self) -> usize {
+        self.untold.left + self.reset.left + self.queues.len()
+    }
+}
+
+impl Nexus {
+    /// A nexus that sees these units, and first gets a unit attention about the past of each.
+    /// `queues` are left from before.
+    pub(crate) fn new(
+        id: NexusId,
+        luns: &Arc<LunMap>,
+        happened: Attention,
+        queues: BTreeMap<VolumeId, Queue>,
+    ) -> Self {
+        let ids = ids_of(luns);
+        let mut state = State {
+            seen: luns.clone(),
+            preemptions: BTreeMap::new(),
+            happened,
+            untold: Marks::all(ids.clone()),
+            reset: Marks::none(Vec::new()),
+            ids,
+            queues,
+        };
+        state.queues.retain(|id, _| state.ids.binary_search(id).is_ok());
+        Self {
+            id,
+            generation: AtomicU64::new(luns.generation),
+            attentive: AtomicUsize::new(state.pending()),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Its two ends.
+    pub fn id(&self) -> &NexusId {
+        &self.id
+    }
+
+    /// The host's end.
+    pub fn host(&self) -> &HostPort {
+        &self.id.host
+    }
+
+    /// The number of the target's port.
+    pub fn target_port(&self) -> u16 {
+        self.id.target_port
+    }
+
+    /// Compares the map with the last one seen, and queues unit attentions for the changes.
+    #[inline]
+    pub fn see(&self, luns: &Arc<LunMap>) {
+        if self.generation.load(Ordering::Acquire) != luns.generation {
+            self.see_change(luns);
+        }
+    }
+
+    #[cold]
+    fn see_change(&self, luns: &Arc<LunMap>) {
+        let mut state = self.state.lock();
+        let old = state.seen.clone();
+        if old.generation >= luns.generation {
+            return; // another command of this nexus saw a newer one
+        }
+        let named = |map: &'_ LunMap| -> Vec<_> {
+            map.luns.iter().map(|(&lun, volume)| (lun, volume.id)).collect()
+        };
+        let moved = named(&old) != named(luns);
+        for (lun, volume) in &luns.luns {
+            let before = old.luns.get(lun).filter(|before| before.id == volume.id);
+            if before.is_some_and(|before| before.size != volume.size) {
+                state.push(volume.id, Attention::Capacity);
+            }
+            // What a unit says of itself tells what can be offloaded (SPC-4, 6.6.1).
+            if before.is_some_and(|before| before.offloads != volume.offloads) {
+                state.push(volume.id, Attention::Identity);
+            }
+            if moved {
+                state.push(volume.id, Attention::Units);
+            }
+        }
+        let ids = ids_of(luns);
+        state.queues.retain(|id, _| ids.binary_search(id).is_ok());
+        state.ids = ids;
+        state.seen = luns.clone();
+        self.attentive.store(state.pending(), Ordering::Release);
+        self.generation.store(luns.generation, Ordering::Release);
+    }
+
+    /// Queues a unit attention, if this nexus can reach the volume.
+    pub fn attend(&self, volume: VolumeId, what: Attention) {
+        let mut state = self.state.lock();
+        if state.ids.binary_search(&volume).is_ok() {
+            state.push(volume, what);
+            self.attentive.store(state.pending(), Ordering::Release);
+        }
+    }
+
+    /// A hard reset of these volumes, which are in order: of those that this nexus can reach. Costs
+    /// little for each, as there may be many of both.
+    pub(crate) fn attend_reset(&self, volumes: &[VolumeId]) {
+        let mut state = self.state.lock();
+        state.mark_reset(volumes);
+        self.attentive.store(state.pending(), Ordering::Release);
+    }
+
+    /// Queues a unit attention on each volume that this nexus can reach, and that is `meant`.
+    pub fn attend_where(&self, what: Attention, meant: impl Fn(&VolumeAttributes) -> bool) {
+        let mut state = self.state.lock();
+        let map = state.seen.clone();
+        for volume in map.luns.values().filter(|volume| meant(volume)) {
+            state.push(volume.id, what);
+        }
+        self.attentive.store(state.pending(), Ordering::Release);
+    }
+
+    /// What is still pending when the session is lost: what the next one is told first, and the
+    /// queues about reservations. A start, and even more a reset, which not all units have told,
+    /// covers the loss.
+    pub(crate) fn leave(&self) -> (Attention, BTreeMap<VolumeId, Queue>) {
+        let mut state = self.state.lock();
+        let untold = state.untold.left > 0;
+        let queued = || state.queues.values().any(|queue| queue.iter().any(Attention::is_reset));
+        let was_reset = state.reset.left > 0 || queued();
+        let first = match state.happened {
+            Attention::PowerOn if untold => Attention::PowerOn,
+            _ if was_reset => Attention::PowerOn,
+            _ => Attention::NexusLoss,
+        };
+        let mut queues = std::mem::take(&mut state.queues);
+        queues.retain(|_, queue| {
+            queue.retain(Attention::is_of_reservations);
+            !queue.is_empty()
+        });
+        (first, queues)
+    }
+
+    /// PREEMPT AND ABORT named this nexus: its commands on the volume do nothing more.
+    pub fn preempt(&self, volume: VolumeId) {
+        *self.state.lock().preemptions.entry(volume).or_default() += 1;
+    }
+
+    /// How often that happened.
+    pub fn preemptions(&self, volume: VolumeId) -> u64 {
+        self.state.lock().preemptions.get(&volume).copied().unwrap_or(0)
+    }
+
+    /// Takes the next unit attention of a volume.
+    #[inline]
+    pub fn take_attention(&self, volume: VolumeId) -> Option<Attention> {
+        if self.attentive.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut state = self.state.lock();
+        let what = state.take(volume);
+        self.attentive.store(state.pending(), Ordering::Release);
+        what
+    }
+
+    /// The host has read which units it sees: all units stop telling of the change (SPC-4, 6.33).
+    pub fn luns_reported(&self) {
+        if self.attentive.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut state = self.state.lock();
+        state.queues.retain(|_, queue| {
+            queue.retain(|what| what != Attention::Units);
+            !queue.is_empty()
+        });
+        self.attentive.store(state.pending(), Ordering::Release);
+    }
+
+    /// As if each unit had already reported what happened before the login.
+    #[doc(hidden)]
+    pub fn skip_first_attentions(&self) {
+        let mut state = self.state.lock();
+        state.untold = Marks::none(Vec::new());
+        self.attentive.store(state.pending(), Ordering::Release);
+    }
+}
+
+/// By this a command of several requests knows whether PREEMPT AND ABORT has named its nexus since
+/// it began.
+#[derive(Debug)]
+pub struct PreemptionMark {
+    volume: VolumeId,
+    preemptions: u64,
+}
+
+impl PreemptionMark {
+    /// That of a command to this volume which begins now.
+    pub fn new(nexus: &Nexus, volume: VolumeId) -> Self {
+        Self { volume, preemptions: nexus.preemptions(volume) }
+    }
+
+    /// Whether the nexus, which must be the same, was named since.
+    pub fn is_passed(&self, nexus: &Nexus) -> bool {
+        nexus.preemptions(self.volume) != self.preemptions
+    }
+}

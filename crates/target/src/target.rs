@@ -1,0 +1,283 @@
+//! [`Target`]: all that a target knows of hosts, and what happens to all of it at once: logins,
+//! lost sessions, resets, the end of volumes, the start of the array.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Weak};
+
+use block::{LunMap, VolumeId};
+use parking_lot::Mutex;
+
+use crate::access::AccessState;
+use crate::attention::Attention;
+use crate::kept::Kept;
+use crate::nexus::{HostPort, Nexus, NexusId, TargetPort};
+use crate::parked::ParkedNexuses;
+use crate::reservations::{self, Asked, Effect, Refusal};
+use crate::rods::{RodVolume, Rods};
+use crate::saving::Change;
+use crate::volumes::Volumes;
+
+/// All that a target knows of hosts. One for the array, shared by all sessions.
+#[derive(Debug)]
+pub struct Target {
+    ports: Vec<TargetPort>,
+    pub(crate) volumes: Volumes,
+    rods: Rods,
+    nexuses: Mutex<Nexuses>,
+}
+
+/// How the array came to serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// It was started: to hosts that is a power on.
+    PowerOn,
+    /// It has taken over from another controller, without a loss of power.
+    Takeover,
+}
+
+/// The nexuses with a session, and what those without are to be told. A nexus is in only one of
+/// both.
+#[derive(Debug, Default)]
+struct Nexuses {
+    live: Vec<Weak<Nexus>>,
+    parked: ParkedNexuses,
+}
+
+/// What a change of reservations does to one nexus.
+#[derive(Default)]
+struct Named {
+    is_aborted: bool,
+    told: Vec<Attention>,
+}
+
+impl Target {
+    /// A target with these ports, and with a volume of its own for ROD tokens, which must be empty.
+    /// Nothing is kept of any volume, as after a power on.
+    pub fn new(ports: Vec<TargetPort>, rods: RodVolume) -> Self {
+        Self {
+            ports,
+            volumes: Volumes::default(),
+            rods: Rods::new(rods),
+            nexuses: Mutex::default(),
+        }
+    }
+
+    /// Puts in force what was kept of volumes, before any session.
+    ///
+    /// # Errors
+    /// A volume of which something was kept that makes no sense, and what is wrong with it.
+    pub fn restore(
+        &self,
+        start: Start,
+        all: impl IntoIterator<Item = (VolumeId, Kept)>,
+    ) -> Result<(), (VolumeId, &'static str)> {
+        assert!(self.live_nexuses().is_empty(), "what was kept is in force before any session");
+        if start == Start::Takeover {
+            self.nexuses.lock().parked.take_over();
+        }
+        for (volume, kept) in all {
+            if let Some(flaw) = kept.flaw() {
+                return Err((volume, flaw));
+            }
+            let kept = match start {
+                Start::PowerOn => kept.after_power_on(),
+                Start::Takeover => kept,
+            };
+            self.nexuses.lock().parked.miss(volume, kept.missed());
+            self.volumes.with(volume, |state| state.kept = kept);
+        }
+        Ok(())
+    }
+
+    /// Its ports.
+    pub fn ports(&self) -> &[TargetPort] {
+        &self.ports
+    }
+
+    /// What is kept of volumes.
+    #[inline]
+    pub fn volumes(&self) -> &Volumes {
+        &self.volumes
+    }
+
+    /// What tokens stand for.
+    pub fn rods(&self) -> &Rods {
+        &self.rods
+    }
+
+    /// A new I_T nexus, for a session that just logged in over the port with this number, and that
+    /// sees these units. Each of them first tells of the array's start, or that an earlier session
+    /// of the nexus was lost.
+    pub fn new_nexus(&self, host: HostPort, target_port: u16, luns: &Arc<LunMap>) -> Arc<Nexus> {
+        let id = NexusId { host, target_port };
+        let mut all = self.nexuses.lock();
+        let (happened, queues) = all.parked.take(&id);
+        let nexus = Arc::new(Nexus::new(id, luns, happened, queues));
+        all.live.retain(|nexus| nexus.strong_count() > 0);
+        all.live.push(Arc::downgrade(&nexus));
+        nexus
+    }
+
+    /// The session of a nexus was lost (SAM-5, 6.3.4). What it held by RESERVE ends; persistent
+    /// reservations stay. The next session of the nexus is told. Returns the volumes of which there
+    /// is something to save ([`Target::unsaved`]).
+    #[must_use]
+    pub fn nexus_loss(&self, nexus: &Nexus) -> Vec<VolumeId> {
+        let unsaved = self.volumes.nexus_loss(nexus.id());
+        let mut all = self.nexuses.lock();
+        all.live.retain(|other| !std::ptr::eq(other.as_ptr(), nexus));
+        let (first, queues) = nexus.leave();
+        all.parked.leave(nexus.id().clone(), first, queues);
+        unsaved
+    }
+
+    /// A reset of one unit (SAM-5, 6.3.3), or of several: RESERVE ends, and every nexus is told,
+    /// that which asked for it included. `volumes` are in order. Returns those of which there is
+    /// something to save.
+    #[must_use]
+    pub fn reset(&self, volumes: &[VolumeId], what: Attention) -> Vec<VolumeId> {
+        assert!(volumes.is_sorted(), "units are looked for in their order");
+        let reset = |volume: &&VolumeId| self.volumes.reset(**volume);
+        let unsaved = volumes.iter().filter(reset).copied().collect();
+        // With the lock held, so that no session is lost between.
+        let mut all = self.nexuses.lock();
+        all.parked.reset();
+        for nexus in all.live() {
+            match what {
+                Attention::TargetReset => nexus.attend_reset(volumes),
+                what => volumes.iter().for_each(|volume| nexus.attend(*volume, what)),
+            }
+        }
+        unsaved
+    }
+
+    /// The volume was destroyed: all that is kept of it goes, and its tokens end. Its id is never
+    /// used again.
+    pub fn volume_destroyed(&self, volume: VolumeId) {
+        self.volumes.forget(volume);
+        self.rods.revoke(volume);
+        self.nexuses.lock().parked.forget(volume);
+    }
+
+    /// An action of PERSISTENT RESERVE OUT.
+    ///
+    /// # Errors
+    /// Why it was not done; nothing has changed then.
+    pub fn act(&self, volume: VolumeId, asked: &Asked<'_>) -> Result<Change, Refusal> {
+        self.change(volume, |kept| reservations::act(kept, asked))
+    }
+
+    /// RESERVE of SPC-2.
+    ///
+    /// # Errors
+    /// [`Refusal::Conflict`] if another nexus has the volume.
+    pub fn reserve(&self, volume: VolumeId, nexus: &NexusId) -> Result<Change, Refusal> {
+        self.change(volume, |kept| reservations::take(kept, nexus))
+    }
+
+    /// RELEASE of SPC-2.
+    ///
+    /// # Errors
+    /// None.
+    pub fn release(&self, volume: VolumeId, nexus: &NexusId) -> Result<Change, Refusal> {
+        self.change(volume, |kept| Ok(reservations::give_back(kept, nexus)))
+    }
+
+    /// Sets access states of groups, in their order. Every other nexus is told if that is any
+    /// other state than before (SPC-4, 5.15.2.6).
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_access(
+        &self,
+        volume: VolumeId,
+        nexus: &NexusId,
+        states: &[(u16, AccessState)],
+    ) -> Result<Change, Refusal> {
+        self.change(volume, |kept| {
+            let state = |kept: &Kept, group: u16| kept.access.get(&group).copied();
+            let before = kept.clone();
+            kept.access.extend(states.iter().copied());
+            let differs = |(group, _): &(u16, AccessState)| {
+                state(&before, *group).unwrap_or_default()
+                    != state(kept, *group).unwrap_or_default()
+            };
+            let is_told = states.iter().any(differs);
+            let others = is_told.then(|| (nexus.clone(), Attention::AccessState));
+            Ok(Effect { others, ..Effect::default() })
+        })
+    }
+
+    fn change(
+        &self,
+        volume: VolumeId,
+        act: impl FnOnce(&mut Kept) -> Result<Effect, Refusal>,
+    ) -> Result<Change, Refusal> {
+        self.volumes.with(volume, |state| state.change(act))
+    }
+
+    /// Applies the effects of a change to other nexuses: ends the remaining work of aborted
+    /// commands (PREEMPT AND ABORT), and queues what they are told. A nexus without a session gets
+    /// it at the next login.
+    pub(crate) fn deliver(&self, volume: VolumeId, effect: &Effect) {
+        if let Some((but, what)) = &effect.others {
+            self.attend_others(but, volume, *what);
+        }
+        if effect.told.is_empty() && effect.aborted.is_empty() {
+            return;
+        }
+        let mut named: HashMap<&NexusId, Named> = HashMap::new();
+        for id in &effect.aborted {
+            named.entry(id).or_default().is_aborted = true;
+        }
+        for (id, what) in &effect.told {
+            named.entry(id).or_default().told.push(*what);
+        }
+        let mut all = self.nexuses.lock();
+        for nexus in all.live() {
+            let Some(named) = named.remove(nexus.id()) else { continue };
+            if named.is_aborted {
+                nexus.preempt(volume);
+            }
+            named.told.iter().for_each(|what| nexus.attend(volume, *what));
+        }
+        for (id, Named { told, .. }) in named {
+            told.iter().for_each(|what| all.parked.attend(id, volume, *what));
+        }
+    }
+
+    /// Tells every nexus with a session but one.
+    pub fn attend_others(&self, but: &NexusId, volume: VolumeId, what: Attention) {
+        for nexus in self.live_nexuses() {
+            if nexus.id() != but {
+                nexus.attend(volume, what);
+            }
+        }
+    }
+
+    /// The ports of hosts with a session, by the hosts' names.
+    pub fn host_ports(&self) -> BTreeMap<String, Vec<HostPort>> {
+        let mut ports: BTreeMap<String, Vec<HostPort>> = BTreeMap::new();
+        for nexus in self.live_nexuses() {
+            let port = nexus.host().clone();
+            ports.entry(port.name.clone()).or_default().push(port);
+        }
+        ports
+    }
+
+    /// The nexuses with a session.
+    pub fn live_nexuses(&self) -> Vec<Arc<Nexus>> {
+        self.nexuses.lock().live()
+    }
+
+    /// How many nexuses without a session are remembered.
+    pub fn parked_count(&self) -> usize {
+        self.nexuses.lock().parked.len()
+    }
+}
+
+impl Nexuses {
+    fn live(&self) -> Vec<Arc<Nexus>> {
+        self.live.iter().filter_map(Weak::upgrade).collect()
+    }
+}

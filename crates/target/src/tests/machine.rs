@@ -1,0 +1,196 @@
+//! Random histories: actions of a few nexuses on one volume, saves that fail, takeovers and power
+//! losses, beside a model that knows what was answered.
+
+use proptest::prelude::*;
+
+use super::{VOLUME, nexus, target};
+use crate::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Act {
+        who: u8,
+        action: Action,
+        kind: Option<Kind>,
+        key: u64,
+        action_key: u64,
+        aptpl: bool,
+    },
+    Reserve(u8),
+    Release(u8),
+    SetAccess(u8, u16, AccessState),
+    Loss(u8),
+    Reset,
+    /// Saves what there is; what comes next comes while it is on its way.
+    Take,
+    Saved(Result<(), SaveError>),
+    Takeover,
+    PowerLoss,
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        3 => Just(Action::Register),
+        3 => Just(Action::RegisterAndIgnore),
+        3 => Just(Action::Reserve),
+        1 => Just(Action::Release),
+        1 => Just(Action::Clear),
+        1 => Just(Action::Preempt),
+        1 => Just(Action::PreemptAndAbort),
+        1 => Just(Action::Move),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let kind = (0_u8..10).prop_map(Kind::from_code);
+    let act = (1_u8..4, action(), kind, 0_u64..3, 0_u64..3, any::<bool>());
+    let act = act.prop_map(|(who, action, kind, key, action_key, aptpl)| Step::Act {
+        who,
+        action,
+        kind,
+        key,
+        action_key,
+        aptpl,
+    });
+    let state = (0_u8..4).prop_map(|code| AccessState::from_code(code).unwrap_or_default());
+    prop_oneof![
+        12 => act,
+        2 => (1_u8..4).prop_map(Step::Reserve),
+        1 => (1_u8..4).prop_map(Step::Release),
+        1 => (1_u8..4, 1_u16..3, state).prop_map(|(who, group, to)| Step::SetAccess(who, group, to)),
+        1 => (1_u8..4).prop_map(Step::Loss),
+        1 => Just(Step::Reset),
+        6 => Just(Step::Take),
+        5 => Just(Step::Saved(Ok(()))),
+        1 => Just(Step::Saved(Err(SaveError::Failed))),
+        1 => Just(Step::Takeover),
+        1 => Just(Step::PowerLoss),
+    ]
+}
+
+/// What is durable, as whoever saves has it, and what is on its way.
+struct World {
+    target: Target,
+    durable: Kept,
+    taken: Option<Unsaved>,
+}
+
+impl World {
+    fn now(&self) -> Kept {
+        self.target.volumes().look(VOLUME, |state| state.kept().clone())
+    }
+
+    fn take(&mut self) {
+        if self.taken.is_none() {
+            self.taken = self.target.unsaved(VOLUME);
+        }
+    }
+
+    fn saved(&mut self, result: Result<(), SaveError>) {
+        let Some(taken) = self.taken.take() else { return };
+        if result.is_ok() {
+            self.durable = taken.record().cloned().unwrap_or_default();
+        }
+        self.target.saved(taken, result);
+    }
+
+    fn start(&mut self, start: Start, kept: Kept) {
+        self.taken = None;
+        self.target = target();
+        assert_eq!(self.target.restore(start, [(VOLUME, kept.clone())]), Ok(()));
+        assert_eq!(self.now(), kept);
+        self.durable = kept;
+    }
+
+    fn run(&mut self, step: Step) {
+        match step {
+            Step::Act { who, action, kind, key, action_key, aptpl } => {
+                let nexus = nexus(who, 1);
+                let (ports, whole_unit) = (vec![1], true);
+                let (listed, moved_to) = (None, Some(Ok(super::nexus(who % 3 + 1, 1))));
+                let unregisters = aptpl;
+                let asked = Asked {
+                    nexus: &nexus,
+                    action,
+                    whole_unit,
+                    kind,
+                    key,
+                    action_key,
+                    aptpl,
+                    ports,
+                    listed,
+                    moved_to,
+                    unregisters,
+                };
+                let before = self.now();
+                if self.target.act(VOLUME, &asked).is_err() {
+                    assert_eq!(self.now(), before, "a refusal changes nothing");
+                }
+            }
+            Step::Reserve(who) => {
+                let _ = self.target.reserve(VOLUME, &nexus(who, 1));
+            }
+            Step::Release(who) => {
+                let _ = self.target.release(VOLUME, &nexus(who, 1));
+            }
+            Step::SetAccess(who, group, state) => {
+                let _ = self.target.set_access(VOLUME, &nexus(who, 1), &[(group, state)]);
+            }
+            Step::Loss(who) => {
+                let luns = std::sync::Arc::default();
+                let lost = self.target.new_nexus(nexus(who, 1).host, 1, &luns);
+                drop(self.target.nexus_loss(&lost));
+                assert_ne!(self.now().exclusive, Some(nexus(who, 1)));
+            }
+            Step::Reset => {
+                drop(self.target.reset(&[VOLUME], Attention::UnitReset));
+                assert_eq!(self.now().exclusive, None);
+            }
+            Step::Take => self.take(),
+            Step::Saved(result) => self.saved(result),
+            Step::Takeover => self.start(Start::Takeover, self.durable.clone()),
+            Step::PowerLoss => {
+                self.start(Start::PowerOn, self.durable.clone().after_power_on());
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// The invariants hold at each step (assertions), refusals change nothing, and once all is
+    /// saved, what is durable is what is in force.
+    #[test]
+    fn what_is_durable_follows_what_is_in_force(
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        let mut world = World { target: target(), durable: Kept::default(), taken: None };
+        for step in steps {
+            world.run(step);
+            let now = world.now();
+            prop_assert_eq!(now.flaw(), None);
+            prop_assert_eq!(world.durable.flaw(), None);
+            let barred = |who| {
+                world.target.volumes().conflict(VOLUME, &nexus(who, 1), Access::Write)
+            };
+            // Who holds the volume is not barred from it, and nobody is where nobody holds it.
+            for who in 1..4 {
+                let own = nexus(who, 1);
+                if now.exclusive.as_ref() == Some(&own) || now.holds(&own) {
+                    prop_assert!(!barred(who));
+                }
+                if now.exclusive.is_none() && now.reservation.is_none() {
+                    prop_assert!(!barred(who));
+                }
+            }
+        }
+        world.saved(Ok(()));
+        world.take();
+        world.saved(Ok(()));
+        prop_assert!(world.target.unsaved(VOLUME).is_none());
+        let now = world.now();
+        // The generation alone may be ahead: of changes that were taken back.
+        prop_assert_eq!(Kept { generation: 0, ..world.durable }, Kept { generation: 0, ..now });
+    }
+}

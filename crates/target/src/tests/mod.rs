@@ -1,0 +1,106 @@
+//! The target by itself, without a protocol.
+
+mod machine;
+
+use block::{SectorCount, VolumeId};
+
+use crate::reservations::at_ports;
+use crate::*;
+
+const VOLUME: VolumeId = VolumeId(1);
+
+pub(super) fn target() -> Target {
+    let port = |relative_id| TargetPort {
+        relative_id,
+        group: relative_id,
+        name: format!("port {relative_id}"),
+    };
+    let rods = RodVolume { id: VolumeId(99), size: SectorCount(1 << 20), key: [5; 32] };
+    Target::new(vec![port(1), port(2)], rods)
+}
+
+pub(super) fn nexus(number: u8, target_port: u16) -> NexusId {
+    NexusId { host: HostPort { name: format!("host {number}"), id: [number; 16] }, target_port }
+}
+
+fn registered() -> Kept {
+    let registrants = (1..=2).map(|n| Registrant { nexus: nexus(n, 1), key: n.into() }).collect();
+    Kept { registrants, ..Kept::default() }
+}
+
+fn held_by(kind: Kind, holder: NexusId) -> Kept {
+    Kept { reservation: Some(Reservation { kind, holder }), ..registered() }
+}
+
+#[test]
+fn what_makes_no_sense_is_not_put_in_force() {
+    let all = held_by(Kind::WriteExclusiveAllRegistrants, nexus(9, 1));
+    for kept in [Kept::default(), registered(), held_by(Kind::ExclusiveAccess, nexus(2, 1)), all] {
+        assert_eq!(target().restore(Start::PowerOn, [(VOLUME, kept)]), Ok(()));
+    }
+    let mut twice = registered();
+    twice.registrants[1].nexus = nexus(1, 1);
+    let mut keyless = registered();
+    keyless.registrants[1].key = 0;
+    let mut many = registered();
+    let ports: Vec<u16> = (1..=512).collect();
+    let more = at_ports(&nexus(7, 1).host, &ports).into_iter();
+    many.registrants.extend(more.map(|nexus| Registrant { nexus, key: 1 }));
+    let both = Kept { exclusive: Some(nexus(1, 1)), ..registered() };
+    let stranger = held_by(Kind::WriteExclusive, nexus(1, 2));
+    let all = held_by(Kind::WriteExclusiveAllRegistrants, nexus(1, 1));
+    let nobody = Kept { registrants: Vec::new(), ..all };
+    for kept in [twice, keyless, many, both, stranger, nobody] {
+        let flaw = kept.flaw().expect("it makes no sense");
+        assert_eq!(target().restore(Start::PowerOn, [(VOLUME, kept)]), Err((VOLUME, flaw)));
+    }
+}
+
+#[test]
+#[should_panic(expected = "before any session")]
+fn nothing_is_put_in_force_behind_the_back_of_a_session() {
+    let target = target();
+    let luns = std::sync::Arc::new(block::LunMap::default());
+    let _nexus = target.new_nexus(nexus(1, 1).host, 1, &luns);
+    let _ = target.restore(Start::PowerOn, []);
+}
+
+/// RESERVE and REGISTER that were both let in before either was done.
+#[test]
+fn reserve_and_register_exclude_each_other_however_they_meet() {
+    let asked = |nexus| Asked {
+        nexus,
+        action: Action::Register,
+        whole_unit: true,
+        kind: None,
+        key: 0,
+        action_key: 7,
+        aptpl: false,
+        ports: vec![1],
+        listed: None,
+        moved_to: None,
+        unregisters: false,
+    };
+    let (a, b) = (nexus(1, 1), nexus(2, 1));
+    let target = self::target();
+    assert!(target.reserve(VOLUME, &a).is_ok());
+    assert_eq!(target.act(VOLUME, &asked(&b)), Err(Refusal::Conflict));
+    let target = self::target();
+    assert!(target.act(VOLUME, &asked(&b)).is_ok());
+    assert_eq!(target.reserve(VOLUME, &a), Err(Refusal::Conflict));
+}
+
+#[test]
+fn a_power_on_leaves_what_has_aptpl_and_nothing_of_what_else_there_is() {
+    let all = Kept {
+        generation: 7,
+        aptpl: true,
+        access: [(1, AccessState::Standby)].into(),
+        attentions: [1; 4],
+        ..held_by(Kind::ExclusiveAccess, nexus(2, 1))
+    };
+    let left = Kept { aptpl: true, ..held_by(Kind::ExclusiveAccess, nexus(2, 1)) };
+    assert_eq!(all.clone().after_power_on(), left);
+    assert!(Kept { aptpl: false, ..all }.after_power_on().is_empty());
+    assert!(Kept { exclusive: Some(nexus(1, 1)), ..Kept::default() }.after_power_on().is_empty());
+}
