@@ -26,6 +26,7 @@ mod managed;
 mod offload;
 mod overwrites;
 mod paths;
+mod power;
 mod qemu;
 mod random;
 mod reduction;
@@ -61,7 +62,7 @@ const GROUPS: &[Group] = &[
     ("qemu", "qemu's iscsi driver, with and without digests", run_qemu),
     ("access", "who may reach what; CHAP", run_access),
     ("offload", "copies, fills, unmaps and compares beside a model, over a restart", run_offload),
-    ("reservations", "persistent reservations, through kill -9", run_reservations),
+    ("reservations", "reservations and what else hosts set, through kill -9", run_reservations),
     ("answers", "COMPARE AND WRITE sent again, its answer lost, through kill -9", run_answers),
     ("switches", "offloads switched off and on under load", run_switches),
     ("tokens", "ROD tokens: what they carry, cost and outlive", run_tokens),
@@ -222,6 +223,7 @@ fn run_reservations(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let kept = array.volume("kept", "1G", "peer", 1)?;
     let lost = array.volume("lost", "1G", "peer", 2)?;
     reservations::reservations(report, &mut array, &kept, &lost);
+    power::power(report, &mut array, &kept, &lost);
     Ok(())
 }
 

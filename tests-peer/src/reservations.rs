@@ -10,15 +10,15 @@ use crate::report::Report;
 use crate::target::{self, Target};
 
 const BLOCK: u32 = 512;
-const HOLDER: u64 = 0x686f_6c64;
+pub const HOLDER: u64 = 0x686f_6c64;
 const OTHER: u64 = 0x6f74_6865;
 
 const RESERVE: u8 = 1;
 const CLEAR: u8 = 3;
-const REGISTER_AND_IGNORE: u8 = 6;
+pub const REGISTER_AND_IGNORE: u8 = 6;
 /// Write exclusive, registrants only.
 const REGISTRANTS_ONLY: u8 = 5;
-const APTPL: u8 = 0x01;
+pub const APTPL: u8 = 0x01;
 
 /// Kills and restarts `array`, which has `kept` and `lost`, two volumes that nothing else uses.
 pub fn reservations(report: &mut Report, array: &mut Array, kept: &Target, lost: &Target) {
@@ -118,7 +118,13 @@ fn restart(array: &mut Array, kept: &Target, lost: &Target) -> Result<String> {
 }
 
 /// PERSISTENT RESERVE OUT.
-fn out(session: &mut Session, action: u8, flags: u8, key: u64, action_key: u64) -> Result<Status> {
+pub fn out(
+    session: &mut Session,
+    action: u8,
+    flags: u8,
+    key: u64,
+    action_key: u64,
+) -> Result<Status> {
     let kind = if action == RESERVE { REGISTRANTS_ONLY } else { 0 };
     let cdb = Cdb::raw(&[0x5f, action, kind, 0, 0, 0, 0, 0, 24, 0], Direction::Out);
     let mut list = key.to_be_bytes().to_vec();
@@ -129,7 +135,7 @@ fn out(session: &mut Session, action: u8, flags: u8, key: u64, action_key: u64) 
 }
 
 /// PERSISTENT RESERVE IN: the parameter data.
-fn read(session: &mut Session, action: u8) -> Result<Vec<u8>> {
+pub fn read(session: &mut Session, action: u8) -> Result<Vec<u8>> {
     let cdb = Cdb::raw(&[0x5e, action, 0, 0, 0, 0, 0, 4, 0, 0], Direction::In);
     let answer = session.execute(cdb, Data::In(vec![0; 1024]))?;
     good(answer.status)?;

@@ -153,6 +153,12 @@ impl Marks {
         self.bits[at / 64] |= bit;
     }
 
+    /// The units that are marked, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = VolumeId> {
+        let marked = |(at, _): &(usize, &VolumeId)| self.bits[at / 64] & 1 << (at % 64) != 0;
+        self.ids.iter().enumerate().filter(marked).map(|(_, id)| *id)
+    }
+
     /// Whether a unit is marked; from now on it is not.
     pub(crate) fn take(&mut self, volume: VolumeId) -> bool {
         let Ok(at) = self.ids.binary_search(&volume) else { return false };

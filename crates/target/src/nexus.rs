@@ -14,6 +14,10 @@ use parking_lot::Mutex;
 
 use crate::attention::{Attention, Marks, Queue};
 
+/// The most units of which it is remembered, when a session is lost, that each has still to tell of
+/// a start or a reset.
+const RESETS_MAX: usize = 64;
+
 /// A target port of the array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetPort {
@@ -88,13 +92,12 @@ impl State {
     /// A unit was reset: whether the host learns as much anyway, because the start of the array is
     /// still pending. The loss of a nexus is less than a reset, and is not reported then.
     fn is_told_anyway(&mut self, volume: VolumeId) -> bool {
-        match self.happened {
-            Attention::PowerOn => self.untold.has(volume),
-            _ => {
-                self.untold.take(volume);
-                false
-            }
+        if self.happened == Attention::PowerOn {
+            return self.untold.has(volume);
         }
+        self.untold.take(volume);
+        let next = self.queues.get(&volume).and_then(|queue| queue.iter().next());
+        next == Some(Attention::PowerOn)
     }
 
     /// Marks those of these volumes, which are in order, that this nexus sees.
@@ -152,6 +155,13 @@ impl Nexus {
             queues,
         };
         state.queues.retain(|id, _| state.ids.binary_search(id).is_ok());
+        // What is left of a start or a reset covers the loss of the session that did not tell it.
+        let covered = |queue: &Queue| queue.iter().any(Attention::is_reset);
+        for (volume, _) in state.queues.iter().filter(|(_, queue)| covered(queue)) {
+            if happened == Attention::NexusLoss {
+                state.untold.take(*volume);
+            }
+        }
         Self {
             id,
             generation: AtomicU64::new(luns.generation),
@@ -242,25 +252,29 @@ impl Nexus {
         self.attentive.store(state.pending(), Ordering::Release);
     }
 
-    /// What is still pending when the session is lost: what the next one is told first, and the
-    /// queues about reservations. A start, and even more a reset, which not all units have told,
-    /// covers the loss.
+    /// What is still pending when the session is lost: what the next one is told first by each
+    /// unit, and what by single ones. A unit that has not told of a start or a reset tells of that,
+    /// which covers the loss. If there are many, all tell of a start: that covers everything.
     pub(crate) fn leave(&self) -> (Attention, BTreeMap<VolumeId, Queue>) {
         let mut state = self.state.lock();
-        let untold = state.untold.left > 0;
-        let queued = || state.queues.values().any(|queue| queue.iter().any(Attention::is_reset));
-        let was_reset = state.reset.left > 0 || queued();
-        let first = match state.happened {
-            Attention::PowerOn if untold => Attention::PowerOn,
-            _ if was_reset => Attention::PowerOn,
-            _ => Attention::NexusLoss,
-        };
         let mut queues = std::mem::take(&mut state.queues);
+        let is_start = state.happened == Attention::PowerOn;
+        let untold = if is_start { state.untold.left } else { 0 };
+        let has_many = untold + state.reset.left > RESETS_MAX;
         queues.retain(|_, queue| {
-            queue.retain(Attention::is_of_reservations);
+            queue.retain(|what| what.is_of_reservations() || (what.is_reset() && !has_many));
             !queue.is_empty()
         });
-        (first, queues)
+        if has_many {
+            return (Attention::PowerOn, queues);
+        }
+        for volume in state.reset.iter() {
+            queues.entry(volume).or_default().push(Attention::TargetReset);
+        }
+        for volume in state.untold.iter().filter(|_| is_start) {
+            queues.entry(volume).or_default().push(Attention::PowerOn);
+        }
+        (Attention::NexusLoss, queues)
     }
 
     /// PREEMPT AND ABORT named this nexus: its commands on the volume do nothing more.

@@ -74,11 +74,44 @@ fn a_restart_is_told_however_often_a_host_comes_before_it_listens() {
     // LUN 300 has not reported yet.
     let nexus = again(&mut world, &nexus);
     assert_eq!(told(&mut world, &nexus, 300), [POWER_ON]);
-    for lun in [0, 2] {
-        assert_eq!(told(&mut world, &nexus, lun), [POWER_ON]);
+    assert_eq!(told(&mut world, &nexus, 0), [NEXUS_LOSS], "it has told of the start before");
+    // A reset is told by who has not told of the start, as the start: not twice.
+    world.lun_reset(2);
+    world.lun_reset(0);
+    let nexus = again(&mut world, &nexus);
+    world.target_reset(&world.luns.clone());
+    assert_eq!(told(&mut world, &nexus, 2), [POWER_ON]);
+    assert_eq!(told(&mut world, &nexus, 0), [TARGET_RESET, UNIT_RESET]);
+    assert_eq!(told(&mut world, &nexus, 300), [TARGET_RESET]);
+    let nexus = again(&mut world, &nexus);
+    for lun in [0, 2, 300] {
+        assert_eq!(told(&mut world, &nexus, lun), [NEXUS_LOSS]);
+    }
+}
+
+#[test]
+fn where_many_units_have_not_told_of_a_start_all_tell_of_it_again() {
+    let mut world = World::new();
+    let mut luns = (*world.luns).clone();
+    for lun in 1_000..1_100 {
+        let mut one = (*super::world::volume(1, block::LogicalBlockSize::B512)).clone();
+        one.id = block::VolumeId(u64::from(lun));
+        luns.luns.insert(lun, Arc::new(one));
+    }
+    luns.generation += 1;
+    world.luns = luns.into();
+    let nexus = world.server.new_nexus(initiator("b"), 2, &world.luns);
+    assert_eq!(told(&mut world, &nexus, 0), [POWER_ON]);
+    let nexus = again(&mut world, &nexus);
+    assert_eq!(told(&mut world, &nexus, 0), [POWER_ON]);
+    // A number that can be remembered.
+    for lun in 1_000..1_060 {
+        told(&mut world, &nexus, lun);
     }
     let nexus = again(&mut world, &nexus);
-    assert_eq!(told(&mut world, &nexus, 300), [NEXUS_LOSS]);
+    assert_eq!(told(&mut world, &nexus, 0), [NEXUS_LOSS]);
+    assert_eq!(told(&mut world, &nexus, 1_059), [NEXUS_LOSS]);
+    assert_eq!(told(&mut world, &nexus, 1_060), [POWER_ON]);
 }
 
 #[test]
