@@ -11,8 +11,8 @@ use format::page::{decode_stream_piece, encode_stream_piece};
 use format::row::{ROW_BYTES, SEGMENT_ROW_BYTES};
 use format::superblock::SUPERBLOCK_BYTES;
 use format::{
-    ChunkId, ChunkRow, Compared, Entry, Fingerprint, Geometry, Handling, HostState, Keys, NodeId, NodeRow,
-    Place, RecordHeader, Seal, SegmentRow, StoreFlags, Superblock, VolumeRow,
+    ChunkId, ChunkRow, Compared, Entry, Fingerprint, Geometry, Handling, HostState, Keys, NodeId,
+    NodeRow, Place, RecordHeader, Seal, SegmentRow, StoreFlags, Superblock, VolumeRow,
 };
 
 use crate::input::Input;

@@ -84,7 +84,10 @@ proptest! {
 
     /// What does decode is written again as the same bytes: nothing is guessed at.
     #[test]
-    fn bent_bytes_are_refused_or_mean_what_they_say(state in state(), bends in vec(any::<(u16, u8)>(), 1..4)) {
+    fn bent_bytes_are_refused_or_mean_what_they_say(
+        state in state(),
+        bends in vec(any::<(u16, u8)>(), 1..4),
+    ) {
         let mut parts = state.encode();
         for (at, bits) in bends {
             let length = parts[0].len();
