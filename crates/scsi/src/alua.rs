@@ -130,7 +130,6 @@ pub(crate) fn set(context: &Context<'_>, command: Command) -> Outcome {
         }
         states.push((group, state.ok_or(Sense::parameter(at, 0))?));
     }
-    let set = context.server.target.set_access(volume.id, context.nexus.id(), &states);
-    let change = set.map_err(|_| Sense::INTERNAL_FAILURE)?;
+    let change = context.server.target.set_access(volume.id, context.nexus.id(), &states);
     Ok(answer(volume.id, change, done, false))
 }

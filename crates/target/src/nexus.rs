@@ -311,14 +311,6 @@ impl Nexus {
         });
         self.attentive.store(state.pending(), Ordering::Release);
     }
-
-    /// As if each unit had already reported what happened before the login.
-    #[doc(hidden)]
-    pub fn skip_first_attentions(&self) {
-        let mut state = self.state.lock();
-        state.untold = Marks::none(Vec::new());
-        self.attentive.store(state.pending(), Ordering::Release);
-    }
 }
 
 /// By this a command of several requests knows whether PREEMPT AND ABORT has named its nexus since

@@ -2,6 +2,7 @@
 //! lost sessions, resets, the end of volumes, the start of the array.
 
 use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
 use std::sync::{Arc, Weak};
 
 use block::{LunMap, VolumeId};
@@ -175,26 +176,20 @@ impl Target {
         self.change(volume, |kept| reservations::take(kept, nexus))
     }
 
-    /// RELEASE of SPC-2.
-    ///
-    /// # Errors
-    /// None.
-    pub fn release(&self, volume: VolumeId, nexus: &NexusId) -> Result<Change, Refusal> {
-        self.change(volume, |kept| Ok(reservations::give_back(kept, nexus)))
+    /// RELEASE of SPC-2: it does nothing unless this nexus has the volume.
+    pub fn release(&self, volume: VolumeId, nexus: &NexusId) -> Change {
+        self.change_always(volume, |kept| reservations::give_back(kept, nexus))
     }
 
     /// Sets access states of groups, in their order. Every other nexus is told if that is any
     /// other state than before (SPC-4, 5.15.2.6).
-    ///
-    /// # Errors
-    /// None.
     pub fn set_access(
         &self,
         volume: VolumeId,
         nexus: &NexusId,
         states: &[(u16, AccessState)],
-    ) -> Result<Change, Refusal> {
-        self.change(volume, |kept| {
+    ) -> Change {
+        self.change_always(volume, |kept| {
             let state = |kept: &Kept, group: u16| kept.access.get(&group).copied();
             let before = kept.clone();
             kept.access.extend(states.iter().copied());
@@ -204,8 +199,18 @@ impl Target {
             };
             let is_told = states.iter().any(differs);
             let others = is_told.then(|| (nexus.clone(), Attention::AccessState));
-            Ok(Effect { others, ..Effect::default() })
+            Effect { others, ..Effect::default() }
         })
+    }
+
+    /// A change that nothing can refuse.
+    fn change_always(&self, volume: VolumeId, act: impl FnOnce(&mut Kept) -> Effect) -> Change {
+        let changed: Result<Change, Infallible> =
+            self.volumes.with(volume, |state| state.change(|kept| Ok(act(kept))));
+        match changed {
+            Ok(change) => change,
+            Err(never) => match never {},
+        }
     }
 
     fn change(

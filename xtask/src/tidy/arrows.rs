@@ -32,10 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tests-peer", &["lab", "libiscsi"]),
     ("tests-reduction", &["lab"]),
     ("xtask", &["lab", "libiscsi"]),
-    (
-        "fuzz",
-        &["api", "array", "block", "format", "history", "iscsi", "scsi", "store", "sys", "target"],
-    ),
+    ("fuzz", &["api", "array", "block", "format", "history", "iscsi", "scsi", "store", "sys"]),
 ];
 
 /// What tests may use in addition, but nothing that is shipped.

@@ -1,9 +1,6 @@
 //! RESERVE and RELEASE (SPC-2, 7.21 to 7.24, 7.17), for hosts that lock so, with the exceptions
 //! that a persistent reservation makes (SPC-4, 5.13.3; CRH is 1).
 
-use block::VolumeId;
-use target::{Change, Refusal};
-
 use crate::reservations::saving::answer;
 use crate::response::{Command, Response, Status, Step};
 use crate::sense::Sense;
@@ -43,17 +40,14 @@ fn refuse_third_party(command: &Command) -> Result<(), Sense> {
 
 fn take(context: &Context<'_>) -> Outcome {
     let (volume, nexus) = (context.volume()?, context.nexus.id());
-    Ok(answered(volume.id, context.server.target.reserve(volume.id, nexus)))
+    Ok(match context.server.target.reserve(volume.id, nexus) {
+        Ok(change) => answer(volume.id, change, Response::good(), false),
+        Err(_) => Step::Done(Response::with_status(Status::ReservationConflict)),
+    })
 }
 
 fn give_back(context: &Context<'_>) -> Outcome {
     let (volume, nexus) = (context.volume()?, context.nexus.id());
-    Ok(answered(volume.id, context.server.target.release(volume.id, nexus)))
-}
-
-fn answered(volume: VolumeId, done: Result<Change, Refusal>) -> Step {
-    match done {
-        Ok(change) => answer(volume, change, Response::good(), false),
-        Err(_) => Step::Done(Response::with_status(Status::ReservationConflict)),
-    }
+    let change = context.server.target.release(volume.id, nexus);
+    Ok(answer(volume.id, change, Response::good(), false))
 }

@@ -6,7 +6,7 @@ use target::Attention;
 
 use super::registering::{listing, long_out, port_id};
 use super::reservations::{Hosts, KEY_A, KEY_B, keys, out};
-use super::world::{World, cdb_10, initiator, triple};
+use super::world::{World, cdb_10, initiator, skip_first_attentions, triple};
 use crate::nexus::Nexus;
 use crate::response::Status;
 
@@ -210,7 +210,7 @@ fn a_hard_reset_is_told_by_the_units_that_were_reset_and_no_others() {
     };
     let (few, other) = (some(&[0, 300]), some(&[2, 300]));
     let nexus = world.server.new_nexus(initiator("b"), 1, &few);
-    nexus.skip_first_attentions();
+    skip_first_attentions(&nexus, &few);
     world.target_reset(&other);
     world.luns = few;
     assert_eq!(told(&mut world, &nexus, 0), []);

@@ -95,6 +95,13 @@ pub(crate) fn volume(id: u8, logical_block: LogicalBlockSize) -> Arc<VolumeAttri
     })
 }
 
+/// As if each unit had already told what happened before the login.
+pub(crate) fn skip_first_attentions(nexus: &Nexus, luns: &LunMap) {
+    for volume in luns.luns.values() {
+        nexus.take_attention(volume.id);
+    }
+}
+
 /// A device server, as it is when the array starts.
 fn server(identity: ArrayIdentity, ports: Vec<TargetPort>, key: [u8; 32]) -> DeviceServer {
     let rods = RodVolume { id: ROD_VOLUME, size: SectorCount(ROD_SECTORS), key };
@@ -138,7 +145,7 @@ impl World {
         disks.insert(ROD_VOLUME, Disk { bytes, mapped: vec![false; sectors] });
         let luns = Arc::new(luns);
         let nexus = server.new_nexus(initiator("a"), 1, &luns);
-        nexus.skip_first_attentions();
+        skip_first_attentions(&nexus, &luns);
         Self {
             server,
             luns,
@@ -154,7 +161,7 @@ impl World {
     /// A nexus that logs in, and has already received the unit attentions about its past.
     pub(crate) fn log_in(&self, initiator: impl Into<HostPort>, target_port: u16) -> Arc<Nexus> {
         let nexus = self.server.new_nexus(initiator, target_port, &self.luns);
-        nexus.skip_first_attentions();
+        skip_first_attentions(&nexus, &self.luns);
         nexus
     }
 

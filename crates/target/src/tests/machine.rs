@@ -131,10 +131,10 @@ impl World {
                 let _ = self.target.reserve(VOLUME, &nexus(who, 1));
             }
             Step::Release(who) => {
-                let _ = self.target.release(VOLUME, &nexus(who, 1));
+                self.target.release(VOLUME, &nexus(who, 1));
             }
             Step::SetAccess(who, group, state) => {
-                let _ = self.target.set_access(VOLUME, &nexus(who, 1), &[(group, state)]);
+                self.target.set_access(VOLUME, &nexus(who, 1), &[(group, state)]);
             }
             Step::Loss(who) => {
                 let luns = std::sync::Arc::default();
