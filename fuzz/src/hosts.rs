@@ -31,6 +31,7 @@ impl Statistics for Uncounted {
 }
 
 /// The host's end of a session.
+#[derive(Clone)]
 struct Session {
     nexus: Arc<Nexus>,
     luns: Arc<LunMap>,
@@ -122,7 +123,8 @@ impl Hosts {
 
     /// Runs a command to its end and checks the answer.
     pub fn run(&mut self, session: usize, lun: [u8; 8], cdb: &[u8], data: &[u8]) -> Response {
-        let Session { nexus, luns } = &self.sessions[session % self.sessions.len()];
+        let Session { nexus, luns } = self.sessions[session % self.sessions.len()].clone();
+        let (nexus, luns) = (&nexus, &luns);
         let command = Command {
             lun,
             cdb: Cdb::new(cdb),
