@@ -109,10 +109,11 @@ impl Saving {
 impl Volume {
     fn take_back(&mut self, error: SaveError) {
         if let Some(base) = self.saving.base.take() {
-            let shown = self.kept.generation;
-            self.kept = *base;
-            // Keys that could be read are no longer there.
-            self.kept.generation = shown.wrapping_add(1);
+            let shown = std::mem::replace(&mut self.kept, *base);
+            if shown != self.kept {
+                // Keys that could be read are no longer there.
+                self.kept.generation = shown.generation.wrapping_add(1);
+            }
             self.assert_sound();
         }
         let saving = &mut self.saving;

@@ -279,6 +279,9 @@ fn what_a_lost_session_held_by_reserve_never_comes_back_when_saving_fails() {
     hosts.world.save_failure = Some(SaveError::Failed);
     hosts.world.nexus_loss(&a);
     assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "it is in force all the same");
+    assert!(hosts.world.kept[&VOLUME].exclusive.is_some(), "and still to be made durable");
+    hosts.world.save(VOLUME);
+    assert!(hosts.world.kept.is_empty());
     // While another change is on its way.
     let mut hosts = Hosts::new();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());

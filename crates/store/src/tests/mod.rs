@@ -33,6 +33,7 @@ mod snapshots;
 mod space;
 mod starving;
 mod superblocks;
+mod target_state;
 mod unflushed;
 mod upgraded;
 mod waiting;
