@@ -4,7 +4,7 @@
 //! * [`Ring`]: the asynchronous way to the same disk, one a front-end thread,
 //! * [`Calls`]: what both do in the end; the simulator has calls of its own below the same
 //!   [`RetryingDisk`] and the same [`Transfers`],
-//! * [`Clock`]: time since the start,
+//! * [`Clock`]: time since the start, [`Timer`]: one that a poller hears,
 //! * [`entropy()`]: random bytes from the kernel.
 
 pub mod calls;
@@ -21,6 +21,7 @@ mod retry;
 pub mod retrying;
 pub mod ring;
 mod setup;
+pub mod timer;
 mod transfer;
 pub mod transfers;
 
@@ -32,4 +33,5 @@ pub use file::FileDisk;
 pub use prepare::Preparer;
 pub use retrying::RetryingDisk;
 pub use ring::Ring;
+pub use timer::Timer;
 pub use transfers::{Buffers, Completion, Transfers};

@@ -94,6 +94,14 @@ impl Ring {
         self.transfers.in_flight() + self.done.len()
     }
 
+    /// Whether so many frames from `offset_bytes` on are whole frames inside the disk.
+    ///
+    /// # Errors
+    /// If they are not.
+    pub fn check_range(&self, offset_bytes: u64, frame_count: usize) -> io::Result<()> {
+        self.disk.check_range(offset_bytes, frame_count)
+    }
+
     /// Queues a read of `frames` from `offset_bytes` on.
     ///
     /// # Errors

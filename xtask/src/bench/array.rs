@@ -30,6 +30,8 @@ pub struct Array {
     process: Background,
     holdfast: PathBuf,
     pool: PathBuf,
+    /// Where it serves iSCSI.
+    portal: String,
     /// The part of URLs before the LUN.
     target_url: String,
 }
@@ -63,24 +65,59 @@ impl Array {
         if plan.is_conditioned {
             condition(&pool.join("pool.data"))?;
         }
+        let mut flags = Vec::new();
+        if let Some(config) = &plan.config {
+            flags.extend([String::from("--config"), config.display().to_string()]);
+        }
+        let log = dir.join(format!("{}.log", plan.name));
+        let mut array = Self::begin(programs, pool, &flags, &log)?;
+        array.verb(&format!("host create lab --iqn {INITIATOR}"))?;
+        array.discover(programs)?;
+        Ok(array)
+    }
+
+    /// Serves a pool that was made by [`Array::start`] and left by [`Array::stop`], with more flags
+    /// of `serve`.
+    pub fn serve(programs: &Programs, pool: PathBuf, flags: &[String], log: &Path) -> Result<Self> {
+        let mut array = Self::begin(programs, pool, flags, log)?;
+        array.discover(programs)?;
+        Ok(array)
+    }
+
+    fn begin(programs: &Programs, pool: PathBuf, flags: &[String], log: &Path) -> Result<Self> {
         let (portal, api) = (process::free_port()?, process::free_port()?);
         let portal = format!("127.0.0.1:{portal}");
         let mut serve = words(&format!("serve --iscsi {portal} --api 127.0.0.1:{api}"));
-        serve.extend([String::from("--pool"), place]);
-        if let Some(config) = &plan.config {
-            serve.extend([String::from("--config"), config.display().to_string()]);
-        }
-        let log = dir.join(format!("{}.log", plan.name));
-        let process = Background::start(&programs.holdfast, &serve, &log)?;
+        serve.extend([String::from("--pool"), pool.display().to_string()]);
+        serve.extend_from_slice(flags);
+        let process = Background::start(&programs.holdfast, &serve, log)?;
         let holdfast = programs.holdfast.clone();
-        let mut array = Self { process, holdfast, pool, target_url: String::new() };
+        let mut array = Self { process, holdfast, pool, portal, target_url: String::new() };
         array.wait().with_context(|| format!("Holdfast (see {})", log.display()))?;
-        array.verb(&format!("host create lab --iqn {INITIATOR}"))?;
+        Ok(array)
+    }
+
+    /// Finds its target, which a host that it knows sees.
+    fn discover(&mut self, programs: &Programs) -> Result<()> {
+        let portal = &self.portal;
         let targets =
             process::output(&programs.lab, &words(&format!("discover --portal {portal}")))?;
         let target = targets.split_whitespace().next().context("Holdfast shows no target")?;
-        array.target_url = format!("iscsi://{portal}/{target}");
-        Ok(array)
+        self.target_url = format!("iscsi://{portal}/{target}");
+        Ok(())
+    }
+
+    /// Ends it as an administrator does, with a checkpoint; its pool stays, and is returned.
+    pub fn stop(self) -> Result<PathBuf> {
+        let Self { mut process, pool, .. } = self;
+        process::output(Path::new("kill"), &words(&format!("-TERM {}", process.pid())))?;
+        process.wait_end()?;
+        Ok(pool)
+    }
+
+    /// The URL of a LUN.
+    pub fn url(&self, lun: u16) -> String {
+        format!("{}/{lun}", self.target_url)
     }
 
     fn wait(&mut self) -> Result<()> {
@@ -97,7 +134,7 @@ impl Array {
     pub fn create_volume(&self, name: &str, bytes: u64, lun: u16, flags: &str) -> Result<String> {
         self.verb(format!("volume create {name} --size {bytes} {flags}").trim_end())?;
         self.verb(&format!("connect {name} lab --lun {lun}"))?;
-        Ok(format!("{}/{lun}", self.target_url))
+        Ok(self.url(lun))
     }
 
     /// Its process number.
@@ -132,7 +169,8 @@ impl Array {
 
     /// Its process, which outlives the rest, and the URL of a LUN.
     pub fn into_parts(self, lun: u16) -> (Background, String) {
-        (self.process, format!("{}/{lun}", self.target_url))
+        let url = self.url(lun);
+        (self.process, url)
     }
 }
 

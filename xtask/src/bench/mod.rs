@@ -5,7 +5,7 @@
 //! target before the next row, and all rows again in every round, so that variations of the machine
 //! affect both. The median of the rounds counts.
 //!
-//! After that, Holdfast is compared with itself: `reduction`.
+//! After that, Holdfast is compared with itself: `reduction`, and `slow`.
 
 mod array;
 mod memory;
@@ -14,6 +14,7 @@ mod process;
 mod raw;
 mod reduction;
 mod rows;
+mod slow;
 mod table;
 mod targets;
 
@@ -62,6 +63,7 @@ struct Results {
     raw: Vec<raw::RawRow>,
     rows: Vec<Measured>,
     reduction: Option<reduction::Report>,
+    slow: Vec<slow::Row>,
 }
 
 /// Runs the benchmark with the arguments after `cargo xtask bench`.
@@ -72,17 +74,20 @@ pub fn run(arguments: &[String]) -> Result<()> {
         Some(options::Only::Memory) => return memory::curve(&options),
         Some(options::Only::Opening) => return memory::opening(&options),
         Some(options::Only::Cold) => return memory::cold(&options),
-        Some(options::Only::Reduction) | None => {}
+        Some(options::Only::Reduction | options::Only::Slow) | None => {}
     }
     let rows: Vec<&'static Row> = match options.only {
         Some(_) => Vec::new(),
         None => ROWS.iter().filter(|row| options.wants(row.id)).collect(),
     };
+    let with_group = |only| !options.without_holdfast && options.only.is_none_or(|o| o == only);
     let with_reduction =
-        !options.without_holdfast && reduction::row_ids().any(|id| options.wants(id));
-    if rows.is_empty() && !with_reduction {
-        let ids = ROWS.iter().map(|row| row.id).chain(reduction::row_ids());
-        bail!("no row matches --rows; there are: {}", ids.collect::<Vec<_>>().join(" "));
+        with_group(options::Only::Reduction) && reduction::row_ids().any(|id| options.wants(id));
+    let with_slow = with_group(options::Only::Slow) && slow::row_ids().any(|id| options.wants(&id));
+    if rows.is_empty() && !with_reduction && !with_slow {
+        let ids = ROWS.iter().map(|row| row.id).chain(reduction::row_ids()).map(String::from);
+        let ids: Vec<String> = ids.chain(slow::row_ids()).collect();
+        bail!("no row matches --rows; there are: {}", ids.join(" "));
     }
     process::install_missing(&options, !rows.is_empty())?;
     let programs = process::build(&options)?;
@@ -100,6 +105,9 @@ pub fn run(arguments: &[String]) -> Result<()> {
     }
     if with_reduction {
         results.reduction = Some(reduction::run(&options, &programs)?);
+    }
+    if with_slow {
+        results.slow = slow::run(&options, &programs)?;
     }
     print!("{}", table::render(&results));
     write_json(options.json.as_ref(), &results)
@@ -206,6 +214,13 @@ fn load(lab: &Path, url: &str, pid: u32, arguments: &[String]) -> Result<Value> 
     all.extend_from_slice(arguments);
     let output = process::output(lab, &all)?;
     serde_json::from_str(&output).context("the load generator's report")
+}
+
+/// A number in the load generator's report: its name, or `object.name`.
+fn number_of(report: &Value, name: &str) -> Result<f64> {
+    let found = name.split('.').try_fold(report, |value, part| value.get(part));
+    let number = found.and_then(Value::as_f64);
+    number.with_context(|| format!("the load generator does not tell {name}"))
 }
 
 /// The sample with the median rate. Rates are compared, and the other numbers must belong to the

@@ -64,6 +64,8 @@ pub enum Only {
     Opening,
     /// Reads whose metadata is not in memory, on a device with a latency, and cached ones beside.
     Cold,
+    /// The same of the served binary over iSCSI. All rows have these as well. Takes 10 GiB of disk.
+    Slow,
     /// Holdfast beside itself: with reduction and without, offloads of little and of much, with
     /// reclaim and without. All rows have these as well. Takes 7 GiB of disk.
     Reduction,

@@ -59,6 +59,20 @@ impl Background {
     }
 }
 
+impl Background {
+    /// Waits until it has ended by itself, for a minute at most.
+    pub fn wait_end(&mut self) -> Result<()> {
+        let start = Instant::now();
+        while self.0.try_wait()?.is_none() {
+            if start.elapsed() > Duration::from_secs(60) {
+                bail!("the target does not end");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
 impl Drop for Background {
     fn drop(&mut self) {
         // It may be gone already, which is fine.

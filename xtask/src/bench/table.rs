@@ -19,10 +19,13 @@ fn write_report(text: &mut String, results: &Results) -> std::fmt::Result {
         write_peers(text, results)?;
     }
     write_raw(text, results)?;
-    match &results.reduction {
-        Some(reduction) => text.write_str(&super::reduction::render(reduction)),
-        None => Ok(()),
+    if let Some(reduction) = &results.reduction {
+        text.write_str(&super::reduction::render(reduction))?;
     }
+    if results.slow.is_empty() {
+        return Ok(());
+    }
+    text.write_str(&super::slow::render(&results.slow))
 }
 
 fn write_peers(text: &mut String, results: &Results) -> std::fmt::Result {

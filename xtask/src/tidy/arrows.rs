@@ -15,6 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("block", &[]),
     ("format", &["block"]),
     ("sys", &["block"]),
+    ("segments", &["block", "sys"]),
     ("store", &["block", "format", "sys"]),
     ("target", &["block"]),
     ("scsi", &["block", "target"]),
@@ -24,7 +25,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("api", &["array", "block", "history"]),
     (
         "holdfast",
-        &["api", "array", "block", "format", "history", "iscsi", "scsi", "store", "sys", "target"],
+        &[
+            "api", "array", "block", "format", "history", "iscsi", "scsi", "segments", "store",
+            "sys", "target",
+        ],
     ),
     ("libiscsi", &[]),
     ("lab", &["libiscsi"]),

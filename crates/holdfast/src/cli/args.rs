@@ -27,7 +27,7 @@ pub use reach::{
     ConnectArgs, ConnectionVerb, ControllerVerb, DeviceVerb, DisconnectArgs, HostGroupVerb,
     PortVerb, ProvisionArgs, WithHost,
 };
-pub use serve::{PortalArg, ServeArgs};
+pub use serve::ServeArgs;
 pub use volume::{SnapshotVerb, VolumeVerb};
 
 /// An all-flash storage array in software.

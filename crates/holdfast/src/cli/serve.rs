@@ -8,11 +8,12 @@ use std::sync::Arc;
 use api::{Access, Facts, Interface, Sources, Token};
 use array::{Array, Settings};
 use block::ArrayIdentity;
+use segments::Local;
 use serde_json::json;
 use store::{Store, StoreError};
 
 use super::access::HostAccess;
-use super::args::{Common, PortalArg, ServeArgs};
+use super::args::{Common, ServeArgs};
 use super::certificate::{self, ServerIdentity};
 use super::config::{Config, Durability};
 use super::credentials::{Credentials, Renewer};
@@ -54,7 +55,7 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
         true => Some(First::make(&place, options)?),
         false => None,
     };
-    let (opened, serving) = open(&place, &config, &options.iscsi, shares)?;
+    let (opened, serving) = open(&place, &config, options, shares)?;
     let pool_id = opened.array.pool().pool_id;
     let identity = match plain {
         true => None,
@@ -107,23 +108,28 @@ struct Opened {
 fn open(
     place: &Place,
     config: &Config,
-    iscsi: &[PortalArg],
+    options: &ServeArgs,
     shares: Shares,
 ) -> Result<(Opened, ServeOptions), Failure> {
     let chap = config.chap_defaults()?;
     let destinations = notify::destinations(&config.notify)?;
     let disk = Arc::new(open_disk(place)?);
     disk.report_to(|text| tracing::warn!("{text}"));
+    let medium = match options.slow_device_for_tests {
+        None => Local::new(disk),
+        Some(latency) => Local::slowed(disk, latency),
+    };
     let store = Arc::new(
-        Store::open(disk.clone(), config.store_options())
+        Store::open(medium.blocking(), config.store_options())
             .map_err(|error| of_opening(error, place))?,
     );
     let array = Arc::new(Array::open(store.clone(), config.durability == Durability::Flush)?);
     let settings = array.change_settings(config.settings()?)?;
+    let iscsi = &options.iscsi;
     let addresses: Vec<SocketAddr> = iscsi.iter().map(|arg| arg.address).collect();
     let ids = array.port_ids(&addresses)?;
     let serving = ServeOptions {
-        disk,
+        medium,
         store: store.clone(),
         token_volume: array.token_volume(),
         identity: identity(&settings),

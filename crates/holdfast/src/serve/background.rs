@@ -252,7 +252,7 @@ pub(super) fn start_preparer(options: &ServeOptions) -> io::Result<Option<Prepar
         return Ok(None);
     }
     let report = |text: &str| tracing::warn!("{text}");
-    Preparer::start(options.disk.clone(), options.prepare_ahead_bytes, report).map(Some)
+    Preparer::start(options.medium.file().clone(), options.prepare_ahead_bytes, report).map(Some)
 }
 
 fn join(thread: Option<JoinHandle<()>>) {

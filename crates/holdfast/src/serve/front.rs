@@ -7,10 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use iscsi::{Connection, ConnectionId, Event, Opening};
-use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use segments::{Channel, Completion};
 use store::{Outcome, SinkId};
-use sys::{Completion, Ring};
 
 use super::counters::WireCounters;
 use super::listen::{Accepted, Listeners};
@@ -19,19 +18,17 @@ use super::management::Purpose;
 use super::patience::Patience;
 use super::shared::Shared;
 use super::sockets::Peer;
-use super::storage::Writing;
+use super::storage::{Writing, open_channel};
 use super::tasks::Tasks;
 use super::throttle::Tended;
 use super::turn::Turn;
 
 /// What a thread's poller calls the waker of its mailbox.
 pub(super) const WAKER: Token = Token(0);
-const RING: Token = Token(1);
+pub(super) const CHANNEL: Token = Token(1);
 pub(super) const LISTENERS: usize = 2;
 const PEERS: usize = 1 << 17;
 
-/// Disk transfers in the kernel at once, a thread.
-const RING_ENTRIES: u32 = 256;
 /// Steps of a chain of requests that end at once, in a turn.
 const CHAIN_MAX: usize = 4;
 /// How often deadlines are looked at: login timeouts and pings are seconds long.
@@ -46,7 +43,7 @@ pub(super) struct FrontEnd {
     pub(super) shared: Arc<Shared>,
     pub(super) index: usize,
     pub(super) sink: SinkId,
-    pub(super) ring: Ring,
+    pub(super) channel: Box<dyn Channel>,
     pub(super) peers: Vec<Option<Peer>>,
     pub(super) places: HashMap<ConnectionId, usize>,
     pub(super) tasks: Tasks,
@@ -83,21 +80,13 @@ impl FrontEnd {
         mailbox::enter_thread(index);
         let sink = FrontSink::new(index, &shared.mailboxes[index]);
         let sink = shared.store.register_sink(Arc::new(sink));
-        let ring = Ring::new(shared.disk.clone(), RING_ENTRIES);
-        for notice in ring.notices().iter().filter(|_| index == 0) {
-            tracing::warn!("{notice}");
-        }
-        if let Some(fd) = ring.poll_fd()
-            && let Err(error) =
-                poll.registry().register(&mut SourceFd(&fd), RING, Interest::READABLE)
-        {
-            panic!("can't wait for the disk: {error}");
-        }
+        let channel = open_channel(&shared, index, &poll);
+        let channel = channel.unwrap_or_else(|error| panic!("can't wait for the disk: {error}"));
         Self {
             shared,
             index,
             sink,
-            ring,
+            channel,
             peers: Vec::new(),
             places: HashMap::new(),
             tasks: Tasks::default(),
@@ -148,7 +137,7 @@ impl FrontEnd {
 
     /// Whether there is something to do that the poller does not know of.
     fn has_work(&self) -> bool {
-        self.ring.has_ended()
+        self.channel.has_ended()
             || !self.ready.is_empty()
             || self.turn.has_parked()
             || mailbox::has_own_outcomes()
@@ -157,14 +146,14 @@ impl FrontEnd {
     fn sleep_time(&self) -> Duration {
         let most = if self.stop_at.is_some() { STOP_TICK } else { TICK };
         let next = self.tend_at().map_or(self.next_tick, |at| at.min(self.next_tick));
-        let most = self.ring.next_retry().map_or(most, |retry| retry.min(most));
+        let most = self.channel.next_retry().map_or(most, |retry| retry.min(most));
         next.saturating_sub(self.shared.clock.now()).min(most)
     }
 
     /// Remembers what the poller said.
     fn note(&mut self, event: &mio::event::Event) {
         match event.token() {
-            WAKER | RING => {}
+            WAKER | CHANNEL => {}
             Token(token) if token < PEERS => self.listeners.set_pending(),
             Token(token) => {
                 let slot = token - PEERS;
@@ -220,7 +209,7 @@ impl FrontEnd {
     }
 
     pub(super) fn submit(&mut self) {
-        if let Err(error) = self.ring.submit() {
+        if let Err(error) = self.channel.submit() {
             panic!("can't give transfers to the kernel: {error}");
         }
     }
@@ -231,7 +220,7 @@ impl FrontEnd {
     fn work_off_disk(&mut self) {
         for _ in 0..CHAIN_MAX {
             let mut completions = std::mem::take(&mut self.completions);
-            if let Err(error) = self.ring.complete(&mut completions) {
+            if let Err(error) = self.channel.complete(&mut completions) {
                 panic!("can't take transfers from the kernel: {error}");
             }
             let mut outcomes = std::mem::take(&mut self.outcomes);
@@ -422,7 +411,7 @@ impl FrontEnd {
         self.listeners = Listeners::default();
         self.stop_at.get_or_insert(self.shared.clock.now() + STOP_TIMEOUT);
         self.lift_limits();
-        self.ring.end_retries();
+        self.channel.end_retries();
         for slot in 0..self.peers.len() {
             if let Some(peer) = self.peers[slot].as_mut() {
                 peer.connection.request_logout(0);
@@ -438,7 +427,7 @@ impl FrontEnd {
     /// Whether the end was asked for, and all that is under way has ended.
     fn is_finished(&self) -> bool {
         let Some(stop_at) = self.stop_at else { return false };
-        if self.commits.iter().any(Option::is_some) || self.ring.in_flight() > 0 {
+        if self.commits.iter().any(Option::is_some) || self.channel.in_flight() > 0 {
             return false;
         }
         let mut peers = self.peers.iter().flatten();

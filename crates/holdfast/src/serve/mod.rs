@@ -1,6 +1,6 @@
 //! The front end: sockets and disk on one side, the sans-IO crates on the other.
 //!
-//! [`run`] starts one thread a core. Each has a poller, a ring to the disk and some of the
+//! [`run`] starts one thread a core. Each has a poller, a channel to the medium and some of the
 //! connections, and does a command from its first byte to its last:
 //!
 //! * [`threads`]: their start, [`front`]: the loop of one, one *turn* after the other,
@@ -8,7 +8,7 @@
 //! * [`sockets`]: a connection's bytes, in and out,
 //! * [`commands`]: a command's way through SCSI and the store, and its answer,
 //! * [`luns`]: what is at a LUN,
-//! * [`storage`]: reads and commits on the thread's ring; [`device`]: how long these take,
+//! * [`storage`]: reads and commits on the thread's channel; [`device`]: how long these take,
 //! * [`tasks`]: what is under way, [`throttle`]: what waits for the limits of its volume,
 //! * [`management`]: task management, resets, and the end of sessions, over all threads,
 //! * [`mailbox`]: what threads tell each other,
@@ -70,8 +70,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use block::{ArrayIdentity, LunMap, SectorCount, VolumeId, VolumeLimits};
+use segments::Local;
 use store::{Store, StoreError};
-use sys::FileDisk;
 
 pub use self::history::Sampler;
 pub use background::{Attendant, Shutdown, now_ms};
@@ -189,8 +189,8 @@ pub struct PortalOptions {
 
 /// What to serve, and how.
 pub struct ServeOptions {
-    /// The pool's disk, the one that `store` was opened on.
-    pub disk: Arc<FileDisk>,
+    /// Where the pool lives: what `store` was opened on.
+    pub medium: Local,
     /// The pool.
     pub store: Arc<Store>,
     /// A volume of `store` that nobody else uses, for what ROD tokens stand for, and its size.
@@ -277,7 +277,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     let port_ids = options.portals.iter().map(|portal| portal.id).collect();
     let shared = shared::Shared::new(&options, &portals).map_err(ServeError::Start)?;
     saver::restore(&shared.scsi, &*options.reservations)?;
-    for notice in options.disk.notices() {
+    for notice in options.medium.notices() {
         tracing::warn!("{notice}");
     }
     let preparer = background::start_preparer(&options).map_err(ServeError::Start)?;

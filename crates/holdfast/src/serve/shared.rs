@@ -9,8 +9,9 @@ use iscsi::{ConnectionId, Portal, Target, TargetConfig};
 use mio::{Poll, Waker};
 use parking_lot::Mutex;
 use scsi::{DeviceServer, TargetPort};
+use segments::Local;
 use store::Store;
-use sys::{Clock, FileDisk};
+use sys::Clock;
 
 use super::background::{Bell, Shutdown};
 use super::counters::Counters;
@@ -48,7 +49,7 @@ pub(super) struct Shared {
     pub checkpoint_bell: Arc<Bell>,
     pub saver: SaverQueue,
     pub throttles: Throttles,
-    pub disk: Arc<FileDisk>,
+    pub medium: Local,
     /// The pollers, until their threads take them.
     pub polls: Mutex<Vec<Option<Poll>>>,
 }
@@ -110,7 +111,7 @@ impl Shared {
             checkpoint_bell: Arc::default(),
             saver: Default::default(),
             throttles: Throttles::default(),
-            disk: options.disk.clone(),
+            medium: options.medium.clone(),
             polls: Mutex::new(polls),
         }))
     }

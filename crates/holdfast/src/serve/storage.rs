@@ -1,17 +1,40 @@
-//! Reads and commits on the thread's ring.
+//! Reads and commits on the thread's channel to the medium.
 
+use std::io;
 use std::time::Duration;
 
 use block::{FRAME_BYTES, FrameMut};
+use mio::unix::SourceFd;
+use mio::{Interest, Poll};
+use segments::{Buffers, Channel, Completion};
 use store::{Commit, ReadOperation, Started};
-use sys::{Buffers, Completion};
 
 use super::device::DeviceCounters;
-use super::front::FrontEnd;
+use super::front::{CHANNEL, FrontEnd};
+use super::shared::Shared;
 
-/// What the ring calls this thread's first commit, the second is the next. A read is called by its
-/// task and its place in the operation; there are never so many tasks.
+/// What the channel calls this thread's first commit, the second is the next. A read is called by
+/// its task and its place in the operation; there are never so many tasks.
 const COMMITS: u64 = (u32::MAX as u64) << 32;
+
+/// Requests to the medium in the kernel at once, a thread.
+const CHANNEL_ENTRIES: u32 = 256;
+
+/// A thread's channel to the medium, of which its poller hears.
+pub(super) fn open_channel(
+    shared: &Shared,
+    index: usize,
+    poll: &Poll,
+) -> io::Result<Box<dyn Channel>> {
+    let channel = shared.medium.channel(CHANNEL_ENTRIES)?;
+    for notice in channel.notices().iter().filter(|_| index == 0) {
+        tracing::warn!("{notice}");
+    }
+    for fd in channel.poll_fds() {
+        poll.registry().register(&mut SourceFd(&fd), CHANNEL, Interest::READABLE)?;
+    }
+    Ok(channel)
+}
 
 /// A commit that is being written.
 pub(super) struct Writing {
@@ -41,7 +64,7 @@ impl FrontEnd {
         let name = COMMITS + slot as u64;
         let began = self.shared.clock.now();
         self.device().writes.begin();
-        match self.ring.write(name, commit.offset_bytes, frames, commit.persist) {
+        match self.channel.write(name, commit.offset_bytes, frames, commit.persist) {
             Ok(()) => self.commits[slot] = Some(Writing { commit, began }),
             Err(error) => {
                 tracing::error!("a commit can't be written: {error}");
@@ -60,7 +83,7 @@ impl FrontEnd {
             let count = frames.len();
             let name = (index as u64) << 32 | place as u64;
             self.device().reads.begin();
-            match self.ring.read(name, read.offset_bytes, frames) {
+            match self.channel.read(name, read.offset_bytes, frames) {
                 Ok(()) => left += 1,
                 Err(error) => {
                     tracing::error!("a read can't be done: {error}");
@@ -79,7 +102,7 @@ impl FrontEnd {
         }
     }
 
-    /// A transfer of the ring has ended.
+    /// A request to the medium has ended.
     pub(super) fn transfer_ended(&mut self, completion: Completion) {
         let Completion { user_data, buffers, result } = completion;
         match buffers {

@@ -14,11 +14,13 @@ use block::{LogicalBlockSize, SECTOR_BYTES, SectorCount, VolumeAttributes};
 use iscsi::{Access, InitiatorAccess, Limits};
 use parking_lot::Mutex;
 use store::{Change, OpenOptions, VolumeChange};
+use sys::FileDisk;
 
 mod duties;
 mod limits;
 mod memory;
 mod resets;
+mod slow;
 mod turns;
 mod wire;
 
@@ -139,6 +141,11 @@ fn serve(path: &Path, threads: usize) -> Running {
 /// The same, with other bounds of memory and time.
 fn serve_within(path: &Path, threads: usize, limits: Limits) -> Running {
     let (options, access) = options(path, threads, limits);
+    serve_with(options, access)
+}
+
+/// Serves what was prepared.
+fn serve_with(options: ServeOptions, access: Arc<Open>) -> Running {
     let (sender, receiver) = mpsc::channel();
     let thread = std::thread::spawn(move || run(options, |running| sender.send(running).unwrap()));
     match receiver.recv_timeout(Duration::from_secs(20)) {
@@ -149,7 +156,8 @@ fn serve_within(path: &Path, threads: usize, limits: Limits) -> Running {
 
 fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Open>) {
     let disk = Arc::new(FileDisk::open(path).unwrap());
-    let store = Arc::new(Store::open(disk.clone(), OpenOptions::default()).unwrap());
+    let medium = segments::Local::new(disk);
+    let store = Arc::new(Store::open(medium.blocking(), OpenOptions::default()).unwrap());
     let mut ids: Vec<VolumeId> = store
         .config()
         .iter()
@@ -185,7 +193,7 @@ fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Op
     let address = "127.0.0.1:0".parse().unwrap();
     let options = ServeOptions {
         connections: ConnectionLimits::MOST,
-        disk,
+        medium,
         store,
         token_volume: (ids[2], size),
         identity: ArrayIdentity {

@@ -19,6 +19,7 @@ use super::array::{Array, Plan};
 use super::options::Options;
 use super::process::{Programs, words};
 
+use super::number_of as number;
 pub use table::render;
 
 /// The capacity of the pool of [`content`] and [`costs`].
@@ -92,15 +93,6 @@ impl<'a> Bench<'a> {
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(start.elapsed())
-    }
-}
-
-/// A number in the load generator's report: its name, or `object.name`.
-fn number(report: &Value, name: &str) -> Result<f64> {
-    let found = name.split('.').try_fold(report, |value, part| value.get(part));
-    match found.and_then(Value::as_f64) {
-        Some(number) => Ok(number),
-        None => bail!("the load generator does not tell {name}"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
@@ -31,6 +32,19 @@ pub struct ServeArgs {
     /// Manage without encryption; on a loopback address only.
     #[arg(long)]
     pub api_http: bool,
+    /// For tests and benchmarks: each request to the device takes so many milliseconds more, 1000
+    /// at most. Told of in the log.
+    #[arg(long, hide = true, value_name = "MS", value_parser = parse_latency)]
+    pub slow_device_for_tests: Option<Duration>,
+}
+
+/// The most milliseconds that a device may be slowed by.
+const SLOW_MS_MAX: f64 = 1000.0;
+
+fn parse_latency(text: &str) -> Result<Duration, String> {
+    let ms = text.parse().ok().filter(|ms: &f64| *ms > 0.0 && *ms <= SLOW_MS_MAX);
+    let ms = ms.ok_or_else(|| format!("{text:?} is no number of milliseconds up to 1000"))?;
+    Ok(Duration::from_secs_f64(ms / 1e3))
 }
 
 /// A portal on the command line.

@@ -1,0 +1,269 @@
+//! `cargo xtask bench --only slow`: requests whose metadata is not in memory, on a device that
+//! takes its time, and what they do to others that need no device.
+//!
+//! The array is started anew for each measurement, over a pool whose metadata does not fit its
+//! memory, with a latency added to each request to the device
+//! ([slow.rs](../../../crates/segments/src/slow.rs)). One session reads cold blocks at random, one
+//! at a time and 64 together; another one, at a steady rate, what is in memory, or sends TEST UNIT
+//! READY, without the first and beside it.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::array::{Array, Plan};
+use super::options::Options;
+use super::process::{Programs, words};
+use super::{load, number_of};
+
+/// Milliseconds that each request to the device takes more.
+const LATENCIES_MS: [u32; 2] = [1, 10];
+/// Cold requests in flight together, against one at a time.
+const DEPTH: usize = 64;
+/// The least ratio of their rates that is aimed at.
+const RATIO_MIN: f64 = 50.0;
+/// How much longer 99 of 100 commands may take that need no device.
+const P99_RATIO_MAX: f64 = 1.5;
+
+const GIB: u64 = 1 << 30;
+const POOL_BYTES: u64 = 10 * GIB;
+/// Two million blocks: some 80 MiB of rows and leaves.
+const COLD_BYTES: u64 = 8 * GIB;
+/// What is read from memory.
+const HOT_BYTES: u64 = 1 << 20;
+/// The least memory that can be configured, and nothing in the background.
+const CONFIG: &str = "memory = \"64M\"\nscrub = \"off\"\noptimize = \"off\"\n";
+/// Commands a second of the session beside.
+const BESIDE: &str = "--rate 1000 --depth 4";
+
+/// The name of a latency's row, for `--rows`.
+pub fn row_ids() -> impl Iterator<Item = String> {
+    LATENCIES_MS.iter().map(|ms| format!("slow-{ms}ms"))
+}
+
+/// What was measured with one latency, in one round or as medians.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Milliseconds.
+    latency_ms: u32,
+    /// Cold reads a second, one at a time.
+    one_per_s: f64,
+    /// And [`DEPTH`] together.
+    many_per_s: f64,
+    /// The ninety-ninth percentile of cached reads, in microseconds: alone, and beside those.
+    read_p99_us: [f64; 2],
+    /// The same of TEST UNIT READY.
+    tur_p99_us: [f64; 2],
+}
+
+/// Measures the rows that the options ask for.
+pub fn run(options: &Options, programs: &Programs) -> Result<Vec<Row>> {
+    let (pool, config) = prepare(options, programs)?;
+    let bench = Bench { options, programs, pool, config };
+    let mut rows = Vec::new();
+    for latency_ms in LATENCIES_MS {
+        if !options.wants(&format!("slow-{latency_ms}ms")) {
+            continue;
+        }
+        let mut rounds = Vec::new();
+        for round in 1..=options.rounds {
+            let row = bench.measure(latency_ms, round as u64)?;
+            eprintln!("round {round}: {}", row.line());
+            rounds.push(row);
+        }
+        rows.push(median(&rounds).context("--rounds 0 measures nothing")?);
+    }
+    std::fs::remove_dir_all(&bench.pool).context("removing the pool")?;
+    Ok(rows)
+}
+
+/// A pool with its volumes, at the device's own speed; and the configuration for what follows.
+fn prepare(options: &Options, programs: &Programs) -> Result<(PathBuf, PathBuf)> {
+    let plan =
+        Plan { name: "slow", capacity_bytes: POOL_BYTES, config: None, is_conditioned: false };
+    let array = Array::start(programs, &options.dir, &plan)?;
+    for (name, bytes, lun) in [("cold", COLD_BYTES, 1), ("hot", 64 << 20, 2)] {
+        eprintln!("slow: filling {} MiB", bytes >> 20);
+        let url = array.create_volume(name, bytes, lun, "")?;
+        let fill = "--prefill --rw read --commands 1 --ramp 0 --seconds 60 --compressible 75";
+        load(&programs.lab, &url, array.pid(), &words(&format!("{fill} --seed {lun}")))?;
+    }
+    let config = options.dir.join("slow.toml");
+    std::fs::write(&config, CONFIG).with_context(|| format!("writing {}", config.display()))?;
+    Ok((array.stop()?, config))
+}
+
+/// A pool that no process serves.
+struct Bench<'a> {
+    options: &'a Options,
+    programs: &'a Programs,
+    pool: PathBuf,
+    config: PathBuf,
+}
+
+/// What is read or sent from a session beside cold reads.
+const HOT: [&str; 2] = ["--rw randread --span 1048576", "--command tur"];
+
+impl Bench<'_> {
+    fn measure(&self, latency_ms: u32, seed: u64) -> Result<Row> {
+        let (one, alone) = self.served(latency_ms, |bench, array| {
+            let alone = HOT.map(|load| bench.p99_us(array, load, seed));
+            Ok((bench.cold(array, 1, bench.options.seconds, seed)?, alone))
+        })?;
+        let (many, beside) = self.served(latency_ms, |bench, array| {
+            // For as long as what is measured beside it, with the time that programs take to start.
+            let seconds = bench.options.seconds * 2.0 + 4.0;
+            std::thread::scope(|scope| {
+                let cold = scope.spawn(|| bench.cold(array, DEPTH, seconds, seed + 100));
+                std::thread::sleep(std::time::Duration::from_secs(1));
+                let beside = HOT.map(|load| bench.p99_us(array, load, seed));
+                let many = cold.join().expect("the cold load does not panic")?;
+                Ok((many, beside))
+            })
+        })?;
+        let [read_alone, tur_alone] = alone;
+        let [read_beside, tur_beside] = beside;
+        Ok(Row {
+            latency_ms,
+            one_per_s: number_of(&one, "iops")?,
+            many_per_s: number_of(&many, "iops")?,
+            read_p99_us: [read_alone?, read_beside?],
+            tur_p99_us: [tur_alone?, tur_beside?],
+        })
+    }
+
+    /// Serves the pool, with nothing of it in memory but what is read from there.
+    fn served<T>(
+        &self,
+        latency_ms: u32,
+        measure: impl FnOnce(&Self, &Array) -> Result<T>,
+    ) -> Result<T> {
+        let config = self.config.display();
+        let flags = format!("--config {config} --slow-device-for-tests {latency_ms}");
+        let log = self.options.dir.join(format!("slow-{latency_ms}ms.log"));
+        let array = Array::serve(self.programs, self.pool.clone(), &words(&flags), &log)?;
+        let warm = format!("--rw read --span {HOT_BYTES} --depth 16 --ramp 0 --commands 512");
+        self.load(&array, 2, &warm)?;
+        let result = measure(self, &array)?;
+        array.stop()?;
+        Ok(result)
+    }
+
+    fn load(&self, array: &Array, lun: u16, arguments: &str) -> Result<Value> {
+        load(&self.programs.lab, &array.url(lun), array.pid(), &words(arguments))
+    }
+
+    fn cold(&self, array: &Array, depth: usize, seconds: f64, seed: u64) -> Result<Value> {
+        let load = format!("--rw randread --depth {depth} --seconds {seconds} --seed {seed}");
+        self.load(array, 1, &load)
+    }
+
+    fn p99_us(&self, array: &Array, load: &str, seed: u64) -> Result<f64> {
+        let seconds = self.options.seconds;
+        let report =
+            self.load(array, 2, &format!("{load} {BESIDE} --seconds {seconds} --seed {seed}"))?;
+        number_of(&report, "latency_us.p99")
+    }
+}
+
+impl Row {
+    fn ratio(&self) -> f64 {
+        self.many_per_s / self.one_per_s
+    }
+
+    fn line(&self) -> String {
+        let Self { latency_ms, one_per_s, many_per_s, read_p99_us, tur_p99_us } = self;
+        let ratio = self.ratio();
+        format!(
+            "slow-{latency_ms}ms {one_per_s:.0}/s and {many_per_s:.0}/s, {ratio:.1}; p99 us of \
+             cached reads {:.0} and {:.0}, of TEST UNIT READY {:.0} and {:.0}",
+            read_p99_us[0], read_p99_us[1], tur_p99_us[0], tur_p99_us[1]
+        )
+    }
+}
+
+/// The middle of each figure.
+fn median(rounds: &[Row]) -> Option<Row> {
+    let middle = |figure: &dyn Fn(&Row) -> f64| {
+        let mut all: Vec<f64> = rounds.iter().map(figure).collect();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len().checked_sub(1)? / 2).copied()
+    };
+    Some(Row {
+        latency_ms: rounds.first()?.latency_ms,
+        one_per_s: middle(&|row| row.one_per_s)?,
+        many_per_s: middle(&|row| row.many_per_s)?,
+        read_p99_us: [middle(&|row| row.read_p99_us[0])?, middle(&|row| row.read_p99_us[1])?],
+        tur_p99_us: [middle(&|row| row.tur_p99_us[0])?, middle(&|row| row.tur_p99_us[1])?],
+    })
+}
+
+/// The table, in Markdown.
+pub fn render(rows: &[Row]) -> String {
+    let mut text = String::new();
+    // Writing to a String does not fail.
+    let _ = write_table(&mut text, rows);
+    text
+}
+
+fn write_table(text: &mut String, rows: &[Row]) -> std::fmt::Result {
+    writeln!(
+        text,
+        "## Cold metadata on a slow device\n\n\
+         4 KiB random reads of {} GiB after a start, with 64 MiB of memory, each request to the \
+         device held back for the latency. Beside {DEPTH} of them another session sends 1,000 \
+         commands a second.\n",
+        COLD_BYTES >> 30
+    )?;
+    writeln!(
+        text,
+        "| latency, ms | reads/s, one | reads/s, {DEPTH} | ratio | cached read p99, us, alone | \
+         beside | ratio | TEST UNIT READY p99, us, alone | beside | ratio | goal |\n\
+         |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|"
+    )?;
+    for row in rows {
+        let [read, tur] = [row.read_p99_us, row.tur_p99_us];
+        let [of_read, of_tur] = [read[1] / read[0], tur[1] / tur[0]];
+        let is_met = row.ratio() >= RATIO_MIN && of_read.max(of_tur) <= P99_RATIO_MAX;
+        writeln!(
+            text,
+            "| {} | {:.0} | {:.0} | {:.1} | {:.0} | {:.0} | {of_read:.2} | {:.0} | {:.0} | \
+             {of_tur:.2} | {RATIO_MIN:.0}, p99 {P99_RATIO_MAX}: {} |",
+            row.latency_ms,
+            row.one_per_s,
+            row.many_per_s,
+            row.ratio(),
+            read[0],
+            read[1],
+            tur[0],
+            tur[1],
+            if is_met { "met" } else { "MISSED" }
+        )?;
+    }
+    writeln!(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(one_per_s: f64, many_per_s: f64, beside_us: f64) -> Row {
+        let p99_us = [100.0, beside_us];
+        Row { latency_ms: 1, one_per_s, many_per_s, read_p99_us: [100.0; 2], tur_p99_us: p99_us }
+    }
+
+    #[test]
+    fn a_goal_is_met_by_the_medians_and_by_both_figures() {
+        let rounds = [row(10.0, 400.0, 140.0), row(10.0, 600.0, 900.0), row(9.0, 510.0, 120.0)];
+        let middle = median(&rounds).unwrap();
+        assert_eq!((middle.one_per_s, middle.many_per_s), (10.0, 510.0));
+        assert_eq!(middle.tur_p99_us, [100.0, 140.0]);
+        assert!(render(&[middle]).contains(": met |"));
+        assert!(render(&[row(10.0, 499.0, 100.0)]).contains("MISSED"));
+        assert!(render(&[row(10.0, 510.0, 151.0)]).contains("MISSED"));
+        assert!(median(&[]).is_none());
+    }
+}
